@@ -20,6 +20,7 @@
 #                        SEED=1      the first seed; every run has new ones otherwise        ONLY=store  the parts whose names contain this
 #   make fuzz          the fuzzers of the decoders and of the log's files, each for MINUTES=60, from SEED if given; 10,000 mutants of each format that `load` reads; 2,000 of each kind of database
 #   make lint          format, clippy and documentation, all strict
+#   make deny          licenses, sources and unwanted dependencies (deny.toml)        CHECK=advisories  known faults instead; needs the network
 #   make docs          the documentation as a book: target/book; fails if a link or an anchor of a document leads nowhere
 #   make ext           the loadable extension and the command: target/release/libdensite.so, target/release/densite
 
@@ -37,8 +38,10 @@ RELEASE := cargo build --release --locked
 BENCH := target/release/densite-bench
 # Of the book of the documentation; installed below target/mdbook.
 MDBOOK := 0.5.4
+# Of the check of the dependencies; installed below target/cargo-deny.
+DENY := 0.20.2
 
-.PHONY: help demo test none-skipped cargo-test crash-test chroma python-test bench crash docs examples fuzz lint ext pairwise pairwise-test sqlite-suite wheel need-build need-test
+.PHONY: help demo test none-skipped cargo-test crash-test chroma python-test bench crash docs examples fuzz lint deny ext pairwise pairwise-test sqlite-suite wheel need-build need-test
 
 help:
 	@sed -n '2,/^$$/s/^# \{0,1\}//p' Makefile
@@ -125,6 +128,13 @@ lint: need-build
 	cargo fmt --manifest-path examples/rust/Cargo.toml --check
 	cargo clippy --manifest-path examples/rust/Cargo.toml --target-dir target/examples/rust/build --locked -- -D warnings
 	RUSTDOCFLAGS='-D warnings -A rustdoc::private_intra_doc_links' cargo doc --workspace --no-deps --document-private-items --locked
+
+deny: need-build
+	@[ "$$(target/cargo-deny/bin/cargo-deny --version 2>/dev/null)" = 'cargo-deny $(DENY)' ] || { \
+	  echo 'installing cargo-deny $(DENY) into target/cargo-deny, which make deny lacks' >&2; \
+	  cargo install cargo-deny --locked --version '$(DENY)' --root target/cargo-deny --target-dir target/cargo-deny/build --no-default-features; \
+	  rm -rf target/cargo-deny/build; }
+	target/cargo-deny/bin/cargo-deny --offline --locked check $(or $(CHECK),bans licenses sources)
 
 docs: need-build
 	@scripts/need.sh python

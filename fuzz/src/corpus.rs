@@ -1,14 +1,14 @@
 //! Saved inputs: files in a folder for each target.
 
 use crate::targets;
-use densite_store::fuzz::Target;
+use densite_fuzz::Target;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The project's own.
 pub(crate) const DEFAULT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/corpus");
 
-/// Seeds longer than this are made anew each time instead of being kept.
+/// Longer seeds are not saved but made again each time, bytes.
 const KEPT: usize = 48 << 10;
 
 /// An input and where it comes from.
@@ -18,7 +18,7 @@ pub(crate) struct Input {
     pub(crate) bytes: Vec<u8>,
 }
 
-/// A seed that nobody gave.
+/// A random seed.
 pub(crate) fn any_seed() -> u64 {
     rand::random()
 }
@@ -29,7 +29,7 @@ fn why(what: &str, path: &Path, e: &std::io::Error) -> String {
 
 /// Writes every target's valid inputs.
 pub(crate) fn write_seeds(dir: &Path) -> Result<(), String> {
-    for target in targets::all() {
+    for target in densite_fuzz::all() {
         let dir = dir.join(target.name);
         fs::create_dir_all(&dir).map_err(|e| why("make", &dir, &e))?;
         for (name, bytes) in (target.seeds)().iter().filter(|s| s.1.len() <= KEPT) {
@@ -48,7 +48,7 @@ fn files(dir: &Path) -> Result<Vec<PathBuf>, String> {
     Ok(files)
 }
 
-/// The saved inputs of one target; none where it has no folder.
+/// The saved inputs of one target; without a folder, no inputs.
 pub(crate) fn of(target: &Target, corpus: &Path) -> Result<Vec<Input>, String> {
     let dir = corpus.join(target.name);
     if !dir.is_dir() {
@@ -66,8 +66,8 @@ fn one(path: &Path, target: Target) -> Result<Input, String> {
     })
 }
 
-/// What is to be replayed: a file (its folder, or the beginning of its name, is that of a target), or a whole corpus, to which the seeds that are made
-/// anew each time are added.
+/// The inputs to replay. A file: its folder, or the beginning of its name, names the target. A
+/// corpus: the seeds of all targets are added.
 pub(crate) fn inputs(path: &Path, target: Option<&str>) -> Result<Vec<Input>, String> {
     if !path.is_dir() {
         let folder = path
@@ -90,7 +90,7 @@ pub(crate) fn inputs(path: &Path, target: Option<&str>) -> Result<Vec<Input>, St
         return Ok(vec![one(path, target)?]);
     }
     let mut all = Vec::new();
-    for target in targets::all() {
+    for target in densite_fuzz::all() {
         all.extend(of(target, path)?);
         let seeds = (target.seeds)().into_iter();
         all.extend(seeds.map(|(name, bytes)| Input {

@@ -1,19 +1,22 @@
-//! Drives every decoder of Densite with bytes that are almost right.
+//! Runs every decoder of Densite on bytes that are almost right.
 //!
 //! ```text
-//! densite-fuzz [--minutes 10] [--seed N] [--found DIR] [TARGET...]   mutate and run until the time is over or something fails
-//! densite-fuzz --replay FILE_OR_DIR [--target TARGET]                run saved inputs (a directory: of all targets, by folder)
-//! densite-fuzz --seeds DIR                                           write valid inputs, a folder for each target
+//! densite-fuzz [--minutes 10] [--seed N] [--found DIR] [TARGET...]
+//!                         runs mutants until the time is over or an input fails
+//! densite-fuzz --replay FILE_OR_DIR [--target TARGET]
+//!                         runs saved inputs; a directory has a folder for each target
+//! densite-fuzz --seeds DIR
+//!                         writes valid inputs, a folder for each target
 //! ```
 //!
-//! The targets and their invariants stand in `crates/store/src/fuzz`. Inputs are run in a process of their own with bounded
-//! memory, so that not only panics are caught but also endless loops, exhausted stacks and boundless allocations; the parent saves the input
-//! that did it. The corpus in `fuzz/corpus` was made by `densite-fuzz --seeds fuzz/corpus`; what once failed is added to it by hand, and of inputs
-//! whose form has changed those of an earlier one that is still read.
+//! The library (`lib.rs`) has the targets and their invariants. Inputs run in a process of their
+//! own with limited memory. So endless loops, full stacks and unlimited allocations are found, not
+//! only panics. The parent process saves the input that failed. `densite-fuzz --seeds fuzz/corpus`
+//! made the corpus. Inputs that once failed are added by hand. If the form of an input changes,
+//! inputs of the earlier form stay as long as they are read.
 
 mod corpus;
 mod mutate;
-mod pickle;
 mod targets;
 mod watch;
 mod worker;
@@ -27,7 +30,7 @@ use std::time::Duration;
 #[derive(Parser)]
 #[command(about = "Drives every decoder of Densite with bytes that are almost right")]
 struct Args {
-    /// Targets to run; all of them when none is named
+    /// Targets to run; all targets if no name is given
     targets: Vec<String>,
     /// How long to go on, all targets together
     #[arg(long, default_value_t = 10.0)]

@@ -3,10 +3,10 @@
 use rand::rngs::SmallRng;
 use rand::{Rng, RngExt};
 
-/// No input is made longer than this.
+/// Most bytes of a mutant.
 const MOST: usize = 1 << 20;
 
-/// Numbers at which code goes wrong.
+/// Numbers at which arithmetic goes wrong.
 fn interesting(rng: &mut SmallRng) -> u64 {
     let base: u64 = match rng.random_range(0..10) {
         0 => 0,
@@ -45,7 +45,8 @@ fn range(rng: &mut SmallRng, len: usize) -> (usize, usize) {
     (at, at + rng.random_range(0..=most.min(len - at)))
 }
 
-/// Changes `bytes` once to a few times. `fields` says where fields lie, `others` are inputs to take parts from.
+/// Changes `bytes` one to four times. `fields` are the places of fields. Parts of `others` are
+/// copied.
 pub(crate) fn mutate(
     bytes: &mut Vec<u8>,
     fields: &[(usize, usize)],

@@ -1,14 +1,15 @@
 //! The reader of Chroma's `index_metadata.pickle` as a target.
 
-use densite_store::fuzz::Target;
+use crate::target::{Seeds, Target, no_fields, no_repair};
 use densite_tools::chroma::pickle::IndexMetadata;
 
-/// Invariants: an error lies within the input; no more records than the input has bytes for.
+/// Invariants: the offset of an error is within the input. There are no more records than fit into
+/// the input.
 pub(crate) const PICKLE: Target = Target {
     name: "pickle",
     run,
-    repair: |_| {},
-    fields: |_| Vec::new(),
+    repair: no_repair,
+    fields: no_fields,
     seeds,
 };
 
@@ -25,7 +26,7 @@ fn run(bytes: &[u8]) -> u64 {
         }
         Err(e) => {
             assert!(e.offset <= len, "{e}");
-            // What is wrong, and how far it came.
+            // The error, and about how far the reader came.
             let what = e
                 .what
                 .bytes()
@@ -36,7 +37,7 @@ fn run(bytes: &[u8]) -> u64 {
     }
 }
 
-fn seeds() -> Vec<(&'static str, Vec<u8>)> {
+fn seeds() -> Seeds {
     macro_rules! fixture {
         ($name:literal) => {
             (

@@ -1,9 +1,9 @@
-//! The targets by name, and a canary: a target that must fail, so that a fuzzer that finds nothing is known to look.
+//! The targets by name, and targets that must fail. These show that the fuzzer notices a failure.
 
-use crate::pickle::PICKLE;
-use densite_store::fuzz::{TARGETS, Target, spoiled};
+use densite_fuzz::{Target, all};
+use densite_typed::fuzz::spoiled;
 
-/// Fails when the third byte is 0x7B and there are no more than 32: soon, but not at the first try.
+/// Fails if the third byte is 0x7B and the input has at most 32 bytes: soon, but not at once.
 const CANARY: Target = Target {
     name: "canary",
     run: |bytes| {
@@ -18,7 +18,7 @@ const CANARY: Target = Target {
     seeds: || vec![("canary", b"a canary in a coal mine".to_vec())],
 };
 
-/// Fails by allocating what no small input needs; the process that does it is gone.
+/// Fails by an allocation that is too large, which ends the process.
 const GLUTTON: Target = Target {
     name: "glutton",
     run: |bytes| {
@@ -33,7 +33,7 @@ const GLUTTON: Target = Target {
     seeds: || vec![("glutton", b"a glutton".to_vec())],
 };
 
-/// Fails by not coming back.
+/// Fails because it does not return.
 const SLEEPER: Target = Target {
     name: "sleeper",
     run: |bytes| {
@@ -47,7 +47,8 @@ const SLEEPER: Target = Target {
     seeds: || vec![("sleeper", b"a sleeper".to_vec())],
 };
 
-/// Fails if the typed codec's encoder makes an error that only its own look at the result finds: as the target [`LIED_TO`], while it makes one.
+/// Fails by an error of the typed codec's encoder, which only the encoder's own check finds. It is
+/// the target [`LIED_TO`] while the encoder has such an error.
 const LIAR: Target = Target {
     name: "liar",
     run: |bytes| match (bytes, lied_to()) {
@@ -64,19 +65,14 @@ const LIAR: Target = Target {
     },
 };
 
-/// See [`LIAR`]: the store's choice among the codecs.
+/// See [`LIAR`]. This target chooses among the codecs as the store does.
 const LIED_TO: &str = "page";
 
 fn lied_to() -> Option<&'static Target> {
-    densite_store::fuzz::target(LIED_TO)
+    densite_fuzz::find(LIED_TO)
 }
 
-/// All targets that must not fail.
-pub(crate) fn all() -> impl Iterator<Item = &'static Target> {
-    TARGETS.iter().chain(&[PICKLE])
-}
-
-/// The target of a name; those that must fail are found only by name.
+/// The target of this name, also one that must fail.
 pub(crate) fn find(name: &str) -> Option<Target> {
     all()
         .chain(&[CANARY, GLUTTON, SLEEPER, LIAR])
@@ -84,7 +80,7 @@ pub(crate) fn find(name: &str) -> Option<Target> {
         .copied()
 }
 
-/// The targets of these names; without any, all that must not fail.
+/// The targets of these names. Without names, all targets that must not fail.
 pub(crate) fn named(names: &[String]) -> Result<Vec<Target>, String> {
     if names.is_empty() {
         return Ok(all().copied().collect());

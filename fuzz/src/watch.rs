@@ -1,4 +1,5 @@
-//! The parent: starts the worker, sees whether it goes on, and saves the input that stopped it.
+//! The parent process: starts the worker, watches its progress, and saves the input that stopped
+//! it.
 
 use crate::worker::FAILED;
 use std::fs;
@@ -7,7 +8,7 @@ use std::path::Path;
 use std::process::{Child, Command, ExitStatus};
 use std::time::{Duration, Instant};
 
-/// What the worker was last about to do.
+/// The newest input in the status file.
 struct Last {
     target: String,
     run: u64,
@@ -29,13 +30,14 @@ fn read(status: &Path) -> Option<Last> {
     })
 }
 
-/// Runs this program's arguments again in a worker, where no input may take longer than `patience`. Returns whether nothing failed.
+/// Runs this program's arguments in a worker, where an input can take no longer than `patience`.
+/// Returns whether no input failed.
 pub(crate) fn run(seed: u64, found: &Path, patience: Duration) -> Result<bool, String> {
     fs::create_dir_all(found).map_err(|e| format!("cannot make {}: {e}", found.display()))?;
     let status = found.join(format!("status-{}", std::process::id()));
     let program =
         std::env::current_exe().map_err(|e| format!("this program cannot be found: {e}"))?;
-    // The seed goes to the worker also where it was chosen here; given twice, clap would refuse it.
+    // The worker needs the seed that was chosen here. clap refuses a seed that is given twice.
     let mut args: Vec<_> = std::env::args_os().skip(1).collect();
     if !args
         .iter()

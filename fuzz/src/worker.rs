@@ -1,11 +1,12 @@
-//! The process that runs inputs. Before each one it writes to the status file what it is about to do, so that whatever happens
-//! to it, the input is known.
+//! The process that runs inputs. It writes each input to the status file before it runs it. So the
+//! input is known, however the process ends.
 //!
-//! status file: 1 byte length of the target's name, the name, 8 bytes number of the run, 8 bytes length of the input, the input.
+//! The status file: length of the target's name (1 byte), the name, number of the run (8 bytes),
+//! length of the input (8 bytes), the input.
 
 use crate::corpus::{self, Input};
 use crate::mutate::mutate;
-use densite_store::fuzz::Target;
+use densite_fuzz::Target;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use std::collections::HashSet;
@@ -15,16 +16,16 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Address space that a worker may have: inputs are at most 1 MiB, so what needs more than this is out of all proportion.
+/// Limit of a worker's address space, bytes. Inputs are at most 1 MiB, so no input needs more.
 const MEMORY: u64 = 1 << 30;
 
 /// The worker's exit code after an input that failed.
 pub(crate) const FAILED: i32 = 9;
 
-/// Inputs that showed something new and are mutated further, for each target.
+/// Inputs of each target that are kept and mutated again because their outcome was new.
 const KEPT: usize = 400;
 
-/// What is to be done.
+/// The work of one worker.
 pub(crate) enum Job {
     Replay(Vec<Input>),
     Fuzz {
@@ -74,8 +75,8 @@ pub(crate) fn run(job: &Job, status: &Path) -> Result<(), String> {
     let file =
         File::create(status).map_err(|e| format!("cannot write {}: {e}", status.display()))?;
     let mut status = Status { file, runs: 0 };
-    // Of itself the encoder refuses a page that does not come back, and nobody would notice.
-    densite_store::fuzz::be_loud();
+    // Without this, the encoder would only use another codec for a page that does not come back.
+    densite_typed::fuzz::be_loud();
     match job {
         Job::Replay(inputs) => {
             for input in inputs {
@@ -119,7 +120,7 @@ fn fuzz(
     while begun.elapsed() < time {
         let mut rng = SmallRng::seed_from_u64(seed ^ runs.wrapping_mul(0x9E37_79B9_7F4A_7C15));
         runs += 1;
-        // Half of the time from what is known to be valid, half from what showed something new.
+        // Half of them from valid inputs, half from all inputs.
         let from = if rng.random() {
             rng.random_range(0..given)
         } else {

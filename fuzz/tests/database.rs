@@ -1,14 +1,14 @@
 //! Mutants of database files, read by SQLite: right rows or an error, never other rows.
 //!
-//! Databases of several kinds (`database/kinds.rs`) are changed in a few places (`database/mutate.rs`). Then every
-//! table is read, row by row, and compared with what was stored. Without a repair of the checksums the only
-//! outcomes are the same rows, an error behind right rows, and, for a file that was not closed, all of
-//! an earlier state. Damage in several places may leave what a power cut leaves of a file without a durable
-//! commit, an empty database; damage in one place must not. With the checksums made right again, as a deceiver would do it, there may be other rows, but
-//! no panic and no hang.
+//! Databases of several kinds (`database/kinds.rs`) are changed in a few places
+//! (`database/mutate.rs`). Then every table is read and each row is compared. With wrong checksums
+//! there are three outcomes: the same rows; right rows, then an error; and all of an earlier state
+//! if the file was not closed. Damage in several places can also leave an empty database, as a
+//! power cut does before the first durable commit. Damage in one place cannot. With repaired
+//! checksums, as an attacker makes them, there can be other rows, but no panic and no endless loop.
 //!
-//! `DENSITE_SEED=n` sets the first seed. `make test` runs a few hundred mutants, `make fuzz` DENSITE_MUTANTS of each
-//! kind (2,000).
+//! `DENSITE_SEED=n` sets the first seed. `make test` runs a few hundred mutants, `make fuzz` runs
+//! DENSITE_MUTANTS of each kind (2,000).
 
 #[path = "database/content.rs"]
 mod content;
@@ -38,7 +38,8 @@ fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
 }
 
-/// Writes a mutant and reads it, twice every fourth time: closing the database must not make damage look whole.
+/// Writes a mutant and reads it, twice every fourth time: closing the database must not make damage
+/// look whole.
 fn judge(kind: &Kind, seed: u64, repaired: bool, path: &Path) -> Outcome {
     let mut rng = SmallRng::seed_from_u64(seed);
     let (mut file, mut wal) = (kind.file.clone(), kind.wal.clone());
@@ -47,7 +48,7 @@ fn judge(kind: &Kind, seed: u64, repaired: bool, path: &Path) -> Outcome {
         _ => mutate::mutate(&mut file, &mut rng),
     };
     if repaired {
-        let target = densite_store::fuzz::target("file").expect("the target");
+        let target = densite_fuzz::find("file").expect("the target");
         (target.repair)(&mut file);
     }
     for ending in ["-wal", "-shm", "-journal"] {
@@ -112,7 +113,8 @@ fn mutants_of_databases_have_right_rows_or_an_error() {
     assert_eq!(run(kinds(), FEW, false), 0, "wrong rows without an error");
 }
 
-/// A file that was not closed can go back to an earlier state when it is damaged, and then the pages of a WAL do not fit it: docs/DURABILITY.md, "What is not promised".
+/// A file that was not closed can go back to an earlier state when it is damaged, and then the
+/// pages of a WAL do not fit it: docs/DURABILITY.md, "What is not promised".
 #[test]
 #[ignore = "not held: see docs/DURABILITY.md"]
 fn a_damaged_database_below_a_wal_has_right_rows_or_an_error() {

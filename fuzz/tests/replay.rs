@@ -1,6 +1,6 @@
-//! The saved corpus, and every seed, through every decoder; and the long run behind `make fuzz`.
+//! Every decoder on the saved corpus and on every seed, and the long run of `make fuzz`.
 
-use densite_store::fuzz::MemFile;
+use densite_fuzz::MemFile;
 use densite_store::{Handle, Options};
 use std::process::{Command, Output};
 
@@ -30,13 +30,12 @@ fn corpus_replays() {
     let targets = std::fs::read_dir(CORPUS).expect("the corpus").count();
     assert_eq!(
         targets,
-        // The store's, and the pickle of Chroma's index.
-        densite_store::fuzz::TARGETS.len() + 1,
+        densite_fuzz::all().count(),
         "every target has a folder"
     );
 }
 
-/// The saved files are of format 1, and are read as what was stored in them, whatever the program's version.
+/// The saved files have format 1. Each version of the program reads the contents that were stored.
 #[test]
 fn saved_files_are_read() {
     let dir = std::path::Path::new(CORPUS).join("file");
@@ -55,7 +54,7 @@ fn saved_files_are_read() {
     assert_eq!(found, SAVED);
 }
 
-/// Length and hash of what the saved files hold.
+/// Length and hash of the contents of the saved files.
 const SAVED: [(&str, usize, u64); 7] = [
     ("one", 2560, 0xA244_A7F1_02CE_DE7C),
     ("open-end", 3584, 0x95C3_1631_A106_E7B6),
@@ -66,15 +65,16 @@ const SAVED: [(&str, usize, u64); 7] = [
     ("typed-archive", 24576, 0xD020_5FB2_DF6B_5684),
 ];
 
-/// A short run, so that what is plainly wrong is seen before the long one.
+/// A short run, which finds frequent failures before the long one does.
 #[test]
 fn nothing_is_found_in_a_few_seconds() {
     let out = fuzz(&["--minutes", "0.1", "--seed", "1"]);
     assert!(out.status.success(), "{}", text(&out));
 }
 
-/// A fuzzer that finds nothing must be known to look: these targets fail by a panic, by allocating, by not coming back, and by an encoder's error
-/// that would otherwise only show as a page that another codec is used for.
+/// The fuzzer notices failures: these targets fail by a panic, by an allocation, by an endless
+/// loop, and by an error of the encoder. Otherwise such an error only causes the use of another
+/// codec.
 #[test]
 fn canaries_sing() {
     for (target, how) in [
@@ -109,7 +109,7 @@ fn seeds_can_be_written() {
     assert!(fuzz(&["--replay", path]).status.success());
 }
 
-/// `make fuzz`: for DENSITE_MINUTES, from DENSITE_SEED if it is set.
+/// A part of `make fuzz`: runs for DENSITE_MINUTES, from DENSITE_SEED if that is set.
 #[test]
 #[ignore = "runs for DENSITE_MINUTES; see `make fuzz`"]
 fn long_fuzz() {

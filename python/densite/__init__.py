@@ -5,13 +5,15 @@
     con.execute("CREATE TABLE t(a)")
 
 After ``densite.attach()`` every other way to open a database works as well:
-``sqlite3.connect("file:app.db?vfs=densite", uri=True)``, and with it whatever is built on that module.
+``sqlite3.connect("file:app.db?vfs=densite", uri=True)``, and so does every package that is built on
+that module.
 
-Plain SQLite files are served as they are; new and empty files become Densite files.
+Plain SQLite files stay plain and can be used normally. New and empty files become Densite files.
 
 - :func:`connect`, :func:`attach`: opening;
-- :func:`insert`, :func:`query`: many rows at once, in and out, as Arrow, NumPy or rows;
-- :func:`ingest`, :func:`subscribe`: many small writes, acknowledged at the speed of a log, and following that log;
+- :func:`insert`, :func:`query`: write and read many rows at once, as Arrow, NumPy or rows;
+- :func:`ingest`, :func:`subscribe`: many small writes, acknowledged at the speed of a log; and
+    following that log;
 - :func:`compress`, :func:`decompress`, :func:`vacuum`, :func:`check`, :func:`info`: files.
 """
 
@@ -19,7 +21,7 @@ from ._attach import attach
 from ._connect import connect
 from ._library import __version__, library_path
 
-# As typing has it, which takes longer to import than all the rest and means nothing while a program runs.
+# Like typing.TYPE_CHECKING, whose import takes longer than all the rest and has no use at run time.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -70,7 +72,7 @@ __all__ = [
     "vacuum",
 ]
 
-#: What is imported when it is first asked for: importing the package stays cheap.
+#: Imported on first use, so that importing the package is fast.
 _LATER = {
     "check": "_files",
     "compress": "_files",

@@ -1,4 +1,4 @@
-"""Arrow streams of the library's as NumPy arrays."""
+"""Arrow streams of the library as NumPy arrays."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class _Stream(ctypes.Structure):
     pass
 
 
-# The Arrow C data interface: a contract between libraries, as it lies in memory.
+# The memory layout of the Arrow C data interface.
 _Schema._fields_ = [
     ("format", c_char_p),
     ("name", c_char_p),
@@ -57,7 +57,8 @@ _Stream._fields_ = [
 
 
 def to_numpy(open_stream: Callable[[int], None], errors: Any) -> Dict[str, Any]:
-    """All batches of a stream of the library's (whose arrays have no offsets), by column; none outlives this function."""
+    """All batches of a stream of the library (whose arrays have no offsets), by column. Nothing of
+    a batch may be used after this function returns."""
     stream, schema = _Stream(), _Schema()
     batches: List[_Array] = []
     open_stream(ctypes.addressof(stream))
@@ -93,13 +94,13 @@ def _joined(parts: List[Any], form: bytes) -> Any:
     if not parts:
         return numpy.empty(0, {b"l": numpy.int64, b"g": numpy.float64}.get(form, object))
     if len(parts) == 1:
-        # Numbers are still the batch's.
+        # The numbers still belong to the batch.
         return parts[0].copy()
     return (numpy.ma if any(isinstance(part, numpy.ma.MaskedArray) for part in parts) else numpy).concatenate(parts)
 
 
 def _buffer(array: _Array, index: int, dtype: Any, count: int) -> Any:
-    """A view of a buffer; it lives as long as the batch."""
+    """A view of a buffer, valid as long as the batch."""
     size = numpy.dtype(dtype).itemsize * count
     if not count:
         return numpy.empty(0, dtype)
@@ -107,7 +108,7 @@ def _buffer(array: _Array, index: int, dtype: Any, count: int) -> Any:
 
 
 def _values(array: _Array, form: bytes) -> Any:
-    """A column's values; numbers lie in the batch."""
+    """The values of a column. Numbers stay in the memory of the batch."""
     n = array.length
     if form == b"n":
         return numpy.full(n, None, object)

@@ -1,8 +1,10 @@
 """Statements on connections that threads share.
 
-A callback of a statement's needs the interpreter's lock while the statement has the connection. A thread that has the interpreter's lock while it waits for
-the connection (the driver's do, to bind a value for example) would then wait for ever, and the statement with it. So where that can be, no Python runs
-within the statement: it runs on a thread of its own, and the caller's looks how far it is.
+A callback of a statement needs the interpreter's lock while the statement holds the connection. A
+thread that holds the interpreter's lock while it waits for the connection (the driver does this,
+for example to bind a value) would then wait forever, and so would the statement. Where this is
+possible, no Python code runs within the statement: it runs on its own thread, and the caller's
+thread polls its progress.
 """
 
 from __future__ import annotations
@@ -16,17 +18,18 @@ from . import _native
 from ._change import Change
 from ._columns import Set
 
-#: How often the caller's thread looks.
+#: How often the caller's thread polls.
 _LOOK_SECONDS = 0.05
 
 
 def is_alone() -> bool:
     """Whether this is the only thread."""
-    return len(sys._current_frames()) == 1  # noqa: SLF001: all threads, whoever started them
+    return len(sys._current_frames()) == 1  # noqa: SLF001: all threads, even those not started by threading
 
 
 def may_be_shared(con: Any, module: Any) -> bool:
-    """Whether another thread may use a connection now: there is one, and the driver lets it (``check_same_thread=False``)."""
+    """Whether another thread can use a connection now: there is another thread, and the driver
+    allows it (``check_same_thread=False``)."""
     if is_alone():
         return False
     may: List[bool] = []
@@ -34,10 +37,10 @@ def may_be_shared(con: Any, module: Any) -> bool:
 
     def ask() -> None:
         try:
-            # Looks at the thread, and at nothing else.
+            # Checks only the thread.
             module.Connection.cursor(con)
             may.append(True)
-        except Exception as error:  # noqa: BLE001: what else is wrong the insert finds out
+        except Exception as error:  # noqa: BLE001: the insert reports any other problem
             may.append(not isinstance(error, module.ProgrammingError))
         finally:
             asked.release()
@@ -49,11 +52,13 @@ def may_be_shared(con: Any, module: Any) -> bool:
 
 
 def run(change: Change, part: Set, tell: Optional[Callable[[int], Any]]) -> None:
-    """Runs a statement that reads a set on a thread of its own. `tell` learns of the rows read so far, on this thread; what it raises, Ctrl-C included,
-    ends the statement and is passed on."""
+    """Runs a statement that reads a set on its own thread. `tell` is called on this thread with the
+    number of rows read so far. If it raises, Ctrl-C included, the statement ends and the exception
+    is passed on."""
     watch = _native.Watch()
     part.progress(watch)
-    # Whoever takes it decides: the thread, to run the statement; or this one, which Ctrl-C has ended between any two steps, so that nobody runs it.
+    # The thread that takes it decides: the new thread runs the statement; or this thread, which
+    # Ctrl-C can stop at any point, makes sure that the statement never runs.
     leave = [None]
     failed: List[BaseException] = []
     ended = False
@@ -75,7 +80,8 @@ def run(change: Change, part: Set, tell: Optional[Callable[[int], Any]]) -> None
     over.acquire()
     told = 0
     try:
-        # Not one of threading's: of those one counts as ended whose join is interrupted (until Python 3.13).
+        # Not a thread of threading: an interrupted join counts such a thread as ended (until Python
+        # 3.13).
         _thread.start_new_thread(work, ())
         while True:
             over.acquire(timeout=_LOOK_SECONDS)
@@ -90,7 +96,7 @@ def run(change: Change, part: Set, tell: Optional[Callable[[int], Any]]) -> None
         try:
             leave.pop()
         except IndexError:
-            # Until its end it reads memory of the caller's, whatever is pressed meanwhile.
+            # Until its end the statement reads the caller's memory, so further Ctrl-C must wait.
             while not ended:
                 with contextlib.suppress(KeyboardInterrupt):
                     over.acquire(timeout=_LOOK_SECONDS)

@@ -1,11 +1,13 @@
-"""Making the VFS "densite" known to the SQLite behind a Python driver.
+"""Makes the VFS "densite" known to the SQLite behind a Python driver.
 
-SQLite's own way is an extension that is loaded into a connection. Many Pythons are built without that, so it is done without where the
-driver's SQLite can be reached: the library behind the driver's module is found through the module's own file, and is told of
-the extension's entry point (``sqlite3_auto_extension``). The first connection then registers the VFS for the whole process,
-and every later one gets the SQL functions.
+SQLite's usual way is to load an extension into a connection. Many Python builds do not support
+this, so another way is used if the driver's SQLite can be reached. The library behind the driver's
+module is found through the module's own file, and the extension's entry point is registered with it
+(``sqlite3_auto_extension``). The first connection then registers the VFS for the whole process, and
+every later connection gets the SQL functions.
 
-Two copies of SQLite in one process know nothing of each other. So it is the driver's SQLite that is told, never one that this package brings along.
+Two copies of SQLite in one process do not share state. So the entry point is always registered with
+the driver's SQLite; this package contains no SQLite of its own.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
     from typing import Any, Optional
 
 _lock = allocate_lock()
-#: Modules that are attached, by name.
+#: Attached modules, by name.
 _attached: set[str] = set()
 
 _WORKS = (
@@ -33,17 +35,17 @@ _WORKS = (
 
 
 def attach(sqlite_module: Optional[ModuleType] = None) -> None:
-    """Makes ``vfs=densite`` known to the SQLite behind a module, for all its connections from now on.
+    """Makes ``vfs=densite`` available to all later connections of the SQLite behind a module.
 
     Args:
-        sqlite_module: ``sqlite3`` (the default), ``pysqlite3``, ``apsw``, or another module with ``connect`` whose connections can load
-            extensions.
+        sqlite_module: ``sqlite3`` (the default), ``pysqlite3``, ``apsw``, or another module with
+            ``connect`` whose connections can load extensions.
 
-    Calling it again costs nothing. It cannot be undone while the process lives.
+    Calling it again has no cost. It cannot be undone during the life of the process.
 
     Raises:
-        NotSupportedError: the module's SQLite cannot be reached, or is older than 3.37.2 (the module's own class of that name, if it has one,
-            else sqlite3's).
+        NotSupportedError: the module's SQLite cannot be reached, or is older than 3.37.2. The class
+            is the module's own, if it has one, else that of sqlite3.
         OSError: the shared library is missing.
     """
     if sqlite_module is None:
@@ -86,7 +88,7 @@ def _library_behind(module: ModuleType) -> Optional[ctypes.CDLL]:
     compiled = _c_module(module)
     if compiled is None:
         return None
-    # What is built into the interpreter has no file: its symbols are the program's own.
+    # A module that is built into the interpreter has no file: its symbols are those of the program.
     try:
         library = ctypes.CDLL(getattr(compiled, "__file__", None))
         version, source = library.sqlite3_libversion, library.sqlite3_sourceid
@@ -94,7 +96,7 @@ def _library_behind(module: ModuleType) -> Optional[ctypes.CDLL]:
     except (AttributeError, OSError):
         return None
     version.restype = source.restype = ctypes.c_char_p
-    # Another copy may have come in between: the symbols must be those of the SQLite that answers.
+    # Another copy can be loaded too: the symbols must belong to the SQLite that the driver uses.
     con = module.connect(":memory:")
     try:
         answers = con.execute("SELECT sqlite_version(), sqlite_source_id()").fetchone()
@@ -113,12 +115,12 @@ def _tell(module: ModuleType, library: ctypes.CDLL, path: str) -> None:
     try:
         _prime(module, module.connect)
     finally:
-        # The first connection has registered another entry, which all later ones go through.
+        # The first connection has registered another entry point, which all later connections use.
         library.sqlite3_cancel_auto_extension(entry)
 
 
 def _load(module: ModuleType, path: str) -> None:
-    """The ordinary way: a connection that may load extensions."""
+    """The ordinary way: through a connection that can load extensions."""
 
     def connect(name: str) -> Any:
         con = module.connect(name)
@@ -150,7 +152,7 @@ def _load_into_apsw(apsw: ModuleType, path: str) -> None:
 
 
 def _prime(module: ModuleType, connect: Any) -> None:
-    """Opens the connection by which SQLite gets to know the extension, and sees whether it does."""
+    """Opens the connection that registers the extension with SQLite, and checks that it did."""
     try:
         con = connect(":memory:")
     except Exception as error:

@@ -1,7 +1,8 @@
-"""Statements that change the database and call Python meanwhile.
+"""Statements that change the database and call Python code while they run.
 
-What is called may close the connection. CPython's sqlite3 crashes if that happens within its ``execute``. So the driver only compiles such a statement, and
-the library runs it: SQLite keeps a closed connection as long as it has a statement, and rolls back when that ends.
+That code can close the connection. CPython's sqlite3 crashes if this happens within its
+``execute``. So the driver only compiles such a statement, and the library runs it: SQLite keeps a
+closed connection while it has a statement, and rolls back when the statement ends.
 """
 
 from __future__ import annotations
@@ -12,11 +13,11 @@ from . import _native
 
 
 class Change:
-    """A compiled statement, for a ``with`` statement, which ends it."""
+    """A compiled statement, as a context manager that finalizes it."""
 
     def __init__(self, cursor: Any, sql: str) -> None:
         self._cursor = cursor
-        #: How many rows it changed.
+        #: The number of changed rows.
         self.rows = 0
         self._handle = _native.library().densite_capsule_change_new()
         try:
@@ -26,7 +27,7 @@ class Change:
             raise
 
     def run(self) -> None:
-        """Runs the statement; a failure is None of Python's: see :meth:`check`."""
+        """Runs the statement. A failure raises no Python exception: see :meth:`check`."""
         self.rows = int(_native.library().densite_capsule_change_run(self._handle))
 
     def check(self) -> None:

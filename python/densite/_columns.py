@@ -1,7 +1,8 @@
-"""Data of a caller's as sets of columns of the library.
+"""Converts a caller's data to sets of columns of the library.
 
-Three shapes are taken: what hands over Arrow data by the PyCapsule interface; a mapping of names to columns (NumPy arrays and everything else with
-a buffer, or sequences of Python values); rows, as tuples or mappings, from any iterable. Nothing is imported for any of them.
+Three shapes are supported: Arrow data through the PyCapsule interface; a mapping of names to
+columns (NumPy arrays, other objects with a buffer, or sequences of Python values); and rows, as
+tuples or mappings, from any iterable. No package is imported for any of them.
 """
 
 from __future__ import annotations
@@ -19,21 +20,21 @@ _INT64, _FLOAT64, _BOOL, _TEXT, _BLOB, _ANY, _DATE, _COPY = 4, 11, 12, 13, 14, 1
 _NUMBERS = {"i1": 1, "i2": 2, "i4": 3, "i8": 4, "u1": 5, "u2": 6, "u4": 7, "u8": 8, "f2": 9, "f4": 10, "f8": 11, "b1": 12}
 _FORMATS = {"e": 9, "f": 10, "d": 11, "?": 12}
 _UNITS = {"s": 17, "ms": 18, "us": 19, "ns": 20}
-#: Units of NumPy's datetimes that are stored as another one.
+#: Units of NumPy's datetimes that are stored in another unit.
 _BASES = {"": "D", "Y": "D", "M": "D", "W": "D", "D": "D", "h": "s", "m": "s"}
 _NOT_A_TIME = -(2**63)
 
-#: Rows of a stream or an iterator that are sorted and handled at a time.
+#: Number of rows of a stream or an iterator that are sorted and inserted at a time.
 STREAM_ROWS = 1 << 22
 ITERATOR_ROWS = 1 << 18
-#: Rows of a list that are.
+#: The same number for a list.
 LIST_ROWS = 1 << 20
-#: Columns of densite_columns_few.
+#: The largest number of columns of densite_columns_few.
 FEW = 16
 
 
 class Set:
-    """A registered set of columns, with what keeps its memory."""
+    """A registered set of columns, and the objects that own its memory."""
 
     def __init__(self, handle: int, names: Sequence[str], first: int, keep: Any) -> None:
         self.handle, self.names, self.first, self._keep = handle, list(names), first, keep
@@ -41,7 +42,8 @@ class Set:
 
     @property
     def function(self) -> str:
-        """The table-valued function for as many columns: the one for all numbers of them takes SQLite longer to declare."""
+        """The table-valued function for this number of columns: SQLite needs longer to declare the
+        one for all numbers."""
         return "densite_columns_few" if len(self.names) <= FEW else "densite_columns"
 
     @property
@@ -49,43 +51,47 @@ class Set:
         return int(_native.library().densite_columns_rows(self.handle))
 
     def sort(self, keys: Sequence[Tuple[int, int]]) -> None:
-        """Sorts by columns and flags (1 descending, 2 without regard to case)."""
+        """Sorts by columns and flags (1 descending, 2 ignoring case)."""
         if keys:
             packed = (_native.SortKey * len(keys))(*(_native.SortKey(column, flags) for column, flags in keys))
             _native.done(_native.library().densite_columns_sort(self.handle, packed, len(keys), None))
 
     def types(self, column: int) -> int:
-        """The types of a column's values, added up: 1 integer, 2 floating point, 4 text, 8 blob."""
+        """The types of a column's values, as a sum: 1 integer, 2 floating point, 4 text, 8
+        blob."""
         return _native.number(_native.library().densite_columns_types(self.handle, column))
 
     def has_null(self, column: int) -> bool:
-        """Whether a value of a column is NULL, or NaN, which is stored as that."""
+        """Whether a value of a column is NULL, or NaN, which is stored as NULL."""
         return _native.number(_native.library().densite_columns_has_null(self.handle, column)) != 0
 
     def progress(self, told: Union[_native.Listener, _native.Watch, None]) -> None:
-        """Has a listener told of rows while statements read the set; it is kept as long. None for nothing."""
+        """Sets a listener for the rows that statements read from the set, and keeps it alive. None
+        removes it."""
         call, context = (told.rows, told.context) if told else (_native.Rows(), None)
         _native.done(_native.library().densite_columns_progress(self.handle, call, context))
         self._told = told
 
     def last_row(self) -> int:
-        """The number of the row that a statement read last, in all the data."""
+        """The number, in all data, of the row that a statement read last."""
         return self.first + int(_native.library().densite_columns_last_row(self.handle))
 
     def last_value(self, column: int) -> str:
-        """That row's value in words."""
+        """The value of that row as text."""
         out = c_void_p()
         _native.done(_native.library().densite_columns_last_value(self.handle, column, byref(out)))
         return _native.text(out)
 
     def hand_over(self, query: int) -> None:
-        """Makes a query its owner; only for a set that was made with `copy`, or owns its memory."""
+        """Makes a query the owner of the set. Only for a set that was made with `copy` or owns its
+        memory."""
         _native.done(_native.library().densite_query_keep(query, self.handle))
         self.handle = 0
 
     def release(self) -> None:
         if self.handle:
-            # A statement that reads it still has claims on the memory: rather kept for good than pulled away.
+            # A statement that reads the set still uses the memory. Leaking it is safe, freeing it
+            # is not.
             if _native.library().densite_columns_release(self.handle) != 0:
                 _never_freed.append((self._keep, self._told))
             self.handle, self._keep, self._told = 0, None, None
@@ -95,19 +101,19 @@ _never_freed: List[Any] = []
 
 
 def sets(data: Any, names: Optional[Sequence[str]], errors: Any, copy: bool = False, whole: bool = False) -> Iterator[Set]:
-    """The data as sets, one after the other, each valid until the next is asked for.
+    """The data as sets, one after the other. Each is valid until the next one is requested.
 
     Args:
         data: see the module.
-        names: of the columns of rows without names of their own.
-        errors: a driver's module or connection, for its exceptions.
-        copy: the sets must not need the caller's memory.
-        whole: all in one set.
+        names: the columns of rows that have no names of their own.
+        errors: a driver's module or connection, for its exception classes.
+        copy: whether the sets must not use the caller's memory.
+        whole: whether to return all data in one set.
     """
     is_mixed = False
     dtypes = getattr(data, "dtypes", None)
     if isinstance(dtypes, list) and "Object" in map(str, dtypes) and hasattr(data, "get_columns"):
-        # Of Python objects polars hands over the addresses.
+        # For Python objects polars exports only addresses.
         return _from_columns([(values.name, values.to_list()) for values in data.get_columns()], errors, copy)
     if hasattr(data, "reset_index") and hasattr(data, "iloc") and hasattr(data, "columns"):
         data = _with_index(data)
@@ -116,7 +122,7 @@ def sets(data: Any, names: Optional[Sequence[str]], errors: Any, copy: bool = Fa
     if stream is not None:
         try:
             capsule = stream()
-        except Exception:  # noqa: BLE001: whatever it is, columns by themselves may do
+        except Exception:  # noqa: BLE001: the single columns can still work
             # pandas without pyarrow, or with a column of several types.
             if not _has_columns(data):
                 raise
@@ -129,7 +135,7 @@ def sets(data: Any, names: Optional[Sequence[str]], errors: Any, copy: bool = Fa
     if _has_columns(data):
         keys = list(data.keys())
         if len(set(keys)) < len(keys):
-            # Of a frame: each would give all of its name.
+            # In a data frame, each of these names would select both columns.
             raise errors.ProgrammingError(f"the data has a column twice: {', '.join(map(str, keys))}")
         return _from_columns([(str(name), data[name]) for name in keys], errors, copy)
     fields = getattr(getattr(data, "dtype", None), "names", None)
@@ -143,8 +149,9 @@ def sets(data: Any, names: Optional[Sequence[str]], errors: Any, copy: bool = Fa
 
 
 def _with_index(frame: Any) -> Any:
-    """A frame of pandas' whose index is in columns, where it has a name. By itself pandas hands over an index, or a column of its own for one without a
-    name, or, of numbers that happen to follow each other, nothing."""
+    """A pandas frame with its named index as columns. Otherwise pandas exports the index, an
+    additional column for an index without a name, or nothing for an index of consecutive
+    numbers."""
     names = list(frame.index.names)
     unnamed = [level for level, name in enumerate(names) if name is None or name in frame.columns]
     if unnamed:
@@ -153,13 +160,14 @@ def _with_index(frame: Any) -> Any:
 
 
 def _is_mixed(frame: Any) -> bool:
-    """Whether a column of a pandas frame has Python values of several types. Arrow would make them one, which it is by their order."""
+    """Whether a column of a pandas frame has Python values of several types. Arrow would convert
+    them to one type, depending on their order."""
     for place, dtype in enumerate(frame.dtypes):
         if str(dtype) != "object":
             continue
         values = frame.iloc[:, place].tolist()
         kinds = {kind for kind in set(map(type, values)) if kind.__name__ not in ("NoneType", "NAType")}
-        # Where something is missing there may be NaN.
+        # Missing values can be NaN.
         if len(kinds) > 1 and float in kinds and all(value != value for value in values if type(value) is float):  # noqa: PLR0124
             kinds.remove(float)
         if len(kinds) > 1:
@@ -197,7 +205,7 @@ def _names_of(handle: int) -> List[str]:
 def _from_stream(capsule: Any, errors: Any, whole: bool) -> Iterator[Set]:
     lib = _native.library()
     handle = _native.number(lib.densite_columns_from_stream(_pointer(capsule, b"arrow_array_stream", errors)), errors)
-    # Its batches own their memory, and tell the rows' numbers themselves.
+    # Its batches own their memory and have the row numbers themselves.
     found = Set(handle, _names_of(handle), 0, None)
     try:
         first = True
@@ -238,7 +246,8 @@ def _from_columns(columns: Iterable[Tuple[str, Any]], errors: Any, copy: bool, f
                 column.type |= _COPY
             else:
                 keep.append(kept)
-            # The table has no column whose name UTF-8 cannot hold, and says so.
+            # No table has a column whose name UTF-8 cannot hold, so SQLite reports the missing
+            # column.
             told = name.encode("utf-8", "replace").replace(b"\0", b"?")
             _native.done(lib.densite_columns_add(found.handle, told, byref(column)), errors)
         yield found
@@ -280,7 +289,7 @@ def _turned(rows: List[Any], names: Optional[Sequence[str]], errors: Any, first:
                 more = next(key for key in row.keys() if key not in keys)  # noqa: SIM118
                 raise errors.ProgrammingError(f"row {first + i} has {more!r}, which the first row has not; give every row the same names")
         return turned
-    # Of the others, too: the letters of a text and the names of a dict could pass for values.
+    # For the other types too: the letters of a text and the names of a dict could pass for values.
     odd = {kind for kind in set(map(type, rows)) if not _is_row(kind)}
     for i, row in enumerate(rows if odd else ()):
         if type(row) in odd:
@@ -298,15 +307,17 @@ def _is_row(kind: type) -> bool:
 
 
 def _column(name: str, values: Any, errors: Any, first: int) -> Tuple[_native.Column, Any]:
-    """A column and what keeps its memory."""
+    """A column, and the object that owns its memory."""
     if hasattr(values, "iloc") and hasattr(values, "to_numpy"):
-        # A series of a type of pandas' own (Int64) becomes an array of floating point where something is missing, which is not exact.
+        # A series with a pandas type of its own (Int64) would become an array of floating point if
+        # values are missing, which is not exact.
         values = values.tolist() if hasattr(values.dtype, "na_value") else values.to_numpy()
     if hasattr(values, "filled") and hasattr(values, "mask"):
-        # A masked array: what is masked is None in its list; of times the list would be of something else.
+        # In the list of a masked array, masked values are None. For times the list would have other
+        # types.
         values = values.filled(values.dtype.type("NaT")) if values.dtype.kind in "mM" else values.tolist()
     interface = getattr(values, "__array_interface__", None)
-    # Others than NumPy may have their data elsewhere.
+    # Arrays of other packages can have their data elsewhere.
     if isinstance(interface, dict) and isinstance(interface.get("data"), tuple):
         return _from_numpy(name, values, interface, errors, first)
     if isinstance(values, (str, bytes, bytearray)) or not (hasattr(values, "__iter__") or hasattr(values, "__len__")):
@@ -334,7 +345,7 @@ def _from_numpy(name: str, values: Any, interface: Any, errors: Any, first: int)
     kind = interface["typestr"]
     order, kind, unit = kind[0], kind[1:].partition("[")[0], kind.partition("[")[2].rstrip("]")
     address, strides = interface["data"][0], interface.get("strides")
-    # One value for all rows has no bytes between them.
+    # A single value for all rows is stored once (stride 0).
     is_one = bool(rows and strides and strides[0] == 0)
     if kind in ("M8", "m8"):
         return _from_times(name, values, kind, unit, order == ">" or is_one, errors, first)
@@ -345,8 +356,9 @@ def _from_numpy(name: str, values: Any, interface: Any, errors: Any, first: int)
 
 
 def _from_times(name: str, values: Any, kind: str, unit: str, must_copy: bool, errors: Any, first: int) -> Tuple[_native.Column, Any]:
-    """Datetimes (M8) or durations (m8) of NumPy's: 64-bit numbers of a unit, of which the least is "not a time". Their list would be of integers or of Python's
-    types, whatever the unit is."""
+    """Datetimes (M8) or durations (m8) of NumPy: 64-bit numbers of a unit, of which the smallest is
+    "not a time". Converting them to a list would give integers or Python's types, depending on the
+    unit."""
     if kind == "m8":
         numbers = values.astype("int64").tolist() if must_copy or (values != values).any() else None
         if numbers is not None:
@@ -357,7 +369,7 @@ def _from_times(name: str, values: Any, kind: str, unit: str, must_copy: bool, e
         known = base if base in _UNITS else _BASES.get(base, "ns")
         if known != unit or must_copy:
             given, values = values, values.astype(f"datetime64[{known}]", order="C")
-            # There and back: a comparison would overflow as the conversion did.
+            # Convert back to check: a comparison would overflow in the same way as the conversion.
             changed = (values.astype(given.dtype) != given) & (given == given)
             if changed.any():
                 row = int(changed.argmax())
@@ -370,7 +382,7 @@ def _from_times(name: str, values: Any, kind: str, unit: str, must_copy: bool, e
 
 
 def _from_buffer(name: str, values: Any, errors: Any) -> Optional[Tuple[_native.Column, Any]]:
-    """A column of numbers from an object with a buffer, if this is one."""
+    """A column of numbers, if the object has a buffer of numbers; otherwise None."""
     try:
         view = memoryview(values)
     except TypeError:
@@ -387,7 +399,7 @@ def _from_buffer(name: str, values: Any, errors: Any) -> Optional[Tuple[_native.
         return None
     rows = len(view)
     raw = view.cast("B")
-    # The address of a buffer that cannot be written to is not to be had from ctypes: of its bytes it is.
+    # ctypes does not give the address of a read-only buffer, so its bytes are copied.
     keep: Any = (ctypes.c_char * raw.nbytes).from_buffer(raw) if not raw.readonly and raw.nbytes else raw.tobytes()
     address = ctypes.addressof(keep) if isinstance(keep, ctypes.Array) else ctypes.cast(ctypes.c_char_p(keep), c_void_p).value
     return _native.Column(type=number, rows=rows, values=address), (keep, view)
@@ -411,7 +423,7 @@ def _from_values(name: str, values: Sequence[Any], errors: Any, first: int) -> T
         if kinds == {str} or kinds == {bytes}:
             return _strings(values, kinds == {str})
     except (OverflowError, UnicodeEncodeError):
-        pass  # Found again below, row by row.
+        pass  # The error is found again below, row by row.
     return _any(name, values, errors, first)
 
 
@@ -431,7 +443,7 @@ def _strings(values: Sequence[Any], is_text: bool) -> Tuple[_native.Column, Any]
 
 
 def _any(name: str, values: Sequence[Any], errors: Any, first: int) -> Tuple[_native.Column, Any]:
-    """A column of values of several types, or with NULLs."""
+    """A column whose values have several types or include NULL."""
     tags = bytearray(len(values))
     payloads = array("q", bytes(8 * len(values)))
     reals: Any = memoryview(payloads).cast("B").cast("d") if values else []
@@ -484,7 +496,7 @@ _PLAIN = {type(None), int, float, str, bytes}
 
 
 def _plain(name: str, value: Any, errors: Any, row: int) -> Any:
-    """A value that is none of SQLite's types as one that is."""
+    """Converts a value of a type that SQLite does not have."""
     if isinstance(value, (bool, int)):
         return int(value)
     if isinstance(value, float):
@@ -493,14 +505,15 @@ def _plain(name: str, value: Any, errors: Any, row: int) -> Any:
         return value
     if isinstance(value, (bytearray, memoryview)):
         return bytes(value)
-    # Nothing of these is imported: who has such values has imported them. An array or a Series is many values.
+    # None of these packages is imported here: a caller with such values has imported it. An array
+    # or a Series is many values, not one.
     kind = "" if getattr(value, "ndim", 0) else type(value).__module__.partition(".")[0]
     if kind == "decimal":
         if not value.is_finite():
             raise errors.DataError(f"column {name}, row {row}: the decimal {value} has no digits; use None for NULL")
         return format(value, "f")
     if kind in ("datetime", "pandas"):
-        # First: what is compared with pandas.NA is neither true nor false.
+        # This check comes first: a comparison with pandas.NA is neither true nor false.
         if type(value).__name__ == "NAType" or value != value:  # noqa: PLR0124: pandas.NaT
             return None
         if hasattr(value, "utcoffset") and hasattr(value, "date"):
@@ -511,7 +524,7 @@ def _plain(name: str, value: Any, errors: Any, row: int) -> Any:
                 return _short((value.replace(tzinfo=None) - offset).isoformat(" ")) + "+00:00"
             except OverflowError:
                 raise errors.DataError(f"column {name}, row {row}: {value} is beyond the years 1 to 9999 in UTC; convert it, to text for example") from None
-        # Of a duration's there is a unit in an array only.
+        # For a duration, only an array has a unit.
         if hasattr(value, "isoformat") and not hasattr(value, "total_seconds"):
             return _short(value.isoformat())
     if hasattr(value, "item") and kind == "numpy":
@@ -520,7 +533,7 @@ def _plain(name: str, value: Any, errors: Any, row: int) -> Any:
         item = value.item()
         if type(item) in _PLAIN:
             return item
-        # What Python has no type for (numpy.longdouble) is its own item.
+        # A type without a Python equivalent (numpy.longdouble) is its own item.
         if type(item) is not type(value):
             return _plain(name, item, errors, row)
     raise errors.DataError(
@@ -529,14 +542,16 @@ def _plain(name: str, value: Any, errors: Any, row: int) -> Any:
 
 
 def _short(moment: str) -> str:
-    """A time with the fewest of 3, 6 or 9 digits that hold its fraction, or none: as the library writes those of columns."""
+    """A time with the fewest of 3, 6 or 9 digits that hold its fraction, or none. The library
+    writes times of columns in the same way."""
     whole, _, fraction = moment.partition(".")
     digits = -(-len(fraction.rstrip("0")) // 3) * 3
     return f"{whole}.{fraction[:digits]}" if digits else whole
 
 
 def _time_of_numpy(name: str, value: Any, errors: Any, row: int) -> Any:
-    """A datetime or a duration of NumPy's as it is stored from an array: its text, or its number."""
+    """A datetime or duration of NumPy in the form in which an array of it is stored: text or a
+    number."""
     if value != value:  # noqa: PLR0124: NaT
         return None
     if value.dtype.kind == "m":

@@ -1,4 +1,4 @@
-"""Opening a database."""
+"""Opens a database."""
 
 from __future__ import annotations
 
@@ -27,19 +27,24 @@ def connect(
     """Opens a database through Densite.
 
     Args:
-        database: a path; ``":memory:"`` and ``""`` are what they are in :mod:`sqlite3`; with ``uri=True`` a URI, whose own parameters are kept.
+        database: a path; ``":memory:"`` and ``""`` have the same meaning as in :mod:`sqlite3`. With
+            ``uri=True`` a URI, whose parameters are kept.
         level: zstd level for new pages, -7 to 22 (default 3).
         threads: background threads, 0 for none (default: 1 less than the cores, at least 1).
-        decoded_cache: budget of the cache of decoded pages of this file in this process, in MiB (default 64).
-        args, kwargs: as for :func:`sqlite3.connect`. Journal mode, foreign keys and everything else are SQLite's defaults.
+        decoded_cache: budget in MiB of the cache of decoded pages of this file in this process
+            (default 64).
+        args, kwargs: as for :func:`sqlite3.connect`. Journal mode, foreign keys and all other
+            settings have SQLite's defaults.
 
     Returns:
         a :class:`sqlite3.Connection` (of the given ``factory``, if there is one).
 
     Raises:
-        sqlite3.OperationalError: it cannot be opened; a parameter is out of range, and which.
+        sqlite3.OperationalError: the database cannot be opened, or a parameter is out of range; the
+            message names it.
         sqlite3.NotSupportedError: see :func:`densite.attach`.
-        TypeError, ValueError: a parameter is no whole number; the path is none, or has a NUL.
+        TypeError, ValueError: a parameter is not a whole number; the path is not a path, or
+            contains a NUL.
     """
     attach()
     name, uri = location(database, uri, level, threads, decoded_cache)
@@ -48,7 +53,7 @@ def connect(
 
 
 def whole(name: str, value: Any) -> int:
-    """A setting's number."""
+    """The number of a setting."""
     try:
         return operator.index(value)
     except TypeError:
@@ -56,7 +61,8 @@ def whole(name: str, value: Any) -> int:
 
 
 def path_bytes(path: _Path) -> bytes:
-    """A path as the library takes it, whose texts end at a NUL: without this it would be another file's."""
+    """A path as bytes for the library. The library's texts end at a NUL, so a path with a NUL would
+    name another file."""
     raw = os.fsencode(path)
     if b"\0" in raw:
         raise ValueError(f"{path!r} has a NUL, which no path has")
@@ -66,7 +72,8 @@ def path_bytes(path: _Path) -> bytes:
 def location(
     database: _Path, uri: bool = False, level: Optional[int] = None, threads: Optional[int] = None, decoded_cache: Optional[int] = None
 ) -> Tuple[Union[str, bytes], bool]:
-    """What a driver is given to open a database through Densite, and whether that is a URI. Arguments as for :func:`connect`; the VFS must be attached."""
+    """The name for a driver to open a database through Densite, and whether it is a URI. Arguments
+    as for :func:`connect`; the VFS must be attached."""
     settings = {"level": level, "threads": threads, "decoded_cache": decoded_cache}
     given = "".join(f"&{name}={whole(name, value)}" for name, value in settings.items() if value is not None)
     if uri:
@@ -83,7 +90,8 @@ def location(
         return path, uri
     from urllib.parse import quote  # noqa: PLC0415: imported only where it is needed
 
-    # An absolute path needs two more slashes, or what follows the first two would be a host.
+    # An absolute path needs two more slashes; otherwise the text after the first two would be a
+    # host.
     raw = path_bytes(path)
     start = "file://" if raw.startswith(b"/") else "file:"
     return f"{start}{quote(raw)}?vfs=densite{given}", True

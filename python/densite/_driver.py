@@ -1,5 +1,5 @@
-"""The driver that a connection is of, and reads of the package's own on a caller's connection: whatever row factory, text factory, converters or class of
-cursors the caller has set there, they see what SQLite says."""
+"""The driver of a connection, and the package's own reads on a caller's connection. Row factories,
+text factories, converters and cursor classes that the caller has set do not affect these reads."""
 
 from __future__ import annotations
 
@@ -10,15 +10,16 @@ from typing import Any, Iterator, List, Tuple
 
 from ._attach import attach
 
-#: What a driver's module has for us.
+#: The exception classes of a driver's module.
 _ERRORS = ("Error", "DatabaseError", "DataError", "IntegrityError", "InterfaceError", "InternalError", "NotSupportedError", "OperationalError", "ProgrammingError")
 
 
 def module_of(con: Any) -> Any:
-    """The driver's module: sqlite3, pysqlite3 or what a connection's class comes from."""
+    """The driver's module: sqlite3, pysqlite3 or the module that defines the connection's
+    class."""
     import sqlite3  # noqa: PLC0415
 
-    # First: the module of a class that is made from sqlite3's may have names like a driver's.
+    # Checked first: the module of a class derived from sqlite3's can have the names of a driver.
     if isinstance(con, sqlite3.Connection):
         return sqlite3
     for kind in type(con).__mro__:
@@ -36,7 +37,7 @@ def _has_error(module: Any, name: str) -> bool:
 
 
 def cursor_of(con: Any, module: Any) -> Any:
-    """A cursor with plain rows, on a connection that knows the library's functions."""
+    """A cursor with plain rows, on a connection that has the library's functions."""
     attach(module)
     cursor = plain_cursor(con, module)
     try:
@@ -54,15 +55,15 @@ def cursor_of(con: Any, module: Any) -> Any:
 
 
 def plain_cursor(con: Any, module: Any) -> Any:
-    """As :func:`cursor_of`, on a connection that was looked at before."""
-    # Not by a method of a class that is made from the driver's: its cursors may do something else.
+    """As :func:`cursor_of`, on a connection that was checked before."""
+    # Not through a method of a class derived from the driver's: its cursors can behave differently.
     cursor = module.Connection.cursor(con)
     cursor.row_factory = None
     return cursor
 
 
 def has_transaction(con: Any, module: Any) -> bool:
-    """Whether a connection has a transaction open; one that is closed has none."""
+    """Whether a connection has an open transaction. A closed connection has none."""
     try:
         return bool(con.in_transaction)
     except module.ProgrammingError:
@@ -71,24 +72,25 @@ def has_transaction(con: Any, module: Any) -> bool:
 
 @contextmanager
 def closed_after(cursor: Any, module: Any) -> Iterator[Any]:
-    """A cursor for a ``with`` statement. CPython 3.11 keeps the statement that has failed in a cursor, however long that is kept (by an object of ours, or by the traceback of an
-    exception), and SQLite keeps a connection that is closed open for it: its locks, and our worker."""
+    """Closes a cursor at the end of a ``with`` statement. CPython 3.11 keeps a failed statement in
+    its cursor while the cursor is kept (by an object of ours, or by the traceback of an exception).
+    SQLite then keeps a closed connection open for it, with its locks and our worker."""
     try:
         yield cursor
     finally:
-        # The connection may be closed already.
+        # The connection can be closed already.
         with suppress(module.ProgrammingError):
             cursor.close()
 
 
 def text(column: str) -> str:
-    """A column of text in a statement for :func:`ask`: as a blob, which no text factory sees, in whichever encoding the database has. U+FEFF in front of it
-    tells that."""
+    """A column of text in a statement for :func:`ask`: as a blob, which no text factory sees, in
+    the encoding of the database. A leading U+FEFF shows which encoding this is."""
     return f'CAST(char(65279) || "{column}" AS BLOB)'
 
 
 def ask(cursor: Any, sql: str, *parameters: Any) -> List[Tuple[Any, ...]]:
-    """The rows of a statement that has its text by :func:`text`."""
+    """The rows of a statement that reads text through :func:`text`."""
     return [tuple(map(_plain, row)) for row in cursor.execute(sql, parameters).fetchall()]
 
 

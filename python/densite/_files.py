@@ -1,4 +1,5 @@
-"""Converting, vacuuming and checking files: what the command does, within the process and on its SQLite."""
+"""Converts, vacuums and checks files: what the command does, within the process and on its
+SQLite."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from ._connect import path_bytes, whole
 from ._results import Checked, Conversion, Info, Vacuumed
 
 _Path = Union[str, bytes, "os.PathLike[str]", "os.PathLike[bytes]"]
-#: Told the phase, what is done of it and how much there is in all (both in bytes; 0 where that is not known).
+#: Called with the phase, the amount done and the total (both in bytes; a total of 0 is unknown).
 Progress = Callable[[str, int, int], Any]
 
 
@@ -21,7 +22,7 @@ _PAGE_SIZES = {1 << n for n in range(9, 17)}
 
 
 def _host() -> int:
-    """Which SQLite the library is to work on: that of the sqlite3 module."""
+    """The SQLite for the library to work on: that of the sqlite3 module."""
     attach()
     con = sqlite3.connect(":memory:")
     try:
@@ -43,7 +44,7 @@ def _options(level: Optional[int], threads: Optional[int], page_size: Optional[i
         raise sqlite3.ProgrammingError(f"page_size={page_size}; SQLite's are powers of two from 512 to 65536")
     options.archive = int(archive)
     if timeout is not None:
-        # NaN is more than nothing as little as it is less.
+        # NaN is not >= 0 either.
         if not timeout >= 0:
             raise sqlite3.ProgrammingError(f"timeout={timeout}: it is a time in seconds, 0 or more")
         options.wait_ms = int(min(timeout, 1e9) * 1000)
@@ -51,14 +52,15 @@ def _options(level: Optional[int], threads: Optional[int], page_size: Optional[i
 
 
 def _run(progress: Optional[Progress], function: str, *arguments: Any) -> Any:
-    """Calls a function that takes a progress callback (unless `progress` is False) and gives JSON."""
+    """Calls a function that takes a progress callback (unless `progress` is False) and returns
+    JSON."""
     import json  # noqa: PLC0415: imported only where it is needed
 
     def tell(told: _native.Told) -> None:
         if progress is not None and told.message is None:
             progress(told.phase.decode(), told.done, told.total)
 
-    # Always there: only while Python code runs does Python see Ctrl-C.
+    # Always set: Python notices Ctrl-C only while Python code runs.
     listener = _native.Listener(tell)
     out = c_void_p()
     told = () if function == "densite_info" else (listener.progress, listener.context)
@@ -88,22 +90,25 @@ def compress(
 
     Args:
         src: the database.
-        dst: the new file, which must not exist; without it the database is replaced, once its copy has been verified.
+        dst: the new file, which must not exist. Without it the verified copy replaces the database.
         level: zstd level, -7 to 22 (default 3).
         threads: background threads, 0 for none (default: 1 less than the cores, at least 1).
-        page_size: pages of so many bytes (default: as they are).
-        archive: smallest size rather than fast reads.
-        timeout: how long another connection's lock is waited for, in seconds (default 1).
-        progress: called with the phase, bytes done and bytes in all, about once for each MiB. What it raises stops the work and is passed on.
+        page_size: size of the pages in bytes (default: unchanged).
+        archive: whether small size is more important than fast reads.
+        timeout: how long to wait for the lock of another connection, in seconds (default 1).
+        progress: called with the phase, bytes done and bytes in all, about once for each MiB. If it
+            raises, the work stops and the exception is passed on.
 
     Returns:
         the object of ``densite compress --json`` (docs/CLI.md): sizes in bytes, ``ratio``, ``seconds``.
 
     Raises:
-        sqlite3.OperationalError: locked, no space, no such file, it exists; ``kind`` and ``code`` (the command's exit code) say which.
-        sqlite3.DatabaseError: damaged, or no database.
-        sqlite3.ProgrammingError: a setting is out of range. TypeError, ValueError: it is no number; a path is none, or has a NUL.
-        Whatever it is, `src` holds what it held.
+        sqlite3.OperationalError: locked, no space, no such file, or the destination exists;
+            ``kind`` and ``code`` (the command's exit code) say which.
+        sqlite3.DatabaseError: the file is damaged or not a database.
+        sqlite3.ProgrammingError: a setting is out of range.
+        TypeError, ValueError: a setting is not a number; a path is not a path, or contains a NUL.
+        After any error the content of `src` is unchanged.
     """
     options = _options(level, threads, page_size, archive, timeout)
     return _run(progress, "densite_compress", path_bytes(src), None if dst is None else path_bytes(dst), byref(options))
@@ -130,38 +135,40 @@ def vacuum(
     timeout: Optional[float] = None,
     progress: Optional[Progress] = None,
 ) -> Vacuumed:
-    """Rewrites a database in its place, plain or Densite as it is, without what it does not need. It does not ask first.
+    """Rewrites a database in place, without deleted data and free space. A plain database stays
+    plain, a Densite file stays one. It does not ask for confirmation.
 
     Args:
         path: the database.
         level, threads, progress: as for :func:`compress`.
-        timeout: how long another connection's lock is waited for, in seconds (default 5).
+        timeout: how long to wait for the lock of another connection, in seconds (default 5).
 
     Returns:
         the object of ``densite vacuum --json``: sizes before and after in bytes, ``freed_bytes``, ``rows``, ``seconds``.
 
     Raises:
-        as :func:`compress`; whatever it is, the database holds what it held.
+        as :func:`compress`; after any error the content of the database is unchanged.
     """
     options = _options(level, threads, None, False, timeout)
     return _run(progress, "densite_vacuum", path_bytes(path), byref(options))
 
 
 def check(path: _Path, *, progress: Optional[Progress] = None) -> Checked:
-    """Verifies every stored page, the map, and runs SQLite's integrity check.
+    """Verifies every stored page and the page map, and runs SQLite's integrity check.
 
     Returns:
-        the object of ``densite check --json``. Damage is an answer, not an exception: ``ok`` is False, and ``problems`` and
-        ``integrity_check`` say what is wrong and where.
+        the object of ``densite check --json``. Damage is part of the result, not an exception:
+        ``ok`` is False, and ``problems`` and ``integrity_check`` say what is wrong and where.
 
     Raises:
-        as :func:`compress`, for what keeps it from being checked at all.
+        as :func:`compress`, if the check cannot run at all.
     """
     return _run(progress, "densite_check", path_bytes(path))
 
 
 def info(path: _Path) -> Info:
-    """Tells the figures of a database: the object of ``densite info --json``, sizes in bytes.
+    """Returns the figures of a database: the object of ``densite info --json``, with sizes in
+    bytes.
 
     Raises:
         as :func:`compress`.

@@ -16,7 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import sqlite3
 
-#: How long one statement waits: Ctrl-C is seen between two.
+#: The longest wait of one statement. Python handles Ctrl-C between two statements.
 _SLICE_SECONDS = 0.25
 _CONFLICT = re.compile(r"abort|ignore|replace|update\s*\(.*\)", re.IGNORECASE | re.DOTALL)
 
@@ -28,16 +28,18 @@ class Reject(NamedTuple):
     seq: int
     #: The table.
     table: str
-    #: The row's columns. A blob is ``{"hex": "00FF"}``, text that is not UTF-8 ``{"text_hex": "61FF"}``, an infinite number its name.
+    #: The columns of the row. A blob is ``{"hex": "00FF"}``, text that is not UTF-8 is
+    #: ``{"text_hex": "61FF"}``, and an infinite number is its name.
     row: Dict[str, Any]
-    #: What SQLite said.
+    #: SQLite's error message.
     error: str
-    #: When, in UTC: ``2026-01-01T12:30:00.000Z``.
+    #: The time in UTC: ``2026-01-01T12:30:00.000Z``.
     at: str
 
 
 class _Patience:
-    """Runs statements that may have to wait, in slices, so that Ctrl-C is seen. Their time is limited in all. A COMMIT that was busy can be tried again."""
+    """Runs statements that may wait, in slices, so that Ctrl-C works, and with a limit on the total
+    time. A COMMIT that was busy can be retried."""
 
     def __init__(self, cursor: Any, module: Any, timeout: Optional[float]) -> None:
         self._cursor, self._module = cursor, module
@@ -65,9 +67,10 @@ class _Patience:
 
 
 class Ingest:
-    """A table's way in through the log, on one connection: see :func:`ingest`.
+    """Writes to a table through the log, on one connection: see :func:`ingest`.
 
-    ``name`` is the virtual table (in temp) that shows table and log as one, for SELECT; INSERT, UPDATE and DELETE by key through it are logged as well.
+    ``name`` is the virtual table (in temp) that shows table and log together for SELECT. INSERT,
+    UPDATE and DELETE by key on it are also logged.
     """
 
     def __init__(self, con: Any, table: str, on_conflict: str, on_full: str, name: Optional[str]) -> None:
@@ -87,12 +90,13 @@ class Ingest:
             self._target = _described(cursor, "temp", self.name, self._module)
 
     def _make(self, cursor: Any, is_own_name: bool, using: str) -> None:
-        """Creates the virtual table, unless the connection has it already, as an earlier call made it."""
+        """Creates the virtual table, unless an earlier call on this connection created it."""
         sql = f"CREATE VIRTUAL TABLE temp.{quoted(self.name)} {using}"
         found = ask(cursor, f"SELECT {text('sql')} FROM temp.sqlite_schema WHERE type = 'table' AND name = ? COLLATE NOCASE", self.name)
         hidden = ask(cursor, f"SELECT {text('schema')} FROM pragma_table_list(?) WHERE schema <> 'temp'", self.name)
         if is_own_name and hidden:
-            # Whoever meant that table would read this one, and write into the log.
+            # A program that uses the hidden table would read the virtual one instead, and write to
+            # the log.
             raise failure(
                 self._module.OperationalError,
                 f"{hidden[0][0]} has a table {self.name}, which temp.{self.name} would hide on this connection; give another name=",
@@ -107,31 +111,40 @@ class Ingest:
             )
 
     def append(self, data: Any, timeout: Optional[float] = None) -> int:
-        """Appends rows to the log, all or none, as one transaction. When it returns they are durable, and every reader through ``name`` sees them.
+        """Appends rows to the log as one transaction, all or none. When it returns, they are
+        durable, and every reader of ``name`` sees them.
 
         Args:
-            data: rows or columns in any shape that :func:`densite.insert` takes: tuples in the table's order, dicts, Arrow data, a dict of NumPy arrays
-                each of shape (n,). Columns that are not given get their defaults. Rows stay in the order given. 1 GB at most.
-            timeout: how long it waits, in seconds, while more than ``max_unapplied_bytes`` are not applied; 0 only asks. Without it as long as the
-                connection's ``busy_timeout`` says (``timeout`` of :func:`densite.connect`, 5 seconds). With ``on_full="error"`` it does not wait.
+            data: rows or columns in any shape that :func:`densite.insert` takes: tuples in the
+                order of the table's columns, dicts, Arrow data, or a dict of NumPy arrays of shape
+                (n,). Missing columns get their defaults. Rows keep their order. At most 1 GB.
+            timeout: how long to wait, in seconds, while more than ``max_unapplied_bytes`` are not
+                applied; 0 does not wait. The default is the connection's ``busy_timeout``
+                (``timeout`` of :func:`densite.connect`, 5 seconds). With ``on_full="error"`` it
+                does not wait.
 
         Returns:
-            the sequence number of the last of these rows, for :meth:`wait`. Of no rows: that of the connection's last row, or 0.
+            the sequence number of the last of these rows, for :meth:`wait`. Without rows: that of
+            the connection's last row, or 0.
 
         Raises:
-            sqlite3.IntegrityError: a value that the table cannot take whatever else is in it, as a missing one of a NOT NULL column; names row (from 0)
-                and value. What only the table can tell is found later: :meth:`rejects`.
+            sqlite3.IntegrityError: a value that the table can never accept, such as a missing one
+                of a NOT NULL column. The message names row (from 0) and value. Other violations are
+                found when the row is applied: see :meth:`rejects`.
             sqlite3.DataError, sqlite3.ProgrammingError: as :func:`densite.insert`; ProgrammingError also while a transaction is open.
-            sqlite3.OperationalError: no such column; no space (``code`` 4), or too much is unapplied and ``on_full="error"``; too much is unapplied and the
-                time is over (``code`` 3); the log cannot be used.
-            Each has ``code``, the command's exit code. Whatever it is, none of the rows is in the log.
+            sqlite3.OperationalError: no such column; no space (``code`` 4); too much is unapplied
+                and ``on_full="error"`` (``code`` 4); too much is unapplied until the timeout
+                (``code`` 3); the log cannot be used.
+            Each has ``code``, the command's exit code. After any error none of the rows is in the
+            log.
         """
         with coded(self._module), self._a_cursor() as cursor:
             alone(self._con, self._module, "rows are appended")
             patience = _Patience(cursor, self._module, timeout)
             cursor.execute("BEGIN")
             try:
-                # Waits for room here, before the transaction reads: in a rollback mode a reader stops the worker.
+                # Waits for space here, before the transaction reads: in rollback mode a reader
+                # blocks the worker.
                 patience.execute(f"DELETE FROM temp.{quoted(self.name)} WHERE 0")
                 read = 0
                 shared = may_be_shared(self._con, self._module)
@@ -146,18 +159,21 @@ class Ingest:
             return int(self._ask("SELECT densite_last_seq()") or 0)
 
     def wait(self, seq: Optional[int] = None, timeout: Optional[float] = None) -> int:
-        """Waits until rows are in their tables (or among the rejects).
+        """Waits until rows are in their tables or among the rejects.
 
         Args:
-            seq: up to this sequence number; without it, all rows that anybody has been told are durable.
-            timeout: in seconds; 0 only asks. Without it there is no limit.
+            seq: up to this sequence number. Default: all rows that were acknowledged to any
+                process.
+            timeout: in seconds; 0 does not wait. Without it there is no limit.
 
         Returns:
             the sequence number up to which it waited.
 
         Raises:
-            sqlite3.OperationalError: the time is over (``code`` 3; the message tells how far it is); this connection has a transaction open, which the
-                worker may have to wait for (``code`` 3); rows cannot be applied for a reason that is not theirs, and which; no row has that number.
+            sqlite3.OperationalError: the timeout has passed (``code`` 3; the message has the
+                progress); this connection has an open transaction, which the worker may have to
+                wait for (``code`` 3); rows cannot be applied for a reason that is not in the rows;
+                no row has that number.
         """
         with coded(self._module):
             wanted = int(self._ask("SELECT densite_log_last()") or 0) if seq is None else int(seq)
@@ -176,12 +192,14 @@ class Ingest:
                     )
 
     def rejects(self, after: int = 0) -> List[Reject]:
-        """The rows of this table that it refused, in the order of the log.
+        """The rows that this table refused, in the order of the log.
 
         Args:
-            after: only those behind this sequence number.
+            after: only rows after this sequence number.
 
-        They lie in the table ``densite_rejects`` of the database until somebody deletes them there. Numbers are complete up to what :meth:`wait` answered; behind that a lower one may come after a higher one.
+        They are in the table ``densite_rejects`` of the database until they are deleted there. The
+        list is complete up to the number that :meth:`wait` returned; after it, a lower number can
+        appear after a higher one.
         """
         import json  # noqa: PLC0415: imported only where it is needed
 
@@ -192,7 +210,8 @@ class Ingest:
         return [Reject(seq, table, json.loads(row), error, at) for seq, table, row, error, at in found]
 
     def close(self) -> None:
-        """Drops the virtual table. What is in the log stays there and is applied; closing the connection does as much."""
+        """Drops the virtual table. Rows in the log stay there and are applied. Closing the
+        connection has the same effect."""
         with coded(self._module), self._a_cursor() as cursor:
             cursor.execute(f"DROP TABLE IF EXISTS temp.{quoted(self.name)}")
 
@@ -211,24 +230,28 @@ class Ingest:
 
 
 def ingest(con: sqlite3.Connection, table: str, on_conflict: str = "abort", *, on_full: str = "wait", name: Optional[str] = None) -> Ingest:
-    """Opens a table's way in through the database's log, which is made if there is none.
+    """Opens a table for writes through the log of its database. Creates the log if there is none.
 
         log = densite.ingest(con, "vote", on_conflict="replace")
-        seq = log.append([(1, 10), (2, 10)])                     # durable, and seen by SELECT ... FROM vote_in
+        seq = log.append([(1, 10), (2, 10)])                     # durable, and visible in SELECT ... FROM vote_in
         log.wait(seq)                                            # in the table vote
 
     Args:
-        con: a connection of sqlite3 or pysqlite3 to a file, plain or Densite, from :func:`densite.connect` or opened after :func:`densite.attach`. As
-            with every object of a connection, one thread at a time.
+        con: a connection of sqlite3 or pysqlite3 to a file, plain or Densite, from
+            :func:`densite.connect` or opened after :func:`densite.attach`. Like every object of a
+            connection it is for one thread at a time.
         table: a table of the main database.
-        on_conflict: what a row does whose key is there already: ``abort`` (it goes to the rejects), ``ignore``, ``replace``, or ``update(column, ...)``
-            (these columns of the old row change).
-        on_full: what :meth:`Ingest.append` does when more than ``max_unapplied_bytes`` wait for the worker: ``wait`` (as long as its ``timeout`` says), or
-            ``error``.
-        name: of the virtual table, in temp (default: ``<table>_in``). One that this connection made with the same arguments is used again.
+        on_conflict: what happens if the key of a row exists already: ``abort`` (the new row goes to
+            the rejects), ``ignore``, ``replace``, or ``update(column, ...)`` (these columns of the
+            existing row change).
+        on_full: what :meth:`Ingest.append` does while more than ``max_unapplied_bytes`` wait for
+            the worker: ``wait`` (up to its ``timeout``), or ``error``.
+        name: the name of the virtual table in temp (default: ``<table>_in``). One that this
+            connection created with the same arguments is used again.
 
     Raises:
-        sqlite3.OperationalError: no such table; the log is missing, damaged or another database's, and what to do; locked.
+        sqlite3.OperationalError: no such table; the log is missing, damaged or that of another
+            database (the message says what to do); locked.
         sqlite3.ProgrammingError: an argument is none of the above; a transaction is open.
         sqlite3.NotSupportedError: as :func:`densite.insert`.
     """

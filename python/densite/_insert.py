@@ -14,13 +14,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import sqlite3
 
-#: Told how many rows were read so far.
+#: Called with the number of rows read so far.
 Progress = Callable[[int], Any]
 
-#: A statement that reads so many rows is over soon: Ctrl-C is seen at its end.
+#: A statement that reads this few rows ends soon, so Ctrl-C is handled at its end.
 _FEW_ROWS = 1 << 16
 
-#: All or nothing: which of two rows is in the other's way does not matter.
+#: Nothing is inserted after an error, so it does not matter which of two conflicting rows comes
+#: first.
 _ABORTING = ("abort", "fail", "rollback")
 _CONFLICTS = (*_ABORTING, "ignore", "replace")
 
@@ -29,46 +30,51 @@ class _Key(NamedTuple):
     """A column to sort by."""
 
     name: str
-    #: 1 descending, 2 without regard to case.
+    #: 1 descending, 2 ignoring case.
     flags: int
-    #: Which types its values may have (each a sum as :meth:`Set.types`) so that those equal in the table are equal in sorting, and keep their order.
+    #: The types that its values may have (each a sum as from :meth:`Set.types`) so that values that
+    #: are equal in the table are also equal in sorting and keep their order.
     stable: Tuple[int, ...]
     #: An INTEGER PRIMARY KEY: NULL becomes the next number, which depends on the rows before it.
     is_rowid: bool = False
-    #: NOT NULL with a DEFAULT: with ``replace`` NULL becomes that, which other rows may have as it is.
+    #: NOT NULL with a DEFAULT: with ``replace`` NULL becomes the default, which other rows can have
+    #: too.
     has_default: bool = False
 
 
 class _Table(NamedTuple):
-    """What is known of the target."""
+    """The properties of the target."""
 
     name: str
     columns: List[str]
     key: List[_Key]
-    #: Whether the order of rows means nothing for the result but for which row is in the way of another with the same key.
+    #: Whether the order of rows affects only which of two rows with the same key stays.
     any_order: bool
     has_triggers: bool
-    #: Whether SQLite, which looks at foreign keys when a statement ends, may find a row's parent among rows of the same statement that come later.
+    #: Whether SQLite can find the parent of a row among later rows of the same statement, because
+    #: it checks foreign keys when a statement ends.
     needs_all: bool
 
 
 def _stable(declared: str, is_strict: bool, collation: str) -> Tuple[int, ...]:
-    """See :class:`_Key`: sorting looks at values as they are given, the table at what its affinity makes of them (integers 1, floating point 2, text 4,
-    blobs 8), by its collation."""
+    """See :class:`_Key`: sorting compares the given values, but the table compares them after its
+    affinity has converted them (integers 1, floating point 2, text 4, blobs 8), with its
+    collation."""
     kind = declared.upper()
     if "INT" in kind:
         types: Tuple[int, ...] = (11,)
     elif any(part in kind for part in ("CHAR", "CLOB", "TEXT")):
-        # Of numbers among text, or floating point, which is rounded, several may become one text.
+        # Several numbers among text, or several rounded floating point numbers, can become one
+        # text.
         types = (9, 12)
     elif not kind or "BLOB" in kind or (is_strict and kind == "ANY"):
         types = (15,)
     else:
-        # Integers beyond 2^53 may become one number.
+        # Several integers beyond 2^53 can become one number.
         types = (10,) if any(part in kind for part in ("REAL", "FLOA", "DOUB")) else (11,)
     if collation.upper() in ("BINARY", "NOCASE"):
         return types
-    # It says by itself which texts are equal.
+    # The collation itself decides which texts are equal.
     return (8,) if types == (9, 12) else (types[0] & ~4,)
 
 
@@ -77,12 +83,13 @@ def quoted(name: str) -> str:
 
 
 def folded(name: str) -> str:
-    """A name as SQLite compares names: only A to Z have another case."""
+    """A name in the form in which SQLite compares names: only A to Z have two cases."""
     return name.lower() if name.isascii() else "".join(letter.lower() if letter.isascii() else letter for letter in name)
 
 
 def _missing(cursor: Any, schema: str, table: str) -> str:
-    """What to say of a table that is not there: it may be in another schema, or the schema written into its name."""
+    """The message for a missing table: it can be in another schema, or the schema can be part of
+    the name."""
     said = f"no such table: {table if schema == 'main' else f'{schema}.{table}'}"
     other, _, name = table.rpartition(".")
     where = [found for (found,) in ask(cursor, f"SELECT {text('schema')} FROM pragma_table_list WHERE name = ? COLLATE NOCASE", name) if found != schema]
@@ -120,16 +127,17 @@ def _described(cursor: Any, schema: str, table: str, module: Any) -> _Table:
     )
     # An INTEGER PRIMARY KEY is unique without an index.
     rules = len([name for name, is_unique, _, _ in indexes if is_unique]) + (1 if alias and not primary else 0)
-    # A row that is replaced may take others of the table with it.
+    # Replacing a row can delete other rows of the table.
     parents = [folded(parent) for (parent,) in ask(cursor, f'SELECT {text("table")} FROM pragma_foreign_key_list(?, ?)', table, schema)]
     refers_to_itself = folded(table) in parents
-    # A trigger may add the parent.
+    # A trigger can add the parent.
     needs_all = bool(refers_to_itself or (parents and triggers)) and bool(ask(cursor, "PRAGMA foreign_keys")[0][0])
     return _Table(table, columns, key, rules <= 1 and not triggers and not refers_to_itself, bool(triggers), needs_all)
 
 
 def _is_followed(cursor: Any, schema: str, table: str) -> bool:
-    """Whether rows of other tables go, or change, with those of this one, by foreign keys: they may take further rows of this one with them."""
+    """Whether foreign keys delete or change rows of other tables together with rows of this one,
+    which can delete further rows of this one."""
     if not ask(cursor, "PRAGMA foreign_keys")[0][0]:
         return False
     followers = (
@@ -152,57 +160,80 @@ def insert(
 
     Args:
         con: a connection of sqlite3 or pysqlite3, from :func:`densite.connect` or opened after :func:`densite.attach`.
-        table: the table (a view with INSTEAD OF triggers, or a virtual table, will do).
+        table: the table; a view with INSTEAD OF triggers or a virtual table is also allowed.
         data: one of
 
-            - what has ``__arrow_c_stream__`` or ``__arrow_c_array__``: pyarrow, polars, pandas (with pyarrow), duckdb;
-            - a dict of columns by name, all of shape (n,): NumPy arrays and what else has a buffer, not copied if they are contiguous;
-              sequences of Python values; a structured array; a pandas frame without pyarrow. Of pandas' index only what has a name is a column;
-            - an iterable of rows: tuples or lists with a value for each column of the table, in its order; or dicts.
+            - objects with ``__arrow_c_stream__`` or ``__arrow_c_array__``: pyarrow, polars, pandas
+              (with pyarrow), duckdb;
+            - a dict of columns by name, all of shape (n,): NumPy arrays and other objects with a buffer,
+              which are not copied if contiguous; sequences of Python values; a structured array; a pandas
+              frame without pyarrow. Of a pandas index only named levels become columns;
+            - an iterable of rows: tuples or lists with a value for each column of the table, in order; or
+              dicts.
 
-            Each value keeps its own type, also where a column has several (as ``object`` in pandas and polars), and the column's affinity converts it, as
-            with sqlite3's executemany. Arrow data has one type a column.
+            Each value keeps its own type, even in a column with several types (``object`` in pandas
+            and polars). The column's affinity converts it, as with executemany of sqlite3. Arrow
+            data have one type for each column.
 
-            999 columns at most; those that are not given get their defaults. Integers, floating point (NaN becomes NULL), text, bytes, booleans (0 and 1), None.
-            Dates are stored as ``2024-02-29``, timestamps as ``2024-02-29 12:30:00`` with the fewest of 3, 6 or 9 digits that hold a fraction which is not zero,
-            with ``+00:00`` (and in UTC) if they have a time zone, times as ``12:30:00``, durations as integers of their unit; decimals as text with all
-            their digits, which a column of NUMERIC affinity turns into a number and one of TEXT affinity keeps. Dictionary-encoded columns are stored
-            as their values.
-        on_conflict: what a row does that breaks a UNIQUE, NOT NULL or CHECK constraint, as in SQLite: ``abort`` (an exception, and nothing is
-            inserted), ``ignore``, ``replace``, ``rollback`` (also rolls back the caller's transaction), ``fail`` (as ``abort`` here). As in SQLite it goes
-            before an ON CONFLICT of the table's own.
-        schema: the database of the table: main, temp or an attached one's name.
-        progress: called about every 65,536 rows with how many were read so far. What it raises stops the insert and is passed on. Neither it nor an iterator
-            of rows may close the connection or end its transaction.
+            At most 999 columns; missing columns get their defaults. Values are integers, floating
+            point (NaN becomes NULL), text, bytes, booleans (0 and 1), and None. Dates are stored as
+            ``2024-02-29``. Timestamps are stored as ``2024-02-29 12:30:00`` with the fewest of 3, 6
+            or 9 digits that hold a nonzero fraction, and in UTC with ``+00:00`` if they have a time
+            zone. Times are stored as ``12:30:00``, and durations as integers of their unit.
+            Decimals are stored as text with all digits, which a column of NUMERIC affinity converts
+            to a number and one of TEXT affinity keeps. Dictionary-encoded columns are stored as
+            their values.
+        on_conflict: what happens to a row that violates a UNIQUE, NOT NULL or CHECK constraint, as
+            in SQLite: ``abort`` (an exception, and nothing is inserted), ``ignore``, ``replace``,
+            ``rollback`` (also rolls back the caller's transaction), ``fail`` (here the same as
+            ``abort``). As in SQLite it overrides an ON CONFLICT of the table.
+        schema: the database of the table: main, temp, or the name of an attached one.
+        progress: called about every 65,536 rows with the number of rows read so far. If it raises,
+            the insert stops and the exception is passed on. Neither it nor an iterator of rows may
+            close the connection or end its transaction.
 
-    Rows are sorted by the table's primary key first (or its first unique index), where that cannot change the result: equal keys keep their order, and
-    with ``ignore`` or ``replace`` nothing is sorted for a table with triggers, several unique keys, a reference to itself or (``replace``) others with ON DELETE
-    to it, nor where keys that differ
-    may be equal in the table (numbers and text in a column, text in one of numbers, a collation of your own); nor by an INTEGER PRIMARY KEY with NULLs, which
-    become the next number, nor with ``replace`` by a NOT NULL column with NULLs, which become its DEFAULT. An Arrow stream is read 4 million rows at a
-    time, an iterator 262,144; each such part is sorted by itself. All of it is one part where the table refers to itself, or has foreign keys and triggers,
-    and foreign_keys is on: a row's parent may come later.
+    Rows are first sorted by the primary key of the table (or its first unique index) if this cannot
+    change the result. Equal keys keep their order. Rows are not sorted in these cases:
 
-    On a connection that other threads may use the statement runs on a thread of its own; `progress` is called on the caller's.
+    - ``ignore`` or ``replace``, and the table has triggers, several unique keys, or a reference to
+      itself;
+    - ``replace``, and other tables refer to it with ON DELETE;
+    - different keys can be equal in the table: numbers and text in one column, text in a column of
+      numbers, or a collation of your own;
+    - the key is an INTEGER PRIMARY KEY with NULLs, which become the next number;
+    - ``replace``, and a NOT NULL key column has NULLs, which become its DEFAULT.
 
-    As in one statement of SQLite's, foreign keys are looked at when all rows of a part are there: with ``replace`` a row without a parent may be replaced by
-    a later one.
+    An Arrow stream is read 4 million rows at a time and an iterator 262,144 rows at a time. Each
+    such part is sorted by itself. All data are one part if foreign_keys is on and the table refers
+    to itself or has foreign keys and triggers, because the parent of a row can come later.
 
-    All rows go in within one transaction: the caller's, if one is open (a savepoint undoes them if they fail), otherwise one that is committed at the end,
-    for which ``PRAGMA defer_foreign_keys`` holds if it was set just before.
+    On a connection that other threads can use, the statement runs on its own thread; `progress` is
+    called on the caller's.
+
+    As in one statement of SQLite, foreign keys are checked when all rows of a part are there: with
+    ``replace`` a later row can replace a row without a parent.
+
+    All rows are inserted in one transaction. If the caller has one open, it is used, and a
+    savepoint undoes the rows after an error. Otherwise a new one is committed at the end, and
+    ``PRAGMA defer_foreign_keys`` applies to it if it was set just before.
 
     Returns:
-        how many rows were inserted.
+        the number of inserted rows.
 
     Raises:
-        sqlite3.IntegrityError: a constraint; the message names row (from 0), columns and values (of CHECK the row's), but for tables with triggers (SQLite reads all rows
-            before it writes the first) and foreign keys that are deferred to the commit.
-        sqlite3.DataError: a value that SQLite cannot store: an integer beyond 64 bits, text that is not UTF-8, a list, tuple, dict, complex number or other object; names column, row and value. Columns that differ
-            in length.
+        sqlite3.IntegrityError: a constraint is violated. The message names row (from 0), columns
+            and values (for CHECK those of the row). It does not for tables with triggers, because
+            SQLite reads all rows before it writes the first, and for foreign keys that are deferred
+            to the commit.
+        sqlite3.DataError: SQLite cannot store a value: an integer beyond 64 bits, text that is not
+            UTF-8, a list, tuple, dict, complex number or other object. The message names column,
+            row and value. Also if columns differ in length.
         sqlite3.OperationalError: no such table or column; locked; no space.
-        sqlite3.ProgrammingError: the data is none of the above, the connection is closed, or another process's (before a fork).
-        sqlite3.NotSupportedError: the connection's driver is unknown, or the connection is older than densite.attach().
-        Whatever it is, no row was inserted.
+        sqlite3.ProgrammingError: the data have none of these shapes; the connection is closed, or
+            belongs to another process (before a fork).
+        sqlite3.NotSupportedError: the connection's driver is unknown, or the connection was opened
+            before densite.attach().
+        After any error no row was inserted.
     """
     module = module_of(con)
     for what, name in (("table", table), ("schema", schema)):
@@ -216,10 +247,11 @@ def insert(
         begin = "BEGIN IMMEDIATE" if own and schema != "temp" else "BEGIN" if own else "SAVEPOINT densite_insert"
         begun, inserted, read = own, 0, 0
         try:
-            # Within, for Ctrl-C may come between it and whatever follows.
+            # Inside the try block, because Ctrl-C can come before the next statement.
             cursor.execute(begin)
             begun = True
-            # Within too: a SELECT before it would end what PRAGMA defer_foreign_keys says.
+            # Also after BEGIN: a SELECT before it would end the effect of PRAGMA
+            # defer_foreign_keys.
             target = _described(cursor, schema, table, module)
             sort = how in _ABORTING and not target.has_triggers or target.any_order and not (how == "replace" and _is_followed(cursor, schema, table))
             shared = _aside.may_be_shared(con, module)
@@ -228,7 +260,7 @@ def insert(
                 read += part.rows
             cursor.execute("COMMIT" if own else "RELEASE densite_insert")
         except BaseException:
-            # A conflict may have ended the transaction already.
+            # A conflict can have ended the transaction already.
             if begun and has_transaction(con, module):
                 if own:
                     cursor.execute("ROLLBACK")
@@ -264,13 +296,13 @@ def _insert_part(
         part.sort(keys)
     names = ", ".join(map(quoted, part.names))
     values = ", ".join(f"c{i}" for i in range(len(part.names)))
-    # Nothing stays of a statement that fails, so "fail" would only leave rows to be undone.
+    # A failed statement leaves nothing, so "fail" would only leave rows that must be undone.
     word = "ABORT" if how == "fail" else how.upper()
     sql = f"INSERT OR {word} INTO {quoted(schema)}.{quoted(target.name)} ({names}) SELECT {values} FROM {part.function}"
     tell = None if progress is None else lambda rows: _tell(progress, before + rows, con, module)
     try:
         if tell is None and not shared and part.rows <= _FEW_ROWS:
-            # Nothing of Python's is called meanwhile.
+            # No Python code is called while it runs.
             cursor.execute(f"{sql}(?)", (part.handle,))
             return int(cursor.rowcount)
         with Change(cursor, f"{sql}({part.handle})") as change:
@@ -281,17 +313,17 @@ def _insert_part(
 
 
 def _tell(progress: Progress, rows: int, con: Any, module: Any) -> None:
-    """Calls the caller's function, which must leave the connection open."""
+    """Calls the caller's function, which must not close the connection."""
     progress(rows)
     try:
-        con.in_transaction  # noqa: B018: of a closed connection there is no answer
+        con.in_transaction  # noqa: B018: raises if the connection is closed
     except module.ProgrammingError:
         raise module.ProgrammingError("progress closed the connection; nothing was inserted") from None
 
 
 def _run(change: Change, part: Set, tell: Optional[Progress]) -> None:
-    """Runs a statement that reads a set, as :func:`_aside.run` does, on this thread alone."""
-    # Always there: only while Python code runs does Python see Ctrl-C.
+    """Runs a statement that reads a set, like :func:`_aside.run`, but on this thread."""
+    # Always set: Python notices Ctrl-C only while Python code runs.
     listener = _native.Listener(lambda told: tell(told.done) if tell is not None else None)
     part.progress(listener)
     change.run()
@@ -300,16 +332,17 @@ def _run(change: Change, part: Set, tell: Optional[Progress]) -> None:
     change.check()
 
 
-#: How many columns of a row are shown where SQLite does not name one.
+#: The number of columns that are shown if SQLite does not name one.
 _SHOWN = 10
 _NAMES = re.compile(r"(?:constraint failed: |column )(.+)$")
 
 
 def _with_row(error: Exception, cursor: Any, schema: str, target: _Table, part: Set, places: Any, module: Any) -> Exception:
-    """The same error, telling the row that was in the way where that can be known."""
+    """The same error with the row that caused it, if known."""
     said = str(error)
     if "FOREIGN KEY" in said:
-        # SQLite counts them and looks when the statement ends; it does not say which row.
+        # SQLite counts violations and checks the count when the statement ends. It does not name
+        # the row.
         values = _orphan(cursor, schema, target, part, places, module)
         if not values:
             return error
@@ -320,12 +353,14 @@ def _with_row(error: Exception, cursor: Any, schema: str, target: _Table, part: 
         names = _NAMES.search(said)
         columns = [name.rpartition(".")[2].strip() for name in names.group(1).split(",")] if names else []
         if "datatype mismatch" in said:
-            # Of an INTEGER PRIMARY KEY, which is what a row is found by and cannot be anything else.
+            # The error concerns an INTEGER PRIMARY KEY, which identifies the row and accepts only
+            # integers.
             columns = [key.name for key in target.key[:1]]
         known = set(map(folded, target.columns))
         values = [f"{name} is {part.last_value(places[folded(name)]) if folded(name) in places else 'not given'}" for name in columns if folded(name) in known]
         if not values:
-            # A CHECK, an index on an expression, a row that is too long: whichever columns it is about, they are among these.
+            # A CHECK, an index on an expression, or a row that is too long: the relevant columns
+            # are among these.
             values = [f"{name} is {part.last_value(place)}" for place, name in enumerate(part.names[:_SHOWN])]
             values += ["..."] * (len(part.names) > _SHOWN)
     told = type(error)(f"row {part.last_row()}: {said}{'; ' if values else ''}{', '.join(values)}")
@@ -336,7 +371,8 @@ def _with_row(error: Exception, cursor: Any, schema: str, target: _Table, part: 
 
 
 def _orphan(cursor: Any, schema: str, target: _Table, part: Set, places: Any, module: Any) -> List[str]:
-    """Has the columns' cursor stand on the first row that refers to a row that is not there; what it refers to, in words. Nothing is inserted yet."""
+    """Positions the cursor of the columns on the first row that refers to a missing row, and
+    returns the reference as text. Nothing is inserted yet."""
     part.progress(None)
     keys: Dict[int, List[Tuple[str, str, Optional[str]]]] = {}
     parts = f"SELECT id, {text('table')}, {text('from')}, {text('to')} FROM pragma_foreign_key_list(?, ?) ORDER BY id DESC, seq"
@@ -353,7 +389,7 @@ def _orphan(cursor: Any, schema: str, target: _Table, part: Set, places: Any, mo
         same = " AND ".join(f"p.{quoted(referred)} = {column[child]}" for child, referred in pairs)
         terms.append(f"NOT EXISTS (SELECT 1 FROM {quoted(schema)}.{quoted(parent)} p WHERE {same})")
         if folded(parent) == folded(target.name):
-            # The row that is referred to may be among those that were to come.
+            # The parent can be among later rows.
             if len(pairs) > 1 or folded(pairs[0][1]) not in places:
                 continue
             other = f"c{places[folded(pairs[0][1])]}"
@@ -361,13 +397,13 @@ def _orphan(cursor: Any, schema: str, target: _Table, part: Set, places: Any, mo
         try:
             found = cursor.execute(f"SELECT k.rowid FROM {part.function}({part.handle}) k WHERE {' AND '.join(terms)} LIMIT 1").fetchall()
             if found:
-                # To that row and no further, so that it is the one that was read last.
+                # Reads up to that row and no further, so that it is the last read one.
                 cursor.execute(f"SELECT 1 FROM {part.function}({part.handle}) LIMIT 1 OFFSET ?", found[0]).fetchall()
                 return [
                     f"{', '.join(f'{child} is {part.last_value(places[folded(child)])}' for child, _ in pairs)}, "
                     f"which {parent} has not as {', '.join(referred for _, referred in pairs)}"
                 ]
         except module.Error:
-            # A parent that is missing, or has other columns: the first error says so.
+            # A parent table is missing or has other columns: the first error says so.
             continue
     return []

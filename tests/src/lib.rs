@@ -1,4 +1,4 @@
-//! What tests of several rooms share: the simulated disk under real SQLite, and crashes on it.
+//! Shared by the tests of several crates: the simulated disk below real SQLite, and crashes on it.
 
 pub mod crash;
 pub mod ingest;

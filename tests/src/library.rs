@@ -1,4 +1,4 @@
-//! The shared library.
+//! Builds the shared library.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 /// The extension, built from these sources in the profile of the running test.
 ///
 /// # Panics
-/// When it does not build.
+/// If the build fails.
 pub fn library() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     BUILT.get_or_init(|| {

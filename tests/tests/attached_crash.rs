@@ -1,7 +1,9 @@
-//! Power cuts in transactions over several files: in rollback modes SQLite commits them by a super-journal, all or none.
+//! Power cuts in transactions over several files. In rollback modes SQLite commits them with a
+//! super-journal, all or none.
 //!
-//! Two files of the store and a plain one are changed together. Each journal names the super-journal; the removal of that one is the
-//! commit. Whatever the power leaves, the three files are in the state after the same transaction.
+//! Two files of the store and a plain one are changed together. Each journal names the
+//! super-journal, and removing the super-journal is the commit. After any power cut the three files
+//! are in the state after the same transaction.
 
 use densite_sim_disk::{Capture, SimDisk};
 use densite_tests::procs::subject;
@@ -53,7 +55,7 @@ impl Stand<'_> {
     }
 }
 
-/// The transaction that each file was left by.
+/// The last transaction in each file.
 fn last(db: &Connection) -> Vec<i64> {
     SCHEMAS
         .iter()
@@ -75,7 +77,8 @@ fn last(db: &Connection) -> Vec<i64> {
         .collect()
 }
 
-/// Transactions: (changes of the disk before it, and after it was acknowledged).
+/// Runs transactions. Returns for each the number of disk changes before it and after its
+/// acknowledgement.
 fn run(stand: &Stand<'_>, seed: u64, disk: &SimDisk) -> Vec<(u64, u64)> {
     let mut rng = SmallRng::seed_from_u64(seed);
     stand.boot(disk);
@@ -97,7 +100,7 @@ fn run(stand: &Stand<'_>, seed: u64, disk: &SimDisk) -> Vec<(u64, u64)> {
                 n % 7
             ))
             .expect("write");
-            // With auto_vacuum every second one ends with a shorter file.
+            // With auto_vacuum every second transaction ends with a shorter file.
             db.execute_batch(&match n % 2 {
                 0 => format!("DELETE FROM {schema}.junk"),
                 _ => format!(
@@ -132,7 +135,7 @@ fn cuts(journal: &'static str, synchronous: &'static str, durable: bool) {
         stand.boot(&prepared);
         let db = stand.connect();
         for schema in SCHEMAS {
-            // Plain SQLite itself needs a file system with a journal of metadata for that.
+            // For this case plain SQLite itself needs a file system with a journal of metadata.
             let auto_vacuum = seed % 2 == 1 && schema != "plain";
             db.execute_batch(&format!(
                 "PRAGMA {schema}.auto_vacuum={}; CREATE TABLE {schema}.t(n, pad); CREATE TABLE {schema}.junk(x)",

@@ -1,4 +1,4 @@
-//! The C API from C: a program over `include/densite.h`, on the SQLite of the machine.
+//! The C API from C: a program that uses `include/densite.h` with the SQLite of the machine.
 
 use densite_tests::library::library;
 use std::path::Path;
@@ -41,7 +41,7 @@ fn a_program_in_c_uses_all_of_it() {
             ran.status,
             String::from_utf8_lossy(&ran.stderr)
         );
-        // It was compressed and decompressed again in its place.
+        // The file was compressed and then decompressed in place.
         let bytes = std::fs::read(dir.path().join(format!("{entry}-small.db"))).expect("the file");
         assert!(bytes.starts_with(b"SQLite format 3"), "{entry}");
     }
@@ -60,7 +60,7 @@ fn the_header_names_what_the_library_exports() {
         .lines()
         .filter_map(|line| line.split_whitespace().nth(2))
         .filter(|name| name.starts_with("densite_"))
-        // The Python package's own, which no C program needs.
+        // Functions of the Python package only, which no C program needs.
         .filter(|name| !name.starts_with("densite_capsule_"))
         .collect();
     exported.sort_unstable();

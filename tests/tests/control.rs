@@ -1,8 +1,8 @@
 //! The control experiment: plain SQLite under power cuts on the simulated disk.
 //!
-//! What SQLite itself does not keep, no shim over it can be asked to keep; and where it keeps
-//! all, a failure of the shim is the shim's. The runs without syncs are the canary: there the
-//! disk must be seen to destroy databases, or it proves nothing elsewhere.
+//! A shim over SQLite cannot keep promises that SQLite itself does not keep. Where SQLite keeps all
+//! promises, a failure is the fault of the shim. The runs without syncs are the canary: the disk
+//! must destroy databases there, or the other runs prove nothing.
 
 use densite_sim_disk::{Capture, MetadataOrder, SimDisk, WriteOrder};
 use densite_tests::crash::{
@@ -27,7 +27,8 @@ fn control(journal: Journal, synchronous: Synchronous) -> Tally {
     tally
 }
 
-/// SQLite keeps its promises for these settings, and the power cuts did cost something.
+/// Asserts that SQLite keeps its promises with these settings, and that the power cuts lost
+/// something.
 fn kept(journal: Journal, synchronous: Synchronous) {
     let tally = control(journal, synchronous);
     tally.assert_kept();
@@ -99,7 +100,7 @@ fn wal_extra() {
     kept(Journal::Wal, Synchronous::Extra);
 }
 
-/// What is acknowledged and not promised does get lost: the power cuts are real.
+/// Acknowledged but not promised transactions do get lost: the power cuts are real.
 #[test]
 fn what_is_not_promised_is_lost() {
     for (journal, synchronous) in [
@@ -113,7 +114,7 @@ fn what_is_not_promised_is_lost() {
     }
 }
 
-/// Without syncs databases are destroyed, and the harness says so.
+/// Without syncs databases are destroyed, and the harness detects it.
 #[test]
 fn without_syncs_databases_break() {
     for journal in Journal::ALL {
@@ -128,7 +129,7 @@ fn without_syncs_databases_break() {
     }
 }
 
-/// Whether some power cut breaks plain SQLite on a disk that is reshaped so.
+/// Whether some power cut breaks plain SQLite on a disk with this shape.
 fn breaks(journal: Journal, synchronous: Synchronous, reshape: fn(&SimDisk)) -> bool {
     let vfs = SimVfs::register("control-limits", SimDisk::new(1));
     let stand = Stand::plain(&vfs);
@@ -142,7 +143,7 @@ fn breaks(journal: Journal, synchronous: Synchronous, reshape: fn(&SimDisk)) -> 
     })
 }
 
-/// Why `Workload::shape` exists: on a disk that reorders everything, SQLite breaks by itself.
+/// The reason for `Workload::shape`: on a disk that reorders all writes, SQLite itself breaks.
 #[test]
 fn plain_sqlite_has_limits() {
     assert!(
@@ -159,7 +160,7 @@ fn plain_sqlite_has_limits() {
     );
 }
 
-/// A failure names the change and the seed of the cut; the same pair gives the same story.
+/// A failure names the change and the seed of the cut. The same pair gives the same result.
 #[test]
 fn a_case_can_be_replayed() {
     let vfs = SimVfs::register("control-replay", SimDisk::new(1));
@@ -171,8 +172,10 @@ fn a_case_can_be_replayed() {
     assert_eq!(story, replay(&stand, &workload, 60, 12345));
 }
 
-/// The page size of a database changes in PERSIST mode. The power goes while the journal's header is zeroed, and only the header's last four bytes have
-/// arrived, its page size: SQLite then takes the database's own, which is the new one, for the journal's, and plays the old pages back to wrong places.
+/// The page size of a database changes in PERSIST mode. The power is cut while the header of the
+/// journal is zeroed, and only its last four bytes, the page size, have arrived. SQLite then uses
+/// the new page size of the database for the journal, and writes the old pages back to wrong
+/// places.
 #[test]
 fn a_page_size_changed_in_persist_mode_breaks_plain_sqlite() {
     let before_the_end = |capture: Option<u64>| {

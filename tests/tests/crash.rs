@@ -1,10 +1,12 @@
-//! Power cuts under real SQLite on the simulated disk, through Densite: for WAL and DELETE, TRUNCATE, PERSIST journals with
-//! synchronous NORMAL, FULL and EXTRA. After recovery `integrity_check` is ok and no transaction is there in part; what was
-//! acknowledged is there where plain SQLite promises it (`control.rs` is the same experiment on plain SQLite).
+//! Power cuts under real SQLite on the simulated disk, through Densite: WAL and DELETE, TRUNCATE,
+//! PERSIST journals with synchronous NORMAL, FULL and EXTRA. After recovery `integrity_check` is ok
+//! and no transaction is present in part. Acknowledged transactions are present where plain SQLite
+//! promises it (`control.rs` is the same experiment on plain SQLite).
 //!
-//! Each pair of settings runs a good eight hundred distinct pairs of workload and cut call, so each journal mode more than
-//! two thousand, ten thousand in all. Half of the workloads run with rare things made common (folds, slots, syncs of the store's own).
-//! `DENSITE_CRASH_SEEDS=n` runs n workloads for each pair instead.
+//! Each pair of settings runs over eight hundred distinct pairs of workload and cut, so each
+//! journal mode more than two thousand, and ten thousand in all. Half of the workloads make rare
+//! events common (folds, slots, syncs of the store itself). `DENSITE_CRASH_SEEDS=n` runs n
+//! workloads for each pair instead.
 
 use densite_sim_disk::SimDisk;
 use densite_tests::crash::{Journal, Plan, Promise, Stand, Synchronous, Tally, Workload, campaign};
@@ -88,7 +90,7 @@ cuts! {
     wal_extra: Wal, Extra;
 }
 
-/// Journal mode, locking mode, page size and auto_vacuum change on the way.
+/// Journal mode, locking mode, page size and auto_vacuum change during the run.
 const RESTLESS: Plan = Plan {
     cuts: 100,
     snapshots: 5,
@@ -114,14 +116,15 @@ fn settings_that_change_on_the_way() {
     }
 }
 
-/// Of the first write to a file, which makes the store, a power cut left one slot and noise where the header is to come: it is a file without data, and its journal is rolled back.
+/// A power cut during the first write to a file, which creates the store, left one slot and garbage
+/// in place of the header. The file counts as empty, and its journal is rolled back.
 #[test]
 fn a_creation_that_was_torn() {
     let pair = (Journal::Delete, Synchronous::Extra);
     through_densite(pair, 1014, 1, RESTLESS).assert_kept();
 }
 
-/// A part of `make crash`: each seed runs all journal modes with all settings of `synchronous`.
+/// Part of `make crash`: each seed runs all journal modes with all settings of `synchronous`.
 #[test]
 #[ignore = "takes DENSITE_MINUTES"]
 fn long_crash() {
@@ -131,7 +134,7 @@ fn long_crash() {
             for synchronous in [Synchronous::Normal, Synchronous::Full, Synchronous::Extra] {
                 for plan in [Plan::default(), RESTLESS] {
                     let pair = (journal, synchronous);
-                    // Its second half takes the workload behind the first.
+                    // The second half of the plan takes the next workload.
                     let tally = through_densite(pair, seed * 2, 1, plan);
                     tally.assert_kept();
                     total.add(tally);

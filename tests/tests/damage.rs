@@ -1,8 +1,9 @@
-//! Damage is an error that says where, or it changes nothing: never a wrong row.
+//! Damage gives an error with its place, or changes nothing. It never gives a wrong row.
 //!
-//! One database of several tables, indexes and dictionaries is stored once; then its file is damaged in one place, opened
-//! anew, and every page is compared with what was stored, thousands of times. At the level of the store that is quick, so the flips of single bits
-//! are done there; real SQLite reads the damaged files in a thousand further cases.
+//! One database with several tables, indexes and dictionaries is stored once. Then, thousands of
+//! times, its file is damaged in one place and opened again, and every page is compared with the
+//! stored one. The store without SQLite is fast, so the flips of single bits are tested there. Real
+//! SQLite reads the damaged files in a thousand further cases.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,12 +17,12 @@ use densite_tests::procs::Subject;
 use rand::rngs::SmallRng;
 use rand::{Rng, RngExt, SeedableRng};
 
-/// Where the random numbers begin.
+/// The seed of the random numbers.
 const SEED: u64 = 0xDA3A6E;
 /// Bytes of a page.
 const PAGE: usize = 1024;
 
-/// A file in memory, so that each case costs no more than the reading.
+/// A file in memory, so that a case costs little more than its reads.
 #[derive(Clone, Default)]
 struct Memory(Arc<Mutex<Vec<u8>>>);
 
@@ -68,7 +69,7 @@ fn open(file: &Memory) -> densite_store::Result<Handle> {
     Handle::open(Box::new(file.clone()), &identity, options)
 }
 
-/// Statements that make the database, and states of it: each is one commit.
+/// Statements that create and change the database. Each is one commit.
 const STEPS: [&str; 5] = [
     "CREATE TABLE person (id INTEGER PRIMARY KEY, name TEXT, street TEXT, born INTEGER);
      CREATE TABLE visit (person INTEGER, day TEXT, note TEXT, cost REAL);
@@ -87,7 +88,7 @@ const STEPS: [&str; 5] = [
      INSERT INTO person SELECT id + 10000, name, street, born FROM person WHERE id % 9 = 1;",
 ];
 
-/// A database as the store gives it back: without unallocated bytes.
+/// The bytes that the store returns for a database: without unallocated bytes.
 fn scrubbed(bytes: &[u8]) -> Vec<u8> {
     let mut all = Vec::new();
     let mut kept = Vec::new();
@@ -118,13 +119,13 @@ fn states() -> Vec<Vec<u8>> {
     STEPS.iter().map(after).collect()
 }
 
-/// What was stored, and the file that holds it.
+/// The stored states, and the bytes of the file.
 struct Stored {
     states: Vec<Vec<u8>>,
     file: Vec<u8>,
 }
 
-/// Stores the states, a commit each, as the VFS would: only what changed is written.
+/// Stores the states, one commit each, as the VFS would: only changed pages are written.
 fn stored(close: bool) -> Stored {
     let states = states();
     let file = Memory::default();
@@ -143,7 +144,7 @@ fn stored(close: bool) -> Stored {
             }
         }
         if close && Some(state) == states.last() {
-            // Not durable before the close: so it folds the map.
+            // Not durable before the close, so the close folds the map.
             handle.publish().expect("publish");
         } else {
             handle.sync(SyncKind::Data).expect("sync");
@@ -173,22 +174,22 @@ fn stored(close: bool) -> Stored {
     }
 }
 
-/// What reading a damaged file showed.
+/// The result of reading a damaged file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Shown {
-    /// It did not open.
+    /// It could not be opened.
     Refused,
-    /// Some pages could not be read, the others were right.
+    /// Some pages could not be read; all others were right.
     Pages,
-    /// All was as the last state.
+    /// Everything was as in the last state.
     Nothing,
-    /// All was as an earlier state.
+    /// Everything was as in an earlier state.
     Earlier,
-    /// Nothing in it says any more that it is one of ours.
+    /// The file is not recognised as a Densite file any more.
     Foreign,
 }
 
-/// Opens the file and compares every page. What is wrong with the answers is told by a text.
+/// Opens the file and compares every page. The error describes wrong results.
 fn judge(file: &Memory, stored: &Stored) -> Result<(Shown, Option<densite_store::Damage>), String> {
     let mut handle = match open(file) {
         Ok(handle) => handle,
@@ -201,7 +202,7 @@ fn judge(file: &Memory, stored: &Stored) -> Result<(Shown, Option<densite_store:
         Err(Error::Corrupt(d)) => return Ok((Shown::Refused, Some(d))),
         Err(e) => return Err(format!("the length: {e}")),
     };
-    // Which states are still possible.
+    // The states that are still possible.
     let mut left: Vec<&[u8]> = stored
         .states
         .iter()
@@ -233,7 +234,7 @@ fn judge(file: &Memory, stored: &Stored) -> Result<(Shown, Option<densite_store:
     let shown = match (&first, left.contains(&last.unwrap_or_default())) {
         (Some(_), true) => Shown::Pages,
         (None, true) => Shown::Nothing,
-        // Earlier, and known to be: the check says that something was cut off.
+        // An earlier state must be reported: the check says that something was cut off.
         (_, false) => {
             let report = handle
                 .check(&mut |_, _| true)
@@ -247,7 +248,8 @@ fn judge(file: &Memory, stored: &Stored) -> Result<(Shown, Option<densite_store:
     Ok((shown, first))
 }
 
-/// Runs `cases` cases on all cores; `damage` changes the file in place and says what it did. Counts what they showed.
+/// Runs `cases` cases on all cores. `damage` changes the file in place and describes the change.
+/// Counts the results.
 fn run(
     stored: &Stored,
     cases: u64,
@@ -277,7 +279,8 @@ fn run(
                     let (shown, _) =
                         judge(&file, stored).unwrap_or_else(|e| panic!("{}: {e}", what()));
                     assert!(allow.contains(&shown), "{}: {shown:?}", what());
-                    // What reading shows, the check must find; what it finds need not show.
+                    // Damage that reading shows must be found by the check. The reverse need not
+                    // hold.
                     if case.is_multiple_of(8) && matches!(shown, Shown::Refused | Shown::Pages) {
                         let found = open(&file).and_then(|mut h| h.check(&mut |_, _| true));
                         let quiet = found.is_ok_and(|report| report.problems.is_empty());
@@ -292,7 +295,7 @@ fn run(
     counts.into_inner()
 }
 
-/// Where a single bit was flipped, the error must name the place.
+/// Flips single bits. The error must name the place.
 fn flips(stored: &Stored, cases: u64, allow: &[Shown]) -> [usize; 5] {
     run(stored, cases, allow, |bytes, rng| {
         let bit = rng.random_range(0..bytes.len() * 8);
@@ -316,7 +319,7 @@ fn flipped_bits_in_a_closed_file() {
     );
 }
 
-/// The error names the page and the place: the flipped byte lies in what it names.
+/// The error names the page and the place, and the flipped byte is within it.
 #[test]
 fn the_error_names_the_place() {
     let stored = stored(true);
@@ -376,7 +379,7 @@ fn cut_off_files() {
         };
         let end = stored.file.len();
         let counts = run(&stored, 600, allow, |bytes, rng| {
-            // Not to nothing, and not to less than the magic: that is another kind of file.
+            // Not to zero bytes, and not to less than the magic: that is another kind of file.
             let len = match rng.random_range(0..3) {
                 0 => rng.random_range(1..=end / 512) * 512,
                 1 => rng.random_range(16..20_000),
@@ -389,7 +392,8 @@ fn cut_off_files() {
     }
 }
 
-/// Fewer bytes than the magic has say nothing of what they were: such a file is none of ours, but it is not empty either.
+/// A file shorter than the magic cannot be identified. It is not a Densite file, but it is not
+/// empty either.
 #[test]
 fn a_stub_is_no_empty_database() {
     let stored = stored(true);
@@ -446,7 +450,7 @@ fn blocks_that_are_swapped_zeroed_or_filled() {
     }
 }
 
-/// Everything that is in the database, by way of tables and of indexes; or what SQLite says instead.
+/// A hash of the whole content, read through tables and indexes; or the error of SQLite.
 fn everything(con: &rusqlite::Connection) -> rusqlite::Result<u64> {
     let mut hash = Xxh3_64::with_seed(0);
     for sql in [
@@ -470,7 +474,7 @@ fn everything(con: &rusqlite::Connection) -> rusqlite::Result<u64> {
     Ok(hash.digest())
 }
 
-/// The same at the level of SQL: `states` are hashes of the database after each commit, `file` its bytes.
+/// The same with SQL: `states` are hashes of the database after each commit, `file` has its bytes.
 struct Written {
     states: Vec<u64>,
     file: Vec<u8>,
@@ -522,7 +526,7 @@ fn sql_flips(written: &Written, cases: u64, earlier: bool) {
             Ok(hash) if Some(&hash) == written.states.last() => right += 1,
             Ok(hash) if earlier && written.states.contains(&hash) => older += 1,
             Ok(_) => panic!("{what}: wrong rows"),
-            // Of the first commits nothing may be left, tables included.
+            // In a state before the first commits there can be no tables.
             Err(e) if earlier && e.to_string().contains("no such") => older += 1,
             Err(e) => {
                 assert_eq!(

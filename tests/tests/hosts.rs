@@ -1,6 +1,7 @@
-//! The extension in the SQLite of others: Debian's shell, the newest library, one too old.
+//! The extension in other SQLite libraries: Debian's shell, the newest library, and one that is too
+//! old.
 //!
-//! Nothing here registers Densite statically: what is used is what the shared library brings.
+//! These tests do not register Densite statically. They use only the shared library.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 
@@ -11,7 +12,7 @@ use densite_tests::library::library;
 use densite_tests::model::folder;
 use rusqlite::{Connection, LoadExtensionGuard, OpenFlags, ffi};
 
-/// Runs SQLite's shell; `None` when there is none.
+/// Runs the shell of SQLite; `None` if it is not installed.
 fn shell(args: &[&str]) -> Option<Output> {
     match Command::new("sqlite3")
         .args(["-batch", "-init", "/dev/null"])
@@ -65,7 +66,7 @@ fn the_shell_loads_it_and_works_with_it() {
             .starts_with(b"Densite format\r\n")
     );
 
-    // Another process, with the entry point named; in WAL mode, with a copy and a dump.
+    // Another process, with a named entry point; in WAL mode, with a copy and a dump.
     let load = format!(".load {} sqlite3_densite_init", library().display());
     let backup = format!(".backup {path}.copy");
     let output = shell(&[
@@ -91,7 +92,8 @@ fn the_shell_loads_it_and_works_with_it() {
     assert_eq!(said(&output.expect("it ran before")), "11\n");
 }
 
-/// What the guide of ingest tells a newcomer to type works in the shell, which begins without a busy_timeout, on both forms.
+/// The statements of the ingest guide work in the shell, which starts without a busy_timeout, on
+/// both forms.
 #[test]
 fn the_shell_follows_the_guide_of_ingest() {
     let guide = std::fs::read_to_string("../docs/guides/ingest.md").expect("the guide");
@@ -112,7 +114,7 @@ fn the_shell_follows_the_guide_of_ingest() {
     }
 }
 
-/// Without the extension the shell refuses the file, and says so.
+/// Without the extension the shell refuses the file with an error.
 #[test]
 fn the_shell_alone_refuses_a_densite_file() {
     let dir = folder();
@@ -132,7 +134,8 @@ fn the_shell_alone_refuses_a_densite_file() {
     assert!(String::from_utf8_lossy(&output.stderr).contains("file is not a database"));
 }
 
-/// The other entry point, for drivers that open files by path alone: no URI names a VFS here, but for one that asks for the host's.
+/// The other entry point, for drivers that open files by path alone. No URI here names a VFS,
+/// except for one that selects the host's.
 #[test]
 fn the_default_entry_point_serves_files_opened_by_path() {
     let dir = folder();
@@ -149,7 +152,7 @@ fn the_default_entry_point_serves_files_opened_by_path() {
     let open = |name: &str| format!(".open {}", at(name));
     let output = shell(&[
         ":memory:",
-        // In a process that has loaded it the usual way, too, and again.
+        // A process that has also loaded it in the usual way, and repeatedly.
         &load("sqlite3_densite_init"),
         &open("before.db"),
         ROWS,
@@ -161,7 +164,7 @@ fn the_default_entry_point_serves_files_opened_by_path() {
         "CREATE VIRTUAL TABLE temp.t_in USING densite_ingest(t); INSERT INTO t_in VALUES (1001, 'x'); SELECT densite_wait();",
         &format!("ATTACH '{}' AS b;", at("attached.db")),
         "CREATE TABLE b.t AS SELECT * FROM t; SELECT count(*) FROM b.t;",
-        // A plain file stays as it is, and is as usable.
+        // A plain file stays plain and remains usable.
         &open("old.db"),
         "DELETE FROM t WHERE id > 10; SELECT count(*), (SELECT value FROM densite_info('main') WHERE name = 'kind') FROM t;",
         &format!(".open file:{}?densite=off", at("off.db")),
@@ -185,8 +188,8 @@ const FLAGS: OpenFlags = OpenFlags::SQLITE_OPEN_READ_WRITE
     .union(OpenFlags::SQLITE_OPEN_CREATE)
     .union(OpenFlags::SQLITE_OPEN_URI);
 
-/// The newest SQLite (the one linked here): the library stays loaded when the connection that
-/// loaded it is gone, and serves all later ones.
+/// The newest SQLite (the one linked here): the library stays loaded after the connection that
+/// loaded it is closed, and serves all later connections.
 #[test]
 fn the_newest_library_loads_it_and_keeps_it() {
     let dir = folder();
@@ -196,7 +199,7 @@ fn the_newest_library_loads_it_and_keeps_it() {
     }
     for entry in [None, Some("sqlite3_densite_init")] {
         let loader = Connection::open_in_memory().expect("open");
-        // SAFETY: the library is ours, and its initialisation is sound.
+        // SAFETY: this is our own library, and its initialisation is sound.
         unsafe {
             let _guard = LoadExtensionGuard::new(&loader).expect("allow loading");
             loader
@@ -240,7 +243,7 @@ type Entry = unsafe extern "C" fn(*mut ffi::sqlite3, *mut *mut c_char, *const c_
 fn entry_point() -> Entry {
     const RTLD_NOW: c_int = 2;
     let path = CString::new(library().as_os_str().as_encoded_bytes()).expect("no NUL in a path");
-    // SAFETY: terminated strings; the library is ours and is never closed.
+    // SAFETY: the strings are terminated. This is our own library, and it is never closed.
     unsafe {
         let library = dlopen(path.as_ptr(), RTLD_NOW);
         assert!(!library.is_null(), "the library does not load");
@@ -250,10 +253,10 @@ fn entry_point() -> Entry {
     }
 }
 
-/// The message that an entry point left, freed.
+/// The message of an entry point. Frees it.
 fn message(error: *mut c_char) -> String {
     assert!(!error.is_null(), "no message");
-    // SAFETY: text of SQLite's, freed once.
+    // SAFETY: SQLite allocated the text, and it is freed once.
     unsafe {
         let text = CStr::from_ptr(error).to_string_lossy().into_owned();
         ffi::sqlite3_free(error.cast());
@@ -261,8 +264,8 @@ fn message(error: *mut c_char) -> String {
     }
 }
 
-/// A host older than 3.37.2 gets an error that says so, from the first table that has a
-/// version to the last that is too old.
+/// A host older than 3.37.2 gets an error with its version. This tests the first table with a
+/// version and the last one that is too old.
 #[test]
 fn an_older_host_gets_an_error() {
     static OLD: std::sync::atomic::AtomicI32 = std::sync::atomic::AtomicI32::new(0);
@@ -273,10 +276,10 @@ fn an_older_host_gets_an_error() {
         c"3.37.1".as_ptr()
     }
     let db = Connection::open_in_memory().expect("open");
-    // SAFETY: the connection lives to the end of this test.
+    // SAFETY: the connection lives until the end of this test.
     let handle = unsafe { db.handle() };
     let entry = entry_point();
-    // Nothing but these entries may be used of such a table: the others point nowhere.
+    // Only these entries of the table are valid: the others point nowhere.
     let entries = densite_sqlite::routines::entries();
     let mut table = vec![0usize; entries.len()];
     let mut put = |name: &str, address: usize| {
@@ -292,13 +295,14 @@ fn an_older_host_gets_an_error() {
     for version in [3_037_001, 3_037_000, 3_008_000] {
         OLD.store(version, std::sync::atomic::Ordering::Relaxed);
         let mut error = std::ptr::null_mut();
-        // SAFETY: an open connection, a place for a message, and a table as an old host has it.
+        // SAFETY: an open connection, a place for the message, and a table like that of an old
+        // host.
         let rc = unsafe { entry(handle, &raw mut error, table.as_ptr().cast()) };
         assert_eq!(rc, ffi::SQLITE_ERROR);
         let message = message(error);
         assert!(message.contains("3.37.2"), "{message}");
     }
-    // A place for a message is not a must.
+    // A place for a message is optional.
     // SAFETY: as above.
     let rc = unsafe { entry(handle, std::ptr::null_mut(), table.as_ptr().cast()) };
     assert_eq!(rc, ffi::SQLITE_ERROR);

@@ -1,7 +1,8 @@
-//! Power cuts under all of ingest, with the real SQLite, the database and its log on one simulated disk, so that one cut hits both: writers in several processes, worker, takeover,
-//! subscriber, checkpoints, pruning and full disks.
+//! Power cuts during all of ingest, with real SQLite. The database and its log are on one simulated
+//! disk, so one cut affects both: writers in several processes, worker, takeover, subscriber,
+//! checkpoints, pruning and full disks.
 //!
-//! `DENSITE_SEED=n` runs one seed, `DENSITE_CRASH_SEEDS=n` that many of them.
+//! `DENSITE_SEED=n` runs one seed, `DENSITE_CRASH_SEEDS=n` that many seeds.
 
 use densite_sim_disk::SimDisk;
 use densite_tests::ingest::{Site, Tally, Under, Workload};
@@ -75,7 +76,8 @@ fn stored_by_densite() {
     kept("densite", Under::Densite, "WAL", true);
 }
 
-/// The very first transaction: the connection that makes the ingest table need not sync its commits (WAL with NORMAL, DELETE, synchronous=OFF), and the row is acknowledged all the same.
+/// The first transaction: the connection that creates the ingest table need not sync its commits
+/// (WAL with NORMAL, DELETE, synchronous=OFF), but the acknowledged row must survive.
 #[test]
 fn the_first_rows_of_a_database_survive() {
     let site = Site::new("ingest-host-first", Under::Plain);
@@ -115,7 +117,8 @@ fn first_rows(site: &Site, journal: &'static str, synchronous: &str) {
     }
 }
 
-/// The database alone is put back as it was: it catches up if the log has all that it lacks, and is refused if not.
+/// Only the database is restored to an older state. It catches up if the log has all missing rows,
+/// and is refused otherwise.
 #[test]
 fn an_older_database_catches_up_or_is_refused() {
     let site = Site::new("ingest-host-older", Under::Plain);
@@ -141,7 +144,7 @@ fn an_older_database_catches_up_or_is_refused() {
     }
 }
 
-/// A part of `make crash`.
+/// Part of `make crash`.
 #[test]
 #[ignore = "takes DENSITE_MINUTES"]
 fn long_crash_ingest() {

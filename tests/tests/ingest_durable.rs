@@ -1,5 +1,6 @@
-//! What is durable when rows are pruned from the log, whoever checkpointed the database and however: connections that never sync, syncs that fail. On one simulated disk with
-//! the database and its log, as it is left by a power cut right afterwards.
+//! Rows are durable in the database before they are pruned from the log, whichever connection
+//! checkpointed it and in whichever way: with connections that never sync, and with failed syncs.
+//! The database and its log are on one simulated disk, and the power is cut right afterwards.
 
 use densite_disk::Op;
 use densite_sim_disk::{Fault, FaultKind, SimDisk};
@@ -13,7 +14,8 @@ fn number(con: &Connection, sql: &str) -> rusqlite::Result<i64> {
     con.query_row(sql, [], |row| row.get(0))
 }
 
-/// A database whose rows are all applied, to a WAL that nobody has synced, and checkpointed by a connection that syncs nothing.
+/// A database whose rows are all applied to a WAL without a sync, and checkpointed by a connection
+/// that does not sync.
 struct Unsynced {
     disk: SimDisk,
     process: Process,
@@ -52,7 +54,7 @@ fn unsynced(site: &Site) -> Unsynced {
         assert_eq!((busy, frames), (0, passed), "all of it");
     };
     checkpoint(&con, "TRUNCATE");
-    // While it reads, the worker's own checkpoints come to nothing.
+    // While this transaction is open, the worker's own checkpoints have no effect.
     let reader = process.plain().expect("opens");
     reader
         .execute_batch("BEGIN; SELECT count(*) FROM t")
@@ -88,7 +90,9 @@ fn survivors(disk: &SimDisk) -> Vec<SimDisk> {
     (0..30).map(|seed| disk.survivor(seed)).collect()
 }
 
-/// The frames are in the database's file, and that is synced before rows are pruned. But the WAL is still there and SQLite reads it again after a power cut: as far as it reached the disk, and so
+/// The frames are in the database file, which is synced before rows are pruned. But the WAL still
+/// exists, and after a power cut SQLite reads the part of it that reached the disk. That would be
+/// an older state than the file's.
 /// an older state than the file's.
 #[test]
 fn the_wal_is_synced_before_rows_are_pruned() {
@@ -103,7 +107,9 @@ fn the_wal_is_synced_before_rows_are_pruned() {
     }
 }
 
-/// What one process was told of a sync no other is told, whether it has the database open already or opens it then: what it sees is what the system has, and not the disk.
+/// A sync error is reported to one process only. Other processes do not learn of it, whether they
+/// have the database open already or open it later: they read the state of the system's cache, not
+/// of the disk.
 #[test]
 fn no_process_prunes_after_a_sync_that_failed_in_another() {
     let cases = [("-wal", true), (PATH, true), (PATH, false)];
@@ -125,14 +131,16 @@ fn no_process_prunes_after_a_sync_that_failed_in_another() {
         let (con, process) = before.unwrap_or_else(other);
         let told = number(&con, "SELECT densite_prune()");
         assert!(told.is_err(), "{what}: pruned {told:?}");
-        // Its worker has had its time, too.
+        // The worker of that process has had time, too.
         std::thread::sleep(Duration::from_millis(1500));
         assert_eq!(first_row(&all.disk), 1, "{what}: the log has all rows");
         drop((con, process));
     }
 }
 
-/// Whoever names the log syncs nothing, and the first sync fails: what it was to write the disk never gets, though the next sync succeeds. No row is acknowledged before the name is on the disk.
+/// The connection that stores the log's name does not sync, and the first sync fails. The disk
+/// never gets that write, although the next sync succeeds. No row is acknowledged before the name
+/// is durable.
 #[test]
 fn a_name_whose_sync_failed_is_written_anew() {
     for (name, under) in [("plain", Under::Plain), ("densite", Under::Densite)] {
@@ -154,7 +162,7 @@ fn named_anew(site: &Site, journal: &'static str, path: &str, failing: u64) {
     for _ in 0..failing {
         disk.fail(Fault::new(FaultKind::Io, Op::Sync).on_path(path));
     }
-    // A connection that met the failure may have to be opened again.
+    // After the failure the connection may have to be opened again.
     let attempt = || -> rusqlite::Result<Connection> {
         let con = process.connect()?;
         con.execute_batch(
@@ -176,7 +184,7 @@ fn named_anew(site: &Site, journal: &'static str, path: &str, failing: u64) {
     disk.clear_faults();
     assert!(con.is_some(), "{what}: nothing is acknowledged");
     let survivors: Vec<SimDisk> = (0..10).map(|seed| disk.survivor(seed)).collect();
-    // Closing with synchronous=OFF promises nothing, so the power goes before.
+    // Closing with synchronous=OFF promises nothing, so the power is cut before.
     drop((con, process));
     for (seed, disk) in survivors.iter().enumerate() {
         site.boot(disk);

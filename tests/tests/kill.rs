@@ -1,7 +1,8 @@
-//! Processes that are killed at random moments lose nothing that was acknowledged, and leave nothing in part.
+//! Killed processes lose nothing that was acknowledged, and leave no partial transaction.
 //!
-//! After a kill -9 everything that a process had written is still in the operating system's cache, so plain SQLite keeps every
-//! commit that returned, whatever `synchronous` is. So must Densite. Plain SQLite runs the same workload as the control.
+//! After a kill -9, all writes of a process are still in the cache of the operating system. So
+//! plain SQLite keeps every commit that returned, whatever `synchronous` is, and Densite must do
+//! the same. Plain SQLite runs the same workload as the control.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -13,7 +14,7 @@ use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use tempfile::TempDir;
 
-/// A small cache makes transactions spill into the database file before they commit.
+/// With a small cache, SQLite writes to the database file before transactions commit.
 const COMMON: &str = "PRAGMA cache_size=12; PRAGMA wal_autocheckpoint=40;";
 
 const WAL: &str = "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;";
@@ -27,7 +28,7 @@ const EXCLUSIVE_OFF: &str =
 const TRUNCATE: &str = "PRAGMA journal_mode=TRUNCATE; PRAGMA synchronous=EXTRA;";
 const PERSIST_OFF: &str = "PRAGMA journal_mode=PERSIST; PRAGMA synchronous=OFF;";
 
-/// One database, its writer, and what the writer was promised.
+/// One database, its writer, and the promises to the writer.
 struct Bench {
     subject: Subject,
     settings: String,
@@ -63,7 +64,7 @@ impl Bench {
         format!("{} {:?} round {}", self.subject, self.settings, self.round)
     }
 
-    /// Begins a new database: the creation of a file is to be hit too.
+    /// Starts with a new database, so that kills also hit the creation of a file.
     fn renew(&mut self) {
         for suffix in ["", "-journal", "-wal", "-shm"] {
             let path = format!("{}{suffix}", self.path().display());
@@ -79,7 +80,7 @@ impl Bench {
     fn take_reports(&mut self, writer: &mut Child) {
         for report in writer.take::<8>() {
             let n = u64::from_le_bytes(report);
-            // The first report of a process shows where it went on: behind all that was acknowledged.
+            // The first report of a process is a new commit, after all acknowledged ones.
             assert!(
                 n > self.acknowledged,
                 "{}: {n} reported after {}",
@@ -90,7 +91,7 @@ impl Bench {
         }
     }
 
-    /// Asserts that what lies at `path` holds what was acknowledged; returns its last commit.
+    /// Asserts that the database at `path` has all acknowledged commits. Returns its last commit.
     fn verify(&mut self, path: &Path) -> u64 {
         let what = self.what();
         store::assert_whole(path, &what);
@@ -105,7 +106,7 @@ impl Bench {
         n
     }
 
-    /// Copies the files as they are now and verifies the copy.
+    /// Copies the files in their current state and verifies the copy.
     fn verify_copy(&mut self) -> u64 {
         let dir = tempfile::tempdir().expect("directory");
         let copy = dir.path().join("app.db");
@@ -134,14 +135,14 @@ impl Bench {
             &limit.to_string(),
         ];
         let mut writer = Child::start(env!("CARGO_BIN_EXE_worker"), &args, &[]);
-        // Some are killed while they open and recover, most while they write.
+        // Some writers are killed while they open and recover, most while they write.
         if self.rng.random_range(0..4) > 0 {
             writer.await_report(8);
         }
         let micros = self.rng.random_range(0..60_000);
         let mut ended = writer.run_for(Duration::from_micros(micros));
         if !ended && self.rng.random_range(0..3) == 0 && writer.stop() {
-            // What lies on the disk while everything stands still is what an atomic snapshot would have.
+            // While the writer is stopped, the files are those of an atomic snapshot.
             self.take_reports(&mut writer);
             self.verify_copy();
             writer.go_on();
@@ -153,8 +154,8 @@ impl Bench {
         let killed = !writer.kill();
         self.kills += u32::from(killed);
         self.take_reports(&mut writer);
-        // The commit that was under way when the kill came has come to rest: it counts from now on. Of the copy
-        // nothing goes back, so the next writer recovers for itself.
+        // The commit that was running at the kill is now decided and counts from now on. Verifying
+        // a copy does not change the original, so the next writer must recover it.
         let path = self.path();
         self.acknowledged = if self.rng.random() {
             self.verify_copy()
@@ -164,7 +165,7 @@ impl Bench {
     }
 }
 
-/// Rounds until the time is over; at least `least`. Returns the number of kills.
+/// Runs rounds until the time is over, but at least `least`. Returns the number of kills.
 fn run(name: &str, subject: Subject, settings: &str, time: Duration, least: u32, seed: u64) -> u64 {
     let mut bench = Bench::new(subject, settings, seed);
     let begin = Instant::now();
@@ -185,7 +186,7 @@ macro_rules! killed {
             run(name, Subject::$subject, $settings, time, 10, seed(name, 20));
         })*
 
-        /// A part of `make crash`: each seed runs all of the above that are Densite's.
+        /// Part of `make crash`: each seed runs all cases above that use Densite.
         #[test]
         #[ignore = "takes DENSITE_MINUTES"]
         fn long_crash_kill() {

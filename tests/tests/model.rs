@@ -1,7 +1,7 @@
-//! The same answers from plain SQLite and from Densite: see `densite_tests::model`.
+//! Plain SQLite and Densite return the same results: see `densite_tests::model`.
 //!
-//! `DENSITE_SEED` and `DENSITE_STEPS` choose another run than the one of every day; with
-//! `DENSITE_CHECK_FROM` SQLite's integrity check follows every step from that one on.
+//! `DENSITE_SEED` and `DENSITE_STEPS` choose another run than the default. With
+//! `DENSITE_CHECK_FROM`, SQLite's integrity check follows every step from that one on.
 
 use std::time::Instant;
 
@@ -9,7 +9,7 @@ use densite_tests::model::{Config, run};
 
 const PAGE_SIZES: [usize; 8] = [512, 1024, 2048, 4096, 8192, 16384, 32768, 65536];
 
-/// A number from the environment; an empty variable is none.
+/// A number from the environment. An empty variable counts as unset.
 fn number(name: &str) -> Option<u64> {
     let value = std::env::var(name).ok().filter(|v| !v.is_empty())?;
     Some(
@@ -88,7 +88,7 @@ fn replay() {
     same_answers(usize::try_from(page_size).expect("a page size"));
 }
 
-/// A part of `make crash`. Each seed runs with every page size.
+/// Part of `make crash`. Each seed runs with every page size.
 #[test]
 #[ignore = "takes DENSITE_MINUTES"]
 fn long_model() {

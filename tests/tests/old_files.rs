@@ -1,14 +1,16 @@
-//! What earlier builds wrote stays readable and writable: `tests/fixtures` has a file of each kind of file that has ever been. From the release of
-//! a version on, none of its files is made again (version 1 is not released; docs/FORMAT.md, Versions).
+//! Files of earlier builds stay readable and writable. `tests/fixtures` has a file of each kind.
+//! From the release of a version on, none of its files is created again (version 1 is not released;
+//! docs/FORMAT.md, Versions).
 //!
-//! | file | what is in it |
+//! | file | content |
 //! |---|---|
 //! | v1-zstd-dict | format 1, zstd with and without dictionary |
 //! | v1-typed | format 1, typed frames and models |
 //!
-//! Each holds the same table of 4000 rows, and an index of it: [`MADE`] with pages of 1024 bytes, after VACUUM, by `densite compress`
-//! and `densite-bench compress-with --codec zstd`. Symbol tables,
-//! dictionaries of text and archives are in the saved files of the fuzzer (`fuzz/tests/replay.rs`).
+//! Each holds the same table of 4000 rows and an index on it: [`MADE`] with pages of 1024 bytes,
+//! after VACUUM. `densite compress` and `densite-bench compress-with --codec zstd` created them.
+//! Symbol tables, dictionaries of text and archives are in the saved files of the fuzzer
+//! (`fuzz/tests/replay.rs`).
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,20 +21,20 @@ use densite_store::{Handle, Options};
 use densite_tests::model::{folder, register};
 use rusqlite::{Connection, OpenFlags};
 
-/// The files by name, and a figure of `densite_info` that tells what is special about each.
+/// The files by name, with a figure of `densite_info` that is characteristic for each.
 const FILES: [(&str, &str); 2] = [
     ("v1-typed", "pages_typed"),
     ("v1-zstd-dict", "pages_zstd_dict"),
 ];
 
-/// What is in each of them, made again.
+/// The statements that create their content.
 const MADE: &str = "
     CREATE TABLE t(id INTEGER PRIMARY KEY, name TEXT, price NUMERIC, day TEXT);
     CREATE INDEX t_day ON t(day);
     WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 4000)
     INSERT INTO t SELECT i, 'name of row ' || i, (i * 7919 % 10007) / 100.0, date('2020-01-01', (i % 900) || ' days') FROM n;";
 
-/// Rows change, go and come; and a new table comes, which learns something of its own.
+/// Changes, deletes and inserts rows, and creates a new table, for which a model is trained.
 const WORK: &str = "
     UPDATE t SET name = upper(name), price = price + 1 WHERE id % 3 = 0;
     DELETE FROM t WHERE id BETWEEN 1000 AND 1100;
@@ -65,7 +67,7 @@ fn hash(db: &Connection, sql: &str) -> u64 {
     hash.digest()
 }
 
-/// A hash of all rows, their types included, read from the table and once more through its index.
+/// A hash of all rows including their types, read from the table and again through its index.
 fn content(db: &Connection) -> u64 {
     let ok: String = db
         .query_row("PRAGMA integrity_check", [], |r| r.get(0))
@@ -82,7 +84,7 @@ fn content(db: &Connection) -> u64 {
     by_key
 }
 
-/// The store itself finds nothing wrong.
+/// Asserts that the store's own check finds no problem.
 fn is_sound(path: &Path) {
     let file = RealFile::open(path, OpenMode::Read).expect("open");
     let options = Options {
@@ -95,7 +97,7 @@ fn is_sound(path: &Path) {
     assert_eq!((report.problems, report.cut), (vec![], None));
 }
 
-/// What the files hold, and what they hold after [`WORK`], as plain SQLite has it.
+/// Hashes of the content of the files before and after [`WORK`], computed with plain SQLite.
 fn expected() -> (u64, u64) {
     let db = Connection::open_in_memory().expect("open");
     db.execute_batch(MADE).expect("rows");

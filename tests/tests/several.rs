@@ -1,7 +1,6 @@
-//! Several processes of several threads each read and write one database, and some of them are killed.
-//!
-//! What they check themselves is told in `procs::crowd`; here it is made sure that no commit that was reported is
-//! missing in the end, and that the store is whole. Plain SQLite is the control.
+//! Several processes with several threads each read and write one database, and some of them are
+//! killed. `procs::crowd` describes the checks in each process. This test checks that no reported
+//! commit is missing at the end, and that the store is sound. Plain SQLite is the control.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -15,12 +14,12 @@ use rand::{RngExt, SeedableRng};
 
 const PROCESSES: u32 = 4;
 const THREADS: u32 = 4;
-/// So many commits are too few to say anything.
+/// So few commits prove nothing.
 const FEW: u64 = 20;
 
 const WAL: &str = "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA cache_size=10; PRAGMA wal_autocheckpoint=60;";
 const DELETE: &str = "PRAGMA journal_mode=DELETE; PRAGMA synchronous=NORMAL; PRAGMA cache_size=10;";
-/// A connection that may only read sets no journal mode.
+/// A read-only connection does not set the journal mode.
 const READER: &str = "PRAGMA cache_size=10;";
 
 struct Bench {
@@ -28,7 +27,7 @@ struct Bench {
     settings: &'static str,
     path: std::path::PathBuf,
     rng: SmallRng,
-    /// What each person was last promised.
+    /// The last promised commit of each person.
     promised: BTreeMap<u32, u64>,
     commits: u64,
     kills: u32,
@@ -59,7 +58,7 @@ impl Bench {
             let id = u32::from_le_bytes(id.try_into().expect("4 bytes"));
             let n = u64::from_le_bytes(n.try_into().expect("8 bytes"));
             let before = self.promised.insert(id, n).unwrap_or(0);
-            // One that was killed may have committed once more than it could report.
+            // A killed process can have committed once more than it reported.
             assert!(
                 n == before + 1 || n == before + 2,
                 "person {id} reports {n} after {before}"
@@ -68,7 +67,8 @@ impl Bench {
         }
     }
 
-    /// Stops all processes, wherever they are, and looks at a copy of the files: what an atomic snapshot would have.
+    /// Stops all processes at once and verifies a copy of the files, which is like an atomic
+    /// snapshot.
     fn snapshot(&mut self, children: &mut [Child], name: &str) {
         for child in &mut *children {
             assert!(
@@ -89,7 +89,7 @@ impl Bench {
         verify(self, &copy, &format!("{name}, a copy"));
     }
 
-    /// Ends one process, by a kill or as it would end itself.
+    /// Ends one process, by a kill or by its regular end.
     fn end(&mut self, mut child: Child, kill: bool) {
         if kill {
             self.kills += u32::from(!child.kill());
@@ -134,9 +134,9 @@ fn run_seed(
     let mut children: Vec<Child> = (0..PROCESSES)
         .map(|process| bench.start(process, "rw"))
         .collect();
-    // One more that may only read, in the place of persons who never write.
+    // One more process, which is read-only and stands for persons who never write.
     children.push(bench.start(PROCESSES, "ro"));
-    // On a slow machine they are longer in beginning.
+    // On a slow machine the processes need longer to start.
     let is_little = |bench: &Bench| bench.kills < 2 || bench.commits <= FEW;
     let patience = time + Duration::from_secs(120);
     while begin.elapsed() < time || (is_little(&bench) && begin.elapsed() < patience) {
@@ -178,7 +178,7 @@ fn run_seed(
     u64::from(bench.kills)
 }
 
-/// Asserts that the database at `path` is whole and holds what was promised.
+/// Asserts that the database at `path` is sound and has all promised commits.
 fn verify(bench: &Bench, path: &Path, name: &str) {
     store::assert_whole(path, name);
     {
@@ -234,7 +234,7 @@ fn control_delete() {
     );
 }
 
-/// A part of `make crash`.
+/// Part of `make crash`.
 #[test]
 #[ignore = "takes DENSITE_MINUTES"]
 fn long_crash_several() {

@@ -226,7 +226,7 @@ fn opening_what_is_not_there() {
     assert!(gone.is_err(), "the name is unregistered");
 }
 
-/// Syncs of one small transaction, files and directory, as the unix VFS does them.
+/// The syncs of one small transaction, of files and directory, are those of the unix VFS.
 #[test]
 fn syncs_are_those_of_the_unix_vfs() {
     let count_syncs = |settings: &str| {
@@ -258,13 +258,13 @@ fn syncs_are_those_of_the_unix_vfs() {
     assert_eq!(journal("DELETE", "FULL"), [1, 2, 0, 1]);
     assert_eq!(journal("DELETE", "EXTRA"), [1, 2, 0, 2]);
     assert_eq!(journal("DELETE", "OFF"), [0, 0, 0, 0]);
-    // The journal is opened anew for each transaction, as one that may be created.
+    // The journal is opened again for each transaction, with the create flag.
     assert_eq!(journal("PERSIST", "FULL"), [1, 3, 0, 1]);
     assert_eq!(journal("WAL", "FULL"), [0, 0, 1, 0]);
     assert_eq!(journal("WAL", "NORMAL"), [0, 0, 0, 0]);
 }
 
-/// What was open when the power went is dead and can be closed; the next life works.
+/// Connections that were open during a power cut are dead and can be closed. The next life works.
 #[test]
 fn a_power_cut_ends_connections() {
     let vfs = SimVfs::register("simvfs-cut", SimDisk::new(1));

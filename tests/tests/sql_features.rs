@@ -1,19 +1,13 @@
-//! What docs and SQL promise about opening, settings, functions and files, feature by feature.
+//! The documented behaviour of opening, settings, functions and files, feature by feature.
 //!
-//! The model test (`model.rs`) compares long mixed runs; here each feature stands alone and
-//! says what is expected of it.
+//! The model test (`model.rs`) compares long mixed runs. Here each feature is tested alone against
+//! its expected result.
 
-#[path = "sql_features/access.rs"]
 mod access;
-#[path = "sql_features/copies.rs"]
 mod copies;
-#[path = "sql_features/files.rs"]
 mod files;
-#[path = "sql_features/large.rs"]
 mod large;
-#[path = "sql_features/settings.rs"]
 mod settings;
-#[path = "sql_features/together.rs"]
 mod together;
 
 use std::path::Path;
@@ -21,9 +15,9 @@ use std::path::Path;
 use densite_tests::model::register;
 use rusqlite::{Connection, OpenFlags};
 
-/// What a Densite file begins with.
+/// The first bytes of a Densite file.
 const MAGIC: &[u8] = b"Densite format\r\n";
-/// What a plain file begins with.
+/// The first bytes of a plain file.
 const PLAIN_MAGIC: &[u8] = b"SQLite format 3\0";
 
 const FLAGS: OpenFlags = OpenFlags::SQLITE_OPEN_READ_WRITE
@@ -70,7 +64,7 @@ fn number(db: &Connection, sql: &str) -> i64 {
         .unwrap_or_else(|_| panic!("{sql}: {text:?} is no number"))
 }
 
-/// The primary code and the words of an error.
+/// The primary code and the message of an error.
 fn code_of(error: &rusqlite::Error) -> (i32, String) {
     match error {
         rusqlite::Error::SqliteFailure(e, m) => {
@@ -89,7 +83,7 @@ fn starts_with(path: &Path, magic: &[u8]) -> bool {
         .starts_with(magic)
 }
 
-/// Some rows, a few pages of them.
+/// Statements that create a few pages of rows.
 const SOME_ROWS: &str = "
     CREATE TABLE t(id INTEGER PRIMARY KEY, x TEXT, b BLOB);
     WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 500)

@@ -1,7 +1,8 @@
-//! Calls that fail, and then power cuts, under real SQLite on the simulated disk: what was acknowledged is there, whatever failed on the way.
+//! Failing calls and then power cuts, under real SQLite on the simulated disk. Acknowledged
+//! transactions are present, whatever failed before.
 //!
-//! `DENSITE_CRASH_SEEDS=n` runs n workloads for each pair of settings instead of a few; with `DENSITE_STORY` a failure tells what the disk was
-//! asked to do before.
+//! `DENSITE_CRASH_SEEDS=n` runs n workloads for each pair of settings instead of a few. With
+//! `DENSITE_STORY` a failure prints the last calls to the disk.
 
 use densite_disk::Op;
 use densite_sim_disk::{Capture, Fault, FaultKind, SimDisk};
@@ -21,7 +22,8 @@ const DATABASE: Option<&str> = Some("crash.db");
 const CALLS: &[Op] = &[Op::Read, Op::Write, Op::Truncate, Op::Len];
 const ALL: &[Op] = &[Op::Read, Op::Write, Op::Sync, Op::Truncate, Op::Len];
 
-/// Where the syncs of any file fail. After a failed sync of a WAL plain SQLite, too, may build upon frames that the disk has dropped.
+/// The journal modes of the tests in which syncs of any file fail. After a failed sync of a WAL,
+/// plain SQLite can also build on frames that the disk has dropped.
 const ROLLBACK: &[Journal] = &[Journal::Delete, Journal::Truncate, Journal::Persist];
 
 fn failing(on_path: Option<&'static str>, ops: &'static [Op], one_in: u32) -> Trouble {
@@ -37,7 +39,7 @@ fn tally(stand: &Stand<'_>, what: Trouble, journals: &[Journal]) -> Tally {
     let mut tally = Tally::default();
     for journal in journals {
         for seed in 0..seeds() {
-            // Settings that change on the way come to WAL mode, too.
+            // Restless settings include WAL mode.
             for restless in [false, true] {
                 if restless && journals == ROLLBACK {
                     continue;
@@ -89,7 +91,8 @@ fn calls_on_any_file_fail() {
     through_densite("calls", failing(None, CALLS, 2), &Journal::ALL);
 }
 
-/// A transaction fails at each of its writes, and is rolled back. The next one changes something else, and the power goes within it: nothing of the first one is there.
+/// A transaction fails at each of its writes and is rolled back. The next one changes something
+/// else, and the power is cut during it. Nothing of the first one may be present.
 #[test]
 fn a_transaction_that_failed_does_not_come_back_with_the_next_one() {
     let vfs = SimVfs::register("trouble-next", SimDisk::new(1));
@@ -159,7 +162,7 @@ fn a_transaction_that_failed_does_not_come_back_with_the_next_one() {
     assert!(failed >= 6, "{failed}");
 }
 
-/// The same on plain SQLite: what it does not keep is not asked of Densite.
+/// The same with plain SQLite: Densite need not keep what plain SQLite does not keep.
 #[test]
 fn control() {
     for (name, what, journals) in [

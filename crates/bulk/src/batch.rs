@@ -6,25 +6,25 @@ use crate::values::{Filled, Values};
 /// Rows, column by column.
 #[derive(Debug)]
 pub struct Batch {
-    /// How many.
+    /// The number of rows.
     pub rows: usize,
     pub(crate) columns: Vec<Filled>,
 }
 
-/// A column of a [`Batch`], with memory of its own. NULLs are 0 or empty among the values.
+/// A column of a [`Batch`] that owns its memory. In place of a NULL there is 0 or an empty value.
 #[derive(Debug)]
 pub struct OwnedColumn {
     /// The values.
     pub values: OwnedValues,
-    /// Which rows are not NULL: the lowest bit of the first byte is the first row. `None` if no row
-    /// is NULL.
+    /// A bit for each row, set if the value is not NULL. The lowest bit of the first byte is the
+    /// first row. `None` if no row is NULL.
     pub valid: Option<Vec<u8>>,
 }
 
 /// Values of one type.
 #[derive(Debug)]
 pub enum OwnedValues {
-    /// Nothing but NULL, in so many rows.
+    /// Only NULLs, for this number of rows.
     Nulls(usize),
     /// Integers.
     Integers(Vec<i64>),
@@ -32,9 +32,9 @@ pub enum OwnedValues {
     Reals(Vec<f64>),
     /// Text (valid UTF-8) or blobs.
     Strings {
-        /// One more than values: each from its own to the next.
+        /// The value of row `i` is from `ends[i]` to `ends[i + 1]`.
         ends: Vec<i32>,
-        /// All of them.
+        /// The bytes of all values.
         bytes: Vec<u8>,
         /// Whether they are text.
         text: bool,

@@ -2,7 +2,7 @@
 
 use crate::memory::Slice;
 
-/// Bits that are read, from some bit of the memory on.
+/// Readable bits, from any bit of the memory on.
 pub struct Bits {
     bytes: Slice<u8>,
     offset: usize,
@@ -14,12 +14,12 @@ impl Bits {
         Bits { bytes, offset }
     }
 
-    /// Bytes that hold `len` bits from bit `offset` on.
+    /// The number of bytes for `len` bits from bit `offset` on.
     pub fn bytes_for(offset: usize, len: usize) -> usize {
         (offset + len).div_ceil(8)
     }
 
-    /// A bit; false behind the end.
+    /// A bit; false after the end.
     pub fn get(&self, index: usize) -> bool {
         let at = self.offset + index;
         self.bytes
@@ -28,7 +28,7 @@ impl Bits {
     }
 }
 
-/// Bits that are written one by one.
+/// Bits that are appended one by one.
 #[derive(Debug, Default)]
 pub(crate) struct BitsBuilder {
     bytes: Vec<u8>,
@@ -48,7 +48,7 @@ impl BitsBuilder {
         self.zeros += usize::from(!bit);
     }
 
-    /// `n` ones.
+    /// Makes `n` ones.
     pub(crate) fn ones(n: usize) -> BitsBuilder {
         let mut bytes = vec![0xff; n.div_ceil(8)];
         if let Some(last) = bytes.last_mut().filter(|_| !n.is_multiple_of(8)) {

@@ -1,10 +1,10 @@
 //! A column of a result, to which values are added one by one.
 //!
-//! The first batch decides the type of a column. Among floating point, an integer becomes floating
-//! point if that is exact. Among text, a number becomes SQLite's text of it, as by CAST. Among
-//! blobs, text becomes its bytes. Numbers and blobs do not fit into one column. The order of the
-//! rows does not matter: values of several types are kept until the batch ends. Later batches must
-//! fit.
+//! The first batch decides the type of a column. With floating point, an integer becomes floating
+//! point if that is exact. With text, a number becomes SQLite's text of it, as by CAST. With blobs,
+//! text becomes its bytes. Numbers and blobs cannot share a column. The order of the rows does not
+//! matter: values of several types are kept until the batch ends. Values of later batches must
+//! fit that type.
 
 use crate::bits::BitsBuilder;
 use crate::kind::Kind;
@@ -17,7 +17,7 @@ use densite_sqlite::ValueRef;
 #[derive(Debug)]
 enum Cells {
     Of(Values),
-    /// Of several types, until the batch ends.
+    /// Values of several types, until the batch ends.
     Mixed(Mixed),
 }
 
@@ -25,15 +25,15 @@ enum Cells {
 #[derive(Debug)]
 pub(crate) struct Column {
     cells: Cells,
-    /// Which are not NULL; made at the first NULL.
+    /// The rows that are not NULL; `None` before the first NULL.
     valid: Option<BitsBuilder>,
-    /// The type, once it is settled.
+    /// The type of the column, once decided.
     settled: Option<Kind>,
 }
 
 impl Column {
-    /// A column of a settled type, or one whose values decide its type. It has room for `room`
-    /// numbers, or for the ends of so many texts.
+    /// A column with a given type, or one whose values decide its type. It reserves memory for
+    /// `room` numbers, or for the ends of that many texts.
     pub(crate) fn new(kind: Option<Kind>, room: usize) -> Column {
         let mut values = Values::of(kind.unwrap_or(Kind::Null), 0);
         match &mut values {
@@ -49,8 +49,8 @@ impl Column {
         }
     }
 
-    /// Ends a batch: the values as values of one type. An error names the row that does not fit,
-    /// and why.
+    /// Ends a batch: converts the values to one type. An error has the row that does not fit, and
+    /// the reason.
     pub(crate) fn finish(self, text_of: TextOf<'_>) -> Result<Filled, (usize, String)> {
         let values = match self.cells {
             Cells::Of(values) => values,
@@ -65,7 +65,7 @@ impl Column {
         })
     }
 
-    /// The values, where they are integers and none is NULL so far.
+    /// The values, if they are integers and none is NULL so far.
     #[inline]
     pub(crate) fn integers(&mut self) -> Option<&mut Vec<i64>> {
         match (&mut self.cells, &self.valid) {
@@ -74,7 +74,7 @@ impl Column {
         }
     }
 
-    /// The values, where they are floating point and none is NULL so far.
+    /// The values, if they are floating point and none is NULL so far.
     #[inline]
     pub(crate) fn reals(&mut self) -> Option<&mut Vec<f64>> {
         match (&mut self.cells, &self.valid) {
@@ -83,7 +83,7 @@ impl Column {
         }
     }
 
-    /// Adds a value; an error says why it does not fit.
+    /// Adds a value. An error says why it does not fit.
     #[inline]
     pub(crate) fn push(&mut self, value: ValueRef<'_>) -> Result<(), String> {
         let values = match &mut self.cells {
@@ -124,7 +124,7 @@ impl Column {
         Ok(())
     }
 
-    /// Adds a value of another type than the column's.
+    /// Adds a value whose type differs from the column's.
     #[inline(never)]
     fn push_other(&mut self, value: ValueRef<'_>) -> Result<(), String> {
         if let (Some(Kind::Real), ValueRef::Integer(n)) = (self.settled, value) {
@@ -148,7 +148,7 @@ impl Column {
         self.push_mixed(value)
     }
 
-    /// Adds a value to those of several types.
+    /// Adds a value to a column of several types.
     #[inline(never)]
     fn push_mixed(&mut self, value: ValueRef<'_>) -> Result<(), String> {
         let Cells::Mixed(mixed) = &mut self.cells else {

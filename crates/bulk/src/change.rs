@@ -1,13 +1,13 @@
 //! Statements that change the database and call the application's functions meanwhile.
 //!
-//! A statement that reads a [`Set`](crate::Set) tells its [`Progress`](crate::Progress), and that
-//! function may close the connection. If a driver's call runs the statement, the driver then goes
-//! on with a connection that is gone: CPython's `sqlite3` crashes. So the driver only compiles it,
-//! by `SELECT densite_change(handle, sql)`, and [`changes::run`] runs it. SQLite keeps a closed
-//! connection as long as it has a statement.
+//! A statement that reads a [`Set`](crate::Set) calls its [`Progress`](crate::Progress), and that
+//! function can close the connection. If a driver's call runs the statement, the driver then
+//! continues with a closed connection: CPython's `sqlite3` crashes. So the driver only prepares the
+//! statement, by `SELECT densite_change(handle, sql)`, and [`changes::run`] runs it. SQLite keeps a
+//! closed connection while it has a statement.
 //!
-//! `SELECT densite_change(handle)` fails as the statement did, so that the driver raises its own
-//! exception.
+//! `SELECT densite_change(handle)` fails with the statement's error, so that the driver raises its
+//! own exception.
 
 use crate::{Error, Result};
 use densite_disk::sync::Mutex;
@@ -29,10 +29,10 @@ pub mod changes {
 
     type Entry = Arc<Mutex<Option<Change>>>;
     static NEXT: AtomicI64 = AtomicI64::new(1);
-    /// A child after a fork begins with none: statements are its parent's.
+    /// Empty in a forked child: the statements belong to its parent.
     static CHANGES: PerProcess<Mutex<BTreeMap<i64, Entry>>> = PerProcess::new();
 
-    /// A place for a statement, which `SELECT densite_change(handle, sql)` fills.
+    /// A handle for a statement, which `SELECT densite_change(handle, sql)` fills.
     pub fn reserve() -> i64 {
         let handle = NEXT.fetch_add(1, Ordering::Relaxed);
         CHANGES.get().lock().insert(handle, Arc::default());
@@ -52,10 +52,10 @@ pub mod changes {
         Ok(())
     }
 
-    /// Runs a statement; answers how many rows it changed.
+    /// Runs a statement. Returns the number of changed rows.
     ///
     /// # Errors
-    /// [`Error::Sqlite`]; [`Error::Misuse`] when there is none, or it never compiled.
+    /// [`Error::Sqlite`]; [`Error::Misuse`] if the handle has no statement.
     pub fn run(handle: i64) -> Result<i64> {
         let entry = entry(handle)?;
         let mut change = entry.lock();
@@ -65,15 +65,15 @@ pub mod changes {
         Ok(done?)
     }
 
-    /// How the statement failed when it was run.
+    /// The error of the statement when it was run.
     pub(super) fn failure(handle: i64) -> Option<densite_sqlite::Error> {
         entry(handle).ok()?.lock().as_ref()?.failure.clone()
     }
 
-    /// Ends a statement, and gives its place free.
+    /// Ends a statement and frees its handle.
     ///
     /// # Errors
-    /// [`Error::Misuse`] when there is no such place.
+    /// [`Error::Misuse`] if there is no such handle.
     pub fn release(handle: i64) -> Result<()> {
         let entry = CHANGES.get().lock().remove(&handle);
         entry.map(drop).ok_or_else(|| unknown(handle))

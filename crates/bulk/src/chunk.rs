@@ -1,4 +1,4 @@
-//! A column of one batch, and the value in a row of it.
+//! A column of one batch, and its values.
 
 use crate::bits::{Bits, BitsBuilder};
 use crate::memory::Slice;
@@ -6,23 +6,23 @@ use crate::text::{Unit, date, timestamp};
 use densite_sqlite::ValueRef;
 use std::collections::BTreeMap;
 
-/// Where each text or blob lies.
+/// The position of each text or blob.
 pub enum Places {
-    /// One more number than values: each from its own to the next.
+    /// Value `i` is from `ends[i]` to `ends[i + 1]`.
     Ends32(Slice<i32>),
-    /// The same with large numbers.
+    /// The same with 64-bit numbers.
     Ends64(Slice<i64>),
-    /// All of so many bytes.
+    /// All values have this size in bytes.
     Fixed(usize),
 }
 
-/// Values of a column, NULLs aside.
+/// The values of a column, without its NULLs.
 pub enum Data {
-    /// Nothing but NULL.
+    /// Only NULLs.
     Null,
-    /// A bit each.
+    /// One bit each.
     Bits(Bits),
-    /// A byte each, 0 or not.
+    /// One byte each, zero or nonzero.
     Bytes(Slice<u8>),
     /// Integers.
     I8(Slice<i8>),
@@ -38,7 +38,7 @@ pub enum Data {
     U16(Slice<u16>),
     /// Integers.
     U32(Slice<u32>),
-    /// Integers, none beyond what SQLite stores (it was looked at).
+    /// Integers that were checked to fit into SQLite's.
     U64(Slice<u64>),
     /// Half precision, as its bits.
     F16(Slice<u16>),
@@ -48,25 +48,25 @@ pub enum Data {
     F64(Slice<f64>),
     /// Text or blobs.
     Strings {
-        /// Where they lie.
+        /// Their positions.
         places: Places,
-        /// All of them.
+        /// The bytes of all values.
         bytes: Slice<u8>,
-        /// Whether they are text (valid UTF-8: it was looked at) or blobs.
+        /// Text, checked to be valid UTF-8; otherwise blobs.
         text: bool,
     },
-    /// Text or blobs by views: 16 bytes each, with what is short in them.
+    /// Text or blobs by views of 16 bytes each, which contain short values.
     Views {
         /// The views.
         views: Slice<[u8; 16]>,
-        /// What the others point into.
+        /// The buffers that the other views point into.
         buffers: Vec<Slice<u8>>,
         /// As in `Strings`.
         text: bool,
     },
-    /// Another column's values by number.
+    /// Values of another column by index.
     Dictionary {
-        /// Which value.
+        /// The index of each value.
         indices: Box<Data>,
         /// The values.
         values: Box<Chunk>,
@@ -75,17 +75,17 @@ pub enum Data {
     Any {
         /// 0 NULL, 1 integer, 2 floating point, 3 text, 4 blob.
         tags: Slice<u8>,
-        /// The integer, the number's bits, or where text or a blob ends; they lie one after
-        /// another.
+        /// The integer, the number's bits, or the end of the text or blob. Texts and blobs are
+        /// contiguous.
         payloads: Slice<i64>,
         /// Text and blobs.
         bytes: Slice<u8>,
-        /// Where the text or blob of each row begins.
+        /// The start of each row's text or blob.
         starts: Slice<i64>,
     },
 }
 
-/// What kind of numbers a column has.
+/// The kind of numbers of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Numbers {
     Integers,
@@ -94,16 +94,16 @@ pub(crate) enum Numbers {
 
 /// A column of one batch.
 pub struct Chunk {
-    /// How many rows.
+    /// The number of rows.
     pub rows: usize,
-    /// Which rows are not NULL; all without.
+    /// The rows that are not NULL; `None` if no row is NULL.
     pub valid: Option<Bits>,
     /// The values.
     pub data: Data,
 }
 
-/// The bytes of a view: its length, then the bytes themselves where they are few, or their start,
-/// buffer and offset.
+/// The bytes of a view. It has the length, then the bytes themselves if they are short; otherwise
+/// their start, buffer and offset.
 fn viewed<'a>(view: &'a [u8; 16], buffers: &'a [Slice<u8>]) -> Option<&'a [u8]> {
     let number = |at: usize| {
         let bytes: [u8; 4] = view.get(at..at + 4)?.try_into().ok()?;
@@ -120,7 +120,7 @@ fn viewed<'a>(view: &'a [u8; 16], buffers: &'a [Slice<u8>]) -> Option<&'a [u8]> 
 }
 
 impl Places {
-    /// From where to where the value in a row lies.
+    /// The range of the value in a row.
     pub(crate) fn of(&self, row: usize) -> Option<std::ops::Range<usize>> {
         match self {
             Places::Ends32(ends) => {
@@ -137,7 +137,7 @@ impl Places {
 }
 
 impl Data {
-    /// Text that `write` appends, value by value; a row that is not `valid` gets none.
+    /// Text that `write` appends, value by value. A row that is not `valid` gets an empty text.
     pub(crate) fn written(
         rows: usize,
         valid: Option<&Bits>,
@@ -159,8 +159,8 @@ impl Data {
         }
     }
 
-    /// Values of any type in each row: their tags, what each is or where its text or blob ends, and
-    /// texts and blobs one after another.
+    /// Values of any type in each row: their tags, their payloads (the value, or the end of its
+    /// text or blob), and the bytes of texts and blobs.
     pub fn any(tags: Slice<u8>, payloads: Slice<i64>, bytes: Slice<u8>) -> Data {
         let mut end = 0;
         let starts = tags.iter().zip(payloads.iter()).map(|(tag, payload)| {
@@ -178,10 +178,10 @@ impl Data {
         }
     }
 
-    /// The value in a row; NULL where there is no such row.
+    /// The value in a row; `None` if there is no such row.
     #[inline]
     fn get(&self, row: usize) -> Option<ValueRef<'_>> {
-        // What most columns are is looked at in line.
+        // The most frequent types are handled inline.
         match self {
             Data::I64(v) => Some(ValueRef::Integer(*v.get(row)?)),
             Data::F64(v) => Some(real(*v.get(row)?)),
@@ -247,8 +247,8 @@ impl Data {
     }
 }
 
-/// Dates (days since 1970-01-01, without a unit) or timestamps as text; `i64::MIN`, NumPy's "not a
-/// time", is NULL.
+/// Dates (days since 1970-01-01, if there is no unit) or timestamps as text. `i64::MIN`, NumPy's
+/// "not a time", is NULL.
 pub fn since(moments: Slice<i64>, rows: usize, unit: Option<Unit>) -> Chunk {
     let mut valid = BitsBuilder::default();
     for row in 0..rows {
@@ -269,7 +269,7 @@ pub fn since(moments: Slice<i64>, rows: usize, unit: Option<Unit>) -> Chunk {
     }
 }
 
-/// SQLite has no NaN: it stores NULL.
+/// SQLite has no NaN and stores NULL instead.
 #[inline]
 fn real(x: f64) -> ValueRef<'static> {
     if x.is_nan() {
@@ -280,7 +280,7 @@ fn real(x: f64) -> ValueRef<'static> {
 }
 
 impl Chunk {
-    /// The value in a row; NULL where there is no such row.
+    /// The value in a row; NULL if there is no such row.
     #[inline]
     pub fn get(&self, row: usize) -> ValueRef<'_> {
         if self.valid.as_ref().is_some_and(|valid| !valid.get(row)) {
@@ -289,7 +289,7 @@ impl Chunk {
         self.data.get(row).unwrap_or(ValueRef::Null)
     }
 
-    /// The values, where all are integers of 64 bits.
+    /// The values, if all are 64-bit integers and none is NULL.
     pub(crate) fn integers(&self) -> Option<&[i64]> {
         match &self.data {
             Data::I64(values) if self.valid.is_none() => values.get(..self.rows),
@@ -297,7 +297,7 @@ impl Chunk {
         }
     }
 
-    /// The values, where all are there and of double precision; NaN may be among them.
+    /// The values, if all have double precision and none is NULL. They can include NaN.
     pub(crate) fn reals(&self) -> Option<&[f64]> {
         match &self.data {
             Data::F64(values) if self.valid.is_none() => values.get(..self.rows),
@@ -305,7 +305,7 @@ impl Chunk {
         }
     }
 
-    /// Integers or floating point alone.
+    /// The kind of numbers, if the column has only integers or only floating point.
     pub(crate) fn is_numbers(&self) -> Option<Numbers> {
         match &self.data {
             Data::F64(_) | Data::F32(_) | Data::F16(_) => Some(Numbers::Reals),
@@ -318,8 +318,8 @@ impl Chunk {
         }
     }
 
-    /// The types of its values, NULL aside, as bits: 1 integer, 2 floating point, 4 text, 8 blob.
-    /// None that it could have is missing.
+    /// The types of its values, without NULL, as bits: 1 integer, 2 floating point, 4 text, 8 blob.
+    /// It may report extra types, never too few.
     pub(crate) fn types(&self) -> u8 {
         match &self.data {
             Data::Null => 0,
@@ -340,18 +340,18 @@ impl Chunk {
         }
     }
 
-    /// Whether a value is NULL, or NaN, which is stored as that.
+    /// Whether a value is NULL, or NaN, which is stored as NULL.
     pub(crate) fn has_null(&self) -> bool {
         let all_there = self.valid.is_none() && self.is_numbers() == Some(Numbers::Integers);
         !all_there && (0..self.rows).any(|row| matches!(self.get(row), ValueRef::Null))
     }
 
-    /// Whether the row is not NULL by the bits of the column.
+    /// Whether the column's bits mark the row as not NULL.
     pub(crate) fn is_valid(&self, row: usize) -> bool {
         self.valid.as_ref().is_none_or(|valid| valid.get(row))
     }
 
-    /// Whether a row holds NaN, which SQLite stores as NULL.
+    /// Whether a row has NaN, which SQLite stores as NULL.
     pub fn is_nan(&self, row: usize) -> bool {
         self.is_valid(row)
             && match &self.data {
@@ -368,8 +368,8 @@ impl Chunk {
             }
     }
 
-    /// Looks at every value that could be none of SQLite's; `name` and `first` (the number of the
-    /// first row) are for the message.
+    /// Checks every value that SQLite might not be able to store. `name` and `first` (the number of
+    /// the first row) are for the message.
     pub(crate) fn check(&self, name: &str, first: u64) -> crate::Result<()> {
         self.check_from(0, name, first)
     }
@@ -397,8 +397,8 @@ impl Chunk {
                 bytes,
                 text,
             } => {
-                // All at once where all is well: the rows' own bytes are within, and begin and end
-                // between characters.
+                // One check of all bytes is enough if each row's bytes are within them, and begin
+                // and end between characters.
                 let whole = *text && std::str::from_utf8(bytes).is_ok();
                 for row in (from..self.rows).filter(|row| self.is_valid(*row)) {
                     let range = places.of(row);
@@ -428,7 +428,7 @@ impl Chunk {
                 Ok(())
             }
             Data::Dictionary { indices, values } => {
-                // A bad value is named by a row that has it; one that no row has harms nobody.
+                // A bad value is reported with a row that has it. One that no row has is harmless.
                 let bad_values = values.bad()?;
                 for row in (from..self.rows).filter(|row| self.is_valid(*row)) {
                     let index = indices.get(row).and_then(ValueRef::as_i64);
@@ -464,7 +464,7 @@ impl Chunk {
         }
     }
 
-    /// All values that are none of SQLite's, and why.
+    /// All values that SQLite cannot store, with the reasons.
     fn bad(&self) -> crate::Result<BTreeMap<usize, String>> {
         let (mut found, mut from) = (BTreeMap::new(), 0);
         loop {

@@ -1,24 +1,24 @@
 //! State that the tables and cursors of one connection share.
 //!
-//! SQLite wants them to go from thread to thread with their connection, and uses them under its
-//! mutex. So what they share needs no lock of its own, which would be two atomic operations for
-//! each row.
+//! SQLite requires that they can move between threads with their connection, and uses them under
+//! its mutex. So their shared state needs no lock of its own, which would cost two atomic
+//! operations per row.
 
 use std::ops::Deref;
 use std::rc::Rc;
 
-/// One value for a connection's table and its cursors.
+/// A value that a connection's table and its cursors share.
 pub(crate) struct Confined<T>(Rc<T>);
 
-// SAFETY: who makes one vouches that all copies are used by one thread at a time.
+// SAFETY: the caller of `new` guarantees that one thread at a time uses all copies.
 unsafe impl<T: Send> Send for Confined<T> {}
 
 impl<T> Confined<T> {
     /// Shares a value.
     ///
     /// # Safety
-    /// It and all its clones belong to virtual tables and cursors of one connection, and are used
-    /// and dropped within SQLite's calls of these alone.
+    /// It and all its clones belong to virtual tables and cursors of one connection. They are used
+    /// and dropped only within SQLite's calls of these.
     pub(crate) unsafe fn new(value: T) -> Confined<T> {
         Confined(Rc::new(value))
     }

@@ -1,17 +1,17 @@
-//! What can go wrong with columns.
+//! Errors of columns.
 
 /// Shorthand for results of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// A failure, by what the caller can do.
+/// A failure, classified by what the caller can do about it.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum Error {
-    /// A value that cannot be stored or given back as its column's type.
+    /// A value that cannot be stored or returned as its column's type.
     #[error("column {column}, row {row}: {what}")]
     Value {
         /// The column's name.
         column: String,
-        /// The row, counted from 0 as the caller handed them in or SQLite answers them.
+        /// The row, counted from 0 in the order of the caller, or of SQLite's rows.
         row: u64,
         /// The value and why it does not fit.
         what: String,

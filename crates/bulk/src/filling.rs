@@ -3,9 +3,9 @@
 use crate::build::Column;
 use densite_sqlite::{Arguments, Row, ValueRef};
 
-/// Rows of a batch at most.
+/// The most rows of a batch.
 pub(crate) const BATCH_ROWS: usize = 1 << 16;
-/// Bytes of text and blobs after which a batch ends.
+/// A batch ends after this many bytes of text and blobs.
 const BATCH_BYTES: usize = 32 << 20;
 
 /// The values of a row, by column.
@@ -18,7 +18,7 @@ pub(crate) trait RowValues {
     fn real(&self, column: usize) -> Option<f64>;
 }
 
-/// What the sink is called with: its handle, then the row.
+/// The arguments of the sink: its handle, then the row.
 impl RowValues for Arguments<'_> {
     #[inline]
     fn value(&self, column: usize) -> ValueRef<'_> {
@@ -36,7 +36,7 @@ impl RowValues for Arguments<'_> {
     }
 }
 
-/// The row that a statement stands on.
+/// The current row of a statement.
 impl RowValues for Row<'_> {
     fn value(&self, column: usize) -> ValueRef<'_> {
         self.column(column)
@@ -59,7 +59,7 @@ pub(crate) struct Filling {
     pub(crate) columns: Vec<Column>,
     pub(crate) rows: usize,
     bytes: usize,
-    /// A column whose value did not fit, and why.
+    /// A column whose value did not fit, and the reason.
     pub(crate) failed: Option<(usize, String)>,
 }
 
@@ -73,11 +73,12 @@ impl Filling {
         }
     }
 
-    /// Adds a row; false if no further row can come: the batch is full, or a value did not fit.
+    /// Adds a row. Returns false if no further row can be added: the batch is full, or a value did
+    /// not fit.
     #[inline]
     pub(crate) fn push(&mut self, row: &impl RowValues) -> bool {
         for (i, column) in self.columns.iter_mut().enumerate() {
-            // Numbers in a column of numbers come first: most bulk data are numbers.
+            // Numbers in a column of numbers come first, because most bulk data are numbers.
             if let Some(integers) = column.integers() {
                 if let Some(n) = row.integer(i) {
                     integers.push(n);

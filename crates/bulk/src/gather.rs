@@ -1,8 +1,8 @@
-//! Columns of numbers, copied in the order in which they will be read.
+//! Columns of numbers, copied into the order in which they are read.
 //!
-//! Sorted rows lie anywhere. A statement that reads them one by one waits for a cache miss at each
-//! value. In a loop that does nothing else, the processor has many of these misses under way at
-//! once.
+//! Sorted rows can be anywhere in memory. A statement that reads them one by one waits for a cache
+//! miss at each value. In a loop that does nothing else, the processor handles many of these misses
+//! at once.
 
 use crate::bits::{Bits, BitsBuilder};
 use crate::chunk::{Chunk, Data, Numbers};
@@ -10,7 +10,7 @@ use crate::memory::Slice;
 use crate::rows::{Place, Rows};
 use densite_sqlite::ValueRef;
 
-/// A column in order; `None` for one that has other values than numbers of one kind.
+/// A column in order; `None` if it has values other than numbers of one kind.
 pub(crate) fn numbers(rows: &Rows, order: &[Place], column: usize) -> Option<Chunk> {
     if let Some(data) = plain(rows, order, column) {
         return Some(Chunk {
@@ -62,7 +62,7 @@ pub(crate) fn numbers(rows: &Rows, order: &[Place], column: usize) -> Option<Chu
     })
 }
 
-/// A column of a single batch that has only numbers of 64 bits: no row needs a look at its type.
+/// A column of a single batch that has only 64-bit numbers, so no row's type must be checked.
 fn plain(rows: &Rows, order: &[Place], column: usize) -> Option<Data> {
     let [(_, columns)] = rows.batches() else {
         return None;

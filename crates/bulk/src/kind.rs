@@ -5,13 +5,13 @@ use densite_sqlite::ValueRef;
 /// The type of a result's column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Nothing but NULL.
+    /// Only NULLs.
     Null,
     /// 64-bit integers.
     Integer,
     /// Double precision.
     Real,
-    /// UTF-8.
+    /// UTF-8 text.
     Text,
     /// Bytes.
     Blob,
@@ -29,7 +29,7 @@ impl Kind {
         }
     }
 
-    /// What messages call it.
+    /// Its name in messages.
     pub(crate) fn words(self) -> &'static str {
         match self {
             Kind::Null => "NULL",
@@ -40,7 +40,7 @@ impl Kind {
         }
     }
 
-    /// SQLite's rule for the affinity of a declared type, where it says enough.
+    /// The type for a declared type, by SQLite's rules of affinity.
     pub(crate) fn of_declared(declared: &str) -> Kind {
         let declared = declared.to_ascii_uppercase();
         let has = |part: &str| declared.contains(part);
@@ -50,7 +50,7 @@ impl Kind {
             .into_iter()
             .any(has)
         {
-            // Dates and times are NUMERIC by affinity, and text in SQLite's own forms of them.
+            // Dates and times are NUMERIC by affinity, but text in SQLite's own formats.
             Kind::Text
         } else if has("BLOB") {
             Kind::Blob

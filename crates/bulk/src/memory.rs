@@ -1,47 +1,48 @@
-//! Slices of memory that somebody else keeps.
+//! Slices of memory that others own.
 //!
-//! A [`Slice`] looks like `&[T]` and carries what keeps its memory. All `unsafe` of reading columns
-//! is here: who makes one vouches for pointer, length and lifetime, and everything after that is
-//! checked.
+//! A [`Slice`] works like `&[T]` and keeps the owner of its memory alive. All `unsafe` code for
+//! reading columns is here: the caller that makes a slice guarantees pointer, length and lifetime.
+//! Everything after that is checked.
 
 use std::any::Any;
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// What keeps memory while slices of it live: an Arrow array, a vector, or a promise of the
-/// caller's.
+/// Keeps memory alive while slices of it exist: an Arrow array, a vector, or a promise of the
+/// caller.
 pub type Owner = Arc<dyn Any + Send + Sync>;
 
-/// Numbers that may be read from any bytes.
+/// Types that can be read from any bytes.
 ///
 /// # Safety
-/// Every pattern of bits is a value, and there is no padding.
+/// Every bit pattern is a valid value, and there is no padding.
 pub unsafe trait Plain: Copy + Send + Sync + 'static {}
 macro_rules! plain { ($($t:ty)*) => { $(
     // SAFETY: a primitive number.
     unsafe impl Plain for $t {}
 )* }; }
 plain!(u8 i8 u16 i16 u32 i32 u64 i64 f32 f64);
-// SAFETY: bytes.
+// SAFETY: an array of bytes.
 unsafe impl<const N: usize> Plain for [u8; N] {}
 
-/// Values in memory that its owner keeps.
+/// Values in memory that its owner keeps alive.
 pub struct Slice<T> {
     ptr: *const T,
     len: usize,
     _owner: Owner,
 }
 
-// SAFETY: nobody writes to the memory while the owner is alive, and the owner may go to any thread.
+// SAFETY: the memory does not change while the owner is alive, and the owner can move to any
+// thread.
 unsafe impl<T: Plain> Send for Slice<T> {}
 // SAFETY: as above.
 unsafe impl<T: Plain> Sync for Slice<T> {}
 
 impl<T: Plain> Slice<T> {
-    /// `len` values from `ptr` on, which may lie at any address. Null is an empty slice.
+    /// `len` values from `ptr` on, at any address. Null is an empty slice.
     ///
     /// # Safety
-    /// The memory lives and does not change while `owner` is alive.
+    /// The memory is valid and does not change while `owner` is alive.
     pub unsafe fn new(ptr: *const T, len: usize, owner: &Owner) -> Slice<T> {
         if ptr.is_null() || len == 0 {
             return Slice::from(Vec::new());
@@ -53,7 +54,7 @@ impl<T: Plain> Slice<T> {
                 _owner: Arc::clone(owner),
             };
         }
-        // SAFETY: within the memory that the caller vouches for.
+        // SAFETY: within the memory that the caller guarantees.
         Slice::from(
             (0..len)
                 .map(|i| unsafe { ptr.add(i).read_unaligned() })
@@ -61,7 +62,7 @@ impl<T: Plain> Slice<T> {
         )
     }
 
-    /// A copy of `len` values, each `stride` bytes after the one before.
+    /// A copy of `len` values, each `stride` bytes after the previous one.
     ///
     /// # Safety
     /// The memory can be read during the call.
@@ -70,7 +71,7 @@ impl<T: Plain> Slice<T> {
             let bytes = isize::try_from(i)
                 .unwrap_or(isize::MAX)
                 .wrapping_mul(stride);
-            // SAFETY: within the memory that the caller vouches for.
+            // SAFETY: within the memory that the caller guarantees.
             unsafe { ptr.byte_offset(bytes).read_unaligned() }
         };
         Slice::from((0..len).map(at).collect::<Vec<T>>())
@@ -102,8 +103,8 @@ impl<T> Deref for Slice<T> {
     type Target = [T];
 
     fn deref(&self) -> &[T] {
-        // SAFETY: aligned, and kept by the owner; a vector's pointer is valid for any length up to
-        // its own, 0 included.
+        // SAFETY: aligned, and the owner keeps it alive. A vector's pointer is valid for any length
+        // up to its own, including 0.
         unsafe { std::slice::from_raw_parts(self.ptr, self.len) }
     }
 }

@@ -1,26 +1,26 @@
-//! Values of several types in one column, kept as they are until their batch ends.
+//! Values of several types in one column, kept unchanged until their batch ends.
 
 use crate::kind::Kind;
 use crate::piece::{append, exact, inexact, utf8};
 use crate::values::Values;
 use densite_sqlite::ValueRef;
 
-/// Values as they came.
+/// Values with their original types.
 #[derive(Debug, Default)]
 pub(crate) struct Mixed {
     kinds: Vec<Kind>,
-    /// Integers, and the bits of floating point.
+    /// Integers, or the bits of floating-point numbers.
     numbers: Vec<i64>,
-    /// As in [`Values::Strings`]; a number has no bytes.
+    /// As in [`Values::Strings`]; a number has an empty range.
     ends: Vec<i32>,
     bytes: Vec<u8>,
 }
 
-/// Gives SQLite's text of a floating-point number.
+/// Returns SQLite's text of a floating-point number.
 pub(crate) type TextOf<'a> = &'a mut dyn FnMut(f64) -> Result<String, String>;
 
 impl Mixed {
-    /// Values of one type, where `is_there` says which rows are not NULL.
+    /// Makes it from values of one type; `is_there` says which rows are not NULL.
     pub(crate) fn from(values: Values, is_there: impl Fn(usize) -> bool) -> Mixed {
         let (rows, kind) = (values.rows(), values.kind());
         let of = |row| if is_there(row) { kind } else { Kind::Null };
@@ -61,7 +61,7 @@ impl Mixed {
         Ok(())
     }
 
-    /// How many values there are.
+    /// The number of values.
     pub(crate) fn len(&self) -> usize {
         self.kinds.len()
     }
@@ -70,7 +70,7 @@ impl Mixed {
         self.kinds.contains(&kind)
     }
 
-    /// The type of a column that has them.
+    /// The type of a column with these values.
     pub(crate) fn kind(&self) -> Kind {
         let most = [Kind::Blob, Kind::Text, Kind::Real, Kind::Integer];
         let found = most.into_iter().find(|kind| self.has(*kind));
@@ -90,7 +90,7 @@ impl Mixed {
             .map(|((kind, n), piece)| (*kind, *n, piece))
     }
 
-    /// The values as values of one type. An error names the row that does not fit, and why.
+    /// Converts the values to one type. An error has the row that does not fit, and the reason.
     pub(crate) fn into_one(
         self,
         kind: Kind,

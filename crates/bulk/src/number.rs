@@ -1,6 +1,6 @@
-//! Numbers that Rust has no type for.
+//! Numbers without a Rust type.
 
-/// A number of half precision (IEEE 754 binary16) by its bits.
+/// The value of a half-precision number (IEEE 754 binary16), from its bits.
 pub(crate) fn half(bits: u16) -> f64 {
     let sign = if bits >> 15 == 1 { -1.0 } else { 1.0 };
     let exponent = i32::from(bits >> 10 & 0x1f);

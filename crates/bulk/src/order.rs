@@ -1,9 +1,9 @@
-//! Sorting: the order in which a table's b-tree wants its rows.
+//! Sorting rows into the order of a table's b-tree.
 //!
-//! Rows are sorted by SQLite's order: NULL, numbers, text, blobs. Each row gets a code of 64 bits
-//! that never contradicts that order. Where the code says all (numbers of few bits), only codes are
-//! compared. Otherwise rows with equal codes are compared by their values. The order matters for
-//! speed only: no insert or join depends on it.
+//! Rows are sorted in SQLite's order: NULL, numbers, text, blobs. Each row gets a 64-bit code that
+//! never contradicts that order. If the code holds the whole key (numbers of few bits), only codes
+//! are compared. Otherwise rows with equal codes are compared by their values. The order affects
+//! only speed: no insert or join depends on it.
 
 use crate::chunk::{Chunk, Data};
 use crate::radix;
@@ -14,9 +14,9 @@ use std::cmp::Ordering;
 /// How text is compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Collation {
-    /// Byte by byte; any other than the next one is treated like this.
+    /// Byte by byte. Any other collation except NOCASE is treated like this.
     Binary,
-    /// Without regard to the case of A to Z.
+    /// Ignoring the case of A to Z.
     NoCase,
 }
 
@@ -25,13 +25,13 @@ pub enum Collation {
 pub struct SortKey {
     /// The column; 0 is the first.
     pub column: usize,
-    /// Largest first.
+    /// Largest value first.
     pub descending: bool,
     /// How text is compared.
     pub collation: Collation,
 }
 
-/// The rows in order; `None` where they are in it already.
+/// The rows in order; `None` if they are already in order.
 pub(crate) fn sorted(all: &Rows, keys: &[SortKey]) -> Option<Vec<Place>> {
     if keys.is_empty() || all.len() < 2 || ascending(all, keys) {
         return None;
@@ -48,7 +48,7 @@ pub(crate) fn sorted(all: &Rows, keys: &[SortKey]) -> Option<Vec<Place>> {
     if in_order {
         return None;
     }
-    // Equal rows keep their order: places ascend.
+    // Places ascend, so equal rows keep their order.
     let mut rows = radix::sort(rows, bits);
     if !exact {
         for equal in rows.chunk_by_mut(|a, b| a.0 == b.0) {
@@ -58,7 +58,7 @@ pub(crate) fn sorted(all: &Rows, keys: &[SortKey]) -> Option<Vec<Place>> {
     Some(rows.into_iter().map(|(_, place)| place).collect())
 }
 
-/// Whether plain integers are in order, without making codes of them. False for other values too.
+/// Whether plain integers are in order, checked without codes. False for other values too.
 fn ascending(all: &Rows, keys: &[SortKey]) -> bool {
     let [(_, columns)] = all.batches() else {
         return false;
@@ -94,7 +94,7 @@ fn by_values(all: &Rows, keys: &[SortKey], a: Place, b: Place) -> Ordering {
     })
 }
 
-/// SQLite's order of values.
+/// Compares in SQLite's order of values.
 fn compare(a: ValueRef<'_>, b: ValueRef<'_>, collation: Collation) -> Ordering {
     use ValueRef::{Blob, Integer, Null, Real, Text};
     let class = |value| match value {
@@ -117,8 +117,8 @@ fn compare(a: ValueRef<'_>, b: ValueRef<'_>, collation: Collation) -> Ordering {
     }
 }
 
-/// Compares exactly, as SQLite does (`sqlite3IntFloatCompare`). By way of f64, two integers beyond
-/// 2^53 would both equal a number between them.
+/// Compares exactly, as SQLite does (`sqlite3IntFloatCompare`). Converted to f64, two integers
+/// beyond 2^53 would both equal a number between them.
 fn integer_and_real(a: i64, b: f64) -> Ordering {
     const BEYOND: f64 = 9_223_372_036_854_775_808.0;
     if b >= BEYOND {
@@ -130,12 +130,12 @@ fn integer_and_real(a: i64, b: f64) -> Ordering {
     }
 }
 
-/// -0.0 equals 0.0, and there is no NaN among SQLite's values.
+/// -0.0 equals 0.0, and SQLite's values include no NaN.
 fn by_size(a: f64, b: f64) -> Ordering {
     a.partial_cmp(&b).unwrap_or(Ordering::Equal)
 }
 
-/// NOCASE takes no notice of what follows a NUL, but for its length.
+/// NOCASE ignores the bytes after a NUL, but not their number.
 fn folded(text: &[u8]) -> impl Iterator<Item = u8> {
     let mut ended = false;
     text.iter().map(move |byte| {
@@ -147,9 +147,9 @@ fn folded(text: &[u8]) -> impl Iterator<Item = u8> {
 /// A code for each row.
 struct Codes {
     rows: Vec<(u64, Place)>,
-    /// How many of the codes' lowest bits are used.
+    /// The number of the codes' lowest bits that are used.
     bits: u32,
-    /// Whether rows of one code are equal.
+    /// Whether rows with the same code are equal.
     exact: bool,
 }
 
@@ -162,7 +162,8 @@ impl Codes {
         let mut left = u64::BITS;
         for key in keys {
             let Some(range) = Range::of(all, key.column) else {
-                // Its first bytes, where no more is known of it; then the values must be compared.
+                // The range of the values is unknown, so the code has only their first bytes. Then
+                // values must be compared too.
                 let keep = left;
                 fill(all, &mut rows, key, keep, |value| {
                     prefix(value, key.collation)
@@ -188,7 +189,7 @@ impl Codes {
         }
     }
 
-    /// Codes that say only how the values begin.
+    /// Codes that hold only the beginning of the values.
     fn first(rows: Vec<(u64, Place)>) -> Codes {
         Codes {
             rows,
@@ -198,7 +199,7 @@ impl Codes {
     }
 }
 
-/// Appends the highest `bits` bits of each row's code in a column to what the row has.
+/// Appends the highest `bits` bits of each row's code for a column to the row's code.
 fn fill(
     all: &Rows,
     rows: &mut [(u64, Place)],
@@ -221,7 +222,8 @@ fn fill(
             };
         };
         if let Some(values) = chunk.integers() {
-            // A loop of its own: the value of a row of any chunk takes longer than its code.
+            // A separate loop, because finding a row's value in any chunk takes longer than its
+            // code.
             for (n, row) in values.iter().zip(rows.by_ref()) {
                 append(row, ValueRef::Integer(*n));
             }
@@ -238,14 +240,15 @@ fn each(chunk: &Chunk) -> impl Iterator<Item = ValueRef<'_>> {
     (0..chunk.rows).map(|row| chunk.get(row))
 }
 
-/// Within what the numbers of a column are. Code 0 is NULL.
+/// The range of a column's numbers. Code 0 is NULL.
 enum Range {
     Integers { least: i64, span: u64 },
     Reals,
 }
 
 impl Range {
-    /// `None` for a column that has other values than numbers of one kind, or too many of them.
+    /// `None` if the column has values other than numbers of one kind, or if their range is too
+    /// large.
     fn of(all: &Rows, column: usize) -> Option<Range> {
         let chunks = || all.chunks(column);
         if chunks().all(|chunk| {
@@ -275,7 +278,7 @@ impl Range {
                 }
             }
         }
-        // One more for NULL must fit.
+        // The range must have a code left for NULL.
         let span = greatest.wrapping_sub(least).cast_unsigned();
         match least > greatest {
             true => Some(Range::Integers { least: 0, span: 0 }),
@@ -301,7 +304,7 @@ impl Range {
     }
 }
 
-/// A code that is ordered as the numbers are; no number has 0.
+/// A code with the order of the numbers; no number has code 0.
 fn ordered(x: f64) -> u64 {
     // -0.0 equals 0.0.
     let bits = (x + 0.0).to_bits();
@@ -312,7 +315,7 @@ fn ordered(x: f64) -> u64 {
     }
 }
 
-/// The beginning of a value of any class: two bits for the class, then the first of what follows.
+/// The beginning of a value of any class: two bits for the class, then the first bits of the value.
 fn prefix(value: ValueRef<'_>, collation: Collation) -> u64 {
     let (class, rest) = match value {
         ValueRef::Null => (0u64, 0),

@@ -1,6 +1,6 @@
-//! Values that are checked, and appended to those of a column.
+//! Checking values and appending them to those of a column.
 
-/// Refuses text that is not UTF-8; the error shows how it begins.
+/// Refuses text that is not UTF-8. The error shows the beginning of the text.
 pub(crate) fn utf8(piece: &[u8]) -> Result<(), String> {
     match std::str::from_utf8(piece) {
         Ok(_) => Ok(()),
@@ -8,7 +8,7 @@ pub(crate) fn utf8(piece: &[u8]) -> Result<(), String> {
     }
 }
 
-/// Appends text or a blob to the bytes of a column, and its end to their ends.
+/// Appends text or a blob to the bytes of a column, and its end to the ends.
 #[inline]
 pub(crate) fn append(ends: &mut Vec<i32>, bytes: &mut Vec<u8>, piece: &[u8]) -> Result<(), String> {
     let end = i32::try_from(bytes.len() + piece.len());
@@ -18,14 +18,14 @@ pub(crate) fn append(ends: &mut Vec<i32>, bytes: &mut Vec<u8>, piece: &[u8]) -> 
     Ok(())
 }
 
-/// The number, where floating point holds it exactly.
+/// The number as floating point, if that is exact.
 pub(crate) fn exact(n: i64) -> Option<f64> {
     let x = n as f64;
-    // Conversion back saturates, so the greatest integer needs a look of its own.
+    // The conversion back saturates, so the greatest integer is checked separately.
     (x as i64 == n && n != i64::MAX).then_some(x)
 }
 
-/// Says that an integer is not exact as floating point.
+/// The message that an integer is not exact as floating point.
 pub(crate) fn inexact(n: i64) -> String {
     format!(
         "the integer {n} is not exact as floating point, which its column has; use CAST(… AS TEXT)"

@@ -1,7 +1,7 @@
-//! The queries that are registered, by number, and the SQL function that compiles them.
+//! The registered queries by number, and the SQL function that prepares them.
 //!
 //! A driver calls `densite_query(handle, sql, named, …)` on its own connection. So the driver has
-//! seen to it that the connection is open, and used from the right thread.
+//! checked that the connection is open and used from the right thread.
 
 use crate::query::Query;
 use crate::{Error, Result};
@@ -11,18 +11,18 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-/// The third argument of `densite_query`: parameters by name.
+/// A value of the third argument of `densite_query`: parameters by name.
 const NAMED: i64 = 1;
-/// The same: parameters in order, and the result is read on the thread of the connection
+/// Another one: parameters in order, and the result is read on the thread of the connection
 /// ([`Query::for_one_thread`]).
 pub const ONE_THREAD: i64 = 2;
 
 type Entry = Arc<Mutex<Option<Query>>>;
 static NEXT: AtomicI64 = AtomicI64::new(1);
-/// A child after a fork begins with none: the statements belong to its parent.
+/// Empty in a forked child: the statements belong to its parent.
 static QUERIES: PerProcess<Mutex<BTreeMap<i64, Entry>>> = PerProcess::new();
 
-/// A place for a query, which `SELECT densite_query(handle, sql, …)` fills.
+/// A handle for a query, which `SELECT densite_query(handle, sql, …)` fills.
 pub fn reserve() -> i64 {
     let handle = NEXT.fetch_add(1, Ordering::Relaxed);
     QUERIES.get().lock().insert(handle, Arc::default());
@@ -39,10 +39,10 @@ fn fill(handle: i64, query: Query) -> Result<()> {
     Ok(())
 }
 
-/// Has a query own a set of columns.
+/// Gives a query a set of columns, which it releases at its end.
 ///
 /// # Errors
-/// [`Error::Misuse`] when there is no such query, or its statement never compiled.
+/// [`Error::Misuse`] if there is no such query, or its statement failed to compile.
 pub fn keep(handle: i64, columns: i64) -> Result<()> {
     let entry = entry(handle)?;
     let mut query = entry.lock();
@@ -51,20 +51,20 @@ pub fn keep(handle: i64, columns: i64) -> Result<()> {
     Ok(())
 }
 
-/// Takes a query out: it is read once.
+/// Takes a query out of the registry, because it is read once.
 ///
 /// # Errors
-/// [`Error::Misuse`] when there is none, or it was taken already.
+/// [`Error::Misuse`] if there is no such query, or it was already taken.
 pub fn take(handle: i64) -> Result<Query> {
     let entry = entry(handle)?;
     let query = entry.lock().take();
     query.ok_or_else(gone)
 }
 
-/// Frees the place, and ends a statement that was not taken.
+/// Frees the handle, and ends a statement that was not taken.
 ///
 /// # Errors
-/// [`Error::Misuse`] when there is no such place.
+/// [`Error::Misuse`] if there is no such handle.
 pub fn release(handle: i64) -> Result<()> {
     let entry = QUERIES.get().lock().remove(&handle);
     entry.map(drop).ok_or_else(|| unknown(handle))

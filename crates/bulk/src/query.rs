@@ -1,5 +1,5 @@
-//! A statement whose rows come out as batches of columns. Once it is compiled, it has its own claim
-//! on its connection.
+//! A statement whose rows are returned as batches of columns. Once prepared, it keeps its
+//! connection alive.
 
 use crate::batch::Batch;
 use crate::build::Column;
@@ -13,36 +13,36 @@ use densite_sqlite::{Code, Connection, Detached, Row, ValueRef};
 
 /// A statement that is being read.
 pub struct Query {
-    /// Until the last row was read.
+    /// `None` after the last row was read.
     statement: Option<Detached>,
-    /// Gives SQLite's text of a number; as long as the statement.
+    /// Returns SQLite's text of a number; lives as long as the statement.
     text_of: Option<Detached>,
-    /// Where the statement has its rows; without one they are asked for row by row.
+    /// The sink of the statement's rows; without one they are read row by row.
     sink: Option<Registered>,
     names: Vec<String>,
-    /// What a column is that begins with NULLs alone.
+    /// The declared types, for columns that begin with only NULLs.
     declared: Vec<Option<Kind>>,
     kinds: Option<Vec<Kind>>,
-    /// The first batch, read for its types.
+    /// The first batch, read to find the types.
     first: Option<Batch>,
     rows: u64,
-    /// Sets of columns that the statement reads.
+    /// Sets of columns that the statement reads, to be released at the end.
     keeps: Vec<i64>,
 }
 
 impl Drop for Query {
     fn drop(&mut self) {
-        // The statement first: a set that is read is not released.
+        // The statement is dropped first: a set cannot be released while it is read.
         self.end();
         for set in self.keeps.drain(..) {
-            // One that another statement reads too stays registered.
+            // A set that another statement is reading stays registered.
             let _ = sets::release(set);
         }
     }
 }
 
 impl Query {
-    /// Compiles a statement that answers rows and changes nothing.
+    /// Prepares a statement that returns rows and changes nothing.
     ///
     /// # Errors
     /// [`Error::Sqlite`].
@@ -77,7 +77,7 @@ impl Query {
         }
         let columns = 0..statement.column_count();
         let sink = Registered::new();
-        // What does not compile there (a PRAGMA, say) is read row by row.
+        // A statement that does not compile there (for example a PRAGMA) is read row by row.
         let joined = sink
             .statement(connection, &statement.sql(), columns.len())
             .and_then(|sql| prepare(connection, &sql).ok())
@@ -101,7 +101,7 @@ impl Query {
         })
     }
 
-    /// Binds parameters: values in order, or names and values in turn.
+    /// Binds parameters: values in order, or alternating names and values.
     pub(crate) fn bind(&mut self, named: bool, values: &[ValueRef<'_>]) -> Result<()> {
         let Some(statement) = &mut self.statement else {
             return Ok(());
@@ -143,22 +143,22 @@ impl Query {
 
     /// Ends it without waiting for another thread.
     ///
-    /// The thread that drops a result can hold a lock (Python's). A function of the same connection
-    /// can wait for that lock on another thread, within a statement. To free a statement would wait
-    /// for that other statement. So reading ends here if it can, which also ends its transaction,
-    /// and the statement is freed on a thread of its own.
+    /// The thread that drops a result can hold a lock (Python's). A function on the same connection
+    /// can wait for that lock on another thread, within a statement. Freeing a statement would wait
+    /// for that other statement. So this ends the reading if it can, which also ends its
+    /// transaction. A new thread then frees the statement.
     pub fn abandon(mut self) {
         let Some(statement) = &mut self.statement else {
             return;
         };
         statement.try_reset();
-        // Where there can be no thread, the closure is dropped here, and the query with it.
+        // If no thread can be started, the closure is dropped here, and the query with it.
         let _ = std::thread::Builder::new()
             .name("densite-result".to_owned())
             .spawn(move || drop(self));
     }
 
-    /// Has the query own a registered set of columns, which its statement reads.
+    /// Gives the query a registered set of columns, which its statement reads.
     pub(crate) fn keep(&mut self, columns: i64) {
         self.keeps.push(columns);
     }
@@ -168,7 +168,7 @@ impl Query {
         &self.names
     }
 
-    /// The columns' types; reads the first batch.
+    /// The types of the columns. Reads the first batch.
     ///
     /// # Errors
     /// As [`Query::next_batch`].
@@ -179,7 +179,7 @@ impl Query {
         let mut batch = self.read()?;
         let over = self.statement.is_none();
         for (column, declared) in batch.columns.iter_mut().zip(&self.declared) {
-            // With rows to come they may be of any type, and text takes most.
+            // Further rows can have any type, and text can hold most of them.
             let otherwise = if over { Kind::Null } else { Kind::Text };
             column.set_kind(declared.unwrap_or(otherwise));
         }
@@ -196,7 +196,7 @@ impl Query {
     /// The next rows; `None` after the last.
     ///
     /// # Errors
-    /// [`Error::Sqlite`]; [`Error::Value`] for a value that does not fit its column's type.
+    /// [`Error::Sqlite`]; [`Error::Value`] if a value does not fit its column's type.
     pub fn next_batch(&mut self) -> Result<Option<Batch>> {
         self.kinds()?;
         let batch = match self.first.take() {
@@ -250,7 +250,7 @@ impl Query {
                 let columns = filling.columns.into_iter().enumerate();
                 let filled = columns.map(finish).collect::<std::result::Result<_, _>>();
                 if !is_more {
-                    // What has ended holds no transaction open, and no connection that is closed.
+                    // A finished query must not keep a transaction or a closed connection open.
                     self.end();
                 }
                 filled
@@ -266,7 +266,7 @@ impl Query {
     }
 }
 
-/// SQLite's text of a floating-point number, whose digits depend on its version.
+/// SQLite's text of a floating-point number; its digits depend on SQLite's version.
 fn text_of(statement: Option<&mut Detached>, x: f64) -> std::result::Result<String, String> {
     let said = |e: densite_sqlite::Error| e.to_string();
     let statement = statement.ok_or("densite: internal error: the statement is gone")?;

@@ -1,14 +1,15 @@
-//! Sorting by codes, digit by digit.
+//! Radix sort by codes.
 //!
-//! Rows to be inserted have keys of few bits (identifiers, numbers within a range): two passes over
-//! them cost a tenth of what comparing does.
+//! Inserted rows have keys of few bits (identifiers, numbers within a range). Two passes over them
+//! cost a tenth of a comparison sort.
 
-/// Rows below which comparing is as fast.
+/// Below this number of rows, a comparison sort is as fast.
 const ROWS_MIN: usize = 512;
-/// Bits of a digit at most: so many places that are written to at a time lie in the cache.
+/// The most bits of a digit. The places that are written to at a time then fit into the cache.
 const DIGIT_BITS_MAX: u32 = 11;
 
-/// Sorts by the lowest `bits` bits of the codes, the others being 0; equal ones keep their order.
+/// Sorts by the lowest `bits` bits of the codes; the other bits are 0. Equal codes keep their
+/// order.
 pub(crate) fn sort<T: Copy>(rows: Vec<(u64, T)>, bits: u32) -> Vec<(u64, T)> {
     let mut rows = rows;
     if rows.len() < ROWS_MIN {
@@ -29,7 +30,8 @@ pub(crate) fn sort<T: Copy>(rows: Vec<(u64, T)>, bits: u32) -> Vec<(u64, T)> {
     rows
 }
 
-/// Copies the rows in the order of one digit; false, and nothing copied, where all have the same.
+/// Copies the rows in the order of one digit. Returns false and copies nothing if all rows have the
+/// same digit.
 fn scatter<T: Copy>(from: &[(u64, T)], to: &mut [(u64, T)], shift: u32, width: u32) -> bool {
     let mask = (1u64 << width) - 1;
     // Less than 2^11.
@@ -72,7 +74,7 @@ mod tests {
                         state ^= state << 13;
                         state ^= state >> 7;
                         state ^= state << 17;
-                        // Every other one among few, so that there are equal ones.
+                        // Every other code is one of a few, so that there are equal codes.
                         let code = if i % 2 == 0 { state % 17 } else { state };
                         (code & (u64::MAX >> (64 - bits)), i)
                     })

@@ -1,9 +1,9 @@
-//! The rows of a set of columns: the batches in which they came, and where each row lies.
+//! The rows of a set of columns, in batches, and the position of each row.
 
 use crate::chunk::Chunk;
 use densite_sqlite::ValueRef;
 
-/// Where a row lies: its batch, and its row in that batch.
+/// The position of a row: its batch, and its row in that batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Place(u64);
 
@@ -21,16 +21,16 @@ impl Place {
     }
 }
 
-/// Rows in the order in which they came.
+/// Rows in the order in which they were added.
 #[derive(Default)]
 pub(crate) struct Rows {
-    /// The columns of each batch, and the number of its first row.
+    /// The columns of each batch, with the number of its first row.
     batches: Vec<(u64, Vec<Chunk>)>,
     len: usize,
 }
 
 impl Rows {
-    /// How many rows.
+    /// The number of rows.
     pub(crate) fn len(&self) -> usize {
         self.len
     }
@@ -39,7 +39,7 @@ impl Rows {
         &self.batches
     }
 
-    /// How many rows a batch has.
+    /// The number of rows of a batch.
     pub(crate) fn in_batch(&self, batch: usize) -> usize {
         let columns = self.batches.get(batch).map(|(_, columns)| columns);
         columns
@@ -54,7 +54,7 @@ impl Rows {
             .filter_map(move |(_, columns)| columns.get(column))
     }
 
-    /// The chunk of a column in which a row lies.
+    /// The chunk of a column that has a row.
     #[inline]
     pub(crate) fn chunk(&self, place: Place, column: usize) -> Option<&Chunk> {
         let (_, columns) = self.batches.get(place.batch())?;
@@ -67,13 +67,13 @@ impl Rows {
         chunk.map_or(ValueRef::Null, |chunk| chunk.get(place.row()))
     }
 
-    /// The number of a row, as the caller handed it in.
+    /// The number of a row, in the caller's order.
     pub(crate) fn number(&self, place: Place) -> u64 {
         let batch = self.batches.get(place.batch());
         batch.map_or(0, |(first, _)| *first) + place.row() as u64
     }
 
-    /// Where the row lies that came as the one at `ordinal`.
+    /// The position of the row that was added as number `ordinal`.
     pub(crate) fn place_of(&self, ordinal: usize) -> Place {
         let mut row = ordinal;
         for batch in 0..self.batches.len() {
@@ -85,7 +85,7 @@ impl Rows {
         Place::new(self.batches.len(), 0)
     }
 
-    /// Adds a column to the only batch, or begins that batch. The caller has checked its length.
+    /// Adds a column to the only batch, or starts that batch. The caller has checked its length.
     pub(crate) fn add_column(&mut self, chunk: Chunk) {
         self.len = chunk.rows;
         match self.batches.first_mut() {

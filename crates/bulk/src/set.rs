@@ -1,4 +1,4 @@
-//! A set of columns: batches of rows, sorted or in the order in which they came.
+//! A set of columns: batches of rows, sorted or in the order in which they were added.
 
 use crate::chunk::Chunk;
 use crate::gather;
@@ -8,18 +8,18 @@ use crate::{Error, Result};
 use densite_sqlite::ValueRef;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Columns that a set can have: the table-valued function declares that many.
+/// The most columns of a set: the table-valued function declares this many.
 pub const COLUMNS_MAX: usize = 999;
 
-/// Between two calls of a set's [`Progress`], in rows.
+/// The number of rows between two calls of a set's [`Progress`].
 pub(crate) const PROGRESS_ROWS: usize = 1 << 16;
 
-/// Is told how many rows were read; false stops the statement that reads them.
+/// Called with the number of rows read so far. Returning false stops the statement that reads them.
 pub type Progress = Box<dyn Fn(u64) -> bool + Send + Sync>;
 
-/// Gives the rows of a set, batch by batch.
+/// Supplies the rows of a set, batch by batch.
 pub trait Source: Send + Sync {
-    /// The next batch: how many rows it has, and a chunk for each column. `None` at the end.
+    /// The next batch: its number of rows, and a chunk for each column. `None` at the end.
     ///
     /// # Errors
     /// The source's own.
@@ -31,14 +31,15 @@ pub trait Source: Send + Sync {
 pub struct Set {
     names: Vec<String>,
     rows: Rows,
-    /// The rows in another order than that in which they came.
+    /// The sorted order of the rows; `None` if it is the order in which they were added.
     order: Option<Vec<Place>>,
-    /// The columns of numbers in that order. To read them by place would wait for memory each time.
+    /// The columns of numbers, copied into that order. Reading them by place would wait for memory
+    /// at each value.
     gathered: Vec<Option<Chunk>>,
-    /// The row that was read last, counted in the order of reading.
+    /// The row that was read last, in reading order.
     at: AtomicUsize,
     progress: Option<Progress>,
-    /// Where more rows come from, and how many came.
+    /// The source of more rows, and the number of rows read from it so far.
     source: Option<(Box<dyn Source>, u64)>,
 }
 
@@ -51,11 +52,11 @@ impl Set {
     /// A set with columns of these names and no rows.
     ///
     /// # Errors
-    /// [`Error::Type`] for too many.
+    /// [`Error::Type`] if there are too many columns.
     pub fn with_columns(names: Vec<String>) -> Result<Set> {
         if names.len() > COLUMNS_MAX {
             return Err(Error::Type(format!(
-                "there are {} columns, and a set has {COLUMNS_MAX} at most; hand over fewer",
+                "there are {} columns, and a set has {COLUMNS_MAX} at most; pass fewer",
                 names.len()
             )));
         }
@@ -65,10 +66,10 @@ impl Set {
         })
     }
 
-    /// A set with columns of these names, whose rows [`Set::read`] takes from a source.
+    /// A set with columns of these names, whose rows [`Set::read`] reads from a source.
     ///
     /// # Errors
-    /// [`Error::Type`] for too many columns.
+    /// [`Error::Type`] if there are too many columns.
     pub fn from_source(names: Vec<String>, source: Box<dyn Source>) -> Result<Set> {
         Ok(Set {
             source: Some((source, 0)),
@@ -76,12 +77,12 @@ impl Set {
         })
     }
 
-    /// Drops the rows and reads whole batches of the source, until there are `rows_max` rows or
-    /// more. Answers how many rows there are; 0 at the end.
+    /// Drops the rows and reads whole batches from the source, until there are `rows_max` rows or
+    /// more. Returns the number of rows; 0 at the end.
     ///
     /// # Errors
-    /// The source's; [`Error::Value`] for a value that SQLite cannot store; [`Error::Misuse`] for a
-    /// set without a source.
+    /// The source's; [`Error::Value`] if SQLite cannot store a value; [`Error::Misuse`] if the set
+    /// has no source.
     pub fn read(&mut self, rows_max: usize) -> Result<usize> {
         self.clear();
         let Some((mut source, mut first)) = self.source.take() else {
@@ -100,15 +101,15 @@ impl Set {
         Ok(self.rows.len())
     }
 
-    /// Adds a column to a set of one batch, or begins it.
+    /// Adds a column to a set of one batch, or starts that batch.
     ///
     /// # Errors
-    /// [`Error::Type`] for a column of another length; [`Error::Value`] for a value that SQLite
-    /// cannot store.
+    /// [`Error::Type`] if the column has another length; [`Error::Value`] if SQLite cannot store a
+    /// value.
     pub fn add_column(&mut self, name: &str, chunk: Chunk) -> Result<()> {
         if self.names.len() == COLUMNS_MAX {
             return Err(Error::Type(format!(
-                "a set has {COLUMNS_MAX} columns at most; hand over fewer"
+                "a set has {COLUMNS_MAX} columns at most; pass fewer"
             )));
         }
         if self.rows.batches().len() > 1 || self.order.is_some() {
@@ -132,8 +133,8 @@ impl Set {
     /// Adds rows: a chunk for each column. `first` is the number of the first row, for messages.
     ///
     /// # Errors
-    /// [`Error::Misuse`] for another number of columns; [`Error::Value`] for a value that SQLite
-    /// cannot store.
+    /// [`Error::Misuse`] if the number of columns differs; [`Error::Value`] if SQLite cannot store
+    /// a value.
     pub fn add_batch(&mut self, first: u64, rows: usize, columns: Vec<Chunk>) -> Result<()> {
         if columns.len() != self.names.len() || u32::try_from(rows).is_err() {
             return Err(Error::Misuse("a batch does not fit the set".into()));
@@ -146,41 +147,41 @@ impl Set {
         Ok(())
     }
 
-    /// Drops all rows; the columns stay.
+    /// Drops all rows but keeps the columns.
     pub fn clear(&mut self) {
         self.rows.clear();
         self.order = None;
         self.gathered.clear();
     }
 
-    /// The columns' names.
+    /// The names of the columns.
     pub fn names(&self) -> &[String] {
         &self.names
     }
 
-    /// The types of the values of a column, NULL aside, as bits: 1 integer, 2 floating point, 4
-    /// text, 8 blob; 0 where there is no such column. Can report extra types, never too few.
+    /// The types of a column's values, without NULL, as bits: 1 integer, 2 floating point, 4 text,
+    /// 8 blob; 0 if there is no such column. May report extra types, never too few.
     pub fn types(&self, column: usize) -> u8 {
         let chunks = self.rows.chunks(column);
         chunks.fold(0, |types, chunk| types | chunk.types())
     }
 
-    /// Whether a column has a NULL, or a NaN, which is stored as NULL. False where there is no such
+    /// Whether a column has a NULL, or a NaN, which is stored as NULL. False if there is no such
     /// column.
     pub fn has_null(&self, column: usize) -> bool {
         self.rows.chunks(column).any(Chunk::has_null)
     }
 
-    /// How many rows.
+    /// The number of rows.
     pub fn rows(&self) -> usize {
         self.rows.len()
     }
 
-    /// Sorts the rows by keys, the first key first. Equal rows stay in their order. Answers whether
-    /// the rows were sorted already.
+    /// Sorts the rows by keys, the first key first. Equal rows keep their order. Returns whether
+    /// the rows were already sorted.
     ///
     /// # Errors
-    /// [`Error::Misuse`] for a key that is no column.
+    /// [`Error::Misuse`] if a key is not a column.
     pub fn sort(&mut self, keys: &[SortKey]) -> Result<bool> {
         if let Some(key) = keys.iter().find(|key| key.column >= self.names.len()) {
             return Err(Error::Misuse(format!(
@@ -199,17 +200,17 @@ impl Set {
         Ok(self.order.is_none())
     }
 
-    /// Has a function called every so many rows.
+    /// Sets a function to be called every [`PROGRESS_ROWS`] rows.
     pub fn set_progress(&mut self, progress: Option<Progress>) {
         self.progress = progress;
     }
 
-    /// The number of the row that was read last, as the caller handed it in.
+    /// The number of the row that was read last, in the caller's order.
     pub fn last_row(&self) -> u64 {
         self.rows.number(self.last_place())
     }
 
-    /// The value of a column in the row that was read last, in words.
+    /// A value of the row that was read last, as text.
     pub fn last_value(&self, column: usize) -> String {
         let place = self.last_place();
         match self.rows.chunk(place, column) {
@@ -221,7 +222,7 @@ impl Set {
         }
     }
 
-    /// Where the row lies that was read last.
+    /// The position of the row that was read last.
     fn last_place(&self) -> Place {
         let at = self.at.load(Ordering::Relaxed);
         match &self.order {
@@ -243,12 +244,12 @@ impl Set {
         self.rows.value(place, column)
     }
 
-    /// A column that was copied in the order of reading.
+    /// A column that was copied into reading order.
     pub(crate) fn gathered(&self, column: usize) -> Option<&Chunk> {
         self.gathered.get(column)?.as_ref()
     }
 
-    /// How many rows a batch has.
+    /// The number of rows of a batch.
     pub(crate) fn rows_of(&self, batch: usize) -> usize {
         self.rows.in_batch(batch)
     }
@@ -258,7 +259,7 @@ impl Set {
         self.at.store(ordinal, Ordering::Relaxed);
     }
 
-    /// Tells the caller how far reading is; false to stop.
+    /// Reports progress to the caller. Returns false to stop.
     pub(crate) fn report_progress(&self, rows: usize) -> bool {
         self.progress
             .as_ref()

@@ -1,4 +1,4 @@
-//! The sets that are registered, by number.
+//! The registered sets of columns, by number.
 
 use crate::set::Set;
 use crate::{Error, Result};
@@ -9,20 +9,20 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 static NEXT: AtomicI64 = AtomicI64::new(1);
-/// A child after a fork begins with none. The parent's memory can be in the middle of a change.
+/// Empty in a forked child: the parent's memory can be in the middle of a change.
 static SETS: PerProcess<Mutex<BTreeMap<i64, Arc<Set>>>> = PerProcess::new();
 
-/// Registers a set and answers its number.
+/// Registers a set and returns its number.
 pub fn add(set: Set) -> i64 {
     let handle = NEXT.fetch_add(1, Ordering::Relaxed);
     SETS.get().lock().insert(handle, Arc::new(set));
     handle
 }
 
-/// The set of a number.
+/// The set with a number.
 ///
 /// # Errors
-/// [`Error::Misuse`] when there is none.
+/// [`Error::Misuse`] if there is no such set.
 pub fn get(handle: i64) -> Result<Arc<Set>> {
     SETS.get()
         .lock()
@@ -31,13 +31,13 @@ pub fn get(handle: i64) -> Result<Arc<Set>> {
         .ok_or_else(|| unknown(handle))
 }
 
-/// Changes a set that no statement reads.
+/// Changes a set that no statement is reading.
 ///
 /// # Errors
-/// [`Error::Misuse`] when there is none, [`Error::Busy`] while a statement reads it; the
-/// function's.
+/// [`Error::Misuse`] if there is no such set, [`Error::Busy`] while a statement reads it; those of
+/// `change`.
 pub fn change<T>(handle: i64, change: impl FnOnce(&mut Set) -> Result<T>) -> Result<T> {
-    /// Puts the set back, after a panic too: the caller that made it still has to release it.
+    /// Puts the set back, also after a panic: the caller that made it still has to release it.
     struct Taken(i64, Option<Arc<Set>>);
     impl Drop for Taken {
         fn drop(&mut self) {
@@ -46,7 +46,8 @@ pub fn change<T>(handle: i64, change: impl FnOnce(&mut Set) -> Result<T>) -> Res
                 .extend(self.1.take().map(|set| (self.0, set)));
         }
     }
-    // Out of the map meanwhile: a change can take long, and can call the producer of a stream.
+    // Meanwhile the set is not in the map: a change can take long, and can call the producer of a
+    // stream.
     let mut taken = Taken(handle, Some(take(handle)?));
     match taken.1.as_mut().and_then(Arc::get_mut) {
         Some(set) => change(set),
@@ -54,10 +55,11 @@ pub fn change<T>(handle: i64, change: impl FnOnce(&mut Set) -> Result<T>) -> Res
     }
 }
 
-/// Drops a set.
+/// Releases a set.
 ///
 /// # Errors
-/// [`Error::Misuse`] when there is none, [`Error::Busy`] while a statement reads it: then it stays.
+/// [`Error::Misuse`] if there is no such set, [`Error::Busy`] while a statement reads it: then it
+/// stays.
 pub fn release(handle: i64) -> Result<()> {
     let set = take(handle)?;
     match Arc::try_unwrap(set) {

@@ -1,22 +1,22 @@
-//! `densite_sink`: where the rows of a statement go without leaving SQLite.
+//! `densite_sink`: receives the rows of a statement within SQLite.
 //!
-//! To step through a statement and to ask for each value costs as much as to find the row, because
-//! each of these calls takes the mutex of the connection. So the statement is put in front of a
-//! virtual table, which gets all values of a row as arguments of one call:
+//! Stepping through a statement and reading each value costs as much as finding the row, because
+//! each of these calls takes the mutex of the connection. So the statement is joined with a virtual
+//! table, which gets all values of a row as arguments of one call:
 //!
 //! ```sql
 //! WITH densite_rows(c0, c1) AS (the statement)
 //!   SELECT 1 FROM densite_rows CROSS JOIN densite_sink(handle, c0, c1)
 //! ```
 //!
-//! The join has no rows, so SQLite goes on by itself. Only a full batch gives a row: there the
-//! statement stands until it is read on.
+//! The join has no rows, so SQLite continues by itself. Only a full batch gives a row: there the
+//! statement stops until it is read further.
 //!
 //! The reader puts an empty batch into the [`Sink`]. A cursor takes it out with the first row. It
 //! puts the batch back when it is full, when a value does not fit, and when a cursor is closed. A
-//! cursor is closed before the statement answers that it is done. In between the batch is
-//! [`Taken`], the same for all cursors of the connection: where SQLite joins each part of a UNION
-//! ALL with this table, a statement has several cursors.
+//! cursor is closed before the statement reports that it is done. In between, the batch is
+//! [`Taken`] and shared by all cursors of the connection. If SQLite joins each part of a UNION ALL
+//! with this table, a statement has several cursors.
 
 use crate::confined::Confined;
 use crate::filling::Filling;
@@ -30,11 +30,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-/// Columns of a statement that can be read like this. SQLite trusts a table for 16 arguments, and
-/// would check further ones itself.
+/// The most columns of a statement that can be read like this. SQLite trusts a table for 16
+/// arguments and would check further ones itself.
 const COLUMNS_MAX: usize = 15;
 
-/// Where a batch lies between its reader and the cursor.
+/// Holds a batch between its reader and the cursor.
 #[derive(Default)]
 pub(crate) struct Sink(Mutex<Option<Filling>>);
 
@@ -52,7 +52,7 @@ static NEXT: AtomicI64 = AtomicI64::new(1);
 static SINKS: densite_sqlite::PerProcess<Mutex<BTreeMap<i64, Arc<Sink>>>> =
     densite_sqlite::PerProcess::new();
 
-/// A sink with its number, until it is dropped.
+/// A sink and its number, registered until it is dropped.
 pub(crate) struct Registered {
     handle: i64,
     pub(crate) sink: Arc<Sink>,
@@ -66,7 +66,7 @@ impl Registered {
         Registered { handle, sink }
     }
 
-    /// The statement that puts the rows of `sql` here. `None` if `sql` has too many columns, or if
+    /// The statement that sends the rows of `sql` here. `None` if `sql` has too many columns, or if
     /// the rows or their order would change.
     pub(crate) fn statement(
         &self,
@@ -83,7 +83,7 @@ impl Registered {
         let (names, handle) = (names.join(", "), self.handle);
         let sql = sql.trim_end();
         let sql = sql.strip_suffix(';').unwrap_or(sql);
-        // The text may end in a comment, which ends with its line.
+        // The text can end in a comment, which the newline ends.
         Some(format!(
             "WITH densite_rows({names}) AS ({sql}\n) SELECT 1 FROM densite_rows CROSS JOIN densite_sink({handle}, {names})"
         ))
@@ -96,16 +96,16 @@ impl Drop for Registered {
     }
 }
 
-/// Whether a statement may have other rows, or another order, where it is joined with a table:
+/// Whether joining can change a statement's rows or their order:
 ///
-/// - SQLite drops the ORDER BY of what is joined.
+/// - SQLite drops the ORDER BY of a joined subquery.
 /// - A column of a compound has the affinity of its first SELECT. If that is REAL, an integer of
 ///   another SELECT becomes floating point.
 ///
-/// Words decide, of the statement and of the views that it may read.
+/// This is decided by words of the statement and of the views that it might read.
 fn is_other_when_joined(connection: &Connection, sql: &str) -> Result<bool> {
     const COMPOUND: &[&str] = &["UNION", "INTERSECT", "EXCEPT", "VALUES"];
-    // The last one: a virtual table declares its columns itself.
+    // The last one is there because a virtual table declares its columns itself.
     const REAL: &[&str] = &["REAL", "FLOA", "DOUB", "VIRTUAL"];
     let has = |text: &str, words: &[&str]| words.iter().any(|word| text.contains(word));
     let mut text = sql.to_ascii_uppercase();
@@ -137,7 +137,7 @@ pub(crate) fn create(connection: &Connection) -> Result<()> {
     create_module::<Table>(connection, "densite_sink", ())
 }
 
-/// A batch that cursors fill, and where it goes.
+/// A batch that cursors fill, and its sink.
 struct Taken {
     handle: i64,
     sink: Arc<Sink>,
@@ -145,7 +145,8 @@ struct Taken {
 }
 
 impl Taken {
-    /// Takes the batch of a sink, which wants as many values as there are arguments but the handle.
+    /// Takes the batch of a sink. Its number of columns must be the number of arguments without the
+    /// handle.
     #[cold]
     fn of(handle: i64, arguments: &Arguments<'_>) -> Result<Box<Taken>> {
         let sink = SINKS.get().lock().get(&handle).cloned();
@@ -178,17 +179,17 @@ impl Taken {
     }
 }
 
-/// The batch that cursors of a connection fill. Where several statements are read by turns, it is
+/// The batch that cursors of a connection fill. If several statements are read alternately, it is
 /// the batch of the statement that had a row last.
 type Current = Confined<Cell<Option<Box<Taken>>>>;
 
 struct Table(Current);
 
 struct Cursor {
-    /// The sink that the first argument names; `None` before the first row.
+    /// The sink of the first argument; `None` before the first row.
     handle: Option<i64>,
     current: Current,
-    /// Whether the cursor has a row: the batch is full.
+    /// Whether the cursor has a row: the batch is full, or a value did not fit.
     is_full: bool,
 }
 
@@ -201,7 +202,7 @@ impl VirtualTable for Table {
 
     fn connect((): &(), _: &Connection, _: &Origin) -> Result<(Table, String)> {
         let values: Vec<String> = (0..COLUMNS_MAX).map(|i| format!("v{i} HIDDEN")).collect();
-        // SAFETY: SQLite keeps the table, which hands it to its cursors only.
+        // SAFETY: SQLite owns the table, which passes this only to its cursors.
         let current = unsafe { Confined::new(Cell::default()) };
         Ok((
             Table(current),
@@ -249,7 +250,7 @@ impl Drop for Cursor {
 impl TableCursor for Cursor {
     #[inline]
     fn filter(&mut self, _: &Connection, _: i32, _: &str, arguments: Arguments<'_>) -> Result<()> {
-        // The handle is the same for every row of a statement: it is asked for once.
+        // The handle is the same for every row of a statement, so it is read once.
         let handle = match self.handle {
             Some(handle) => handle,
             None => arguments.integer(0).unwrap_or(0),

@@ -1,18 +1,18 @@
 //! `densite_columns`: a set of columns as a table.
 //!
-//! Two ways to it:
+//! There are two ways to use it:
 //!
 //! - `densite_columns(handle)`, a table-valued function. A function's columns are declared before
-//!   its argument is known, so they are called `c0`, `c1`, … up to [`COLUMNS_MAX`]; those that the
-//!   set has not are NULL. Nothing is written to any schema, so it works on read-only databases and
-//!   within any transaction:
-//!   `WITH keys(a, b) AS NOT MATERIALIZED (SELECT c0, c1 FROM densite_columns(?)) SELECT …`. For a
-//!   set of up to [`FEW`] columns `densite_columns_few(handle)` is the same: to declare all the
-//!   others takes SQLite 0.7 ms on every connection.
+//!   its argument is known, so they are called `c0`, `c1`, … up to [`COLUMNS_MAX`]. Columns that
+//!   the set does not have are NULL. Nothing is written to any schema, so it works on read-only
+//!   databases and within any transaction: `WITH keys(a, b) AS NOT MATERIALIZED (SELECT c0, c1 FROM
+//!   densite_columns(?)) SELECT …`. For a set of up to [`FEW`] columns,
+//!   `densite_columns_few(handle)` does the same: declaring all the others takes SQLite 0.7 ms on
+//!   every connection.
 //! - `CREATE VIRTUAL TABLE temp.name USING densite_columns(handle)`, a table with the set's own
-//!   names, until it is dropped or the connection ends.
+//!   column names, until it is dropped or the connection ends.
 //!
-//! A row's id is its place in the order in which rows are read, from 0 on.
+//! A row's id is its position in reading order, from 0.
 
 use crate::chunk::{Chunk, Data};
 use crate::memory::Slice;
@@ -25,12 +25,12 @@ use densite_sqlite::{
 };
 use std::sync::Arc;
 
-/// Rows that a function's set is taken to have: its handle is not known when a statement is
-/// planned. So many that a join looks up the other table's keys rather than reading the set again
-/// and again, so few that it goes first.
+/// The assumed number of rows of a function's set, because its handle is unknown when a statement
+/// is planned. It is large enough that a join looks up the other table's keys instead of reading
+/// the set repeatedly. It is small enough that the set goes first.
 const ROWS_SUPPOSED: i64 = 10_000;
 
-/// Columns of the function for sets of few.
+/// The number of columns of the function for small sets.
 const FEW: usize = 16;
 const FEW_NAME: &str = "densite_columns_few";
 
@@ -41,14 +41,14 @@ pub(crate) fn create(connection: &Connection) -> Result<()> {
 
 /// The function, or a table made from a set.
 enum Columns {
-    /// With so many columns; the handle comes behind them.
+    /// With this number of columns; the handle follows them.
     Function(usize),
     Of(i64),
 }
 
-/// A column of the batch that is read, where its values need no look at what they are: integers or
-/// double precision, none NULL. There are as many as rows, so that one is found by the row alone;
-/// the others are asked of the set.
+/// A column of the current batch, if no value's type must be checked: integers or double precision,
+/// no NULLs. It has a value for each row, so the row number finds a value. Values of other columns
+/// are read from the set.
 enum Lane {
     Integers(Slice<i64>),
     Reals(Slice<f64>),
@@ -74,22 +74,22 @@ impl Lane {
 }
 
 struct Cursor {
-    /// The set of a table; a function's is told by its argument.
+    /// The set of a table; a function gets its set by its argument.
     fixed: Option<i64>,
     /// The columns of a function.
     columns: usize,
     handle: i64,
     set: Option<Arc<Set>>,
     rows: usize,
-    /// How many rows were passed.
+    /// The number of rows that were passed.
     passed: usize,
-    /// The columns of the batch that is read, or of the whole set where they were gathered, and the
-    /// row in them.
+    /// The columns of the current batch, or of the whole set if they were gathered, and the row in
+    /// them.
     lanes: Vec<Lane>,
     row: usize,
     batch: usize,
-    /// Up to here rows are passed by counting them: then another batch begins, progress is to be
-    /// told, or all is over.
+    /// Up to this row, `next` only counts. Then another batch begins, progress is due, or the rows
+    /// end.
     until: usize,
 }
 
@@ -130,7 +130,7 @@ impl VirtualTable for Columns {
             ));
         }
         let handle = argument.parse().map_err(|_| {
-            Error::new(Code::ERROR, format!("densite_columns: {argument:?} is no handle; use the number that registering the columns gave"))
+            Error::new(Code::ERROR, format!("densite_columns: {argument:?} is not a handle; use the number that registering the columns returned"))
         })?;
         let set = sets::get(handle).map_err(from_bulk)?;
         if set.names().is_empty() {
@@ -163,7 +163,7 @@ impl VirtualTable for Columns {
         if let Some((place, _)) = equal.clone().find(|(_, c)| c.usable) {
             plan.ask(place, true);
         } else if equal.next().is_some() {
-            // A handle that comes from another table must be known first.
+            // If the handle comes from another table, it must be known first.
             return Ok(false);
         }
         plan.cost(ROWS_SUPPOSED as f64, ROWS_SUPPOSED);
@@ -191,8 +191,8 @@ impl VirtualTable for Columns {
 }
 
 impl Cursor {
-    /// Goes to the row after those passed, which is the first of a batch, or one behind which
-    /// progress was told.
+    /// Prepares the row after those passed. It is the first of a batch, or the first after a call
+    /// of progress.
     #[cold]
     fn turn(&mut self) {
         self.until = self.passed;
@@ -224,7 +224,7 @@ impl Cursor {
         self.until = self.passed + left.min(untold);
     }
 
-    /// A value that no lane has.
+    /// A value that is not in a lane.
     #[inline(never)]
     fn other(&self, column: usize) -> ValueRef<'_> {
         if column == self.columns && self.fixed.is_none() {
@@ -256,7 +256,7 @@ impl TableCursor for Cursor {
         self.handle = handle.ok_or_else(|| {
             Error::new(
                 Code::ERROR,
-                "densite_columns: it is used with a handle, densite_columns(?), the number that registering the columns gave",
+                "densite_columns: the handle is missing; use densite_columns(?) with the number that registering the columns returned",
             )
         })?;
         let set = sets::get(self.handle).map_err(from_bulk)?;
@@ -288,11 +288,10 @@ impl TableCursor for Cursor {
         self.turn();
         let due = self.passed.is_multiple_of(PROGRESS_ROWS) || self.is_at_end();
         match &self.set {
-            // Not INTERRUPT, for which SQLite rolls back the caller's whole transaction.
-            Some(set) if due && !set.report_progress(self.passed) => Err(Error::new(
-                Code::ABORT,
-                "stopped by the callback that is told of rows",
-            )),
+            // Not INTERRUPT, because SQLite then rolls back the caller's whole transaction.
+            Some(set) if due && !set.report_progress(self.passed) => {
+                Err(Error::new(Code::ABORT, "stopped by the progress callback"))
+            }
             _ => Ok(()),
         }
     }

@@ -1,15 +1,16 @@
 //! Dates, times and decimals as text.
 //!
 //! - a date: `2024-02-29`, as SQLite's `date()` writes it;
-//! - a timestamp: `2024-02-29 12:30:00`, with `.` and the fewest of 3, 6 or 9 digits that hold a
-//!   fraction which is not zero, whatever its unit is, so that equal instants have equal text; and
-//!   with `+00:00` where the type has a time zone (Arrow keeps such values in UTC);
+//! - a timestamp: `2024-02-29 12:30:00`. A fraction that is not zero follows after `.`, with the
+//!   fewest of 3, 6 or 9 digits that hold it. This does not depend on the unit, so equal instants
+//!   have equal text. If the type has a time zone, `+00:00` follows (Arrow keeps such values in
+//!   UTC);
 //! - a time: `12:30:00`, with a fraction by the same rule;
-//! - a decimal: all its digits, `12.30`. What becomes of it is the table's affinity: TEXT keeps it,
-//!   NUMERIC makes it a number.
+//! - a decimal: all its digits, `12.30`. The table's affinity decides how it is stored: TEXT keeps
+//!   it, NUMERIC makes it a number.
 //!
-//! So text sorts as the dates and times do within the years 0000 to 9999, and SQLite's date
-//! functions read it. Other years are written with their sign.
+//! So text sorts like the dates and times within the years 0000 to 9999, and SQLite's date
+//! functions can read it. Other years are written with a sign.
 
 use std::fmt::Write as _;
 
@@ -46,18 +47,18 @@ impl Unit {
     }
 }
 
-/// How decimals are stored.
+/// The format of decimals.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Decimal {
-    /// Bytes of a value: 4, 8, 16 or 32, little-endian, two's complement.
+    /// The size of a value in bytes: 4, 8, 16 or 32, little-endian, two's complement.
     pub(crate) bytes: usize,
-    /// Digits behind the point.
+    /// The number of digits after the point.
     pub(crate) scale: i32,
 }
 
 const DAY_SECONDS: i64 = 86_400;
 
-/// Writes a date: days since 1970-01-01.
+/// Writes a date, given as days since 1970-01-01.
 pub fn date(out: &mut String, days: i64) {
     let (year, month, day) = civil(days);
     let _ = match year {
@@ -66,9 +67,9 @@ pub fn date(out: &mut String, days: i64) {
     };
 }
 
-/// Year, month and day of a day since 1970-01-01 in the proleptic Gregorian calendar.
+/// Year, month and day in the proleptic Gregorian calendar, from days since 1970-01-01.
 fn civil(days: i64) -> (i64, i64, i64) {
-    // Years that begin in March put the leap day last; 400 years have 146,097 days.
+    // If years begin in March, the leap day is the last day. 400 years have 146,097 days.
     let days = days.saturating_add(719_468);
     let (era, day) = (days.div_euclid(146_097), days.rem_euclid(146_097));
     let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
@@ -83,7 +84,7 @@ fn civil(days: i64) -> (i64, i64, i64) {
     (era * 400 + year + over, month, day)
 }
 
-/// Writes a time since midnight. One before that, which is none, has a sign.
+/// Writes a time since midnight. A negative time, which is not valid, gets a sign.
 pub fn time(out: &mut String, since: i64, unit: Unit) {
     if since < 0 {
         out.push('-');
@@ -118,8 +119,8 @@ pub fn timestamp(out: &mut String, since: i64, unit: Unit, utc: bool) {
     }
 }
 
-/// Writes a decimal: a little-endian number in two's complement, and how many of its digits are
-/// behind the point.
+/// Writes a decimal, given as a little-endian number in two's complement. `scale` is the number of
+/// digits after the point.
 pub fn decimal(out: &mut String, value: &[u8], scale: i32) {
     let negative = value.last().is_some_and(|byte| byte & 0x80 != 0);
     let mut digits = digits(value, negative);
@@ -142,7 +143,7 @@ pub fn decimal(out: &mut String, value: &[u8], scale: i32) {
         out.push_str(&digits);
         return;
     }
-    // At least one digit stands before the point.
+    // At least one digit is before the point.
     let missing = (scale + 1).saturating_sub(digits.len());
     digits.insert_str(0, &"0".repeat(missing));
     let (whole, fraction) = digits.split_at(digits.len() - scale);
@@ -156,14 +157,14 @@ fn digits(value: &[u8], negative: bool) -> String {
     }
     let mut magnitude: Vec<u8> = value.to_vec();
     if negative {
-        // Two's complement: all bits turned, and one more.
+        // Two's complement: invert all bits and add one.
         let mut carry = true;
         for byte in &mut magnitude {
             let (turned, over) = (!*byte).overflowing_add(u8::from(carry));
             (*byte, carry) = (turned, over);
         }
     }
-    // Nine digits at a time, the lowest first.
+    // Groups of nine digits, the lowest group first.
     const GROUP: u32 = 1_000_000_000;
     let mut groups = Vec::new();
     while magnitude.iter().any(|&byte| byte != 0) {
@@ -240,7 +241,7 @@ mod tests {
         let at = |n, unit| written(|out| time(out, n, unit));
         assert_eq!(at(3723, Unit::Seconds), "01:02:03");
         assert_eq!(at(86_399_999_999, Unit::Micro), "23:59:59.999999");
-        // None of a day's: nothing of the number is lost.
+        // Not a time of day, but no digit of the number is lost.
         assert_eq!(at(-5, Unit::Nano), "-00:00:00.000000005");
         assert_eq!(at(90_000_000, Unit::Milli), "25:00:00");
         assert_eq!(at(i64::MIN, Unit::Seconds), "-2562047788015215:30:08");

@@ -1,17 +1,17 @@
-//! The values of a column of a result, in the layout of Arrow.
+//! The values of a column of a result, in Arrow's layout.
 
 use crate::bits::BitsBuilder;
 use crate::kind::Kind;
 
-/// The values of a column, NULLs as zeros or empty.
+/// The values of a column; in place of a NULL there is 0 or an empty value.
 #[derive(Debug)]
 pub(crate) enum Values {
-    /// Only NULL so far: so many.
+    /// Only NULLs so far; their number.
     Unknown(usize),
     Integers(Vec<i64>),
     Reals(Vec<f64>),
     Strings {
-        /// One more than values: each from its own to the next.
+        /// The value of row `i` is from `ends[i]` to `ends[i + 1]`.
         ends: Vec<i32>,
         bytes: Vec<u8>,
         text: bool,
@@ -22,7 +22,7 @@ pub(crate) enum Values {
 #[derive(Debug)]
 pub(crate) struct Filled {
     pub(crate) values: Values,
-    /// Which are not NULL; all without.
+    /// The rows that are not NULL; `None` if no row is NULL.
     pub(crate) valid: Option<BitsBuilder>,
 }
 
@@ -35,7 +35,7 @@ fn strings(rows: usize, text: bool) -> Values {
 }
 
 impl Values {
-    /// So many NULLs in a column of a type.
+    /// A column of a type with this number of NULLs.
     pub(crate) fn of(kind: Kind, rows: usize) -> Values {
         match kind {
             Kind::Null => Values::Unknown(rows),
@@ -84,7 +84,7 @@ impl Filled {
         }
     }
 
-    /// Gives a column of NULLs its type.
+    /// Sets the type of a column of NULLs.
     pub(crate) fn set_kind(&mut self, kind: Kind) {
         if let Values::Unknown(rows) = self.values {
             self.values = Values::of(kind, rows);

@@ -1,8 +1,10 @@
-//! What the Python package alone needs: capsules around Arrow streams, callbacks by one pointer, and statements that its driver compiles and the library runs.
+//! Functions for the Python package only: Arrow streams in capsules, callbacks through one pointer,
+//! and statements that the Python driver prepares and the library runs.
 //!
-//! The Arrow PyCapsule interface hands a stream over in a capsule, whose destructor releases the stream if nobody consumed it. A destructor runs
-//! when Python drops the capsule, possibly while the interpreter ends; so it is one of ours and not Python code. It asks the capsule for its pointer
-//! by Python's own function, whose address the package tells once.
+//! The Arrow PyCapsule interface passes a stream in a capsule. The capsule's destructor releases
+//! the stream if it was not consumed. Python runs the destructor when it drops the capsule,
+//! possibly while the interpreter ends. So the destructor is a function here and not Python code.
+//! It gets the capsule's pointer by Python's own function, whose address the package passes once.
 
 use crate::failure::{answer, number};
 use densite_bulk::arrow::ArrowArrayStream;
@@ -16,10 +18,10 @@ type GetPointer = unsafe extern "C" fn(*mut c_void, *const c_char) -> *mut c_voi
 
 static GET_POINTER: OnceLock<GetPointer> = OnceLock::new();
 
-/// `densite_capsule_init`: where `PyCapsule_GetPointer` is.
+/// `densite_capsule_init`: sets the address of `PyCapsule_GetPointer`.
 ///
 /// # Safety
-/// That function's address, in the interpreter of this process.
+/// It is that function's address, in the interpreter of this process.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn densite_capsule_init(get_pointer: Option<GetPointer>) {
     if let Some(get_pointer) = get_pointer {
@@ -30,13 +32,14 @@ pub unsafe extern "C" fn densite_capsule_init(get_pointer: Option<GetPointer>) {
 /// The name of capsules with a stream.
 const NAME: &CStr = c"arrow_array_stream";
 
-/// `densite_capsule_name`: that name, which lives as long as the process: a capsule keeps the pointer, not a copy.
+/// `densite_capsule_name`: that name. It is static, because a capsule keeps the pointer and not a
+/// copy.
 #[unsafe(no_mangle)]
 pub extern "C" fn densite_capsule_name() -> *const c_char {
     NAME.as_ptr()
 }
 
-/// `densite_capsule_new`: a place for a stream, for a capsule with `densite_capsule_destroy`.
+/// `densite_capsule_new`: memory for a stream, for a capsule with `densite_capsule_destroy`.
 #[unsafe(no_mangle)]
 pub extern "C" fn densite_capsule_new() -> *mut ArrowArrayStream {
     Box::into_raw(Box::new(ArrowArrayStream::empty()))
@@ -45,13 +48,14 @@ pub extern "C" fn densite_capsule_new() -> *mut ArrowArrayStream {
 /// `densite_capsule_destroy`: a capsule's destructor.
 ///
 /// # Safety
-/// Called by Python for a capsule named "arrow_array_stream" around a place of `densite_capsule_new`.
+/// Python calls it for a capsule named "arrow_array_stream" around memory of `densite_capsule_new`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn densite_capsule_destroy(capsule: *mut c_void) {
     let Some(get_pointer) = GET_POINTER.get() else {
         return;
     };
-    // SAFETY: Python's own function, on the capsule that it destroys; the place is a box of ours, given back once.
+    // SAFETY: Python's own function, on the capsule that it destroys. The memory is a box of ours
+    // that is freed once.
     unsafe {
         let place = get_pointer(capsule, NAME.as_ptr()).cast::<ArrowArrayStream>();
         if !place.is_null() {
@@ -61,10 +65,12 @@ pub unsafe extern "C" fn densite_capsule_destroy(capsule: *mut c_void) {
     }
 }
 
-/// A Python callback and what it is told: its `context`. Python runs the handler of a signal (Ctrl-C) when the next of its functions begins, and what
-/// that raises is lost if the function is the callback itself. A generator that is resumed within a `try` loses nothing, but takes one argument.
+/// A Python callback and its arguments, in one `context`. Python runs a signal handler (Ctrl-C)
+/// when its next function begins, and an exception from it is lost if that function is the callback
+/// itself. A generator that is resumed within a `try` loses nothing, but takes one argument.
 ///
-/// Without a callback another thread of Python's looks at `done`, and sets `stop` to another number than 0 to end the work.
+/// Without a callback, another Python thread reads `done`, and sets `stop` to a nonzero value to
+/// stop the work.
 #[repr(C)]
 pub struct Told {
     call: Option<unsafe extern "C" fn(*mut Told) -> c_int>,
@@ -78,7 +84,8 @@ pub struct Told {
 /// `densite_capsule_progress`: a `densite_progress` whose context is a [`Told`].
 ///
 /// # Safety
-/// `context` is null or such a place, used by one call at a time, though `done` and `stop` by another thread too; the strings are null or terminated.
+/// `context` is null or a valid `Told` that one call at a time uses. Another thread can access only
+/// `done` and `stop` meanwhile. The strings are null or terminated.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn densite_capsule_progress(
     context: *mut c_void,
@@ -91,7 +98,7 @@ pub unsafe extern "C" fn densite_capsule_progress(
     if told.is_null() {
         return 0;
     }
-    // SAFETY: as the caller vouches; no reference is held while Python looks at the place.
+    // SAFETY: the caller guarantees it. No reference is held while Python accesses the memory.
     unsafe {
         (*told).phase = phase;
         AtomicU64::from_ptr(&raw mut (*told).done).store(done, Ordering::Relaxed);
@@ -110,23 +117,24 @@ pub unsafe extern "C" fn densite_capsule_progress(
 /// As [`densite_capsule_progress`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn densite_capsule_rows(context: *mut c_void, rows: u64) -> c_int {
-    // SAFETY: passed on.
+    // SAFETY: the caller guarantees it.
     unsafe { densite_capsule_progress(context, std::ptr::null(), rows, 0, std::ptr::null()) }
 }
 
-/// `densite_capsule_change_new`: a place that `SELECT densite_change(handle, sql)` fills.
+/// `densite_capsule_change_new`: a handle for `SELECT densite_change(handle, sql)` to fill.
 #[unsafe(no_mangle)]
 pub extern "C" fn densite_capsule_change_new() -> i64 {
     number(|| Ok(changes::reserve()))
 }
 
-/// `densite_capsule_change_run`: runs the statement; answers how many rows it changed, -1 for a failure, which `SELECT densite_change(handle)` repeats.
+/// `densite_capsule_change_run`: runs the statement. Returns the number of changed rows, or -1 for
+/// a failure, which `SELECT densite_change(handle)` repeats.
 #[unsafe(no_mangle)]
 pub extern "C" fn densite_capsule_change_run(handle: i64) -> i64 {
     number(|| Ok(changes::run(handle)?))
 }
 
-/// `densite_capsule_change_release`: ends the statement, and gives its place free.
+/// `densite_capsule_change_release`: ends the statement and frees its handle.
 #[unsafe(no_mangle)]
 pub extern "C" fn densite_capsule_change_release(handle: i64) -> c_int {
     answer(|| Ok(changes::release(handle)?))

@@ -12,7 +12,8 @@ use densite_bulk::{
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::Arc;
 
-/// `densite_column`: a plain buffer, which the caller keeps until the set is released. `size` tells how many fields the caller knows.
+/// `densite_column`: a plain buffer that the caller keeps until the set is released. `size` is the
+/// size of the caller's structure.
 #[repr(C)]
 pub struct Column {
     size: u32,
@@ -32,12 +33,12 @@ pub struct Key {
     flags: i32,
 }
 
-/// Added to a type.
+/// A flag that is added to a type.
 const COPY: i32 = 256;
 const DESCENDING: i32 = 1;
 const NOCASE: i32 = 2;
 
-/// `densite_rows`: told how many rows were read; another answer than 0 stops the statement.
+/// `densite_rows`: gets the number of rows read so far; a nonzero result stops the statement.
 type Told = unsafe extern "C" fn(*mut c_void, u64) -> c_int;
 
 /// `densite_columns_new`: an empty set.
@@ -46,10 +47,11 @@ pub extern "C" fn densite_columns_new() -> i64 {
     number(|| Ok(sets::add(Set::new())))
 }
 
-/// `densite_columns_add`: a column from a plain buffer.
+/// `densite_columns_add`: adds a column from a plain buffer.
 ///
 /// # Safety
-/// The contract of `densite.h`: buffers of the type's layout that stay as they are until the set is released.
+/// The contract of `densite.h`: the buffers have the type's layout and do not change until the set
+/// is released.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn densite_columns_add(
     handle: i64,
@@ -74,10 +76,11 @@ pub unsafe extern "C" fn densite_columns_add(
 /// Values that the caller keeps, or a copy of them.
 ///
 /// # Safety
-/// `len` values from `ptr` on, or null.
+/// `ptr` is null or points to `len` values.
 unsafe fn kept<T: Plain>(ptr: *const T, len: usize, copy: bool) -> Slice<T> {
     let owner: Owner = Arc::new(());
-    // SAFETY: as the caller vouches; without a copy the contract is that they stay until the set is released.
+    // SAFETY: the caller guarantees it. Without a copy, the contract is that the values do not
+    // change until the set is released.
     let slice = unsafe { Slice::new(ptr, len, &owner) };
     if copy {
         Slice::from(slice.to_vec())
@@ -86,6 +89,8 @@ unsafe fn kept<T: Plain>(ptr: *const T, len: usize, copy: bool) -> Slice<T> {
     }
 }
 
+/// The values of a column.
+///
 /// # Safety
 /// As [`densite_columns_add`].
 unsafe fn chunk(name: &str, column: &Column) -> Result<Chunk> {
@@ -96,7 +101,7 @@ unsafe fn chunk(name: &str, column: &Column) -> Result<Chunk> {
         rows.ok_or_else(|| Failure::misuse(format!("column {name} has {} rows", column.rows)))?;
     let len = usize::try_from(column.values_bytes).unwrap_or(0);
     let copy = column.kind & COPY != 0;
-    // SAFETY: for all below: as the caller vouches.
+    // SAFETY: for all calls below: the caller guarantees it.
     unsafe {
         let valid = (!column.validity.is_null())
             .then(|| Bits::new(kept(column.validity, Bits::bytes_for(0, rows), copy), 0));
@@ -158,14 +163,15 @@ unsafe fn chunk(name: &str, column: &Column) -> Result<Chunk> {
     }
 }
 
-/// `densite_columns_from_stream`: a set that reads batches from an Arrow stream, which is taken over also when this fails.
+/// `densite_columns_from_stream`: a set that reads batches from an Arrow stream. It takes over the
+/// stream, also on failure.
 ///
 /// # Safety
-/// A stream that keeps the rules of the Arrow C stream interface.
+/// The stream keeps the rules of the Arrow C stream interface.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn densite_columns_from_stream(stream: *mut ArrowArrayStream) -> i64 {
     number(|| {
-        // SAFETY: as the caller vouches.
+        // SAFETY: the caller guarantees it.
         let stream = unsafe { Stream::take(stream) }?;
         Ok(sets::add(Set::from_source(
             stream.names(),
@@ -174,7 +180,8 @@ pub unsafe extern "C" fn densite_columns_from_stream(stream: *mut ArrowArrayStre
     })
 }
 
-/// `densite_columns_read`: drops the set's rows and reads more of its stream, about `rows_max` of them. Answers how many; 0 at the end.
+/// `densite_columns_read`: drops the set's rows and reads about `rows_max` more rows of its stream.
+/// Returns the number of rows; 0 at the end.
 #[unsafe(no_mangle)]
 pub extern "C" fn densite_columns_read(handle: i64, rows_max: i64) -> i64 {
     number(|| {
@@ -184,17 +191,18 @@ pub extern "C" fn densite_columns_read(handle: i64, rows_max: i64) -> i64 {
     })
 }
 
-/// `densite_columns_from_array`: a set of one record batch; both structures are taken over also when this fails.
+/// `densite_columns_from_array`: a set of one record batch. It takes over both structures, also on
+/// failure.
 ///
 /// # Safety
-/// A schema and an array of it that keep the rules of the Arrow C data interface.
+/// The schema and its array keep the rules of the Arrow C data interface.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn densite_columns_from_array(
     schema: *mut ArrowSchema,
     array: *mut ArrowArray,
 ) -> i64 {
     number(|| {
-        // SAFETY: as the caller vouches.
+        // SAFETY: the caller guarantees it.
         let (schema, array) = unsafe { (OwnedSchema::take(schema), OwnedArray::take(array)) };
         let (Some(schema), Some(array)) = (schema, array) else {
             return Err(Failure::misuse("the Arrow array was consumed already"));
@@ -209,10 +217,11 @@ pub unsafe extern "C" fn densite_columns_from_array(
     })
 }
 
-/// `densite_columns_sort`: sorts the rows, equal ones in their order; `was_sorted` (or null) learns whether they were already.
+/// `densite_columns_sort`: sorts the rows; equal rows keep their order. Stores in `was_sorted`,
+/// unless it is null, whether they were already sorted.
 ///
 /// # Safety
-/// `n` keys, or null, which is refused; and a place or null.
+/// `keys` has `n` keys, or is null, which is refused. `was_sorted` is null or valid for writing.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn densite_columns_sort(
     handle: i64,
@@ -241,7 +250,7 @@ pub unsafe extern "C" fn densite_columns_sort(
         let keys: Vec<SortKey> = (0..n).map(key).collect();
         let was = sets::change(handle, |set| set.sort(&keys))?;
         if !was_sorted.is_null() {
-            // SAFETY: a place.
+            // SAFETY: valid for writing, as the caller guarantees.
             unsafe { *was_sorted = c_int::from(was) };
         }
         Ok(())
@@ -269,7 +278,7 @@ pub extern "C" fn densite_columns_types(handle: i64, column: i32) -> i64 {
     })
 }
 
-/// `densite_columns_has_null`: 1 if a column has a NULL, 0 if it has none; -1 for a failure.
+/// `densite_columns_has_null`: 1 if a column has a NULL, otherwise 0; -1 for a failure.
 #[unsafe(no_mangle)]
 pub extern "C" fn densite_columns_has_null(handle: i64, column: i32) -> i64 {
     number(|| {
@@ -278,7 +287,7 @@ pub extern "C" fn densite_columns_has_null(handle: i64, column: i32) -> i64 {
     })
 }
 
-/// A column of a set by the caller's number.
+/// The index of a column, checked against the set.
 fn place_of(set: &Set, column: i32) -> Result<usize> {
     usize::try_from(column)
         .ok()
@@ -286,10 +295,10 @@ fn place_of(set: &Set, column: i32) -> Result<usize> {
         .ok_or_else(|| Failure::misuse(format!("there is no column {column}")))
 }
 
-/// `densite_columns_name`: a column's name, for `densite_free`.
+/// `densite_columns_name`: a column's name, to be freed with `densite_free`.
 ///
 /// # Safety
-/// A place for a pointer.
+/// `out` is null or valid for writing a pointer.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn densite_columns_name(
     handle: i64,
@@ -300,22 +309,23 @@ pub unsafe extern "C" fn densite_columns_name(
         let set = sets::get(handle)?;
         let place = place_of(&set, column)?;
         let name = set.names().get(place).map_or("", String::as_str);
-        // SAFETY: a place.
+        // SAFETY: the caller guarantees `out`.
         unsafe { give(out, name) };
         Ok(())
     })
 }
 
-/// `densite_columns_last_row`: the number of the row that a statement read last, as the caller handed them in.
+/// `densite_columns_last_row`: the number of the row that a statement read last, in the caller's
+/// order.
 #[unsafe(no_mangle)]
 pub extern "C" fn densite_columns_last_row(handle: i64) -> i64 {
     number(|| Ok(i64::try_from(sets::get(handle)?.last_row()).unwrap_or(i64::MAX)))
 }
 
-/// `densite_columns_last_value`: that row's value in words, for `densite_free`.
+/// `densite_columns_last_value`: a value of that row as text, to be freed with `densite_free`.
 ///
 /// # Safety
-/// A place for a pointer.
+/// `out` is null or valid for writing a pointer.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn densite_columns_last_value(
     handle: i64,
@@ -324,7 +334,7 @@ pub unsafe extern "C" fn densite_columns_last_value(
 ) -> c_int {
     answer(|| {
         let value = sets::get(handle)?.last_value(usize::try_from(column).unwrap_or(usize::MAX));
-        // SAFETY: a place.
+        // SAFETY: the caller guarantees `out`.
         unsafe { give(out, &value) };
         Ok(())
     })
@@ -336,22 +346,25 @@ struct Caller {
     context: *mut c_void,
 }
 
-// SAFETY: the header says that the function is called on whichever thread reads.
+// SAFETY: the header says that the function is called on the thread that reads.
 unsafe impl Send for Caller {}
 // SAFETY: as above.
 unsafe impl Sync for Caller {}
 
 impl Caller {
     fn tell(&self, rows: u64) -> bool {
-        // SAFETY: the caller's function with the caller's context, which live as long as the set or until another is set.
+        // SAFETY: the caller's function with the caller's context. Both stay valid until the set is
+        // released or gets another function.
         unsafe { (self.told)(self.context, rows) == 0 }
     }
 }
 
-/// `densite_columns_progress`: has a function called while statements read the rows; null for none.
+/// `densite_columns_progress`: sets a function that is called while statements read the rows; null
+/// for none.
 ///
 /// # Safety
-/// A function that may be called with the context, on any thread, until the set is released or has another one.
+/// The function can be called with the context, on any thread, until the set is released or gets
+/// another one.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn densite_columns_progress(
     handle: i64,

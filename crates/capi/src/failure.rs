@@ -1,4 +1,4 @@
-//! What a function answers: a code, and for the thread a sentence.
+//! The result of a function: a code, and a message that is kept for the thread.
 
 use densite_bulk as bulk;
 use densite_tools::ErrorClass;
@@ -9,12 +9,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 pub(crate) type Result<T> = std::result::Result<T, Failure>;
 
-/// A failure: [`code`](Failure::code) is what the function answers.
+/// A failure. The function returns its `code`.
 #[derive(Debug, Clone)]
 pub(crate) struct Failure {
     code: u8,
     kind: &'static str,
-    /// SQLite's code where one is known, else 0.
+    /// SQLite's code if there is one, otherwise 0.
     sqlite_code: i32,
     message: String,
     details: serde_json::Value,
@@ -93,7 +93,7 @@ fn of_class(class: ErrorClass) -> u8 {
     }
 }
 
-/// The code for a code of SQLite's.
+/// The code for a SQLite error.
 fn of_sqlite(e: &densite_sqlite::Error) -> u8 {
     use densite_sqlite::Code;
     match e.code.primary() {
@@ -115,24 +115,24 @@ thread_local! {
     static LAST: RefCell<Option<Last>> = const { RefCell::new(None) };
 }
 
-/// Runs a function's body. Its failure becomes the thread's newest, and the code is answered.
+/// Runs a function's body. A failure becomes the thread's newest one, and its code is returned.
 pub(crate) fn answer(body: impl FnOnce() -> Result<()>) -> c_int {
     value_or(|_| (), body).err().unwrap_or(0)
 }
 
-/// The same for a function that answers a number: -1 for a failure.
+/// The same for a function that returns a number: -1 for a failure.
 pub(crate) fn number(body: impl FnOnce() -> Result<i64>) -> i64 {
     value_or(|_| (), body).unwrap_or(-1)
 }
 
-/// Runs a body; of its failure `told` learns before the code is answered.
+/// Runs a body. Calls `told` with its failure before the code is returned.
 pub(crate) fn value_or<T>(
     told: impl FnOnce(&Failure),
     body: impl FnOnce() -> Result<T>,
 ) -> std::result::Result<T, c_int> {
-    // Nothing of the body is looked at after a panic.
+    // After a panic, the state of the body is not read.
     let done = catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|payload| {
-        // Dropping a payload may run code that panics; a leak may not.
+        // Dropping a payload can run code that panics, so it is leaked.
         std::mem::forget(payload);
         Err(Failure {
             code: ERROR,
@@ -156,11 +156,11 @@ fn remember(failure: &Failure) {
         sqlite_code: failure.sqlite_code,
         message: text(&failure.message),
     };
-    // A thread that is ending keeps nothing.
+    // A thread that is ending cannot keep it.
     let _ = LAST.try_with(|cell| *cell.borrow_mut() = Some(last));
 }
 
-/// Asks the thread's newest failure; `otherwise` where there is none.
+/// Reads the thread's newest failure; `otherwise` if there is none.
 fn last<T>(otherwise: T, ask: impl FnOnce(&Last) -> T) -> T {
     LAST.try_with(|cell| cell.borrow().as_ref().map(ask))
         .ok()
@@ -168,19 +168,19 @@ fn last<T>(otherwise: T, ask: impl FnOnce(&Last) -> T) -> T {
         .unwrap_or(otherwise)
 }
 
-/// `densite_errmsg`: the sentence of the newest failure of this thread, until its next one.
+/// `densite_errmsg`: the message of this thread's newest failure, valid until its next one.
 #[unsafe(no_mangle)]
 pub extern "C" fn densite_errmsg() -> *const c_char {
     last(c"no error".as_ptr(), |last| last.message.as_ptr())
 }
 
-/// `densite_errkind`: the name of its kind.
+/// `densite_errkind`: the name of that failure's kind.
 #[unsafe(no_mangle)]
 pub extern "C" fn densite_errkind() -> *const c_char {
     last(c"none".as_ptr(), |last| last.kind.as_ptr())
 }
 
-/// `densite_sqlite_errcode`: SQLite's code for it, 0 where there is none.
+/// `densite_sqlite_errcode`: SQLite's code for that failure; 0 if there is none.
 #[unsafe(no_mangle)]
 pub extern "C" fn densite_sqlite_errcode() -> c_int {
     last(0, |last| last.sqlite_code)

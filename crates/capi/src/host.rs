@@ -1,14 +1,14 @@
-//! The SQLite libraries that have loaded us, by number.
+//! The SQLite libraries that have loaded this library, by number.
 
 use crate::failure::{Failure, Result};
 use densite_disk::sync::Mutex;
 use densite_sqlite::{Api, Code, Connection, Error, Value, create_function, ffi};
 use std::ffi::{c_char, c_int, c_void};
 
-/// In the order in which they loaded us; the first is number 1. None is ever unloaded.
+/// In the order in which they loaded this library; the first is number 1. They are never unloaded.
 static HOSTS: Mutex<Vec<Api>> = Mutex::new(Vec::new());
 
-/// The number of a library, which gets one if it has none.
+/// The number of a library, which gets one if needed.
 fn number(api: Api) -> i64 {
     let mut hosts = HOSTS.lock();
     let place = hosts.iter().position(|known| *known == api);
@@ -19,7 +19,7 @@ fn number(api: Api) -> i64 {
     i64::try_from(place + 1).unwrap_or(i64::MAX)
 }
 
-/// The library of a number; 0 is the first one.
+/// The library with a number; 0 means the first one.
 pub(crate) fn api(number: i64) -> Result<Api> {
     let hosts = HOSTS.lock();
     if hosts.is_empty() {
@@ -31,17 +31,18 @@ pub(crate) fn api(number: i64) -> Result<Api> {
     let found = place.and_then(|place| hosts.get(place)).copied();
     found.filter(|_| number >= 0).ok_or_else(|| {
         Failure::misuse(format!(
-            "there is no SQLite number {number}; ask SELECT densite_host()"
+            "there is no SQLite number {number}; use the number that SELECT densite_host() returns"
         ))
     })
 }
 
-/// The extension's entry point: the VFS and all SQL functions, for this connection and every later one of the library.
+/// The extension's entry point: registers the VFS and all SQL functions, for this connection and
+/// every later one of the library.
 ///
 /// # Safety
-/// Called by SQLite, or with its arguments, as an extension's entry point.
+/// SQLite calls it as an extension's entry point, or the caller passes the same arguments.
 pub unsafe fn load(db: *mut ffi::Db, error: *mut *mut c_char, table: *const c_void) -> c_int {
-    // SAFETY: passed on to the caller.
+    // SAFETY: the caller guarantees it.
     let done = unsafe { densite_vfs::load(db, error, table) };
     if done != densite_sqlite::Code::OK_LOAD_PERMANENTLY.0 {
         return done;
@@ -60,16 +61,17 @@ pub unsafe fn load(db: *mut ffi::Db, error: *mut *mut c_char, table: *const c_vo
     }
 }
 
-/// The same, and the VFS becomes the default one of the library: for drivers that open files by path alone, without URIs.
+/// The same, and also makes the VFS the default one of the library. For drivers that open files by
+/// path alone, without URIs.
 ///
 /// # Safety
-/// Called by SQLite, or with its arguments, as an extension's entry point.
+/// SQLite calls it as an extension's entry point, or the caller passes the same arguments.
 pub unsafe fn load_as_default(
     db: *mut ffi::Db,
     error: *mut *mut c_char,
     table: *const c_void,
 ) -> c_int {
-    // SAFETY: passed on to the caller.
+    // SAFETY: the caller guarantees it.
     let done = unsafe { load(db, error, table) };
     if done != densite_sqlite::Code::OK_LOAD_PERMANENTLY.0 {
         return done;
@@ -87,7 +89,7 @@ pub unsafe fn load_as_default(
     }
 }
 
-/// The entry point of every later connection, after that of the VFS.
+/// The entry point of every later connection, after the VFS's.
 unsafe extern "C" fn later(
     db: *mut ffi::Db,
     error: *mut *mut c_char,

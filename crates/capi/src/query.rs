@@ -5,22 +5,23 @@ use densite_bulk::arrow::{ArrowArrayStream, stream_of};
 use densite_bulk::queries;
 use std::ffi::c_int;
 
-/// `densite_query_new`: a place that `SELECT densite_query(handle, sql, 0, parameters…)` fills.
+/// `densite_query_new`: a handle for `SELECT densite_query(handle, sql, 0, parameters…)` to fill.
 #[unsafe(no_mangle)]
 pub extern "C" fn densite_query_new() -> i64 {
     number(|| Ok(queries::reserve()))
 }
 
-/// `densite_query_keep`: the query owns a set of columns that its statement reads, and releases it at its end.
+/// `densite_query_keep`: gives the query a set of columns that its statement reads; the query
+/// releases the set at its end.
 #[unsafe(no_mangle)]
 pub extern "C" fn densite_query_keep(handle: i64, columns: i64) -> c_int {
     answer(|| Ok(queries::keep(handle, columns)?))
 }
 
-/// `densite_query_stream`: the result as a stream, once.
+/// `densite_query_stream`: the result as a stream; can be called once.
 ///
 /// # Safety
-/// A place for a stream.
+/// `out` is null or valid for writing a stream.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn densite_query_stream(handle: i64, out: *mut ArrowArrayStream) -> c_int {
     answer(|| {
@@ -28,16 +29,16 @@ pub unsafe extern "C" fn densite_query_stream(handle: i64, out: *mut ArrowArrayS
             return Err(Failure::misuse("out is NULL"));
         }
         let stream = stream_of(queries::take(handle)?, |error| {
-            // The newest failure of the thread that reads.
+            // The failure is kept for the thread that reads the stream.
             answer(|| Err(error.clone().into()));
         });
-        // SAFETY: a place.
+        // SAFETY: not null, so the caller guarantees that it is valid.
         unsafe { out.write(stream) };
         Ok(())
     })
 }
 
-/// `densite_query_release`: gives the place free; a stream that was made lives on.
+/// `densite_query_release`: frees the handle; a stream that was made stays usable.
 #[unsafe(no_mangle)]
 pub extern "C" fn densite_query_release(handle: i64) -> c_int {
     answer(|| Ok(queries::release(handle)?))

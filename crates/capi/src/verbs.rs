@@ -9,7 +9,7 @@ use std::ffi::{CString, c_char, c_int, c_void};
 use std::path::Path;
 use std::time::Duration;
 
-/// `densite_options`. A later version appends fields; `size` tells how many the caller knows.
+/// `densite_options`. A later version appends fields; `size` is the size of the caller's structure.
 #[repr(C)]
 pub struct Options {
     size: u32,
@@ -20,7 +20,7 @@ pub struct Options {
     wait_ms: i64,
 }
 
-/// `densite_progress`: told where the work is; another answer than 0 stops it.
+/// `densite_progress`: gets the progress of the work; a nonzero result stops it.
 type Told = unsafe extern "C" fn(*mut c_void, *const c_char, u64, u64, *const c_char) -> c_int;
 
 /// Calls the caller's function.
@@ -66,15 +66,15 @@ impl Progress for Caller {
     }
 }
 
-/// `densite_options_init`: the defaults.
+/// `densite_options_init`: sets the defaults.
 ///
 /// # Safety
-/// `options` is a place for them.
+/// `options` is null or valid for writing.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn densite_options_init(options: *mut Options) {
     let store = StoreOptions::default();
     if !options.is_null() {
-        // SAFETY: a place, as the caller vouches.
+        // SAFETY: the caller guarantees that it is valid.
         unsafe {
             options.write(Options {
                 size: u32::try_from(size_of::<Options>()).unwrap_or(0),
@@ -88,14 +88,14 @@ pub unsafe extern "C" fn densite_options_init(options: *mut Options) {
     }
 }
 
-/// The settings of a call; null is the defaults.
+/// The settings of a call; null means the defaults.
 ///
 /// # Safety
-/// `options` is null or made by [`densite_options_init`].
+/// `options` is null or was set by [`densite_options_init`].
 unsafe fn settings(options: *const Options) -> Result<(ConvertOptions, VacuumOptions)> {
     let mut convert = ConvertOptions::default();
     let mut vacuum = VacuumOptions::default();
-    // SAFETY: as the caller vouches.
+    // SAFETY: the caller guarantees it.
     let Some(given) = (unsafe { options.as_ref() }) else {
         return Ok((convert, vacuum));
     };
@@ -133,13 +133,14 @@ unsafe fn settings(options: *const Options) -> Result<(ConvertOptions, VacuumOpt
     Ok((convert, vacuum))
 }
 
-/// More threads than these are a mistake.
+/// The greatest number of threads; a greater one is surely a mistake.
 const THREADS_MAX: usize = 256;
 
-/// Runs a verb; its result or its failure goes to `out` as JSON.
+/// Runs a verb. Stores its result or its failure in `out` as JSON.
 ///
 /// # Safety
-/// `told` is null or a function that may be called with `context` during the call; `out` is null or a place for a pointer.
+/// `told` is null or a function that can be called with `context` during the call. `out` is null or
+/// valid for writing a pointer.
 unsafe fn run(
     host: i64,
     told: Option<Told>,
@@ -148,7 +149,7 @@ unsafe fn run(
     verb: impl FnOnce(Api, &mut Caller) -> Result<Value>,
 ) -> c_int {
     let done = value_or(
-        // SAFETY: a place or null.
+        // SAFETY: the caller guarantees `out`.
         |failure| unsafe { give(out, &failure.json()) },
         || {
             let mut caller = Caller {
@@ -159,7 +160,7 @@ unsafe fn run(
                 stopped: false,
             };
             let object = verb(host::api(host)?, &mut caller)?;
-            // SAFETY: a place or null.
+            // SAFETY: the caller guarantees `out`.
             unsafe { give(out, &object.to_string()) };
             Ok(())
         },
@@ -167,7 +168,7 @@ unsafe fn run(
     done.err().unwrap_or(0)
 }
 
-/// A conversion of the library's.
+/// A conversion of the crate `densite-tools`.
 type Convert = fn(
     Api,
     &Path,
@@ -176,7 +177,7 @@ type Convert = fn(
     &mut dyn Progress,
 ) -> densite_tools::Result<densite_tools::ConvertReport>;
 
-/// The names of a conversion's files and what it is to do.
+/// The files of a conversion and its settings.
 struct Conversion {
     verb: &'static str,
     convert: Convert,
@@ -187,10 +188,12 @@ struct Conversion {
 }
 
 impl Conversion {
+    /// Runs the conversion.
+    ///
     /// # Safety
     /// As [`densite_compress`].
     unsafe fn run(self, told: Option<Told>, context: *mut c_void, out: *mut *mut c_char) -> c_int {
-        // SAFETY: the caller's strings, function and places.
+        // SAFETY: the caller's strings, function and pointers.
         unsafe {
             run(self.host, told, context, out, |api, caller| {
                 let (options, _) = settings(self.options)?;
@@ -205,7 +208,7 @@ impl Conversion {
 /// `densite_compress`
 ///
 /// # Safety
-/// The contract of `densite.h`: terminated strings, or null where it is allowed, and places.
+/// The contract of `densite.h`: terminated strings, or null where allowed, and valid pointers.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn densite_compress(
     host: i64,
@@ -224,7 +227,7 @@ pub unsafe extern "C" fn densite_compress(
         dst,
         options,
     };
-    // SAFETY: passed on.
+    // SAFETY: the caller guarantees it.
     unsafe { conversion.run(told, context, out) }
 }
 
@@ -250,7 +253,7 @@ pub unsafe extern "C" fn densite_decompress(
         dst,
         options,
     };
-    // SAFETY: passed on.
+    // SAFETY: the caller guarantees it.
     unsafe { conversion.run(told, context, out) }
 }
 
@@ -267,7 +270,7 @@ pub unsafe extern "C" fn densite_vacuum(
     context: *mut c_void,
     out: *mut *mut c_char,
 ) -> c_int {
-    // SAFETY: the caller's strings, function and places.
+    // SAFETY: the caller's strings, function and pointers.
     unsafe {
         run(host, told, context, out, |api, caller| {
             let (_, options) = settings(options)?;
@@ -289,7 +292,7 @@ fn vacuum(api: Api, path: &Path, options: &VacuumOptions, caller: &mut Caller) -
     )?))
 }
 
-/// `densite_check`: damage is in the answer, whose `ok` is then false.
+/// `densite_check`: damage is no failure; then `ok` is false in the result.
 ///
 /// # Safety
 /// As [`densite_compress`].
@@ -301,7 +304,7 @@ pub unsafe extern "C" fn densite_check(
     context: *mut c_void,
     out: *mut *mut c_char,
 ) -> c_int {
-    // SAFETY: the caller's strings, function and places.
+    // SAFETY: the caller's strings, function and pointers.
     unsafe {
         run(host, told, context, out, |api, caller| {
             let checked = densite_tools::check(api, path("db", db)?, caller)?;
@@ -320,7 +323,7 @@ pub unsafe extern "C" fn densite_info(
     db: *const c_char,
     out: *mut *mut c_char,
 ) -> c_int {
-    // SAFETY: the caller's strings and places.
+    // SAFETY: the caller's strings and pointers.
     unsafe {
         run(host, None, std::ptr::null_mut(), out, |api, _| {
             Ok(json::info(&densite_tools::info(api, path("db", db)?)?))

@@ -1,10 +1,10 @@
-//! What may be typed.
+//! The arguments of the command.
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Stores SQLite databases compressed, and turns either form into the other.
+/// Stores SQLite databases compressed, and converts between compressed and plain databases.
 #[derive(Debug, Parser)]
 #[command(
     name = "densite",
@@ -40,23 +40,23 @@ pub(crate) struct Common {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
-    /// Turn a plain SQLite database into a compressed one
+    /// Convert a plain SQLite database into a compressed one
     Compress(CompressArgs),
-    /// Turn a compressed database into a plain SQLite one
+    /// Convert a compressed database into a plain SQLite one
     Decompress(DecompressArgs),
-    /// Tell how large a database is and what is in its file
+    /// Show the size of a database and the content of its file
     Info(InfoArgs),
-    /// Verify every stored page, the map and SQLite's own integrity check
+    /// Verify every stored page and the page map, and run SQLite's integrity check
     Check(DbArg),
-    /// Rewrite a database without what was deleted from it
+    /// Rewrite a database without its deleted data and free space
     Vacuum(VacuumArgs),
-    /// Draw where the space of a database is, and what would bring it back
+    /// Write an HTML report on the use of space in a database and how to reclaim it
     Report(ReportArgs),
     /// Run SQL on a database, compressed or plain
     Sql(SqlArgs),
-    /// Load rows from a CSV, JSON lines or Parquet file into a table, all or none
+    /// Load all rows of a CSV, JSON lines or Parquet file into a table, or none
     Load(LoadArgs),
-    /// Look at a database's log, and at its subscribers
+    /// Show or change the log of a database and its subscribers
     #[command(subcommand)]
     Log(LogVerb),
 }
@@ -65,9 +65,9 @@ pub(crate) enum Verb {
 pub(crate) struct CompressArgs {
     /// The plain SQLite database
     pub(crate) src: PathBuf,
-    /// The compressed database to create; without it SRC is replaced once its copy has been verified
+    /// The compressed database to create; without it, the verified copy replaces SRC
     pub(crate) dst: Option<PathBuf>,
-    /// Compress for keeping rather than for use: smallest size, slower reads
+    /// Compress for archiving: smallest size, slower reads
     #[arg(long)]
     pub(crate) archive: bool,
     /// Compression level, -7 (fastest) to 22 (smallest)
@@ -76,7 +76,7 @@ pub(crate) struct CompressArgs {
     /// Rewrite the database with pages of this many bytes, a power of two from 512 to 65536
     #[arg(long, value_name = "BYTES", value_parser = page_size)]
     pub(crate) page_size: Option<u32>,
-    /// Background threads; 0 does all in line [default: one less than the cores, at least 1]
+    /// Background threads; 0 uses none [default: one less than the cores, at least 1]
     #[arg(long, value_name = "N", value_parser = threads)]
     pub(crate) threads: Option<usize>,
     /// Memory for decoded pages, in MiB [default: 64]
@@ -88,7 +88,7 @@ pub(crate) struct CompressArgs {
 pub(crate) struct DecompressArgs {
     /// The compressed database
     pub(crate) src: PathBuf,
-    /// The plain database to create; without it SRC is replaced once its copy has been verified
+    /// The plain database to create; without it, the verified copy replaces SRC
     pub(crate) dst: Option<PathBuf>,
 }
 
@@ -111,10 +111,10 @@ pub(crate) struct InfoArgs {
 pub(crate) struct VacuumArgs {
     /// The database, compressed or plain
     pub(crate) path: PathBuf,
-    /// Say what it would give back and need, and do nothing
+    /// Print how much space a vacuum would free and need, and change nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
-    /// How long another connection's lock is waited for, in seconds
+    /// How long to wait for the lock of another connection, in seconds
     #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = timeout)]
     pub(crate) timeout: Duration,
 }
@@ -123,7 +123,7 @@ pub(crate) struct VacuumArgs {
 pub(crate) struct ReportArgs {
     /// The database, compressed or plain
     pub(crate) db: PathBuf,
-    /// The page to write; an existing file is left as it is, unless --yes is given
+    /// The HTML file to write; an existing file is replaced only with --yes
     #[arg(long, short, value_name = "FILE.html")]
     pub(crate) output: PathBuf,
 }
@@ -132,29 +132,29 @@ pub(crate) struct ReportArgs {
 pub(crate) struct SqlArgs {
     /// The database, compressed or plain, or a file: URI
     pub(crate) db: String,
-    /// The statements; read from stdin when left out
+    /// The SQL statements; without them, they are read from stdin
     pub(crate) sql: Option<String>,
-    /// Make a missing file a new compressed database
+    /// Create a compressed database if the file does not exist
     #[arg(long)]
     pub(crate) create: bool,
-    /// How results are printed
+    /// The format of the results
     #[arg(long, value_enum, default_value_t = Format::Table)]
     pub(crate) format: Format,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum LogVerb {
-    /// Tell how large the log is, how far it is applied, and where its subscribers are
+    /// Show the size of the log, how far it is applied, and the positions of its subscribers
     Status(DbArg),
-    /// Add a subscriber: the log keeps what it has not acknowledged
+    /// Add a subscriber: the log keeps all rows that the subscriber has not acknowledged
     Subscribe(SubscribeArgs),
-    /// Remove a subscriber: nothing is kept for it any more
+    /// Remove a subscriber: the log keeps no more rows for it
     Unsubscribe(UnsubscribeArgs),
-    /// Give back what is applied durably and acknowledged by all subscribers
+    /// Remove rows that are durable in the database and acknowledged by all subscribers
     Prune(DbArg),
     /// Print the last rows of the log
     Tail(TailArgs),
-    /// Read everything, and name what is damaged
+    /// Read the whole log and list its damage
     Check(LogCheckArgs),
 }
 
@@ -164,7 +164,7 @@ pub(crate) struct SubscribeArgs {
     pub(crate) db: PathBuf,
     /// Name of the subscriber
     pub(crate) name: String,
-    /// Where it begins: with the first row that is still there, or with the next one
+    /// Where it starts: at the first row that is still in the log, or at the next new row
     #[arg(long, value_enum, default_value_t = From::Now)]
     pub(crate) from: From,
 }
@@ -187,13 +187,13 @@ pub(crate) struct UnsubscribeArgs {
 pub(crate) struct TailArgs {
     /// The database
     pub(crate) db: PathBuf,
-    /// Rows printed at most
+    /// The largest number of rows to print
     #[arg(long, short = 'n', value_name = "ROWS", default_value = "10")]
     pub(crate) max: u64,
-    /// Begin behind the row of this number, rather than near the end
+    /// Start after the row with this number instead of near the end
     #[arg(long, value_name = "SEQ")]
     pub(crate) after: Option<u64>,
-    /// Go on with rows as they come, until interrupted
+    /// Continue with new rows until interrupted
     #[arg(long, short)]
     pub(crate) follow: bool,
 }
@@ -202,35 +202,39 @@ pub(crate) struct TailArgs {
 pub(crate) struct LogCheckArgs {
     /// The database
     pub(crate) db: PathBuf,
-    /// Of a damaged log keep what can be read; tells what is lost, and asks. Nobody else may have the log open
+    /// Keep the readable rows of a damaged log; prints the losses and asks first. No other process
+    /// may have the log open
     #[arg(long)]
     pub(crate) repair: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct LoadArgs {
-    /// The database, compressed or plain, or a file: URI; a missing file becomes a compressed database
+    /// The database, compressed or plain, or a file: URI; a missing file becomes a compressed
+    /// database
     pub(crate) db: String,
-    /// The table; made with the file's columns if there is none
+    /// The table; if it does not exist, it is created with the columns of the file
     pub(crate) table: String,
     /// The file; - is stdin
     pub(crate) file: PathBuf,
-    /// What the file is [default: by the end of its name]
+    /// The format of the file [default: by the extension of its name]
     #[arg(long, value_enum)]
     pub(crate) format: Option<FileFormat>,
-    /// CSV: the first line is a row; fields are the table's columns by their order
+    /// CSV: the first line is a row; fields are assigned to the columns of the table in order
     #[arg(long)]
     pub(crate) no_header: bool,
-    /// CSV: what is between fields, one character or \\t [default: a comma, in .tsv files a tab]
+    /// CSV: the delimiter between fields, one character or \\t [default: a comma, in .tsv files a
+    /// tab]
     #[arg(long, value_name = "CHAR", value_parser = delimiter)]
     pub(crate) delimiter: Option<u8>,
-    /// CSV: what fields with delimiters, line ends or quotes are written in; none where quotes are text like any other
+    /// CSV: the quote around fields with delimiters, line ends or quotes; none if quotes are
+    /// ordinary text
     #[arg(long, value_name = "QUOTE", default_value = "\"", value_parser = quote)]
     pub(crate) quote: Quote,
-    /// CSV: fields with this text are NULL [default: none are]
+    /// CSV: load fields with this text as NULL [default: no field is NULL]
     #[arg(long, value_name = "TEXT")]
     pub(crate) null: Option<String>,
-    /// Leave out rows that cannot be loaded, and tell how many
+    /// Skip rows that cannot be loaded, and print their number
     #[arg(long)]
     pub(crate) skip_errors: bool,
     /// Memory for sorting rows by the table's key, in MiB
@@ -238,7 +242,7 @@ pub(crate) struct LoadArgs {
     pub(crate) memory: u64,
 }
 
-/// Whether fields of a CSV file may be written in quotes.
+/// Whether fields of a CSV file can be quoted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Quote {
     None,
@@ -246,7 +250,7 @@ pub(crate) enum Quote {
 }
 
 impl Quote {
-    /// The quote, where there is one.
+    /// The quote, if there is one.
     pub(crate) fn byte(self) -> Option<u8> {
         (self == Quote::Double).then_some(b'"')
     }
@@ -263,7 +267,7 @@ pub(crate) enum FileFormat {
 }
 
 impl FileFormat {
-    /// Its name in JSON.
+    /// The JSON name of the format.
     pub(crate) fn name(self) -> &'static str {
         match self {
             FileFormat::Csv => "csv",
@@ -275,7 +279,7 @@ impl FileFormat {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
-    /// Columns in a frame, for reading
+    /// A table with borders, for people
     Table,
     /// Comma-separated values with a header line
     Csv,
@@ -283,7 +287,7 @@ pub(crate) enum Format {
     Json,
 }
 
-/// A whole number within bounds, or a sentence that says the bounds.
+/// Parses an integer within bounds; the error states the bounds.
 fn bounded(text: &str, low: i64, high: i64, what: &str) -> Result<i64, String> {
     match text.parse::<i64>() {
         Ok(n) if (low..=high).contains(&n) => Ok(n),
@@ -300,19 +304,19 @@ fn threads(text: &str) -> Result<usize, String> {
         .and_then(|n| usize::try_from(n).map_err(|e| e.to_string()))
 }
 
-/// MiB in, bytes out.
+/// Parses a size in MiB and returns it in bytes.
 fn cache_size(text: &str) -> Result<usize, String> {
     let mib = bounded(text, 0, 1 << 20, "the cache size in MiB")?;
     usize::try_from(mib << 20).map_err(|e| e.to_string())
 }
 
-/// Seconds, a fraction allowed.
+/// Parses a time in seconds, which can have a fraction.
 fn timeout(text: &str) -> Result<Duration, String> {
     let seconds = text.parse::<f64>().ok();
     seconds
         .filter(|s| (0.0..=86400.0).contains(s))
         .map(Duration::from_secs_f64)
-        .ok_or_else(|| "the timeout goes from 0 to 86400 seconds".to_string())
+        .ok_or_else(|| "the timeout is a number of seconds from 0 to 86400".to_string())
 }
 
 fn delimiter(text: &str) -> Result<u8, String> {

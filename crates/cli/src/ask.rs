@@ -1,4 +1,4 @@
-//! Asking a user before something is replaced.
+//! Asks the user before something is replaced.
 
 use crate::args::Common;
 use crate::failure::Failure;
@@ -6,7 +6,7 @@ use crate::shown::shown;
 use serde_json::json;
 use std::io::{self, IsTerminal, Write};
 
-/// Goes on when the user says yes, or said so beforehand.
+/// Succeeds if the user answers yes or gave `--yes`.
 pub(crate) fn consent(common: Common, question: &str) -> Result<(), Failure> {
     if common.yes {
         return Ok(());
@@ -14,7 +14,7 @@ pub(crate) fn consent(common: Common, question: &str) -> Result<(), Failure> {
     let refused = |text: &str| Err(Failure::Other("declined", 6, text.to_string(), json!({})));
     if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
         return refused(
-            "nobody can be asked, for there is no terminal; nothing was done, give --yes to go on",
+            "cannot ask for confirmation without a terminal; nothing was done; give --yes to continue",
         );
     }
     let mut err = io::stderr().lock();
@@ -24,6 +24,6 @@ pub(crate) fn consent(common: Common, question: &str) -> Result<(), Failure> {
     io::stdin().read_line(&mut answer)?;
     match answer.trim().to_lowercase().as_str() {
         "y" | "yes" => Ok(()),
-        _ => refused("as you wish; nothing was done"),
+        _ => refused("not confirmed; nothing was done"),
     }
 }

@@ -1,4 +1,4 @@
-//! What `vacuum` says of a Chroma directory: the plan of `--dry-run`, and the same when it is done.
+//! The output of `vacuum` for a Chroma directory: the plan of `--dry-run`, and the result.
 
 use crate::out;
 use crate::shown;
@@ -67,7 +67,8 @@ fn hold(hold: &Hold) -> Value {
     json!({ "kind": hold.kind(), "why": hold.to_string() })
 }
 
-/// The same for people: a line for each collection that has rows in the queue, and what becomes of the rest.
+/// The same as text: a line for each collection that has rows in the queue, and a summary of the
+/// others.
 pub(crate) fn text(plan: &PrunePlan) -> String {
     use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, presets};
     let mut table = Table::new();
@@ -94,7 +95,7 @@ pub(crate) fn text(plan: &PrunePlan) -> String {
     }
     let gone = &plan.gone;
     if gone.collections > 0 {
-        let name = format!("({} that are gone)", gone.collections);
+        let name = format!("({} deleted)", gone.collections);
         let why = if gone.rows < gone.queue_rows {
             "the newest row of the log"
         } else {
@@ -126,7 +127,7 @@ pub(crate) fn text(plan: &PrunePlan) -> String {
     text += match (plan.change, plan.automatically_purge) {
         (PurgeChange::TurnOn, _) => "automatically_purge: becomes true\n",
         (PurgeChange::LeftOff, _) => {
-            "automatically_purge: stays off, for Chroma's own purge would delete rows that are held back above\n"
+            "automatically_purge: stays off, because Chroma's own purge would delete rows that must stay (see above)\n"
         }
         (PurgeChange::None, AutoPurge::NoPlace) => {
             "automatically_purge: this version of Chroma has no such setting\n"
@@ -136,7 +137,7 @@ pub(crate) fn text(plan: &PrunePlan) -> String {
     text
 }
 
-/// Where it is, with what could be taken for something else escaped: names are the application's.
+/// Tenant, database and name. Names come from the application, so control characters are escaped.
 fn name(of: &CollectionPlan) -> String {
     let part = |s: &Option<String>| s.as_deref().unwrap_or("?").escape_debug().to_string();
     let name = of.name.escape_debug();
@@ -154,7 +155,7 @@ fn why(of: &CollectionPlan) -> String {
         return format!("all: of the {} segment, {hold}", slowest.scope);
     }
     let mut why = format!(
-        "from row {} on, where the {} segment is",
+        "from row {} on, the position of the {} segment",
         slowest.position.unwrap_or(0),
         slowest.scope
     );
@@ -251,10 +252,10 @@ mod tests {
         let text = text(&plan());
         for line in [
             "Chroma directory data, schema sysdb 9, metadb 4, embeddings_queue 2 (Chroma 0.5.6 to 0.6)",
-            "from row 2000 on, where the VECTOR segment is, and 1 before it that are the only copy of a record",
+            "from row 2000 on, the position of the VECTOR segment, and 1 before it that are the only copy of a record",
             "all: there is no VECTOR segment",
             "all: of the VECTOR segment, it has stored no position yet",
-            "(1 that are gone)",
+            "(1 deleted)",
             "the newest row of the log",
             "rows that cannot be assigned to a collection",
             "1 collections without rows in the log",

@@ -1,30 +1,30 @@
-//! Why a verb ended without its result.
+//! The ways a verb can fail.
 
 use crate::exit::exit_code;
 use crate::out;
 use serde_json::{Value, json};
 use std::io;
 
-/// What a verb returns: its exit code, or why it failed.
+/// The result of a verb: its exit code, or the failure.
 pub(crate) type Outcome = Result<u8, Failure>;
 
-/// A failure and how to report it.
+/// A failure, and how it is reported.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// The library says so.
+    /// An error of the library.
     Library(densite_tools::Error),
-    /// Whoever read our output went away; nobody is left to tell.
+    /// The reader of the output closed it, so there is no place to report to.
     Closed,
     /// Writing the output failed.
     Output(io::Error),
-    /// Reported already (`sql` closes the JSON object it began).
+    /// Reported already: `sql` closes the JSON object that it began.
     Reported(u8),
-    /// Anything else: kind, exit code, sentence, and more for JSON.
+    /// Any other failure: kind, exit code, message, and details for JSON.
     Other(&'static str, u8, String, Value),
 }
 
 impl Failure {
-    /// Tells the user, and returns the exit code.
+    /// Prints the failure, and returns the exit code.
     pub(crate) fn report(self, json: bool) -> u8 {
         match self {
             Failure::Library(e) => {

@@ -1,4 +1,4 @@
-//! The `densite` command. What it prints with `--json` is a contract: docs/CLI.md.
+//! The `densite` command. Its output with `--json` is a contract: docs/CLI.md.
 
 #![forbid(unsafe_code)]
 
@@ -31,7 +31,8 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(e) => return usage(e),
     };
-    // A limit on the length of files is then an error of the write, and what was begun is undone.
+    // With a handler for SIGXFSZ, reaching the limit on file sizes is an error of the write, and
+    // the changes are undone.
     let limited = Arc::new(AtomicBool::new(false));
     let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, limited);
     panics::keep_quiet();
@@ -56,12 +57,13 @@ fn run(cli: &Cli) -> Outcome {
     }
 }
 
-/// What clap found wrong with the words typed, or the help or version asked for.
+/// Prints clap's message: an error in the arguments, the help, or the version.
 fn usage(e: clap::Error) -> ExitCode {
-    // clap repeats arguments as they are: it finds the same wrong with those that are shown, and repeats these.
+    // clap repeats arguments unchanged. So the arguments are parsed again in their escaped form:
+    // clap finds the same error and prints that form.
     let shown = std::env::args_os().map(|arg| shown::shown(&arg.to_string_lossy()));
     let e = Cli::try_parse_from(shown).err().unwrap_or(e);
-    // clap prints to stdout what was asked for, to stderr what is wrong.
+    // clap prints help and version to stdout, and errors to stderr.
     let _ = e.print();
     match e.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => ExitCode::SUCCESS,

@@ -1,11 +1,12 @@
-//! Results go to stdout, everything else to stderr; with `--json` stdout gets exactly one object.
+//! Results go to stdout, everything else to stderr. With `--json` stdout gets exactly one object.
 
 use crate::args::Common;
 use crate::shown::{self, shown};
 use serde_json::{Value, json};
 use std::io::{self, Write};
 
-/// Prints a JSON object, or the text when JSON was not asked for. A name in the text must be `shown`, lest it begin a line.
+/// Prints the JSON object with `--json`, and the text otherwise. Names in the text must pass
+/// through `shown`, so that they cannot begin a line.
 pub(crate) fn result(common: Common, object: &Value, text: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();
     if common.json {
@@ -16,7 +17,7 @@ pub(crate) fn result(common: Common, object: &Value, text: &str) -> io::Result<(
     out.flush()
 }
 
-/// Tells a user something, unless they asked for quiet.
+/// Prints a message to stderr, unless `--quiet` is given.
 pub(crate) fn message(common: Common, text: &str) {
     if !common.quiet {
         // A closed stderr is no reason to stop.
@@ -24,7 +25,7 @@ pub(crate) fn message(common: Common, text: &str) {
     }
 }
 
-/// Reports a failure: a sentence on stderr, and with `--json` an object on stdout.
+/// Reports a failure: a message on stderr, and with `--json` also an object on stdout.
 pub(crate) fn failure(json: bool, kind: &str, exit_code: u8, text: &str, details: Value) {
     let _ = writeln!(io::stderr().lock(), "densite: {}", shown(text));
     if json {
@@ -42,7 +43,7 @@ pub(crate) fn error(kind: &str, exit_code: u8, text: &str, details: Value) -> Va
     object
 }
 
-/// Bytes for a user: "1.4 GiB (1,503,238,553 bytes)".
+/// Formats bytes for a user: "1.4 GiB (1,503,238,553 bytes)".
 pub(crate) fn bytes(n: u64) -> String {
     let exact = format!("{} bytes", thousands(n));
     if n < 1024 {
@@ -52,7 +53,7 @@ pub(crate) fn bytes(n: u64) -> String {
     }
 }
 
-/// 1234567 as "1,234,567".
+/// Formats 1234567 as "1,234,567".
 pub(crate) fn thousands(n: u64) -> String {
     let digits = n.to_string();
     let mut s = String::with_capacity(digits.len() + digits.len() / 3);

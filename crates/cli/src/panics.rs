@@ -1,31 +1,33 @@
-//! A panic is a fault of the command's: it ends with one sentence and a code of its own, and what was begun is undone on the way.
+//! A panic is a bug of the command. It ends the command with one message and its own exit code, and
+//! unwinding undoes all changes.
 
 use crate::failure::{Failure, Outcome};
 use densite_disk::sync::Mutex;
 use serde_json::json;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// The exit code of a fault of the command's own.
+/// The exit code for a bug of the command.
 const INTERNAL: u8 = 7;
 
-/// The last panic and its place in the source.
+/// The message of the last panic, with its place in the source.
 static LAST: Mutex<String> = Mutex::new(String::new());
 
-/// Panics are noted rather than printed: those that are caught nearer by, as of a reader that meets a damaged file, are no fault of the command's.
+/// Stores panics instead of printing them. Some are caught closer to their cause and are not bugs
+/// of the command: the Parquet reader panics on damaged files.
 pub(crate) fn keep_quiet() {
     std::panic::set_hook(Box::new(|panic| {
-        // One line, whatever the message has.
+        // Joins all lines of the message.
         let said = panic.to_string();
         *LAST.lock() = said.split_whitespace().collect::<Vec<_>>().join(" ");
     }));
 }
 
-/// Runs a verb; a panic becomes its failure.
+/// Runs a verb; a panic becomes a failure.
 pub(crate) fn caught(run: impl FnOnce() -> Outcome) -> Outcome {
-    // The program ends: nothing of the verb is looked at again.
+    // The program ends after this, so the state of the verb is not used again.
     catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|_| {
         let text = format!(
-            "internal error: {}; what was begun was undone; please report this sentence, and what was done",
+            "internal error: {}; all changes were undone; please report this message and what you did",
             LAST.lock()
         );
         Err(Failure::Other("internal", INTERNAL, text, json!({})))

@@ -1,4 +1,4 @@
-//! Progress on a terminal, and the wish to stop.
+//! Shows progress on a terminal, and handles signals to stop.
 
 use crate::args::Common;
 use crate::out;
@@ -9,20 +9,20 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// Between two turns of the sign that shows work of unknown length.
+/// The interval between two updates of the spinner for work of unknown length.
 const TURN: Duration = Duration::from_millis(100);
 
-/// Shows a bar on stderr when that is a terminal; stops when a signal asked for it.
+/// Shows a progress bar if stderr is a terminal, and stops the work after a signal.
 pub(crate) struct Bar {
     common: Common,
     shown: bool,
-    /// That of the present phase.
+    /// The bar of the current phase.
     bar: ProgressBar,
     stop: Arc<AtomicBool>,
 }
 
 impl Bar {
-    /// A bar that nothing stops.
+    /// A bar without signal handling.
     pub(crate) fn new(common: Common) -> Bar {
         let shown = !common.quiet && std::io::stderr().is_terminal();
         Bar {
@@ -33,7 +33,8 @@ impl Bar {
         }
     }
 
-    /// A bar that SIGINT, SIGTERM and SIGHUP stop: the work notices, undoes what it began and returns.
+    /// A bar that handles SIGINT, SIGTERM and SIGHUP: the work stops, undoes its changes and
+    /// returns.
     pub(crate) fn interruptible(common: Common) -> std::io::Result<Bar> {
         use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
         let bar = Bar::new(common);
@@ -50,7 +51,7 @@ impl Progress for Bar {
         if !self.shown {
             return;
         }
-        // Some terminals are narrow: name, bar, then the three figures a user asks for.
+        // For narrow terminals: name, bar, then the three figures.
         let template = match total {
             0 => "{msg:12} {spinner} {elapsed}",
             _ => {

@@ -1,17 +1,19 @@
-//! What comes from a database, a log or a path, as it is printed: nothing in it can command a terminal, turn the direction of the text around,
-//! or begin a line of its own.
+//! Escapes text from a database, a log or a path for printing. The result cannot control a
+//! terminal, change the direction of text, or begin a line.
 
 use serde_json::Value;
 use std::fmt::Write as _;
 use std::path::Path;
 
-/// Whether a character acts on what is around it instead of being seen: control characters, marks of direction, ends of lines.
+/// Whether a character has an effect instead of being visible: control characters, direction marks
+/// and line ends.
 fn acts(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// A text in one line: control characters as `^X`, others that act as `<U+202E>`.
+/// Escapes text to one line: control characters as `^X`, other characters with an effect as
+/// `<U+202E>`.
 pub(crate) fn shown(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -27,7 +29,8 @@ pub(crate) fn shown(text: &str) -> String {
     out
 }
 
-/// The same for a text of several lines: what is in them must not have ended one before.
+/// Escapes a text of several lines. Line ends inside of values must be escaped before the lines are
+/// joined.
 pub(crate) fn lines(text: &str) -> String {
     let lines: Vec<String> = text.split('\n').map(shown).collect();
     lines.join("\n")
@@ -38,11 +41,11 @@ pub(crate) fn path(path: &Path) -> String {
     shown(&path.to_string_lossy())
 }
 
-/// JSON text with the same meaning.
+/// Escapes JSON text without changing its meaning.
 pub(crate) fn json_text(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
-        // JSON escapes the rest itself, and has newlines between its values.
+        // JSON itself escapes the other control characters and uses newlines between values.
         match c {
             '\n' => out.push(c),
             c if acts(c) => {
@@ -57,7 +60,7 @@ pub(crate) fn json_text(text: &str) -> String {
     out
 }
 
-/// A JSON value, laid out for reading.
+/// A JSON value, indented for reading.
 pub(crate) fn json(value: &Value) -> String {
     json_text(&format!("{value:#}"))
 }

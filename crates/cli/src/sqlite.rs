@@ -5,10 +5,11 @@ use densite_tools::Api;
 use serde_json::json;
 use std::sync::OnceLock;
 
-/// The VFS every database is opened through.
+/// The VFS for all databases.
 pub(crate) const VFS: &str = "densite";
 
-/// The linked SQLite's functions; when first called registers the VFS, and for every connection our SQL functions.
+/// The functions of the linked SQLite. The first call registers the VFS, and our SQL functions for
+/// every connection.
 pub(crate) fn api() -> Result<Api, Failure> {
     static API: OnceLock<Result<Api, String>> = OnceLock::new();
     API.get_or_init(|| {

@@ -1,10 +1,10 @@
-//! What bad input gets: one sentence, the exit code of the contract, and files left as they were.
+//! Bad input gives one message and the documented exit code, and changes no file.
 
 use crate::common::*;
 use std::fs;
 use std::process::Command;
 
-/// Runs it and asserts code, words, and that no file of the directory changed.
+/// Runs the command and asserts its code, its message, and that no file of the directory changed.
 #[track_caller]
 fn refused(dir: &tempfile::TempDir, args: &[&str], code: i32, words: &str) -> Ran {
     let before = snapshot(dir.path());
@@ -112,7 +112,7 @@ fn the_wrong_form() {
         );
         let quiet = densite(&[verb, file, "--quiet"]).expect(0);
         assert!(quiet.out.is_empty() && quiet.err.is_empty(), "{quiet:?}");
-        // A second file that was asked for would be missing.
+        // With a separate destination this is an error, because the destination would be missing.
         refused(&dir, &[verb, file, &at(&dir, "c.db")], 1, words);
     }
     assert!(snapshot(dir.path()) == before, "{:?}", names(dir.path()));
@@ -128,12 +128,12 @@ fn an_existing_destination() {
         &dir,
         &["compress", &a, &b],
         1,
-        "b.db exists already and was left as it is",
+        "b.db exists already and was not changed",
     );
     refused(&dir, &["compress", &a, &a], 1, "a.db exists already");
     fs::write(&b, b"").expect("write");
     refused(&dir, &["compress", &a, &b], 1, "b.db exists already");
-    // A journal of an earlier database would be rolled into the new one.
+    // SQLite would roll the journal of an earlier database into the new one.
     fs::remove_file(&b).expect("remove");
     fs::write(at(&dir, "b.db-journal"), b"x").expect("write");
     refused(
@@ -207,7 +207,7 @@ fn a_newer_format() {
             &dir,
             &[verb, &b],
             1,
-            "format version 9 and this program reads up to 1",
+            "format version 9, but this program reads versions up to 1",
         );
         assert!(ran.err.contains("use a newer Densite"));
     }
@@ -266,7 +266,7 @@ fn a_read_only_directory() {
         .expect(1)
         .says("no permission to create a file in it");
     assert!(snapshot(dir.path()) == before);
-    // Reading needs no more than reading.
+    // Reading needs only read permission.
     unprivileged(&dir, &["compress", &a, &at(&other, "b.db")]).expect(0);
     assert!(is_compressed(&at(&other, "b.db")));
     unprivileged(&dir, &["info", &a]).expect(0);
@@ -287,7 +287,7 @@ fn a_read_only_directory() {
 
 #[test]
 fn wal_mode_in_a_read_only_directory() {
-    // SQLite alone cannot open these: it wants shared memory beside them.
+    // SQLite alone cannot open these databases: it needs shared memory beside them.
     let dir = temp();
     let other = temp();
     let (a, b) = (at(&dir, "a.db"), at(&dir, "b.db"));
@@ -311,7 +311,7 @@ fn wal_mode_in_a_read_only_directory() {
         &fs::read(&a).expect("read"),
         &fs::read(at(&other, "b2.db")).expect("read"),
     );
-    // With a WAL the file alone is not the whole state.
+    // With a WAL, the file alone is not the whole state.
     chmod(dir.path(), 0o755);
     fs::write(at(&dir, "a.db-wal"), b"x").expect("write");
     chmod(dir.path(), 0o555);
@@ -335,7 +335,7 @@ fn a_read_only_file_is_not_replaced() {
 }
 
 #[test]
-fn too_little_disk_space_is_told_before_anything_is_done() {
+fn too_little_disk_space_is_reported_before_the_work_begins() {
     let dir = temp();
     let a = at(&dir, "a.db");
     let most = longer_than_any_disk(&a);
@@ -351,7 +351,8 @@ fn too_little_disk_space_is_told_before_anything_is_done() {
     assert_eq!(names(dir.path()), ["a.db"]);
 }
 
-/// The command under a limit on the length of files, which acts as a full disk in the middle of a write.
+/// Runs the command under a limit on file sizes, which acts like a disk that becomes full during a
+/// write.
 fn limited(bytes: u64, args: &[&str]) -> Ran {
     run(Command::new("env")
         .args([
@@ -368,7 +369,7 @@ fn a_disk_that_is_full_from_the_start_leaves_no_new_file() {
     let dir = temp();
     let rows = at(&dir, "rows.csv");
     std::fs::write(&rows, "a,b\n1,2\n").expect("write");
-    // Of a journal that cannot be written SQLite says no more than that.
+    // For a journal that cannot be written, SQLite only reports this.
     limited(0, &["load", &at(&dir, "new.db"), "t", &rows])
         .expect(1)
         .says("disk I/O error");
@@ -384,9 +385,9 @@ fn a_disk_that_is_full_from_the_start_leaves_no_new_file() {
     assert_eq!(names(dir.path()), ["a.db", "rows.csv"]);
 }
 
-/// Also where the URI does not say which VFS it is for: the command knows.
+/// The URI can come without a VFS parameter: the command adds its own VFS.
 #[test]
-fn an_unknown_uri_parameter_is_told() {
+fn an_unknown_uri_parameter_is_reported() {
     let dir = temp();
     let (a, rows) = (at(&dir, "a.db"), at(&dir, "rows.csv"));
     plain(&a, 4096, 100);
@@ -414,7 +415,7 @@ fn an_unknown_uri_parameter_is_told() {
     }
 }
 
-/// No verb waits for the other end of a pipe.
+/// No verb blocks on a pipe.
 #[test]
 fn a_pipe_is_no_database() {
     let dir = temp();
@@ -460,14 +461,14 @@ fn a_disk_that_becomes_full_leaves_everything_as_it_was() {
             names(dir.path())
         );
     }
-    // In WAL mode SQLite wants shared memory beside the database.
+    // In WAL mode SQLite needs shared memory beside the database.
     for file in [&a, &b] {
         densite(&["sql", file, "PRAGMA journal_mode=WAL"]).expect(0);
         for args in [&["check", file][..], &["sql", file, "SELECT 1 FROM t"]] {
             limited(10_000, args).expect(4).says("disk space");
         }
     }
-    // SQLite takes this limit for an input/output error, not for a full disk.
+    // SQLite reports this limit as an I/O error, not as a full disk.
     limited(
         200_000,
         &["sql", &b, "INSERT INTO t(body) SELECT randomblob(1000000)"],
@@ -491,7 +492,7 @@ fn a_limit_on_the_length_of_files_leaves_nothing_behind() {
         &["vacuum", "--yes", &a],
         &["vacuum", "--yes", &b],
     ] {
-        // The system sends a signal, too, which ends a program that does not ask for anything else.
+        // The system also sends SIGXFSZ, which ends a program that does not handle it.
         let mut command = Command::new("prlimit");
         run(command.args(["--fsize=200000", DENSITE]).args(args))
             .expect(4)
@@ -505,7 +506,7 @@ fn a_limit_on_the_length_of_files_leaves_nothing_behind() {
 }
 
 #[test]
-fn sql_where_nothing_may_be_written_says_what_to_look_at() {
+fn sql_without_write_permission_names_what_to_check() {
     let dir = temp();
     let a = at(&dir, "a.db");
     plain(&a, 4096, 300);
@@ -524,7 +525,7 @@ fn sql_where_nothing_may_be_written_says_what_to_look_at() {
     writes.expect(1).says("opened for reading only").says(look);
     new.expect(1).says(look);
     closed.expect(1).says(look);
-    // A directory that is missing is told as one.
+    // A missing directory is reported as such.
     densite(&["sql", &at(&dir, "nowhere/a.db"), "SELECT 1"])
         .expect(1)
         .says("nowhere: there is no such file or directory");

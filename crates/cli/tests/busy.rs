@@ -1,9 +1,10 @@
-//! Looking at a database while another process writes to it as fast as it can: no false alarm.
+//! Checks and figures of a database while another process writes at full speed: no false reports of
+//! damage.
 
 use crate::common::*;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-/// Ends the writing also when a look has failed.
+/// Stops the writer even if a check fails.
 struct Stop<'a>(&'a AtomicBool);
 
 impl Drop for Stop<'_> {
@@ -26,7 +27,7 @@ fn a_busy_writer_is_no_damage() {
         let stopping = Stop(&stop);
         let writing = scope.spawn(|| {
             while !stop.load(Ordering::Relaxed) && rounds.fetch_add(1, Ordering::Relaxed) < 5000 {
-                // Records are replaced all over the file, and those between moved.
+                // Replaces records all over the file, and moves the records between them.
                 writer.run(
                     "UPDATE t SET name='name ' || (abs(random()) % 1000), score=random() WHERE id % 50 = abs(random()) % 50;
                      PRAGMA wal_checkpoint;

@@ -1,6 +1,7 @@
-//! Directories that Chroma itself made, by the packages of PyPI: what it finds in them before and after is the same, and it goes on writing.
+//! Directories that Chroma itself created, with packages from PyPI: it finds the same before and
+//! after, and can continue to write.
 //!
-//! The environments are made by `chroma/setup.sh` (`make chroma`); without them the tests are skipped.
+//! `chroma/setup.sh` (`make chroma`) creates the environments. Without them the tests are skipped.
 
 use crate::common::{densite, temp};
 use rusqlite::Connection;
@@ -14,10 +15,10 @@ const OLD: &str = "0.5.4";
 const NEW: &str = "1.5.9";
 
 const HERE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/chroma");
-/// Beside the build's output, wherever that is.
+/// Beside the build output, wherever that is.
 const VENVS: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/../chroma-venvs");
 
-/// The Python of an environment; prints why there is none.
+/// The Python of an environment. Prints why there is none.
 fn python(version: &str) -> Option<PathBuf> {
     let venv = Path::new(VENVS).join(version);
     if venv.join("built").is_file() {
@@ -28,7 +29,7 @@ fn python(version: &str) -> Option<PathBuf> {
     None
 }
 
-/// Runs the driver; what it says when Chroma does not do what it should.
+/// Runs the driver. Returns its message if Chroma fails.
 fn try_drive(version: &str, args: &[&str]) -> Result<(), String> {
     let python = python(version).expect("it was there");
     let out = Command::new(python)
@@ -45,7 +46,8 @@ fn drive(version: &str, args: &[&str]) {
     try_drive(version, args).unwrap_or_else(|e| panic!("{version} {args:?}: {e}"));
 }
 
-/// Everything that this Chroma finds in the directory; in a copy, for looking may change it.
+/// Everything that this Chroma finds in a copy of the directory. Reading the original could change
+/// it.
 fn try_look(version: &str, dir: &Path) -> Result<Value, String> {
     let copy = Copied::of(dir);
     let out = temp();
@@ -63,7 +65,7 @@ fn text(path: &Path) -> &str {
     path.to_str().expect("UTF-8")
 }
 
-/// A copy of a directory of Chroma's, gone when this is.
+/// A copy of a Chroma directory, removed on drop.
 struct Copied {
     dir: PathBuf,
     _holds: tempfile::TempDir,
@@ -111,7 +113,8 @@ fn queue(dir: &Path) -> BTreeMap<String, i64> {
     rows.map(|r| r.expect("a row")).collect()
 }
 
-/// The first difference between what was found: other places, or a place with another count, other records or other answers.
+/// The first difference between two results: other places, or a place with another count, other
+/// records or other answers.
 fn difference(before: &Value, after: &Value) -> Option<String> {
     let (before, after) = (
         before.as_object().expect("places"),
@@ -131,7 +134,7 @@ fn difference(before: &Value, after: &Value) -> Option<String> {
     None
 }
 
-/// The innermost values that differ first.
+/// The first innermost values that differ.
 fn first_other(was: &Value, is: &Value) -> String {
     match (was, is) {
         (Value::Array(a), Value::Array(b)) if a.len() == b.len() => {
@@ -143,11 +146,12 @@ fn first_other(was: &Value, is: &Value) -> String {
     }
 }
 
-/// That `version` finds in two directories the same.
+/// Asserts that `version` finds the same in two directories.
 ///
-/// Chroma's index answers approximately and is built anew from the queue at each start. One look at a directory has been seen to answer
-/// otherwise than the next one at the same files (two hundred others did not), so a difference has to show in three looks at both.
-/// A loss does: every look reads a fresh copy, and nothing writes to the directories in between.
+/// Chroma's index is approximate and is built again from the queue at each start. Rarely, two runs
+/// on the same files answer differently (once in about two hundred runs). So a difference counts
+/// only if three runs on both directories show it. A real loss shows each time: every run reads a
+/// fresh copy, and nothing writes to the directories in between.
 fn same(version: &str, before: &Path, after: &Path) {
     let mut differences = Vec::new();
     for _ in 0..3 {
@@ -159,14 +163,15 @@ fn same(version: &str, before: &Path, after: &Path) {
     panic!("{version}: {differences:#?}");
 }
 
-/// What the directory was before it is returned.
+/// Vacuums the directory, and returns a copy of its state before.
 fn vacuum(dir: &Path) -> Copied {
     let before = Copied::of(dir);
     densite(&["vacuum", text(dir), "--yes", "--json"]).expect(0);
     before
 }
 
-/// What the driver makes, counted: without it, comparing would prove nothing.
+/// Counts the content that the driver creates. Without this check, the comparisons could compare
+/// nothing.
 fn is_what_was_made(found: &Value) {
     let counts: Vec<_> = found
         .as_object()
@@ -217,14 +222,14 @@ fn directories_of_the_old_chroma() {
     }
     same(OLD, &unpruned.dir, &dir);
 
-    // The newest Chroma takes it over, as it would without us.
+    // The newest Chroma takes the directory over, as it would without us.
     same(NEW, &unpruned.dir, &dir);
     let taken_over = Copied::of(&dir);
     drive(NEW, &["more", text(&taken_over.dir)]);
     let unpruned = vacuum(&taken_over.dir);
     same(NEW, &unpruned.dir, &taken_over.dir);
 
-    // And the old one goes on.
+    // The old Chroma can also continue with it.
     drive(OLD, &["more", text(&dir)]);
     let unpruned = vacuum(&dir);
     same(OLD, &unpruned.dir, &dir);
@@ -240,7 +245,8 @@ fn directories_of_the_new_chroma() {
     drive(NEW, &["make", text(&dir)]);
     is_what_was_made(&look(NEW, &dir));
 
-    // That a purge which goes too far is seen: the metadata segment took these rows, and the index on the disk has not.
+    // A purge that deletes too much must be detected. The metadata segment took these rows, but the
+    // index on disk does not have them.
     let ruined = Copied::of(&dir);
     let db = Connection::open(ruined.dir.join("chroma.sqlite3")).expect("open");
     db.execute(
@@ -250,7 +256,7 @@ fn directories_of_the_new_chroma() {
     )
     .expect("deleted");
     drop(db);
-    let ruin = try_look(NEW, &ruined.dir).expect_err("the loss is not seen");
+    let ruin = try_look(NEW, &ruined.dir).expect_err("Chroma must report the loss");
     assert!(ruin.contains("Error finding id"), "{ruin}");
 
     let unpruned = vacuum(&dir);

@@ -1,4 +1,4 @@
-//! Damaged files: named, with exit code 5, and nothing is made of them.
+//! Damaged files are reported with exit code 5, and no result is created from them.
 
 use crate::common::*;
 use std::fs;
@@ -24,7 +24,7 @@ fn a_flipped_bit_in_a_frame_is_found_and_placed() {
         fs::write(&b, &bad).expect("write");
         let ran = densite(&["check", &b, "--json"]);
         if ran.code == 0 {
-            // A place that holds nothing.
+            // This byte holds nothing.
             continue;
         }
         found += 1;
@@ -86,7 +86,7 @@ fn a_damaged_plain_database() {
 }
 
 #[test]
-fn a_lost_tail_is_told_and_is_no_mixture() {
+fn a_lost_tail_is_reported_and_the_state_is_one_commit() {
     let dir = temp();
     let a = at(&dir, "a.db");
     densite(&[

@@ -1,14 +1,15 @@
-//! kill -9 of subscribers, writers and pruners: a subscriber that is killed at any moment misses nothing, and receives nothing twice that it has acknowledged.
+//! Subscribers, writers and pruners under kill -9. A subscriber that is killed at any moment misses
+//! no row, and receives no row again after it has acknowledged it.
 //!
-//! A history has two writers, three subscribers through SQL, one through the command, and a process that
-//! checkpoints and prunes. All are processes of their own, killed at random moments and started again: a
-//! subscriber while it reads, between delivery and acknowledgement, and while it acknowledges.
-//! Subscriptions are removed and added on the way. The log's segments are small, so pruning follows the
-//! slowest subscriber. At the end every subscriber reads to the end, and the model (`followers/model.rs`)
-//! compares what was delivered with what was acknowledged to writers.
+//! A history has two writers, three subscribers through SQL, one through the command, and a process
+//! that checkpoints and prunes. Each is its own process, killed at random moments and started
+//! again: a subscriber while it reads, between delivery and acknowledgement, and while it
+//! acknowledges. Subscriptions are also removed and added. The segments of the log are small, so
+//! pruning follows the slowest subscriber. At the end every subscriber reads to the end, and the
+//! model (`followers/model.rs`) compares the delivered rows with those acknowledged to writers.
 //!
-//! A seed chooses what is asked for and when processes are killed, not how the system schedules them:
-//! every run of a seed is another history.
+//! A seed determines the operations and the times of the kills, but not how the system schedules
+//! the processes. So each run of a seed is another history.
 
 #[path = "followers/child.rs"]
 mod child;
@@ -28,10 +29,10 @@ mod tally;
 
 use tally::Tally;
 
-/// Histories that `make test` runs.
+/// Number of histories in `make test`.
 const HISTORIES: u64 = 20;
 
-/// Not a test by itself: what the processes of a history run.
+/// Not a test itself: the entry point of the processes of a history.
 #[test]
 fn child() {
     child::run();
@@ -55,7 +56,7 @@ fn killed_subscribers_miss_nothing() {
     }
 }
 
-/// A part of `make crash`.
+/// Part of `make crash`.
 #[test]
 #[ignore = "takes DENSITE_MINUTES"]
 fn long_crash_followers() {

@@ -1,10 +1,10 @@
-//! Every field that a verb prints with `--json` is in docs/CLI.md, and the other way round.
+//! Checks that docs/CLI.md documents exactly the fields that verbs print with `--json`.
 
 use crate::common::*;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// Field and type of the table under a heading whose first column is headed `field...`.
+/// Field and type in the table under a heading. The header of its first column begins with `field`.
 fn documented(heading: &str) -> BTreeMap<String, String> {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/CLI.md");
     let text = std::fs::read_to_string(path).expect("docs/CLI.md");
@@ -43,7 +43,8 @@ fn has_type(value: &Value, types: &str) -> bool {
     })
 }
 
-/// Every field of the object is documented with its type; every documented one is there unless it is optional.
+/// Asserts that every field of the object is documented with its type, and that every documented
+/// field is there unless it is optional.
 #[track_caller]
 fn matches(object: &Value, fields: &BTreeMap<String, String>, optional: &[&str]) {
     for (name, value) in object.as_object().expect("an object") {
@@ -63,7 +64,7 @@ fn matches(object: &Value, fields: &BTreeMap<String, String>, optional: &[&str])
     }
 }
 
-/// What `vacuum` says only with `--dry-run`.
+/// Fields that `vacuum` prints only with `--dry-run`.
 const ONLY_PLANNED: [&str; 11] = [
     "live_bytes",
     "dead_bytes",

@@ -1,4 +1,5 @@
-//! `densite load`: rows of CSV, JSON lines and Parquet into tables of plain and compressed databases; bad input is named and leaves nothing behind.
+//! `densite load`: rows of CSV, JSON lines and Parquet into tables of plain and compressed
+//! databases. Bad input is named and changes nothing.
 
 use crate::common::{Ran, at, densite, is_compressed, temp};
 use parquet::data_type::{
@@ -35,7 +36,7 @@ fn rows(db: &str, sql: &str) -> Vec<String> {
     ran.out.lines().skip(1).map(str::to_owned).collect()
 }
 
-/// Refused: exit code 1, the sentence names these, and the table has as many rows as before.
+/// Asserts exit code 1, these words in the message, and an unchanged number of rows.
 #[track_caller]
 fn refused(ran: Ran, db: &str, words: &[&str]) {
     let ran = ran.expect(1);
@@ -82,14 +83,14 @@ fn a_table_is_made_as_the_sqlite3_shell_makes_it() {
     let db = at(&dir, "new.db");
     let ran = densite(&["load", &db, "t", &file]).expect(0);
     assert!(
-        ran.out.contains("1 rows into t") && ran.out.contains("which was made"),
+        ran.out.contains("1 rows into t") && ran.out.contains("which was created"),
         "{}",
         ran.out
     );
     assert_eq!(
         rows(&db, "SELECT * FROM t"),
         ["007,a"],
-        "nothing is made of it that it was not"
+        "the values stay text"
     );
     assert!(is_compressed(&db), "a new database is a compressed one");
     assert_eq!(
@@ -138,9 +139,9 @@ fn bad_csv_is_named_and_loads_nothing() {
         ),
         (
             b"id,name,nope\n1,a,b\n",
-            &["in.csv", "column nope", "no column of table t"],
+            &["in.csv", "column nope", "not a column of table t"],
         ),
-        (b"id,name,ID\n1,a,2\n", &["column ID", "is there twice"]),
+        (b"id,name,ID\n1,a,2\n", &["column ID", "occurs twice"]),
         (
             b"id,name\n1,a\n2,\xff\n",
             &["line 3", "column name", "not UTF-8"],
@@ -168,13 +169,13 @@ fn bad_csv_is_named_and_loads_nothing() {
         ),
         (b"", &["is empty"]),
         (b"\xef\xbb\xbf", &["is empty"]),
-        // A file that ends in the middle, of a line and of a text in quotes.
+        // Files that end in the middle of a line, and of a quoted text.
         (b"id,name\n1,a\n2", &["line 3", "has 1 fields"]),
         (
             b"id,name\n1,a\n2,\"b\n3,c\n4,d\n",
-            &["line 3", "in quotes that the file does not end"],
+            &["line 3", "a quoted field that has no closing quote"],
         ),
-        (b"id,\"name\n1,a\n", &["line 1", "does not end"]),
+        (b"id,\"name\n1,a\n", &["line 1", "has no closing quote"]),
     ] {
         let file = write(&dir, "in.csv", text);
         refused(densite(&["load", &db, "t", &file]), &db, words);
@@ -205,12 +206,12 @@ fn bad_csv_is_named_and_loads_nothing() {
     for name in ["densite_applied", "Densite_new"] {
         densite(&["load", &db, name, &file])
             .expect(1)
-            .says("names that begin with densite_ are for Densite's own tables");
+            .says("names that begin with densite_ are reserved for Densite's own tables");
     }
     let not_a_database = write(
         &dir,
         "x.db",
-        "no database, and longer than the header of one would be, so that it is looked at: it is plain text",
+        "plain text that is not a database, and longer than the header of one, so that its content is read",
     );
     densite(&["load", &not_a_database, "t", &file]).expect(5);
 }
@@ -231,7 +232,7 @@ fn rows_that_cannot_be_loaded_are_left_out_when_asked() {
     assert_eq!(
         rows(&db, "SELECT id, name FROM t"),
         ["5,a", "8,d"],
-        "the first of equal keys stays"
+        "the first row of a key stays"
     );
 }
 
@@ -249,7 +250,7 @@ fn json_lines() {
     assert_eq!(
         all,
         ["1,a,1000.0,\"'[1,{\"\"x\"\":true}]'\"", "2,b,NULL,'none'"],
-        "a key that is not there gets the default"
+        "a missing key gets the default"
     );
     densite(&["sql", &db, "DELETE FROM t"]).expect(0);
     for (text, words) in [
@@ -257,10 +258,14 @@ fn json_lines() {
             "{\"id\":1,\"name\":\"a\"}\n{\"id\":2,\"name\":}\n",
             &["in.jsonl, line 2", "is not JSON"][..],
         ),
-        // As a float it would be another number.
+        // As a float it would lose digits.
         (
             "{\"id\":1,\"name\":\"9999999999999999999\"}\n{\"id\":2,\"name\":[1,9223372036854775808]}\n",
-            &["line 2", "value 9223372036854775808", "larger integer"],
+            &[
+                "line 2",
+                "value 9223372036854775808",
+                "integer beyond 64 bits",
+            ],
         ),
         (
             "{\"id\":1,\"name\":\"a\"}\n[1]\n",
@@ -268,7 +273,7 @@ fn json_lines() {
         ),
         (
             "{\"id\":1,\"name\":\"a\"}\n{\"id\":2,\"nam\":\"b\"}\n",
-            &["line", "column nam", "no column of table t"],
+            &["line", "column nam", "not a column of table t"],
         ),
         (
             "{\"id\":1,\"name\":\"a\"}\n{\"id\":2,\"name\":null}\n",
@@ -359,7 +364,7 @@ fn parquet() {
     refused(
         densite(&["load", &plain, "t", &file]),
         &plain,
-        &["in.parquet", "column flag", "no column of table t"],
+        &["in.parquet", "column flag", "not a column of table t"],
     );
     parquet_file(&file, &[1], i32::MAX);
     densite(&["sql", &db, "DELETE FROM t"]).expect(0);
@@ -374,7 +379,7 @@ fn parquet() {
         assert_eq!(ran.json()["error"]["kind"], "damaged", "{len}");
         assert_eq!(rows(&db, "SELECT count(*) FROM t"), ["0"], "{len}");
     }
-    // Not damaged, but more than the reader can do: a footer that is encrypted.
+    // Not damaged, but the reader does not support it: an encrypted footer.
     let mut encrypted = torn.clone();
     encrypted.truncate(torn.len() - 4);
     encrypted.extend_from_slice(b"PARE");
@@ -387,7 +392,7 @@ fn parquet() {
 }
 
 #[test]
-fn rows_are_sorted_by_the_key_unless_a_trigger_may_look() {
+fn rows_are_sorted_by_the_key_unless_the_table_has_a_trigger() {
     let dir = temp();
     let db = at(&dir, "a.db");
     let text: String = (0..5000u64)
@@ -421,7 +426,7 @@ fn rows_are_sorted_by_the_key_unless_a_trigger_may_look() {
 }
 
 #[test]
-fn rows_keep_their_order_where_it_says_which_number_or_which_row_stays() {
+fn rows_keep_their_order_if_it_decides_about_numbers_or_conflicts() {
     let dir = temp();
     let db = at(&dir, "a.db");
     let tables = "CREATE TABLE numbered(a INTEGER PRIMARY KEY, b);
@@ -431,7 +436,7 @@ fn rows_keep_their_order_where_it_says_which_number_or_which_row_stays() {
         let file = write(&dir, "in.jsonl", lines);
         densite(&["load", &db, table, &file]).expect(0);
     };
-    // Sorted, the row without a number would come first and take the 1.
+    // If the rows were sorted, the row without a number would come first and get number 1.
     load(
         "numbered",
         "{\"a\": 5, \"b\": \"x\"}\n{\"a\": 1, \"b\": \"y\"}\n{\"b\": \"z\"}\n{\"a\": null, \"b\": \"w\"}\n",

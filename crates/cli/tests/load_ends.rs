@@ -1,4 +1,4 @@
-//! `densite load`: files that end in the middle, that end oddly, that are no files.
+//! `densite load` of files that end early, that end in unusual ways, or that are not regular files.
 
 use crate::common::{DENSITE, at, densite, run, temp};
 use std::process::Command;
@@ -15,7 +15,7 @@ fn rows(db: &str, sql: &str) -> Vec<String> {
     ran.out.lines().skip(1).map(str::to_owned).collect()
 }
 
-/// The last line counts with or without its end, quotes and all.
+/// The last line counts with or without a line end, quoted or not.
 #[test]
 fn the_end_of_a_csv_file() {
     let dir = temp();
@@ -38,14 +38,14 @@ fn the_end_of_a_csv_file() {
             "{text:?}"
         );
     }
-    // What is left out when asked does not hide that the rest of the file is missing.
+    // Skipping bad rows does not hide that the rest of the file is missing.
     let file = write(&dir, "in.csv", "a,b\n1,2\n3\n4,\"5\n");
     densite(&["load", &db, "t", &file, "--skip-errors"])
         .expect(1)
-        .says("does not end");
+        .says("has no closing quote");
 }
 
-/// Other programs write NULL, or an empty text, in a file of one column as an empty line.
+/// Other programs write NULL or an empty text in a file with one column as an empty line.
 #[test]
 fn an_empty_line_of_a_file_with_one_column_is_a_row() {
     let dir = temp();
@@ -75,8 +75,8 @@ fn a_stray_quote_is_an_error_with_its_line() {
     let file = write(&dir, "in.tsv", swallowing);
     densite(&["load", &db, "t", &file])
         .expect(1)
-        .says("line 3, column text: has text behind the closing quote");
-    // Nobody knows which of these lines are rows.
+        .says("line 3, column text: has text after the closing quote");
+    // It is unknown which of these lines are rows.
     densite(&["load", &db, "t", &file, "--skip-errors"])
         .expect(1)
         .says("line 3, column text");
@@ -96,11 +96,11 @@ fn a_stray_quote_is_an_error_with_its_line() {
         ),
         (
             "a,b\n\"1\"x,y\n3,w\n3,w\n",
-            "line 2, column a: has text behind",
+            "line 2, column a: has text after",
         ),
         (
             "a,b\n1,\"x\" \n3,w\n3,w\n",
-            "line 2, column b: has text behind",
+            "line 2, column b: has text after",
         ),
     ] {
         let file = write(&dir, "in.csv", text);
@@ -122,7 +122,7 @@ fn a_stray_quote_is_an_error_with_its_line() {
         .says("--quote none");
 }
 
-/// Lines are those of an editor, also behind fields that have line ends.
+/// Lines are numbered as in an editor, also after fields with line ends.
 #[test]
 fn line_ends_within_quotes_are_counted() {
     let dir = temp();
@@ -137,7 +137,7 @@ fn line_ends_within_quotes_are_counted() {
 }
 
 #[test]
-fn a_file_may_come_by_a_pipe() {
+fn csv_and_json_can_come_through_a_pipe() {
     let dir = temp();
     let db = at(&dir, "new.db");
     let load = |format: &str| {
@@ -155,7 +155,8 @@ fn a_file_may_come_by_a_pipe() {
     load("parquet").expect(1).says("cannot be read");
 }
 
-/// The largest and the smallest integer are numbers; what only looks like a large one is what it is.
+/// The largest and the smallest integer are numbers. Text that looks like a large number stays
+/// text.
 #[test]
 fn large_numbers_in_json() {
     let dir = temp();

@@ -1,11 +1,12 @@
-//! `densite load` that fails or is interrupted: no new file stays, and what there was is what there is.
+//! `densite load` that fails or is interrupted leaves no new file, and does not change existing
+//! ones.
 
 use crate::common::{DENSITE, at, densite, temp};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// A Parquet file on which the reader panics: a mutant of a whole one.
+/// A Parquet file on which the reader panics: a mutation of a valid one.
 const PANICS: &str = "tests/damaged/pq-1352.parquet";
 
 fn write(dir: &tempfile::TempDir, name: &str, bytes: impl AsRef<[u8]>) -> String {
@@ -14,7 +15,7 @@ fn write(dir: &tempfile::TempDir, name: &str, bytes: impl AsRef<[u8]>) -> String
     path
 }
 
-/// Files whose names begin with the database's.
+/// Files whose names begin with that of the database.
 fn files(db: &str) -> Vec<PathBuf> {
     let dir = Path::new(db).parent().expect("a directory");
     let entries = std::fs::read_dir(dir).expect("read");
@@ -48,7 +49,7 @@ fn a_load_that_fails_leaves_no_new_file() {
             assert_eq!(files(&new), Vec::<PathBuf>::new(), "{db} {file}");
         }
     }
-    // What was there stays, though it has nothing.
+    // A file that existed before stays, even if it is empty.
     std::fs::write(&new, "").expect("written");
     densite(&["load", &new, "t", &cases[0].1]).expect(1);
     assert_eq!(files(&new).len(), 1);
@@ -71,7 +72,7 @@ fn a_load_that_is_interrupted_leaves_no_new_file() {
             .expect("runs");
         let mut input = load.stdin.take().expect("a pipe");
         input.write_all(b"a,b\n").expect("written");
-        // More than a pipe and the memory for sorting hold: a part of the rows is in.
+        // More than a pipe and the sort memory hold, so some rows are already inserted.
         let part: String = (0..20_000).map(|i| format!("{i},{i:050}\n")).collect();
         input.write_all(part.as_bytes()).expect("written");
         assert!(!files(&db).is_empty(), "the file is there");
@@ -80,7 +81,7 @@ fn a_load_that_is_interrupted_leaves_no_new_file() {
             .args([&format!("-{signal}"), &id])
             .status();
         assert!(sent.expect("runs").success());
-        // It looks for signals between rows; when it ends, nobody reads on.
+        // The command checks for signals between rows. After its end the pipe has no reader.
         while input.write_all(part.as_bytes()).is_ok() {}
         drop(input);
         let done = load.wait_with_output().expect("ends");

@@ -1,6 +1,7 @@
-//! `densite load` of mutants of Parquet, CSV and JSON lines: rows, or one sentence with a documented code; never a fault of the command's own.
-//!
-//! `DENSITE_SEED=n` sets the first seed; the long run reads `DENSITE_MUTANTS` (10,000 of each format).
+//! `densite load` of mutated Parquet, CSV and JSON lines files gives rows or one message with a
+//! documented code, and never an internal error.
+//! `DENSITE_SEED=n` sets the first seed. The long run reads `DENSITE_MUTANTS`, the number of
+//! mutants of each format (10,000).
 
 use crate::common::{DENSITE, at, temp};
 use parquet::data_type::{ByteArray, ByteArrayType, DoubleType, Int64Type};
@@ -14,7 +15,7 @@ fn number(name: &str, default: u64) -> u64 {
     given.and_then(|n| n.parse().ok()).unwrap_or(default)
 }
 
-/// Numbers that a seed gives.
+/// Pseudo-random numbers from a seed.
 struct Random(u64);
 
 impl Random {
@@ -140,7 +141,7 @@ fn mutants_of_files_are_rows_or_an_error() {
     }
 }
 
-/// A part of `make fuzz`.
+/// Part of `make fuzz`.
 #[test]
 #[ignore = "long: DENSITE_MUTANTS of each format"]
 fn long_fuzz_load() {

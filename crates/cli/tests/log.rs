@@ -1,4 +1,5 @@
-//! `densite log`: status, subscribers, pruning, reading along, damage and the way on from it; and the log in `densite info`.
+//! `densite log`: status, subscribers, pruning, following, damage and repair; and the log in
+//! `densite info`.
 
 use crate::common::{at, densite, names, snapshot, temp};
 use densite_disk::RealDir;
@@ -6,7 +7,8 @@ use densite_log::{Batch, Log, LogId, Op, Options, Table, Txn, Value};
 use std::path::Path;
 use std::sync::Arc;
 
-/// A database with a log and a subscriber "first", and the log as another process has it.
+/// Creates a database with a log and a subscriber "first". Returns the log as another process has
+/// it open.
 fn made(dir: &tempfile::TempDir) -> (String, Log) {
     let db = at(dir, "a.db");
     let sql = "CREATE TABLE vote(id INTEGER PRIMARY KEY, by TEXT)";
@@ -28,7 +30,7 @@ fn open(db: &str) -> Log {
     Log::open(Arc::new(RealDir::new(format!("{db}-log"))), options).expect("opens")
 }
 
-/// Appends rows until there are three segments. Returns the last row's number.
+/// Appends rows until there are three segments. Returns the number of the last row.
 fn fill_segments(log: &Log) -> u64 {
     let mut last = 0;
     while log.status().expect("status").segments < 3 {
@@ -55,7 +57,7 @@ fn append(log: &Log, ids: std::ops::Range<i64>, by: &str) -> u64 {
 }
 
 #[test]
-fn status_tells_how_far_everybody_is() {
+fn status_shows_the_positions_of_applier_and_subscribers() {
     let dir = temp();
     let (db, log) = made(&dir);
     append(&log, 0..30, "ann");
@@ -85,7 +87,7 @@ fn status_tells_how_far_everybody_is() {
     for words in [
         "1 to 30",
         "5 rows",
-        "nobody now",
+        "no process now",
         "subscriber first",
         "at 10, 20 rows behind",
     ] {
@@ -97,13 +99,13 @@ fn status_tells_how_far_everybody_is() {
     assert!(
         text.contains("slowest subscriber")
             && text.contains("first: 20 rows")
-            && text.contains("nobody now"),
+            && text.contains("no process now"),
         "{text}"
     );
     assert_eq!(
         snapshot(Path::new(&format!("{db}-log"))),
         before,
-        "looking changes nothing"
+        "reading the status must not change the log"
     );
 
     let plain = at(&dir, "plain.db");
@@ -120,7 +122,7 @@ fn status_tells_how_far_everybody_is() {
         .says("none.db");
     assert!(
         !names(dir.path()).contains(&"none.db".to_owned()),
-        "nothing is made by looking for it"
+        "reading the status must not create a log"
     );
 }
 
@@ -170,7 +172,7 @@ fn tail_prints_the_last_rows() {
 }
 
 #[test]
-fn prune_gives_back_what_nobody_needs() {
+fn prune_removes_rows_that_all_subscribers_have() {
     let dir = temp();
     let (db, log) = made(&dir);
     let last = append(
@@ -208,7 +210,8 @@ fn damage_is_named_and_there_is_a_way_on() {
     );
     let segment = format!("{db}-log/000000000001.seg");
     let mut bytes = std::fs::read(&segment).expect("read");
-    // In the payload of a row in the middle: 72 bytes of header, the record of the table before all.
+    // A byte in the payload of a row in the middle. Before the rows are a header of 72 bytes and
+    // the record of the table.
     let at = bytes.windows(3).rposition(|w| w == b"ann").expect("there") - 50 * 100;
     bytes[at] ^= 1;
     std::fs::write(&segment, &bytes).expect("written");
@@ -220,7 +223,7 @@ fn damage_is_named_and_there_is_a_way_on() {
         .says("another process has the log open");
     drop(log);
     let before = snapshot(Path::new(&format!("{db}-log")));
-    // Nobody can be asked here.
+    // There is no terminal to ask on.
     assert_eq!(densite(&["log", "check", &db, "--repair"]).code, 6);
     assert_eq!(snapshot(Path::new(&format!("{db}-log"))), before);
     let ran = densite(&["log", "check", &db, "--repair", "--yes", "--json"]);
@@ -241,7 +244,7 @@ fn damage_is_named_and_there_is_a_way_on() {
     assert_eq!(
         snapshot(Path::new(&aside)),
         before,
-        "the damaged one is kept as it was"
+        "the damaged log is kept unchanged"
     );
     densite(&["log", "check", &db]).expect(0);
     let log = open(&db);
@@ -260,7 +263,8 @@ fn damage_is_named_and_there_is_a_way_on() {
     );
 }
 
-/// What is lost at the beginning is named as what the database lacks, and the database goes on with what is kept.
+/// Lost rows at the beginning are reported as missing in the database, and the database continues
+/// with the kept rows.
 #[test]
 fn a_database_uses_the_log_whose_first_segment_was_lost() {
     for (is_missing, with_state) in [(true, true), (false, true), (true, false), (false, false)] {
@@ -302,7 +306,7 @@ fn a_database_uses_the_log_whose_first_segment_was_lost() {
     }
 }
 
-/// Damage may have taken the log's end, and with it rows that the database has.
+/// Damage can remove the end of the log, including rows that the database has.
 #[test]
 fn a_database_goes_on_with_a_repaired_log_that_ends_before_it() {
     let dir = temp();
@@ -326,7 +330,7 @@ fn a_database_goes_on_with_a_repaired_log_that_ends_before_it() {
 }
 
 #[test]
-fn a_database_that_is_older_than_the_log_reaches_back_is_told() {
+fn a_database_older_than_the_start_of_the_log_is_reported() {
     let dir = temp();
     let (db, log) = made(&dir);
     let last = fill_segments(&log);
@@ -350,7 +354,8 @@ fn a_database_that_is_older_than_the_log_reaches_back_is_told() {
     densite(&["log", "check", &db]).expect(5).says(&misfit);
 }
 
-/// With the state goes what was rolled back: whoever uses the log is told that it is damaged or missing, and the report says so before it asks, and in JSON.
+/// Losing the state also loses which transactions were rolled back. Every user of the log gets an
+/// error that it is damaged or missing. The repair reports this loss before it asks, and in JSON.
 #[test]
 fn a_repair_tells_that_rollbacks_are_lost() {
     for is_missing in [false, true] {
@@ -403,7 +408,7 @@ fn a_repair_tells_that_rollbacks_are_lost() {
     }
 }
 
-/// What says itself what to do gets no other advice.
+/// A message that already says what to do gets no second advice.
 #[test]
 fn waiting_in_a_transaction_says_one_thing_to_do() {
     let dir = temp();
@@ -439,7 +444,7 @@ fn reading_needs_no_permission_to_write() {
     set(0o755, 0o644);
 }
 
-/// What the guide tells a newcomer to type works as it stands there.
+/// The statements of the guide work when typed as written.
 #[test]
 fn every_statement_of_the_guide_works() {
     let guide = std::fs::read_to_string("../../docs/guides/ingest.md").expect("the guide");
@@ -452,24 +457,24 @@ fn every_statement_of_the_guide_works() {
     let dir = temp();
     let db = at(&dir, "app.db");
     let ran = densite(&["sql", "--create", &db, &blocks.concat(), "--format", "csv"]).expect(0);
-    // Both rows through the ingest table; waited for; in the table.
+    // Both rows went through the ingest table, were waited for, and are in the table.
     assert!(ran.out.contains("densite_wait()\n2\n"), "{}", ran.out);
     assert_eq!(ran.out.matches("count(*)\n2\n").count(), 2, "{}", ran.out);
     assert!(ran.out.contains("1,vote,insert,"), "{}", ran.out);
 }
 
-/// A copy has no log, so rows that wait in the one beside its source are not in it.
+/// A copy has no log, so it lacks the rows that wait in the log of its source.
 #[test]
-fn a_copy_that_lacks_rows_of_the_log_is_told() {
+fn a_copy_that_lacks_rows_of_the_log_is_reported() {
     let dir = temp();
     let (db, log) = made(&dir);
-    let says = "lacks what waits in the log";
+    let says = "lacks the rows that wait in the log";
     let ran = densite(&["decompress", &db, &at(&dir, "none.db")]).expect(0);
     assert!(!ran.err.contains(says), "{}", ran.err);
     append(&log, 0..3, "ann");
     densite(&["decompress", &db, &at(&dir, "plain.db")])
         .expect(0)
-        .says("plain.db lacks what waits in the log of")
+        .says("plain.db lacks the rows that wait in the log of")
         .says("(3 rows)");
     let wait = "CREATE VIRTUAL TABLE temp.v USING densite_ingest(vote); SELECT densite_wait()";
     densite(&["sql", &db, wait]).expect(0);

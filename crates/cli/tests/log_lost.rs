@@ -1,4 +1,4 @@
-//! A log that is missing, damaged or another one, as the command tells it.
+//! How the command reports a log that is missing, damaged, or of another database.
 
 use crate::common::{at, densite, run, temp};
 
@@ -28,7 +28,7 @@ fn a_log_that_the_database_names_and_that_is_not_there_is_told() {
     for verb in verbs {
         densite(verb)
             .expect(1)
-            .says("app.db-log: there is no log in the directory, though the database names one; put it back, or")
+            .says("app.db-log: there is no log in the directory, although the database names one; put it back, or")
             .says("DROP TABLE densite_applied");
     }
     let info = densite(&["info", &db, "--json"]).expect(0).json();
@@ -37,14 +37,14 @@ fn a_log_that_the_database_names_and_that_is_not_there_is_told() {
         problem.contains("the database names one; put it back"),
         "{problem}"
     );
-    // Without one it is another thing.
+    // A database that names no log has another message.
     let none = at(&dir, "none.db");
     densite(&["sql", "--create", &none, MAKE]).expect(0);
     densite(&["log", "status", &none])
         .expect(1)
         .says("has no log");
     assert!(densite(&["info", &none, "--json"]).expect(0).json()["log"].is_null());
-    // Both ways on.
+    // Both suggested solutions work.
     std::fs::rename(at(&dir, "aside"), format!("{db}-log")).expect("moved");
     densite(&[
         "sql",
@@ -81,9 +81,9 @@ fn what_sql_says_of_a_log_names_the_way_on() {
     assert!(!ran.err.contains("from a backup"), "{}", ran.err);
 }
 
-/// What ingest refuses, `log` and `info` do not call well.
+/// `log` and `info` report a log that ingest refuses.
 #[test]
-fn a_log_that_does_not_fit_its_database_is_told() {
+fn a_log_that_does_not_fit_its_database_is_reported() {
     let dir = temp();
     let (db, other) = (made(&dir, "app.db"), made(&dir, "other.db"));
     let log = format!("{db}-log");
@@ -120,9 +120,9 @@ fn a_log_that_does_not_fit_its_database_is_told() {
     densite(&["sql", &db, &format!("{OPEN}; {rows}")]).expect(0);
     moved(&log, &newest);
     moved(&older, &log);
-    told("it ends at row 3, and the database is applied up to row 5");
+    told("it ends at row 3, but the database is applied up to row 5");
     std::fs::remove_dir_all(&log).expect("removed");
-    // Another database's.
+    // The log of another database.
     copied(&format!("{other}-log"), &log);
     told("the database names another log");
     std::fs::remove_dir_all(&log).expect("removed");

@@ -1,5 +1,5 @@
-//! The integration tests of the command, in one program: it is linked once. Those of followers run themselves by the thousand and
-//! stay apart.
+//! The integration tests of the command in one program, so that it is linked once. The tests of
+//! followers start themselves thousands of times and stay separate.
 
 mod common;
 

@@ -1,10 +1,10 @@
-//! Tables and indexes in `densite info`: which page is whose, and how columns are coded.
+//! Tables and indexes in `densite info`: the owner of each page, and the encodings of columns.
 
 use crate::common::*;
 use rusqlite::Connection;
 use serde_json::Value;
 
-/// Tables of every sort. Sizes and page counts are asked of SQLite itself where it can tell.
+/// Creates tables of every kind. SQLite itself reports sizes and page counts where it can.
 fn every_sort(path: &str, page_size: u32, before: &str) {
     let db = Connection::open(path).expect("open");
     db.execute_batch(&format!(
@@ -41,7 +41,7 @@ fn every_sort(path: &str, page_size: u32, before: &str) {
     db.close().expect("close");
 }
 
-/// Such a database, plain and compressed.
+/// The same database, plain and compressed.
 fn plain_and_stored(dir: &tempfile::TempDir) -> [String; 2] {
     let (plain, stored) = (at(dir, "a.db"), at(dir, "a.den"));
     every_sort(&plain, 4096, "");
@@ -94,7 +94,7 @@ fn encodings(object: &Value, column: &str) -> String {
     all.join(" | ")
 }
 
-/// Pages of each b-tree as SQLite's `dbstat` counts them: (b-tree pages by name, overflow pages).
+/// Pages of each b-tree as counted by SQLite's `dbstat`: (b-tree pages by name, overflow pages).
 fn counted(path: &str) -> (Vec<(String, u64)>, u64) {
     let db = Connection::open(path).expect("open");
     let all = |sql: &str| -> Vec<(String, u64)> {
@@ -107,13 +107,13 @@ fn counted(path: &str) -> (Vec<(String, u64)>, u64) {
     (trees, overflow.first().map_or(0, |(_, n)| *n))
 }
 
-/// Pages as in a plain copy of the database.
+/// Asserts the page counts of a plain copy of the database.
 #[track_caller]
 fn agrees(info: &Value, path: &str) {
     let (trees, overflow) = counted(path);
     assert!(trees.len() > 10, "{trees:?}");
     for (name, pages) in &trees {
-        // SQLite calls page 1 by its older name.
+        // `dbstat` uses the older name for page 1.
         let name = name.replace("sqlite_master", "sqlite_schema");
         assert_eq!(object(info, &name)["pages"], *pages, "{name}");
     }
@@ -152,7 +152,7 @@ fn unallocated_bytes_are_those_that_sqlite_counts() {
             .as_u64()
             .expect("bytes");
         unallocated += ours;
-        // Of a freeblock SQLite counts the first four bytes too.
+        // SQLite also counts the first four bytes of a freeblock as unused.
         assert!(
             ours <= unused && unused - ours <= pages * 64,
             "{name}: {ours}, {unused}"
@@ -163,7 +163,7 @@ fn unallocated_bytes_are_those_that_sqlite_counts() {
 }
 
 #[test]
-fn every_page_is_somebodys() {
+fn every_page_belongs_to_an_object() {
     let dir = temp();
     for (i, (page_size, before)) in [
         (4096, ""),
@@ -251,7 +251,7 @@ fn kinds_and_columns_are_those_of_the_schema() {
 }
 
 #[test]
-fn encodings_are_told_by_column() {
+fn encodings_are_shown_by_column() {
     let dir = temp();
     let [_, stored] = plain_and_stored(&dir);
     let told = info(&stored);
@@ -298,14 +298,14 @@ fn a_wal_is_not_counted() {
         assert_eq!(before["objects"], after["objects"], "{db}");
         let text = densite(&["info", db]).expect(0).out;
         assert!(
-            text.contains("What is in the WAL is not in these figures"),
+            text.contains("These figures do not include the content of the WAL"),
             "{text}"
         );
     }
 }
 
 #[test]
-fn what_cannot_be_read_does_not_stop_it() {
+fn unreadable_pages_do_not_stop_info() {
     let dir = temp();
     let path = at(&dir, "a.db");
     every_sort(&path, 1024, "");
@@ -333,7 +333,7 @@ fn what_cannot_be_read_does_not_stop_it() {
             .out
             .contains("Run densite check")
     );
-    // The schema itself.
+    // Damages the schema itself.
     bytes[100..1024].fill(0xee);
     std::fs::write(&path, &bytes).expect("write");
     let told = info(&path);
@@ -363,9 +363,10 @@ fn fields_of_an_object_are_documented() {
     assert_eq!(rows, fields.len());
 }
 
-/// A reader that stays keeps the WAL from beginning anew: it is told of by its process, once it reads from the WAL.
+/// A reader that stays open prevents the WAL from restarting. `info` names its process while it
+/// reads from the WAL.
 #[test]
-fn who_reads_the_wal_is_told() {
+fn readers_of_the_wal_are_named() {
     let dir = temp();
     for db in &plain_and_stored(&dir) {
         let mut writer = Other::on(db);
@@ -377,14 +378,15 @@ fn who_reads_the_wal_is_told() {
         assert_eq!(told["wal_readers"][0]["pid"], reader.pid(), "{db}");
         assert_eq!(told["wal_readers"][0]["name"], "densite", "{db}");
         let text = densite(&["info", db]).expect(0).out;
-        let line = format!("process {} (densite); it cannot begin anew", reader.pid());
+        let line = format!("process {} (densite); it cannot restart", reader.pid());
         assert!(text.contains(&line), "{text}");
         reader.run("COMMIT");
         assert_eq!(info(db)["wal_readers"], serde_json::json!([]), "{db}");
     }
 }
 
-/// What a checkpoint that was interrupted leaves, by a kill or a full disk, is no damage: the rest is in the WAL.
+/// A checkpoint that a kill or a full disk interrupted leaves such a file. It is not damaged: the
+/// rest is in the WAL.
 #[test]
 fn a_file_that_is_whole_only_with_its_wal_is_not_called_damaged() {
     let dir = temp();
@@ -408,7 +410,7 @@ fn a_file_that_is_whole_only_with_its_wal_is_not_called_damaged() {
         .execute_batch("PRAGMA wal_checkpoint(TRUNCATE)")
         .expect("checkpoint");
     drop(first);
-    // The first page comes first: it tells of pages that are not there yet.
+    // The first page is written first. It names pages that are not in the file yet.
     let page = &std::fs::read(&whole).expect("read")[..4096];
     let mut bytes = std::fs::read(&half).expect("read");
     bytes[..4096].copy_from_slice(page);

@@ -1,5 +1,6 @@
-//! Root's runs on the database of another user, who exchanges names in its directory meanwhile: no file of anybody else is changed,
-//! and who may not read a database reads nothing of it.
+//! Root runs the command on the database of another user, who exchanges names in its directory at
+//! the same time. No file of a third user is changed, and a user without permission to read a
+//! database reads none of it.
 
 use crate::common::*;
 use std::fs;
@@ -9,10 +10,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Tells a copy of this program what to be: see [`helper`].
+/// The environment variable with the role of a copy of this program: see [`helper`].
 const ROLE: &str = "DENSITE_TEST_OTHER_USER";
 
-/// Runs of each verb.
+/// Number of runs of each verb.
 fn runs() -> u32 {
     5
 }
@@ -22,7 +23,7 @@ fn is_root() -> bool {
     fs::metadata(here.path()).expect("metadata").uid() == 0
 }
 
-/// A directory of a user who is not root, and in it a database; and a file and a directory of root's.
+/// A directory of a non-root user with a database, and a file and a directory of root.
 struct Stage {
     base: tempfile::TempDir,
     bin: tempfile::TempDir,
@@ -65,7 +66,7 @@ impl Stage {
         db.to_str().expect("UTF-8").to_string()
     }
 
-    /// The database as it was, and nothing else.
+    /// Restores the database, and removes all other files.
     fn reset(&self, bytes: &[u8], mode: u32) {
         for name in names(&self.theirs()) {
             fs::remove_file(self.theirs().join(name)).expect("remove");
@@ -75,7 +76,7 @@ impl Stage {
         chmod(self.db(), mode);
     }
 
-    /// This program as somebody else, in one of the roles of [`helper`], until it is dropped.
+    /// Starts this program as another user in a role of [`helper`]. It runs until it is dropped.
     fn other(&self, role: &str, user: u32) -> Helper {
         let mut command = Command::new(self.helper());
         command
@@ -113,7 +114,7 @@ impl Stage {
     }
 }
 
-/// A file by which a helper says that it has begun.
+/// A file that a helper creates when it has started.
 fn began(user: u32) -> PathBuf {
     std::env::temp_dir().join(format!("densite-test-helper-{user}"))
 }
@@ -127,7 +128,7 @@ impl Drop for Helper {
     }
 }
 
-/// Not a test by itself: what another user does, until it is killed.
+/// Not a test itself: the work of another user, until it is killed.
 #[test]
 fn helper() {
     let Ok(role) = std::env::var(ROLE) else {
@@ -146,7 +147,7 @@ fn helper() {
     }
 }
 
-/// Puts a link to the victim in the place of every file of the directory that is new.
+/// Replaces every new file of the directory by a link to the victim.
 fn exchange_names(dir: &Path, victim: &Path) {
     for entry in fs::read_dir(dir).expect("list").flatten() {
         let is_db = entry.file_name() == "a.db";
@@ -157,7 +158,7 @@ fn exchange_names(dir: &Path, victim: &Path) {
     }
 }
 
-/// Reads what is new in the directory, as long as it can; what it finds it keeps beside this program's mark.
+/// Reads new files in the directory while it can, and stores what it reads beside its start file.
 fn open_what_is_new(dir: &Path) {
     use std::io::Read;
     for entry in fs::read_dir(dir).expect("list").flatten() {
@@ -167,7 +168,7 @@ fn open_what_is_new(dir: &Path) {
         let Ok(mut file) = fs::File::open(entry.path()) else {
             continue;
         };
-        // Whoever has it open reads all that comes.
+        // A process that has the file open reads all later writes.
         let until = Instant::now() + Duration::from_secs(2);
         let mut all = Vec::new();
         while Instant::now() < until && all.is_empty() {
@@ -210,7 +211,7 @@ fn race(runs: u32) {
         ] {
             stage.reset(bytes, 0o666);
             let ran = densite(args);
-            // It fails with a sentence, or it was faster.
+            // The command fails with a message, or it was faster than the helper.
             let told = ran.code == 0 || ran.code < 100 && ran.err.starts_with("densite: ");
             assert!(told, "{run}: {ran:?}");
             stage.assert_victim_is_untouched(&format!("{args:?}, run {run}: {ran:?}"));

@@ -1,13 +1,15 @@
-//! Sources that a killed process left with a hot journal or a WAL, and sources in use.
+//! Sources with a hot journal or a WAL that a killed process left, and sources in use.
 
 use crate::common::*;
 use std::fs;
 use std::path::Path;
 
-/// Enough changes with few cached pages: SQLite writes into the file before the commit, so the journal is hot.
+/// Many changes with few cached pages, so SQLite writes to the file before the commit and the
+/// journal is hot.
 const HALF_DONE: &str = "PRAGMA cache_size=5; BEGIN; UPDATE t SET name='half done', score=score+1";
 
-/// A plain or compressed database beside which a killed process left what `sql` leaves.
+/// A plain or compressed database, with the files beside it that a killed process leaves after
+/// `sql`.
 fn left_by_a_killed_process(
     dir: &tempfile::TempDir,
     compressed: bool,
@@ -15,7 +17,7 @@ fn left_by_a_killed_process(
 ) -> (String, Vec<u8>) {
     let a = at(dir, "a.db");
     plain(&a, 4096, 3000);
-    // What must come out: the same done to a plain file, recovered by SQLite alone.
+    // The expected result: the same done to a plain file, recovered by SQLite alone.
     let plain_dir = temp();
     let control = at(&plain_dir, "a.db");
     fs::copy(&a, &control).expect("copy");
@@ -30,8 +32,8 @@ fn left_by_a_killed_process(
     (a, recovered(&control))
 }
 
-/// Converts, in place and beside, plain and compressed databases beside which a killed process left what `sql` leaves. It left the file `left`; `check` is given
-/// the rows of the outcome.
+/// Converts plain and compressed databases with such files beside them, in place and to another
+/// file. The killed process left the file `left`. `check` gets the rows of the result.
 fn converts_what_was_left(sql: &str, left: &str, longer_than: u64, check: impl Fn(&str)) {
     for compressed in [false, true] {
         for in_place in [false, true] {
@@ -70,7 +72,7 @@ fn a_hot_journal_is_rolled_back() {
 }
 
 #[test]
-fn a_wal_is_brought_in() {
+fn a_wal_is_written_into_the_copy() {
     let sql = "PRAGMA journal_mode=WAL; PRAGMA wal_autocheckpoint=0; UPDATE t SET name='in the log' WHERE id%5=1;
                DELETE FROM t WHERE id>2500; BEGIN; UPDATE t SET name='not committed'";
     converts_what_was_left(sql, "a.db-wal", 4096, |rows| {
@@ -117,26 +119,26 @@ fn another_file_is_made_while_others_read_and_write() {
             writer.run("PRAGMA wal_autocheckpoint=0; UPDATE t SET name='first'");
             reader.run("BEGIN; SELECT count(*) FROM t");
             if mode == "WAL" {
-                // The reader's snapshot now keeps these in the WAL.
+                // The snapshot of the reader now keeps these frames in the WAL.
                 writer.run("UPDATE t SET name='second' WHERE id%2=1; DELETE FROM t WHERE id>2000");
                 writer.run("INSERT INTO t(name) SELECT 'third' FROM t");
             }
-            // The rows as any connection sees them now.
+            // The rows as every connection sees them now.
             let want = dump(&a);
             densite(&[verb, &a, &b]).expect(0);
             assert_eq!(dump(&b), want, "{mode}");
             densite(&["check", &b]).expect(0);
-            // In place there is no way past them.
+            // In place, their locks make the conversion fail.
             let before = fs::read(&a).expect("read");
             let ran = densite(&[verb, &a]).expect(3).says("a.db is locked");
             assert!(
                 ran.err.contains(&format!("process {}", reader.pid())),
                 "{ran:?}"
             );
-            // The writer's background worker may be giving space back in a compressed file.
+            // In a compressed file, the background worker of the writer can be reclaiming space.
             assert!(compressed || fs::read(&a).expect("read") == before);
             assert_eq!(dump(&a), want, "{mode}");
-            // They were not disturbed.
+            // The connections can continue.
             reader.run("SELECT count(*) FROM t; COMMIT");
             writer.run("UPDATE t SET name='last'");
         }
@@ -165,7 +167,7 @@ fn a_lock_is_named() {
                 &["info", &a, "--json"],
                 &["check", &a, "--json"],
             ];
-            // Each waits a second for the lock: all at once.
+            // Each command waits a second for the lock, so they run in parallel.
             std::thread::scope(|scope| {
                 for args in tries {
                     let pid = other.pid();

@@ -1,4 +1,4 @@
-//! Replacing a file in place: what is kept, what is refused, what an interruption leaves.
+//! Replacing a file in place: what is kept, what is refused, and what an interruption leaves.
 
 use crate::common::*;
 use std::fs;
@@ -27,7 +27,7 @@ fn owner_and_mode_are_kept() {
     assert_eq!(owner(&a), before);
     densite(&["compress", &a, "--page-size", "1024"]).expect(0);
     assert_eq!(owner(&a), before);
-    // A copy is the caller's, and no more open than the original.
+    // A copy belongs to the caller, and its mode is not more open than that of the original.
     chmod(&a, 0o600);
     let b = at(&dir, "b.db");
     densite(&["decompress", &a, &b]).expect(0);
@@ -82,7 +82,7 @@ fn an_interruption_leaves_everything_as_it_was() {
         let before = snapshot(dir.path());
         let mut args = vec!["compress", &a];
         args.extend((!in_place).then_some(b.as_str()));
-        // The slowest level: it is still at work when the signal comes.
+        // The slowest level, so that it is still running when the signal arrives.
         args.extend(["--level", "22", "--threads", "0", "--json"]);
         let child = Command::new(DENSITE)
             .args(&args)
@@ -135,7 +135,8 @@ fn an_idle_connection_of_another_process_is_seen() {
         plain(&a, 4096, 300);
         densite(&["sql", &a, &format!("PRAGMA journal_mode={mode}")]).expect(0);
         for verb in ["compress", "decompress"] {
-            // It has ended a transaction, or begun none yet: what it writes later would go to a file without a name.
+            // The connection has ended a transaction or has not begun one. Its later writes would
+            // go to a file without a name.
             for sql in ["SELECT 1", "SELECT count(*) FROM t"] {
                 let mut idle = Other::on(&a);
                 idle.run(sql);
@@ -147,7 +148,7 @@ fn an_idle_connection_of_another_process_is_seen() {
                 assert!(names(dir.path()).iter().all(|n| !n.contains("tmp")));
                 idle.run("UPDATE t SET name='kept' WHERE id=1");
             }
-            // To another file it is nobody's concern.
+            // A conversion to another file does not affect it.
             let mut idle = Other::on(&a);
             idle.run("SELECT 1");
             densite(&[verb, &a, &at(&dir, verb)]).expect(0);
@@ -167,7 +168,8 @@ fn one_that_opens_the_file_meanwhile_is_seen_before_it_is_replaced() {
     for verb in ["compress", "decompress"] {
         let stopped = Stopped::at_point("verified", &[verb, &a, "--json"]);
         let before = fs::read(&a).expect("read");
-        // It opens the file and finds it locked; what it does afterwards must be in the file that has the name then.
+        // It opens the file and finds it locked. Its later changes must be in the file that has the
+        // name then.
         let mut late = Other::on(&a);
         late.opens(&a);
         let ran = stopped.finish().expect(3);

@@ -1,4 +1,4 @@
-//! `densite report`: the page, as Chromium shows it.
+//! The page of `densite report`, as Chromium shows it.
 
 use crate::common::*;
 use rusqlite::Connection;
@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Names that would be markup, or break out of it.
+/// Names that contain markup or try to leave their context.
 const NASTY: [&str; 4] = [
     "<script>document.title='run'</script>",
     "\"><img src=x onerror=\"document.title='run'\">",
@@ -14,7 +14,7 @@ const NASTY: [&str; 4] = [
     "tür \u{202e}\n'; DROP",
 ];
 
-/// A database with such tables, of several kinds of objects, and with space of every sort.
+/// A database with such tables, several kinds of objects, and every kind of space.
 fn nasty(path: &str) {
     plain(path, 4096, 6000);
     let db = Connection::open(path).expect("open");
@@ -28,7 +28,7 @@ fn nasty(path: &str) {
     }
 }
 
-/// Chromium on a page; `None` where there is none.
+/// Loads a page in Chromium; `None` if Chromium is not installed.
 fn chromium(page: &str, arguments: &[&str]) -> Option<Vec<u8>> {
     let profile = temp();
     let out = Command::new("chromium")
@@ -38,7 +38,7 @@ fn chromium(page: &str, arguments: &[&str]) -> Option<Vec<u8>> {
             "--disable-gpu",
             "--hide-scrollbars",
         ])
-        // Nothing is to be fetched; should the page try, it fails at once.
+        // The page must not fetch anything. If it tries, the request fails at once.
         .args([
             "--host-resolver-rules=MAP * ~NOTFOUND",
             "--virtual-time-budget=2000",
@@ -85,7 +85,7 @@ fn the_page_shows_the_figures_and_runs_nothing() {
         for element in ["<script", "<img", "id=\"out\"", "<b "] {
             assert!(!dom.contains(element), "{element} became markup");
         }
-        // Each name is there as text; tables and indexes are as many as there are.
+        // Each name is shown as text, and the numbers of tables and indexes are right.
         assert!(dom.contains("&lt;script&gt;document.title='run'&lt;/script&gt;"));
         assert!(dom.contains("t\u{fc}r \u{fffd}\u{fffd}'; DROP"));
         let info = densite(&["info", db, "--json"]).expect(0).json();
@@ -94,7 +94,7 @@ fn the_page_shows_the_figures_and_runs_nothing() {
         assert!(dom.matches("<th scope=\"row\">").count() >= named);
         assert!(dom.matches("<rect class=").count() > 10);
         assert!(dom.contains("densite vacuum "));
-        // The figure of what comes back is that of info, as people read it.
+        // The reclaimable size is that of `vacuum --dry-run`, in the same format.
         let said = densite(&["vacuum", db, "--dry-run"]).expect(0).out;
         let gives = said
             .split("a vacuum gives back: about ")
@@ -106,7 +106,7 @@ fn the_page_shows_the_figures_and_runs_nothing() {
 }
 
 #[test]
-fn it_looks_different_in_the_dark() {
+fn the_page_has_a_dark_mode() {
     let dir = temp();
     let (a, page) = (at(&dir, "a.db"), at(&dir, "page.html"));
     nasty(&a);
@@ -133,7 +133,7 @@ fn it_looks_different_in_the_dark() {
 }
 
 #[test]
-fn an_existing_file_is_left_and_the_database_always() {
+fn an_existing_file_is_replaced_only_with_yes_and_the_database_never() {
     let dir = temp();
     let (a, page) = (at(&dir, "a.db"), at(&dir, "page.html"));
     plain(&a, 4096, 300);
@@ -163,7 +163,7 @@ fn an_existing_file_is_left_and_the_database_always() {
             .starts_with(b"<!doctype html>")
     );
     assert_eq!(fs::read(&a).expect("read"), before[0].1);
-    // A directory that is not there, and a database that is none.
+    // A missing directory, and a file that is not a database.
     let nowhere = at(&dir, "no/page.html");
     densite(&["report", &a, "-o", &nowhere])
         .expect(1)

@@ -1,4 +1,5 @@
-//! compress and then decompress gives the checkpointed source, byte for byte but for unused bytes.
+//! Compressing and then decompressing gives the checkpointed source byte for byte, except for
+//! unused bytes.
 
 use crate::common::*;
 use rusqlite::Connection;
@@ -185,7 +186,7 @@ fn another_page_size() {
         names(dir.path()),
         ["a.db", "b4096.db", "b512.db", "b65536.db"]
     );
-    // The size it has already needs no rewriting.
+    // If the page size is unchanged, nothing is rewritten.
     let c = at(&dir, "c.db");
     plain(&c, 2048, 100);
     let source = fs::read(&c).expect("read");

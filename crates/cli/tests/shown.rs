@@ -1,14 +1,14 @@
-//! What comes from a database, a log or a path cannot command the terminal, whichever verb prints it.
+//! Text from a database, a log or a path cannot control the terminal, whichever verb prints it.
 
 use crate::common::*;
 use rusqlite::Connection;
 use std::fs;
 use std::process::Command;
 
-/// Clears the screen, begins a line, turns the text around.
+/// Clears the screen, begins a line, and reverses the direction of text.
 const EVIL: &str = "x\x1b[2J\u{9b}31m\r\ndamaged: \u{202e}gnp\u{2066}";
 
-/// Asserts that nothing of it acts.
+/// Asserts that no character of the output has an effect on the terminal.
 #[track_caller]
 fn harmless(ran: &Ran, what: &str) {
     for text in [&ran.out, &ran.err] {
@@ -24,7 +24,7 @@ fn harmless(ran: &Ran, what: &str) {
     }
 }
 
-/// A database with such names, under such a name.
+/// Creates a database with such names in a file with such a name.
 fn evil(dir: &tempfile::TempDir) -> String {
     let path = at(dir, &format!("{}.db", EVIL.replace('/', "")));
     let db = Connection::open(&path).expect("open");
@@ -84,7 +84,7 @@ fn names_are_shown_and_not_obeyed() {
                 .copied()
                 .chain(json.then_some("--json"))
                 .collect();
-            // What `sql --json` selects is data.
+            // Values that `sql --json` selects are data.
             if json && args.contains(&&*select) {
                 continue;
             }
@@ -104,7 +104,7 @@ fn names_are_shown_and_not_obeyed() {
 fn what_sqlite_says_of_damage_is_shown_too() {
     let dir = temp();
     let path = evil(&dir);
-    // Rows that the indexes do not have: SQLite names them.
+    // Rows that are missing in the indexes: SQLite names them in its message.
     let db = Connection::open(&path).expect("open");
     db.execute_batch(&format!(
         "PRAGMA writable_schema=ON; UPDATE sqlite_schema SET sql=replace(sql, 'b NOT NULL', 'b NOT NULL CHECK(b<0)') WHERE type='table';

@@ -93,7 +93,7 @@ fn formats() {
         table.contains("it's") && table.contains("X'00FF'") && table.contains('│'),
         "{table}"
     );
-    // No rows: the header alone.
+    // Without rows only the header is printed.
     assert_eq!(
         densite(&[
             "sql",
@@ -137,7 +137,7 @@ fn stdin_is_read_statement_by_statement() {
     assert_eq!(ran.out, "a\n\"x\ny;\"\nn\n1\n");
     piped(&["sql", "--create", &a], b".tables\n")
         .expect(1)
-        .says("belong to the sqlite3 shell");
+        .says("work only in the sqlite3 shell");
     piped(&["sql", "--create", &a], b"SELECT '\xff';")
         .expect(1)
         .says("not UTF-8");
@@ -260,7 +260,7 @@ fn a_missing_file_is_made_only_when_asked() {
     for db in [&a, &uri] {
         densite(&["sql", db, "CREATE TABLE t(a)", "--create"]).expect(0);
         assert!(is_compressed(&a));
-        // What is there is used as it is.
+        // An existing file is used unchanged.
         densite(&["sql", db, "INSERT INTO t VALUES(1)", "--create"]).expect(0);
         densite(&["sql", db, "SELECT * FROM t"]).expect(0);
         std::fs::remove_file(&a).expect("remove");

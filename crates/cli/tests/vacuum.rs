@@ -1,11 +1,11 @@
-//! `densite vacuum`: what it gives back, and what it keeps.
+//! `densite vacuum`: the space it frees, and the data it keeps.
 
 use crate::common::*;
 use rusqlite::Connection;
 use std::fs;
 use std::process::Command;
 
-/// A database of some megabytes, most of which was deleted again.
+/// A database of a few megabytes whose rows were mostly deleted.
 fn mostly_deleted(path: &str, journal: &str, settings: &str) {
     let db = Connection::open(path).expect("open");
     db.execute_batch(&format!(
@@ -37,7 +37,7 @@ fn mostly_deleted(path: &str, journal: &str, settings: &str) {
     .expect("fill");
 }
 
-/// Everything that a user could ask of it, row ids included.
+/// All content that a user can query, including row ids.
 fn all(path: &str) -> String {
     let sql = [
         "SELECT id, name, score, hex(body) FROM t ORDER BY id",
@@ -98,7 +98,7 @@ fn space_comes_back_and_everything_else_stays() {
             let after = fs::metadata(db).expect("metadata").len();
             assert_eq!(said["bytes_before"], length);
             assert_eq!(said["bytes_after"], after);
-            // Compressed, what was deleted took next to nothing before.
+            // In a compressed file the deleted rows took almost no space before.
             let most = if form == "plain" {
                 length * 4 / 5
             } else {
@@ -139,7 +139,7 @@ fn a_dry_run_comes_close_and_touches_nothing() {
             densite(&["sql", &a, "DELETE FROM t WHERE id>500"]).expect(0);
         }
         densite(&["compress", &a, &b]).expect(0);
-        // Dead bytes too: the same pages stored again and again.
+        // This also creates dead bytes: the same pages are stored several times.
         let again = "UPDATE t SET score=score+1; PRAGMA densite_level=1; UPDATE lines SET c=c||'.'";
         densite(&["sql", &b, again]).expect(0);
         for db in [&a, &b] {
@@ -222,7 +222,7 @@ fn info_tells_what_maintenance_would_give_back() {
     }
 }
 
-/// What a file of any size may have dead or free is not promised.
+/// Small files can have any amount of dead and free bytes.
 #[test]
 fn info_promises_nothing_of_a_small_file() {
     let dir = temp();
@@ -242,7 +242,7 @@ fn info_promises_nothing_of_a_small_file() {
     assert!(text.contains("maintenance gives back  nothing"), "{text}");
 }
 
-/// Databases of one kind of content each, 2 to 6 MB, by a settled sequence of numbers.
+/// Databases with one kind of content each, 2 to 6 MB, from a fixed sequence of numbers.
 fn kinds() -> [(&'static str, &'static str); 4] {
     let rows = "WITH RECURSIVE n(i, r) AS (SELECT 1, 1 UNION ALL SELECT i+1, (r*1103515245+12345) % 2147483648 FROM n WHERE i<ROWS)";
     let word = |from: &str| format!("substr(hex(({from})*2654435761 % 4294967296), 1, 8)");
@@ -323,14 +323,14 @@ fn a_file_that_was_just_compressed_stays_as_small() {
 }
 
 #[test]
-fn a_larger_file_never_takes_the_place() {
+fn a_larger_file_never_replaces_the_old_one() {
     let dir = temp();
     let (a, b) = (at(&dir, "a.db"), at(&dir, "b.db"));
     let [.., (_, blobs)] = kinds();
     let db = Connection::open(&a).expect("open");
     db.execute_batch(blobs).expect("fill");
     drop(db);
-    // Written with more effort than a vacuum makes.
+    // Compressed at a higher level than a vacuum uses.
     densite(&["compress", &a, &b, "--level", "22"]).expect(0);
     let before = fs::read(&b).expect("read");
     let said = densite(&["vacuum", &b, "--yes", "--json"]).expect(0).json();
@@ -339,12 +339,12 @@ fn a_larger_file_never_takes_the_place() {
     assert_eq!(said["freed_bytes"], 0);
     assert!(said["written_bytes"].as_u64() > Some(before.len() as u64));
     let text = densite(&["vacuum", &b, "--yes"]).expect(0).out;
-    assert!(text.contains("left as it was"), "{text}");
+    assert!(text.contains("not changed"), "{text}");
     assert!(fs::read(&b).expect("read") == before, "the file changed");
     assert_eq!(names(dir.path()), ["a.db", "b.db"]);
 }
 
-/// Pages stored by a codec.
+/// Number of pages that are stored with a codec.
 fn pages(path: &str, codec: &str) -> u64 {
     let info = densite(&["info", path, "--json"]).expect(0).json();
     let objects = info["objects"].as_array().expect("an array").iter();
@@ -358,14 +358,14 @@ fn an_archive_stays_one() {
         let (a, b, c) = (at(&dir, "a.db"), at(&dir, "b.db"), at(&dir, "c.db"));
         let db = Connection::open(&a).expect("open");
         db.execute_batch(sql).expect(name);
-        // So that there is something to give back.
+        // Deleting rows gives the vacuum space to free.
         db.execute_batch("DELETE FROM t WHERE rowid%3=0")
             .expect(name);
         drop(db);
         densite(&["compress", "--archive", &a, &b]).expect(0);
         let done = densite(&["vacuum", &b, "--yes", "--json"]).expect(0).json();
         assert_eq!(done["replaced"], true, "{name}: {done}");
-        // The same as an archive of the vacuumed database.
+        // The result must be as small as an archive of the vacuumed database.
         densite(&["vacuum", &a, "--yes"]).expect(0);
         densite(&["compress", "--archive", &a, &c]).expect(0);
         let (is, want) = (length(&b), length(&c));
@@ -377,7 +377,7 @@ fn an_archive_stays_one() {
                 "{name} {codec}: {is}, {want}"
             );
         }
-        // An ordinary file stays one.
+        // An ordinary file does not become an archive.
         fs::remove_file(&c).expect("remove");
         densite(&["compress", &a, &c]).expect(0);
         densite(&["vacuum", &c, "--yes"]).expect(0);
@@ -387,7 +387,7 @@ fn an_archive_stays_one() {
 }
 
 #[test]
-fn hot_journals_and_wals_are_brought_in_first() {
+fn hot_journals_and_wals_are_recovered_first() {
     for (compressed, sql, want) in [
         (
             false,
@@ -449,14 +449,14 @@ fn owner_mode_and_symbolic_links_are_kept() {
     assert!(fs::symlink_metadata(&link).expect("metadata").is_symlink());
     assert_eq!(names(dir.path()), ["link.db", "real"]);
     assert_eq!(names(&dir.path().join("real")), ["a.db"]);
-    // A relative name in the current directory.
+    // A relative path in the current directory.
     let mut here = Command::new(DENSITE);
     here.args(["vacuum", "a.db", "--yes"]);
     run(here.current_dir(dir.path().join("real"))).expect(0);
 }
 
 #[test]
-fn it_asks_and_takes_no_for_an_answer() {
+fn vacuum_asks_and_accepts_no() {
     let dir = temp();
     let a = at(&dir, "a.db");
     plain(&a, 4096, 3000);
@@ -464,7 +464,7 @@ fn it_asks_and_takes_no_for_an_answer() {
     let ran = densite(&["vacuum", &a, "--quiet", "--json"]).expect(6);
     assert!(ran.err.contains("give --yes"), "{ran:?}");
     assert_eq!(ran.json()["error"]["kind"], "declined");
-    // On a terminal: util-linux's script makes one.
+    // On a terminal, which `script` of util-linux creates.
     let answered = |answer: &str| {
         let command = format!("{DENSITE} vacuum {a}");
         let shell = format!("printf '{answer}\\n' | script -qec '{command}' /dev/null");
@@ -483,13 +483,14 @@ fn it_asks_and_takes_no_for_an_answer() {
 }
 
 #[test]
-fn what_sqlite_finds_by_itself_is_damage_here_too() {
-    // A table whose pages SQLite would read, but which lacks a row that its index has: digests do not see it, and need not.
+fn damage_that_only_sqlite_finds_is_reported() {
+    // SQLite can read all pages of this table, but a row of its index is missing in it. Digests do
+    // not detect this, and need not.
     let dir = temp();
     let a = at(&dir, "a.db");
     plain(&a, 4096, 3000);
     let bytes = fs::read(&a).expect("read");
-    // A leaf of t becomes no page at all.
+    // A leaf of t becomes an invalid page.
     let victim = bytes
         .chunks(4096)
         .position(|p| p[0] == 13 && p.windows(5).any(|w| w == b"name "))

@@ -1,9 +1,9 @@
-//! What `densite vacuum` refuses: its message, its exit code, and files left as they were.
+//! Cases that `densite vacuum` refuses: message, exit code, and unchanged files.
 
 use crate::common::*;
 use std::fs;
 
-/// Asserts code and words, and that no file of the directory changed.
+/// Asserts code and message, and that no file of the directory changed.
 #[track_caller]
 fn refused(dir: &tempfile::TempDir, path: &str, code: i32, kind: &str, words: &str) {
     let before = snapshot(dir.path());
@@ -19,7 +19,7 @@ fn refused(dir: &tempfile::TempDir, path: &str, code: i32, kind: &str, words: &s
 }
 
 #[test]
-fn what_is_no_database() {
+fn files_that_are_not_databases() {
     let dir = temp();
     let x = at(&dir, "x.db");
     refused(&dir, &x, 1, "not_found", "there is no such file");
@@ -41,8 +41,8 @@ fn newer_formats_and_damage() {
     plain(&a, 4096, 3000);
     densite(&["compress", &a]).expect(0);
     let good = fs::read(&a).expect("read");
-    // The version stands behind the magic (docs/FORMAT.md) and is covered by a checksum that only a newer writer would have: what
-    // matters here is that neither is taken for a database that can be rewritten.
+    // A newer version is behind a checksum that only a newer writer can compute (docs/FORMAT.md).
+    // This test only needs that neither file is taken for a database that can be rewritten.
     let mut bytes = good.clone();
     for byte in bytes.iter_mut().skip(70_000).step_by(5) {
         *byte ^= 0x55;
@@ -71,7 +71,7 @@ fn several_hard_links() {
 }
 
 #[test]
-fn a_directory_that_may_not_be_written() {
+fn a_directory_without_write_permission() {
     let dir = temp();
     let a = at(&dir, "a.db");
     plain(&a, 4096, 300);
@@ -87,7 +87,7 @@ fn a_directory_that_may_not_be_written() {
 }
 
 #[test]
-fn too_little_space_is_told_before_anything_is_done() {
+fn too_little_space_is_reported_before_the_work_begins() {
     let dir = temp();
     let a = at(&dir, "a.db");
     let most = longer_than_any_disk(&a);
@@ -101,7 +101,7 @@ fn too_little_space_is_told_before_anything_is_done() {
 }
 
 #[test]
-fn who_holds_it_is_named() {
+fn lock_holders_are_named() {
     for mode in ["DELETE", "WAL"] {
         for compressed in [false, true] {
             let dir = temp();
@@ -149,7 +149,7 @@ fn a_database_that_is_attached_elsewhere() {
     densite(&["vacuum", &a, "--yes", "--timeout", "0.2"])
         .expect(3)
         .says(&format!("process {}", other.pid()));
-    // The other of the two is open without a lock: that is seen as well.
+    // The other one of the two databases is open without a lock. It is detected too.
     densite(&["vacuum", &b, "--yes", "--timeout", "0.2"])
         .expect(3)
         .says(&format!("process {}", other.pid()));
@@ -184,7 +184,7 @@ fn a_lock_is_waited_for_as_long_as_asked() {
     assert_eq!(wrong.code, 2, "{wrong:?}");
 }
 
-/// A file of which a part is only in its WAL, because of the second of these connections.
+/// A file of which a part is only in its WAL, because the second of these connections reads.
 fn half_checkpointed(db: &str) -> (Other, Other) {
     let mut writer = Other::on(db);
     writer.run(
@@ -194,13 +194,14 @@ fn half_checkpointed(db: &str) -> (Other, Other) {
     );
     let mut reader = Other::on(db);
     reader.run("BEGIN; SELECT count(*) FROM u");
-    // As long as they were, so that the first page stays as it is.
+    // The values keep their lengths, so the first page does not change.
     writer.run("UPDATE u SET x = randomblob(500); PRAGMA wal_checkpoint");
     (writer, reader)
 }
 
-/// A reader of an old state keeps a checkpoint from its end: pages that were changed again since stay in the WAL, others are in the file, and the first page tells of some that are not there. That is no
-/// damage but a database in use, and once the reader has gone nothing is in the way.
+/// A reader of an old snapshot keeps a checkpoint from finishing. Pages that changed again since
+/// then stay in the WAL and others are in the file, so the first page names pages that are missing.
+/// This is not damage but a database in use, and it can be vacuumed when the reader is gone.
 #[test]
 fn a_file_that_is_whole_only_with_its_wal() {
     for compressed in [false, true] {
@@ -236,7 +237,8 @@ fn a_file_that_is_whole_only_with_its_wal() {
     }
 }
 
-/// What waits in a WAL is waited for as a lock is: as soon as the reader is gone it goes into the file.
+/// A vacuum waits for the reader of a WAL as for a lock. As soon as the reader is gone, SQLite
+/// writes the WAL into the file.
 #[test]
 fn a_reader_that_keeps_the_wal_is_waited_for() {
     let dir = temp();
@@ -250,7 +252,7 @@ fn a_reader_that_keeps_the_wal_is_waited_for() {
     });
 }
 
-/// A journal that is kept and means nothing (PERSIST) excuses no damage.
+/// Damage is reported even with a finished journal (PERSIST) beside the file.
 #[test]
 fn damage_beside_a_cold_journal_is_damage() {
     let dir = temp();

@@ -1,4 +1,5 @@
-//! A vacuum that is stopped at its worst moments: others meanwhile, a kill, an interruption, a full disk.
+//! A vacuum that is stopped at its worst moments: by other connections, a kill, an interruption, or
+//! a full disk.
 
 use crate::common::*;
 use rusqlite::Connection;
@@ -6,15 +7,15 @@ use std::fs;
 use std::process::Command;
 use std::time::Duration;
 
-/// The moments between lock and end; up to the third the database must be as it was.
+/// The moments between lock and end. At the first three, the database must be unchanged.
 const MOMENTS: [&str; 4] = ["vacuum-locked", "vacuum-rewriting", "verified", "replaced"];
 
-/// A vacuum that waits at a point.
+/// A vacuum that is stopped at a point.
 fn stopped_at(point: &str, db: &str) -> Stopped {
     Stopped::at_point(point, &["vacuum", db, "--yes", "--json", "--timeout", "1"])
 }
 
-/// Databases of some megabytes in every form and journal mode.
+/// Databases of a few megabytes in every form and journal mode.
 fn each(mut f: impl FnMut(&tempfile::TempDir, &str)) {
     for compressed in [false, true] {
         for mode in ["DELETE", "WAL"] {
@@ -31,7 +32,8 @@ fn each(mut f: impl FnMut(&tempfile::TempDir, &str)) {
     }
 }
 
-/// Makes it larger than what a vacuum writes, for a file is never replaced by a larger one.
+/// Makes the file larger than the result of a vacuum, because a larger file never replaces a
+/// smaller one.
 fn weighted(db: &str) {
     let ballast = "CREATE TABLE ballast(x); INSERT INTO ballast SELECT randomblob(200000) FROM t LIMIT 5; DROP TABLE ballast";
     densite(&["sql", &format!("file:{db}?maintain=off"), ballast]).expect(0);
@@ -57,7 +59,7 @@ fn a_killed_vacuum_leaves_the_file_as_it_was() {
             }
             assert_eq!(dump(a), rows, "{moment}");
             densite(&["check", a]).expect(0);
-            // The next run names what was left, and does its work.
+            // The next run names the leftover, and succeeds.
             if moment == "verified" {
                 let ran = densite(&["vacuum", a, "--yes"]).expect(0);
                 assert!(
@@ -80,12 +82,12 @@ fn an_interrupted_vacuum_undoes_what_it_began() {
             let before = snapshot(dir.path());
             let stopped = stopped_at(moment, a);
             stopped.signal(signal);
-            // It has the signal before it goes on.
+            // The signal must arrive before the vacuum continues.
             std::thread::sleep(Duration::from_millis(100));
             let ran = stopped.finish();
             assert_eq!(ran.code, 130, "{moment}: {ran:?}");
             assert_eq!(ran.json()["error"]["kind"], "interrupted");
-            // A WAL's shared memory may have come and gone.
+            // The shared memory of a WAL can appear and disappear.
             assert!(
                 snapshot(dir.path()) == before,
                 "{moment}: {:?}",
@@ -132,7 +134,8 @@ fn a_second_vacuum_that_waits_for_the_first_never_brings_old_rows_back() {
             let second = scope.spawn(|| densite(&["vacuum", a, "--yes", "--timeout", "20"]));
             std::thread::sleep(Duration::from_millis(300));
             assert_eq!(first.finish().code, 0);
-            // Whatever the second does now, this stays, or it was refused because the second is at work.
+            // Whatever the second vacuum does now, this update stays, or it was refused because the
+            // second vacuum is running.
             let update = densite(&["sql", a, "UPDATE t SET name='new' WHERE id=1"]);
             (second.join().expect("no panic"), update)
         });
@@ -151,13 +154,14 @@ fn a_second_vacuum_that_waits_for_the_first_never_brings_old_rows_back() {
 fn an_idle_connection_of_another_process_is_seen_at_the_beginning_and_at_the_end() {
     each(|dir, a| {
         let rows = dump(a);
-        // It has begun and ended a transaction, or none yet; in rollback mode neither holds a lock.
+        // The connection has ended a transaction or has not begun one. In rollback mode neither
+        // holds a lock.
         let mut idle = Other::on(a);
         idle.run("SELECT 1");
         let ran = densite(&["vacuum", a, "--yes", "--json", "--timeout", "0.2"]).expect(3);
         assert_eq!(ran.json()["error"]["by"][0]["pid"], idle.pid(), "{ran:?}");
         drop(idle);
-        // One that comes while the new file is written, and waits.
+        // Another connection opens the file while the new file is written, and waits.
         let stopped = stopped_at("verified", a);
         let mut late = Other::on(a);
         std::thread::scope(|scope| {
@@ -171,7 +175,7 @@ fn an_idle_connection_of_another_process_is_seen_at_the_beginning_and_at_the_end
             std::thread::sleep(Duration::from_millis(200));
             let ran = stopped.finish();
             let waited = waiting.join().expect("no panic");
-            // Either is right; what must not be is that the update goes to a file without a name.
+            // Both results are right. The update must not go to a file without a name.
             assert!([0, 3].contains(&ran.code), "{ran:?}");
             assert!([0, 3].contains(&waited.code), "{waited:?}");
             let there = dump(a).lines().any(|l| l.starts_with("1,waited,"));
@@ -187,7 +191,8 @@ fn an_idle_connection_of_another_process_is_seen_at_the_beginning_and_at_the_end
 
 #[test]
 fn a_connection_that_was_opened_before_is_refused_to_write_to_the_old_file() {
-    // One that the command cannot see: as another user it may not look at this process.
+    // The command cannot detect this connection: it runs as another user, who cannot inspect this
+    // process.
     let dir = temp();
     let a = at(&dir, "a.db");
     for mode in ["DELETE", "WAL"] {
@@ -198,13 +203,14 @@ fn a_connection_that_was_opened_before_is_refused_to_write_to_the_old_file() {
         chmod(&a, 0o666);
         let owner = fs::metadata(&a).expect("metadata");
         if std::os::unix::fs::MetadataExt::uid(&owner) != 0 {
-            // Only root can become somebody else; whoever runs this as another user sees all that there is to see.
+            // Only root can run the command as another user. As any other user, it can detect all
+            // connections.
             return;
         }
         std::os::unix::fs::chown(&a, Some(NOBODY), Some(NOBODY)).expect("chown");
         let db = Connection::open(&a).expect("open");
         unprivileged(&dir, &["vacuum", &a, "--yes"]).expect(0);
-        // Reading gives the old rows, which are the same; a write would go to a file without a name.
+        // Reads return the old rows, which are the same. A write would go to a file without a name.
         let n: i64 = db
             .query_row("SELECT count(*) FROM t", [], |r| r.get(0))
             .expect("reads");
@@ -222,7 +228,8 @@ fn a_connection_that_was_opened_before_is_refused_to_write_to_the_old_file() {
 fn a_disk_that_becomes_full_leaves_everything_as_it_was() {
     each(|dir, a| {
         let before = snapshot(dir.path());
-        // A limit on the length of files acts as a full disk in the middle of a write. Shared memory takes 32 KiB.
+        // A limit on file sizes acts like a disk that becomes full during a write. Shared memory
+        // takes 32 KiB.
         for bytes in [40_000, 200_000] {
             let limited = run(Command::new("env")
                 .args(["--ignore-signal=XFSZ", "prlimit"])
@@ -241,7 +248,8 @@ fn a_disk_that_becomes_full_leaves_everything_as_it_was() {
 #[test]
 fn a_copy_that_differs_is_found_out() {
     for compressed in [false, true] {
-        // A value in a table, a value in an index, the row id of a leaf's last cell, the kind of a page.
+        // Changes a value in a table, a value in an index, the row id of a leaf's last cell, or the
+        // kind of a page.
         for what in ["name 7", "index", "half"] {
             let dir = temp();
             let a = at(&dir, "a.db");
@@ -268,7 +276,7 @@ fn a_copy_that_differs_is_found_out() {
                     let at = page.windows(5).position(|w| w == b"name ");
                     page[at.expect("a name")] ^= 1;
                 }
-                // A compressed file shows no pages: any byte of a frame will do.
+                // A compressed file does not show its pages, so any byte of a frame is changed.
                 None => {
                     let middle = bytes.len() / 2;
                     bytes[middle] ^= 1;
@@ -285,7 +293,7 @@ fn a_copy_that_differs_is_found_out() {
 }
 
 #[test]
-fn what_sqlite_reads_though_it_is_not_as_sqlite_writes_it_is_compared_row_by_row() {
+fn pages_that_sqlite_reads_but_would_not_write_are_compared_row_by_row() {
     let dir = temp();
     let a = at(&dir, "a.db");
     plain(&a, 4096, 6000);
@@ -295,7 +303,8 @@ fn what_sqlite_reads_though_it_is_not_as_sqlite_writes_it_is_compared_row_by_row
         .chunks(4096)
         .position(|p| p[0] == 13 && p.windows(5).any(|w| w == b"name "))
         .expect("a leaf");
-    // More fragments than there are: SQLite looks at that only when it needs space in the page.
+    // More fragmented bytes than there are. SQLite checks this only when it needs space in the
+    // page.
     bytes[leaf * 4096 + 7] += 9;
     fs::write(&a, bytes).expect("write");
     let said = densite(&["vacuum", &a, "--yes", "--json"]).expect(0).json();

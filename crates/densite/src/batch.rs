@@ -22,7 +22,7 @@ impl RecordBatch {
         })
     }
 
-    /// How many rows there are, at least 1.
+    /// The number of rows, at least 1.
     pub fn rows(&self) -> usize {
         self.rows
     }
@@ -32,17 +32,18 @@ impl RecordBatch {
         &self.columns
     }
 
-    /// The first column of that name.
+    /// The first column with that name.
     pub fn column(&self, name: &str) -> Option<&Column> {
         self.columns.iter().find(|column| column.name == name)
     }
 }
 
-/// The values of a column. A NULL is 0 or empty among them: [`Column::is_null`] says where.
+/// The values of a column. In place of a NULL there is 0 or an empty value: [`Column::is_null`]
+/// tells them apart.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Values {
-    /// Nothing but NULL, in so many rows.
+    /// Only NULLs, for this number of rows.
     Nulls(usize),
     /// Integers.
     Integers(Vec<i64>),
@@ -59,7 +60,7 @@ pub enum Values {
 pub struct Column {
     name: String,
     values: Values,
-    /// Which rows are not NULL, as bits.
+    /// A bit for each row, set if the value is not NULL.
     valid: Option<Vec<u8>>,
 }
 
@@ -79,7 +80,7 @@ impl Column {
                 bytes,
                 text: true,
             } => {
-                // The values were verified one by one when they were read.
+                // Each value was verified when it was read.
                 let text = String::from_utf8(bytes).map_err(|_| {
                     Error::Columns(format!("column {name} has text that is not UTF-8"))
                 })?;
@@ -93,7 +94,7 @@ impl Column {
         })
     }
 
-    /// The name, as the statement has it.
+    /// The name, as in the statement.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -103,7 +104,7 @@ impl Column {
         &self.values
     }
 
-    /// Whether the value in a row is NULL; also where there is no such row.
+    /// Whether the value in a row is NULL; true if there is no such row.
     pub fn is_null(&self, row: usize) -> bool {
         if row >= self.len() || matches!(self.values, Values::Nulls(_)) {
             return true;
@@ -121,7 +122,7 @@ impl Column {
         self.valid.is_some() || matches!(self.values, Values::Nulls(n) if n > 0)
     }
 
-    /// How many rows there are.
+    /// The number of rows.
     pub fn len(&self) -> usize {
         match &self.values {
             Values::Nulls(rows) => *rows,
@@ -169,7 +170,7 @@ impl Column {
         }
     }
 
-    /// The value in a row, NULL where there is no such row.
+    /// The value in a row; NULL if there is no such row.
     pub fn get(&self, row: usize) -> ValueRef<'_> {
         if self.is_null(row) {
             return ValueRef::Null;
@@ -185,10 +186,10 @@ impl Column {
     }
 }
 
-/// Texts, one after the other in one piece of memory.
+/// Texts, one after the other in one allocation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Texts {
-    /// One more than texts: each from its own to the next.
+    /// The text of row `i` is from `ends[i]` to `ends[i + 1]`.
     ends: Vec<i32>,
     text: String,
 }
@@ -199,12 +200,12 @@ impl Texts {
         self.text.get(range(&self.ends, row)?)
     }
 
-    /// How many there are.
+    /// The number of texts.
     pub fn len(&self) -> usize {
         self.ends.len().saturating_sub(1)
     }
 
-    /// Whether there are none.
+    /// Whether there are no texts.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -215,10 +216,10 @@ impl Texts {
     }
 }
 
-/// Blobs, one after the other in one piece of memory.
+/// Blobs, one after the other in one allocation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Blobs {
-    /// One more than blobs: each from its own to the next.
+    /// The blob of row `i` is from `ends[i]` to `ends[i + 1]`.
     ends: Vec<i32>,
     bytes: Vec<u8>,
 }
@@ -229,12 +230,12 @@ impl Blobs {
         self.bytes.get(range(&self.ends, row)?)
     }
 
-    /// How many there are.
+    /// The number of blobs.
     pub fn len(&self) -> usize {
         self.ends.len().saturating_sub(1)
     }
 
-    /// Whether there are none.
+    /// Whether there are no blobs.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -1,11 +1,11 @@
-//! Checking a database, and its figures.
+//! Checking a database, and its statistics.
 
 use crate::register::api;
 use crate::{Checked, Info, Progress, Result, Silent};
 use std::path::Path;
 
-/// Verifies every stored page of a database, compressed or plain, and runs SQLite's integrity check. Damage is part of
-/// the answer, not an error.
+/// Verifies every stored page of a database, compressed or plain, and runs SQLite's integrity
+/// check. Damage is part of the result, not an error.
 ///
 /// ```
 /// # let dir = tempfile::tempdir()?;
@@ -44,7 +44,7 @@ pub fn check_with(path: impl AsRef<Path>, progress: &mut dyn Progress) -> Result
     Ok(densite_tools::check(api()?, path.as_ref(), progress)?)
 }
 
-/// The figures of a database, compressed or plain: sizes, pages, tables, its log.
+/// The statistics of a database, compressed or plain: sizes, pages, tables, its log.
 ///
 /// ```
 /// # let dir = tempfile::tempdir()?;

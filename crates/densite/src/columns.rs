@@ -1,4 +1,4 @@
-//! Columns of values on their way into a table.
+//! Columns of values to insert into a table.
 
 use crate::{Error, Nullable, Result};
 use densite_bulk::{Bits, Chunk, Data, Places, Set, Slice};
@@ -6,7 +6,7 @@ use rusqlite::types::Value;
 
 /// Columns of one length, for [`insert`](crate::insert()).
 ///
-/// A column takes values, or options of values, of which `None` is NULL. As always in SQLite, NaN is stored as NULL.
+/// A column takes values, or options of values, where `None` is NULL. SQLite stores NaN as NULL.
 ///
 /// ```
 /// let columns = densite::Columns::new()
@@ -42,13 +42,13 @@ enum Values {
 /// Texts or blobs, one after the other.
 #[derive(Debug, Clone)]
 struct Strings {
-    /// One more than values: each from its own to the next.
+    /// The value of row `i` is from `ends[i]` to `ends[i + 1]`.
     ends: Vec<i64>,
     bytes: Vec<u8>,
     text: bool,
 }
 
-/// Which rows are not NULL, as bits; none are kept before the first NULL.
+/// A bit for each row, set if the value is not NULL; `None` before the first NULL.
 #[derive(Debug, Clone, Default)]
 struct Valid {
     rows: usize,
@@ -74,7 +74,7 @@ impl Valid {
 }
 
 impl Columns {
-    /// No columns.
+    /// An empty set of columns.
     pub fn new() -> Columns {
         Columns::default()
     }
@@ -134,7 +134,10 @@ impl Columns {
     /// ```
     /// use densite::rusqlite::types::Value;
     /// # let _ =
-    /// densite::Columns::new().values("any", vec![Value::Integer(1), Value::Null, Value::Text("x".into())]);
+    /// densite::Columns::new().values(
+    ///     "any",
+    ///     vec![Value::Integer(1), Value::Null, Value::Text("x".into())],
+    /// );
     /// ```
     pub fn values(
         self,
@@ -148,7 +151,7 @@ impl Columns {
             end(bytes.len())
         };
         for value in values {
-            // All are there for the column; NULL is a type of its own.
+            // No value is missing: here NULL is a type.
             valid.push(true);
             let (tag, payload) = match &value {
                 Value::Null => (0, 0),
@@ -182,7 +185,7 @@ impl Columns {
         self
     }
 
-    /// The same for SQLite to read.
+    /// The same columns, for SQLite to read.
     pub(crate) fn into_set(self) -> Result<Set> {
         let mut set = Set::new();
         for column in self.0 {

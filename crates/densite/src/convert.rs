@@ -1,4 +1,4 @@
-//! Turning one form of a database into the other.
+//! Converting a database from plain to compressed and back.
 
 use crate::register::api;
 use crate::{ConvertReport, Progress, Result, Silent, setting};
@@ -23,7 +23,8 @@ pub fn compress(src: impl AsRef<Path>, dst: impl AsRef<Path>) -> Result<ConvertR
     ConvertOptions::new().compress(src, dst, &mut Silent)
 }
 
-/// Turns the plain SQLite database at `path` into a Densite file. The file is replaced once its copy has been verified.
+/// Turns the plain SQLite database at `path` into a Densite file. The file is replaced after its
+/// copy is verified.
 ///
 /// ```
 /// # let dir = tempfile::tempdir()?;
@@ -35,7 +36,7 @@ pub fn compress(src: impl AsRef<Path>, dst: impl AsRef<Path>) -> Result<ConvertR
 /// ```
 ///
 /// # Errors
-/// [`Error::File`](crate::Error::File); then the file is as it was.
+/// [`Error::File`](crate::Error::File); then the file is unchanged.
 pub fn compress_in_place(path: impl AsRef<Path>) -> Result<ConvertReport> {
     ConvertOptions::new().compress_in_place(path, &mut Silent)
 }
@@ -56,7 +57,8 @@ pub fn decompress(src: impl AsRef<Path>, dst: impl AsRef<Path>) -> Result<Conver
     ConvertOptions::new().decompress(src, dst, &mut Silent)
 }
 
-/// Turns the Densite file at `path` into a plain SQLite database. The file is replaced once its copy has been verified.
+/// Turns the Densite file at `path` into a plain SQLite database. The file is replaced after its
+/// copy is verified.
 ///
 /// ```
 /// # let dir = tempfile::tempdir()?;
@@ -68,7 +70,7 @@ pub fn decompress(src: impl AsRef<Path>, dst: impl AsRef<Path>) -> Result<Conver
 /// ```
 ///
 /// # Errors
-/// [`Error::File`](crate::Error::File); then the file is as it was.
+/// [`Error::File`](crate::Error::File); then the file is unchanged.
 pub fn decompress_in_place(path: impl AsRef<Path>) -> Result<ConvertReport> {
     ConvertOptions::new().decompress_in_place(path, &mut Silent)
 }
@@ -95,7 +97,7 @@ pub struct ConvertOptions {
     timeout: Option<Duration>,
 }
 
-/// `compress` or `decompress` of densite-tools.
+/// `compress` or `decompress` of the crate `densite-tools`.
 type Verb = fn(
     densite_tools::Api,
     &Path,
@@ -116,13 +118,15 @@ impl ConvertOptions {
         self
     }
 
-    /// How many background threads there are, 0 to 256. The default is 1 less than the cores, at least 1.
+    /// The number of background threads, 0 to 256. The default is one less than the cores, at least
+    /// 1.
     pub fn threads(mut self, threads: usize) -> ConvertOptions {
         self.threads = Some(threads);
         self
     }
 
-    /// Bytes of a page of the compressed database, a power of two from 512 to 65536. By default pages stay as they are.
+    /// The page size of the compressed database in bytes, a power of two from 512 to 65536. The
+    /// default is the page size of the plain database.
     pub fn page_size(mut self, bytes: u32) -> ConvertOptions {
         self.page_size = Some(bytes);
         self
@@ -134,7 +138,7 @@ impl ConvertOptions {
         self
     }
 
-    /// How long another connection's lock is waited for. The default is 1 second.
+    /// How long to wait for another connection's lock. The default is 1 second.
     pub fn timeout(mut self, timeout: Duration) -> ConvertOptions {
         self.timeout = Some(timeout);
         self
@@ -143,7 +147,7 @@ impl ConvertOptions {
     /// As [`compress`](fn@compress), with these options.
     ///
     /// # Errors
-    /// The same; [`Error::Setting`](crate::Error::Setting) for an option that is out of range.
+    /// The same; [`Error::Setting`](crate::Error::Setting) if an option is out of range.
     pub fn compress(
         &self,
         src: impl AsRef<Path>,
@@ -213,7 +217,7 @@ impl ConvertOptions {
     }
 }
 
-/// The store's settings; those that are not given have its defaults.
+/// The store's settings, with its defaults for those that are not given.
 pub(crate) fn store_options(level: Option<i32>, threads: Option<usize>) -> Result<StoreOptions> {
     let defaults = StoreOptions::default();
     Ok(StoreOptions {

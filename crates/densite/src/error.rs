@@ -1,4 +1,4 @@
-//! What can go wrong, by what the caller can do about it.
+//! Errors, classified by what the caller can do about them.
 
 use densite_bulk as bulk;
 use densite_tools::Error as FileError;
@@ -12,8 +12,9 @@ pub type Result<T> = std::result::Result<T, Error>;
 
 /// A failure.
 ///
-/// Variants say what failed. [`is_locked`](Error::is_locked), [`is_no_space`](Error::is_no_space) and
-/// [`is_damaged`](Error::is_damaged) say what to do about it, whatever failed.
+/// The variants say what failed. [`is_locked`](Error::is_locked),
+/// [`is_no_space`](Error::is_no_space) and [`is_damaged`](Error::is_damaged) say what to do about
+/// it.
 ///
 /// ```
 /// let missing = densite::OpenOptions::new().create(false).open("no such folder/app.db");
@@ -46,15 +47,15 @@ pub enum Error {
     /// There is no such table or column.
     #[error("{0}")]
     Table(String),
-    /// The columns do not fit together, or are too many or too long.
+    /// The columns do not match each other, or are too many or too long.
     #[error("{0}")]
     Columns(String),
     /// The table refused a row.
     #[error("row {row}: {message}")]
     Row {
-        /// The row, counted from 0 as the caller gave them.
+        /// The row, counted from 0 in the caller's order.
         row: u64,
-        /// SQLite's message, with the columns and values that it is about where they are known.
+        /// SQLite's message, with the columns and values that it is about, if they are known.
         message: String,
         /// SQLite's error.
         source: rusqlite::Error,
@@ -69,7 +70,7 @@ pub enum Error {
         /// The value, why it does not fit, and what to do.
         message: String,
     },
-    /// The connection has a transaction open, and the call needs one of its own.
+    /// The connection has a transaction open, but the call needs its own.
     #[error(
         "{doing} in a transaction of its own, and this connection has one open; commit it or roll it back first"
     )]
@@ -90,7 +91,8 @@ pub enum Error {
         /// How long the call waited.
         timeout: Duration,
     },
-    /// The connection does not know Densite's SQL functions: it was opened before [`register()`](crate::register()).
+    /// The connection does not know Densite's SQL functions, because it was opened before
+    /// [`register()`](crate::register()).
     #[error(
         "the connection was opened before densite::register() and does not know Densite's functions; open it again"
     )]
@@ -101,7 +103,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Another connection holds a lock, or has not finished in time: try again later.
+    /// Whether another connection holds a lock, or has not finished in time: try again later.
     pub fn is_locked(&self) -> bool {
         match self {
             Error::File(FileError::Locked { .. }) | Error::Timeout { .. } => true,
@@ -112,13 +114,13 @@ impl Error {
         }
     }
 
-    /// The disk is full: free some space and try again.
+    /// Whether the disk is full: free some space and try again.
     pub fn is_no_space(&self) -> bool {
         matches!(self, Error::File(FileError::NoSpace { .. }))
             || self.sqlite_code() == Some(ErrorCode::DiskFull)
     }
 
-    /// The file is damaged or is no database: check the path, or restore it from a backup.
+    /// Whether the file is damaged or not a database: check the path, or restore it from a backup.
     pub fn is_damaged(&self) -> bool {
         match self {
             Error::File(FileError::Damaged { .. } | FileError::NotADatabase { .. }) => true,
@@ -139,7 +141,7 @@ impl Error {
         }
     }
 
-    /// An error of SQLite's on a connection that should know Densite's functions.
+    /// Converts an error of SQLite on a connection that should know Densite's functions.
     pub(crate) fn of_function(error: rusqlite::Error) -> Error {
         let said = error.to_string();
         let unknown = [

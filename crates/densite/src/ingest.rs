@@ -1,4 +1,4 @@
-//! Many small writes: rows that are durable in a log, and move into their table later.
+//! Many small writes: rows that are durable in a log and move into their table later.
 
 use crate::insert::{OnConflict, Target, insert_columns, list};
 use crate::log::{ask, object, seq, to_sql, with_log};
@@ -9,14 +9,16 @@ use densite_sqlite::quoted;
 use rusqlite::{Connection, OptionalExtension, Params, params};
 use std::time::Duration;
 
-/// Opens a table's way in through the log, with the defaults of [`IngestOptions`].
+/// Opens a table for ingest through the log, with the defaults of [`IngestOptions`].
 ///
 /// ```
 /// use std::time::Duration;
 /// # let dir = tempfile::tempdir()?;
 /// # let con = densite::open(dir.path().join("app.db"))?;
 /// con.pragma_update(None, "journal_mode", "wal")?;
-/// con.execute_batch("CREATE TABLE vote(user INTEGER, article INTEGER, PRIMARY KEY (user, article))")?;
+/// con.execute_batch(
+///     "CREATE TABLE vote(user INTEGER, article INTEGER, PRIMARY KEY (user, article))",
+/// )?;
 /// let log = densite::ingest(&con, "vote")?;
 /// log.append([(1, 10), (2, 10)])?; // durable
 /// let seen: i64 = con.query_row("SELECT count(*) FROM temp.vote_in", [], |row| row.get(0))?;
@@ -32,7 +34,7 @@ pub fn ingest<'c>(con: &'c Connection, table: &str) -> Result<Ingest<'c>> {
     IngestOptions::new().ingest(con, table)
 }
 
-/// What happens to a row whose key is in the table already.
+/// What happens to a row whose key is already in the table.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum IngestConflict {
@@ -61,11 +63,11 @@ impl IngestConflict {
     }
 }
 
-/// What an append does while more than `max_unapplied_bytes` wait to be applied.
+/// What an append does while more than `max_unapplied_bytes` are not applied yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum OnFull {
-    /// It waits for room, as long as the connection's busy timeout.
+    /// It waits for space, at most for the connection's busy timeout.
     #[default]
     Wait,
     /// It fails at once.
@@ -101,30 +103,34 @@ impl IngestOptions {
         IngestOptions::default()
     }
 
-    /// What happens to a row whose key is in the table already. The default is [`IngestConflict::Abort`].
+    /// What happens to a row whose key is already in the table. The default is
+    /// [`IngestConflict::Abort`].
     pub fn on_conflict(mut self, on_conflict: IngestConflict) -> IngestOptions {
         self.on_conflict = on_conflict;
         self
     }
 
-    /// What an append does while too much waits to be applied. The default is [`OnFull::Wait`].
+    /// What an append does while too many bytes are not applied yet. The default is
+    /// [`OnFull::Wait`].
     pub fn on_full(mut self, on_full: OnFull) -> IngestOptions {
         self.on_full = on_full;
         self
     }
 
-    /// The name of the temporary virtual table that shows table and log as one. The default is the table's name and
-    /// `_in`. A table that this connection made with the same options is used again.
+    /// The name of the temporary virtual table that shows table and log as one. The default is the
+    /// table's name and `_in`. If this connection has made that table with the same options, it is
+    /// used again.
     pub fn name(mut self, name: impl Into<String>) -> IngestOptions {
         self.name = Some(name.into());
         self
     }
 
-    /// Opens the table's way in through the database's log. The log is created if there is none.
+    /// Opens the table for ingest through the database's log. The log is created if needed.
     ///
     /// # Errors
-    /// [`Error::TransactionOpen`] within a transaction; [`Error::Table`] if the virtual table's name is in use;
-    /// [`Error::Sqlite`] if there is no such table, the log is missing or damaged, or the database is locked.
+    /// [`Error::TransactionOpen`] within a transaction; [`Error::Table`] if the virtual table's
+    /// name is in use; [`Error::Sqlite`] if there is no such table, the log is missing or damaged,
+    /// or the database is locked.
     pub fn ingest<'c>(&self, con: &'c Connection, table: &str) -> Result<Ingest<'c>> {
         alone(con, "a table is opened for ingest")?;
         let name = self.name.clone().unwrap_or_else(|| format!("{table}_in"));
@@ -162,7 +168,7 @@ impl IngestOptions {
             )
             .optional()?;
         match (hidden, found) {
-            // A statement that means the other table would read this one, and write into the log.
+            // A statement meant for the other table would read this one and write into the log.
             (Some(schema), _) if self.name.is_none() => Err(Error::Table(format!(
                 "{schema} has a table {name}, which temp.{name} would hide on this connection; give another name"
             ))),
@@ -185,18 +191,18 @@ impl IngestOptions {
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Reject {
-    /// Its sequence number.
+    /// Its sequence number in the log.
     pub seq: u64,
-    /// Its columns. A blob is `{"hex": "00FF"}`, text that is not UTF-8 `{"text_hex": "61FF"}`, an infinite number its
-    /// name.
+    /// Its columns. A blob is `{"hex": "00FF"}`, text that is not UTF-8 is `{"text_hex": "61FF"}`,
+    /// an infinite number is its name.
     pub row: serde_json::Map<String, serde_json::Value>,
-    /// What SQLite said.
+    /// SQLite's message.
     pub error: String,
-    /// When, in UTC: `2026-01-01T12:30:00.000Z`.
+    /// The time in UTC: `2026-01-01T12:30:00.000Z`.
     pub at: String,
 }
 
-/// A table's way in through the log, on one connection. See [`ingest`](fn@ingest).
+/// A table that is open for ingest on one connection. See [`ingest`](fn@ingest).
 pub struct Ingest<'c> {
     con: &'c Connection,
     table: String,
@@ -214,15 +220,15 @@ impl std::fmt::Debug for Ingest<'_> {
 }
 
 impl Ingest<'_> {
-    /// The name of the virtual table in `temp` that shows table and log as one. INSERT, UPDATE and DELETE by key through
-    /// it are logged as well.
+    /// The name of the virtual table in `temp` that shows table and log as one. It also logs
+    /// INSERT, UPDATE and DELETE by key.
     pub fn name(&self) -> &str {
         &self.target.name
     }
 
-    /// Appends rows, with a value for each column of the table in its order: all of them or none, in one transaction.
-    /// When it returns, the rows are durable, and every reader through [`Ingest::name`] sees them. Returns the
-    /// sequence number of the last row.
+    /// Appends rows, all or none, in one transaction. Each row has a value for each column of the
+    /// table, in its order. When this returns, the rows are durable, and every reader through
+    /// [`Ingest::name`] sees them. Returns the sequence number of the last row.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
@@ -236,9 +242,10 @@ impl Ingest<'_> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Row`] for a row that the table could never take; [`Error::TransactionOpen`] within a transaction;
-    /// [`Error::Sqlite`] for everything else: no room within the busy timeout ([`Error::is_locked`]), a full disk
-    /// ([`Error::is_no_space`]). What only the table can tell is found later: [`Ingest::rejects`].
+    /// [`Error::Row`] for a row that the table could never accept; [`Error::TransactionOpen`]
+    /// within a transaction; [`Error::Sqlite`] for everything else: no space within the busy
+    /// timeout ([`Error::is_locked`]), a full disk ([`Error::is_no_space`]). Errors that only the
+    /// table can find are found later: [`Ingest::rejects`].
     pub fn append<P: Params>(&self, rows: impl IntoIterator<Item = P>) -> Result<u64> {
         self.appending(|| {
             let columns = &self.target.columns;
@@ -260,10 +267,10 @@ impl Ingest<'_> {
         })
     }
 
-    /// As [`Ingest::append`], from columns. Columns that are not given get their defaults.
+    /// As [`Ingest::append`], from columns. Missing columns get their defaults.
     ///
     /// # Errors
-    /// The same; [`Error::Columns`] for columns that do not fit together.
+    /// The same; [`Error::Columns`] if the columns do not match each other.
     pub fn append_columns(&self, columns: Columns) -> Result<u64> {
         let columns = Registered::new(columns)?;
         self.appending(|| {
@@ -274,7 +281,8 @@ impl Ingest<'_> {
     fn appending(&self, append: impl FnOnce() -> Result<()>) -> Result<u64> {
         alone(self.con, "rows are appended")?;
         let transaction = Transaction::begin(self.con, "BEGIN")?;
-        // Waits for room here, before the transaction reads: in a rollback mode a reader stops the worker.
+        // Waits for space here, before the transaction reads: in a rollback mode a reader blocks
+        // the worker.
         self.con
             .execute_batch(&format!("DELETE FROM temp.{} WHERE 0", quoted(self.name())))?;
         append()?;
@@ -283,18 +291,18 @@ impl Ingest<'_> {
         Ok(last.map_or(0, seq))
     }
 
-    /// Waits until all rows that are durable now are in their tables, or among the rejected rows. Without a timeout it
-    /// waits without a limit. Returns the sequence number up to which it waited.
+    /// Waits until all rows that are durable now are in their tables, or among the rejected rows.
+    /// Without a timeout it waits without limit. Returns the sequence number that it waited for.
     ///
     /// # Errors
-    /// [`Error::Timeout`]; [`Error::Sqlite`] if rows cannot be applied for a reason that is not theirs, and within a
-    /// transaction, which the rows can be waiting for.
+    /// [`Error::Timeout`]; [`Error::Sqlite`] if rows cannot be applied for a reason other than
+    /// their contents, and within a transaction, which could block the rows.
     pub fn wait(&self, timeout: Option<Duration>) -> Result<u64> {
         let last: Option<i64> = ask(self.con, "SELECT densite_log_last()", [])?;
         self.wait_for(last.map_or(0, seq), timeout)
     }
 
-    /// As [`Ingest::wait`], up to the row of a sequence number.
+    /// As [`Ingest::wait`], up to the row with a sequence number.
     ///
     /// # Errors
     /// The same; [`Error::Sqlite`] if no row has that number.
@@ -317,13 +325,15 @@ impl Ingest<'_> {
         }
     }
 
-    /// The rows of this table that it refused, in the order of the log. They stay in the table `densite_rejects` until
-    /// they are deleted there.
+    /// The rows that this table refused, in the order of the log. They stay in the table
+    /// `densite_rejects` until they are deleted there.
     ///
     /// ```
     /// # let dir = tempfile::tempdir()?;
     /// # let con = densite::open(dir.path().join("app.db"))?;
-    /// con.execute_batch("CREATE TABLE vote(user INTEGER PRIMARY KEY, stars INTEGER CHECK (stars <= 5))")?;
+    /// con.execute_batch(
+    ///     "CREATE TABLE vote(user INTEGER PRIMARY KEY, stars INTEGER CHECK (stars <= 5))",
+    /// )?;
     /// let log = densite::ingest(&con, "vote")?;
     /// log.append([(1, 5), (2, 6)])?;
     /// log.wait(None)?;

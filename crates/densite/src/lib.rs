@@ -1,7 +1,8 @@
 //! Compressed SQLite databases, with SQLite built in.
 //!
-//! A database that is opened with [`open()`] is an ordinary [`rusqlite::Connection`]. Its file is a Densite file: its pages
-//! are compressed, and SQLite's SQL, transactions, journals and locks are as always.
+//! A database that is opened with [`open()`] is an ordinary [`rusqlite::Connection`]. Its file is a
+//! Densite file: its pages are compressed. SQLite's SQL, transactions, journals and locks work as
+//! always.
 //!
 //! ```
 //! # let dir = tempfile::tempdir()?;
@@ -27,7 +28,7 @@
 //! | follow them | [`subscribe`](fn@subscribe) |
 //! | convert, vacuum, check, measure files | [`compress`], [`decompress`], [`vacuum`](fn@vacuum), [`check`](fn@check), [`info`] |
 //!
-//! The SQLite is the one that rusqlite builds (`bundled`). Names of files must be UTF-8.
+//! SQLite is the one that rusqlite builds (`bundled`). File names must be UTF-8.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]

@@ -1,14 +1,14 @@
-//! What ingest and subscribers share: making the log, and asking for numbers.
+//! Helpers for ingest and subscribers: creating the log, and queries for numbers.
 
 use crate::transaction::Transaction;
 use crate::{Error, Result};
 use rusqlite::{Connection, Params};
 
-/// Rows as JSON objects have them.
+/// Rows as JSON objects.
 pub(crate) type Object = serde_json::Map<String, serde_json::Value>;
 
-/// Does what makes the database's log if there is none, then with the right to write: of two that begin at once, the later
-/// one waits its turn.
+/// Runs `make`, which creates the database's log if needed. If there is no log yet, it holds the
+/// right to write: of two callers at once, the later one waits.
 pub(crate) fn with_log<T>(con: &Connection, make: impl FnOnce() -> Result<T>) -> Result<T> {
     if ask::<Option<i64>>(con, "SELECT densite_log_last()", [])?.is_some() {
         return make();
@@ -19,7 +19,7 @@ pub(crate) fn with_log<T>(con: &Connection, make: impl FnOnce() -> Result<T>) ->
     Ok(made)
 }
 
-/// The one value of a statement with functions of ours.
+/// The value of a statement that uses Densite's SQL functions.
 pub(crate) fn ask<T: rusqlite::types::FromSql>(
     con: &Connection,
     sql: &str,
@@ -29,12 +29,12 @@ pub(crate) fn ask<T: rusqlite::types::FromSql>(
     Ok(statement.query_row(params, |row| row.get(0))?)
 }
 
-/// A sequence number as SQLite has it, and back.
+/// Converts a sequence number to SQLite's integer.
 pub(crate) fn to_sql(seq: u64) -> i64 {
     i64::try_from(seq).unwrap_or(i64::MAX)
 }
 
-/// See [`to_sql`]. None is negative.
+/// Converts SQLite's integer to a sequence number, which is never negative.
 pub(crate) fn seq(number: i64) -> u64 {
     u64::try_from(number).unwrap_or(0)
 }

@@ -1,10 +1,12 @@
-//! Values that a column can be made of, each of them or NULL.
+//! The types of values in a column: a value or NULL.
 
-/// A value of type `T`, or none, which is NULL: `i64` and `Option<i64>`, `&str`, `String` and `Option<String>`, and so on.
+/// A value of type `T`, or NULL: `i64` and `Option<i64>`, `&str`, `String` and `Option<String>`,
+/// and so on.
 ///
-/// It is implemented for what [`Columns`](crate::Columns) takes, and cannot be implemented elsewhere.
+/// It is implemented for the types that [`Columns`](crate::Columns) takes, and cannot be
+/// implemented elsewhere.
 pub trait Nullable<T: ?Sized>: sealed::Sealed<T> {
-    /// The value; `None` is NULL.
+    /// The value; `None` means NULL.
     fn value(&self) -> Option<&T>;
 }
 

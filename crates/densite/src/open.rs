@@ -7,12 +7,13 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How long a statement waits for a lock, unless the caller says otherwise.
+/// How long a statement waits for a lock, unless the caller sets another time.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
-/// The longest time that SQLite's milliseconds hold, 24 days.
+/// The longest time that SQLite's milliseconds can hold, 24 days.
 const BUSY_TIMEOUT_MAX: Duration = Duration::from_millis(i32::MAX as u64);
 
-/// Opens a database through Densite. A missing file is created as a Densite file, and a plain SQLite file stays plain.
+/// Opens a database through Densite. A missing file is created as a Densite file. A plain SQLite
+/// file stays plain.
 ///
 /// ```
 /// # let dir = tempfile::tempdir()?;
@@ -29,16 +30,16 @@ pub fn open(path: impl AsRef<Path>) -> Result<Connection> {
     OpenOptions::new().open(path)
 }
 
-/// The codec of new pages. Every codec is read, whatever is set.
+/// The codec of new pages. Pages with any codec can be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum Codec {
-    /// The best for each page.
+    /// The best codec for each page.
     #[default]
     Auto,
-    /// The typed codec where it can encode the page, zstd elsewhere.
+    /// The typed codec if it can encode the page, otherwise zstd.
     Typed,
-    /// zstd, with a dictionary where one was trained.
+    /// zstd, with a dictionary if one was trained.
     Zstd,
     /// Not compressed.
     Raw,
@@ -57,7 +58,7 @@ impl Codec {
 
 /// How to open a database.
 ///
-/// Everything that is not set has Densite's or SQLite's default. Foreign keys are off, as SQLite has them.
+/// An option that is not set has Densite's or SQLite's default. Foreign keys are off, as in SQLite.
 ///
 /// ```
 /// use std::time::Duration;
@@ -112,13 +113,15 @@ impl OpenOptions {
         self
     }
 
-    /// How many background threads encode and decode, 0 to 256. The default is 1 less than the cores, at least 1.
+    /// The number of background threads that encode and decode, 0 to 256. The default is one less
+    /// than the cores, at least 1.
     pub fn threads(mut self, threads: usize) -> OpenOptions {
         self.threads = Some(threads);
         self
     }
 
-    /// The budget of the cache of decoded pages, in MiB, for this file in this process. The default is 64.
+    /// The size of the cache of decoded pages, in MiB, for this file in this process. The default
+    /// is 64.
     pub fn decoded_cache_mib(mut self, mib: usize) -> OpenOptions {
         self.decoded_cache_mib = Some(mib);
         self
@@ -130,7 +133,7 @@ impl OpenOptions {
         self
     }
 
-    /// Whether the connection can only read. It then creates nothing. The default is no.
+    /// Whether the connection can only read. If so, it creates no file. The default is no.
     pub fn read_only(mut self, read_only: bool) -> OpenOptions {
         self.read_only = read_only;
         self
@@ -142,17 +145,19 @@ impl OpenOptions {
         self
     }
 
-    /// How long a statement waits for another connection's lock; 0 does not wait. The default is 5 seconds.
+    /// How long a statement waits for another connection's lock; 0 does not wait. The default is 5
+    /// seconds.
     pub fn busy_timeout(mut self, timeout: Duration) -> OpenOptions {
         self.busy_timeout = timeout;
         self
     }
 
-    /// Opens the database. The path is a file's name, not a URI: no character in it has a meaning.
+    /// Opens the database. The path is a file name, not a URI, so no character has a special
+    /// meaning.
     ///
     /// # Errors
-    /// [`Error::Setting`] for a setting that is out of range; [`Error::File`] for a path that leads to no file;
-    /// [`Error::Open`] for what SQLite or Densite says otherwise.
+    /// [`Error::Setting`] if a setting is out of range; [`Error::File`] if the path leads to no
+    /// file; [`Error::Open`] for other errors of SQLite or Densite.
     pub fn open(&self, path: impl AsRef<Path>) -> Result<Connection> {
         let path = path.as_ref();
         let mut uri = uri::of_path(self.name(path)?);
@@ -160,7 +165,7 @@ impl OpenOptions {
         register()?;
         let opened = Connection::open_with_flags(&uri, self.flags()).and_then(|con| {
             con.busy_timeout(self.busy_timeout.min(BUSY_TIMEOUT_MAX))?;
-            // SQLite's own default; the library linked here was built with another.
+            // SQLite's own default; the linked library was built with another one.
             con.pragma_update(None, "foreign_keys", false)?;
             Ok(con)
         });
@@ -178,11 +183,11 @@ impl OpenOptions {
         };
         if name.is_empty() || name == ":memory:" {
             return setting(
-                "is no file; for a database in memory use rusqlite::Connection::open_in_memory",
+                "is not a file name; for a database in memory use rusqlite::Connection::open_in_memory",
             );
         }
         if name.contains('\0') {
-            return setting("has a NUL, which no file name has; remove it");
+            return setting("contains a NUL, which file names cannot contain; remove it");
         }
         let missing = |path: PathBuf| Err(FileError::NotFound { path }.into());
         match std::fs::metadata(path) {
@@ -217,7 +222,7 @@ impl OpenOptions {
         ];
         for (name, value) in settings {
             if let Some(value) = value {
-                // Writing to a string does not fail.
+                // Writing to a string cannot fail.
                 let _ = write!(uri, "&{name}={value}");
             }
         }
@@ -234,7 +239,7 @@ impl OpenOptions {
     }
 }
 
-/// An error that names the path once, and not the URI.
+/// An error that names the path once instead of the URI.
 fn refused(path: &Path, uri: &str, source: rusqlite::Error) -> Error {
     let said = source.to_string();
     let said = said.strip_suffix(&format!(": {uri}")).unwrap_or(&said);

@@ -5,7 +5,8 @@ use densite_bulk::{ONE_THREAD, Query, queries};
 use rusqlite::{Connection, Params};
 use std::marker::PhantomData;
 
-/// Runs a statement that reads, and returns its rows as batches of columns, each column with values of one type.
+/// Runs a statement that only reads. Returns its rows as batches of columns, each column with
+/// values of one type.
 ///
 /// A batch has up to 65,536 rows. A column's type depends on the rows of the first batch:
 ///
@@ -17,13 +18,17 @@ use std::marker::PhantomData;
 /// | numbers and blobs | an error |
 /// | only NULLs | the declared type |
 ///
-/// A later value that does not fit is an [`Error::Value`]. A `CAST` in the statement fixes the type.
+/// A later value that does not fit is an [`Error::Value`]. A `CAST` in the statement fixes the
+/// type.
 ///
 /// ```
 /// use densite::Values;
 /// # let dir = tempfile::tempdir()?;
 /// # let con = densite::open(dir.path().join("app.db"))?;
-/// con.execute_batch("CREATE TABLE vote(user INTEGER, score REAL); INSERT INTO vote VALUES (1, 0.5), (2, NULL)")?;
+/// con.execute_batch(
+///     "CREATE TABLE vote(user INTEGER, score REAL);
+///      INSERT INTO vote VALUES (1, 0.5), (2, NULL)",
+/// )?;
 /// let mut total = 0.0;
 /// for batch in densite::query(&con, "SELECT user, score FROM vote WHERE user >= ?1", [1])? {
 ///     let batch = batch?;
@@ -41,7 +46,8 @@ use std::marker::PhantomData;
 /// The result holds a read transaction until it ends or is dropped.
 ///
 /// # Errors
-/// [`Error::Sqlite`] if the statement does not compile, changes the database, or is more than one.
+/// [`Error::Sqlite`] if the statement does not compile or changes the database, or if there is more
+/// than one statement.
 pub fn query<'c>(con: &'c Connection, sql: &str, params: impl Params) -> Result<QueryResult<'c>> {
     let call = call(con, sql)?;
     let place = Place(queries::reserve());
@@ -60,7 +66,8 @@ pub fn query<'c>(con: &'c Connection, sql: &str, params: impl Params) -> Result<
 pub struct QueryResult<'c> {
     query: Query,
     names: Vec<String>,
-    // The statement is the connection's: it ends before, and is read on the thread that has the connection.
+    // The statement belongs to the connection. It ends before the connection does, and is read on
+    // the thread that has the connection.
     _connection: PhantomData<&'c Connection>,
 }
 
@@ -91,7 +98,8 @@ impl std::fmt::Debug for QueryResult<'_> {
     }
 }
 
-/// A place for the compiled statement; it goes when the statement was taken, or did not compile.
+/// A handle for the prepared statement, released after the statement was taken or failed to
+/// compile.
 struct Place(i64);
 
 impl Drop for Place {
@@ -100,7 +108,7 @@ impl Drop for Place {
     }
 }
 
-/// The call that compiles a statement.
+/// The call that prepares a statement.
 struct Call {
     sql: String,
     parameters: String,
@@ -115,10 +123,10 @@ impl Call {
     }
 }
 
-/// A call with the statement's own parameters, with the same numbers and names: so whatever can be bound to the statement
-/// can be bound to the call.
+/// A call with the statement's own parameters, with the same numbers and names. So everything that
+/// can be bound to the statement can be bound to the call.
 fn call(con: &Connection, sql: &str) -> Result<Call> {
-    // SQLite says here what does not compile, and where.
+    // Here SQLite reports what does not compile, and where.
     let statement = con.prepare(sql)?;
     let mut parameters = String::new();
     for i in 1..=statement.parameter_count() {

@@ -1,13 +1,14 @@
-//! Making Densite known to the SQLite that is linked into the program.
+//! Registering Densite with the SQLite that is linked into the program.
 
 use crate::{Error, Result};
 use densite_sqlite::Api;
 use std::sync::OnceLock;
 
-/// Registers the VFS `densite`, and the SQL functions for all connections that are opened later.
+/// Registers the VFS `densite`, and Densite's SQL functions for all connections that are opened
+/// later.
 ///
-/// [`open()`](crate::open()) calls it. Call it yourself before you open databases with rusqlite. Calling it again does
-/// nothing.
+/// [`open()`](crate::open()) calls it. Call it yourself before you open databases with rusqlite.
+/// Calling it again does nothing.
 ///
 /// ```
 /// densite::register()?;
@@ -24,13 +25,14 @@ pub fn register() -> Result<()> {
     api().map(|_| ())
 }
 
-/// The functions of the linked SQLite, with everything registered.
+/// The functions of the linked SQLite, after everything is registered.
 pub(crate) fn api() -> Result<Api> {
     static API: OnceLock<std::result::Result<Api, densite_sqlite::Error>> = OnceLock::new();
     let known = API.get_or_init(|| {
         let api = densite_linked::api()?;
         densite_vfs::register(api, densite_vfs::NAME, None, false)?;
-        // First: the VFS's part can refuse a database, and its message is the newest error then.
+        // This comes first: the VFS's function can refuse a database, and its message must be the
+        // newest error.
         densite_linked::for_every_connection(densite_bulk::create_functions)?;
         densite_linked::for_every_connection(densite_vfs::init)?;
         Ok(api)

@@ -1,9 +1,10 @@
-//! Columns that a statement can read, for as long as the statement runs.
+//! Columns that a statement can read while it runs.
 
 use crate::{Columns, Result};
 use densite_bulk::{Set, SortKey, sets};
 
-/// Columns of the table-valued function that SQLite declares faster.
+/// The number of columns up to which a smaller table-valued function is used, which SQLite declares
+/// faster.
 const FEW: usize = 16;
 
 /// Registered columns. Dropping releases them.
@@ -26,7 +27,7 @@ impl Registered {
         &self.names
     }
 
-    /// The columns as a table in a statement.
+    /// The columns as a table expression for a statement.
     pub(crate) fn table(&self) -> String {
         let function = match self.names.len() {
             0..=FEW => "densite_columns_few",
@@ -39,7 +40,7 @@ impl Registered {
         Ok(sets::change(self.handle, |set| set.sort(keys)).map(drop)?)
     }
 
-    /// Asks something about the columns.
+    /// Calls a function with the columns.
     pub(crate) fn ask<T>(&self, ask: impl FnOnce(&Set) -> T) -> Result<T> {
         Ok(ask(&*sets::get(self.handle)?))
     }
@@ -47,7 +48,7 @@ impl Registered {
 
 impl Drop for Registered {
     fn drop(&mut self) {
-        // No statement reads them any more.
+        // No statement reads them any longer.
         let _ = sets::release(self.handle);
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::{Error, Result};
 
-/// More threads than these are a mistake.
+/// The greatest number of threads; a greater one is surely a mistake.
 const THREADS_MAX: usize = 256;
 /// 1 TiB.
 const CACHE_MAX_MIB: usize = 1 << 20;
@@ -31,7 +31,7 @@ pub(crate) fn threads(threads: usize) -> Result<usize> {
     }
 }
 
-/// The budget of a cache in MiB.
+/// The size of a cache in MiB.
 pub(crate) fn cache_mib(mib: usize) -> Result<usize> {
     match mib <= CACHE_MAX_MIB {
         true => Ok(mib),
@@ -43,7 +43,7 @@ pub(crate) fn cache_mib(mib: usize) -> Result<usize> {
     }
 }
 
-/// A size of pages in bytes.
+/// A page size in bytes.
 pub(crate) fn page_size(bytes: u32) -> Result<u32> {
     match bytes.is_power_of_two() && (512..=65_536).contains(&bytes) {
         true => Ok(bytes),

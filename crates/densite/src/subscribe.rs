@@ -6,25 +6,26 @@ use crate::{Error, Result};
 use rusqlite::{Connection, params};
 use std::time::{Duration, Instant};
 
-/// Rows of a batch, unless the caller says otherwise.
+/// The most rows of a batch, unless the caller sets another number.
 const MAX_ROWS: u64 = 1000;
-/// How long one statement waits. `sqlite3_interrupt` ends it before.
+/// How long one statement waits at most. `sqlite3_interrupt` ends the wait early.
 const WAIT_MAX: Duration = Duration::from_secs(60);
 
 /// Where a new subscriber begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Start {
-    /// With the first row that the log still has.
+    /// At the first row that the log still has.
     Beginning,
-    /// With the next row that is appended.
+    /// At the next row that is appended.
     Now,
 }
 
-/// Follows the log of the main database as a named subscriber. The log keeps all rows that it has not acknowledged. A
-/// subscriber of that name that exists continues where it was, and `start` has no effect then.
+/// Follows the log of the main database as a named subscriber. The log keeps all rows that the
+/// subscriber has not acknowledged. An existing subscriber continues at its position, and `start`
+/// has no effect.
 ///
-/// A name is 1 to 64 letters, digits, `-`, `_` or `.`. The log is created if there is none.
+/// A name is 1 to 64 letters, digits, `-`, `_` or `.`. The log is created if needed.
 ///
 /// ```
 /// use std::time::Duration;
@@ -43,8 +44,8 @@ pub enum Start {
 /// ```
 ///
 /// # Errors
-/// [`Error::TransactionOpen`] within a transaction; [`Error::Sqlite`] for a wrong name, and if the log is missing or
-/// damaged, or the database is locked.
+/// [`Error::TransactionOpen`] within a transaction; [`Error::Sqlite`] if the name is invalid, the
+/// log is missing or damaged, or the database is locked.
 pub fn subscribe<'c>(con: &'c Connection, name: &str, start: Start) -> Result<Subscription<'c>> {
     alone(con, "a subscriber is added")?;
     let from = match start {
@@ -56,7 +57,8 @@ pub fn subscribe<'c>(con: &'c Connection, name: &str, start: Start) -> Result<Su
     });
     let acked = match begun {
         Ok(acked) => acked,
-        // One that exists has a position, which acknowledging nothing returns. Otherwise the first error says why.
+        // An existing subscriber has a position, which acknowledging 0 returns. Otherwise the first
+        // error is the reason.
         Err(first) => ask(con, "SELECT densite_ack(?1, 0)", [name]).map_err(|_| first)?,
     };
     Ok(Subscription {
@@ -68,7 +70,7 @@ pub fn subscribe<'c>(con: &'c Connection, name: &str, start: Start) -> Result<Su
     })
 }
 
-/// What was done to a row.
+/// The change of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Op {
@@ -81,17 +83,16 @@ pub enum Op {
 }
 
 /// One row of the log.
-///
-/// Values are JSON values: a blob is `{"hex": "00FF"}`, text that is not UTF-8 `{"text_hex": "61FF"}`, an infinite
-/// number its name.
+/// Values are JSON values: a blob is `{"hex": "00FF"}`, text that is not UTF-8 is `{"text_hex":
+/// "61FF"}`, an infinite number is its name.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Change {
-    /// Its sequence number.
+    /// Its sequence number in the log.
     pub seq: u64,
     /// The table.
     pub table: String,
-    /// What was done.
+    /// The kind of change.
     pub op: Op,
     /// The columns of the primary key.
     pub key: serde_json::Map<String, serde_json::Value>,
@@ -99,11 +100,11 @@ pub struct Change {
     pub row: Option<serde_json::Map<String, serde_json::Value>>,
 }
 
-/// Some rows of the log, in its order.
+/// Some rows of the log, in order.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Batch {
-    /// The sequence number of the last row: what to acknowledge when all are done.
+    /// The sequence number of the last row: acknowledge it when all rows are processed.
     pub seq: u64,
     /// The rows, at least one.
     pub changes: Vec<Change>,
@@ -115,28 +116,28 @@ pub struct Subscription<'c> {
     con: &'c Connection,
     name: String,
     max_rows: u64,
-    /// Durable in the log: it keeps what follows.
+    /// The last acknowledged row; this position is durable in the log.
     acked: u64,
-    /// What was given last.
+    /// The last row that was returned.
     read: u64,
 }
 
 impl Subscription<'_> {
-    /// Sets how many rows a batch has at most, at least 1. The default is 1000. A batch can end within a transaction,
-    /// whose other rows come first in the next one.
+    /// Sets the most rows of a batch, at least 1. The default is 1000. A batch can end within a
+    /// transaction; the next batch then begins with the other rows of that transaction.
     #[must_use]
     pub fn max_rows(mut self, rows: u32) -> Self {
         self.max_rows = u64::from(rows.max(1));
         self
     }
 
-    /// The next batch, which begins behind the last one that this object returned, acknowledged or not. `None` when no
-    /// row came within the timeout: zero does not wait, `None` waits without a limit. A row that any process appends
-    /// ends the wait at once.
+    /// The next batch. It begins after the last batch that this object returned, acknowledged or
+    /// not. `None` if no row came within the timeout: zero does not wait, `None` waits without
+    /// limit. A row that any process appends ends the wait at once.
     ///
     /// # Errors
-    /// [`Error::Sqlite`] if there is no such subscriber any more, the log cannot be read, or the connection was
-    /// interrupted.
+    /// [`Error::Sqlite`] if the subscriber no longer exists, the log cannot be read, or the
+    /// connection was interrupted.
     pub fn next(&mut self, timeout: Option<Duration>) -> Result<Option<Batch>> {
         let begun = Instant::now();
         loop {
@@ -156,7 +157,8 @@ impl Subscription<'_> {
     }
 
     fn read(&mut self) -> Result<Option<Batch>> {
-        // The log is read from what is acknowledged on. Numbers in between can be fewer rows, never more.
+        // The log is read from the acknowledged position on. There are at most as many rows in
+        // between as numbers.
         let limit = self.max_rows + (self.read - self.acked);
         let mut statement = self
             .con
@@ -182,11 +184,13 @@ impl Subscription<'_> {
         }))
     }
 
-    /// Records durably that all rows up to this number are done, so that the log need not keep them for this subscriber.
-    /// Returns the subscriber's position. An older number changes nothing.
+    /// Records durably that all rows up to this number are processed, so that the log need not keep
+    /// them for this subscriber. Returns the subscriber's position. An older number changes
+    /// nothing.
     ///
     /// # Errors
-    /// [`Error::Sqlite`] if no row has that number yet, there is no such subscriber any more, or the disk is full.
+    /// [`Error::Sqlite`] if no row has that number yet, the subscriber no longer exists, or the
+    /// disk is full.
     pub fn ack(&mut self, done: u64) -> Result<u64> {
         let acked: i64 = ask(
             self.con,
@@ -198,7 +202,8 @@ impl Subscription<'_> {
         Ok(self.acked)
     }
 
-    /// Removes the subscriber: nothing is kept for it any more. Dropping the subscription keeps it.
+    /// Removes the subscriber, so that the log keeps nothing for it. Dropping the subscription does
+    /// not remove it.
     ///
     /// # Errors
     /// SQLite's.

@@ -1,18 +1,18 @@
-//! A transaction that ends with the call that began it.
+//! A transaction that ends with the call that begins it.
 
 use crate::{Error, Result};
 use rusqlite::Connection;
 
-/// A transaction or a savepoint. Dropping rolls back what is not committed.
+/// A transaction or a savepoint. Dropping it without a commit rolls it back.
 pub(crate) struct Transaction<'c> {
     con: &'c Connection,
-    /// What ends it well, until it has.
+    /// The statement that commits it; `None` after the commit.
     commit: Option<&'static str>,
     rollback: &'static str,
 }
 
 impl<'c> Transaction<'c> {
-    /// Begins a transaction of its own by `begin`.
+    /// Begins a transaction with the statement `begin`.
     pub(crate) fn begin(con: &'c Connection, begin: &str) -> Result<Transaction<'c>> {
         con.execute_batch(begin)?;
         Ok(Transaction {
@@ -22,7 +22,8 @@ impl<'c> Transaction<'c> {
         })
     }
 
-    /// Begins a savepoint in the caller's transaction, or a transaction by `begin` if there is none.
+    /// Begins a savepoint in the caller's transaction. If there is none, begins a transaction with
+    /// `begin`.
     pub(crate) fn join(con: &'c Connection, begin: &str) -> Result<Transaction<'c>> {
         if con.is_autocommit() {
             return Transaction::begin(con, begin);
@@ -46,9 +47,9 @@ impl<'c> Transaction<'c> {
 
 impl Drop for Transaction<'_> {
     fn drop(&mut self) {
-        // SQLite ends a transaction by itself after some errors.
+        // SQLite rolls a transaction back by itself after some errors.
         if self.commit.is_some() && !self.con.is_autocommit() {
-            // The first error says more.
+            // An error here would hide the first one, which says more.
             let _ = self.con.execute_batch(self.rollback);
         }
     }

@@ -1,10 +1,10 @@
-//! The URI of a file, so that every name means itself.
+//! The URI of a file path, with all special characters escaped.
 
 use std::fmt::Write;
 
-/// `file:` and the path with everything escaped that a URI could take for something else; then the VFS.
+/// `file:` and the path with all special characters of URIs escaped, and then the VFS.
 pub(crate) fn of_path(path: &str) -> String {
-    // After two slashes SQLite expects a host: an absolute path gets an empty one.
+    // After two slashes SQLite expects a host, so an absolute path gets an empty one.
     let start = if path.starts_with('/') {
         "file://"
     } else {
@@ -17,7 +17,7 @@ pub(crate) fn of_path(path: &str) -> String {
                 uri.push(char::from(byte));
             }
             _ => {
-                // Writing to a string does not fail.
+                // Writing to a string cannot fail.
                 let _ = write!(uri, "%{byte:02X}");
             }
         }
@@ -30,7 +30,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_uri_could_take_for_something_else_is_escaped() {
+    fn special_characters_of_uris_are_escaped() {
         assert_eq!(of_path("app.db"), "file:app.db?vfs=densite");
         assert_eq!(
             of_path("/a b/c?d#e%f&g.db"),

@@ -1,4 +1,4 @@
-//! Writing a database again without its free space.
+//! Rewriting a database without its free space.
 
 use crate::convert::store_options;
 use crate::register::api;
@@ -7,8 +7,8 @@ use densite_tools::VacuumOptions as Vacuum;
 use std::path::Path;
 use std::time::Duration;
 
-/// Writes a database again in its place, without free space and with each table's pages together. A Densite file stays
-/// one, and a plain file stays plain.
+/// Rewrites a database in place, without free space and with each table's pages together. A Densite
+/// file stays a Densite file, and a plain file stays plain.
 ///
 /// ```
 /// # let dir = tempfile::tempdir()?;
@@ -20,7 +20,7 @@ use std::time::Duration;
 /// ```
 ///
 /// # Errors
-/// [`Error::File`](crate::Error::File); then the database is as it was.
+/// [`Error::File`](crate::Error::File); then the database is unchanged.
 pub fn vacuum(path: impl AsRef<Path>) -> Result<VacuumReport> {
     VacuumOptions::new().vacuum(path, &mut Silent)
 }
@@ -57,13 +57,14 @@ impl VacuumOptions {
         self
     }
 
-    /// How many background threads there are, 0 to 256. The default is 1 less than the cores, at least 1.
+    /// The number of background threads, 0 to 256. The default is one less than the cores, at least
+    /// 1.
     pub fn threads(mut self, threads: usize) -> VacuumOptions {
         self.threads = Some(threads);
         self
     }
 
-    /// How long another connection's lock is waited for. The default is 5 seconds.
+    /// How long to wait for another connection's lock. The default is 5 seconds.
     pub fn timeout(mut self, timeout: Duration) -> VacuumOptions {
         self.timeout = Some(timeout);
         self
@@ -72,7 +73,7 @@ impl VacuumOptions {
     /// As [`vacuum`](fn@vacuum), with these options.
     ///
     /// # Errors
-    /// The same; [`Error::Setting`](crate::Error::Setting) for an option that is out of range.
+    /// The same; [`Error::Setting`](crate::Error::Setting) if an option is out of range.
     pub fn vacuum(
         &self,
         path: impl AsRef<Path>,

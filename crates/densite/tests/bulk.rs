@@ -1,4 +1,4 @@
-//! Columns in and out.
+//! Bulk insert and bulk query.
 
 use densite::rusqlite::types::{Value, ValueRef};
 use densite::rusqlite::{Connection, named_params, params};
@@ -18,7 +18,7 @@ fn count(con: &Connection, table: &str) -> i64 {
 }
 
 #[test]
-fn all_types_come_out_as_they_went_in() {
+fn all_types_are_returned_unchanged() {
     let (_dir, con) = database();
     con.execute_batch("CREATE TABLE t(i INTEGER, r REAL, s TEXT, b BLOB, v)")
         .expect("a table");

@@ -86,7 +86,7 @@ fn options_are_kept_and_wrong_ones_named() {
 }
 
 #[test]
-fn space_is_given_back() {
+fn vacuum_frees_space() {
     let dir = tempfile::tempdir().expect("a directory");
     let path = plain(dir.path());
     let con = Connection::open(&path).expect("opens");
@@ -107,7 +107,7 @@ fn space_is_given_back() {
 }
 
 #[test]
-fn damage_is_an_answer_of_check() {
+fn check_reports_damage_as_a_result() {
     let dir = tempfile::tempdir().expect("a directory");
     let (plain, small) = (plain(dir.path()), dir.path().join("small.db"));
     densite::compress(&plain, &small).expect("compresses");
@@ -139,7 +139,7 @@ fn errors_say_which_file() {
 }
 
 #[test]
-fn progress_is_told_and_can_stop() {
+fn progress_is_reported_and_can_stop() {
     #[derive(Default)]
     struct Stop {
         phases: Vec<&'static str>,

@@ -1,4 +1,4 @@
-//! The code of docs/guides/rust.md, which compiles and runs as it stands there.
+//! The code of docs/guides/rust.md, which compiles and runs as printed there.
 #![allow(
     clippy::needless_borrow,
     reason = "in the guide `con` is the connection itself"
@@ -109,7 +109,7 @@ fn the_guide_has_this_code() {
 #[test]
 fn the_code_runs() {
     let dir = tempfile::tempdir().expect("a directory");
-    // The only test of this program that depends on it.
+    // This is the only test of this program that depends on the current directory.
     std::env::set_current_dir(&dir).expect("changes to it");
     Connection::open("old.db")
         .and_then(|con| con.execute_batch("CREATE TABLE t(a)"))

@@ -78,7 +78,7 @@ fn an_append_leaves_all_rows_or_none() {
 }
 
 #[test]
-fn conflicts_and_rejects_are_told() {
+fn conflicts_and_rejects_are_reported() {
     let (_database, con) = database(
         "CREATE TABLE t(a INTEGER PRIMARY KEY, b INTEGER CHECK (b < 10)); INSERT INTO t VALUES (1, 1)",
     );
@@ -149,7 +149,7 @@ fn a_wait_ends_when_its_time_is_over() {
 }
 
 #[test]
-fn a_subscriber_sees_every_change_and_goes_on_where_it_was() {
+fn a_subscriber_sees_every_change_and_continues_at_its_position() {
     let (database, con) = database("CREATE TABLE t(k TEXT PRIMARY KEY, v, b BLOB) WITHOUT ROWID");
     let log = densite::ingest(&con, "t").expect("opens");
     log.append([
@@ -188,7 +188,7 @@ fn a_subscriber_sees_every_change_and_goes_on_where_it_was() {
     );
     assert_eq!(sub.next(Some(Duration::ZERO)).expect("looks"), None);
     drop(sub);
-    // What was not acknowledged comes again, and `start` has no effect.
+    // Unacknowledged rows come again, and `start` has no effect.
     let mut sub = densite::subscribe(&reader, "indexer", Start::Now).expect("goes on");
     let again = sub
         .next(Some(Duration::ZERO))

@@ -31,7 +31,7 @@ fn a_new_file_is_a_densite_file_and_a_plain_one_stays_plain() {
 }
 
 #[test]
-fn every_name_means_itself() {
+fn special_characters_in_file_names_have_no_meaning() {
     let dir = tempfile::tempdir().expect("a directory");
     let names = [
         "with space.db",
@@ -151,7 +151,7 @@ fn wrong_settings_are_named_with_what_is_allowed() {
 }
 
 #[test]
-fn what_leads_to_no_file_is_an_error_with_the_path() {
+fn a_path_that_leads_to_no_file_is_an_error_with_the_path() {
     let dir = tempfile::tempdir().expect("a directory");
     let missing = dir.path().join("missing.db");
     let file = |error: Error| match error {
@@ -179,7 +179,7 @@ fn what_leads_to_no_file_is_an_error_with_the_path() {
 }
 
 #[test]
-fn what_is_no_database_is_told_as_damaged() {
+fn a_file_that_is_no_database_is_damaged() {
     let dir = tempfile::tempdir().expect("a directory");
     let path = dir.path().join("app.db");
     fill(&densite::open(&path).expect("opens"));
@@ -194,7 +194,7 @@ fn what_is_no_database_is_told_as_damaged() {
 }
 
 #[test]
-fn what_sqlite_cannot_open_is_told_with_the_path_once() {
+fn an_error_of_sqlites_open_has_the_path_once() {
     let dir = tempfile::tempdir().expect("a directory");
     let file = dir.path().join("file");
     std::fs::write(&file, "").expect("a file");
@@ -222,7 +222,7 @@ fn read_only_connections_change_nothing() {
 }
 
 #[test]
-fn a_lock_is_told_as_one() {
+fn a_lock_is_reported_as_locked() {
     let dir = tempfile::tempdir().expect("a directory");
     let path = dir.path().join("app.db");
     let one = densite::open(&path).expect("opens");

@@ -1,4 +1,4 @@
-//! Sorting before an insert never changes its result: it equals that of single statements, row by row.
+//! Sorting before an insert never changes its result: it equals that of single statements in order.
 
 use densite::rusqlite::types::Value;
 use densite::rusqlite::{Connection, params_from_iter};
@@ -17,7 +17,7 @@ const TABLES: [&str; 10] = [
     "CREATE TABLE t(a ANY PRIMARY KEY, b ANY) STRICT",
 ];
 
-/// A small generator: its numbers repeat, so that keys conflict.
+/// A small generator of few different numbers, so that keys conflict.
 struct Random(u64);
 
 impl Random {

@@ -1,10 +1,11 @@
-//! A connection that is older than registration; a test program of its own, because registration is for a process.
+//! A connection that was opened before registration. It is a test program of its own, because
+//! registration applies to a whole process.
 
 use densite::rusqlite::Connection;
 use densite::{Columns, Error};
 
 #[test]
-fn a_connection_from_before_registration_is_told_so() {
+fn a_connection_from_before_registration_gets_an_error() {
     let con = Connection::open_in_memory().expect("opens");
     con.execute_batch("CREATE TABLE t(a)").expect("a table");
     let refused = |error: Error| assert!(matches!(error, Error::NotRegistered), "{error:?}");

@@ -1,10 +1,11 @@
-//! A thin file or directory over another.
+//! A file or directory that wraps another one.
 
 use crate::{Dir, File, LockKind, OpenMode, Result, Stamp, SyncKind, Watch};
 
-/// A file over another: a [`File`] whose every call goes below as it is, but for those that it has itself.
+/// A file that wraps another one. Each call goes to the file below, unless the wrapper overrides
+/// it.
 ///
-/// Each method is the one of the same name of [`File`].
+/// Each method corresponds to the method of the same name of [`File`].
 #[expect(clippy::len_without_is_empty, reason = "a length that can fail")]
 pub trait FileAbove: Send {
     /// The file below. Always the same one.
@@ -78,9 +79,10 @@ impl<F: FileAbove> File for F {
     }
 }
 
-/// A directory over another: a [`Dir`] whose every call goes below as it is, but for those that it has itself.
+/// A directory that wraps another one. Each call goes to the directory below, unless the wrapper
+/// overrides it.
 ///
-/// Each method is the one of the same name of [`Dir`].
+/// Each method corresponds to the method of the same name of [`Dir`].
 pub trait DirAbove: Send {
     /// The directory below. Always the same one.
     fn below(&self) -> &dyn Dir;

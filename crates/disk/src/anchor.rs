@@ -1,8 +1,9 @@
-//! A directory that stays the same one, whatever its name comes to lead to.
+//! An open directory that stays the same one, even if its path later leads elsewhere.
 //!
-//! In a directory of another user every name can be exchanged between two calls. So what is made, renamed or removed there is named
-//! relative to a descriptor, links are never followed, and a name counts only if it leads to the file that is meant: by device and
-//! inode. What is known of a new file is changed by its own descriptor ([`RealFile`]).
+//! In another user's directory, that user can replace any name between two calls. So names are
+//! resolved relative to a descriptor, and links are never followed. A name counts only if its
+//! device and inode are those of the intended file. A new file is changed only through its own
+//! descriptor ([`RealFile`]).
 
 use crate::real::{RealFile, check_name, failed};
 use crate::rights::Rights;
@@ -11,14 +12,14 @@ use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags};
 use std::path::Path;
 use std::{fs, io};
 
-/// A name's file: which one it is, and who may use it.
+/// The file that a name leads to: its identity and its permissions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Named {
     /// Device and inode, as [`crate::File::identity`] gives them.
     pub identity: (u64, u64),
     /// Owner, group and permission bits.
     pub rights: Rights,
-    /// Whether it is an ordinary file: no directory, link, device or pipe.
+    /// Whether it is a regular file: not a directory, link, device or pipe.
     pub is_file: bool,
 }
 
@@ -45,7 +46,8 @@ impl Anchor {
         })
     }
 
-    /// What a name leads to, itself: a link is a link. `None` if there is no such name.
+    /// The entry with this name. A link is not followed: the entry is the link itself. `None` if
+    /// there is no such name.
     ///
     /// # Errors
     /// `Permission`, `Io`; all with [`Op::List`].
@@ -63,7 +65,8 @@ impl Anchor {
         }
     }
 
-    /// Makes a file that only its owner may use, the umask's bits aside. Nothing of that name may be there, a link included.
+    /// Creates a file with mode 0600, less the umask. The name must be free: a link counts as
+    /// taken.
     ///
     /// # Errors
     /// `Exists`, `Permission`, `Full`, `Io`; all with [`Op::Open`].
@@ -71,12 +74,13 @@ impl Anchor {
         self.create(name, 0o600)
     }
 
-    /// The permission bits that a new file of mode 0644 gets here, by the umask and the directory's own rules.
+    /// The permission bits that a new file of mode 0644 gets here, after the umask and the
+    /// directory's own rules. Creates an empty file with this name and removes it again.
     ///
     /// # Errors
-    /// As [`Anchor::create_private`]; `name` must be free, and is free again.
+    /// As [`Anchor::create_private`]; `Exists` if `name` is taken.
     pub fn usual_mode(&self, name: &str) -> Result<u32> {
-        // An empty file: whoever opens it in the moment that it is there reads nothing, now or later.
+        // The file is empty, so a process that opens it now never reads anything from it.
         let probe = self.create(name, 0o644)?;
         let mode = probe.mode();
         self.remove(name)?;
@@ -88,7 +92,8 @@ impl Anchor {
         let flags =
             OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         RealFile::opened(|before| match before {
-            // A child that was forked meanwhile shares this file. That harms nobody: it is never locked.
+            // A child that was forked meanwhile shares this open file. That is harmless: it is
+            // never locked.
             Some(made) => made.try_clone(),
             None => {
                 let made = rustix::fs::openat(&self.dir, name, flags, Mode::from_raw_mode(mode));
@@ -97,7 +102,7 @@ impl Anchor {
         })
     }
 
-    /// Removes a name; of a link the link.
+    /// Removes a name. If it is a link, removes the link, not its target.
     ///
     /// # Errors
     /// `NotFound`, `Permission`, `Io`; all with [`Op::Remove`].
@@ -106,7 +111,7 @@ impl Anchor {
         rustix::fs::unlinkat(&self.dir, name, AtFlags::empty()).map_err(named(Op::Remove))
     }
 
-    /// Renames a file within the directory, replacing what has the new name, atomically.
+    /// Renames a file within the directory atomically, replacing any file that has the new name.
     ///
     /// # Errors
     /// `NotFound`, `Permission`, `Io`; all with [`Op::Rename`].
@@ -116,10 +121,12 @@ impl Anchor {
         rustix::fs::renameat(&self.dir, from, &self.dir, to).map_err(named(Op::Rename))
     }
 
-    /// Gives a file a second name, which must be free; a link is not followed.
+    /// Adds a second name (a hard link) to a file. The new name must be free. A link is not
+    /// followed.
     ///
     /// # Errors
-    /// `Exists`, `NotFound`, `Permission`, `Io`, also where the file system has no second names; all with [`Op::Rename`].
+    /// `Exists`, `NotFound`, `Permission`, `Io`, also if the file system has no hard links; all
+    /// with [`Op::Rename`].
     pub fn link(&self, from: &str, to: &str) -> Result<()> {
         check_name(from, Op::Rename)?;
         check_name(to, Op::Rename)?;
@@ -133,7 +140,8 @@ impl Anchor {
     /// `Io`, with [`Op::Sync`].
     pub fn sync(&self) -> Result<()> {
         match self.dir.sync_all() {
-            // Some file systems have no fsync for directories; their entries need none.
+            // Some file systems do not support fsync on directories, and their entries do not need
+            // it.
             Err(e) if e.kind() == io::ErrorKind::InvalidInput => Ok(()),
             other => other.map_err(failed(Op::Sync)),
         }
@@ -191,7 +199,7 @@ mod tests {
         symlink("nowhere", dir.join("b")).expect("symlink");
         assert_eq!(kind(anchor.create_private("b")), ErrorKind::Exists);
         assert!(!dir.join("nowhere").exists());
-        let link = anchor.lookup("a").expect("looked").expect("a link");
+        let link = anchor.lookup("a").expect("lookup").expect("a link");
         assert!(!link.is_file);
         anchor.link("a", "c").expect("linked");
         assert!(
@@ -202,9 +210,9 @@ mod tests {
         for name in ["a", "b", "c"] {
             anchor.remove(name).expect("removed");
         }
-        assert_eq!(anchor.lookup("a").expect("looked"), None);
+        assert_eq!(anchor.lookup("a").expect("lookup"), None);
         assert_eq!(fs::read(&victim).expect("read"), b"x");
-        // Names are no paths.
+        // A path is not a name.
         assert!(anchor.create_private("../x").is_err() && anchor.remove("..").is_err());
     }
 
@@ -213,15 +221,15 @@ mod tests {
         let (_tmp, dir) = dirs();
         let anchor = Anchor::open(&dir).expect("open");
         let made = anchor.create_private("a").expect("created");
-        let named = anchor.lookup("a").expect("looked").expect("a file");
+        let named = anchor.lookup("a").expect("lookup").expect("a file");
         assert!(named.is_file);
         assert_eq!(named.identity, made.identity().expect("identity"));
         assert_eq!(named.rights.mode(), 0o600);
         anchor.remove("a").expect("removed");
         anchor.create_private("a").expect("created");
-        let other = anchor.lookup("a").expect("looked").expect("a file");
+        let other = anchor.lookup("a").expect("lookup").expect("a file");
         assert_ne!(other.identity, made.identity().expect("identity"));
-        // Changed by its descriptor, whoever has the name.
+        // The change goes through the descriptor, so it does not matter which file has the name.
         let wide = Rights::from_stat(
             made.rights().expect("rights").owner(),
             made.rights().expect("rights").group(),
@@ -229,10 +237,10 @@ mod tests {
         );
         made.give(&wide).expect("given");
         assert_eq!(made.mode().expect("mode"), 0o644);
-        let other = anchor.lookup("a").expect("looked").expect("a file");
+        let other = anchor.lookup("a").expect("lookup").expect("a file");
         assert_eq!(other.rights.mode(), 0o600);
         let usual = anchor.usual_mode("b").expect("a mode");
         assert_eq!(usual & !0o644, 0);
-        assert_eq!(anchor.lookup("b").expect("looked"), None);
+        assert_eq!(anchor.lookup("b").expect("lookup"), None);
     }
 }

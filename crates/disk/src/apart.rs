@@ -1,12 +1,16 @@
 //! Descriptors that a forked child does not share.
 //!
-//! A lock of `flock` belongs to the open file. A child of fork shares the open files of its parent, so a lock whose holder was killed would last as long as the child.
-//! Therefore a child, before `fork` returns in it, puts an end of a pipe into the place of each of these descriptors: the parent alone has the open file, and its locks end with it. The child
-//! can still drop such a file; every other call fails.
+//! A `flock` lock belongs to the open file, which a forked child shares with its parent. If the
+//! parent is killed, its lock would last as long as the child. So before `fork` returns in the
+//! child, the child replaces each of these descriptors by an end of a pipe. Then only the parent
+//! has the open file, and its locks end with it. The child can still drop such a file; every other
+//! call fails.
 //!
-//! Correct because a fork is counted before it begins, and a descriptor is noted before the count is read again: a child copies every descriptor that its parent uses together with its note.
-//! Nothing here waits, so that handlers of other libraries may. A child that executes another program has none of these files, since all are opened with `O_CLOEXEC`.
-//! A child of a raw `clone` that executes nothing shares them.
+//! Why it is correct: a fork is counted before it begins, and a descriptor is noted before the
+//! count is read again. So a child copies each descriptor that its parent uses together with its
+//! note. Nothing here blocks, so fork handlers of other libraries can call it. All files are opened
+//! with `O_CLOEXEC`, so a child that executes another program has none of them. A child of a raw
+//! `clone` that does not execute another program shares them.
 
 use rustix::io::{DupFlags, dup3};
 use std::fs::File;
@@ -20,16 +24,17 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU64};
 
 const FREE: i32 = -1;
 
-/// Descriptors of this process that its children are not to have. Without a lock, for a child would have it as it is.
+/// Descriptors of this process that its children must not share. There is no lock, because a child
+/// would inherit it in a locked state.
 struct Notes {
     fds: [AtomicI32; 64],
     more: AtomicPtr<Notes>,
 }
 
 static NOTES: Notes = Notes::new();
-/// Forks of this process so far.
+/// The number of forks of this process so far.
 static FORKS: AtomicU64 = AtomicU64::new(0);
-/// What a child has in their places.
+/// The descriptor that a child puts in their place.
 static NOTHING: AtomicI32 = AtomicI32::new(FREE);
 static IS_GUARDED: AtomicBool = AtomicBool::new(false);
 
@@ -42,11 +47,11 @@ impl Notes {
     }
 
     fn following(&self) -> Option<&'static Notes> {
-        // SAFETY: null, or made by `add`, which never takes it back.
+        // SAFETY: the pointer is null or was stored by `add`. A stored list is never freed.
         unsafe { self.more.load(SeqCst).as_ref() }
     }
 
-    /// Notes a descriptor; where.
+    /// Notes a descriptor and returns its place in the list.
     fn add(&'static self, fd: i32) -> &'static AtomicI32 {
         let mut notes = self;
         loop {
@@ -58,7 +63,7 @@ impl Notes {
                 let fresh = Box::into_raw(Box::new(Notes::new()));
                 let added = (notes.more).compare_exchange(ptr::null_mut(), fresh, SeqCst, SeqCst);
                 if added.is_err() {
-                    // SAFETY: made above, and nobody else knows it.
+                    // SAFETY: made above and not published, so no other thread has it.
                     drop(unsafe { Box::from_raw(fresh) });
                 }
             }
@@ -75,10 +80,12 @@ pub(crate) struct Apart {
 }
 
 impl Apart {
-    /// What `open` opens. It is called again, with what it opened before, whenever the process was forked meanwhile.
+    /// The file that `open` opens. If the process forked meanwhile, `open` is called again with the
+    /// file that it opened before.
     ///
     /// # Errors
-    /// That of `open`; those of the system where it has no descriptors left or takes no handlers for forks.
+    /// Those of `open`; those of the system if no descriptor is left or a fork handler cannot be
+    /// registered.
     pub(crate) fn open(
         mut open: impl FnMut(Option<&File>) -> io::Result<File>,
     ) -> io::Result<Apart> {
@@ -110,24 +117,27 @@ impl Deref for Apart {
 
 impl Drop for Apart {
     fn drop(&mut self) {
-        // First, or a child might replace what another thread has opened under the same number. A lock is given up before this: a fork in between leaves the child the open file.
+        // This comes first: otherwise a child could replace a descriptor that another thread opened
+        // under the same number. The caller releases a lock before this: after a fork in between,
+        // the child keeps the open file.
         self.note.store(FREE, SeqCst);
-        // SAFETY: it is dropped nowhere else, and not used after this.
+        // SAFETY: this is the only place that drops it, and it is not used afterwards.
         unsafe { ManuallyDrop::drop(&mut self.file) };
     }
 }
 
-/// Sees to it that forks are told of. Twice does no harm.
+/// Registers the fork handlers. Registering them twice is harmless.
 fn guard() -> io::Result<()> {
     if IS_GUARDED.load(SeqCst) {
         return Ok(());
     }
     let fd = OwnedFd::from(io::pipe()?.0).into_raw_fd();
     if NOTHING.compare_exchange(FREE, fd, SeqCst, SeqCst).is_err() {
-        // SAFETY: made above, and nobody else knows it.
+        // SAFETY: made above and not published, so no other thread has it.
         drop(unsafe { OwnedFd::from_raw_fd(fd) });
     }
-    // SAFETY: two functions that live as long as this library, which stays loaded (and the system forgets them with it).
+    // SAFETY: both functions live as long as this library, which stays loaded. If it is unloaded,
+    // the system drops its handlers.
     let rc = unsafe { pthread_atfork(Some(before), None, Some(in_child)) };
     if rc != 0 {
         return Err(io::Error::from_raw_os_error(rc));
@@ -148,15 +158,15 @@ unsafe extern "C" fn before() {
     FORKS.fetch_add(1, SeqCst);
 }
 
-/// Allocates nothing and locks nothing: other threads of the parent are not here to end what they were doing.
+/// Allocates nothing and takes no locks: in the child, no other thread exists to release a lock.
 unsafe extern "C" fn in_child() {
-    // SAFETY: opened by `guard` before it told the system of this function, and never closed.
+    // SAFETY: `guard` opens it before it registers this function, and it is never closed.
     let nothing = unsafe { BorrowedFd::borrow_raw(NOTHING.load(SeqCst)) };
     let mut notes = Some(&NOTES);
     while let Some(some) = notes {
         for fd in some.fds.iter().map(|fd| fd.load(SeqCst)) {
             if fd != FREE {
-                // SAFETY: the number of an `Apart`'s file, which is not closed here.
+                // SAFETY: the descriptor of an `Apart`, which is not closed here.
                 let mut place = ManuallyDrop::new(unsafe { OwnedFd::from_raw_fd(fd) });
                 dup3(nothing, &mut place, DupFlags::CLOEXEC).ok();
             }
@@ -178,13 +188,13 @@ mod tests {
         fn pause() -> i32;
     }
 
-    /// A child that lives on and does nothing, until this is dropped.
+    /// A child process that does nothing until this is dropped.
     struct Child(Pid);
 
     impl Child {
         fn fork() -> Child {
             let (mut is_made, made) = io::pipe().expect("a pipe");
-            // SAFETY: the child says that it is there, and waits for a signal.
+            // SAFETY: the child writes one byte and then waits for a signal.
             let pid = unsafe { fork() };
             if pid == 0 {
                 rustix::io::write(&made, b"x").ok();
@@ -232,7 +242,7 @@ mod tests {
         held.iter().for_each(|file| file.lock().expect("lock"));
         let before = Child::fork();
         assert!(paths.iter().all(|path| !is_free(path)), "still held");
-        // As when the process is killed: nobody unlocks.
+        // As if the process was killed: no lock is released explicitly.
         drop(held);
         assert!(paths.iter().all(|path| is_free(path)), "the child has none");
         drop(before);

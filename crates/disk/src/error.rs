@@ -1,4 +1,4 @@
-//! What can go wrong on a disk, shaped by what the caller can do about it.
+//! Errors of a disk, classified by what the caller can do about them.
 
 use std::fmt;
 
@@ -37,19 +37,19 @@ pub enum ErrorKind {
     Full,
     /// There is no such file.
     NotFound,
-    /// The file exists already and was to be created.
+    /// The file to be created exists already.
     Exists,
     /// Not permitted, or a read-only file or file system.
     Permission,
-    /// A directory, a pipe, a device or a link has the name of a file.
+    /// The name belongs to a directory, a pipe, a device or a link, not to a regular file.
     NotAFile,
-    /// A file or a link has the name of a directory.
+    /// The name belongs to a file or a link, not to a directory.
     NotADirectory,
     /// The device failed (EIO) or anything not named above.
     Io,
 }
 
-/// A failed call: which one, what can be done, and the host's own code.
+/// A failed call: which one, what the caller can do, and the host's own code.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Error {
     /// What the caller can do.

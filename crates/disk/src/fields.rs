@@ -1,20 +1,20 @@
-//! Little-endian fields, read with every length checked.
+//! Little-endian fields. Every read checks the length.
 
-/// Reads fields one after another; what is not there is `None`.
+/// Reads fields one after another. A read past the end returns `None`.
 #[derive(Debug, Clone, Copy)]
 pub struct Fields<'a> {
     rest: &'a [u8],
 }
 
 impl<'a> Fields<'a> {
-    /// Those of some bytes, from the first one on.
+    /// Starts at the first of these bytes.
     #[inline]
     #[must_use]
     pub fn new(bytes: &'a [u8]) -> Fields<'a> {
         Fields { rest: bytes }
     }
 
-    /// What is not read yet.
+    /// The bytes that are not read yet.
     #[inline]
     #[must_use]
     pub fn rest(&self) -> &'a [u8] {

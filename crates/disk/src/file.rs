@@ -29,16 +29,15 @@ pub enum OpenMode {
 pub enum LockKind {
     /// Others that hold it shared.
     Shared,
-    /// Nobody.
+    /// No other holder.
     Exclusive,
 }
 
 /// One open file.
 ///
-/// Writes are seen at once by every other handle on the same file (*published*) and
-/// survive a power cut only after [`File::sync`] (*durable*). Bytes outside the range
-/// of a write are never changed by it, not even by a power cut during it
-/// ("powersafe overwrite").
+/// Every other handle on the same file sees a write at once (*published*). A write survives a power
+/// cut only after [`File::sync`] (*durable*). A write never changes bytes outside its range, even
+/// if the power is cut during it ("powersafe overwrite").
 #[expect(clippy::len_without_is_empty, reason = "a length that can fail")]
 pub trait File: Send {
     /// Reads at `offset` until `buf` is full or the file ends; returns the bytes read.
@@ -47,44 +46,50 @@ pub trait File: Send {
     fn write_at(&self, buf: &[u8], offset: u64) -> Result<()>;
     /// Sets the length in bytes; new bytes read as zeros.
     fn set_len(&self, len: u64) -> Result<()>;
-    /// Makes what was written durable. After a failure nothing is known of what was not synced before.
+    /// Makes all writes so far durable. After a failure, any write since the last successful sync
+    /// may be lost.
     fn sync(&self, kind: SyncKind) -> Result<()>;
     /// The length in bytes.
     fn len(&self) -> Result<u64>;
-    /// Takes the lock of this file (`flock`) if nobody is in the way; says whether it did. What the handle held before may be lost if not.
+    /// Tries to take the lock of this file (`flock`) and returns whether it did. It never waits. If
+    /// it fails, a lock that this handle held before may be lost.
     ///
-    /// It belongs to this handle, keeps out other handles of this process as of any other, binds only those who ask for it, and ends with the handle or its process: a forked child has no
-    /// part in it. There is no call that waits for it, since nothing could end that.
+    /// The lock belongs to this handle and keeps out other handles of this and of other processes.
+    /// It is advisory, and it ends with the handle or its process. A forked child does not share
+    /// it.
     ///
     /// # Errors
-    /// `Io` where files have no such locks: those of SQLite's host are locked through SQLite.
+    /// `Io` if these files have no such locks: files of SQLite's host are locked through SQLite.
     fn try_lock(&self, _kind: LockKind) -> Result<bool> {
         Err(Error::new(ErrorKind::Io, Op::Lock))
     }
-    /// Waits for the lock of this file and takes it, in the order in which the system lets those have it who wait.
+    /// Waits for the lock of this file and takes it. The system decides the order of waiting
+    /// handles.
     ///
     /// # Errors
-    /// As [`File::try_lock`]; `Io` where there is no such waiting.
+    /// As [`File::try_lock`]; `Io` if waiting is not supported.
     fn lock(&self, _kind: LockKind) -> Result<()> {
         Err(Error::new(ErrorKind::Io, Op::Lock))
     }
-    /// Gives the lock up, if it was held.
+    /// Releases the lock if this handle holds it.
     ///
     /// # Errors
     /// As [`File::try_lock`].
     fn unlock(&self) -> Result<()> {
         Err(Error::new(ErrorKind::Io, Op::Lock))
     }
-    /// Which file it is, whatever its name is now: two handles of one file say the same, those of two files that are open do not.
+    /// The identity of the file (device and inode), whatever its name is now. Two handles of one
+    /// file return the same value; handles of two open files return different ones.
     ///
     /// # Errors
-    /// `Io`, also where there is no telling.
+    /// `Io`, also if the identity cannot be determined.
     fn identity(&self) -> Result<(u64, u64)> {
         Err(Error::new(ErrorKind::Io, Op::Len))
     }
 }
 
-/// Which directory it is, and when names in it changed. While it stays the same, and [`Stamp::is_past_tick`] when it was taken, every name leads where it led then.
+/// The identity of a directory and the time when its names last changed. If [`Stamp::is_past_tick`]
+/// held when it was taken and the stamp has not changed, every name still leads to the same file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stamp {
     pub(crate) identity: (u64, u64),
@@ -93,7 +98,8 @@ pub struct Stamp {
 }
 
 impl Stamp {
-    /// Whether any later change has another time: clocks of file systems tick, those of kernels every ten milliseconds at least, and where times are kept in seconds, every two.
+    /// Whether any later change gets a different time. File system clocks tick: kernel clocks at
+    /// least every 10 ms, and clocks that count in seconds every 2 s.
     #[must_use]
     pub fn is_past_tick(&self) -> bool {
         let (seconds, nanos) = self.changed;
@@ -109,29 +115,32 @@ impl Stamp {
 ///
 /// Creation, removal and renaming survive a power cut only after [`Dir::sync`].
 pub trait Dir: Send {
-    /// Opens an ordinary file.
+    /// Opens a regular file.
     ///
     /// # Errors
-    /// `NotAFile`, at once, where the name is that of something else: a pipe would keep whoever opens it waiting, and a link leads elsewhere.
+    /// `NotAFile`, at once, if the name is not that of a regular file. Opening a pipe would block,
+    /// and a link leads elsewhere.
     fn open(&self, name: &str, mode: OpenMode) -> Result<Box<dyn File>>;
     /// Whether a file of that name exists.
     fn exists(&self, name: &str) -> Result<bool>;
-    /// Which file has that name, as [`File::identity`] says it; `None` if none has.
+    /// The identity of the file with this name, as [`File::identity`]; `None` if there is no such
+    /// file.
     fn identity(&self, name: &str) -> Result<Option<(u64, u64)>>;
-    /// Which directory the path leads to, and when names in it changed; `None` where that cannot be told, also where there is none.
+    /// The identity of the directory and when its names last changed. `None` if it does not exist
+    /// or this cannot be determined.
     fn stamp(&self) -> Result<Option<Stamp>>;
     /// Removes a file; other open handles keep it.
     fn remove(&self, name: &str) -> Result<()>;
-    /// Renames a file, replacing what has the new name, atomically.
+    /// Renames a file atomically, replacing any file that has the new name.
     fn rename(&self, from: &str, to: &str) -> Result<()>;
     /// All names, sorted.
     fn list(&self) -> Result<Vec<String>>;
     /// Makes creations, removals and renames durable.
     fn sync(&self) -> Result<()>;
-    /// A watch of files here; `None` where there is none to be had.
+    /// A watch of files in this directory; `None` if the system offers no watch.
     fn watch(&self) -> Option<Watch> {
         None
     }
-    /// Bytes a user without privileges may still write here.
+    /// The bytes that a user without privileges can still write here.
     fn free_space(&self) -> Result<u64>;
 }

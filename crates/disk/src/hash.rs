@@ -1,6 +1,7 @@
-//! XXH3, the checksum of everything that Densite stores: the one place that names the library.
+//! XXH3, the checksum of everything that Densite stores. Only this module names the library.
 //!
-//! Source: <https://github.com/Cyan4973/xxHash/blob/dev/doc/xxhash_spec.md>, seeds and the default secret as there.
+//! Source: <https://github.com/Cyan4973/xxHash/blob/dev/doc/xxhash_spec.md>, with its seeds and
+//! default secret.
 
 use std::hash::Hasher;
 use twox_hash::{XxHash3_64, XxHash3_128};
@@ -25,16 +26,16 @@ pub fn xxh3_128_with_seed(bytes: &[u8], seed: u64) -> u128 {
     XxHash3_128::oneshot_with_seed(seed, bytes)
 }
 
-/// The 64-bit hash of bytes that come one after another.
+/// An incremental 64-bit hash.
 pub struct Xxh3_64(XxHash3_64);
 
 impl Xxh3_64 {
-    /// Begins with a seed; 0 is that of [`xxh3_64`].
+    /// Starts with a seed. Seed 0 gives the same hash as [`xxh3_64`].
     pub fn with_seed(seed: u64) -> Xxh3_64 {
         Xxh3_64(XxHash3_64::with_seed(seed))
     }
 
-    /// More bytes.
+    /// Adds bytes.
     pub fn update(&mut self, bytes: &[u8]) {
         self.0.write(bytes);
     }
@@ -45,12 +46,12 @@ impl Xxh3_64 {
     }
 }
 
-/// The 128-bit hash of bytes that come one after another.
+/// An incremental 128-bit hash.
 #[derive(Clone, Default)]
 pub struct Xxh3_128(XxHash3_128);
 
 impl Xxh3_128 {
-    /// More bytes.
+    /// Adds bytes.
     pub fn update(&mut self, bytes: &[u8]) {
         self.0.write(bytes);
     }
@@ -69,7 +70,8 @@ mod tests {
         (0..2000u32).map(|i| (i * 7 % 251) as u8).collect()
     }
 
-    /// Every length up to 2000 bytes, each with a seed of its own. The sums were made with another implementation (xxhash-rust 0.8).
+    /// Every length up to 2000 bytes, each with its own seed. The sums come from another
+    /// implementation (xxhash-rust 0.8).
     #[test]
     fn hashes_are_those_of_another_implementation() {
         assert_eq!(xxh3_64(b""), 0x2D06_8005_38D3_94C2);

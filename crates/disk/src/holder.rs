@@ -1,7 +1,8 @@
 //! Which process holds a lock, for messages.
 
-/// The process that has the `flock` lock of the file that [`File::identity`](crate::File::identity) tells of, as far as the system says so: only Linux does, of processes that this one may see. It
-/// may be over by now.
+/// The process that holds the `flock` lock of the file with this
+/// [`identity`](crate::File::identity). `None` if it is unknown: only Linux reports it, and only
+/// for processes that this process can see. The process may have ended by now.
 #[must_use]
 pub fn lock_holder(identity: (u64, u64)) -> Option<u32> {
     #[cfg(target_os = "linux")]
@@ -10,7 +11,8 @@ pub fn lock_holder(identity: (u64, u64)) -> Option<u32> {
         let (device, number) = identity;
         let (major, minor) = (rustix::fs::major(device), rustix::fs::minor(device));
         let file = format!("{major:02x}:{minor:02x}:{number}");
-        // 1: FLOCK ADVISORY WRITE 1234 08:01:5678 0 EOF; one that waits has an arrow in front of FLOCK.
+        // 1: FLOCK ADVISORY WRITE 1234 08:01:5678 0 EOF; a waiting process has an arrow before
+        // FLOCK.
         let holder = |line: &str| {
             let fields: Vec<&str> = line.split_ascii_whitespace().collect();
             match *fields.as_slice() {

@@ -1,19 +1,21 @@
-//! Everything of Densite that touches a disk or a clock.
+//! All access of Densite to a disk or a clock.
 //!
-//! Two contracts, [`File`] and [`Dir`], and the real disk ([`RealDir`]), which keeps them. For tests there is a simulated disk in a crate of
-//! its own, `densite-sim-disk`. It loses, tears, reorders and delays what was not synced, as a power cut does.
+//! Two contracts, [`File`] and [`Dir`], and the real disk ([`RealDir`]), which keeps them. The
+//! crate `densite-sim-disk` has a simulated disk for tests. It loses, tears, reorders and delays
+//! unsynced writes, as a power cut does.
 //!
-//! [`FileAbove`] and [`DirAbove`] are for those that lie over others and watch or change a call or two.
+//! [`FileAbove`] and [`DirAbove`] wrap a file or directory and watch or change single calls.
 //!
-//! Nothing above this crate calls the operating system for a file. Beside files there are [`memory`] in large
-//! pages, the number of this [`process`] and what its children do not share, which have the only `unsafe` of this crate.
+//! The crates above this one never call the operating system for a file. This crate also has
+//! [`memory`] in large pages, the number of this [`process`], and descriptors that its children do
+//! not share. Only these three modules use `unsafe`.
 
 #![deny(unsafe_code)]
 #![warn(missing_docs)]
 
 mod above;
 mod anchor;
-#[allow(unsafe_code, reason = "told of forks by the system")]
+#[allow(unsafe_code, reason = "registers fork handlers")]
 mod apart;
 mod error;
 mod fields;
@@ -23,7 +25,7 @@ mod holder;
 #[allow(unsafe_code, reason = "advice to the system")]
 pub mod memory;
 mod number;
-#[allow(unsafe_code, reason = "a page of its own")]
+#[allow(unsafe_code, reason = "maps a page")]
 pub mod process;
 pub mod random;
 mod real;

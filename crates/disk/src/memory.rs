@@ -1,23 +1,28 @@
-//! Memory in large pages, and memory that goes back to the system.
+//! Memory in large pages, and memory that goes back to the system when it is freed.
 //!
-//! Who looks at places far apart waits for the page table as often as for the memory itself; a page of 2 MiB has one entry where small ones have 512.
+//! A program that reads scattered addresses waits for the page table as often as for the memory
+//! itself. A page of 2 MiB has one entry where small pages have 512.
 
-/// The system's large page, in bytes.
+/// The size of a large page of the system, in bytes.
 const LARGE: usize = 2 << 20;
 
-/// What is smaller may lie in an allocator's heap, whose holes stay the process's: the greatest threshold of glibc's malloc, which rises to it by itself.
+/// Smaller allocations can lie in an allocator's heap, and holes in a heap stay with the process.
+/// This is the greatest mmap threshold of glibc's malloc, which raises its threshold up to this by
+/// itself.
 const APART: usize = 32 << 20;
 
-/// Room for so many values in a piece of memory of its own, in large pages if it may be. Only what is written of it is resident, and all of it goes back to the system when it is
-/// dropped. Growing or shrinking it may lose that. Where addresses are scarce it is any memory.
+/// Memory for this many values, in a mapping of its own and in large pages where possible. Only
+/// written memory is resident, and all of it goes back to the system when it is dropped. Growing or
+/// shrinking it can lose that. If address space is scarce, it is ordinary memory.
 pub fn apart<T>(values: usize) -> Vec<T> {
     let mut memory = mapped(values);
     prefer_large_pages(&mut memory);
     memory
 }
 
-/// Room for so many values in a piece of memory of its own, in the system's usual pages. It is still one when it is shrunk to what was written, and then takes no more addresses than that
-/// (where malloc is glibc's).
+/// Memory for this many values, in a mapping of its own with the system's usual page size. With
+/// glibc's malloc, shrinking it to the written part keeps it a mapping of its own and frees the
+/// other addresses.
 pub fn mapped<T>(values: usize) -> Vec<T> {
     let least = (APART + LARGE) / size_of::<T>().max(1);
     let mut memory = Vec::new();
@@ -27,8 +32,9 @@ pub fn mapped<T>(values: usize) -> Vec<T> {
     memory
 }
 
-/// Asks the system to put what will be written into this memory into large pages, as far as they lie wholly in it. To be asked before the first write: what is
-/// there stays where it is. A wish: nothing but time and the rounding to pages depends on it, so errors are not told.
+/// Asks the system to use large pages for the whole large pages within this memory. Call it before
+/// the first write: memory that is already written stays where it is. It is only a hint that
+/// affects speed and rounding to pages, so errors are ignored.
 pub fn prefer_large_pages<T>(memory: &mut Vec<T>) {
     #[cfg(target_os = "linux")]
     {
@@ -41,7 +47,8 @@ pub fn prefer_large_pages<T>(memory: &mut Vec<T>) {
                 begin.wrapping_add(skipped),
                 rustix::mm::Advice::LinuxHugepage,
             );
-            // SAFETY: `len` bytes from there on are this vector's. The advice changes no byte and no right of access.
+            // SAFETY: the `len` bytes from there belong to this vector. The advice changes no byte
+            // and no access right.
             unsafe { rustix::mm::madvise(from.cast(), len, how) }.ok();
         }
     }

@@ -1,7 +1,8 @@
-//! Device and inode of a file, and whether it is one, asked for alone.
+//! Device and inode of a file, and whether it is a regular file, without its other metadata.
 //!
-//! Linux, since 6.13, gives a file that was asked for its times a finer one with its next write, which changes the inode: where each write is synced, one that is asked for with all else that `stat` tells takes half as long
-//! again.
+//! Since 6.13, Linux gives a file whose times were queried a finer timestamp at its next write,
+//! which changes the inode. If each write is synced, a full `stat` makes a sync take half as long
+//! again. So these calls do not query times.
 
 use std::fs::File;
 use std::io;
@@ -20,7 +21,7 @@ mod asked {
         ))
     }
 
-    /// Of a link the link's.
+    /// Of a link: the link's own.
     pub(crate) fn of_name(dir: &OwnedFd, name: &str) -> io::Result<(u64, u64)> {
         number(statx(dir, name, AtFlags::SYMLINK_NOFOLLOW, StatxFlags::INO))
     }
@@ -40,7 +41,7 @@ mod asked {
     use super::{File, OwnedFd, io};
     use std::os::unix::fs::MetadataExt;
 
-    /// Of a link the link's.
+    /// Of a link: the link's own.
     #[allow(clippy::unnecessary_cast, reason = "other systems have other types")]
     pub(crate) fn of_name(dir: &OwnedFd, name: &str) -> io::Result<(u64, u64)> {
         let stat = rustix::fs::statat(dir, name, rustix::fs::AtFlags::SYMLINK_NOFOLLOW)?;

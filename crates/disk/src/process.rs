@@ -1,20 +1,21 @@
-//! The number of this process, for who asks often.
+//! The number of this process, cached for callers that need it often.
 
 #[cfg(target_os = "linux")]
 mod kept {
     use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
     use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
-    /// The number, in a page that the system gives to a child empty, by whatever call the child is made; `None` if there is no such page.
+    /// The number, in a page that the system clears in every child, whichever call makes the child.
+    /// Null until it is first needed.
     static PAGE: AtomicPtr<AtomicU32> = AtomicPtr::new(std::ptr::null_mut());
-    /// Where `PAGE` points to when the system has none.
+    /// `PAGE` points to this if the system has no such pages.
     static ABSENT: AtomicU32 = AtomicU32::new(0);
     const LEN: usize = size_of::<AtomicU32>();
 
-    /// A page of zeros that no child inherits.
+    /// A page of zeros that the system clears in each child.
     fn made() -> *mut AtomicU32 {
         let absent = std::ptr::from_ref(&ABSENT).cast_mut();
-        // SAFETY: new memory at a place that the system chooses.
+        // SAFETY: new memory at an address that the system chooses.
         let page = unsafe {
             mmap_anonymous(
                 std::ptr::null_mut(),
@@ -24,11 +25,11 @@ mod kept {
             )
         };
         let Ok(page) = page else { return absent };
-        // SAFETY: the memory that was just made, and that nobody else knows; the same for its end.
+        // SAFETY: the memory was just mapped and no other thread has it.
         match unsafe { madvise(page, LEN, Advice::LinuxWipeOnFork) } {
             Ok(()) => page.cast(),
             Err(_) => {
-                // SAFETY: as above.
+                // SAFETY: as above; nothing uses it afterwards.
                 unsafe { munmap(page, LEN) }.ok();
                 absent
             }
@@ -39,7 +40,7 @@ mod kept {
         let mut page = PAGE.load(Ordering::Acquire);
         if page.is_null() {
             let fresh = made();
-            // Another thread may have been first; its page is as good, and this one is left as it is.
+            // Another thread may have been first. Its page is equally good; this one is leaked.
             page = match PAGE.compare_exchange(
                 std::ptr::null_mut(),
                 fresh,
@@ -53,7 +54,8 @@ mod kept {
         if std::ptr::eq(page, &raw const ABSENT) {
             return std::process::id();
         }
-        // SAFETY: memory that is never given back, zeros or what is stored below: an atomic number in both cases.
+        // SAFETY: the page is never unmapped. It holds zeros or the number stored below, and both
+        // are valid for an atomic number.
         let kept = unsafe { &*page };
         match kept.load(Ordering::Relaxed) {
             0 => {
@@ -66,9 +68,11 @@ mod kept {
     }
 }
 
-/// As [`std::process::id`], which is a call of the system each time. This asks once in each process, a child after a fork included.
+/// The same as [`std::process::id`], which makes a system call each time. This makes one system
+/// call per process; a forked child makes its own.
 ///
-/// A child that shares its parent's memory (`vfork`, `CLONE_VM`) gets its parent's number; all it may do is execute another program.
+/// A child that shares its parent's memory (`vfork`, `CLONE_VM`) gets its parent's number. Such a
+/// child may only execute another program.
 pub fn id() -> u32 {
     #[cfg(target_os = "linux")]
     return kept::number();

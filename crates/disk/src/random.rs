@@ -2,7 +2,7 @@
 
 use crate::{Error, ErrorKind, Op, Result};
 
-/// Fills `buf` with random bytes fit for keys.
+/// Fills `buf` with random bytes that are suitable for keys.
 ///
 /// # Errors
 /// `Io` when the host has no source of randomness.

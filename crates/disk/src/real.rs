@@ -1,8 +1,8 @@
 //! The real disk: positioned reads and writes, `fdatasync`, `fsync`, `statvfs`.
 //!
-//! Invariant: a call that was interrupted by a signal or did only part of its work is
-//! continued here; the caller sees all of it done, or an error.
-//! Every descriptor is opened with `O_CLOEXEC`, and a forked child has none of them ([`crate::apart`]).
+//! Invariant: if a signal interrupts a call or the call does only part of its work, it is continued
+//! here. The caller sees all of it done, or an error. Every descriptor is opened with `O_CLOEXEC`,
+//! and a forked child has none of them ([`crate::apart`]).
 
 mod meta;
 
@@ -21,9 +21,10 @@ use rustix::io::{Errno, retry_on_intr};
 use crate::{Dir, Error, ErrorKind, File, LockKind, Op, OpenMode, Result, Stamp, SyncKind, Watch};
 
 const EINVAL: i32 = Errno::INVAL.raw_os_error();
-/// What the system answers who opens a link, a directory, a socket or a pipe without a reader as a file.
+/// The system's errors for opening a link, a directory, a socket or a pipe without a reader as a
+/// file.
 const NOT_FILES: [Errno; 3] = [Errno::LOOP, Errno::ISDIR, Errno::NXIO];
-/// How a directory is opened in which files are only named.
+/// How to open a directory only to resolve names in it.
 #[cfg(target_os = "linux")]
 const ONLY_ENTER: OFlags = OFlags::PATH;
 #[cfg(not(target_os = "linux"))]
@@ -36,7 +37,7 @@ pub(crate) fn failed(op: Op) -> impl Fn(io::Error) -> Error {
     move |e| Error::from_io(op, &e)
 }
 
-/// Opens a file, which is made with the rights of the one at `like`.
+/// Opens a file. A new file gets the permissions of the file at `like`.
 fn open_like(dir: &OwnedFd, name: &str, mode: OpenMode, like: &Path) -> Result<RealFile> {
     if mode == OpenMode::Create {
         match RealFile::entry(dir, name, OpenMode::Write, 0) {
@@ -52,7 +53,7 @@ fn open_like(dir: &OwnedFd, name: &str, mode: OpenMode, like: &Path) -> Result<R
             rights.give(&file.file, rights.mode());
             Ok(file)
         }
-        // Somebody was first.
+        // Another process created it first.
         Err(e) if e.kind == ErrorKind::Exists && mode == OpenMode::Create => {
             RealFile::entry(dir, name, OpenMode::Write, 0)
         }
@@ -60,7 +61,7 @@ fn open_like(dir: &OwnedFd, name: &str, mode: OpenMode, like: &Path) -> Result<R
     }
 }
 
-/// A file that was opened again, if it is the one that this process has just made.
+/// Checks that a file that was opened again is the file that this process has just created.
 fn same(file: fs::File, made: &fs::File) -> io::Result<fs::File> {
     match number::of_file(&file)? == number::of_file(made)? {
         true => Ok(file),
@@ -78,8 +79,8 @@ impl RealFile {
     /// Opens the file at `path`; a new file gets mode 0644 less the umask.
     ///
     /// # Errors
-    /// `NotFound`, `Exists` or `Permission` as `mode` and the host say; `Io` for anything
-    /// else, a directory opened for writing included.
+    /// `NotFound`, `Exists` or `Permission`, depending on `mode` and the host; `Io` for anything
+    /// else, including a directory opened for writing.
     pub fn open(path: impl AsRef<Path>, mode: OpenMode) -> Result<RealFile> {
         use std::os::unix::fs::OpenOptionsExt;
         let path = path.as_ref();
@@ -100,7 +101,7 @@ impl RealFile {
         })
     }
 
-    /// The same open file once more: what its name leads to by now does not matter.
+    /// Another handle on the same open file, even if its name now leads to another file.
     ///
     /// # Errors
     /// `Io` with [`Op::Open`].
@@ -108,7 +109,7 @@ impl RealFile {
         RealFile::opened(|_| self.file.try_clone())
     }
 
-    /// What `open` opens; see [`Apart::open`].
+    /// The file that `open` opens; see [`Apart::open`].
     pub(crate) fn opened(
         open: impl FnMut(Option<&fs::File>) -> io::Result<fs::File>,
     ) -> Result<RealFile> {
@@ -120,7 +121,8 @@ impl RealFile {
         &self.file
     }
 
-    /// Opens a directory's file, and nothing else that has its name; a new one gets these permission bits, less the umask.
+    /// Opens a regular file of a directory and nothing else. A new file gets these permission bits,
+    /// less the umask.
     fn entry(dir: &OwnedFd, name: &str, mode: OpenMode, bits: u32) -> Result<RealFile> {
         let guards = OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let open = |how: OFlags| -> io::Result<fs::File> {
@@ -166,7 +168,7 @@ impl File for RealFile {
         let mut done = 0usize;
         while let Some(rest) = buf.get(done..).filter(|rest| !rest.is_empty()) {
             match self.file.write_at(rest, offset.saturating_add(done as u64)) {
-                // A host that takes nothing and names no error has no room left.
+                // A host that writes nothing and returns no error has no space left.
                 Ok(0) => return Err(Error::new(ErrorKind::Full, Op::Write)),
                 Ok(n) => done += n,
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
@@ -233,7 +235,7 @@ impl File for RealFile {
 #[derive(Debug, Clone)]
 pub struct RealDir {
     path: PathBuf,
-    /// Who may use that file may use those that are made here.
+    /// New files here get the permissions of this file.
     like: Option<PathBuf>,
 }
 
@@ -241,7 +243,7 @@ impl RealDir {
     /// The directory at `path`; nothing is opened or checked until it is used.
     pub fn new(path: impl Into<PathBuf>) -> RealDir {
         let path = path.into();
-        // The parent of a bare file name is "", which no call accepts.
+        // The parent of a bare file name is "", which no system call accepts.
         let path = if path.as_os_str().is_empty() {
             PathBuf::from(".")
         } else {
@@ -250,24 +252,29 @@ impl RealDir {
         RealDir { path, like: None }
     }
 
-    /// The directory beside the file at `like` that belongs to it. Files that are made there get the permission bits, and as far as may be the owner and the group, of that file at that time, if there is one.
+    /// The directory beside the file at `like` that belongs to it. New files get the permission
+    /// bits of that file, and its owner and group where allowed, if it exists at that time.
     ///
-    /// Its owner may be another user than this process's, and could put a link into its place: so its name must be that of a directory, and a link is not followed.
+    /// Its owner can be another user, who could replace the directory by a link. So links are not
+    /// followed: the name must be that of a directory.
     #[must_use]
     pub fn like(self, like: impl Into<PathBuf>) -> RealDir {
         let like = Some(like.into());
         RealDir { like, ..self }
     }
 
-    /// The directory at `path`, made when it is missing; then its name is durable too. A new one gets mode 0755 less the umask.
+    /// The directory at `path`, created if it is missing; its name is then durable too. A new
+    /// directory gets mode 0777 less the umask.
     ///
     /// # Errors
-    /// `NotFound` when the directory above it is missing, `Permission`, `Io`; all with [`Op::Open`] or [`Op::Sync`].
+    /// `NotFound` if the parent directory is missing, `Permission`, `Io`; all with [`Op::Open`] or
+    /// [`Op::Sync`].
     pub fn create(path: impl Into<PathBuf>) -> Result<RealDir> {
         RealDir::new(path).made()
     }
 
-    /// As [`RealDir::create`], of this directory. One that is [`RealDir::like`] a file can be entered by who may read that.
+    /// As [`RealDir::create`], for this directory. With [`RealDir::like`], users who can read that
+    /// file can enter the directory.
     ///
     /// # Errors
     /// As [`RealDir::create`].
@@ -290,12 +297,12 @@ impl RealDir {
         Ok(self)
     }
 
-    /// The directory that has the path now, to name its files by.
+    /// A descriptor of the directory that has the path now, to resolve names in it.
     fn enter(&self, op: Op) -> Result<OwnedFd> {
         self.opened(ONLY_ENTER, op)
     }
 
-    /// The same; `None` where no directory has the path.
+    /// As [`RealDir::enter`]; `None` if there is no directory at the path.
     fn enter_if_there(&self, op: Op) -> Result<Option<OwnedFd>> {
         match self.enter(op) {
             Ok(dir) => Ok(Some(dir)),
@@ -304,7 +311,7 @@ impl RealDir {
         }
     }
 
-    /// The directory that has the path now, opened so.
+    /// The directory that has the path now, opened with these flags.
     fn opened(&self, how: OFlags, op: Op) -> Result<OwnedFd> {
         let links = match self.like {
             Some(_) => OFlags::NOFOLLOW,
@@ -324,7 +331,7 @@ impl RealDir {
     }
 }
 
-/// Refuses what is not a single path component.
+/// Refuses a name that is not a single path component.
 ///
 /// # Errors
 /// [`ErrorKind::Io`] with `EINVAL`.
@@ -357,7 +364,7 @@ impl Dir for RealDir {
         let Some(dir) = self.enter_if_there(Op::List)? else {
             return Ok(false);
         };
-        // Not following a link: a dangling one still occupies its name.
+        // A link is not followed: a dangling one still occupies its name.
         match statat(dir, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(_) => Ok(true),
             Err(Errno::NOENT) => Ok(false),
@@ -382,7 +389,7 @@ impl Dir for RealDir {
             Some(_) => fs::symlink_metadata(&self.path),
             None => fs::metadata(&self.path),
         };
-        // Its ctime changes with its names, too, and cannot be set.
+        // The ctime changes with each change of names too, and it cannot be set.
         match told {
             Ok(meta) => Ok(Some(Stamp {
                 identity: (meta.dev(), meta.ino()),
@@ -406,7 +413,7 @@ impl Dir for RealDir {
         rustix::fs::renameat(&dir, from, &dir, to).map_err(|e| failed(Op::Rename)(e.into()))
     }
 
-    /// Names that are not UTF-8 are left out: no call of this trait could name them.
+    /// Names that are not UTF-8 are left out: this trait cannot name them.
     fn list(&self) -> Result<Vec<String>> {
         let failed = |e: Errno| failed(Op::List)(e.into());
         let mut names = Vec::new();
@@ -424,7 +431,8 @@ impl Dir for RealDir {
     fn sync(&self) -> Result<()> {
         let dir = fs::File::from(self.opened(OFlags::RDONLY, Op::Open)?);
         match dir.sync_all() {
-            // Some file systems have no fsync for directories; their entries need none.
+            // Some file systems do not support fsync on directories, and their entries do not need
+            // it.
             Err(e) if e.raw_os_error() == Some(EINVAL) => Ok(()),
             other => other.map_err(failed(Op::Sync)),
         }
@@ -436,15 +444,17 @@ impl Dir for RealDir {
 
     fn free_space(&self) -> Result<u64> {
         let stat = rustix::fs::statvfs(&self.path).map_err(|e| failed(Op::List)(e.into()))?;
-        // f_bavail, not f_bfree: what is reserved for root is of no use to others.
+        // f_bavail, not f_bfree: blocks reserved for root are not available to other users.
         Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
     }
 }
 
-/// Two directories, or files, change places: at no time is either name without one. Durable once the directory they are in is synced.
+/// Exchanges two files or directories atomically: both names exist at all times. Durable once their
+/// directory is synced.
 ///
 /// # Errors
-/// `NotFound` when one of them is missing, `Permission`, `Io`, also where the file system cannot do it; all with [`Op::Rename`].
+/// `NotFound` if one of them is missing, `Permission`, `Io`, also if the file system cannot
+/// exchange; all with [`Op::Rename`].
 pub fn exchange(a: impl AsRef<Path>, b: impl AsRef<Path>) -> Result<()> {
     use rustix::fs::{CWD, RenameFlags, renameat_with};
     renameat_with(CWD, a.as_ref(), CWD, b.as_ref(), RenameFlags::EXCHANGE)

@@ -1,10 +1,11 @@
-//! Who may use a file, given to another one.
+//! Permissions of one file, applied to another.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
 use std::path::Path;
 
-/// Owner, group and permission bits of a file. Set-id bits and the sticky bit are not among them: no database needs them.
+/// Owner, group and permission bits of a file. Set-id bits and the sticky bit are left out: no
+/// database needs them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rights {
     owner: u32,
@@ -21,14 +22,15 @@ impl Rights {
         }
     }
 
-    /// Those that were asked for of a file.
+    /// The permissions in this metadata.
     #[must_use]
     pub fn of_meta(meta: &fs::Metadata) -> Rights {
         Rights::from_stat(meta.uid(), meta.gid(), meta.mode())
     }
 
-    /// Those of what lies beside the database at `path` and has its rows, as SQLite does it with a WAL and a journal: the database's, and
-    /// who makes something can use it. `None` where there is no such file.
+    /// The permissions for files beside the database at `path` that hold its rows. As SQLite does
+    /// for a WAL and a journal, they are those of the database, and the owner can always read and
+    /// write. `None` if there is no such file.
     pub(crate) fn beside(path: &Path) -> Option<Rights> {
         let of = Rights::of_meta(&fs::metadata(path).ok()?);
         Some(Rights {
@@ -64,14 +66,15 @@ impl Rights {
         }
     }
 
-    /// Who may read may enter.
+    /// As a directory's mode: users who can read can enter.
     pub(crate) fn of_directory(&self) -> u32 {
         self.mode | (self.mode & 0o444) >> 2
     }
 
-    /// Gives them to what was just made. What this process may not give stays its own.
+    /// Applies these permissions to a new file or directory. Owner or group stay unchanged if this
+    /// process cannot change them.
     ///
-    /// By its descriptor: what the name leads to may be something else by now.
+    /// This uses the descriptor, because the name can lead to another file by now.
     pub(crate) fn give(&self, made: &fs::File, mode: u32) {
         let Ok(now) = made.metadata() else { return };
         let owner = (now.uid() != self.owner).then_some(self.owner);
@@ -79,7 +82,7 @@ impl Rights {
         if (owner.is_some() || group.is_some()) && fchown(made, owner, group).is_err() {
             fchown(made, None, group).ok();
         }
-        // Last, since chown clears bits.
+        // This comes last, because chown clears bits.
         made.set_permissions(fs::Permissions::from_mode(mode)).ok();
     }
 }

@@ -1,42 +1,45 @@
-//! Locks whose waiting threads stand nowhere but in the lock itself.
+//! Locks whose waiting threads are recorded only in the lock itself.
 //!
-//! A child of fork has copies of all locks, and none of the threads that waited for them. With the standard library's a lock is a word or two of its own, so a lock that the child makes is free and has
-//! nobody waiting. `parking_lot`, which has all waiting threads of a process in one table, leaves the child with a table of threads that are not there, in which it hangs as soon as
-//! one of its own waits: also where nothing but an idle thread of ours waited for work (rule 15).
+//! A forked child has copies of all locks but none of the threads that waited for them. A lock of
+//! the standard library is one or two words, so a lock that the child creates is free and has no
+//! waiters. `parking_lot` keeps all waiting threads of a process in one table. In the child this
+//! table lists threads that do not exist, and the child hangs when one of its own threads waits.
+//! That happens even if only an idle thread of ours was waiting for work (rule 15).
 //!
-//! A panic while a lock is held leaves it as if there had been none: what must not be left half done is guarded by its owner.
+//! A panic while a lock is held does not poison it. The owner of the data guards against half-done
+//! changes.
 
 use std::sync::{PoisonError, RwLockReadGuard, RwLockWriteGuard, TryLockError};
 use std::time::{Duration, Instant};
 
 pub use std::sync::MutexGuard;
 
-/// Between two looks at a lock that is waited for so long and no longer.
+/// The pause between two attempts to take a lock with a time limit.
 const STEP: Duration = Duration::from_millis(1);
 
-/// One thread at a time.
+/// A mutex without poisoning.
 #[derive(Debug, Default)]
 pub struct Mutex<T: ?Sized>(std::sync::Mutex<T>);
 
 impl<T> Mutex<T> {
-    /// Free.
+    /// A free mutex.
     pub const fn new(value: T) -> Mutex<T> {
         Mutex(std::sync::Mutex::new(value))
     }
 
-    /// What it guarded.
+    /// The value that it guards.
     pub fn into_inner(self) -> T {
         self.0.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl<T: ?Sized> Mutex<T> {
-    /// Waits for it.
+    /// Waits for the lock and takes it.
     pub fn lock(&self) -> MutexGuard<'_, T> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// `None` while somebody has it.
+    /// Takes the lock; `None` if another thread holds it.
     pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
         match self.0.try_lock() {
             Ok(guard) => Some(guard),
@@ -45,7 +48,7 @@ impl<T: ?Sized> Mutex<T> {
         }
     }
 
-    /// Waits for it no longer than so long.
+    /// Waits for the lock at most `time`; `None` if another thread still holds it.
     pub fn try_lock_for(&self, time: Duration) -> Option<MutexGuard<'_, T>> {
         let until = Instant::now() + time;
         loop {
@@ -57,67 +60,67 @@ impl<T: ?Sized> Mutex<T> {
         }
     }
 
-    /// Nobody else can have it.
+    /// The value. No lock is needed, since the borrow is exclusive.
     pub fn get_mut(&mut self) -> &mut T {
         self.0.get_mut().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Many that read, or one that writes.
+/// A readers-writer lock without poisoning.
 #[derive(Debug, Default)]
 pub struct RwLock<T: ?Sized>(std::sync::RwLock<T>);
 
 impl<T> RwLock<T> {
-    /// Free.
+    /// A free lock.
     pub const fn new(value: T) -> RwLock<T> {
         RwLock(std::sync::RwLock::new(value))
     }
 }
 
 impl<T: ?Sized> RwLock<T> {
-    /// Waits until nobody writes.
+    /// Waits until no thread holds it for writing.
     pub fn read(&self) -> RwLockReadGuard<'_, T> {
         self.0.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until nobody else is there.
+    /// Waits until no other thread holds it.
     pub fn write(&self) -> RwLockWriteGuard<'_, T> {
         self.0.write().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// What threads wait for that have a [`Mutex`].
+/// A condition variable for [`Mutex`].
 #[derive(Debug, Default)]
 pub struct Condvar(std::sync::Condvar);
 
 impl Condvar {
-    /// Nobody waits.
+    /// A condition variable without waiters.
     pub const fn new() -> Condvar {
         Condvar(std::sync::Condvar::new())
     }
 
-    /// Waits to be notified; now and then it returns without.
+    /// Waits for a notification. Spurious wakeups are possible.
     pub fn wait<'a, T>(&self, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
         self.0.wait(guard).unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// [`Condvar::wait`], no longer than so long.
+    /// As [`Condvar::wait`], for at most `time`.
     pub fn wait_for<'a, T>(&self, guard: MutexGuard<'a, T>, time: Duration) -> MutexGuard<'a, T> {
         let done = self.0.wait_timeout(guard, time);
         done.unwrap_or_else(PoisonError::into_inner).0
     }
 
-    /// [`Condvar::wait`], no longer than until then.
+    /// As [`Condvar::wait`], at most until `until`.
     pub fn wait_until<'a, T>(&self, guard: MutexGuard<'a, T>, until: Instant) -> MutexGuard<'a, T> {
         self.wait_for(guard, until.saturating_duration_since(Instant::now()))
     }
 
-    /// Wakes one of those who wait.
+    /// Wakes one waiting thread.
     pub fn notify_one(&self) {
         self.0.notify_one();
     }
 
-    /// Wakes all who wait.
+    /// Wakes all waiting threads.
     pub fn notify_all(&self) {
         self.0.notify_all();
     }

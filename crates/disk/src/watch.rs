@@ -1,7 +1,8 @@
-//! Waiting until a file is written to or closed, by whatever process.
+//! Waiting until any process writes to or closes a file.
 //!
-//! Only Linux has it (inotify), and only for files of this machine's kernel; each watch takes one of the user's instances, of which there are 128 as a rule. So there may be none, and whoever
-//! waits looks by itself now and then.
+//! Only Linux supports this (inotify), and only for changes that this machine's kernel makes. Each
+//! watch takes one of the user's inotify instances, usually 128. So a watch may be unavailable, and
+//! a waiting caller must also poll now and then.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -45,7 +46,7 @@ mod kernel {
                 tv_sec: i64::try_from(time.as_secs()).unwrap_or(i64::MAX),
                 tv_nsec: time.subsec_nanos().into(),
             };
-            // Interrupted by a signal it is over as well.
+            // A signal ends the wait too.
             poll(&mut both, Some(&time)).ok();
             let mut events = [0u8; 4096];
             let mut has_event = false;
@@ -90,7 +91,7 @@ enum Event {
     Close,
 }
 
-/// Files of one directory that are watched.
+/// Watched files of one directory.
 #[derive(Debug)]
 pub struct Watch {
     kernel: kernel::Kernel,
@@ -98,7 +99,7 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Of no file yet.
+    /// A watch without files.
     pub(crate) fn of(dir: &Path) -> Option<Watch> {
         Some(Watch {
             kernel: kernel::Kernel::new()?,
@@ -106,12 +107,14 @@ impl Watch {
         })
     }
 
-    /// Watches writes to this file, too; whether it does. What is written from now on ends a wait, also one that begins later.
+    /// Also watches writes to this file; returns whether it does. A write from now on ends a wait,
+    /// even a wait that begins later.
     pub fn add(&self, name: &str) -> bool {
         self.add_event(name, Event::Write)
     }
 
-    /// Watches this file for a process that closes it after it opened it for writing, or ends. The event comes just before the locks of that process are released.
+    /// Watches for a process that closes this file after opening it for writing, or that ends. The
+    /// event comes just before the locks of that process are released.
     pub fn add_closing(&self, name: &str) -> bool {
         self.add_event(name, Event::Close)
     }
@@ -121,12 +124,13 @@ impl Watch {
             && self.kernel.add(&self.dir.join(name), event)
     }
 
-    /// Waits until one of the files had an event since the last wait, until [`Watch::ring`], or so long. Returns whether there was an event. For one thread at a time.
+    /// Waits for an event on one of the files since the last wait, for [`Watch::ring`], or for at
+    /// most `time`. Returns whether there was an event. Only one thread may wait at a time.
     pub fn wait(&self, time: Duration) -> bool {
         self.kernel.wait(time)
     }
 
-    /// Ends the wait, or the next one.
+    /// Ends the current wait, or the next one.
     pub fn ring(&self) {
         self.kernel.ring();
     }

@@ -1,12 +1,12 @@
-//! Memory that was asked to be in large pages, and memory apart.
+//! Large pages, and mappings of their own.
 
 #![cfg(target_os = "linux")]
 
 use densite_disk::memory::{apart, prefer_large_pages};
 
-/// What the system says of the memory that has this address: lines of names and values; nothing if there is none.
+/// The entries of `/proc/self/smaps` for the mapping that has this address; empty if there is none.
 fn known(address: usize) -> Vec<(String, String)> {
-    let maps = std::fs::read_to_string("/proc/self/smaps").expect("there");
+    let maps = std::fs::read_to_string("/proc/self/smaps").expect("read /proc/self/smaps");
     let (mut within, mut known) = (false, Vec::new());
     for line in maps.lines() {
         let range = line.split(' ').next().and_then(|r| r.split_once('-'));
@@ -26,7 +26,7 @@ fn value(address: usize, name: &str) -> Option<String> {
     known.find_map(|(n, value)| (n == name).then_some(value))
 }
 
-// One after the other: what one has given back the other one would take.
+// One after the other: a test in parallel could take the addresses that this one frees.
 #[test]
 fn memory() {
     large_vectors_are_in_large_pages_and_keep_what_they_have();
@@ -44,7 +44,7 @@ fn large_vectors_are_in_large_pages_and_keep_what_they_have() {
         assert!(memory.iter().enumerate().all(|(i, b)| *b == i as u8));
         if is_known && len > 4 << 20 {
             let middle = memory.as_ptr() as usize + len / 2;
-            let flags = value(middle, "VmFlags").expect("is there");
+            let flags = value(middle, "VmFlags").expect("the mapping has flags");
             assert!(flags.split(' ').any(|flag| flag == "hg"), "{len}: {flags}");
         }
     }
@@ -52,15 +52,15 @@ fn large_vectors_are_in_large_pages_and_keep_what_they_have() {
 
 fn memory_apart_takes_what_is_written_and_is_gone_when_dropped() {
     for kept in [true, false] {
-        // What lay in a heap before is there to be taken.
+        // Freed heap memory can be reused.
         let mut before: Vec<Vec<u8>> = (0..20).map(|_| vec![1; 3 << 20]).collect();
         before.truncate(if kept { 10 } else { 0 });
         let mut memory: Vec<u8> = apart(3 << 20);
         memory.resize(3 << 20, 7);
         let address = memory.as_ptr() as usize + (1 << 20);
-        let resident = value(address, "Rss").expect("is there");
+        let resident = value(address, "Rss").expect("the mapping has a size");
         let resident: u64 = resident.trim_end_matches(" kB").parse().expect("KiB");
-        // The advice cuts it where the first large page begins.
+        // The advice splits the mapping where the first large page begins.
         assert!((1..=6 << 10).contains(&resident), "{resident}");
         drop(memory);
         assert_eq!(value(address, "Rss"), None);

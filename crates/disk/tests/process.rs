@@ -1,4 +1,4 @@
-//! The process's number is right in every process, however it was made.
+//! `process::id` is right in every process, whichever call made it.
 
 use densite_disk::process::id;
 
@@ -10,14 +10,14 @@ unsafe extern "C" {
     fn syscall(number: std::ffi::c_long, ...) -> std::ffi::c_long;
 }
 
-/// Whether the child, and a child of its, know their own numbers: 0 if so.
+/// Returns 0 if the child and its descendants get their own numbers.
 fn in_child(generations: u32) -> i32 {
     if id() != std::process::id() || id() != std::process::id() {
         return 1;
     }
     match generations {
         0 => 0,
-        // SAFETY: the child runs what `ends_well` says and nothing else.
+        // SAFETY: the child only runs what `ends_well` runs.
         _ => i32::from(!ends_well(unsafe { fork() }, generations - 1)),
     }
 }
@@ -29,7 +29,7 @@ fn ends_well(pid: i32, generations: u32) -> bool {
         unsafe { _exit(in_child(generations)) };
     }
     let mut status = -1;
-    // SAFETY: a child that was just made, and a place for the status.
+    // SAFETY: the child was just made, and `status` is writable.
     let ended = unsafe { waitpid(pid, &raw mut status, 0) };
     ended == pid && status == 0
 }
@@ -43,7 +43,9 @@ fn each_process_has_its_own() {
     #[cfg(target_os = "linux")]
     {
         const SIGCHLD: std::ffi::c_long = 17;
-        // SAFETY: a child as by fork, but no handler of a fork runs: `clone` with this signal and its parent's stack, copied. Its arguments are 0 in any order.
+        // SAFETY: makes a child as fork does, without running fork handlers: `clone` with this
+        // signal and a copy of its parent's stack. Its other arguments are 0, so their order does
+        // not matter.
         let pid = unsafe { syscall(clone_number(), SIGCHLD, 0usize, 0usize, 0usize, 0usize) };
         assert!(ends_well(pid as i32, 1));
     }
@@ -54,7 +56,7 @@ const fn clone_number() -> std::ffi::c_long {
     if cfg!(target_arch = "x86_64") {
         56
     } else {
-        // All younger architectures.
+        // All newer architectures.
         220
     }
 }

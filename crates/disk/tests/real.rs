@@ -1,4 +1,4 @@
-//! The real disk keeps the contracts.
+//! The real disk keeps the contracts of `File` and `Dir`.
 
 use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ fn kind_of<T>(result: Result<T, Error>) -> ErrorKind {
 }
 
 #[test]
-fn what_is_written_is_read() {
+fn a_write_can_be_read_back() {
     let tmp = tempfile::tempdir().expect("temporary directory");
     let dir = RealDir::new(tmp.path());
     let file = dir.open("a", OpenMode::CreateNew).expect("create");
@@ -144,11 +144,11 @@ fn full_disk_quota_and_length_limits_are_full() {
     }
 }
 
-/// /dev/full is a file whose every write meets a full disk.
+/// Every write to /dev/full fails because the disk is full.
 #[test]
 fn a_full_device_is_full() {
     let file = RealFile::open("/dev/full", OpenMode::Write).expect("open");
-    let refused = file.write_at(b"x", 0).expect_err("no room");
+    let refused = file.write_at(b"x", 0).expect_err("the disk is full");
     assert_eq!((refused.kind, refused.op), (ErrorKind::Full, Op::Write));
 }
 
@@ -174,7 +174,7 @@ fn what_is_made_can_be_used_by_who_may_use_what_it_is_like() {
             made.open(name, how).expect("made");
             assert_eq!(mode(&at.join(name)), file, "{of:o}");
         }
-        // What is there stays as it is, and is found.
+        // An existing file keeps its permissions and can be opened.
         std::fs::set_permissions(at.join("a"), std::fs::Permissions::from_mode(0o606))
             .expect("chmod");
         made.open("a", OpenMode::Create).expect("open");
@@ -184,12 +184,11 @@ fn what_is_made_can_be_used_by_who_may_use_what_it_is_like() {
         assert_eq!((mode(&at.join("a")), mode(&at)), (0o606, dir), "{of:o}");
         std::fs::remove_file(&like).expect("removed");
         made.open("c", OpenMode::Create)
-            .expect("made without it, too");
+            .expect("created without it, too");
     }
 }
 
-/// Signals interrupt slow calls only; here many threads share one descriptor, which positioned
-/// calls allow.
+/// Positioned calls let many threads share one descriptor. (Signals interrupt only slow calls.)
 #[test]
 fn positioned_calls_share_a_descriptor() {
     let tmp = tempfile::tempdir().expect("temporary directory");
@@ -225,11 +224,11 @@ fn randomness_differs() {
 }
 
 #[test]
-fn a_directory_is_made_once() {
+fn creating_an_existing_directory_succeeds() {
     let tmp = tempfile::tempdir().expect("a directory");
     let path = tmp.path().join("app.db-log");
     RealDir::create(&path).expect("made");
-    RealDir::create(&path).expect("is there");
+    RealDir::create(&path).expect("it exists already");
     let missing = RealDir::create(tmp.path().join("no/such")).expect_err("nothing above it");
     assert_eq!(missing.kind, ErrorKind::NotFound);
     std::fs::write(tmp.path().join("file"), b"x").expect("write");
@@ -259,7 +258,8 @@ fn only_ordinary_files_are_opened_in_a_directory() {
     assert!(!path("nowhere").exists());
 }
 
-/// Another user could put a link into the place of a directory beside his file, and have root write where it leads.
+/// Another user could replace the directory beside a file by a link, so that root writes to its
+/// target.
 #[test]
 fn a_directory_that_belongs_to_a_file_is_entered_by_no_link() {
     let tmp = tempfile::tempdir().expect("a directory");
@@ -283,12 +283,13 @@ fn a_directory_that_belongs_to_a_file_is_entered_by_no_link() {
     assert_eq!(refused, [ErrorKind::NotADirectory; 9]);
     assert_eq!(std::fs::read(path("victim/end")).expect("read"), b"mine");
     assert!(!path("victim/new").exists());
-    // Where a user names a directory by a link, it is followed.
+    // If a user names a directory by a link, the link is followed.
     let named = RealDir::new(path("a.db-log"));
     assert!(named.exists("end").expect("it can be entered"));
 }
 
-/// A wait ends when a file is closed that was open for writing, and not when it was open for reading.
+/// A wait ends when a file that was open for writing is closed, but not when it was open for
+/// reading.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_watch_reports_that_a_file_is_closed() {

@@ -1,7 +1,9 @@
-//! For tests: the byte tables of docs/FORMAT.md, held against the tables in the modules and against encoded bytes.
+//! For tests: compares the byte tables of docs/FORMAT.md with the tables in the modules and with
+//! encoded bytes.
 //!
-//! A table of FORMAT.md whose bytes are checked stands behind a mark, `<!-- KIND: NAME -->`, and its rows begin with offset, size and field. Everything here panics, with the table's name, when
-//! something is not as it should be: that is a test that failed.
+//! A checked table of FORMAT.md follows a mark, `<!-- KIND: NAME -->`, and its rows begin with
+//! offset, size and field. On a mismatch every function here panics with the table's name, which
+//! fails the test.
 
 #![forbid(unsafe_code)]
 
@@ -13,10 +15,11 @@ pub const TEXT: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../
 /// A row of a table: offset and size in bytes, and the field.
 pub type Row = (usize, usize, String);
 
-/// The rows of the table behind a mark, `<!-- MARK -->`, cell by cell: for tables that tell of other things than bytes.
+/// The rows of the table after a mark, `<!-- MARK -->`, cell by cell. For tables that are not about
+/// bytes.
 ///
 /// # Panics
-/// When there is no such table.
+/// If there is no such table.
 pub fn cells(mark: &str) -> Vec<Vec<&'static str>> {
     let (_, behind) = TEXT
         .split_once(&format!("<!-- {mark} -->\n"))
@@ -24,20 +27,20 @@ pub fn cells(mark: &str) -> Vec<Vec<&'static str>> {
     table(behind).collect()
 }
 
-/// The rows, cell by cell, of the table with which a text begins.
+/// The rows, cell by cell, of the table at the start of a text.
 fn table(text: &str) -> impl Iterator<Item = Vec<&str>> {
     let lines = text.lines().take_while(|l| l.starts_with('|')).skip(2);
     lines.map(|l| l.split('|').map(str::trim).skip(1).collect())
 }
 
-/// The tables of FORMAT.md that are marked as of one kind.
+/// The tables of FORMAT.md that are marked with one kind.
 pub struct Tables(BTreeMap<&'static str, Vec<Row>>);
 
 impl Tables {
-    /// Those of the marks `<!-- KIND: NAME -->`.
+    /// The tables with the marks `<!-- KIND: NAME -->`.
     ///
     /// # Panics
-    /// When one is there twice, or a row does not begin with two numbers.
+    /// If a table exists twice, or a row does not begin with two numbers.
     pub fn of(kind: &str) -> Tables {
         Tables::within(TEXT, kind)
     }
@@ -61,7 +64,7 @@ impl Tables {
         Tables(tables)
     }
 
-    /// Their names, sorted.
+    /// The names of the tables, sorted.
     pub fn names(&self) -> Vec<&'static str> {
         self.0.keys().copied().collect()
     }
@@ -71,10 +74,11 @@ impl Tables {
         rows.unwrap_or_else(|| panic!("FORMAT.md has no table {name}"))
     }
 
-    /// Checks one table against the bytes of an example: the fields lie without gaps, and each one's bytes are where the table says.
+    /// Checks a table against an example's bytes: the fields have no gaps, and the bytes of each
+    /// field are where the table says.
     ///
     /// # Panics
-    /// When they are not.
+    /// If they differ.
     pub fn check(&self, name: &str, bytes: &[u8], fields: &[(&str, Vec<u8>)]) {
         let rows = self.rows(name);
         let names: Vec<&str> = rows.iter().map(|row| row.2.as_str()).collect();
@@ -85,7 +89,7 @@ impl Tables {
             assert_eq!(
                 (*offset, *size),
                 (at, want.len()),
-                "{name}.{field}: (offset, size) in FORMAT.md against the encoded one"
+                "{name}.{field}: (offset, size) in FORMAT.md differs from the encoded one"
             );
             assert_eq!(
                 bytes.get(at..at + size),
@@ -94,18 +98,18 @@ impl Tables {
             );
             at += size;
         }
-        assert_eq!(at, bytes.len(), "{name}: bytes that no row tells of");
+        assert_eq!(at, bytes.len(), "{name}: bytes that no row describes");
     }
 
-    /// Checks one table against the first one in a module's documentation.
+    /// Checks a table against the first one in a module's documentation.
     ///
     /// # Panics
-    /// When they differ.
+    /// If they differ.
     pub fn check_module(&self, name: &str, source: &str) {
         assert_eq!(
             self.rows(name),
             module_table(source),
-            "the table of {name} in FORMAT.md against the one in its module"
+            "the table of {name} in FORMAT.md differs from the one in its module"
         );
     }
 }
@@ -126,17 +130,17 @@ fn module_table(source: &str) -> Vec<Row> {
     rows.collect()
 }
 
-/// A number of two bytes as files have it.
+/// A two-byte number in the byte order of files.
 pub fn le2(v: u16) -> Vec<u8> {
     v.to_le_bytes().to_vec()
 }
 
-/// A number of four bytes as files have it.
+/// A four-byte number in the byte order of files.
 pub fn le4(v: u32) -> Vec<u8> {
     v.to_le_bytes().to_vec()
 }
 
-/// A number of eight bytes as files have it.
+/// An eight-byte number in the byte order of files.
 pub fn le8(v: u64) -> Vec<u8> {
     v.to_le_bytes().to_vec()
 }
@@ -153,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_is_held_against_bytes() {
+    fn a_table_is_compared_with_bytes() {
         let tables = Tables::within(DOC, "toy");
         assert_eq!(tables.names(), ["head"]);
         let good = [("len", le2(3)), ("kind", vec![9])];
@@ -176,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_is_held_against_a_module() {
+    fn a_table_is_compared_with_a_module() {
         let tables = Tables::within(DOC, "toy");
         let module = "//! A head.\n//!\n//! offset  size  field\n//!      0     2  len    of what follows\n//!      2     1  kind\n//!\n//! Ends.\n";
         tables.check_module("head", module);

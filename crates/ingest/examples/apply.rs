@@ -1,7 +1,11 @@
-//! What the worker applies per second to a table that has rows already, beside SQLite itself: `cargo run --release -p densite-ingest --example apply [ROWS [BASE [SECONDS [ROUNDS]]]]`.
+//! How many rows per second the worker applies to a table that has rows already, compared with
+//! SQLite: `cargo run --release -p densite-ingest --example apply [ROWS [BASE [SECONDS
+//! [ROUNDS]]]]`.
 //!
-//! BASE rows are in the table (kept in `DIR/apply-BASE.db` for the next run). Then, in turn, SQLite inserts for some seconds with batches of 400, WAL and synchronous=FULL, and ROWS rows
-//! with random keys go through ingest; somebody else asks for the write lock all the time and notes how long he waits.
+//! The table has BASE rows (kept in `DIR/apply-BASE.db` for the next run). Then, in turn, SQLite
+//! inserts for some seconds with batches of 400, WAL and synchronous=FULL, and ROWS rows with
+//! random keys go through ingest. Another connection requests the write lock all the time and
+//! measures how long it waits.
 
 use densite_sqlite::{Api, Connection};
 use std::path::Path;
@@ -74,7 +78,7 @@ fn direct(path: &Path, numbers: &mut Numbers, time: Duration) -> f64 {
 
 fn ingest(api: Api, path: &Path, numbers: &mut Numbers, rows: u64) -> f64 {
     let con = rusqlite::Connection::open(path).expect("opens");
-    // SAFETY: an open connection of that library.
+    // SAFETY: it is an open connection of that library.
     let lent = unsafe { Connection::borrow(api, con.handle().cast()) }.expect("a connection");
     densite_ingest::create_functions(&lent).expect("functions");
     con.execute_batch("CREATE VIRTUAL TABLE temp.t_in USING densite_ingest(t, on_conflict=ignore)")

@@ -1,4 +1,5 @@
-//! What ingest does per second on this machine: `cargo run --release -p densite-ingest --example rates [ROWS [wide]]`.
+//! The speed of ingest on this machine: `cargo run --release -p densite-ingest --example rates
+//! [ROWS [wide]]`.
 
 use densite_sqlite::Connection;
 use std::time::Instant;
@@ -28,7 +29,7 @@ fn main() {
     let api = densite_linked::api().expect("the linked SQLite is new enough");
     let con = rusqlite::Connection::open(&path).expect("opens");
     con.execute_batch("PRAGMA journal_mode = WAL; CREATE TABLE vote(user INTEGER, article INTEGER, PRIMARY KEY(user, article)) WITHOUT ROWID; CREATE INDEX a ON vote(article)").expect("the table");
-    // SAFETY: an open connection of that library.
+    // SAFETY: it is an open connection of that library.
     let lent = unsafe { Connection::borrow(api, con.handle().cast()) }.expect("a connection");
     densite_ingest::create_functions(&lent).expect("functions");
     con.execute_batch(
@@ -107,7 +108,7 @@ fn main() {
         "apply, random keys, one more index: {:.0} rows/s",
         rows as f64 / begun.elapsed().as_secs_f64()
     );
-    // The worker has its checkpoint and goes.
+    // Time for the worker to checkpoint and to close its connection.
     std::thread::sleep(std::time::Duration::from_secs(1));
     for _ in 0..2 {
         println!(

@@ -1,6 +1,8 @@
-//! Column affinity, applied before a value is logged (rule 5): the log holds what the table would hold.
+//! Column affinity, applied before a value is logged (rule 5): the log holds what the table would
+//! hold.
 //!
-//! SQLite does not apply affinity to what a virtual table is given. What needs its own reading or printing of numbers is asked of it (`CAST`).
+//! SQLite does not apply affinity to values that a virtual table is given. Conversions that depend
+//! on SQLite's reading or printing of numbers are done by SQLite (`CAST`).
 
 use densite_log as log;
 use densite_sqlite::{Connection, Result, Value, ValueRef};
@@ -31,7 +33,7 @@ impl Cell<'_> {
     }
 }
 
-/// For the log.
+/// Converts a value for the log.
 pub(crate) fn to_log(value: ValueRef<'_>) -> log::Value<'_> {
     match value {
         ValueRef::Null => log::Value::Null,
@@ -42,7 +44,7 @@ pub(crate) fn to_log(value: ValueRef<'_>) -> log::Value<'_> {
     }
 }
 
-/// From the log.
+/// Converts a value from the log.
 pub(crate) fn from_log(value: log::Value<'_>) -> ValueRef<'_> {
     match value {
         log::Value::Null => ValueRef::Null,
@@ -54,7 +56,7 @@ pub(crate) fn from_log(value: log::Value<'_>) -> ValueRef<'_> {
 }
 
 impl Affinity {
-    /// That of a declared type. In a STRICT table ANY has none.
+    /// The affinity of a declared type. In a STRICT table ANY has no affinity.
     pub(crate) fn of(declared: &str, strict: bool) -> Affinity {
         let upper = declared.to_ascii_uppercase();
         let has = |part: &str| upper.contains(part);
@@ -71,7 +73,7 @@ impl Affinity {
         }
     }
 
-    /// A type that has it.
+    /// A declared type with this affinity.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Affinity::Blob => "",
@@ -113,13 +115,14 @@ impl Affinity {
     }
 }
 
-/// The integer that a number without fraction becomes.
+/// The integer that a real without fraction becomes.
 fn whole(x: f64) -> Option<i64> {
     let n = x as i64;
     (n as f64 == x && n > i64::MIN && n < i64::MAX).then_some(n)
 }
 
-/// Whether all of a text is a number, spaces around it allowed: only then affinity changes it.
+/// Whether the whole text is a number, with spaces around it allowed. Only then affinity changes
+/// it.
 fn is_number(text: &[u8]) -> bool {
     let is_space = |b: &u8| matches!(b, b' ' | b'\t' | b'\n' | 0x0b | 0x0c | b'\r');
     let from = text.iter().position(|b| !is_space(b)).unwrap_or(text.len());

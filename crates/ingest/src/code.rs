@@ -1,16 +1,17 @@
-//! Keys as numbers: two words that order keys of any values nearly as SQLite does.
+//! Keys as numbers: two words that order keys of any values almost as SQLite does.
 //!
 //! ```text
 //! hi   2 bits: NULL, number, text, blob; 62 bits of the first column
-//! lo   what the first column has left, or the second column; the last bit: other keys may have the same words
+//! lo   the rest of the first column, or the second column; the last bit: other keys may have the
+//!      same words
 //! ```
 //!
-//! Invariants, for keys `a` and `b` under the same collations (a property test holds them):
+//! Invariants, for keys `a` and `b` under the same collations (checked by a property test):
 //! - `a < b` gives `code(a) <= code(b)`, and `a = b` gives `code(a) = code(b)`;
-//! - where `code(a) = code(b)` and its last bit is 0, `a = b`.
+//! - if `code(a) = code(b)` and its last bit is 0, `a = b`.
 //!
-//! So the bit is the same for all keys that share the other 127. Integers below 2^59 in one or two
-//! columns are exact, as is text of up to 6 bytes, or 13 in a key of one column.
+//! So the last bit is the same for all keys that share the other 127 bits. Exact are integers below
+//! 2^59 in one or two columns, and text of up to 6 bytes, or 13 in a key of one column.
 
 use crate::collation::{Collation, without_case};
 use densite_sqlite::ValueRef;
@@ -26,12 +27,12 @@ pub(crate) struct Code {
 const NUMBER: u64 = 1;
 const TEXT: u64 = 2;
 const BLOB: u64 = 3;
-/// Integers from here on, and below its negative, lose their last bits to what `hi` has room for.
+/// From here on, and below its negative, `hi` has no room for the last bits of integers.
 const FAR: i64 = 1 << 59;
-/// Bytes of text in a word, beside how many there are.
+/// Bytes of text in a word, which also holds their number.
 const BYTES: usize = 7;
 
-/// A number as its floor and whether there is more; `None` below all integers.
+/// The floor of a number and the rest; `None` for numbers below all integers.
 fn floor(value: ValueRef<'_>) -> Option<(i64, f64)> {
     match value {
         ValueRef::Integer(n) => Some((n, 0.0)),
@@ -42,7 +43,7 @@ fn floor(value: ValueRef<'_>) -> Option<(i64, f64)> {
     }
 }
 
-/// Up to seven bytes and their number, so that what is shorter comes first.
+/// Up to seven bytes and their number, so that a prefix sorts first.
 fn word(bytes: &[u8]) -> u64 {
     let len = bytes.len().min(BYTES);
     let mut word = [0; 8];
@@ -52,7 +53,7 @@ fn word(bytes: &[u8]) -> u64 {
     u64::from_be_bytes(word) >> 5 | len as u64
 }
 
-/// The second column: 2 bits, 61 bits, and whether other values have the same.
+/// The second column: 2 bits, 61 bits, and whether other values have the same code.
 fn second(value: ValueRef<'_>, how: Collation) -> u64 {
     let (class, payload, rough) = match value {
         ValueRef::Null => (0, 0, false),
@@ -75,17 +76,17 @@ fn second(value: ValueRef<'_>, how: Collation) -> u64 {
 }
 
 impl Code {
-    /// Of a key, whose columns compare as `key` says.
+    /// The code of a key. `key` says how its columns compare.
     pub(crate) fn of<'a>(key: &[Collation], value: impl Fn(usize) -> ValueRef<'a>) -> Code {
         let Some(first) = key.first().copied() else {
-            // Without a key rows are all alike.
+            // Without a key all rows are equal.
             return Code::default();
         };
-        // What follows the first column, if `hi` says all of that one.
+        // The second column, if `hi` holds the first one completely.
         let rest = || match key {
             [] | [_] => 0,
             [_, how] => second(value(1), *how),
-            // There are columns that no word has.
+            // No word holds the further columns.
             [_, how, ..] => second(value(1), *how) | 1,
         };
         let texts = |class: u64, bytes: &[u8]| {
@@ -106,7 +107,7 @@ impl Code {
                 };
                 match floor(number) {
                     None => far(0, 0, true),
-                    // Among them is what no integer is below.
+                    // Reals below all integers share this code.
                     Some((n, _)) if n < -FAR && n.wrapping_sub(i64::MIN) < 8 => far(0, 0, true),
                     Some((n, part)) if n < -FAR => {
                         far(0, n.wrapping_sub(i64::MIN) as u64, part != 0.0)
@@ -128,13 +129,13 @@ impl Code {
         }
     }
 
-    /// Whether one key has these words.
+    /// Whether only one key has these words.
     pub(crate) fn is_exact(self) -> bool {
         self.lo & 1 == 0
     }
 
-    /// The integer that a column of a key of so many columns is, or that it is equal to, where the
-    /// words say it.
+    /// The integer value of a column, or the integer that it equals, if the words contain it. The
+    /// key has `columns` columns.
     pub(crate) fn integer(self, columns: usize, place: usize) -> Option<i64> {
         let first = || {
             if self.hi >> 62 != NUMBER {
@@ -165,7 +166,7 @@ impl Code {
         }
     }
 
-    /// Whether a key of so many columns may have NULL in it.
+    /// Whether a key with `columns` columns can contain NULL.
     pub(crate) fn may_have_null(self, columns: usize) -> bool {
         let has = |word: u64| word >> 62 == 0;
         match columns {
@@ -175,8 +176,7 @@ impl Code {
         }
     }
 
-    /// The least and the greatest code of keys that begin with these values: as many of the
-    /// columns.
+    /// The least and the greatest code of keys whose first columns have these values.
     pub(crate) fn range(key: &[Collation], values: &[ValueRef<'_>]) -> (Code, Code) {
         let value = |i: usize| values.get(i).copied().unwrap_or(ValueRef::Null);
         let code = Code::of(key, value);
@@ -201,8 +201,8 @@ impl Code {
 }
 
 impl Collation {
-    /// The first bytes of what compares as this collation compares text; all that the words take,
-    /// and one more.
+    /// The first bytes of the text that this collation compares: all that the words hold, and one
+    /// more.
     fn folded(self, text: &[u8]) -> Cow<'_, [u8]> {
         match self {
             Collation::Binary => Cow::Borrowed(text),
@@ -217,7 +217,7 @@ impl Collation {
     }
 }
 
-/// As many bytes of UTF-16 as the words take, and one more.
+/// The UTF-16 bytes that the words hold, and one more.
 fn utf16(text: &[u8], bytes: fn(u16) -> [u8; 2]) -> Vec<u8> {
     let text = String::from_utf8_lossy(text);
     text.encode_utf16()

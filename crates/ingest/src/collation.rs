@@ -1,4 +1,4 @@
-//! The order of keys: as SQLite compares values, by the collations that are built in.
+//! The order of keys: compares values as SQLite does, with the built-in collations.
 
 use densite_sqlite::ValueRef;
 use std::cmp::Ordering;
@@ -7,7 +7,7 @@ use std::cmp::Ordering;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Collation {
     Binary,
-    /// BINARY in a database with this encoding: SQLite compares its bytes.
+    /// BINARY in a database with this encoding: SQLite compares the bytes of the encoding.
     BinaryUtf16Le,
     BinaryUtf16Be,
     NoCase,
@@ -15,7 +15,7 @@ pub(crate) enum Collation {
 }
 
 impl Collation {
-    /// By name; `None` for one that an application made.
+    /// The built-in collation of this name; `None` for a collation of the application.
     pub(crate) fn of(name: &str) -> Option<Collation> {
         match name.to_ascii_uppercase().as_str() {
             "BINARY" => Some(Collation::Binary),
@@ -25,7 +25,8 @@ impl Collation {
         }
     }
 
-    /// In a database of this encoding, as `PRAGMA encoding` names it. The other collations compare UTF-8 in all databases.
+    /// The collation in a database with this encoding, as `PRAGMA encoding` names it. The other
+    /// collations compare UTF-8 in all databases.
     pub(crate) fn encoded(self, encoding: &str) -> Collation {
         match (self, encoding) {
             (Collation::Binary, "UTF-16le") => Collation::BinaryUtf16Le,
@@ -71,7 +72,8 @@ impl Collation {
     }
 }
 
-/// Bytes that compare as NOCASE compares text: letters of ASCII in lower case, and nothing but the length of what follows a NUL (`sqlite3StrNICmp` ends there).
+/// Bytes that compare as NOCASE compares text: ASCII letters in lower case, and behind a NUL only
+/// the length counts (`sqlite3StrNICmp` ends there).
 pub(crate) fn without_case(text: &[u8]) -> impl Iterator<Item = u8> {
     let mut ended = false;
     text.iter().map(move |byte| {
@@ -95,7 +97,7 @@ fn class(value: ValueRef<'_>) -> u8 {
     }
 }
 
-/// Exact, also where a double cannot hold the integer.
+/// Exact even if a double cannot hold the integer.
 fn int_real(n: i64, x: f64) -> Ordering {
     if x >= 9_223_372_036_854_775_808.0 {
         return Ordering::Less;

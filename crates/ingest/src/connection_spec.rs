@@ -1,25 +1,27 @@
-//! How another connection opens the same database in the same way.
+//! How to open another connection to the same database with the same settings.
 
 use densite_sqlite::{Api, Connection, Error, Result, ffi};
 use std::ffi::{CStr, CString};
 use std::fmt::Write as _;
 
-/// How to open one more connection.
+/// The settings for another connection.
 #[derive(Debug, Clone)]
 pub(crate) struct ConnectionSpec {
     api: Api,
     vfs: Option<CString>,
     uri: String,
-    /// As the one connection may do no more.
+    /// The original connection can only read.
     reads_only: bool,
 }
 
 impl ConnectionSpec {
-    /// To the same file, which has this path, through the same SQLite and VFS, with the same settings.
+    /// For the same file, which has this path, through the same SQLite and VFS, with the same
+    /// settings.
     pub(crate) fn of(connection: &Connection, path: &str) -> ConnectionSpec {
         let mut uri = String::from("file:");
         encode(path, &mut uri);
-        // These say what the one connection may do (which is asked below), not what the database is.
+        // These describe the original connection and not the database. Its access mode is read
+        // below.
         let own = ["mode", "cache", "vfs", "modeof"];
         let parameters = connection.uri_parameters(c"main");
         let parameters = parameters
@@ -40,18 +42,17 @@ impl ConnectionSpec {
         }
     }
 
-    /// Whether what it opens is for reading only.
+    /// Whether the new connection is for reading only.
     pub(crate) fn reads_only(&self) -> bool {
         self.reads_only
     }
 
-    /// Opens it; to be used by one thread.
+    /// Opens a connection for use by one thread.
     pub(crate) fn open(&self) -> Result<Connection> {
         self.open_through(self.vfs.as_deref())
     }
 
-    /// As [`ConnectionSpec::open`], for large transactions: the frames of a WAL are written
-    /// together.
+    /// As [`ConnectionSpec::open`], for large transactions: several WAL frames are written as one.
     pub(crate) fn open_to_write(&self) -> Result<Connection> {
         let coalesced = densite_sqlite::coalesced_vfs(self.api, self.vfs.as_deref())?;
         self.open_through(coalesced.as_deref().or(self.vfs.as_deref()))
@@ -73,7 +74,7 @@ impl ConnectionSpec {
     }
 }
 
-/// Writes what could be taken for a URI's syntax as `%XX`.
+/// Escapes everything that could be URI syntax as `%XX`.
 fn encode(text: &str, out: &mut String) {
     for byte in text.bytes() {
         match byte {

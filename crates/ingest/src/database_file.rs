@@ -1,4 +1,4 @@
-//! Which file a connection's main database is.
+//! The file of a connection's main database.
 
 use crate::error::refused;
 use crate::storage::StorageBackend;
@@ -16,14 +16,17 @@ pub(crate) struct DatabaseFile {
     pub(crate) path: String,
     pub(crate) identity: Identity,
     pub(crate) storage: Arc<dyn StorageBackend>,
-    /// The connection may not write to it.
+    /// The connection cannot write to it.
     pub(crate) reads_only: bool,
 }
 
-/// The log is that of a path, and rows are applied to the file that has it. A connection whose file has it no more is told so wherever it would acknowledge rows that nobody applies, give up rows that
-/// only the log has, or wait for what it can never see.
+/// Checks that the connection's file still has the database's name. The log belongs to a path, and
+/// rows are applied to the file that has it. A connection with another file must not acknowledge
+/// rows or give up rows that only the log has. It also must not wait for rows that it can never
+/// see.
 ///
-/// One `stat`. What happens to the file later is not known now: SQLite, too, looks before it writes.
+/// One `stat`. A later change of the file is not detected, as in SQLite, which also checks before
+/// it writes.
 pub(crate) fn still_has_its_name(connection: &Connection) -> Result<()> {
     match connection.has_moved(c"main") {
         false => Ok(()),
@@ -35,7 +38,7 @@ pub(crate) fn still_has_its_name(connection: &Connection) -> Result<()> {
 }
 
 impl DatabaseFile {
-    /// Of this connection's main database, whose files are on `storage backend`.
+    /// The file of this connection's main database, on this storage backend.
     pub(crate) fn of(
         connection: &Connection,
         storage: &Arc<dyn StorageBackend>,
@@ -48,7 +51,7 @@ impl DatabaseFile {
                 "a database in memory or a temporary one has no log; open a database file",
             ));
         }
-        // What is found there would be another file.
+        // Otherwise the path would lead to another file.
         still_has_its_name(connection)?;
         let found = storage.file_info(&path).map_err(|e| {
             let text = format!("{path}: the database's file cannot be found: {e}");

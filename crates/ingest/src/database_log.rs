@@ -1,4 +1,4 @@
-//! What all connections of a process on one database share: its log.
+//! The log of a database, which all connections of a process share.
 
 use crate::apply::DatabaseWorker;
 use crate::connection_spec::ConnectionSpec;
@@ -32,16 +32,16 @@ pub struct DatabaseLog {
 }
 
 impl DatabaseLog {
-    /// The log of the connection's main database; `None` if that has none.
+    /// The log of the connection's main database; `None` if it has none.
     ///
     /// # Errors
-    /// When the database is in memory or has several hard links; when the log it names is missing,
-    /// is another one, is damaged, or does not reach back to the database's position; SQLite's.
+    /// An error if the database is in memory or has several hard links. Also if its log is missing,
+    /// is another one, is damaged, or does not reach back to the database's position. SQLite's.
     pub fn of(connection: &Connection) -> Result<Option<Arc<DatabaseLog>>> {
         DatabaseLog::on(connection, &host())
     }
 
-    /// As [`DatabaseLog::of`], of a database on this storage backend.
+    /// As [`DatabaseLog::of`], for a database on this storage backend.
     pub(crate) fn on(
         connection: &Connection,
         storage: &Arc<dyn StorageBackend>,
@@ -53,12 +53,12 @@ impl DatabaseLog {
         }
     }
 
-    /// The log of the connection's main database, which is made, with its tables, if the database
-    /// has none.
+    /// The log of the connection's main database. If the database has none, the log and its tables
+    /// are made.
     ///
     /// # Errors
-    /// As [`DatabaseLog::of`]; and when a log with rows in it is there that the database does not
-    /// name.
+    /// As [`DatabaseLog::of`]; also an error if the directory has a log with rows that the database
+    /// does not name.
     pub(crate) fn open_or_create(
         connection: &Connection,
         storage: &Arc<dyn StorageBackend>,
@@ -77,8 +77,8 @@ impl DatabaseLog {
         let Err(error) = made else {
             return made;
         };
-        // Another connection may have been first, which this one cannot see: its statement has read
-        // the database already.
+        // Another connection may have been first. This connection cannot see it, because its
+        // statement has already read the database.
         let other = ConnectionSpec::of(connection, &file.path).open();
         match other.and_then(|other| Position::read(&other)) {
             Ok(Some(position)) => DatabaseLog::find(connection, &file, position),
@@ -86,15 +86,15 @@ impl DatabaseLog {
         }
     }
 
-    /// Makes the log of a database that names none, and names it.
+    /// Makes the log of a database that names none, and stores its name.
     fn make(connection: &Connection, file: &DatabaseFile) -> Result<Arc<DatabaseLog>> {
-        // The log first: if the transaction is rolled back, an empty log remains, and the
-        // next one takes that.
+        // The log is made first. If the transaction is rolled back, an empty log remains, which the
+        // next attempt uses.
         let above = position::last_reject(connection)?;
         let (database_log, begin) = DatabaseLog::create(file, above, &patience(connection))?;
         let last_row = connection.last_insert_rowid();
         let created = begin.create(connection);
-        // Rows of our own are nothing that the application has inserted.
+        // These rows are Densite's own: `last_insert_rowid()` must not show them.
         connection.set_last_insert_rowid(last_row);
         created?;
         database_log.naming.is_new();
@@ -108,7 +108,8 @@ impl DatabaseLog {
         }
     }
 
-    /// A log for a database that has none, and where it begins: above this number.
+    /// Makes a log for a database without one. Returns it and its position, which begins above this
+    /// number.
     fn create(
         file: &DatabaseFile,
         above: Seq,
@@ -121,7 +122,7 @@ impl DatabaseLog {
             .create_log_dir(&path, &file.path)
             .map_err(|e| failed(e.into()))?;
         let mut other = None;
-        // Another process may be first, so twice.
+        // Another process can be first, so there are two attempts.
         for _ in 0..2 {
             let id = match log::id_in(dir.clone()).map_err(failed)? {
                 Some(id) => id,
@@ -146,7 +147,7 @@ impl DatabaseLog {
         Err(other.unwrap_or_else(|| refused(format!("{}: no log", path.display()))))
     }
 
-    /// The one that is open, or opens it; for a database that is at this position.
+    /// Finds the open log or opens it, for a database at this position.
     fn find(
         connection: &Connection,
         file: &DatabaseFile,
@@ -160,8 +161,8 @@ impl DatabaseLog {
             .map_err(|e| database_log.failed(e))?
             .first;
         if first > position.seq.saturating_add(1) {
-            // The worker may have applied and pruned since the position was read; then who reads
-            // now sees it.
+            // The worker may have applied and pruned rows since the position was read. A new read
+            // shows that.
             let other = ConnectionSpec::of(connection, &file.path).open();
             let now = other.and_then(|other| Position::read(&other))?;
             let seq = now.filter(|now| now.id == position.id).map(|now| now.seq);
@@ -182,7 +183,7 @@ impl DatabaseLog {
             .get(&file.identity)
             .and_then(Weak::upgrade);
         match known {
-            // Who has the old one open is told so; who comes now finds what there is.
+            // Connections that have the old log open get errors. New ones open the current log.
             Some(database_log) if database_log.has_lost_its_place() => {
                 DatabaseLog::open_anew(file, position, create, Some(&database_log), patience)
             }
@@ -198,7 +199,7 @@ impl DatabaseLog {
         }
     }
 
-    /// Opens it, in place of one that has lost its place.
+    /// Opens the log. `lost` is the known one, if its directory was replaced.
     fn open_anew(
         file: &DatabaseFile,
         position: Position,
@@ -209,12 +210,12 @@ impl DatabaseLog {
         let dir = file.log_dir();
         let mut options = file.storage.options(position.id);
         options.create = create;
-        // A log that is there ends no earlier, or it is refused.
+        // An existing log that ends earlier is refused.
         options.above = if create { position.end() } else { 0 };
         let files = file.storage.log_dir(&dir, &file.path);
         let log = match Log::open_within(files.clone(), options, patience) {
             Ok(log) => log,
-            // Who may write neither to the database nor to its log reads both.
+            // A process without write permission for the database and its log reads both.
             Err(log::Error::Io(e))
                 if file.reads_only && e.kind == densite_disk::ErrorKind::Permission =>
             {
@@ -236,7 +237,8 @@ impl DatabaseLog {
         });
         let mut database_logs = DATABASE_LOGS.get().lock();
         database_logs.retain(|_, database_log| database_log.strong_count() > 0);
-        // Another thread may have been first; this one then closes its own again, without the lock.
+        // Another thread may have been first. Then this one closes its own log again, after the
+        // mutex is released.
         let is_lost = |database_log: &Arc<DatabaseLog>| {
             lost.is_some_and(|lost| Arc::ptr_eq(lost, database_log))
         };
@@ -255,12 +257,13 @@ impl DatabaseLog {
         Ok(database_log)
     }
 
-    /// Whether the directory has another log by now, or there is none.
+    /// Whether the directory now has another log, or none.
     fn has_lost_its_place(&self) -> bool {
         matches!(self.log().is_in_place(), Err(log::Error::Replaced))
     }
 
-    /// The log must have all that the database has: only then is what comes next new to both.
+    /// The log must have all rows that the database has. Otherwise new rows would get numbers that
+    /// the database already has.
     fn reaches_up(&self, file: &DatabaseFile, position: Position) -> Result<()> {
         let last = self.log().last().map_err(|e| self.failed(e))?;
         match last < position.end() {
@@ -275,7 +278,7 @@ impl DatabaseLog {
         }
     }
 
-    /// A database that was restored from an older backup must find in the log all that it lacks.
+    /// A database that was restored from a backup must find all missing rows in the log.
     fn reaches_back(&self, file: &DatabaseFile, first: Seq, seq: Seq) -> Result<()> {
         if first > seq.saturating_add(1) {
             return Err(refused(format!(

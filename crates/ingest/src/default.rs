@@ -1,4 +1,4 @@
-//! What a column gets that is given no value, as the schema says it.
+//! The default value of a column, as the schema declares it.
 
 use crate::affinity::Affinity;
 use crate::names::{in_quotes, quoted_name};
@@ -7,14 +7,15 @@ use densite_sqlite::{Connection, Result, Value};
 /// See the module.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Default {
-    /// As the column holds it.
+    /// The value as the column stores it.
     Constant(Value),
     /// An expression that is evaluated for each row.
     Expression(String),
 }
 
 impl Default {
-    /// From the text of the schema, which tells no longer whether there were parentheses around it; `None` for NULL.
+    /// Reads a default from the schema, which no longer shows whether it was in parentheses. `None`
+    /// for NULL.
     pub(crate) fn read(
         connection: &Connection,
         sql: &str,
@@ -34,13 +35,14 @@ impl Default {
     }
 }
 
-/// The value of an expression that refers to nothing.
+/// The value of an expression without references.
 pub(crate) fn evaluated(connection: &Connection, sql: &str) -> Result<Value> {
     let row = connection.query_row(&format!("SELECT {sql}"), &[])?;
     Ok(row.and_then(|mut r| r.pop()).unwrap_or(Value::Null))
 }
 
-/// A text in any quotes; or a word, which means itself: an expression of one word there is not.
+/// A text in any quotes. Or a bare word, which SQLite takes as text: no expression consists of one
+/// word.
 fn text(sql: &str) -> Option<String> {
     const MEANT: [&str; 5] = [
         "true",
@@ -58,7 +60,8 @@ fn text(sql: &str) -> Option<String> {
     quoted_name(sql).or_else(|| is_word.then(|| sql.to_owned()))
 }
 
-/// Whether it is one number, text or blob, with or without a sign: an expression may begin like one.
+/// Whether this is a single number, text or blob, with an optional sign. An expression can begin
+/// like one.
 fn is_literal(sql: &str) -> bool {
     let sql = sql.trim_start_matches(|c: char| matches!(c, '+' | '-') || c.is_ascii_whitespace());
     let blob = sql.strip_prefix(['x', 'X']).unwrap_or(sql);
@@ -79,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_one_value() {
+    fn literals_and_expressions() {
         for yes in [
             "1", "-1", "- 1", "+.5", "1e5", "1E-5", "0xfe", "'a'", "-'5'", "x'00'", "''",
         ] {

@@ -1,8 +1,10 @@
-//! Up to where the database holds durably what was applied (rule 4): only that may be pruned.
+//! How far the database durably holds applied rows (rule 4): only these can be pruned.
 //!
-//! Any connection may run with synchronous=OFF, so a commit says nothing. What was committed before a checkpoint that reached the WAL's end is in the database's file, and durable
-//! once that is synced, and the WAL with it: SQLite reads that again after a power cut, as far as it reached the disk, and what it has of older states would come before what the file has. With a
-//! rollback journal a commit is the journal's removal, which the directory's sync makes durable.
+//! A connection can run with synchronous=OFF, so a commit proves nothing. After a checkpoint that
+//! reached the end of the WAL, committed pages are in the database file. They are durable once the
+//! file and the WAL are synced: after a power cut SQLite reads the WAL again, and older states in
+//! it would override the file. With a rollback journal, a commit is the removal of the journal,
+//! which the directory's sync makes durable.
 
 use crate::connection_spec::ConnectionSpec;
 use crate::database_file::still_has_its_name;
@@ -13,23 +15,24 @@ use densite_log::Seq;
 use densite_sqlite::{Checkpointed, Connection, Result, ffi};
 use std::time::{Duration, Instant};
 
-/// How long the end of another's checkpoint is waited for, looked for in steps.
+/// How long to wait for another connection's checkpoint, in steps.
 const PATIENCE: Duration = Duration::from_secs(10);
 const STEP: Duration = Duration::from_millis(5);
 
-/// The last row that is applied durably; 0 if that cannot be told now, because readers hold the WAL.
+/// The last row that is applied durably; 0 if readers hold the WAL, so that it is unknown.
 ///
 /// # Errors
-/// Within a transaction; SQLite's, busy among them if another's checkpoint takes more than ten seconds.
+/// An error within a transaction. SQLite's; busy if another connection's checkpoint takes more than
+/// ten seconds.
 pub fn position(connection: &Connection) -> Result<Seq> {
     position_on(connection, host().as_ref())
 }
 
-/// As [`position`], of a database on this storage backend.
+/// As [`position`], for a database on this storage backend.
 pub(crate) fn position_on(connection: &Connection, storage: &dyn StorageBackend) -> Result<Seq> {
     if !connection.is_autocommit() {
         return Err(refused(
-            "what is durable cannot be told within a transaction; end it first",
+            "which rows are durable is unknown within a transaction; end it first",
         ));
     }
     let Some(position) = Position::read(connection)? else {
@@ -43,12 +46,13 @@ pub(crate) fn position_on(connection: &Connection, storage: &dyn StorageBackend)
         }
     }
     sync(connection, storage)?;
-    // Of the file that has the name now it says nothing.
+    // The file that has the name now may be another one.
     still_has_its_name(connection)?;
     Ok(position.seq)
 }
 
-/// A passive checkpoint. SQLite does not wait for another one that is under way, the worker's for example, which comes to its end by itself: that is done here.
+/// A passive checkpoint. SQLite does not wait for a running checkpoint, for example the worker's,
+/// which ends by itself. So the wait is here.
 fn checkpoint(connection: &Connection) -> Result<Checkpointed> {
     let begun = Instant::now();
     loop {
@@ -59,15 +63,16 @@ fn checkpoint(connection: &Connection) -> Result<Checkpointed> {
     }
 }
 
-/// Makes durable what is in the database's file and its WAL, and that its rollback journals are gone, whoever wrote and removed them.
+/// Makes the database file, its WAL and the removal of its rollback journals durable, whichever
+/// process wrote or removed them.
 pub(crate) fn sync(connection: &Connection, storage: &dyn StorageBackend) -> Result<()> {
     let path = connection.filename(c"main").unwrap_or_default();
-    // It has no locks that closing a descriptor would drop.
+    // Opening it separately is safe: the WAL has no locks that closing a descriptor would drop.
     sync_beside(storage, &path, "-wal")?;
     match connection.shares_cache(c"main") {
-        // One that is older than an error is told of it.
+        // A descriptor that was open before a failed write gets its error.
         false => connection.sync_file(c"main")?,
-        // Another thread may be at that one.
+        // Another thread can be using this connection's file.
         true => ConnectionSpec::of(connection, &path)
             .open()?
             .sync_file(c"main")?,

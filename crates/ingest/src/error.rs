@@ -1,10 +1,10 @@
-//! Errors of the log as SQLite's.
+//! Maps errors of the log to SQLite's.
 
 use densite_log as log;
 use densite_sqlite::{Code, Error};
 use std::path::Path;
 
-/// What the log in that directory said, with the code that fits.
+/// An error of the log in this directory, with the matching SQLite code.
 pub fn from_log(dir: &Path, error: log::Error) -> Error {
     let code = match &error {
         log::Error::Full(_) => Code::FULL,
@@ -40,7 +40,7 @@ pub fn from_log(dir: &Path, error: log::Error) -> Error {
     Error::new(code, text)
 }
 
-/// The database has lost the table that names its log.
+/// The error for a database without the table that names its log.
 pub(crate) fn unnamed(dir: &Path) -> Error {
     refused(format!(
         "{}: the database does not name this log any more: its table densite_applied was dropped. Rows of the log are not applied, and no more are acknowledged. \
@@ -49,7 +49,7 @@ pub(crate) fn unnamed(dir: &Path) -> Error {
     ))
 }
 
-/// An error with a sentence of our own.
+/// An error with this message.
 pub(crate) fn refused(message: impl Into<String>) -> Error {
     Error::new(Code::ERROR, message)
 }

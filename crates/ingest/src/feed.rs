@@ -1,4 +1,4 @@
-//! What an application reads from the log: `densite_log(subscriber, max_rows)`.
+//! Reading the log in SQL: `densite_log(subscriber, max_rows)`.
 
 use crate::affinity::from_log;
 use crate::database_log::DatabaseLog;
@@ -9,24 +9,24 @@ use densite_log::{Op, Record, Seq, keep_whole_transactions};
 use densite_sqlite::{Connection, Result, Value, create_table_function};
 use std::sync::Arc;
 
-/// Rows answered when no number is asked for.
+/// The number of rows if the caller gives none.
 const ROWS: i64 = 1000;
 
 /// One row of the log.
 pub struct Entry {
     /// Its number.
     pub seq: Seq,
-    /// Whose row it is.
+    /// Name of its table.
     pub table: String,
-    /// What is done with it: `insert`, `update` or `delete`.
+    /// The operation: `insert`, `update` or `delete`.
     pub op: &'static str,
-    /// The key's columns, a JSON object.
+    /// The columns of the key as a JSON object.
     pub key: String,
-    /// All columns, a JSON object; `None` of a row that is deleted.
+    /// All columns as a JSON object; `None` for a delete.
     pub row: Option<String>,
 }
 
-/// The rows of a record from the first that was not read before.
+/// The rows of a record that were not read before.
 pub fn entries(record: &Record) -> impl Iterator<Item = Entry> + '_ {
     let table = &record.table;
     let op = match record.op {
@@ -96,7 +96,8 @@ fn read(
     let mut from = position()?;
     loop {
         match read_after(database_log, from, limit) {
-            // Somebody else acknowledged for this subscriber, and what followed the position was pruned before a reader held it.
+            // Another process acknowledged for this subscriber, and the rows behind the position
+            // were pruned before the reader held them.
             Err(densite_log::Error::Pruned { wanted, first }) => {
                 let now = position()?;
                 if now <= from {
@@ -109,14 +110,15 @@ fn read(
     }
 }
 
-/// Rows behind a position. What cannot be read is told to who asks for rows there: whole transactions in front of it are there to be had.
+/// The rows behind a position. Whole transactions in front of a place that cannot be read are
+/// returned first. The next call then gets the error.
 fn read_after(
     database_log: &DatabaseLog,
     position: Seq,
     limit: usize,
 ) -> densite_log::Result<Vec<Vec<Value>>> {
     let log = database_log.log();
-    // Nobody searches the log for what is not there, however often it is asked for.
+    // Without new rows no search is needed, however often the subscriber asks.
     if log.last()? <= position {
         log.is_in_place()?;
         return Ok(Vec::new());

@@ -1,5 +1,5 @@
-//! SQL functions of subscribers, pruning and settings. None may be called from triggers and views:
-//! they reach beyond the database.
+//! SQL functions for subscribers, pruning and settings. Triggers and views cannot call them,
+//! because they act beyond the database.
 
 use crate::database_log::DatabaseLog;
 use crate::durable;
@@ -9,7 +9,7 @@ use densite_log::{Begin, Config};
 use densite_sqlite::{Connection, Result, Value, ValueRef, create_function, ffi};
 use std::sync::Arc;
 
-/// The log of the connection's main database, which must have one.
+/// The log of the connection's main database; an error if it has none.
 pub(crate) fn database_log(session: &Session, connection: &Connection) -> Result<Arc<DatabaseLog>> {
     session.database_log(connection)?.ok_or_else(|| {
         refused(
@@ -21,7 +21,7 @@ pub(crate) fn database_log(session: &Session, connection: &Connection) -> Result
 /// Adds the functions to a connection.
 pub(crate) fn create(connection: &Connection, session: &Arc<Session>) -> Result<()> {
     let flags = ffi::DIRECTONLY;
-    // The session keeps the log open from one call to the next.
+    // The session keeps the log open between calls.
     let of = |session: &Arc<Session>| {
         let session = Arc::clone(session);
         move |connection: &Connection| database_log(&session, connection)
@@ -87,7 +87,7 @@ pub(crate) fn create(connection: &Connection, session: &Arc<Session>) -> Result<
             let durable = database_log.open().sync_failed().record(durable)?;
             if database_log.open().sync_failed().has_failed() {
                 return Err(refused(format!(
-                    "{}: a sync of the database failed, so nobody knows what is on the disk, and nothing is pruned until the system is started anew, or {} is removed and the database closed by every process that was told",
+                    "{}: a sync of the database failed, so written data may be lost; nothing is pruned until the system restarts, or until {} is removed and every process that got the error has closed the database",
                     database_log.open().file().path,
                     database_log.open().sync_failed().path().display()
                 )));
@@ -136,7 +136,7 @@ fn subscribe(session: &Session, connection: &Connection, given: &[ValueRef<'_>])
     ))
 }
 
-/// Reads or writes one of the settings.
+/// Reads or writes a setting.
 fn config(
     database_log: impl FnOnce() -> Result<Arc<DatabaseLog>>,
     given: &[ValueRef<'_>],

@@ -1,10 +1,10 @@
-//! Whether a connection that waits for the worker is itself what the worker waits for (rule 6).
+//! Whether a connection that waits for the worker itself blocks the worker (rule 6).
 
 use densite_log::Seq;
 use densite_sqlite::{Code, Connection, Error, Result, TxnState};
 use std::time::{Duration, Instant};
 
-/// If no row is applied for so long, the connection's own locks are looked at.
+/// If no row is applied for this long, the connection's own locks are checked.
 const STUCK: Duration = Duration::from_secs(2);
 
 /// Whether the connection has a transaction open on main.
@@ -12,8 +12,8 @@ pub(crate) fn holds_main(connection: &Connection) -> bool {
     connection.txn_state(Some(c"main")) != TxnState::None
 }
 
-/// Whether the connection's own transaction keeps the worker from committing. In WAL mode a reader
-/// only keeps checkpoints from completing.
+/// Whether the connection's own transaction prevents the worker's commit. In WAL mode a reader only
+/// prevents checkpoints from completing.
 ///
 /// # Errors
 /// SQLite's.
@@ -31,7 +31,7 @@ pub(crate) fn stops_the_worker(connection: &Connection) -> Result<bool> {
 /// A connection that waits for the worker.
 pub(crate) struct Waiter {
     since: Instant,
-    /// How far rows were applied, and since when they are.
+    /// How far rows were applied, and since when.
     applied: Option<(Seq, Instant)>,
 }
 
@@ -43,16 +43,16 @@ impl Waiter {
         }
     }
 
-    /// Since when it waits.
+    /// When the wait began.
     pub(crate) fn since(&self) -> Instant {
         self.since
     }
 
-    /// Rows are applied up to here. A connection that keeps its locks when a transaction ends can
-    /// be why they are no further, and then the wait would never end.
+    /// Rows are applied up to here. If a connection keeps its locks after a transaction, it can
+    /// block the worker. Then the wait would never end.
     ///
     /// # Errors
-    /// When that can be so.
+    /// An error if that is possible.
     pub(crate) fn check_locks(&mut self, connection: &Connection, applied: Seq) -> Result<()> {
         let since = match self.applied {
             Some((known, since)) if known == applied => since,

@@ -1,6 +1,8 @@
-//! A row as a JSON object, columns in their order.
+//! A row as a JSON object, with the columns in their order.
 //!
-//! A blob is `{"hex": "00FF"}`, an infinite number text. Text that is not UTF-8 is `{"text_hex": "61FF"}`: a rejected row is nowhere else, and a follower may need the key as it is.
+//! A blob is `{"hex": "00FF"}`, an infinite number is text. Text that is not UTF-8 is
+//! `{"text_hex": "61FF"}`: a rejected row exists nowhere else, and a follower may need the exact
+//! key.
 
 use densite_sqlite::ValueRef;
 use serde::ser::{Serialize, SerializeMap, Serializer};
@@ -31,23 +33,24 @@ fn hex<S: Serializer>(to: S, kind: &str, bytes: &[u8]) -> Result<S::Ok, S::Error
     map.end()
 }
 
-/// So long may a row be as JSON: SQLite takes values and rows of 10⁹ bytes, and there are the columns' names, and what else a row of `densite_rejects` has.
+/// The longest row as JSON, bytes. SQLite's limit is 10⁹ bytes for a value or a row. The rest is
+/// for the column names and the other columns of `densite_rejects`.
 const MOST: usize = 998_000_000;
-/// A byte of text is no longer than this as JSON.
+/// The most bytes that JSON needs for a byte of text.
 const ESCAPED: usize = 6;
 
-/// Whether a row of these values can be one of `densite_rejects`, and be shown to a follower.
+/// Whether a row of these values fits into `densite_rejects`, and can be shown to a follower.
 pub(crate) fn fits<'a>(values: impl Iterator<Item = ValueRef<'a>> + Clone) -> bool {
     let bytes = |value| match value {
         ValueRef::Text(bytes) | ValueRef::Blob(bytes) => bytes.len(),
         _ => 0,
     };
-    // Nearly always, and told at once.
+    // A quick check that is almost always enough.
     let short: usize = values.clone().map(bytes).sum();
     short < MOST / ESCAPED || values.map(length).sum::<usize>() < MOST
 }
 
-/// At least as long as the value is as JSON.
+/// Upper bound of the value's length as JSON.
 fn length(value: ValueRef<'_>) -> usize {
     let escaped = |byte: &u8| match byte {
         b'"' | b'\\' => 2,
@@ -63,11 +66,11 @@ fn length(value: ValueRef<'_>) -> usize {
     }
 }
 
-/// Columns and their values, in order.
+/// A JSON object of columns and their values, in this order.
 pub fn object<'a>(pairs: impl Iterator<Item = (&'a str, ValueRef<'a>)>) -> String {
     let mut out = Vec::new();
     let mut to = serde_json::Serializer::new(&mut out);
-    // Writing to memory does not fail, and the keys are text.
+    // Writing to memory cannot fail, and the keys are text.
     match to.collect_map(pairs.map(|(name, value)| (name, Json(value)))) {
         Ok(()) => String::from_utf8_lossy(&out).into_owned(),
         Err(_) => "{}".to_owned(),
@@ -93,7 +96,7 @@ mod tests {
         assert_eq!(object(row.into_iter()), expected);
         for (name, value) in row {
             let whole = object(std::iter::once((name, value))).len();
-            // Names, and what is around them.
+            // The name and the punctuation.
             assert!(length(value) + 8 >= whole, "{value:?}");
         }
     }

@@ -1,13 +1,11 @@
-//! Rows at the speed of a log: acknowledged once they are durable there, moved into their tables by
-//! a worker, read at once.
+//! Rows at the speed of a log: they are acknowledged once they are durable there, a worker moves
+//! them to their tables, and readers see them at once.
 //!
-//! [`create_functions`] makes it known to a connection: the virtual table `densite_ingest`,
-//! `densite_last_seq()`, `densite_log_last()`, `densite_log_wait()`, `densite_wait()`, and what
-//! subscribers need. [`DatabaseLog`] is what all connections of a process on one database share:
-//! its log, the worker, what is known of unapplied rows.
-//!
-//! The seven rules of ingest and how they are kept are in `docs/decisions/ingest.md`, what survives
-//! in `docs/DURABILITY.md`.
+//! [`create_functions`] adds ingest to a connection: the virtual table `densite_ingest`,
+//! `densite_last_seq()`, `densite_log_last()`, `densite_log_wait()`, `densite_wait()`, and the
+//! functions for subscribers. [`DatabaseLog`] is what all connections of a process on one database
+//! share: its log, its worker and its unapplied rows. `docs/decisions/ingest.md` has the seven
+//! rules of ingest and how they are kept; `docs/DURABILITY.md` says what survives.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
@@ -66,8 +64,8 @@ pub fn create_functions(connection: &Connection) -> Result<()> {
     create_functions_on(connection, storage::host())
 }
 
-/// As [`create_functions`], for a connection through a VFS that has its files elsewhere than on the
-/// host's file system.
+/// As [`create_functions`], for a connection through a VFS whose files are not on the host's file
+/// system.
 ///
 /// # Errors
 /// SQLite's.
@@ -104,7 +102,7 @@ pub fn create_functions_on(
                 .log()
                 .last()
                 .map_err(|e| database_log.failed(e))?;
-            // One's own last row may be behind rows that are not decided yet.
+            // The connection's own last row can be behind rows that are not decided yet.
             Ok(number(last.max(own.last_in(&database_log).unwrap_or(0))))
         },
     )?;

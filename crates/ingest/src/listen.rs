@@ -1,6 +1,8 @@
-//! Waiting for rows that are appended, by whatever process: `densite_log_wait`.
+//! Waiting for rows that any process appends: `densite_log_wait`.
 //!
-//! The log wakes those that wait, so a follower that waits here costs nothing and gets a row at once. SQLite cannot end a function that waits, so it looks now and then whether its connection was interrupted.
+//! The log wakes waiting threads, so waiting here costs nothing and a row arrives at once. SQLite
+//! cannot interrupt a function that waits, so the function checks regularly whether its connection
+//! was interrupted.
 
 use crate::functions;
 use crate::session::Session;
@@ -11,7 +13,8 @@ use std::time::{Duration, Instant};
 
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
-/// Adds `densite_log_wait([seq [, seconds]])`: waits until a row after this one (NULL: the last one) may be read. Answers the last row that may be read.
+/// Adds `densite_log_wait([seq [, seconds]])`. It waits until a row after this one (NULL: after the
+/// last one) can be read, and returns the last row that can be read.
 pub(crate) fn create(connection: &Connection, session: &Arc<Session>) -> Result<()> {
     let session = Arc::clone(session);
     create_function(

@@ -1,6 +1,6 @@
-//! Names as SQL writes them: bare, or in one of its kinds of quotes.
+//! Names as SQL writes them: bare or quoted.
 
-/// What stands in quotes from the first character to the last. A quote within is written twice.
+/// The content of a text that is quoted as a whole. A quote within is written twice.
 pub(crate) fn in_quotes(text: &str, quote: char) -> Option<String> {
     let inner = text.strip_prefix(quote)?.strip_suffix(quote)?;
     let mut out = String::with_capacity(inner.len());
@@ -14,7 +14,7 @@ pub(crate) fn in_quotes(text: &str, quote: char) -> Option<String> {
     Some(out)
 }
 
-/// What stands in quotes or brackets; `None` for anything else.
+/// The content of a text in quotes or brackets; `None` for anything else.
 pub(crate) fn quoted_name(text: &str) -> Option<String> {
     let in_brackets = || {
         let inner = text.strip_prefix('[')?.strip_suffix(']')?;
@@ -26,7 +26,7 @@ pub(crate) fn quoted_name(text: &str) -> Option<String> {
         .or_else(in_brackets)
 }
 
-/// Whether these are the same names in the same order, however each is spelled.
+/// Whether these are the same names in the same order. Case is ignored.
 pub(crate) fn are_same<'a>(
     mut some: impl Iterator<Item = &'a String>,
     mut others: impl Iterator<Item = &'a String>,
@@ -39,13 +39,13 @@ pub(crate) fn are_same<'a>(
     }
 }
 
-/// A name, in quotes or not.
+/// A name without its quotes, if it has any.
 pub(crate) fn unquoted(text: &str) -> String {
     let text = text.trim();
     quoted_name(text).unwrap_or_else(|| text.to_owned())
 }
 
-/// What is between commas, but for those in quotes.
+/// The parts between commas. Commas in quotes do not separate.
 pub(crate) fn between_commas(text: &str) -> Vec<&str> {
     let (mut parts, mut from, mut open) = (Vec::new(), 0, None);
     for (i, c) in text.char_indices() {

@@ -1,10 +1,11 @@
 //! A database names its log durably before the first row is acknowledged. Otherwise a power cut
-//! could leave rows in a log that no database knows.
+//! could leave rows in a log that no database names.
 //!
-//! The connection that made the name can run `synchronous=OFF`, or NORMAL with a WAL: then its
-//! commit is not durable. So files are synced here, which waits for no other connection. After a
+//! The connection that wrote the name may run `synchronous=OFF`, or NORMAL with a WAL: then its
+//! commit is not durable. So files are synced here, which blocks no other connection. After a
 //! failed sync that is not enough: the system can have dropped pages, and the next sync succeeds
-//! nevertheless. Then the name is written again, and a WAL, which can have a hole now, is emptied.
+//! nevertheless. Then the name is written again, and the WAL, which can have a gap, is copied back
+//! and truncated.
 
 use crate::apply::DatabaseWorker;
 use crate::connection_spec::ConnectionSpec;
@@ -21,27 +22,27 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// Databases that had a failed sync in this process, and were closed before it was certain that
-/// they name their logs.
+/// Databases that had a failed sync in this process and were closed before their names were
+/// durable.
 static SYNC_FAILED: PerProcess<Mutex<HashSet<Identity>>> = PerProcess::new();
 
-/// How long the name, if it is written again, waits for transactions of others, in milliseconds.
+/// How long writing the name again waits for other transactions, milliseconds.
 const BUSY_MS: i32 = 2000;
 
-/// How often a process that does not apply looks whether the name is still there.
+/// How often a process that does not apply checks that the name is still there.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-/// Whether a database names its log, and names it durably.
+/// Whether a database names its log durably.
 pub(crate) struct Naming {
     open: Arc<OpenLog>,
     worker: Arc<DatabaseWorker>,
-    /// It names it durably.
+    /// The name is durable.
     done: AtomicBool,
-    /// Held by the thread that makes it durable.
+    /// Held by the thread that makes the name durable.
     turn: Mutex<()>,
-    /// When this process last looked whether the name is still there.
+    /// When this process last checked that the name is still there.
     looked: Mutex<Option<Instant>>,
-    /// A sync failed when the database was open the last time.
+    /// A sync failed when this process last had the database open.
     sync_failed: bool,
 }
 
@@ -59,12 +60,12 @@ impl Naming {
         }
     }
 
-    /// The name was made again.
+    /// The name was written again.
     pub(crate) fn is_new(&self) {
         self.done.store(false, Ordering::Release);
     }
 
-    /// The database is closed.
+    /// Called when the database is closed.
     pub(crate) fn end(&self) {
         let identity = self.open.file().identity;
         let is_done = self.done.load(Ordering::Acquire);
@@ -76,12 +77,12 @@ impl Naming {
         }
     }
 
-    /// Checks that the database still names this log: otherwise no process applies the rows that
-    /// are acknowledged. The process that applies knows it by its worker. Others look now and then,
-    /// by a connection of their own, since this one can read an older state.
+    /// Checks that the database still names this log. Otherwise no process would apply acknowledged
+    /// rows. In the process that leads, the worker knows. Other processes check regularly with
+    /// another connection, because this one can read an older state.
     ///
     /// # Errors
-    /// When it names none, or another one.
+    /// An error if the database names no log or another one.
     pub(crate) fn check(&self, connection: &Connection) -> Result<()> {
         if !self.open.overwritten().is_unnamed() {
             if self.worker.known().is_some_and(|w| w.leads()) {
@@ -94,7 +95,7 @@ impl Naming {
             *looked = Some(Instant::now());
         }
         let other = ConnectionSpec::of(connection, &self.open.file().path).open();
-        // If it cannot be read now, perhaps because it is locked, the next call looks again.
+        // If it cannot be read now, for example because it is locked, the next call checks again.
         let Ok(position) = other.and_then(|other| Position::read(&other)) else {
             return Ok(());
         };
@@ -109,16 +110,16 @@ impl Naming {
         }
     }
 
-    /// Makes the name durable, if it is not.
+    /// Makes the name durable if it is not.
     ///
     /// # Errors
-    /// The VFS's, the storage backend's. After a failed sync: `BUSY` while another connection reads
-    /// or writes the pages that have to be written again.
+    /// Those of the VFS and of the storage backend. After a failed sync: `BUSY` while another
+    /// connection uses the pages that must be written again.
     pub(crate) fn be_named(&self, connection: &Connection) -> Result<()> {
         if self.done.load(Ordering::Acquire) {
             return Ok(());
         }
-        // One thread at a time: the next one must know what a sync has told this one.
+        // One thread at a time: the next one must know the result of this thread's sync.
         let _turn = self.turn.lock();
         if self.done.load(Ordering::Acquire) {
             return Ok(());
@@ -126,12 +127,13 @@ impl Naming {
         let before = self.open.sync_failed().count();
         if before > 0 || self.sync_failed || self.open.sync_failed().is_noted() {
             self.name_anew(connection).map_err(|e| {
-                let why = "a sync of the database failed, so what names its log is to be written anew, which cannot be done now";
+                let why = "a sync of the database failed, so the name of its log must be written again, which is not possible now";
                 Error::new(e.code, format!("{}: {why}: {}; try again", self.open.file().path, e.message))
             })?;
         }
         let record = |done| self.open.sync_failed().record(done);
-        // It has no locks that closing a descriptor would drop.
+        // Opening it separately is safe: the journal has no locks that closing a descriptor would
+        // drop.
         record(sync_beside(
             self.open.storage().as_ref(),
             &self.open.file().path,
@@ -142,7 +144,8 @@ impl Naming {
             self.open.storage().as_ref(),
         ))?;
         if self.open.sync_failed().count() != before {
-            // The system reports a failed sync once. Another thread has got that report meanwhile.
+            // The system reports a failed sync only once, and another thread has received that
+            // report.
             return Err(refused(format!(
                 "{}: a sync of the database failed; try again",
                 &self.open.file().path
@@ -152,8 +155,7 @@ impl Naming {
         Ok(())
     }
 
-    /// Writes all pages of Densite's tables again, and copies the contents of a WAL to the
-    /// database's file.
+    /// Writes all pages of Densite's tables again, and copies the WAL to the database file.
     fn name_anew(&self, connection: &Connection) -> Result<()> {
         let own = ConnectionSpec::of(connection, &self.open.file().path).open()?;
         own.busy_timeout(BUSY_MS)?;

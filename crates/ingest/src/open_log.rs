@@ -1,6 +1,6 @@
-//! The open log of a database, and what this process knows of that database beside it.
+//! The open log of a database, and what this process knows about that database.
 //!
-//! The worker, the waits and the connections share it. It knows none of them.
+//! The worker, the waits and the connections share it. It depends on none of them.
 
 use crate::database_file::DatabaseFile;
 use crate::error::from_log;
@@ -61,12 +61,12 @@ impl OpenLog {
         &self.file.storage
     }
 
-    /// What this process keeps of the rows that are not applied, for its readers.
+    /// The unapplied rows that this process keeps for its readers.
     pub(crate) fn unapplied(&self) -> &Unapplied {
         &self.unapplied
     }
 
-    /// Whether a sync of the database has failed, as far as this process was told.
+    /// Whether a sync of the database has failed, as far as this process knows.
     pub(crate) fn sync_failed(&self) -> &SyncFailed {
         &self.sync_failed
     }
@@ -81,7 +81,7 @@ impl OpenLog {
         from_log(&self.dir, error)
     }
 
-    /// Whether the log has no row, nor had one with a number above this.
+    /// Whether the log has no row, and never had one with a number above this.
     ///
     /// # Errors
     /// The log's.

@@ -1,7 +1,9 @@
-//! A database that is further than its log was applied.
+//! A database that is ahead of what was applied from its log.
 //!
-//! Who leads is the only one that moves the position on. If it is found to have moved by itself, the database was overwritten, in place or by another file, with a state of it or of a copy that went on elsewhere. Rows of this log
-//! that have the numbers between are not in it, or they are: nobody can tell. So none of them counts as applied, and no more rows are acknowledged with such numbers, until it goes back or everybody has closed it.
+//! Only the process that leads moves the position. If the position has moved without it, another
+//! state of the database, or a copy that went on elsewhere, overwrote the file. Whether it has this
+//! log's rows with the numbers in between is unknown. So none of them counts as applied, and no
+//! more rows are acknowledged, until the database goes back or all processes have closed it.
 
 use densite_disk::sync::Mutex;
 use densite_log::Seq;
@@ -13,20 +15,21 @@ use std::sync::atomic::{AtomicBool, Ordering};
 #[derive(Clone, Default)]
 pub(crate) struct Overwritten {
     error: Arc<Mutex<Option<Error>>>,
-    /// The last look found that the database names no log.
+    /// The last check found that the database names no log.
     unnamed: Arc<AtomicBool>,
 }
 
 impl Overwritten {
-    /// The worker has left the database at `known` and finds it at `position`. Why it may not go on, if that is so.
+    /// Compares the position at which the worker left the database with the current one. Returns an
+    /// error if the worker must not go on.
     pub(crate) fn check_position(&self, known: Option<Seq>, position: Seq) -> Option<Error> {
         let known = known.filter(|known| position > *known);
         let error = known.map(|known| {
             Error::new(
                 Code::ERROR,
                 format!(
-                    "the database was overwritten with another state of it, or of a copy, to which rows up to {position} were applied, while of this log they are up to {known}: whether it has those between is not known. \
-                     Put back what was there; or, to take it as it is, close it everywhere and open it again, and rows up to {position} count as applied. If the log ends before that row, opening it says how to begin a new one"
+                    "the database was overwritten with another state of it, or of a copy: its position is row {position}, and this log was applied up to row {known}. Whether it has the rows between is unknown. \
+                     Put the previous file back. Or, to accept this state, close it everywhere and open it again: then rows up to {position} count as applied. If the log ends before that row, opening it says how to begin a new one"
                 ),
             )
         });
@@ -34,18 +37,18 @@ impl Overwritten {
         error
     }
 
-    /// Somebody has looked whether the database names a log.
+    /// Records whether the database names a log.
     pub(crate) fn set_named(&self, is_named: bool) {
         self.unnamed.store(!is_named, Ordering::Release);
     }
 
-    /// Whether it named none at the last look.
+    /// Whether it named none at the last check.
     pub(crate) fn is_unnamed(&self) -> bool {
         self.unnamed.load(Ordering::Acquire)
     }
 
     /// # Errors
-    /// While that is so.
+    /// An error while the database is overwritten.
     pub(crate) fn check(&self) -> Result<()> {
         self.error.lock().clone().map_or(Ok(()), Err)
     }

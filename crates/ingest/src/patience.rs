@@ -1,7 +1,8 @@
 //! How long a connection waits for other processes that use the log.
 //!
-//! A lock of the log is held for a write and a sync, also by processes that do nothing wrong. So a connection waits for its `busy_timeout`, and for two seconds where it has a shorter one or none:
-//! only a process that is stopped, or whose disk hangs, holds one for so long. `sqlite3_interrupt` ends the wait.
+//! A lock of the log is held for a write and a sync, even by healthy processes. So a connection
+//! waits for its `busy_timeout`, but at least two seconds. Only a process that is stopped, or whose
+//! disk hangs, holds a lock that long. `sqlite3_interrupt` ends the wait.
 
 use densite_log::Waiting;
 use densite_sqlite::{Code, Connection};
@@ -10,17 +11,17 @@ use std::time::Duration;
 
 /// The shortest wait.
 const LEAST: Duration = Duration::from_secs(2);
-/// Nobody is asked before.
+/// Waits shorter than this do not query the connection.
 const SHORT: Duration = Duration::from_millis(5);
 
-/// Of this connection.
+/// The patience of this connection.
 pub(crate) fn patience(connection: &Connection) -> impl Fn(Duration) -> Waiting + '_ {
     let limit = Cell::new(None);
     move |waited| {
         if waited < SHORT {
             return Waiting::GoesOn;
         }
-        // Asks nothing of the database, but whether somebody has interrupted the connection.
+        // This reads nothing. It fails if the connection was interrupted.
         if let Err(e) = connection.query_i64("SELECT 1")
             && e.code.primary() == Code::INTERRUPT
         {

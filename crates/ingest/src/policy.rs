@@ -1,6 +1,7 @@
-//! What an INSERT does when a row is in the way, and how the log notes it.
+//! What an INSERT does on a conflict, and how the log stores that.
 //!
-//! The note of a table in the log: a byte, the version of the note, 1; then `abort`, `ignore`, `replace`, or `update` and, each after a zero byte, the columns.
+//! The note of a table in the log is a byte, the version of the note, 1. Then follows `abort`,
+//! `ignore`, `replace`, or `update` and the columns, each after a zero byte.
 
 use crate::error::refused;
 use crate::names::{between_commas, unquoted};
@@ -11,18 +12,18 @@ const VERSION: u8 = 1;
 /// See the module.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum OnConflict {
-    /// The new row goes to the rejects.
+    /// The new row is rejected.
     Abort,
-    /// The new row goes.
+    /// The new row is dropped.
     Ignore,
-    /// The old row goes.
+    /// The old row is deleted.
     Replace,
-    /// These columns of the old row get the new row's values.
+    /// These columns of the old row get the values of the new row.
     Update(Vec<String>),
 }
 
 impl OnConflict {
-    /// As it is written in `CREATE VIRTUAL TABLE`.
+    /// Parses the option of `CREATE VIRTUAL TABLE`.
     pub(crate) fn parse(text: &str) -> Result<OnConflict> {
         let bare = unquoted(text);
         let bare = bare.trim();
@@ -48,7 +49,7 @@ impl OnConflict {
         Ok(OnConflict::Update(columns))
     }
 
-    /// As the log notes it.
+    /// Encodes the note of the log.
     pub(crate) fn note(&self) -> Vec<u8> {
         let mut out = vec![VERSION];
         let word: &[u8] = match self {
@@ -67,7 +68,7 @@ impl OnConflict {
         out
     }
 
-    /// From the log's note; `None` for one that a newer program wrote.
+    /// Decodes a note of the log; `None` if a newer program wrote it.
     pub(crate) fn of_note(note: &[u8]) -> Option<OnConflict> {
         let (version, rest) = note.split_first()?;
         let mut parts = rest.split(|b| *b == 0);
@@ -89,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn written_noted_and_read_again() {
+    fn policies_survive_parsing_and_encoding() {
         for text in [
             "abort",
             "IGNORE",

@@ -1,4 +1,5 @@
-//! What the database says of its log: the tables `densite_applied`, `densite_clustered` and `densite_rejects`.
+//! Which log the database names and how far it is applied: the tables `densite_applied`,
+//! `densite_clustered` and `densite_rejects`.
 //!
 //! ```sql
 //! CREATE TABLE densite_applied(id INTEGER PRIMARY KEY CHECK (id = 1), log BLOB NOT NULL, seq INTEGER NOT NULL,
@@ -7,8 +8,11 @@
 //! CREATE TABLE densite_rejects(seq INTEGER PRIMARY KEY, "table" TEXT NOT NULL, "row" TEXT NOT NULL, error TEXT NOT NULL, at TEXT NOT NULL);
 //! ```
 //!
-//! `densite_applied` has one row: the log's id, 16 bytes, and the number of the last row up to which all are applied; then, while rows behind that are applied in another order ([`crate::ClusteredLimits`]), the id of that order
-//! in `densite_clustered`, the last number that it has, and how many of its places are done; else zeros. That row changes in the transaction that applies rows.
+//! `densite_applied` has one row. It has the log's id, 16 bytes, and the number of the row up to
+//! which all rows are applied. While later rows are applied in another order
+//! ([`crate::ClusteredLimits`]), it also has the order's id in `densite_clustered`, the order's
+//! last number, and how many of its places are done; otherwise zeros. The row changes in the
+//! transaction that applies rows.
 
 use crate::error::refused;
 use densite_log::{LogId, Seq};
@@ -24,7 +28,7 @@ CREATE TABLE IF NOT EXISTS main.densite_clustered(id INTEGER PRIMARY KEY, basis 
 CREATE TABLE IF NOT EXISTS main.densite_rejects(seq INTEGER PRIMARY KEY, "table" TEXT NOT NULL, "row" TEXT NOT NULL, error TEXT NOT NULL, at TEXT NOT NULL);
 "#;
 
-/// Makes those that are not there; in the connection's transaction, if there is one.
+/// Makes missing tables, within the connection's transaction if there is one.
 pub(crate) fn make_tables(connection: &Connection) -> Result<()> {
     connection.exec(TABLES)
 }
@@ -34,25 +38,25 @@ pub(crate) fn make_tables(connection: &Connection) -> Result<()> {
 pub struct Position {
     /// The log's id.
     pub id: LogId,
-    /// The last row up to which the database has the effect of all, in this connection's present snapshot.
+    /// All rows up to this one are applied, in this connection's current snapshot.
     pub seq: Seq,
-    /// What it has of the rows behind that.
+    /// The rows behind it that are applied.
     pub clustered: Option<ClusteredPosition>,
 }
 
-/// How far rows are applied that are applied in another order than that of the log.
+/// The progress of a clustered apply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClusteredPosition {
     /// The order's id in `densite_clustered`.
     pub id: i64,
-    /// The last number that it has.
+    /// Its last number.
     pub last: Seq,
-    /// So many places of the order are done.
+    /// Number of places of the order that are done.
     pub done: u32,
 }
 
 impl Position {
-    /// At this row, and no further.
+    /// At this row, without a clustered apply.
     pub(crate) fn at(id: LogId, seq: Seq) -> Position {
         Position {
             id,
@@ -61,12 +65,12 @@ impl Position {
         }
     }
 
-    /// The greatest number that the database knows of.
+    /// The highest number that the database refers to.
     pub(crate) fn end(&self) -> Seq {
         self.clustered.map_or(self.seq, |s| s.last.max(self.seq))
     }
 
-    /// What the main database says; `None` if it has no log.
+    /// Reads the position from the main database; `None` if it names no log.
     ///
     /// # Errors
     /// SQLite's.
@@ -102,12 +106,12 @@ impl Position {
                 }),
             })),
             _ => Err(refused(
-                "the table densite_applied does not say what it should: it is Densite's own and not to be changed; restore the database",
+                "the table densite_applied has invalid values: only Densite may change it; restore the database",
             )),
         }
     }
 
-    /// Writes how far rows are applied; in the connection's transaction.
+    /// Writes the position, within the connection's transaction.
     pub(crate) fn write(&self, connection: &Connection) -> Result<()> {
         let mut update = connection.prepare(
             "UPDATE main.densite_applied SET seq = ?1, clustered = ?2, clustered_last = ?3, clustered_done = ?4",
@@ -121,7 +125,8 @@ impl Position {
         Ok(())
     }
 
-    /// Makes the tables and names the log, unless another connection was first: then that one's log counts. In the connection's transaction, if there is one.
+    /// Makes the tables and stores the log's name. If another connection was first, its log stays.
+    /// Runs within the connection's transaction if there is one.
     pub(crate) fn create(&self, connection: &Connection) -> Result<()> {
         make_tables(connection)?;
         let mut insert = connection.prepare(
@@ -134,7 +139,9 @@ impl Position {
     }
 }
 
-/// The last row among the rejects, 0 if there is none. Where a log was given up they are of that one, and the next log has its numbers above them: a reject is found by its number alone.
+/// The number of the last reject; 0 if there is none. If the previous log was given up, these are
+/// its numbers, and the next log numbers rows above them: a reject is identified by its number
+/// alone.
 pub(crate) fn last_reject(connection: &Connection) -> Result<Seq> {
     let known =
         "SELECT 1 FROM main.sqlite_schema WHERE type = 'table' AND name = 'densite_rejects'";
@@ -145,16 +152,17 @@ pub(crate) fn last_reject(connection: &Connection) -> Result<Seq> {
     Ok(last.and_then(|n| u64::try_from(n).ok()).unwrap_or(0))
 }
 
-/// As SQLite has it.
+/// The number as SQLite stores it.
 fn number(seq: Seq) -> Value {
     Value::Integer(i64::try_from(seq).unwrap_or(i64::MAX))
 }
 
-/// Writes Densite's tables anew, whatever they have. In the connection's transaction.
+/// Writes all pages of Densite's tables again, within the connection's transaction.
 ///
-/// An UPDATE that changes nothing writes nothing, so they are made anew.
+/// An UPDATE that changes nothing writes nothing, so the tables are dropped and made again.
 pub(crate) fn write_anew(connection: &Connection) -> Result<()> {
-    // What an application has for its own use, an index on the rejects perhaps, goes with its table.
+    // Indexes and triggers of the application are dropped with the tables, so they are made again
+    // too.
     let others = connection.query_string(&format!(
         "SELECT group_concat(sql, '; ') FROM main.sqlite_schema WHERE type IN ('index', 'trigger') AND sql IS NOT NULL AND tbl_name IN ('{}')",
         OWN_TABLES.join("', '")
@@ -173,7 +181,7 @@ pub(crate) fn write_anew(connection: &Connection) -> Result<()> {
     connection.exec(&others.unwrap_or_default())
 }
 
-/// Before the first release `densite_applied` had fewer columns.
+/// Explains an error of a table from before the first release, which had fewer columns.
 fn of_an_earlier_version(e: Error) -> Error {
     if !e.message.starts_with("no such column") {
         return e;

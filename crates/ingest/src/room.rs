@@ -1,7 +1,8 @@
-//! The wait for room: a writer waits while more is unapplied than `max_unapplied_bytes` allows.
+//! The wait for room: a writer waits while more bytes are unapplied than `max_unapplied_bytes`
+//! allows.
 //!
-//! A writer waits when its transaction begins to write, before it holds anything, and again at
-//! COMMIT. By then it can have read: in a rollback mode that stops the worker, in WAL mode it does
+//! A writer waits when its transaction begins to write, before it holds a lock, and again at
+//! COMMIT. By then it can have read: in a rollback mode that blocks the worker, in WAL mode it does
 //! not (rule 6).
 
 use crate::apply::DatabaseWorker;
@@ -14,19 +15,19 @@ use densite_sqlite::{Code, Connection, Error, Result};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How often a writer that waits looks whether there is room.
+/// How often a waiting writer checks for room.
 const POLL: Duration = Duration::from_millis(5);
-/// How long the answer about unapplied bytes is good for.
+/// How long a check of the unapplied bytes stays valid.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// What a writer does when too much is unapplied.
+/// What a writer does if too many bytes are unapplied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WhenFull {
     /// It gets an error.
     Fail,
-    /// It waits as long as `busy_timeout` says.
+    /// It waits for its `busy_timeout`.
     Wait,
-    /// It waits too. But if its own transaction stops the worker its rows are accepted, because
+    /// It waits too. But if its own transaction blocks the worker, its rows are accepted, because
     /// there was room when the transaction began.
     WaitOrPass,
 }
@@ -35,7 +36,7 @@ pub(crate) enum WhenFull {
 pub(crate) struct Room {
     open: Arc<OpenLog>,
     worker: Arc<DatabaseWorker>,
-    /// When the size of what is unapplied was last looked at, and whether it was too large.
+    /// When the unapplied bytes were last measured, and whether they were too many.
     pressure: Mutex<(Option<Instant>, bool)>,
 }
 
@@ -48,7 +49,7 @@ impl Room {
         }
     }
 
-    /// Waits for room for a transaction that begins to write, if the connection holds nothing yet.
+    /// Waits for room for a transaction that begins to write, if the connection holds no lock yet.
     /// Returns whether there is room.
     ///
     /// # Errors
@@ -60,18 +61,19 @@ impl Room {
         match self.hold_back(connection, WhenFull::Wait) {
             Ok(()) => Ok(true),
             Err(e) => {
-                // The log that could not be read may be that of another file.
+                // The log that cannot be read may belong to another file.
                 still_has_its_name(connection)?;
                 Err(e)
             }
         }
     }
 
-    /// Back-pressure: waits while more is unapplied than `max_unapplied_bytes` allows, or refuses.
+    /// Back-pressure: waits or fails while more bytes are unapplied than `max_unapplied_bytes`
+    /// allows.
     ///
     /// # Errors
-    /// `FULL` for a writer that does not wait. `BUSY` when `busy_timeout` is over, or when the
-    /// connection itself stops the worker. The worker's error, if rows cannot be applied.
+    /// `FULL` for a writer that does not wait. `BUSY` after `busy_timeout`, or if the connection
+    /// itself blocks the worker. The worker's error if rows cannot be applied.
     pub(crate) fn hold_back(&self, connection: &Connection, when_full: WhenFull) -> Result<()> {
         let (asked, full) = *self.pressure.lock();
         if asked.is_some_and(|t: Instant| t.elapsed() < LOOK_EVERY) && !full {
@@ -91,7 +93,7 @@ impl Room {
                 break;
             }
             let applying = self.worker.applying(connection)?;
-            // This connection is in the middle of a commit, so it would read an older state of the
+            // A commit of this connection is running, so it would read an older state of the
             // database.
             let (applied, trouble) = applying.progress(Duration::ZERO, since);
             let bytes = self
@@ -124,7 +126,7 @@ impl Room {
                 let said = format!("{what}; they cannot be applied: {}", error.message);
                 return Err(match holds_main(connection) {
                     false => refused(said),
-                    // A reader that keeps the WAL from being checkpointed may be this one.
+                    // This transaction may be the reader that prevents checkpoints.
                     true => Error::new(
                         Code::BUSY,
                         format!(
@@ -161,7 +163,7 @@ impl Room {
     }
 }
 
-/// How long the connection waits for locks of others.
+/// How long the connection waits for locks of other connections.
 fn busy_timeout(connection: &Connection) -> Result<Duration> {
     let ms = connection.query_i64("PRAGMA busy_timeout")?;
     let ms = ms.and_then(|ms| u64::try_from(ms).ok()).unwrap_or(0);

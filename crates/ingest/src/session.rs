@@ -1,11 +1,11 @@
-//! The transaction of one connection: rows on their way into the log.
+//! The transaction of one connection: its rows until they are in the log.
 //!
 //! All `densite_ingest` tables of a connection share it, so that one COMMIT is one transaction in
 //! the log.
 //!
-//! Rule 1: xSync appends once. What it appended is *prepared*; a COMMIT that is tried again finds
-//! it so and appends nothing. If rows came or went in between, the prepared transaction is
-//! cancelled, durably, and all is appended again.
+//! Rule 1: xSync appends once. The appended transaction is *prepared*. A repeated COMMIT finds it
+//! and appends nothing. If rows were added or removed in between, the prepared transaction is
+//! rolled back, durably, and all rows are appended again.
 
 mod marks;
 mod own;
@@ -28,7 +28,7 @@ use std::sync::Arc;
 struct Prepared {
     txn: Arc<Txn>,
     appended: Appended,
-    /// Rows came or went since.
+    /// Rows were added or removed since.
     stale: bool,
 }
 
@@ -39,7 +39,7 @@ struct Inner {
     marks: Marks,
     prepared: Option<Prepared>,
     last: Option<Seq>,
-    /// A writer past the limit of unapplied bytes is refused, not held up.
+    /// A writer beyond the limit of unapplied bytes gets an error instead of waiting.
     fail_when_full: bool,
     /// There was room for more unapplied bytes when the transaction began to write.
     had_room: bool,
@@ -89,14 +89,14 @@ impl Inner {
 
     fn cancel(&mut self) {
         if let (Some(prepared), Some(database_log)) = (self.prepared.take(), &self.database_log) {
-            // If it cannot be made durable now, the rows stay hidden and the log tries again.
+            // If this is not durable now, the rows stay hidden and the log tries again.
             database_log.log().cancel(prepared.txn.id()).ok();
         }
     }
 }
 
 impl Session {
-    /// Of a connection whose database is on this storage backend.
+    /// For a connection whose database is on this storage backend.
     pub(crate) fn on(storage: Arc<dyn StorageBackend>) -> Session {
         Session {
             inner: Mutex::default(),
@@ -122,7 +122,7 @@ impl Session {
         match &inner.database_log {
             Some(known) if Arc::ptr_eq(known, database_log) => {}
             _ => {
-                // A number of another log says nothing of this one.
+                // A sequence number of another log means nothing in this one.
                 inner.last = None;
                 inner.database_log = Some(database_log.clone());
             }
@@ -133,18 +133,18 @@ impl Session {
         pushed.map_err(|e| inner.failed(e))
     }
 
-    /// Whether the end of the present transaction is waited for: rows are to be logged then, or
-    /// reads to see more.
+    /// Whether the end of the current transaction matters: it has rows to log, or its reads share
+    /// an end of the log.
     pub(crate) fn is_in_transaction(&self) -> bool {
         let inner = self.inner.lock();
         inner.pending.rows() > 0 || inner.reads.is_joined()
     }
 
-    /// xSync: everything durable, and not yet visible.
+    /// xSync: makes all rows durable, but not visible yet.
     pub(crate) fn sync(&self, connection: &Connection) -> Result<()> {
         let mut inner = self.inner.lock();
         if inner.pending.rows() == 0 {
-            // Rows that a savepoint took back may have been prepared.
+            // Rows that a savepoint removed may have been prepared.
             inner.cancel();
             return Ok(());
         }
@@ -188,7 +188,7 @@ impl Session {
         {
             database_log.log().commit(prepared.txn.id());
             inner.last = Some(prepared.appended.last);
-            // A cursor that is still open keeps what it has taken; the next one sees these rows.
+            // Open cursors keep their snapshot. The next cursor sees these rows.
             inner.reads.end = None;
         }
         inner.clear();
@@ -208,15 +208,15 @@ impl Session {
         inner.marks.begin(n, now);
     }
 
-    /// Savepoint `n` and those within it are over.
+    /// Savepoint `n` and those within it have ended.
     pub(crate) fn release(&self, n: i32) {
         self.inner.lock().marks.release(n);
     }
 
-    /// Back to savepoint `n`; -1 is the beginning of the transaction.
+    /// Rolls back to savepoint `n`; -1 is the beginning of the transaction.
     ///
     /// # Errors
-    /// When there is not memory enough; the transaction cannot be committed then.
+    /// An error if there is not enough memory. Then the transaction cannot be committed.
     pub(crate) fn rollback_to(&self, n: i32) -> Result<()> {
         let mut inner = self.inner.lock();
         let mark = inner.marks.rollback_to(n);
@@ -238,7 +238,7 @@ impl Session {
         self.inner.lock().last
     }
 
-    /// The same, if that transaction went to this log.
+    /// The same, if that transaction is in this log.
     pub(crate) fn last_in(&self, database_log: &Arc<DatabaseLog>) -> Option<Seq> {
         let inner = self.inner.lock();
         let known = inner

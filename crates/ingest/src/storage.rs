@@ -1,4 +1,4 @@
-//! The file system that a database and its log are in.
+//! The file system of a database and its log.
 
 use crate::clustered::ClusteredLimits;
 use densite_disk::{ErrorKind, Op, OpenMode, RealDir, Result, SyncKind};
@@ -8,61 +8,68 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Which file a path leads to.
+/// The file that a path leads to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileInfo {
-    /// The same for two paths exactly if they lead to the same file; on the host's file system device and inode.
+    /// Equal for two paths if and only if they lead to the same file; on the host's file system
+    /// device and inode.
     pub identity: (u64, u64),
-    /// How many names (hard links) the file has.
+    /// Number of names (hard links) of the file.
     pub names: u64,
 }
 
-/// A file system: the host's, or that on which a SQLite VFS of another kind has its files. The log is written through it, and it says which
-/// file a database is; the database itself is only ever reached through SQLite.
+/// A file system: the host's, or that of another kind of SQLite VFS. The log is written through it,
+/// and it identifies database files. The database itself is accessed only through SQLite.
 pub trait StorageBackend: Send + Sync {
-    /// Which file a database's path leads to. The file must not be opened for that: closing a descriptor would drop SQLite's locks.
+    /// The file of a database's path. It must not open the file: closing a descriptor would drop
+    /// SQLite's locks.
     ///
     /// # Errors
     /// `NotFound`, `Permission`, `Io`.
     fn file_info(&self, path: &str) -> Result<FileInfo>;
 
-    /// A directory; nothing is done until it is used.
+    /// A directory. No call is made until it is used.
     fn dir(&self, path: &Path) -> LogDir;
 
-    /// The directory of a database's log. Who may use that file may use what is made there.
+    /// The directory of a database's log. Its files get permissions like those of the database
+    /// file.
     fn log_dir(&self, path: &Path, _database: &str) -> LogDir {
         self.dir(path)
     }
 
-    /// The same, made when it is missing; then its name is durable.
+    /// The same directory, which is made durably if it is missing.
     ///
     /// # Errors
-    /// `NotFound` when the directory above it is missing, `Permission`, `Io`.
+    /// `NotFound` if its parent directory is missing, `Permission`, `Io`.
     fn create_log_dir(&self, path: &Path, database: &str) -> Result<LogDir>;
 
-    /// Names the time since the system was started: what it could not write and forgot is forgotten until then. `None` where that cannot be told.
+    /// Identifies the time since the system's start. What the system forgot after a failed write
+    /// stays unknown until the next start. `None` if the system has no such identifier.
     fn boot(&self) -> Option<String> {
         let told = std::fs::read_to_string("/proc/sys/kernel/random/boot_id");
         told.ok().filter(|boot| !boot.is_empty())
     }
 
-    /// How a log of this id is opened.
+    /// The options for opening a log of this id.
     fn options(&self, id: LogId) -> Options {
         Options::new(id)
     }
 
-    /// When rows are applied in another order than that of the log.
+    /// The limits of clustered applies.
     fn clustered_limits(&self) -> ClusteredLimits {
         ClusteredLimits::default()
     }
 
-    /// A checkpoint is due when the WAL is as large as the database, but neither before the first nor after the second of these, in bytes.
+    /// A checkpoint is due when the WAL is as large as the database, but not below the first and
+    /// not above the second of these, in bytes.
     fn wal_bytes(&self) -> (u64, u64) {
         (16 << 20, 512 << 20)
     }
 
-    /// SQLite's pages that the worker keeps in memory, in KiB: a transaction of a clustered apply changes some 60 MiB of them. One in the log's order may change more, and up to the second of these what it has
-    /// changed stays in memory until it commits: what is written before may have to be written again.
+    /// Size of the worker's page cache, KiB. A transaction of a clustered apply changes about 60
+    /// MiB of pages. One in the log's order can change more: up to the second size, changed pages
+    /// stay in memory until the commit, because a page that is written earlier may have to be
+    /// written twice.
     fn cache_kib(&self) -> (u32, u32) {
         (96 << 10, 256 << 10)
     }
@@ -98,7 +105,7 @@ impl StorageBackend for Host {
     }
 }
 
-/// Makes durable what is in the file whose name is that of a database with an ending, if there is one.
+/// Syncs the file whose name is the database's name with an ending, if it exists.
 pub(crate) fn sync_beside(
     storage: &dyn StorageBackend,
     path: &str,
@@ -116,7 +123,7 @@ pub(crate) fn sync_beside(
     synced.map_err(|e| Error::new(e.op.into(), format!("{path}{ending}: {e}")))
 }
 
-/// Makes durable what was created, renamed and removed beside a database's file.
+/// Makes created, renamed and removed files beside the database file durable.
 pub(crate) fn sync_parent(storage: &dyn StorageBackend, path: &str) -> densite_sqlite::Result<()> {
     let Some(parent) = Path::new(path).parent() else {
         return Ok(());

@@ -1,4 +1,4 @@
-//! Whether what was written is on the disk.
+//! Whether a sync of the database or of its WAL has failed.
 
 use crate::storage::StorageBackend;
 use densite_disk::{ErrorKind, OpenMode, SyncKind};
@@ -10,25 +10,28 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The file in the log's directory that tells other processes.
 const NAME: &str = "sync_failed";
-/// It in the making.
+/// Its name while it is written.
 const MAKING: &str = "sync_failed.new";
 
-/// A sync of the database or of its WAL has failed. What it should have written may be lost although later ones succeed: systems forget it, tell of it once for each open file, and go on showing what
-/// the disk never got. So from then on the log keeps its rows: as long as this process has the database open, and in every process until the system is started anew, for then what can be read is what the disk has.
+/// Records that a sync of the database or of its WAL has failed. The written data may be lost even
+/// if later syncs succeed. Systems forget a failed write, report it once for each open file, and
+/// still show data that the disk never got. So from then on the log keeps its rows: while this
+/// process has the database open, and in every process until the system restarts. After a restart,
+/// reads show what the disk has.
 #[derive(Debug, Clone)]
 pub(crate) struct SyncFailed(Arc<Inner>);
 
 struct Inner {
-    /// Syncs that failed in this process, and what may have been one.
+    /// Number of errors in this process that were, or may have been, failed syncs.
     count: AtomicU64,
     dir: LogDir,
     path: PathBuf,
-    /// Since when the system is up.
+    /// Identifies the time since the system's start.
     boot: Option<String>,
 }
 
 impl SyncFailed {
-    /// Of the database whose log has these files, in the directory at `path`.
+    /// For the database whose log has these files, in the directory at `path`.
     pub(crate) fn of(storage: &dyn StorageBackend, dir: LogDir, path: &Path) -> SyncFailed {
         SyncFailed(Arc::new(Inner {
             count: AtomicU64::new(0),
@@ -38,7 +41,7 @@ impl SyncFailed {
         }))
     }
 
-    /// Whatever may have synced the database or its WAL passes by here.
+    /// Checks the result of a call that may have synced the database or its WAL.
     pub(crate) fn record<T>(&self, done: Result<T>) -> Result<T> {
         if let Err(e) = &done {
             self.record_error(e);
@@ -46,7 +49,7 @@ impl SyncFailed {
         done
     }
 
-    /// An error that may be one of a sync.
+    /// Records an error if it may be one of a sync.
     pub(crate) fn record_error(&self, e: &Error) {
         if matches!(
             e.code,
@@ -56,10 +59,10 @@ impl SyncFailed {
         }
     }
 
-    /// One has failed.
+    /// Records a failed sync.
     pub(crate) fn record_one(&self) {
         if self.0.count.fetch_add(1, Ordering::AcqRel) == 0 {
-            // The disk that failed may have the log, too: then this process alone knows.
+            // If the log is on the same failing disk, only this process knows.
             self.write_note().ok();
         }
     }
@@ -74,17 +77,18 @@ impl SyncFailed {
         dir.sync()
     }
 
-    /// How many have failed in this process, and what may have been one.
+    /// Number of errors in this process that were, or may have been, failed syncs.
     pub(crate) fn count(&self) -> u64 {
         self.0.count.load(Ordering::Acquire)
     }
 
-    /// Whether one has failed, in this process or another.
+    /// Whether a sync has failed, in this process or another one.
     pub(crate) fn has_failed(&self) -> bool {
         self.count() > 0 || self.is_noted()
     }
 
-    /// Whether one has failed in any process since the system was started. What is noted and cannot be read counts; nobody removes what was noted before, for another process may be noting something.
+    /// Whether the note says that a sync has failed since the system's start. An unreadable note
+    /// counts. Old notes are not removed, because another process may be writing a new one.
     pub(crate) fn is_noted(&self) -> bool {
         let Some(boot) = &self.0.boot else {
             return false;
@@ -97,7 +101,7 @@ impl SyncFailed {
         }
     }
 
-    /// The file that says so.
+    /// Path of the note.
     pub(crate) fn path(&self) -> &Path {
         &self.0.path
     }

@@ -6,7 +6,7 @@ use crate::default::{Default, evaluated};
 use crate::error::refused;
 use densite_sqlite::{Code, Connection, Error, Result, Value, ValueRef, quoted};
 
-/// A column that can be set: generated ones are none.
+/// A column that can be set. Generated columns are left out.
 #[derive(Debug, Clone)]
 pub(crate) struct Column {
     pub(crate) name: String,
@@ -20,7 +20,7 @@ pub(crate) struct Column {
 /// The primary key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Key {
-    /// Places among the table's settable columns.
+    /// Indexes among the table's settable columns.
     pub(crate) columns: Vec<usize>,
     /// How each compares.
     pub(crate) collations: Vec<Collation>,
@@ -35,16 +35,19 @@ pub(crate) struct Target {
     pub(crate) columns: Vec<Column>,
     pub(crate) key: Option<Key>,
     pub(crate) strict: bool,
-    /// Rows may have no key, as the table has none or takes NULL in it: by this name the table tells them apart. `None` also where its columns have taken all such names.
+    /// The name of the row id, if rows may have no key: the table has none, or its key allows NULL.
+    /// `None` also if columns have taken all names of the row id.
     pub(crate) row_id: Option<&'static str>,
-    /// A trigger may run when its rows change: one of its own, or one of a table that follows by a foreign key.
+    /// A trigger may run when its rows change: its own, or one of a table that a foreign key
+    /// changes with it.
     pub(crate) has_triggers: bool,
     /// Its declaration may have ON CONFLICT clauses.
     pub(crate) has_conflict_clauses: bool,
-    /// Rows may be applied in any order that keeps the order within a key (rule 5): no foreign key from or to it, no UNIQUE but the key, and no trigger in the whole schema, since one
-    /// of another table may look at this one.
+    /// Rows can be applied in any order that keeps the order within a key (rule 5). It has no
+    /// foreign keys in either direction and no UNIQUE except the key. The schema has no triggers at
+    /// all, because one of another table may read this table.
     pub(crate) sortable: bool,
-    /// What a row holds beside its key may be NULL where that is forbidden; nothing else that it holds can make the table refuse it.
+    /// The only values beside the key that the table can refuse are forbidden NULLs.
     pub(crate) takes_any: bool,
 }
 
@@ -126,7 +129,8 @@ impl Target {
         Ok(Some(target))
     }
 
-    /// Fills in the columns; answers those of the primary key, with their places in it.
+    /// Reads the columns. Returns those of the primary key: position in the key and index of the
+    /// column.
     fn read_columns(&mut self, connection: &Connection, table: &str) -> Result<Vec<(i64, usize)>> {
         let mut key = Vec::new();
         let mut statement = connection.prepare(&format!("PRAGMA main.table_xinfo({table})"))?;
@@ -157,7 +161,7 @@ impl Target {
         Ok(key)
     }
 
-    /// Fills in the key; answers whether there is another UNIQUE.
+    /// Reads the key. Returns whether there is another UNIQUE constraint.
     fn read_key(
         &mut self,
         connection: &Connection,
@@ -186,18 +190,18 @@ impl Target {
                 .query_string("PRAGMA main.encoding")?
                 .unwrap_or_default();
             let mut collations = collations.iter_mut();
-            // Behind the key's columns come those that the index has beside them.
+            // The key's columns come first, then the other columns of the index.
             while statement.step()? && statement.column(5).as_i64() == Some(1) {
                 let Some(collation) = collations.next() else {
                     return Err(refused(format!(
-                        "{}: the primary key names a column more than once, which the log cannot; name each once",
+                        "{}: the primary key names a column more than once, which ingest does not support; name each column once",
                         self.name
                     )));
                 };
                 let name = statement.column(4).as_str().unwrap_or("BINARY").to_owned();
                 let known = Collation::of(&name).ok_or_else(|| {
                     refused(format!(
-                        "{}: the primary key compares by the collation {name}, which the log cannot; use BINARY, NOCASE or RTRIM",
+                        "{}: the primary key compares by the collation {name}, which ingest does not support; use BINARY, NOCASE or RTRIM",
                         self.name
                     ))
                 })?;
@@ -212,14 +216,15 @@ impl Target {
         Ok(unique)
     }
 
-    /// Whether a row of the table may have no key that the log could name it by.
+    /// Whether a row of the table can be without a key for the log.
     fn may_lack_keys(&self) -> bool {
         let is_nullable = |c: &usize| self.columns.get(*c).is_none_or(|c| !c.not_null);
         let key = self.key.as_ref();
         key.is_none_or(|k| !k.is_row_id && k.columns.iter().any(is_nullable))
     }
 
-    /// A row that was given nothing. What an expression would give is known only when the row is applied: NULL.
+    /// A row of default values. The value of a default expression is known only when the row is
+    /// applied, so it is NULL here.
     pub(crate) fn defaults(&self) -> Vec<Value> {
         let value = |c: &Column| match &c.default {
             Some(Default::Constant(value)) => value.clone(),
@@ -228,7 +233,7 @@ impl Target {
         self.columns.iter().map(value).collect()
     }
 
-    /// The place of a column, by name.
+    /// The index of a column, by name.
     pub(crate) fn column(&self, name: &str) -> Option<usize> {
         self.columns
             .iter()
@@ -242,7 +247,7 @@ impl Target {
             .is_some_and(|k| k.is_row_id && k.columns.first() == Some(&column))
     }
 
-    /// Places of all columns, those of the key first: the order of the log.
+    /// Indexes of all columns, those of the key first: the order of the log.
     pub(crate) fn log_order(&self) -> Vec<usize> {
         let key = self
             .key
@@ -255,10 +260,12 @@ impl Target {
         key.into_iter().chain(others).collect()
     }
 
-    /// A column's value as the table would hold it. `insert`: a column that is given nothing gets its default.
+    /// A column's value as the table would store it. With `insert`, NULL becomes the default of the
+    /// column.
     ///
     /// # Errors
-    /// What the table would refuse for the value's type or because it is missing, with the column's name.
+    /// A value that the table would refuse because of its type or because it is missing, with the
+    /// column's name.
     pub(crate) fn cell<'a>(
         &self,
         connection: &Connection,

@@ -1,6 +1,6 @@
-//! How a row of the log is named while it is applied.
+//! A reference to a row of the log while it is applied.
 
-/// One row: the record and the row in it. They are ordered as in the log.
+/// One row: the index of its record, and its index in the record. Ordered as in the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Unit {
     pub(crate) record: u32,

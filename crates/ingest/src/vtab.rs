@@ -1,4 +1,4 @@
-//! The virtual table `densite_ingest`: what is written to it goes to the log.
+//! The virtual table `densite_ingest`: rows that are written to it go to the log.
 
 mod arguments;
 mod turn;
@@ -29,7 +29,7 @@ pub(crate) struct Tables {
 }
 
 impl Tables {
-    /// None yet, of the connection that has this session.
+    /// Without tables yet, for the connection of this session.
     pub(crate) fn new(session: Arc<Session>) -> Tables {
         Tables {
             session,
@@ -43,19 +43,19 @@ pub(crate) struct Ingest {
     session: Arc<Session>,
     database_log: Arc<DatabaseLog>,
     target: Arc<Target>,
-    /// Which place among the declared columns each column of the log has.
+    /// For each column of the log, its index among the declared columns.
     order: Vec<usize>,
-    /// New rows, by what happens on a conflict: as the table says, OR IGNORE, OR REPLACE.
+    /// New rows, by conflict policy: that of the table, OR IGNORE, OR REPLACE.
     inserts: [Arc<Table>; 3],
     updates: Option<Arc<Table>>,
     deletes: Option<Arc<Table>>,
     fail_when_full: bool,
-    /// The connection may not write to the database.
+    /// The connection cannot write to the database.
     reads_only: bool,
     reading: Arc<Reading>,
 }
 
-/// The columns in the log, of an operation.
+/// The table in the log for an operation.
 fn log_table(
     database_log: &DatabaseLog,
     target: &Target,
@@ -73,8 +73,8 @@ fn log_table(
     Table::new(target.name.clone(), names, keys, note).map_err(|e| database_log.failed(e))
 }
 
-/// The column's type, where a virtual table may have the same words and they mean the same: STRICT
-/// tables know ANY, HIDDEN is no type here, and what was in quotes may be anything.
+/// The column's type, if a virtual table can declare it with the same meaning. It cannot use ANY of
+/// STRICT tables, HIDDEN, or quoted words.
 fn declared(column: &Column) -> &str {
     const MEANT: [&str; 12] = [
         "HIDDEN",
@@ -136,13 +136,13 @@ fn declaration(target: &Target) -> String {
     }
 }
 
-/// Has SQLite read the schema of main before anything else asks for it; it then stays as it is
-/// until the statement that makes or opens this table ends.
+/// Makes SQLite read the schema of main first. The schema then stays unchanged until the statement
+/// that makes or opens this table ends.
 ///
-/// If another connection had changed the schema, SQLite now forgets all that this one knew, the
-/// entry of the very table that is being made included, and SQLite 3.40.1 goes on to use that
-/// entry: a crash, unless this fails. So it fails, and SQLite begins the statement again, which
-/// this time finds the schema as it is.
+/// If another connection had changed the schema, SQLite forgets everything that this one knew,
+/// including the entry of the table that is being made. SQLite 3.40.1 continues to use that entry,
+/// which is a crash unless this call fails. So it fails, and SQLite begins the statement again,
+/// with the current schema.
 fn read_schema(connection: &Connection) -> Result<()> {
     let mut statement = connection.prepare("SELECT 1 FROM main.sqlite_schema")?;
     statement.step()?;
@@ -155,8 +155,7 @@ fn read_schema(connection: &Connection) -> Result<()> {
     }
 }
 
-/// Tables that are not the application's: what they hold belongs to other pages of the database, or
-/// to the worker.
+/// Refuses tables that belong to SQLite or to Densite, which an application must not write.
 fn refuse_foreign(table: &str) -> Result<()> {
     let name = table.to_ascii_lowercase();
     let owner = match name.as_str() {
@@ -215,7 +214,7 @@ impl Ingest {
         self.push(table, Op::Insert, &cells)?;
         let is_row_id = self.target.key.as_ref().is_some_and(|k| k.is_row_id);
         let key = cells.first().and_then(|c| c.as_ref().as_i64());
-        // SQLite takes the answer for the last row id: where none is known it stays.
+        // SQLite stores the result as the last row id. If none is known, it must not change.
         let known = key.filter(|_| is_row_id);
         Ok(known.unwrap_or_else(|| connection.last_insert_rowid()))
     }
@@ -288,7 +287,7 @@ impl VirtualTable for Ingest {
         let has_key = target.key.is_some();
         if !has_key && arguments.on_conflict != OnConflict::Abort {
             return Err(refused(format!(
-                "table {} has no primary key, so on_conflict means nothing for it",
+                "table {} has no primary key, so on_conflict has no effect; leave it out",
                 target.name
             )));
         }
@@ -372,7 +371,7 @@ impl VirtualTable for Ingest {
                 let named = columns.get(self.target.columns.len());
                 if row_id != ValueRef::Null || named.is_some_and(|n| *n != ValueRef::Null) {
                     return Err(refused(
-                        "a row of densite_ingest cannot be given a rowid, nor what stands for one; name the key's columns",
+                        "a row of densite_ingest cannot be given a rowid or the hidden column; set the key's columns",
                     ));
                 }
                 self.insert(connection, columns, conflict)
@@ -390,8 +389,8 @@ impl VirtualTable for Ingest {
     }
 
     fn destroy(&self) -> Result<()> {
-        // SQLite tells a table that is gone of no COMMIT and no ROLLBACK. Nor does it pass on what
-        // is said here, except the code.
+        // SQLite does not report COMMIT and ROLLBACK to a dropped table. It also drops the text of
+        // this error, and keeps only the code.
         match self.session.is_in_transaction() {
             false => Ok(()),
             true => Err(Error::new(

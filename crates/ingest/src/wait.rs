@@ -1,6 +1,6 @@
 //! Waiting for the worker: `densite_wait`.
 //!
-//! Rule 6: a connection whose own transaction stops the worker gets an error at once.
+//! Rule 6: a connection whose own transaction blocks the worker gets an error at once.
 //! `densite_wait` never waits while its connection has a transaction open on main.
 
 use crate::database_file::still_has_its_name;
@@ -12,16 +12,16 @@ use densite_log::Seq;
 use densite_sqlite::{Code, Connection, Error, Result, ValueRef};
 use std::time::{Duration, Instant};
 
-/// How often the database is asked while another process applies.
+/// How often the database is read while another process applies.
 const POLL: Duration = Duration::from_millis(5);
-/// How long a connection waits until transactions before its own are decided. They are decided at
-/// once, unless their process is stopped or a disk hangs.
+/// How long a connection waits until earlier transactions are decided. They are decided at once,
+/// unless their process is stopped or a disk hangs.
 const PREPARED: Duration = Duration::from_secs(2);
-/// The longest time that may be asked for, a year: more is a mistake.
+/// The longest accepted time, a year. More is a mistake.
 const LONGEST: f64 = 366.0 * 86400.0;
 
-/// What `densite_wait([seq [, seconds]])`, or another function of this name, was given: which row
-/// (`None` and NULL: the last one), and until when.
+/// The arguments of `densite_wait([seq [, seconds]])`, or of another function of this name: the row
+/// (`None` and NULL: the last one), and the deadline.
 pub(crate) fn asked(
     name: &str,
     arguments: &[ValueRef<'_>],
@@ -49,8 +49,8 @@ pub(crate) fn asked(
 }
 
 impl DatabaseLog {
-    /// Waits until all rows up to `seq` are applied or rejected, as far as this connection would
-    /// see them, and returns `seq`; or, when the time is over, how far they are, which is less.
+    /// Waits until all rows up to `seq` are applied or rejected, as this connection sees them, and
+    /// returns `seq`. After the deadline it returns how far they are, which is less.
     pub(crate) fn wait_applied(
         &self,
         connection: &Connection,
@@ -60,7 +60,7 @@ impl DatabaseLog {
         let mut wait = Waiter::begin();
         let since = wait.since();
         loop {
-            // The numbers of another log say nothing about rows of this one.
+            // The numbers of another log do not belong to rows of this one.
             self.open()
                 .log()
                 .is_in_place()
@@ -78,8 +78,8 @@ impl DatabaseLog {
                     return Ok(seq);
                 }
                 Ok(None) => return Err(unnamed(self.dir())),
-                // In a rollback mode the worker itself locks readers out for a moment, whether or
-                // not this connection has a busy_timeout.
+                // In a rollback mode the worker itself blocks readers for a moment, even if this
+                // connection has no busy_timeout.
                 Err(e) if e.is_busy() => {
                     let known = self
                         .worker()
@@ -93,8 +93,8 @@ impl DatabaseLog {
             let says_so = position >= seq;
             if says_so {
                 self.open().overwritten().check()?;
-                // The process that leads must know of it. Otherwise the database was overwritten
-                // with another state.
+                // A leading worker must know of it. Otherwise another state has overwritten the
+                // database.
                 if self.worker().known().is_none_or(|w| w.confirms(seq)) {
                     return Ok(seq);
                 }
@@ -107,11 +107,11 @@ impl DatabaseLog {
             let applying = self.worker().applying(connection)?;
             let (applied, trouble) = applying.wait_for_progress(seq, POLL, since);
             if says_so == (applied < seq) {
-                // The database went back or on: it was restored in place.
+                // The database has moved back or forward: it was restored in place.
                 applying.progress(POLL, since);
             }
             if let Some(error) = trouble.filter(|e| !says_so && !e.is_busy()) {
-                // The worker can have got so far before it met the error.
+                // The worker can have got this far before the error.
                 if matches!(Position::read(connection), Ok(Some(now)) if now.seq >= seq) {
                     continue;
                 }
@@ -123,11 +123,11 @@ impl DatabaseLog {
         }
     }
 
-    /// Waits until the connection's own last row may be read. It is acknowledged, but rows before
-    /// it can be of transactions that are just being committed.
+    /// Waits until the connection's own last row can be read. It is acknowledged, but earlier rows
+    /// can belong to transactions whose commit is still running.
     ///
     /// # Errors
-    /// When that takes too long.
+    /// An error if that takes too long.
     pub(crate) fn wait_visible(&self, own: Seq) -> Result<()> {
         let before = own.saturating_sub(1);
         let seen = self.open().log().wait_after(before, PREPARED);

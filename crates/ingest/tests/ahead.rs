@@ -1,4 +1,4 @@
-//! The checkpoint beside the worker, watched where SQLite meets the disk.
+//! The checkpoint beside the worker, observed at the VFS.
 
 use crate::common::hooked;
 use crate::common::storage;
@@ -17,17 +17,17 @@ const THREAD: &str = "densite-checkpoint";
 /// A checkpoint is due when the WAL is as large as this.
 const WAL: u64 = 1 << 20;
 
-/// Pages that it wrote.
+/// Pages that the checkpoint has written.
 static WRITES: AtomicU64 = AtomicU64::new(0);
-/// So many of its syncs fail; counted down.
+/// Number of its next syncs that fail; counted down.
 static FAILS: AtomicU64 = AtomicU64::new(0);
-/// Some do in this test.
+/// Whether syncs fail in this test.
 static FAILS_EVER: AtomicBool = AtomicBool::new(false);
 /// How long its syncs take, in milliseconds.
 static SLOW: AtomicU64 = AtomicU64::new(0);
-/// Syncs of it that are under way.
+/// Number of its syncs that are running.
 static SYNCING: AtomicI64 = AtomicI64::new(0);
-/// One test at a time: they share what is above.
+/// One test at a time, because the tests share these counters.
 static ALONE: Mutex<()> = Mutex::new(());
 
 fn is_beside() -> bool {
@@ -41,7 +41,7 @@ unsafe extern "C" fn sync(file: *mut ffi::sqlite3_file, flags: c_int) -> c_int {
         SYNCING.fetch_add(1, Ordering::SeqCst);
         std::thread::sleep(Duration::from_millis(SLOW.load(Ordering::SeqCst)));
     }
-    // SAFETY: a file of the VFS that this was taken from.
+    // SAFETY: the file belongs to the VFS whose method this is.
     let done = unsafe { hooked::real().0(file, flags) };
     if is_beside() {
         SYNCING.fetch_sub(1, Ordering::SeqCst);
@@ -59,11 +59,11 @@ unsafe extern "C" fn write(
     at: i64,
 ) -> c_int {
     WRITES.fetch_add(u64::from(is_beside()), Ordering::SeqCst);
-    // SAFETY: a file of the VFS that this was taken from.
+    // SAFETY: the file belongs to the VFS whose method this is.
     unsafe { hooked::real().1(file, bytes, len, at) }
 }
 
-/// A database whose WAL need not become large, through that VFS; nobody else uses it.
+/// A database with a small WAL limit, through that VFS, without other users.
 fn begin() -> (MutexGuard<'static, ()>, Db, Connection) {
     let alone = ALONE
         .lock()
@@ -93,7 +93,8 @@ fn begin() -> (MutexGuard<'static, ()>, Db, Connection) {
     (alone, db, con)
 }
 
-/// Rows that replace each other, applied: a quarter of what makes a checkpoint begin beside the worker.
+/// Rows that replace each other, applied. They are a quarter of what starts a checkpoint beside the
+/// worker.
 fn round(con: &Connection) {
     con.execute_batch(
         "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 240) INSERT INTO t_in SELECT i, randomblob(450) FROM n",
@@ -101,7 +102,8 @@ fn round(con: &Connection) {
     .expect("inserts");
     let end = Instant::now() + Duration::from_secs(60);
     while let Err(e) = con.query_row("SELECT densite_wait()", [], |_| Ok(())) {
-        // What a checkpoint beside the worker ran into is told to who waits, and tried again.
+        // A connection that waits gets the error of a checkpoint beside the worker, and tries
+        // again.
         assert!(
             FAILS_EVER.load(Ordering::SeqCst) && Instant::now() < end,
             "{e}"
@@ -109,7 +111,7 @@ fn round(con: &Connection) {
     }
 }
 
-/// Rounds, until something is so.
+/// Runs rounds until a condition is true.
 fn rounds(con: &Connection, mut until: impl FnMut() -> bool) {
     let end = Instant::now() + Duration::from_secs(300);
     while !until() {
@@ -118,7 +120,7 @@ fn rounds(con: &Connection, mut until: impl FnMut() -> bool) {
     }
 }
 
-/// What is copied beside the worker stays in the WAL: it is to begin anew all the same.
+/// Frames that are copied beside the worker stay in the WAL. The WAL must be reused all the same.
 #[test]
 fn the_wal_is_bounded_while_it_is_checkpointed_beside() {
     let (_alone, db, con) = begin();
@@ -133,7 +135,8 @@ fn the_wal_is_bounded_while_it_is_checkpointed_beside() {
     assert_eq!(all(&con, "PRAGMA integrity_check"), ["ok"]);
 }
 
-/// Nobody but its thread is told of a sync that failed there: nothing is pruned from then on, and rows are applied as ever.
+/// Only that thread gets the error of a failed sync. From then on nothing is pruned, and rows are
+/// applied as usual.
 #[test]
 fn a_sync_that_failed_beside_is_remembered() {
     let (_alone, db, con) = begin();
@@ -146,7 +149,7 @@ fn a_sync_that_failed_beside_is_remembered() {
     FAILS_EVER.store(true, Ordering::SeqCst);
     FAILS.store(1, Ordering::SeqCst);
     rounds(&con, || FAILS.load(Ordering::SeqCst) == 0);
-    // One that had begun before may still be at it.
+    // A pruning that began earlier can still be running.
     std::thread::sleep(Duration::from_millis(500));
     round(&con);
     let many = db.segments();
@@ -161,7 +164,7 @@ fn a_sync_that_failed_beside_is_remembered() {
     assert_eq!(one::<i64>(&con, "SELECT count(*) FROM t"), 240);
 }
 
-/// It ends with the worker, and nothing of it stays open.
+/// The checkpoint ends with the worker, and leaves no open files.
 #[test]
 fn it_ends_with_the_worker() {
     let (_alone, db, con) = begin();

@@ -1,11 +1,12 @@
-//! What the worker makes of the log: order, rejects, schema changes, bounds, pruning, takeover.
+//! What the worker does: order, rejects, schema changes, limits, pruning, takeover.
 
 use crate::common::{Db, Held, all, create, database_log, one, refusal, wait};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use std::time::{Duration, Instant};
 
-/// Rule 5: a second UNIQUE, triggers and self-references make order matter; collations decide what one key is.
+/// Rule 5: with another UNIQUE, triggers or self-references the order matters; collations decide
+/// which keys are equal.
 #[test]
 fn batches_do_what_the_log_order_does() {
     let seed: u64 = rand::random();
@@ -33,7 +34,7 @@ fn batches_do_what_the_log_order_does() {
                 0 => format!("DELETE FROM t WHERE k = {k}"),
                 _ => format!("INSERT OR REPLACE INTO t VALUES ({k}, {})", random.random_range(1..30)),
             };
-            // What the table refuses, ingest rejects.
+            // Ingest rejects what the table refuses.
             plain.execute_batch(&sql).ok();
             if sql.starts_with("DELETE") && schema.contains("REFERENCES") {
                 continue;
@@ -80,7 +81,7 @@ fn what_a_table_refuses_is_rejected_with_its_reason() {
         one::<String>(&con, "SELECT \"row\" FROM densite_rejects WHERE seq = 3"),
         r#"{"id":3,"p":1,"c":11}"#
     );
-    // What was rejected is not seen any more.
+    // Readers no longer see rejected rows.
     assert_eq!(
         all(&con, "SELECT id, c FROM t_in"),
         ["1|1", "7|1", "8|NULL"]
@@ -153,21 +154,22 @@ fn the_schema_may_change_while_rows_wait() {
     );
 }
 
-/// The write lock is held for half a second at most, whatever the rows cost.
+/// The write lock is held for at most half a second, whatever the rows cost.
 #[test]
 fn the_write_lock_is_given_back() {
     many_rows_take_turns(6000, 3000, 6000);
 }
 
-/// Also if a hundred rows cost seconds.
+/// Also if a hundred rows take seconds.
 #[test]
 fn the_write_lock_is_given_back_between_slow_rows() {
     many_rows_take_turns(120, 200_000, 1);
 }
 
-/// Each row of `rows` costs as much as a query of `steps` rows, and so many are written `together`.
+/// Each row of `rows` costs as much as a query of `steps` rows, and `together` rows are written at
+/// once.
 fn many_rows_take_turns(rows: i64, steps: i64, together: i64) {
-    // Twice what is promised, and once more: the machine has other things to do now and then.
+    // Allows twice the promised time, and several attempts: the machine can be busy.
     let times: Vec<Duration> = (0..4)
         .map(|_| longest_turn(rows, steps, together))
         .take_while(|time| *time >= Duration::from_millis(1000))
@@ -175,7 +177,7 @@ fn many_rows_take_turns(rows: i64, steps: i64, together: i64) {
     assert!(times.len() < 4, "{times:?}");
 }
 
-/// How long a writer waits at most for the worker's transactions.
+/// The longest wait of a writer for the worker's transactions.
 fn longest_turn(rows: i64, steps: i64, together: i64) -> Duration {
     let db = Db::new(&format!(
         "CREATE TABLE t(id INTEGER PRIMARY KEY, v); CREATE TABLE other(x);
@@ -190,7 +192,7 @@ fn longest_turn(rows: i64, steps: i64, together: i64) -> Duration {
     plain.busy_timeout(Duration::ZERO).expect("a timeout");
     let (mut longest, mut turns) = (Duration::ZERO, 0);
     while one::<i64>(&plain, "SELECT seq FROM densite_applied") < rows {
-        // Asks again at once, so that what it waits for is one transaction of the worker.
+        // Polls at once, so that one transaction of the worker is measured.
         let begun = Instant::now();
         while let Err(e) = plain.execute_batch("INSERT INTO other VALUES (1)") {
             let code = e.sqlite_error_code();
@@ -206,7 +208,8 @@ fn longest_turn(rows: i64, steps: i64, together: i64) -> Duration {
     longest
 }
 
-/// Rule 4: with every other connection at synchronous=OFF, and one that reads an old state, nothing is pruned that the database does not hold durably.
+/// Rule 4: all other connections run with synchronous=OFF, and one reads an old state. Only rows
+/// that the database durably holds are pruned.
 #[test]
 fn nothing_is_pruned_that_a_checkpoint_has_not_passed() {
     let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY, v)");
@@ -280,7 +283,7 @@ fn writers_wait_when_too_much_is_unapplied() {
     assert_eq!(all(&con, "SELECT id FROM t"), ["1", "4"]);
 }
 
-/// Rule 1: what is rolled back after xSync is never applied nor read.
+/// Rule 1: rows that are rolled back after xSync are neither applied nor read.
 #[test]
 fn a_commit_that_a_hook_refuses_leaves_nothing() {
     let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY)");
@@ -296,7 +299,7 @@ fn a_commit_that_a_hook_refuses_leaves_nothing() {
         .expect("inserts");
     wait(&con);
     assert_eq!(all(&con, "SELECT * FROM t"), ["1", "3"]);
-    // The rows had numbers: nothing else gets them.
+    // The rows had numbers, which are not used again.
     assert_eq!(one::<i64>(&con, "SELECT densite_last_seq()"), 3);
 }
 
@@ -350,7 +353,8 @@ fn an_older_backup_is_refused_unless_the_log_reaches_back() {
     assert!(said.contains("restored from an older backup"), "{said}");
 }
 
-/// The worker of another connection goes on when the one that applied is gone, and a rollback journal does as well as a WAL.
+/// The worker of another connection continues when the applying one is gone. A rollback journal
+/// works as well as a WAL.
 #[test]
 fn it_works_in_rollback_mode_and_after_a_takeover() {
     let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY)");
@@ -370,7 +374,7 @@ fn it_works_in_rollback_mode_and_after_a_takeover() {
     wait(&con);
     assert_eq!(all(&con, "SELECT * FROM t"), ["0", "1", "2", "3", "4"]);
     assert_eq!(one::<String>(&con, "PRAGMA journal_mode"), "delete");
-    // An idle worker is in nobody's way.
+    // An idle worker does not block a change of the journal mode.
     std::thread::sleep(Duration::from_secs(1));
     assert_eq!(one::<String>(&con, "PRAGMA journal_mode = WAL"), "wal");
     assert_eq!(
@@ -379,7 +383,8 @@ fn it_works_in_rollback_mode_and_after_a_takeover() {
     );
 }
 
-/// Another database is copied into this one, page by page, while it is open. Its position is one in another log.
+/// Another database is copied over this one, page by page, while it is open. Its position belongs
+/// to another log.
 #[test]
 fn a_database_that_names_another_log_gets_no_rows_of_this_one() {
     let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY)");
@@ -411,15 +416,15 @@ fn a_database_that_names_another_log_gets_no_rows_of_this_one() {
         .query_row("SELECT densite_wait()", [], |_| Ok(()))
         .is_err()
     {
-        // What it said may be older than the id.
+        // The reported error can be older than the id.
         assert!(begun.elapsed() < Duration::from_secs(20));
     }
     assert_eq!(all(&plain, "SELECT id FROM t"), ["1", "2"]);
 }
 
-/// Who drops the table of rejects has done with those that there were.
+/// Dropping the table of rejects removes the rejects so far.
 #[test]
-fn the_table_of_rejects_comes_again() {
+fn the_table_of_rejects_is_made_again() {
     let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY, v)");
     let con = db.ingest("t", "");
     con.execute_batch("INSERT INTO t_in VALUES (1, 1), (1, 2)")

@@ -1,4 +1,4 @@
-//! A reader of a table sees all of a transaction of the log, or nothing.
+//! A reader of a table sees all of a transaction of the log, or none of it.
 
 use crate::common::storage;
 
@@ -26,7 +26,7 @@ fn accounts(mode: &str) -> Db {
     db
 }
 
-/// Looks at the tables until all is applied; answers how often they had changed.
+/// Reads the tables until all is applied. Returns how often they had changed.
 fn watch(path: &Path, is_over: &AtomicBool) -> usize {
     let con = Connection::open(path).expect("opens");
     let (mut seen, mut before) = (0, -1);
@@ -36,7 +36,7 @@ fn watch(path: &Path, is_over: &AtomicBool) -> usize {
         let row = con.query_row(sql, [], |row| Ok((row.get(0)?, row.get::<_, i64>(1)?)));
         let (sum, seq): (i64, i64) = match row {
             Ok(row) => row,
-            // In a rollback mode the worker locks readers out for a moment.
+            // In a rollback mode the worker blocks readers for a moment.
             Err(e) if e.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) => continue,
             Err(e) => panic!("a look: {e}"),
         };
@@ -49,7 +49,7 @@ fn watch(path: &Path, is_over: &AtomicBool) -> usize {
     }
 }
 
-/// Each transaction moves something from one account to others, some of which are in another table.
+/// Each transaction moves an amount from one account to others, some of which are in another table.
 #[test]
 fn a_reader_finds_whole_transactions() {
     for (mode, longest) in [("wal", 3), ("wal", 600), ("delete", 3), ("delete", 600)] {
@@ -77,7 +77,7 @@ fn a_reader_finds_whole_transactions() {
                 let sql = format!("INSERT INTO {name}_in VALUES ({to}, {})", other[to]);
                 con.execute_batch(&sql).expect("inserts");
             }
-            // All that is taken comes after all that is given: no part of a transaction keeps the sum.
+            // All additions come after all subtractions: no part of a transaction keeps the sum.
             for _ in 0..moves {
                 let from = random.random_range(1..=ACCOUNTS) as usize;
                 moved[from] -= 7;
@@ -160,11 +160,11 @@ fn a_clustered_apply_ends_with_a_transaction() {
     println!("{clustered} looks within clustered applies");
 }
 
-/// A table whose rows take some milliseconds each, and how many.
+/// A table whose rows take some milliseconds each, and how long.
 const SLOW: &str = "CREATE TABLE z(id INTEGER PRIMARY KEY, steps INTEGER NOT NULL);
      CREATE TRIGGER slow AFTER INSERT ON z BEGIN SELECT count(*) FROM (WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < new.steps) SELECT i FROM n); END;";
 
-/// Steps of a row of that table that take about this long.
+/// The number of steps of a row of that table that takes about this long.
 fn steps(time: Duration) -> i64 {
     let con = Connection::open_in_memory().expect("opens");
     con.execute_batch(SLOW).expect("the table");
@@ -175,7 +175,7 @@ fn steps(time: Duration) -> i64 {
     steps as i64
 }
 
-/// From now on each transaction of the worker notes how many rows these tables have together.
+/// From now on each transaction of the worker records the total number of rows of these tables.
 fn note_states(con: &Connection, tables: &[&str]) {
     let counts: Vec<String> = tables
         .iter()
@@ -188,7 +188,7 @@ fn note_states(con: &Connection, tables: &[&str]) {
     .expect("the trigger");
 }
 
-/// The tables had nothing but whole transactions of `each` rows, `all` rows in the end.
+/// The tables only ever had whole transactions of `each` rows, and have `all` rows in the end.
 fn had_whole_transactions(con: &Connection, each: i64, all: i64) {
     wait(con);
     let states = common::all(con, "SELECT rows FROM states");
@@ -231,7 +231,7 @@ fn a_transaction_of_several_tables_is_whole_though_batches_are_small() {
     had_whole_transactions(&con, 20, 2000);
 }
 
-/// However long it takes.
+/// A small transaction is never divided, however long it takes.
 #[test]
 fn a_small_transaction_is_whole_though_it_is_slow() {
     let db = Db::new(SLOW);
@@ -250,7 +250,7 @@ fn a_small_transaction_is_whole_though_it_is_slow() {
     had_whole_transactions(&con, 40, 120);
 }
 
-/// One that is larger than the batches of the beginning, and fast.
+/// A transaction that is larger than the first batches, and fast.
 #[test]
 fn a_transaction_that_fits_into_half_a_second_is_whole() {
     let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY)");
@@ -290,7 +290,7 @@ fn a_clustered_apply_takes_whole_transactions_where_they_write_to_several_tables
         for i in 0..9 {
             con.execute_batch("BEGIN").expect("begins");
             for name in if i == 5 { several } else { &["t"] } {
-                // As many of one table as are worth a clustered apply.
+                // Enough rows of one table for a clustered apply.
                 let sql = format!("INSERT INTO {name}_in VALUES (?1, ?2)");
                 for _ in 0..50 {
                     con.execute(&sql, random.random::<[i64; 2]>())

@@ -1,4 +1,4 @@
-//! The worker delays its batches while rows trickle in, and nobody who waits for it notices.
+//! The worker delays its batches while few rows come in, but not while a connection waits for them.
 
 use crate::common::leader;
 
@@ -42,7 +42,7 @@ fn rows_that_trickle_in_are_applied_together_and_soon() {
             );
             std::thread::sleep(Duration::from_millis(1));
         }
-        // Without anybody who waits for it.
+        // Without a connection that waits.
         let until = Instant::now() + Duration::from_secs(30);
         let plain = rusqlite::Connection::open(db.path()).expect("opens");
         while one::<i64>(&plain, "SELECT count(*) FROM t") < rows {
@@ -52,7 +52,7 @@ fn rows_that_trickle_in_are_applied_together_and_soon() {
         ended.store(true, Ordering::Release);
         (begun.elapsed(), rows, looks.join().expect("looks"))
     });
-    // One for each delay; how many rows come meanwhile is the machine's.
+    // One batch for each delay. How many rows come meanwhile depends on the machine.
     let (batches, delays) = (positions.len() as u128, time.as_millis() / 50);
     assert!(
         batches <= delays + delays / 4 + 5,
@@ -60,7 +60,8 @@ fn rows_that_trickle_in_are_applied_together_and_soon() {
     );
 }
 
-/// A row behind another that was just applied comes in the middle of a delay: how long its wait takes in the median, the best of some on a machine that may have other things to do.
+/// A row behind another that was just applied comes in the middle of a delay. Returns the median
+/// time of its wait, the best of several attempts, because the machine can be busy.
 fn time_of_waiting(con: &rusqlite::Connection, enough: Duration) -> Duration {
     let median = || {
         let times = (0..40).map(|_| {
@@ -86,7 +87,7 @@ fn time_of_waiting(con: &rusqlite::Connection, enough: Duration) -> Duration {
 }
 
 #[test]
-fn who_waits_ends_the_rest() {
+fn a_wait_ends_the_batch_delay() {
     let db = Db::new(SCHEMA);
     let con = db.ingest("t", "");
     let enough = Duration::from_millis(20);
@@ -94,14 +95,14 @@ fn who_waits_ends_the_rest() {
     assert!(time < enough, "{time:?}");
 }
 
-/// Not a test by itself: the process that applies, until its input ends.
+/// Not a test by itself: the process that applies rows until its input ends.
 #[test]
 fn child() {
     leader::lead(INSERT);
 }
 
 #[test]
-fn who_waits_in_another_process_ends_the_rest() {
+fn a_wait_in_another_process_ends_the_batch_delay() {
     let db = Db::new(SCHEMA);
     let leader = Leader::start(&db, "batch_delay::child");
     let con = db.ingest("t", "");
@@ -112,7 +113,7 @@ fn who_waits_in_another_process_ends_the_rest() {
 }
 
 #[test]
-fn who_closes_in_the_middle_of_a_rest_finds_its_rows_in_the_table() {
+fn a_close_during_the_batch_delay_applies_the_rows() {
     let db = Db::new(SCHEMA);
     let plain = rusqlite::Connection::open(db.path()).expect("opens");
     let mut rows = 0;

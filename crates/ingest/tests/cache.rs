@@ -1,4 +1,4 @@
-//! What the worker keeps of a database in memory, watched where SQLite meets the disk.
+//! What the worker caches of a database, observed at the VFS.
 
 use crate::common::hooked;
 use crate::common::storage;
@@ -10,11 +10,11 @@ use std::ffi::{CStr, c_int, c_void};
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use storage::Own;
 
-/// Rows that have half a page each; their index has them in another order.
+/// Rows of half a page each. Their index has them in another order.
 const ROWS: i64 = 3000;
 const SCHEMA: &str = "CREATE TABLE t(id INTEGER PRIMARY KEY, v, fill); CREATE INDEX by_v ON t(v)";
 
-/// Inserts them into a table.
+/// Inserts these rows into a table.
 fn insert(con: &Connection, into: &str) {
     con.execute_batch(&format!(
         "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {ROWS}) INSERT INTO {into} SELECT i, printf('%0300d', i * 7919 % 100003), zeroblob(2000) FROM n"
@@ -24,10 +24,10 @@ fn insert(con: &Connection, into: &str) {
 
 /// Reads of the worker from the database's file.
 static READS: AtomicU64 = AtomicU64::new(0);
-/// Writes of the worker to a WAL, and those that do not lie behind all others.
+/// The worker's writes to a WAL, and those that are not at its end.
 static WRITES: AtomicU64 = AtomicU64::new(0);
 static AGAIN: AtomicU64 = AtomicU64::new(0);
-/// Where that WAL ends.
+/// The end of that WAL.
 static END: AtomicI64 = AtomicI64::new(0);
 
 fn is_worker() -> bool {
@@ -41,7 +41,7 @@ unsafe extern "C" fn read(
     at: i64,
 ) -> c_int {
     READS.fetch_add(u64::from(is_worker()), Ordering::SeqCst);
-    // SAFETY: a file of the VFS that this was taken from, and what SQLite gave us for it.
+    // SAFETY: the file belongs to the VFS whose method this is, and the arguments are SQLite's.
     unsafe { hooked::real().2(file, to, len, at) }
 }
 
@@ -51,18 +51,18 @@ unsafe extern "C" fn write(
     len: c_int,
     at: i64,
 ) -> c_int {
-    // It begins anew with its header.
+    // The WAL restarts with its header.
     let begins = at == 0;
     let end = END.swap(at + i64::from(len), Ordering::SeqCst);
     if is_worker() {
         WRITES.fetch_add(1, Ordering::SeqCst);
         AGAIN.fetch_add(u64::from(!begins && at < end), Ordering::SeqCst);
     }
-    // SAFETY: a file of the VFS that this was taken from, and what SQLite gave us for it.
+    // SAFETY: the file belongs to the VFS whose method this is, and the arguments are SQLite's.
     unsafe { hooked::real().1(file, bytes, len, at) }
 }
 
-/// An ingest table through such a VFS.
+/// An ingest table through a VFS with these hooks.
 fn begin(db: &Db, vfs: &'static CStr, hooks: Hooks, cache: (u32, u32)) -> Connection {
     hooked::register(vfs, hooks);
     let storage = Own {
@@ -82,7 +82,8 @@ fn apply(db: &Db, con: &Connection) {
     wait(con);
 }
 
-/// Rows that are there already: their pages are looked at, and not changed. They are more than SQLite keeps by itself, which is 2 MiB.
+/// The rows exist already: their pages are read and not changed. They need more than SQLite's
+/// default cache of 2 MiB.
 #[test]
 fn pages_stay_in_memory_from_one_transaction_to_the_next() {
     let db = Db::new(SCHEMA);
@@ -101,9 +102,10 @@ fn pages_stay_in_memory_from_one_transaction_to_the_next() {
     assert!(reads < 50, "{reads} more than {before}");
 }
 
-/// A transaction changes more pages than the worker keeps otherwise, and some again and again: they are written when it commits, once.
+/// A transaction changes more pages than the worker caches otherwise, and some of them repeatedly.
+/// Each is written once, at the commit.
 #[test]
-fn what_a_transaction_changes_is_written_once() {
+fn changed_pages_are_written_once() {
     let db = Db::new(SCHEMA);
     let write: hooked::Write = write;
     let hooks = Hooks {

@@ -1,9 +1,9 @@
 //! `changes()` and `total_changes()` are those of plain SQLite, whatever is read through an ingest
-//! table: applications ask for them after their own statements.
+//! table. Applications call them after their own statements.
 
 use crate::common::{Db, all, one};
 
-/// The counts after each statement, beside those of a plain table `twin` of the same rows.
+/// The counts after each statement, compared with those of a plain table `twin` with the same rows.
 fn same_counts(before: &str, statements: &[&str]) {
     let db = Db::new(
         "CREATE TABLE t(k INTEGER PRIMARY KEY, v); CREATE TABLE twin(k INTEGER PRIMARY KEY, v);

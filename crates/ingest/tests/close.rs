@@ -1,11 +1,11 @@
-//! What ends with the last connection: the worker, and its right to apply.
+//! The last connection ends the worker and its right to apply.
 
 use crate::common::{Db, create, one, wait};
 use densite_disk::RealDir;
 use densite_log::{Log, LogDir, Options};
 use std::sync::Arc;
 
-/// Whether somebody still applies, or keeps others from it.
+/// Whether a process still applies, or keeps the right to.
 fn is_led(db: &Db) -> bool {
     let dir: LogDir = Arc::new(RealDir::new(db.log_dir()));
     let id = densite_log::id_in(dir.clone()).expect("reads");
@@ -13,14 +13,15 @@ fn is_led(db: &Db) -> bool {
     log.try_lead().expect("asks").is_none()
 }
 
-/// If another connection changed the schema, SQLite forgets it while the ingest table is being made or met again, the table's own entry included. A table that it then loses is never closed: its log stays open, and
-/// its worker goes on applying until the process ends, though every connection is closed.
+/// If another connection changed the schema, SQLite forgets it while it makes or opens the ingest
+/// table, including the table's own entry. Then SQLite never closes that table. Its log would stay
+/// open, and its worker would apply until the process ends, although every connection is closed.
 #[test]
 fn the_worker_ends_though_the_schema_changed_while_the_table_was_made() {
     let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY)");
     let plain = rusqlite::Connection::open(db.path()).expect("opens");
     drop(db.ingest("t", ""));
-    assert!(!is_led(&db), "nobody has it open");
+    assert!(!is_led(&db), "no connection is open");
     for n in 1..4 {
         let con = db.open();
         assert_eq!(one::<i64>(&con, "SELECT count(*) FROM t"), 2 * (n - 1));

@@ -1,4 +1,5 @@
-//! Rows that are applied in another order than that of the log: the result is that of the log's order, and whoever reads meanwhile sees all rows, once.
+//! Rows that are applied in another order than that of the log. The result is that of the log's
+//! order, and readers see each row once meanwhile.
 
 use crate::common::storage;
 use crate::common::waiting;
@@ -13,20 +14,21 @@ use waiting::{
     POLICIES, SHAPES, Shape, caught, change, expected, log, one_by_one, rows, through, waiting,
 };
 
-/// Looks at the clustered applies of one table.
+/// Checks during the clustered applies of one table.
 const LOOKS: u64 = 30;
-/// So many looks at all of them are too few.
+/// This many checks of all tables are too few.
 const FEW_LOOKS: u64 = 30;
 
-/// Random changes of each shape, waiting in the log, applied by clustered applies; somebody else now and then changes the table itself, or its schema, in the middle. Two readers, that share nothing but
-/// the files, see what the model says at every stage.
+/// Random changes of each shape wait in the log and are applied by clustered applies. Sometimes
+/// another connection changes the table or its schema in between. Two readers that share only the
+/// files see what the model predicts at every stage.
 #[test]
 fn a_clustered_apply_does_what_the_log_order_does() {
     let seed: u64 = rand::random();
     println!("seed {seed}");
     let mut random = StdRng::seed_from_u64(seed);
     let (mut caught_up, mut rounds) = (0, 0);
-    // On a busy machine clustered applies are over before they are looked at.
+    // On a busy machine, clustered applies can end before a check.
     while caught_up <= FEW_LOOKS && rounds < 20 {
         rounds += 1;
         for (i, shape) in SHAPES.iter().enumerate() {
@@ -58,20 +60,20 @@ fn run(random: &mut StdRng, shape: &Shape, policy: &str, verb: &str, what: &str)
         .collect();
     let changes = log(&con, shape, changes, what);
     let mut end = expected(&plain, shape, &changes);
-    plain.execute_batch("ROLLBACK").expect("gives it back");
+    plain.execute_batch("ROLLBACK").expect("rolls back");
     let mut seen = 0;
-    // The worker waits at each look, and there would be hundreds.
+    // The worker waits during each check, and there would be hundreds.
     while seen < LOOKS && caught(&plain, changes.len()).is_some() {
         seen += 1;
         let now = expected(&plain, shape, &changes);
-        // What the table will refuse is shown until then.
+        // Until then, readers see rows that the table will refuse.
         if !shape.schema.contains("CHECK") {
             assert_eq!(rows(&con, "t_in"), now, "{what}");
             assert_eq!(rows(&other, "t_in"), now, "{what}, of another process");
         }
         assert_eq!(now, end, "{what}: between");
         match random.random_range(0..4) {
-            // What somebody else does to the table is there at once, and stays.
+            // Direct changes of the table are visible at once, and stay.
             0 => {
                 let sql = change(random, shape, verb, policy.contains("update"));
                 plain.execute_batch(&sql).ok();
@@ -86,7 +88,7 @@ fn run(random: &mut StdRng, shape: &Shape, policy: &str, verb: &str, what: &str)
                     ))
                     .expect("changes");
             }
-            _ => plain.execute_batch("ROLLBACK").expect("gives it back"),
+            _ => plain.execute_batch("ROLLBACK").expect("rolls back"),
         }
         std::thread::sleep(Duration::from_micros(random.random_range(0..500)));
     }
@@ -102,7 +104,9 @@ fn run(random: &mut StdRng, shape: &Shape, policy: &str, verb: &str, what: &str)
     seen
 }
 
-/// What makes order matter may come in the middle of a clustered apply: then what is left of it is applied in the order of the log. So it is when rows cannot be applied any more.
+/// A schema change that makes order matter can come in the middle of a clustered apply. Then the
+/// remaining rows are applied in the order of the log. The same happens if rows cannot be applied
+/// any more.
 #[test]
 fn a_schema_that_changes_in_the_middle_leaves_the_order_of_the_log() {
     let seed: u64 = rand::random();
@@ -120,10 +124,10 @@ fn a_schema_that_changes_in_the_middle_leaves_the_order_of_the_log() {
         "DROP TABLE t",
     ];
     for sql in sooner {
-        // On a busy machine it may be over before it is looked at.
+        // On a busy machine it can end before the check.
         let in_the_middle = |_| {
             let (db, con, plain, changes) = waiting(&SHAPES[0], 500, &mut random);
-            plain.execute_batch("ROLLBACK").expect("gives it back");
+            plain.execute_batch("ROLLBACK").expect("rolls back");
             caught(&plain, changes.len())?;
             Some((db, con, plain, changes))
         };
@@ -133,7 +137,7 @@ fn a_schema_that_changes_in_the_middle_leaves_the_order_of_the_log() {
         plain.execute_batch(sql).expect("changes");
         let (end, rejects) = one_by_one(&plain, &changes);
         if sql == stop {
-            // The worker's whole transaction is gone each time.
+            // The worker's whole transaction is rolled back each time.
             let harder = stop.replace("ABORT", "ROLLBACK");
             plain
                 .execute_batch(&format!("DROP TRIGGER stop; {harder}"))
@@ -151,7 +155,8 @@ fn a_schema_that_changes_in_the_middle_leaves_the_order_of_the_log() {
     }
 }
 
-/// What of the old order is done the new one says, too: rows that somebody then deleted from the table do not come back from the log.
+/// The new order also has the done rows of the old one. Rows that were deleted from the table since
+/// do not come back from the log.
 #[test]
 fn a_new_order_knows_what_is_done() {
     let seed: u64 = rand::random();
@@ -161,7 +166,7 @@ fn a_new_order_knows_what_is_done() {
     let mut seen = 0;
     for _ in 0..20 {
         let (_db, con, plain, changes) = waiting(&SHAPES[0], 500, &mut random);
-        plain.execute_batch("ROLLBACK").expect("gives it back");
+        plain.execute_batch("ROLLBACK").expect("rolls back");
         if caught(&plain, changes.len()).is_none() {
             continue;
         }
@@ -170,7 +175,7 @@ fn a_new_order_knows_what_is_done() {
             .execute_batch("DELETE FROM t")
             .expect("deletes what is done");
         let end = expected(&plain, &SHAPES[0], &changes);
-        // Rows of other tables could reach this one now.
+        // With this change, rows of other tables could affect this one.
         plain
             .execute_batch("CREATE TABLE far(x); CREATE TRIGGER reach AFTER INSERT ON far BEGIN DELETE FROM t; END; COMMIT")
             .expect("changes");
@@ -178,7 +183,7 @@ fn a_new_order_knows_what_is_done() {
             seen += u32::from(one::<i64>(&plain, order) != old);
             assert_eq!(expected(&plain, &SHAPES[0], &changes), end, "seed {seed}");
             assert_eq!(rows(&con, "t_in"), end, "seed {seed}: read");
-            plain.execute_batch("ROLLBACK").expect("gives it back");
+            plain.execute_batch("ROLLBACK").expect("rolls back");
         }
         plain.execute_batch("ROLLBACK").ok();
         wait(&con);
@@ -190,7 +195,8 @@ fn a_new_order_knows_what_is_done() {
     panic!("seed {seed}: a new order was seen {seen} times only");
 }
 
-/// Rows that get the next id when their turn comes may not be moved, nor may others be moved across them.
+/// Rows that get the next id when they are applied must keep their place, and other rows must not
+/// pass them.
 #[test]
 fn rows_without_an_id_keep_their_turn() {
     let seed: u64 = rand::random();
@@ -221,12 +227,13 @@ fn rows_without_an_id_keep_their_turn() {
         }
     }
     con.execute_batch("COMMIT").expect("commits");
-    plain.execute_batch("ROLLBACK").expect("gives it back");
+    plain.execute_batch("ROLLBACK").expect("rolls back");
     wait(&con);
     assert_eq!(rows(&plain, "t"), rows(&model, "t"), "seed {seed}");
 }
 
-/// Where order matters, and where that of the log is as good, there is no clustered apply: rows get their row ids in the order in which they are applied.
+/// There is no clustered apply if order matters, or if the log's order is as good. So rows get
+/// their row ids in the order in which they are applied.
 #[test]
 fn tables_that_need_the_order_of_the_log_and_keys_that_ascend_are_not_clustered() {
     let seed: u64 = rand::random();
@@ -303,7 +310,7 @@ fn tables_that_need_the_order_of_the_log_and_keys_that_ascend_are_not_clustered(
             }
         }
         con.execute_batch("COMMIT").expect("commits");
-        plain.execute_batch("ROLLBACK").expect("gives it back");
+        plain.execute_batch("ROLLBACK").expect("rolls back");
         wait(&con);
         let applied = all(&plain, "SELECT k FROM t ORDER BY rowid");
         assert_eq!(applied.len(), logged.len(), "seed {seed}: {schema}");

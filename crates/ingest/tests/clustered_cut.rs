@@ -1,4 +1,5 @@
-//! Clustered applies that are cut off: by a kill, a log that is shorter or damaged; and databases from before there were any.
+//! Clustered applies that are interrupted by a kill, or by a shorter or damaged log; and databases
+//! from before clustered applies.
 
 use crate::common::storage;
 use crate::common::waiting;
@@ -11,7 +12,7 @@ use std::time::{Duration, Instant};
 use storage::{FEW, ONE};
 use waiting::{SHAPES, caught, one_by_one, place, rows, waiting};
 
-/// Not a test by itself: a process that applies what waits, until it is killed.
+/// Not a test by itself: a process that applies waiting rows until it is killed.
 #[test]
 fn child() {
     let Ok(path) = std::env::var("DENSITE_INGEST_CLUSTERED") else {
@@ -24,7 +25,8 @@ fn child() {
     wait(&con);
 }
 
-/// Processes that apply are killed one after the other in the middle of clustered applies; each first reads what its predecessors left.
+/// Applying processes are killed one after the other in the middle of clustered applies. Each one
+/// first reads what the previous one left.
 #[test]
 fn killed_processes_leave_what_the_next_one_goes_on_with() {
     let seed: u64 = rand::random();
@@ -32,9 +34,9 @@ fn killed_processes_leave_what_the_next_one_goes_on_with() {
     let mut random = StdRng::seed_from_u64(seed);
     let (db, con, plain, changes) = waiting(&SHAPES[0], 6000, &mut random);
     let (end, rejects) = one_by_one(&plain, &changes);
-    // Without a connection that ingests nobody applies.
+    // Without a connection with ingest, no process applies.
     drop(con);
-    plain.execute_batch("ROLLBACK").expect("gives it back");
+    plain.execute_batch("ROLLBACK").expect("rolls back");
     let (mut in_the_middle, mut rounds, mut most) = (0, 0, 60);
     while place(&plain).0 < changes.len() as i64 && rounds < 500 {
         rounds += 1;
@@ -56,7 +58,7 @@ fn killed_processes_leave_what_the_next_one_goes_on_with() {
             assert_eq!(read, end.join(";"), "seed {seed}");
         }
         in_the_middle += u32::from(place(&plain).2 > 0);
-        // On a slow machine it was killed before it began.
+        // A slow machine may have killed it before it began.
         most += if place(&plain) == before { 10 } else { 0 };
     }
     println!("{rounds} rounds, {in_the_middle} in the middle of a clustered apply");
@@ -68,7 +70,8 @@ fn killed_processes_leave_what_the_next_one_goes_on_with() {
     assert_eq!(all(&plain, "PRAGMA integrity_check"), ["ok"]);
 }
 
-/// A log that is put back and ends before the numbers of a clustered apply that has begun is an older one: its next rows would get these numbers.
+/// If a restored log ends before the numbers of a running clustered apply, it is an older log. Its
+/// next rows would get these numbers again.
 #[test]
 fn a_log_that_ends_within_a_clustered_apply_is_refused() {
     let mut random = StdRng::seed_from_u64(1);
@@ -98,18 +101,18 @@ fn a_log_that_ends_within_a_clustered_apply_is_refused() {
         }
     }
     con.execute_batch("COMMIT").expect("commits");
-    plain.execute_batch("ROLLBACK").expect("gives it back");
-    // A clustered apply that has numbers beyond the shorter log.
+    plain.execute_batch("ROLLBACK").expect("rolls back");
+    // A clustered apply with numbers beyond the shorter log.
     let until = Instant::now() + Duration::from_secs(20);
     let last = loop {
         assert!(Instant::now() < until, "no such clustered apply");
         match caught(&plain, usize::MAX) {
             Some(_) if place(&plain).1 > shorter => break place(&plain).1,
-            _ => plain.execute_batch("ROLLBACK").expect("gives it back"),
+            _ => plain.execute_batch("ROLLBACK").expect("rolls back"),
         }
     };
     drop(con);
-    plain.execute_batch("ROLLBACK").expect("gives it back");
+    plain.execute_batch("ROLLBACK").expect("rolls back");
     let newest = db.path().with_extension("newest");
     std::fs::rename(db.log_dir(), &newest).expect("moves");
     copy(&aside, &db.log_dir());
@@ -129,7 +132,8 @@ fn a_log_that_ends_within_a_clustered_apply_is_refused() {
     assert_eq!(one::<i64>(&con, "SELECT count(*) FROM t WHERE u = -5"), 1);
 }
 
-/// Rows in front of a damaged place are applied, also where all of them and those behind it would have been put in order together.
+/// Rows in front of a damaged place are applied, even if they would have been ordered together with
+/// rows behind it.
 #[test]
 fn rows_in_front_of_damage_are_applied() {
     let long = ClusteredLimits {
@@ -170,7 +174,7 @@ fn rows_in_front_of_damage_are_applied() {
 
 /// Before the first release `densite_applied` had fewer columns.
 #[test]
-fn a_database_of_an_earlier_version_is_told_from_others() {
+fn a_database_of_an_earlier_version_is_recognized() {
     let db = Db::new(
         "CREATE TABLE t(id INTEGER PRIMARY KEY); CREATE TABLE densite_applied(id INTEGER PRIMARY KEY CHECK (id = 1), log BLOB NOT NULL, seq INTEGER NOT NULL);
          INSERT INTO densite_applied VALUES (1, zeroblob(16), 3)",

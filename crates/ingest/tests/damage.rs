@@ -1,4 +1,5 @@
-//! A log that cannot be read for a while: nothing is skipped when it can again. A database that an open connection puts back to an older state, further than the log reaches.
+//! A log that cannot be read for a while: no rows are skipped when it can be read again. Also a
+//! database that an open connection restores to an older state than the log reaches back to.
 
 use crate::common::storage;
 
@@ -6,7 +7,7 @@ use crate::common::{Db, Held, all, create, one, wait};
 use std::os::unix::fs::FileExt;
 use storage::{Faults, failing};
 
-/// A wrong byte in the log's files, where these bytes are; it ends with this value.
+/// A wrong byte in the log's files, in place of these bytes. Dropping it restores the byte.
 struct Damage {
     file: std::fs::File,
     at: u64,
@@ -41,7 +42,7 @@ impl Drop for Damage {
     }
 }
 
-/// What the worker says of rows that it cannot read.
+/// The worker's error for rows that it cannot read.
 fn trouble(con: &rusqlite::Connection) -> String {
     let said = con.query_row("SELECT densite_wait()", [], |_| Ok(()));
     said.expect_err("damaged").to_string()
@@ -69,7 +70,9 @@ fn a_read_that_failed_leaves_no_hole() {
     assert_eq!(all(&con, "SELECT id FROM t"), ["1", "2", "3"]);
 }
 
-/// All were acknowledged: those that can be read arrive, however few they are, and then it is told what is in the way. Whole transactions, of the log and of a batch with a deferred key.
+/// All rows were acknowledged. Rows in front of the damage are applied, however few, and then the
+/// error is reported. Only whole transactions are applied, of the log and of a batch with a
+/// deferred key.
 #[test]
 fn what_is_in_front_of_damage_is_applied() {
     for schema in [
@@ -107,7 +110,7 @@ fn what_is_in_front_of_damage_is_applied() {
         one::<i64>(&con, "SELECT densite_ack('reader', 5)");
         con.query_row(read, [], |_| Ok(()))
             .expect_err("nothing else can be read");
-        // Another worker has the same to say, and what comes is acknowledged.
+        // Another worker reports the same error, and new rows are acknowledged.
         drop(con);
         let con = db.ingest("t", "");
         con.execute_batch("INSERT INTO t_in(id, v) VALUES (8, 'row number 8')")
@@ -124,7 +127,8 @@ fn what_is_in_front_of_damage_is_applied() {
     }
 }
 
-/// The same where it is the head of a segment somewhere among those that wait: but who does not know where a segment ends does not know which of its rows were acknowledged.
+/// The same for the damaged header of a segment among those that wait. Without the end of a segment
+/// it is unknown which of its rows were acknowledged.
 #[test]
 fn what_is_in_front_of_a_damaged_segment_is_applied() {
     let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY, v)");
@@ -160,9 +164,10 @@ fn what_is_in_front_of_a_damaged_segment_is_applied() {
     assert_eq!(wait(&con), rows);
 }
 
-/// The backup API, or a restore in place, changes the database under the running worker: the rows between are not skipped without a word.
+/// The backup API, or a restore in place, changes the database under the running worker. Missing
+/// rows are reported and not skipped.
 #[test]
-fn a_database_that_goes_back_further_than_the_log_is_told() {
+fn going_back_further_than_the_log_is_an_error() {
     let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY, v)");
     let con = failing(&db.path(), &Faults::default());
     create(&con, "t", "").expect("the ingest table");
@@ -191,7 +196,7 @@ fn a_database_that_goes_back_further_than_the_log_is_told() {
         .expect_err("rows are missing")
         .to_string();
     assert!(said.contains("older than the log reaches back"), "{said}");
-    // Nothing was applied over the gap.
+    // Nothing was applied behind the gap.
     con.execute_batch("INSERT INTO t_in VALUES (-1, 'new')")
         .expect("it is the log that acknowledges");
     con.query_row("SELECT densite_wait()", [], |_| Ok(()))
@@ -203,7 +208,7 @@ fn a_database_that_goes_back_further_than_the_log_is_told() {
     assert!(said.contains("restored from an older backup"), "{said}");
 }
 
-/// As far as the log reaches, it catches up, also if the worker was idle.
+/// The worker catches up as far as the log reaches, even if it was idle.
 #[test]
 fn a_database_that_goes_back_under_an_idle_worker_catches_up() {
     let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY, v)");

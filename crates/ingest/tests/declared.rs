@@ -1,8 +1,8 @@
-//! What a table's declaration may say: defaults, types, names.
+//! Declarations of tables: defaults, types, names.
 
 use crate::common::{Db, Held, all, create, one, open, refusal, wait};
 
-/// A row that names no column but the key has what it would have without ingest.
+/// A row that names only the key has the same values as without ingest.
 #[test]
 fn defaults_are_what_they_are_in_the_table() {
     for default in [
@@ -17,13 +17,13 @@ fn defaults_are_what_they_are_in_the_table() {
         "x'00ff'",
         "true",
         "CURRENT_DATE",
-        // A word is a text, and so is anything in quotes.
+        // A word is text, and so is anything in quotes.
         "word",
         "abort",
         "\"d\"\"q\"",
         "[b r]",
         "`it``s`",
-        // Expressions, also those that begin as a literal does.
+        // Expressions, including those that begin like a literal.
         "(1 + 1)",
         "('x' || 'y')",
         "(-1 - 2)",
@@ -91,7 +91,7 @@ fn columns_compare_as_the_table_declares_them() {
     assert_eq!(found("a = '1'"), "1 3");
 }
 
-/// A type is any words; to a virtual table some mean something.
+/// A type can be any words. Some of them have a meaning in a virtual table.
 #[test]
 fn types_of_any_words() {
     for declared in [
@@ -121,7 +121,7 @@ fn types_of_any_words() {
             "{declared}"
         );
     }
-    // Those that say something to a program stay.
+    // Types that a program may interpret are kept.
     let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY, at timestamp, n DECIMAL(10, 2))");
     let con = db.ingest("t", "");
     let types = "SELECT group_concat(type) FROM pragma_table_info('t_in')";

@@ -1,4 +1,6 @@
-//! Foreign keys that COMMIT judges: each transaction of the log as if it were committed alone, whatever it is applied together with, and also where the key comes in the middle of a clustered apply.
+//! Foreign keys that COMMIT checks. Each transaction of the log is judged as if it were committed
+//! alone, whatever it is applied together with. This also holds if the key is added in the middle
+//! of a clustered apply.
 
 use crate::common::storage;
 use crate::common::waiting;
@@ -15,7 +17,7 @@ const SELF: &str =
     "CREATE TABLE t(id INTEGER PRIMARY KEY, up REFERENCES t(id) DEFERRABLE INITIALLY DEFERRED, v)";
 const FREE: &str = "CREATE TABLE t(id INTEGER PRIMARY KEY, up, v); CREATE INDEX by_v ON t(v)";
 
-/// What a later transaction brings does not heal an earlier one, though both are applied together.
+/// A later transaction does not repair an earlier one, even if both are applied together.
 #[test]
 fn a_later_transaction_heals_no_earlier_one() {
     let db = Db::new(SELF);
@@ -45,13 +47,14 @@ fn a_later_transaction_heals_no_earlier_one() {
     );
 }
 
-/// The rows of `t` in another table of that name, but for what violates its key: SQLite counts violations, and those that were there before it may count as mended for others.
+/// Copies the rows of `t` to another table of that name, except what violates its key. SQLite
+/// counts violations, and earlier ones could offset others.
 const ANEW: &str = "INSERT INTO n SELECT * FROM t; UPDATE n SET up = NULL WHERE up NOT IN (SELECT id FROM n); DROP TABLE t; ALTER TABLE n RENAME TO t";
 
 /// Changes by transaction, each with its table.
 type Transactions = Vec<Vec<String>>;
 
-/// Random transactions of changes of `t`, whose rows refer to others of it, and of the tables beside it.
+/// Random transactions of changes of `t`, whose rows refer to each other, and of other tables.
 fn transactions(r: &mut StdRng, count: usize, tables: &[&str]) -> Transactions {
     let change = |r: &mut StdRng| {
         let table = tables[r.random_range(0..tables.len())];
@@ -77,7 +80,7 @@ fn transactions(r: &mut StdRng, count: usize, tables: &[&str]) -> Transactions {
         .collect()
 }
 
-/// Writes them to the log; answers those changes that it has, as each transaction has them.
+/// Writes them to the log. Returns the logged changes of each transaction.
 fn log(con: &Connection, transactions: Transactions) -> Transactions {
     let mut logged = Vec::new();
     for changes in transactions {
@@ -89,7 +92,7 @@ fn log(con: &Connection, transactions: Transactions) -> Transactions {
             let through = through.replace(" WHERE", "_in WHERE");
             con.execute_batch(&through)
                 .unwrap_or_else(|e| panic!("{through}: {e}"));
-            // What changes nothing that is there is not logged.
+            // A change of a row that does not exist is not logged.
             if con.changes() == 1 {
                 some.push(sql);
             }
@@ -100,7 +103,8 @@ fn log(con: &Connection, transactions: Transactions) -> Transactions {
     logged
 }
 
-/// What plain SQLite makes of the transactions that are not applied yet, one after the other, what is left of one alone; and the rows that it refuses.
+/// The result of plain SQLite for the unapplied transactions, one after the other, with the
+/// remaining part of one alone; and the rows that it refuses.
 fn one_by_one(from: &Connection, transactions: &Transactions) -> (Vec<String>, Vec<String>) {
     let model = Connection::open_in_memory().expect("opens");
     for sql in all(
@@ -147,7 +151,7 @@ fn one_by_one(from: &Connection, transactions: &Transactions) -> (Vec<String>, V
         rejects.extend(match model.execute_batch("COMMIT") {
             Ok(()) => refused,
             Err(_) => {
-                model.execute_batch("ROLLBACK").expect("takes it back");
+                model.execute_batch("ROLLBACK").expect("rolls back");
                 all_of_it
             }
         });
@@ -178,7 +182,7 @@ fn rejects(con: &Connection) -> Vec<String> {
     found
 }
 
-/// Tables that no foreign key reaches are put in order, and still belong to their transactions.
+/// Tables without foreign keys are sorted, and still belong to their transactions.
 #[test]
 fn random_transactions_are_judged_as_if_each_were_alone() {
     let seed: u64 = rand::random();
@@ -201,7 +205,8 @@ fn random_transactions_are_judged_as_if_each_were_alone() {
     }
 }
 
-/// A database whose log waits, and what that has; the last connection has the lock in the middle of a clustered apply, of so many rows at most. `None` where that was over too soon.
+/// A database with waiting rows, and the logged changes. The last connection holds the lock in the
+/// middle of a clustered apply of at most this many rows. `None` if that ended too soon.
 fn in_the_middle(
     random: &mut StdRng,
     most: usize,
@@ -244,19 +249,19 @@ fn is_caught(plain: &Connection, logged: &Transactions) -> bool {
     is_caught
 }
 
-/// As [`is_caught`], of a clustered apply that is in the order of the log by now.
+/// As [`is_caught`], for a clustered apply that now is in the order of the log.
 fn is_caught_in_log_order(plain: &Connection, logged: &Transactions) -> bool {
     while is_caught(plain, logged) {
         if all(plain, "SELECT basis FROM densite_clustered") == [""] {
             return true;
         }
-        plain.execute_batch("ROLLBACK").expect("gives it back");
+        plain.execute_batch("ROLLBACK").expect("rolls back");
         std::thread::yield_now();
     }
     false
 }
 
-/// Lets the worker go on, which has to come to what one transaction after the other comes to.
+/// Lets the worker continue. Its result must be that of one transaction after the other.
 fn ends_as_one_by_one(con: &Connection, plain: &Connection, logged: &Transactions, what: &str) {
     let (expected, refused) = one_by_one(plain, logged);
     plain.execute_batch("COMMIT").expect("commits");
@@ -265,7 +270,8 @@ fn ends_as_one_by_one(con: &Connection, plain: &Connection, logged: &Transaction
     assert_eq!(rejects(plain), refused, "{what}");
 }
 
-/// What is left of each transaction is judged as one, in the log's order; also of the one at the end of the clustered apply, which goes on behind it.
+/// The remaining rows of each transaction are judged as one, in the log's order. This includes the
+/// transaction at the end of the clustered apply, which continues behind it.
 #[test]
 fn a_key_that_comes_in_the_middle_of_a_clustered_apply_judges_whole_transactions() {
     let seed: u64 = rand::random();
@@ -279,7 +285,7 @@ fn a_key_that_comes_in_the_middle_of_a_clustered_apply_judges_whole_transactions
         };
         seen += 1;
         let sql = match round % 4 {
-            // Another change before, which leaves the order of the log already.
+            // An earlier change has already led to the order of the log.
             0 => "CREATE TABLE seen(id INTEGER PRIMARY KEY, up, v); CREATE TRIGGER look AFTER INSERT ON seen BEGIN DELETE FROM t; END".to_owned(),
             1 => format!("{}; INSERT INTO c SELECT id, id, 0 FROM t", SELF.replace("TABLE t", "TABLE c")),
             2 => "CREATE TABLE \"c\"(id INTEGER PRIMARY KEY, up REFERENCES \"T\" dEfErRaBlE /* DEFERRED */ initially\n--\ndeferred, v); INSERT INTO c SELECT id, id, 0 FROM t".to_owned(),
@@ -308,7 +314,9 @@ fn a_key_that_comes_in_the_middle_of_a_clustered_apply_judges_whole_transactions
     assert!(seen > 5, "seed {seed}: it was over too soon");
 }
 
-/// A clustered apply ends where a transaction goes on with rows of another table. When that one gets the key, the rows of the clustered apply may still be put in order, and go with their transactions all the same.
+/// A clustered apply ends where a transaction continues with rows of another table. If that table
+/// gets the key, the rows of the clustered apply can still be sorted, and are rejected with their
+/// transactions all the same.
 #[test]
 fn a_key_of_another_table_keeps_transactions_together() {
     let seed: u64 = rand::random();
@@ -320,7 +328,7 @@ fn a_key_of_another_table_keeps_transactions_together() {
             continue;
         };
         if round % 2 == 0 {
-            // It is in the order of the log already, for another reason.
+            // It is already in the order of the log, for another reason.
             let look = "CREATE TABLE seen(id INTEGER PRIMARY KEY, up, v); CREATE TRIGGER look AFTER INSERT ON seen BEGIN DELETE FROM t; END; COMMIT";
             plain.execute_batch(look).expect("changes");
             if !is_caught_in_log_order(&plain, &logged) {
@@ -345,7 +353,8 @@ fn a_key_of_another_table_keeps_transactions_together() {
     assert!(seen > 3, "seed {seed}: it was over too soon");
 }
 
-/// Another process goes on with it in the same way; and when the key is gone its order still is one, though nothing is judged any more.
+/// Another process continues it in the same way. When the key is dropped, its order is still valid,
+/// although transactions are no longer judged.
 #[test]
 fn a_clustered_apply_of_whole_transactions_is_taken_over() {
     let seed: u64 = rand::random();
@@ -375,7 +384,7 @@ fn a_clustered_apply_of_whole_transactions_is_taken_over() {
                 ))
                 .expect("the key goes");
         }
-        // The lock is held: its worker ends without another row.
+        // The lock is held, so its worker ends without another row.
         drop(con);
         let con = ingest(&db, storage::ONE, 1);
         ends_as_one_by_one(

@@ -1,4 +1,5 @@
-//! Where the log ends, for the worker and for those that wait: rows that were rolled back, and transactions that are not decided yet.
+//! The end of the log for the worker and for waiting connections: rows that were rolled back, and
+//! transactions that are not decided yet.
 
 use crate::common::{Db, all, database_log, one, wait};
 use densite_log::{Log, Options};
@@ -6,7 +7,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 use std::time::Duration;
 
-/// What `wait` answers, or a panic after twenty seconds.
+/// The result of `wait`, or a panic after twenty seconds.
 fn wait_soon(con: rusqlite::Connection) -> (i64, rusqlite::Connection) {
     let (send, receive) = channel();
     std::thread::spawn(move || {
@@ -24,7 +25,7 @@ fn cancelled(con: &mut rusqlite::Connection, sql: &str) {
     con.commit_hook(None::<fn() -> bool>).expect("no hook");
 }
 
-/// The position passes rows that were rolled back when the log ends with them.
+/// The position moves past rolled-back rows at the end of the log.
 #[test]
 fn a_log_that_ends_with_rolled_back_rows_is_applied_to_its_end() {
     let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY, v)");
@@ -38,7 +39,7 @@ fn a_log_that_ends_with_rolled_back_rows_is_applied_to_its_end() {
     let (at, mut con) = wait_soon(con);
     assert_eq!(at, 3);
     assert_eq!(all(&con, "SELECT seq FROM densite_applied"), ["3"]);
-    // Nothing is unapplied, so nobody waits for it.
+    // Nothing is unapplied, so no writer waits.
     database_log(&con)
         .log()
         .set_config(|c| c.max_unapplied_bytes = 100_000)
@@ -60,7 +61,7 @@ fn a_log_that_ends_with_rolled_back_rows_is_applied_to_its_end() {
     assert_eq!(all(&con, "SELECT id FROM t"), ["1", "5"]);
 }
 
-/// Numbers that a salvage gave up are passed too.
+/// Numbers without rows, which a repair can leave, are passed too.
 #[test]
 fn numbers_without_rows_are_passed() {
     let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY)");
@@ -81,7 +82,8 @@ fn numbers_without_rows_are_passed() {
     assert_eq!(wait_soon(con).0, 51);
 }
 
-/// A connection whose commit is in its hook: its rows are in the log, and prepared until this is told.
+/// A connection whose commit is in its hook: its rows are in the log, and prepared until `tell` is
+/// used.
 struct Prepared {
     tell: Sender<()>,
     thread: std::thread::JoinHandle<()>,
@@ -97,7 +99,7 @@ impl Prepared {
                 .commit_hook(Some(move || {
                     send.send(()).ok();
                     if told.recv().is_ok() {
-                        // Somebody waits for it by then.
+                        // Another connection is waiting by then.
                         std::thread::sleep(Duration::from_millis(300));
                     }
                     false
@@ -111,7 +113,7 @@ impl Prepared {
         Prepared { tell, thread }
     }
 
-    /// It is, in a while.
+    /// Ends the hook, after a while.
     fn is_decided_soon(&self) {
         self.tell.send(()).expect("the hook");
     }
@@ -146,12 +148,12 @@ fn own_rows_are_there_although_others_are_not_decided() {
     con.execute_batch("INSERT INTO t_in VALUES (3)")
         .expect("inserts");
     other.is_decided_soon();
-    // Without a number as well.
+    // Also without a number.
     assert_eq!(one::<i64>(&con, "SELECT densite_wait()"), 6);
     other.ends();
 }
 
-/// It does not wait for ever, and does not answer without the row either.
+/// It neither waits forever nor returns without the row.
 #[test]
 fn own_rows_that_cannot_be_read_are_an_error() {
     let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY)");
@@ -180,7 +182,7 @@ fn an_open_cursor_hides_no_later_commit_of_its_connection() {
     con.execute_batch("INSERT INTO t_in VALUES (4)")
         .expect("inserts");
     assert_eq!(all(&con, "SELECT id FROM t_in WHERE id > 2"), ["3", "4"]);
-    // What it saw from its begin on stays what the first one sees.
+    // The first cursor keeps what it saw at its beginning.
     let mut rest = 0;
     while rows.next().expect("steps").is_some() {
         rest += 1;

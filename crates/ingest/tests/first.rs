@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 const ROUNDS: usize = 12;
 const THREADS: i64 = 6;
 
-/// Who comes second waits for the first as `busy_timeout` says, though SQLite itself lets nobody wait who has read already.
+/// A second connection waits for the first for its `busy_timeout`, although SQLite itself lets no
+/// connection wait that has already read.
 fn several_at_once(mode: &str) {
     for round in 0..ROUNDS {
         let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY)");
@@ -46,9 +47,9 @@ fn several_connections_make_it_at_once_with_a_rollback_journal() {
     several_at_once("delete");
 }
 
-/// Somebody who stays is waited for as long as was said, and no longer.
+/// A lock that stays is waited for as long as `busy_timeout`, and no longer.
 #[test]
-fn somebody_who_stays_is_waited_for_in_time() {
+fn a_held_lock_is_waited_for_as_long_as_busy_timeout() {
     for (ms, least, most) in [(0, 0, 400), (600, 550, 3000)] {
         let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY)");
         let other = rusqlite::Connection::open(db.path()).expect("opens");
@@ -63,17 +64,19 @@ fn somebody_who_stays_is_waited_for_in_time() {
             assert!(took >= Duration::from_millis(least), "{ms}: {took:?}");
             took
         };
-        // The machine may have other things to do now and then.
+        // The machine can be busy.
         let in_time = |_| took() < Duration::from_millis(most);
         assert!((0..10).any(in_time), "{ms}: it took longer each time");
-        other.execute_batch("ROLLBACK").expect("it goes");
-        create(&con, "t", "").expect("nobody is in the way");
+        other
+            .execute_batch("ROLLBACK")
+            .expect("the lock is released");
+        create(&con, "t", "").expect("no lock is held");
     }
 }
 
-/// Who has begun a transaction keeps what he has read, and cannot be let wait.
+/// A connection within a transaction keeps its reads valid, so it cannot wait.
 #[test]
-fn within_a_transaction_nobody_waits() {
+fn within_a_transaction_there_is_no_wait() {
     let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY)");
     let other = rusqlite::Connection::open(db.path()).expect("opens");
     other.execute_batch("BEGIN IMMEDIATE").expect("the lock");
@@ -88,7 +91,8 @@ fn within_a_transaction_nobody_waits() {
     assert!((0..3).any(in_time), "it waited each time");
 }
 
-/// What the table refused stays among the rejects until somebody deletes it there, also when its log was given up and another one begins.
+/// Rejects stay until the application deletes them, even if their log is given up and another one
+/// begins.
 #[test]
 fn a_later_log_overwrites_no_reject() {
     let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY, v)");
@@ -97,7 +101,7 @@ fn a_later_log_overwrites_no_reject() {
         .expect("inserts");
     wait(&con);
     drop(con);
-    // An empty log may be there already, which a transaction that was rolled back left.
+    // An empty log can exist already, left by a transaction that was rolled back.
     for left in [false, true] {
         open(&db.path())
             .execute_batch("DROP TABLE densite_applied")
@@ -126,7 +130,7 @@ fn a_later_log_overwrites_no_reject() {
     assert_eq!(all(&con, rejects), expected);
 }
 
-/// Numbers of rejects say nothing of a log with rows that the database does not name.
+/// The numbers of rejects prove nothing about a log with rows that the database does not name.
 #[test]
 fn a_log_with_rows_is_not_taken_for_a_new_one_for_the_rejects_sake() {
     let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY, v)");

@@ -1,4 +1,4 @@
-//! The next clustered apply, which is read and put in order while the one before it is applied.
+//! Planning the next clustered apply while the current one is applied.
 
 use crate::common::storage;
 use crate::common::waiting;
@@ -12,7 +12,8 @@ use std::sync::atomic::Ordering;
 use storage::{FEW, Faults, Own};
 use waiting::{SHAPES, caught, one_by_one, place, rows, waiting};
 
-/// Takes the lock in the last quarter of a clustered apply that others will follow; false if there is none any more.
+/// Takes the lock in the last quarter of a clustered apply that others will follow; false if none
+/// is left.
 fn near_the_end(plain: &Connection, changes: usize) -> bool {
     while caught(plain, changes).is_some() {
         let (_, last, done, places) = place(plain);
@@ -21,12 +22,12 @@ fn near_the_end(plain: &Connection, changes: usize) -> bool {
         if done as usize > all / 4 * 3 + 2 && left > 100 {
             return true;
         }
-        plain.execute_batch("ROLLBACK").expect("gives it back");
+        plain.execute_batch("ROLLBACK").expect("rolls back");
     }
     false
 }
 
-/// It was read when rows could be put in order; when it begins they cannot any more.
+/// It was planned when rows could be reordered. When it begins, they cannot any more.
 #[test]
 fn a_schema_that_changes_before_it_begins_leaves_the_order_of_the_log() {
     let seed: u64 = rand::random();
@@ -37,10 +38,10 @@ fn a_schema_that_changes_before_it_begins_leaves_the_order_of_the_log() {
         "DELETE FROM t WHERE rowid NOT IN (SELECT min(rowid) FROM t GROUP BY s); CREATE UNIQUE INDEX one ON t(s)",
         "ALTER TABLE t ADD COLUMN more DEFAULT 5",
     ] {
-        // On a busy machine it may be over before it is looked at.
+        // On a busy machine it can end before the check.
         let in_time = |_| {
             let (db, con, plain, changes) = waiting(&SHAPES[0], 1200, &mut random);
-            plain.execute_batch("ROLLBACK").expect("gives it back");
+            plain.execute_batch("ROLLBACK").expect("rolls back");
             if !near_the_end(&plain, changes.len()) {
                 return None;
             }
@@ -49,7 +50,7 @@ fn a_schema_that_changes_before_it_begins_leaves_the_order_of_the_log() {
         let Some((_db, con, plain, changes)) = (0..20).find_map(in_time) else {
             panic!("seed {seed}: it was over too soon");
         };
-        // So long does the reading take at most.
+        // Planning takes at most this long.
         std::thread::sleep(std::time::Duration::from_millis(100));
         plain.execute_batch(sql).expect("changes");
         let (end, rejects) = one_by_one(&plain, &changes);
@@ -63,7 +64,8 @@ fn a_schema_that_changes_before_it_begins_leaves_the_order_of_the_log() {
     }
 }
 
-/// Reads of clustered applies beforehand while rows are applied that a reader of the same process has in memory, where those may be so many.
+/// Number of clustered applies that are planned in advance while a reader of this process holds
+/// rows in memory. `read_max` limits those rows.
 fn read_beforehand(read_max: usize) -> u64 {
     const ROWS: i64 = 1200;
     let faults = Faults::default();
@@ -89,7 +91,7 @@ fn read_beforehand(read_max: usize) -> u64 {
     faults.beforehand.load(Ordering::SeqCst)
 }
 
-/// It takes the memory of a second clustered apply.
+/// Planning takes the memory of a second clustered apply.
 #[test]
 fn it_is_not_read_while_readers_have_many_rows_in_memory() {
     assert!(read_beforehand(usize::MAX) > 0);

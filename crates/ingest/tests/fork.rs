@@ -1,7 +1,8 @@
-//! Rule 15 beside the worker: a process that has no threads of its own may fork while rows are applied, and the child opens a database and works. It finds no mutex of SQLite held by a thread that it
-//! does not have, and no lock that its parent has.
+//! Rule 15 with a worker: a process without threads of its own can fork while rows are applied, and
+//! the child can open and use a database. The child finds no mutex of SQLite held by a thread that
+//! it does not have, and no lock of its parent.
 //!
-//! The process that forks is this test program once more, with one test, so that nothing else runs in it.
+//! The forking process is this test program with a single test, so that nothing else runs in it.
 
 use crate::common::{Db, create, one, open, wait};
 use std::path::{Path, PathBuf};
@@ -10,7 +11,7 @@ use std::time::{Duration, Instant};
 
 const WAIT: Duration = Duration::from_secs(30);
 const CHILDREN: i64 = 12;
-/// Rows that the worker is at whenever the process forks, each of which takes it a while.
+/// Rows that the worker applies whenever the process forks. Each takes a while.
 const ROWS: i64 = 200;
 
 unsafe extern "C" {
@@ -20,21 +21,21 @@ unsafe extern "C" {
     fn _exit(status: i32) -> !;
 }
 
-/// Runs `child` in a forked child, to its end.
+/// Runs `child` in a forked child and waits for its end.
 fn in_child(child: impl FnOnce()) {
-    // SAFETY: the child runs what follows and leaves by _exit.
+    // SAFETY: the child runs only the following code and leaves by _exit.
     let pid = unsafe { fork() };
     assert!(pid >= 0, "no fork");
     if pid == 0 {
         let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(child));
-        // SAFETY: ends the child at once.
+        // SAFETY: it ends the child at once.
         unsafe { _exit(i32::from(done.is_err())) };
     }
     let (begin, mut status) = (Instant::now(), -1);
-    // SAFETY: a place for the status; 1 is WNOHANG.
+    // SAFETY: `status` is a valid place for the status; 1 is WNOHANG.
     while unsafe { waitpid(pid, &raw mut status, 1) } == 0 {
         if begin.elapsed() > WAIT {
-            // SAFETY: the child that was just made, and that nobody has waited for.
+            // SAFETY: `pid` is the new child, which was not waited for yet.
             unsafe { kill(pid, 9) };
             panic!("the child hangs");
         }
@@ -72,7 +73,7 @@ fn forking_process() {
     assert_eq!(one::<String>(&con, "PRAGMA integrity_check"), "ok");
 }
 
-/// What a child does, with connections of its own.
+/// The work of a child, with its own connections.
 fn works(path: &Path, child: i64) {
     let con = open(path);
     con.execute("INSERT INTO u VALUES (?1)", [child])
@@ -86,7 +87,7 @@ fn works(path: &Path, child: i64) {
 
 #[test]
 fn a_fork_beside_the_worker_leaves_the_child_free_to_work() {
-    // What the trigger does takes a millisecond or two.
+    // The trigger takes a millisecond or two.
     let db = Db::new(
         "CREATE TABLE t(id INTEGER PRIMARY KEY); CREATE TABLE u(id INTEGER PRIMARY KEY); CREATE TABLE n(n);
          CREATE TRIGGER slow AFTER INSERT ON t BEGIN

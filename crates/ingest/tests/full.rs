@@ -1,4 +1,4 @@
-//! A disk that was full for a moment holds nobody up for longer.
+//! A disk that was full for a moment blocks nothing afterwards.
 
 use crate::common::storage;
 
@@ -6,7 +6,8 @@ use crate::common::{Db, all, create, wait};
 use std::sync::atomic::Ordering;
 use storage::{Faults, Own};
 
-/// A rollback that could not be noted is noted once there is room, though its process writes nothing any more: what others wrote behind it is hidden until then.
+/// A rollback that could not be stored is stored once there is room, even if its process writes
+/// nothing more. Rows of other processes behind it are hidden until then.
 #[test]
 fn a_rollback_that_could_not_be_noted_is_tried_again() {
     let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY)");
@@ -26,7 +27,7 @@ fn a_rollback_that_could_not_be_noted_is_tried_again() {
             .expect("inserts");
         wait(con);
     }
-    // SQLite asks the hook after xSync, where a table of temp was written.
+    // SQLite calls the hook after xSync if a table of temp was written.
     idle.execute_batch("BEGIN; CREATE TABLE temp.x(x); INSERT INTO t_in VALUES (4)")
         .expect("begins");
     let full = faults.full.clone();

@@ -1,4 +1,5 @@
-//! A log that the database does not name any more, and one that ends before the database's position: nobody would apply what they acknowledge.
+//! A log that the database no longer names, and a log that ends before the database's position:
+//! their rows would never be applied, so none are acknowledged.
 
 use crate::common::storage;
 
@@ -25,7 +26,7 @@ fn drop_the_name(db: &Db) {
         .expect("goes");
 }
 
-/// Inserts until that is refused; answers what is said.
+/// Inserts until a row is refused. Returns the error.
 fn insert_until_refused(con: &Connection) -> String {
     let until = Instant::now() + Duration::from_secs(20);
     while Instant::now() < until {
@@ -34,7 +35,7 @@ fn insert_until_refused(con: &Connection) -> String {
         }
         std::thread::sleep(Duration::from_millis(2));
     }
-    panic!("rows are acknowledged that nobody applies");
+    panic!("rows are acknowledged that no process applies");
 }
 
 #[test]
@@ -63,7 +64,7 @@ fn a_log_that_was_given_up_acknowledges_no_more() {
             assert!(said.to_string().contains(gone), "{mode}: {sql}: {said}");
         }
         refusal(&con, "INSERT INTO t_in(v) VALUES ('late')");
-        // Nobody else takes that log for another one.
+        // Another connection does not adopt that log.
         let other = db.open();
         let said = create(&other, "t", "").expect_err("the log has rows");
         assert!(said.to_string().contains("does not name"), "{mode}: {said}");
@@ -105,9 +106,9 @@ fn a_process_that_does_not_apply_is_told_too() {
     assert_eq!(one::<i64>(&leads, "SELECT count(*) FROM t"), 2);
 }
 
-/// What is made and rolled back again is nobody's loss.
+/// A log whose creation is rolled back has no rows to lose.
 #[test]
-fn a_log_whose_making_was_rolled_back_is_waited_for_by_nobody() {
+fn no_wait_for_a_log_whose_creation_was_rolled_back() {
     let db = Db::new(SCHEMA);
     let con = db.open();
     con.execute_batch("BEGIN; CREATE VIRTUAL TABLE temp.t_in USING densite_ingest(t); INSERT INTO t_in VALUES (1, 1); ROLLBACK")
@@ -147,11 +148,11 @@ fn an_older_log_alone_is_refused() {
     assert!(said.contains("older state of the log"), "{said}");
     drop(con);
 
-    // The newest one is put back.
+    // The newest log is restored,
     std::fs::remove_dir_all(db.log_dir()).expect("goes");
     copy(&newest, &db.log_dir());
     insert("INSERT INTO t_in VALUES (4, 4)");
-    // Or the log is given up.
+    // or the log is given up.
     std::fs::remove_dir_all(db.log_dir()).expect("goes");
     drop_the_name(&db);
     insert("INSERT INTO t_in VALUES (5, 5)");

@@ -1,5 +1,7 @@
-//! Random histories of tables with random schemas: rows come, are read, change the table from elsewhere and meet changes of the schema while clustered applies are on their way, are taken over, restored and rolled back. At every look the log's order
-//! on what the table has gives what plain SQLite made of the same history, and readers see it.
+//! Random histories of tables with random schemas. Rows come and are read, tables are changed from
+//! elsewhere, and schemas change. Meanwhile clustered applies run, are taken over, restored and
+//! rolled back. At every check, the log applied to the table must give the result of the same
+//! history in plain SQLite, and readers must see it.
 
 use crate::common::past;
 
@@ -7,7 +9,8 @@ use past::World;
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 
-/// Histories of one run, and steps of each. `DENSITE_HISTORIES=first seed,count` runs others.
+/// Number of histories of a run, and steps of each. `DENSITE_HISTORIES=first seed,count` runs
+/// others.
 const HISTORIES: u64 = 4;
 const STEPS: usize = 60;
 

@@ -1,5 +1,5 @@
-//! Idle processes sleep: the one that applies, those that would if it ended, and subscribers. Each
-//! is woken when there is something to do.
+//! Idle processes sleep: the leading one, those that would take over, and subscribers. Each is
+//! woken when there is work.
 #![cfg(target_os = "linux")]
 
 use crate::common::leader;
@@ -9,12 +9,12 @@ use leader::Leader;
 use std::time::{Duration, Instant};
 
 const TIME: Duration = Duration::from_secs(4);
-/// Wake-ups of a process in a second.
+/// The most wake-ups of a process in a second.
 const WAKES: u64 = 5;
-/// Of a core. A thousandth is promised of a release build on a machine that does nothing else.
+/// Share of a core. A release build promises a thousandth on an otherwise idle machine.
 const CPU: f64 = 0.004;
 
-/// What all threads of a process have done: how often they went to sleep, and nanoseconds of CPU.
+/// The work of all threads of a process: how often they went to sleep, and nanoseconds of CPU.
 fn done(pid: u32) -> (u64, u64) {
     let (mut sleeps, mut nanos) = (0, 0);
     for task in std::fs::read_dir(format!("/proc/{pid}/task")).expect("a process") {
@@ -31,7 +31,7 @@ fn done(pid: u32) -> (u64, u64) {
     (sleeps, nanos)
 }
 
-/// In another process.
+/// Runs in another process.
 #[test]
 fn child() {
     leader::lead("INSERT OR IGNORE INTO t_in SELECT 1 + count(*) FROM t_in");
@@ -45,7 +45,7 @@ fn idle_processes_sleep() {
         Leader::start(&db, "idle::child"),
         Leader::start(&db, "idle::child"),
     ];
-    // The children read the table, and an index of what they have read is kept up for ten seconds.
+    // The children read the table. Their indexes are updated for another ten seconds.
     std::thread::sleep(Duration::from_secs(11));
     let before = processes.each_ref().map(|p| done(p.id()));
     std::thread::sleep(TIME);
@@ -101,7 +101,7 @@ fn an_idle_subscriber_sleeps_and_is_woken_by_another_process() {
     leader.end();
 }
 
-/// It is not the slow look that notices it: that comes every second.
+/// The takeover is noticed at once, and not by the check that comes every second.
 #[test]
 fn a_killed_leader_is_followed_at_once() {
     let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY)");

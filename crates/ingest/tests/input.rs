@@ -1,4 +1,4 @@
-//! Bad input: refused at the statement, with the column's name, before anything is logged.
+//! Bad input is refused by the statement, with the column's name, before anything is logged.
 
 use crate::common::{Db, all, create, one, open, refusal, wait};
 
@@ -7,7 +7,7 @@ const SCHEMA: &str = "CREATE TABLE t(id INTEGER PRIMARY KEY, a TEXT NOT NULL, b 
     CREATE TABLE p(a, b, c, PRIMARY KEY(b, a)) WITHOUT ROWID; CREATE TABLE bare(a, b NOT NULL);
     CREATE VIEW v AS SELECT 1; CREATE VIRTUAL TABLE f USING fts5(x); INSERT INTO t VALUES (100, 'x', 1)";
 
-/// The statement, and what the answer names.
+/// The statement, and a part of its error.
 const STATEMENTS: &[(&str, &str)] = &[
     // Wrong number of columns.
     (
@@ -64,7 +64,7 @@ const STATEMENTS: &[(&str, &str)] = &[
         "INSERT INTO s_in VALUES (1, 1, 1, 1, 'w', 'z')",
         "s.z has the type BLOB",
     ),
-    // A missing NOT NULL value, given, left out, or in a key that has no NULL.
+    // A missing NOT NULL value: given as NULL, left out, or in a key that allows no NULL.
     (
         "INSERT INTO t_in VALUES (1, NULL, 1)",
         "t.a may not be NULL",
@@ -83,7 +83,7 @@ const STATEMENTS: &[(&str, &str)] = &[
         "INSERT INTO bare_in(a) VALUES (1)",
         "bare.b may not be NULL",
     ),
-    // The same of an UPDATE, and the key is not changed.
+    // The same for an UPDATE. Also, it cannot change the key.
     (
         "UPDATE t_in SET a = NULL WHERE id = 100",
         "t.a may not be NULL",
@@ -96,7 +96,7 @@ const STATEMENTS: &[(&str, &str)] = &[
         "UPDATE t_in SET id = 'x' WHERE id = 100",
         "t.id must be an integer",
     ),
-    // In the middle of a statement: none of its rows.
+    // In the middle of a statement: then none of its rows is kept.
     (
         "INSERT INTO t_in VALUES (1, 'a', 1), (2, 'b', 1), (3, NULL, 1)",
         "t.a may not be NULL",
@@ -113,7 +113,7 @@ fn statements_are_refused_with_the_columns_name() {
     for (sql, part) in STATEMENTS {
         let said = refusal(&con, sql);
         assert!(said.contains(part), "{sql}: {said}");
-        // Within a transaction, which goes on without it.
+        // Within a transaction, which can continue without it.
         con.execute_batch("BEGIN").expect("begins");
         let said = refusal(&con, sql);
         assert!(said.contains(part), "{sql}: {said}");
@@ -121,7 +121,7 @@ fn statements_are_refused_with_the_columns_name() {
     }
     assert_eq!(one::<Option<i64>>(&con, "SELECT densite_last_seq()"), None);
     assert_eq!(wait(&con), 0, "nothing was logged");
-    // A row that can be named by nothing.
+    // A row without a key to name it.
     con.execute_batch("INSERT INTO bare_in VALUES (1, 2)")
         .expect("inserts");
     for sql in ["DELETE FROM bare_in", "UPDATE bare_in SET a = 3"] {
@@ -195,7 +195,8 @@ fn tables_that_cannot_be_ingested_into_are_refused() {
     assert!(said.contains("temporary"), "{said}");
 }
 
-/// A row that the table refuses has to go somewhere: one that nothing could hold would keep all others behind it waiting for ever.
+/// A refused row must fit into the table of rejects. Otherwise it would block all rows behind it
+/// forever.
 #[test]
 fn a_row_that_the_rejects_cannot_hold_is_refused() {
     let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY, b BLOB, u UNIQUE)");

@@ -1,8 +1,8 @@
-//! Primary keys that are peculiar: what they are read and applied by.
+//! Unusual primary keys: how rows are read and applied by them.
 
 use crate::common::{Db, Held, all, create, refusal, wait};
 
-/// A row with NULL in its key is in nobody's way, but has its place in the order.
+/// A row with NULL in its key conflicts with nothing, but keeps its place in the order.
 #[test]
 fn null_in_a_key_comes_in_its_turn() {
     let db = Db::new(
@@ -28,7 +28,8 @@ fn null_in_a_key_comes_in_its_turn() {
     }
 }
 
-/// A column of the key that has another spelling now is the same column, for those who read as for the worker.
+/// If a column of the key is renamed to another spelling, readers and the worker treat it as the
+/// same column.
 #[test]
 fn another_spelling_of_a_key_is_the_same_key() {
     let db = Db::new("CREATE TABLE t(k PRIMARY KEY, v); INSERT INTO t VALUES (0, 0)");
@@ -38,7 +39,7 @@ fn another_spelling_of_a_key_is_the_same_key() {
     plain
         .execute_batch("ALTER TABLE t RENAME COLUMN k TO K; BEGIN IMMEDIATE")
         .expect("another spelling, and the lock");
-    // It has read nothing since.
+    // This connection has read nothing since.
     con.execute_batch("INSERT INTO t_in VALUES (1, 'old'), (2, 'old')")
         .expect("inserts");
     let other = db.ingest("t", ", on_conflict=replace");
@@ -57,7 +58,7 @@ fn another_spelling_of_a_key_is_the_same_key() {
     );
 }
 
-/// Which rows have one key is not told by one collation for each column there.
+/// With such a key, the collations of its columns do not decide which rows have equal keys.
 #[test]
 fn a_key_that_names_a_column_twice_is_refused() {
     for end in ["", " WITHOUT ROWID"] {
@@ -72,7 +73,7 @@ fn a_key_that_names_a_column_twice_is_refused() {
     db.ingest("t", "");
 }
 
-/// It is no row id, though its type is INTEGER.
+/// It is not the row id, although its type is INTEGER.
 #[test]
 fn an_integer_key_that_descends_is_a_key_like_others() {
     for schema in [
@@ -96,7 +97,7 @@ fn an_integer_key_that_descends_is_a_key_like_others() {
     }
 }
 
-/// A row id that an UPDATE sets is a key that it sets.
+/// A row id that an UPDATE sets is its key.
 #[test]
 fn a_row_keeps_its_row_id() {
     for schema in [
@@ -118,9 +119,9 @@ fn a_row_keeps_its_row_id() {
     }
 }
 
-/// SQLite takes any bytes for text; they are found by them, changed and kept as they are.
+/// SQLite accepts any bytes as text. Rows are found, changed and kept by these bytes.
 #[test]
-fn text_that_is_not_utf8_is_what_it_is() {
+fn text_that_is_not_utf8_is_kept() {
     for (collation, end) in [("BINARY", ""), ("RTRIM", " WITHOUT ROWID"), ("NOCASE", "")] {
         let db = Db::new(&format!(
             "CREATE TABLE t(k TEXT COLLATE {collation} PRIMARY KEY, x TEXT, v){end};
@@ -149,7 +150,7 @@ fn text_that_is_not_utf8_is_what_it_is() {
     }
 }
 
-/// What has another key has no row id: asking for one is an error and never another row.
+/// A table with another key has no row id: using one is an error and never finds another row.
 #[test]
 fn a_row_id_that_is_not_the_key_is_no_name() {
     let db = Db::new(
@@ -165,7 +166,7 @@ fn a_row_id_that_is_not_the_key_is_no_name() {
         let said = refusal(&con, sql);
         assert!(said.contains("no such column"), "{sql}: {said}");
     }
-    // What stands for it names no other row, and cannot be given.
+    // The hidden column identifies no other row, and cannot be set.
     for sql in [
         "UPDATE t_in SET densite_row = (SELECT densite_row FROM t_in WHERE k = 'a') WHERE k = 'b'",
         "UPDATE t_in SET densite_row = NULL",

@@ -1,5 +1,6 @@
-//! kill -9 of processes that append, apply, prune, and of a subscriber that acknowledges: every acknowledged row is in the table exactly once, or once in the rejects, and what the
-//! subscriber has not acknowledged is in the log.
+//! kill -9 of processes that append, apply and prune, and of a subscriber that acknowledges. Every
+//! acknowledged row is exactly once in the table or once in the rejects. The log has all rows that
+//! the subscriber has not acknowledged.
 
 use crate::common::storage;
 
@@ -15,7 +16,8 @@ const SCHEMA: &str = "CREATE TABLE t(id INTEGER PRIMARY KEY, writer INT, n INT, 
 /// Rows of one transaction.
 const BATCH: i64 = 20;
 
-/// Not a test by itself: what the child processes run. It appends transactions, and says of each that it was acknowledged.
+/// Not a test by itself: the body of the child processes. It appends transactions and reports each
+/// acknowledged one.
 #[test]
 fn child() {
     let Ok(path) = std::env::var("DENSITE_INGEST_CHILD") else {
@@ -43,9 +45,9 @@ fn child() {
     }
 }
 
-/// What the subscriber's process does: it reads, acknowledges, says so, and prunes.
+/// The body of the subscriber's process: it reads, acknowledges, reports, and prunes.
 fn follow(con: &rusqlite::Connection) {
-    // The process before it may have added it.
+    // An earlier process may have added it.
     con.query_row("SELECT densite_subscribe('s', 'start')", [], |_| Ok(()))
         .ok();
     loop {
@@ -53,13 +55,13 @@ fn follow(con: &rusqlite::Connection) {
         if let Some(to) = one::<Option<i64>>(con, sql) {
             one::<i64>(con, &format!("SELECT densite_ack('s', {to})"));
             println!("acknowledged {to}");
-            // Busy now and then.
+            // Can be busy.
             con.query_row("SELECT densite_prune()", [], |_| Ok(())).ok();
         }
     }
 }
 
-/// A child, and the thread that hears what it says.
+/// A child, and the thread that collects its reports.
 struct Heard {
     child: Child,
     acknowledged: Receiver<i64>,
@@ -91,7 +93,8 @@ fn spawn(db: &Db, writer: i64) -> Heard {
 }
 
 impl Heard {
-    /// Waits until it has said something, or has ended: a subscriber does before the first writer has made the log.
+    /// Waits until the process has reported something or has ended. A subscriber ends if the first
+    /// writer has not made the log yet.
     fn begins(&self) -> i64 {
         match self.acknowledged.recv_timeout(Duration::from_secs(120)) {
             Ok(number) => number,
@@ -100,7 +103,7 @@ impl Heard {
         }
     }
 
-    /// Kills it: the last transaction that it said was acknowledged.
+    /// Kills the process. Returns the last transaction that it reported as acknowledged.
     fn killed(&mut self, first: i64) -> i64 {
         self.child.kill().expect("kills");
         self.child.wait().expect("is gone");
@@ -126,7 +129,7 @@ fn killed_writers_and_appliers_lose_and_double_nothing() {
         let children = writers.map(|w| (w, spawn(&db, w)));
         let children = children.map(|(writer, child)| (writer, child.begins(), child));
         std::thread::sleep(Duration::from_millis(200 + random(500)));
-        // One after the other: the second may be the one that applies, or take over.
+        // One after the other: the second one may be the one that applies, or take over.
         for (writer, first, mut child) in children {
             match (writer, child.killed(first)) {
                 (-1, last) => followed = followed.max(last),
@@ -149,7 +152,8 @@ fn killed_writers_and_appliers_lose_and_double_nothing() {
             "SELECT count(*) FROM densite_rejects WHERE json_extract(\"row\", '$.writer') = ?1",
         );
         let total = there + rejected;
-        // Whole transactions: those that were acknowledged, and at most one more whose acknowledgement was not told.
+        // Whole transactions: the acknowledged ones, and at most one more whose acknowledgement was
+        // not reported.
         assert_eq!(total % BATCH, 0, "writer {writer}: {there} + {rejected}");
         let transactions = total / BATCH;
         assert!(
@@ -172,7 +176,7 @@ fn killed_writers_and_appliers_lose_and_double_nothing() {
         assert_eq!(wrong, 0);
     }
     assert_eq!(all(&con, "PRAGMA integrity_check"), ["ok"]);
-    // The subscriber lacks nothing behind what it was told, and what everybody has is gone.
+    // The subscriber lacks no row behind its position, and fully acknowledged segments are gone.
     assert!(followed > 0, "the subscriber never acknowledged");
     let seen = all(&con, "SELECT seq FROM densite_log('s', 10000000)");
     let from = last - seen.len() as i64;

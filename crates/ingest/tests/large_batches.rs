@@ -1,4 +1,5 @@
-//! Rows of large batches, whose keys are kept once: what is read of them before they are applied is what the table has then.
+//! Rows of large batches, whose keys are stored once: reads before they are applied match the table
+//! afterwards.
 
 use crate::common::{Db, Held, all, one, wait};
 use rand::rngs::StdRng;
@@ -7,18 +8,18 @@ use rand::{RngExt, SeedableRng};
 const BATCHES: usize = 3;
 const ROWS: usize = 1_200;
 
-/// Integers near all bounds that a code has.
+/// Integers near all bounds of a code.
 fn integer(random: &mut StdRng) -> i64 {
     let edges = [0, 1 << 53, 1 << 59, -(1 << 59), 1 << 62, i64::MAX, i64::MIN];
     let edge = edges[random.random_range(0..edges.len())];
     edge.saturating_add(random.random_range(-300..300))
 }
 
-/// As SQL; one in `odd` is no integer, or none in SQL.
+/// A value as SQL. About one in `odd` is not an integer.
 fn value(random: &mut StdRng, odd: u32) -> String {
     let n = integer(random);
     if odd == 0 || random.random_range(0..odd) > 0 {
-        // The least one has no literal.
+        // The least integer has no literal.
         return match n {
             i64::MIN => "-9223372036854775807 - 1".into(),
             n => n.to_string(),

@@ -1,4 +1,4 @@
-//! The right to apply goes to one that can.
+//! The right to apply goes to a process that can apply.
 
 use crate::common::hooked;
 use crate::common::storage;
@@ -10,7 +10,7 @@ use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicBool, Ordering};
 use storage::Own;
 
-/// Whoever writes through the VFS `limited` has used up what he may.
+/// The writes through the VFS `limited` have used up their quota.
 static USED_UP: AtomicBool = AtomicBool::new(false);
 
 unsafe extern "C" fn limited(
@@ -22,11 +22,12 @@ unsafe extern "C" fn limited(
     if USED_UP.load(Ordering::SeqCst) {
         return ffi::SQLITE_FULL;
     }
-    // SAFETY: a file of the VFS that this was taken from, and what SQLite gave us for it.
+    // SAFETY: the file belongs to the VFS whose method this is, and the arguments are SQLite's.
     unsafe { hooked::real().1(file, data, len, offset) }
 }
 
-/// A quota is one process's own: the other one applies the rows of both, and who could not is not told of troubles that are over.
+/// A quota limits one process. The other process applies the rows of both, and the limited one does
+/// not report resolved errors.
 #[test]
 fn who_cannot_apply_leaves_it_to_one_that_can() {
     let hooks = Hooks {
@@ -48,7 +49,7 @@ fn who_cannot_apply_leaves_it_to_one_that_can() {
     USED_UP.store(true, Ordering::SeqCst);
     poor.execute_batch("INSERT INTO t_in VALUES (2)")
         .expect("it is the log that acknowledges");
-    // Nobody else is there.
+    // No other process is there.
     let told = poor.query_row("SELECT densite_wait()", [], |_| Ok(()));
     let told = told.expect_err("it cannot").to_string();
     assert!(told.contains("full"), "{told}");
@@ -60,7 +61,7 @@ fn who_cannot_apply_leaves_it_to_one_that_can() {
         .expect("inserts");
     assert_eq!(wait(&poor), 3);
     assert_eq!(all(&rich, "SELECT id FROM t"), ["1", "2", "3"]);
-    // It takes it on again when nobody else is there, and can when its time has come.
+    // It leads again when no other process does, and applies once it can.
     drop(rich);
     poor.execute_batch("INSERT INTO t_in VALUES (4)")
         .expect("inserts");
@@ -68,7 +69,7 @@ fn who_cannot_apply_leaves_it_to_one_that_can() {
     told.expect_err("it cannot");
     USED_UP.store(false, Ordering::SeqCst);
     let reached = || poor.query_row("SELECT densite_wait(NULL, 20)", [], |row| row.get(0));
-    // What was tried before may be told of once more.
+    // The error of an earlier attempt may be reported once more.
     let reached: i64 = reached().or_else(|_| reached()).expect("it can");
     assert_eq!(reached, 4);
     assert_eq!(all(&poor, "SELECT id FROM t"), ["1", "2", "3", "4"]);

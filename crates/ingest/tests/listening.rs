@@ -22,9 +22,9 @@ fn a_row_that_another_connection_appends_ends_the_wait() {
     let (writer, appended) = appending.join().expect("appends");
     assert!(start.elapsed() >= Duration::from_millis(200));
     assert!(woken.saturating_duration_since(appended) < Duration::from_millis(400));
-    // What is there already is not waited for.
+    // Existing rows end the wait at once.
     assert_eq!(one::<i64>(&follower, "SELECT densite_log_wait(0)"), 1);
-    // Without a number: for a row after the last one, which does not come.
+    // Without a number it waits for a row after the last one, which does not come.
     let start = Instant::now();
     assert_eq!(
         one::<i64>(&follower, "SELECT densite_log_wait(NULL, 0.7)"),
@@ -53,7 +53,7 @@ fn a_wait_can_be_interrupted() {
 }
 
 #[test]
-fn what_is_wrong_is_named() {
+fn wrong_arguments_are_named() {
     let db = Db::new(TABLE);
     let con = db.ingest("t", "");
     for wrong in ["-1", "'a'", "0, 'a'", "0, -1", "0, 1, 1"] {

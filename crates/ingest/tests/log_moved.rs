@@ -1,4 +1,5 @@
-//! A log's directory that is moved, removed or replaced alone, or a segment of it, while connections have it open: what would be acknowledged into it nobody would find again.
+//! A log's directory, or one of its segments, is moved, removed or replaced while connections have
+//! it open. Rows in it would be lost, so none are acknowledged.
 
 use crate::common::away;
 use crate::common::storage;
@@ -30,13 +31,13 @@ fn replace_by_copy(log: &Path) {
     copy(&aside(log), log);
 }
 
-/// What happens to the log in that directory.
+/// A change of the log in that directory.
 type Change = fn(&Path);
 
 const CHANGES: [(&str, Change); 4] = [
     ("moved", move_away),
     ("removed", |log| {
-        // The worker may be making a file there.
+        // The worker can be making a file there.
         while let Err(e) = fs::remove_dir_all(log) {
             assert_eq!(e.kind(), std::io::ErrorKind::DirectoryNotEmpty);
         }
@@ -85,7 +86,8 @@ fn a_log_that_was_moved_back_takes_rows_again() {
     }
 }
 
-/// Those that have the old one open do not keep the others from it, in this process or another.
+/// Connections with the old log open do not block others from the new one, in this process or
+/// another.
 #[test]
 fn who_opens_the_database_anew_has_the_log_of_that_name() {
     let (db, old) = begun("wal");
@@ -107,7 +109,8 @@ fn who_opens_the_database_anew_has_the_log_of_that_name() {
     assert_eq!(all(&old, "SELECT id FROM t"), ["1", "2"]);
 }
 
-/// The worker has read rows of the old log, and meanwhile those of the new one have got their numbers: each goes where it was acknowledged.
+/// The worker has read rows of the old log. Meanwhile rows of the new log have got the same
+/// numbers. Each row goes to the table of its own log.
 #[test]
 fn rows_of_the_old_log_are_not_taken_for_those_of_the_new_one() {
     let db = Db::new(TABLE);
@@ -128,7 +131,7 @@ fn rows_of_the_old_log_are_not_taken_for_those_of_the_new_one() {
     let held = common::Held::new(&db);
     old.execute_batch("INSERT INTO t_in VALUES (2, 'old')")
         .expect("inserts");
-    // Its worker has read it, and waits for the lock.
+    // Its worker has read the row and waits for the lock.
     std::thread::sleep(std::time::Duration::from_millis(300));
     fs::rename(db.log_dir(), db.log_dir().with_extension("old")).expect("renames");
     fs::rename(aside(&db.log_dir()), db.log_dir()).expect("renames");
@@ -145,7 +148,7 @@ fn rows_of_the_old_log_are_not_taken_for_those_of_the_new_one() {
     );
 }
 
-/// As far as this connection can tell there would never be any.
+/// This connection would never see another row.
 #[test]
 fn who_waits_or_follows_is_told() {
     let (db, con) = begun("wal");
@@ -165,7 +168,7 @@ fn who_waits_or_follows_is_told() {
     told(ask("SELECT densite_ack('s', 1)"), "densite_ack");
 }
 
-/// Others make room in another log.
+/// Room is made in another log.
 #[test]
 fn a_writer_that_waits_for_room_is_told() {
     let (db, con) = begun("wal");
@@ -174,7 +177,7 @@ fn a_writer_that_waits_for_room_is_told() {
         "SELECT densite_config('max_unapplied_bytes', 1); INSERT INTO t_in VALUES (2, 'waits')",
     )
     .expect("inserts");
-    // The answer about unapplied bytes is good for a moment.
+    // A check of the unapplied bytes stays valid for a moment.
     std::thread::sleep(std::time::Duration::from_millis(100));
     let writer =
         std::thread::spawn(move || con.execute_batch("INSERT INTO t_in VALUES (3, 'no room')"));

@@ -1,4 +1,5 @@
-//! What the worker takes of memory, beside SQLite's: bytes that this program has allocated, the only test in it.
+//! The memory of the worker beside SQLite's: bytes that this program has allocated. It is the only
+//! test in this program.
 
 #[allow(dead_code, reason = "it shares a part with the other tests")]
 mod common;
@@ -16,33 +17,34 @@ struct Counting;
 #[global_allocator]
 static COUNTING: Counting = Counting;
 
-/// Bytes that are allocated, and the most of them since it was set.
+/// Allocated bytes, and their maximum since it was reset.
 static NOW: AtomicUsize = AtomicUsize::new(0);
 static MOST: AtomicUsize = AtomicUsize::new(0);
 
-// SAFETY: the system's allocator does it all, and counting allocates nothing.
+// SAFETY: all calls go to the system's allocator, and counting allocates nothing.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let now = NOW.fetch_add(layout.size(), Ordering::SeqCst) + layout.size();
         MOST.fetch_max(now, Ordering::SeqCst);
-        // SAFETY: as the caller vouches.
+        // SAFETY: the caller guarantees the same conditions.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
         NOW.fetch_sub(layout.size(), Ordering::SeqCst);
-        // SAFETY: as the caller vouches.
+        // SAFETY: the caller guarantees the same conditions.
         unsafe { System.dealloc(at, layout) }
     }
 }
 
-/// Rows of a clustered apply. One is applied while the next one is put in order.
+/// Rows of a clustered apply. The next one is ordered while one is applied.
 const ROWS: usize = 200_000;
 
-/// Of a row of 16 bytes: these, twice, and its number and its place while it is applied; its bucket and a part of what finds rows of its key, while it is put in order.
+/// Bytes for a row of 16 bytes. Twice the row itself; its number and place while it is applied; its
+/// bucket and a share of the search for rows of its key while it is ordered.
 const BYTES: usize = 2 * 16 + 8 + 7;
 
-/// The log's buffers, a transaction's values, and the rest.
+/// The log's buffers, a transaction's values, and other memory.
 const BESIDE: usize = 3 << 20;
 
 #[test]
@@ -77,7 +79,7 @@ fn a_clustered_apply_and_the_next_one_take_few_bytes_a_row() {
             con.execute_batch("COMMIT").expect("commits");
         }
     }
-    plain.execute_batch("ROLLBACK").expect("gives it back");
+    plain.execute_batch("ROLLBACK").expect("rolls back");
     wait(&con);
     let most = MOST.load(Ordering::SeqCst) - before;
     let count = one::<i64>(&plain, "SELECT count(*) FROM t");

@@ -1,4 +1,5 @@
-//! A database's file that was moved, removed or replaced while connections have it open: its log is that of a path, and what comes into it is applied to the file of that name.
+//! A database file that is moved, removed or replaced while connections have it open. The log
+//! belongs to the path, and its rows are applied to the file with that name.
 
 use crate::common::away;
 use crate::common::storage;
@@ -11,14 +12,14 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use storage::{Faults, Own};
 
-/// The file of that name with an ending.
+/// The path of the file with this ending.
 fn beside(path: &Path, ending: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(ending);
     name.into()
 }
 
-/// As who puts back a backup does: nothing of the old database stays beside the new one.
+/// Restores a backup properly: no file of the old database stays beside the new one.
 fn put_in_place(new: &Path, path: &Path) {
     for ending in ["-wal", "-shm", "-journal"] {
         remove_file(beside(path, ending)).ok();
@@ -26,7 +27,7 @@ fn put_in_place(new: &Path, path: &Path) {
     rename(new, path).expect("renames");
 }
 
-/// What makes `path` another file, or none.
+/// Makes `path` another file, or removes it.
 type Change = fn(&Path);
 
 fn replaced_by_another_database(path: &Path) {
@@ -37,7 +38,7 @@ fn replaced_by_another_database(path: &Path) {
     put_in_place(&new, path);
 }
 
-/// Which has a log of its own.
+/// The new database has its own log.
 fn replaced_with_its_log(path: &Path) {
     let other = Db::new(TABLE);
     drop(other.ingest("t", ""));
@@ -86,7 +87,8 @@ fn backed_up(mode: &str) -> (Db, Connection) {
     (db, con)
 }
 
-/// The database of that name may be another one, have gone back, or not be there: rows in this log would be applied to it, or to none.
+/// The file with that name can be another database, an older state, or missing. Rows in this log
+/// would be applied to it or to none.
 #[test]
 fn nothing_is_acknowledged_for_a_file_that_has_not_its_name_any_more() {
     for mode in ["wal", "delete"] {
@@ -94,7 +96,7 @@ fn nothing_is_acknowledged_for_a_file_that_has_not_its_name_any_more() {
             let what = format!("{mode}, {what}");
             let (db, con) = backed_up(mode);
             let last = || one::<i64>(&con, "SELECT densite_log_last()");
-            // One has inserted already, one comes after it.
+            // One connection has inserted already, another one comes later.
             con.execute_batch("BEGIN; INSERT INTO t_in VALUES (2, 'open')")
                 .expect("inserts");
             change(&db.path());
@@ -109,7 +111,7 @@ fn nothing_is_acknowledged_for_a_file_that_has_not_its_name_any_more() {
     }
 }
 
-/// As soon as the file has its name again all is as it was.
+/// Once the file has its name again, everything works as before.
 #[test]
 fn a_file_that_was_moved_back_takes_rows_again() {
     for mode in ["wal", "delete"] {
@@ -127,7 +129,8 @@ fn a_file_that_was_moved_back_takes_rows_again() {
     }
 }
 
-/// What is looked for by the file's name is not this connection's: neither a log that is there, nor what others of the process have open.
+/// A search by the file's name finds files of another database: neither its log nor the open logs
+/// of this process belong to this connection.
 #[test]
 fn no_log_is_found_by_a_name_that_another_file_has() {
     for (what, change) in CHANGES {
@@ -160,7 +163,7 @@ fn first(db: &Db) -> u64 {
     log.status().expect("a status").first
 }
 
-/// A process of that number, with small segments.
+/// A connection with this process number, with small segments.
 fn process(number: u64, db: &Db) -> Connection {
     let own = Own {
         process: number,
@@ -178,7 +181,8 @@ fn fill(con: &Connection, from: i64) {
     .expect("inserts");
 }
 
-/// The worker that leads has the old file open as long as rows come. Those of who has opened the new one belong there.
+/// While rows come, the leading worker has the old file open. Rows of connections with the new file
+/// belong there.
 #[test]
 fn the_worker_applies_to_the_file_that_has_the_name() {
     let db = Db::new(TABLE);
@@ -201,12 +205,12 @@ fn the_worker_applies_to_the_file_that_has_the_name() {
     let last: i64 = one(&new, "SELECT densite_log_last()");
     let reached: i64 = one(&new, "SELECT densite_wait(NULL, 20)");
     assert_eq!((last, reached), (rows, rows));
-    // The second hundred came between the backup and its return, and the log still had them.
+    // The second hundred came between the backup and its restore, and the log still had them.
     assert_eq!(one::<i64>(&new, "SELECT count(*) FROM t"), rows);
     drop(old);
 }
 
-/// What the old file has says nothing of what the new one lacks.
+/// What the old file holds does not show what the new one lacks.
 #[test]
 fn nothing_is_pruned_by_what_a_file_has_that_has_not_its_name_any_more() {
     let db = Db::new(TABLE);
@@ -229,7 +233,7 @@ fn nothing_is_pruned_by_what_a_file_has_that_has_not_its_name_any_more() {
     assert_eq!(one::<i64>(&new, "SELECT count(*) FROM t"), 200);
 }
 
-/// As far as this connection could see there would never be any.
+/// This connection would never see free room.
 #[test]
 fn a_writer_that_waits_for_room_is_told_when_its_file_goes() {
     let (db, con) = backed_up("wal");
@@ -238,7 +242,7 @@ fn a_writer_that_waits_for_room_is_told_when_its_file_goes() {
         "SELECT densite_config('max_unapplied_bytes', 1); INSERT INTO t_in VALUES (2, 'waits')",
     )
     .expect("inserts");
-    // The answer about unapplied bytes is good for a moment.
+    // A check of the unapplied bytes stays valid for a moment.
     std::thread::sleep(Duration::from_millis(100));
     let writer =
         std::thread::spawn(move || con.execute_batch("INSERT INTO t_in VALUES (3, 'no room')"));

@@ -4,7 +4,7 @@
 use crate::common::{Db, Held, all, create, one, refusal, wait};
 use rusqlite::Connection;
 
-/// A table, and what its log gets: rows to insert, and changes of rows that are there.
+/// A table, and the content of its log: rows to insert, and changes of existing rows.
 const TABLES: [(&str, &str); 4] = [
     (
         "CREATE TABLE t(a INTEGER, b INTEGER, x, PRIMARY KEY(a, b)); INSERT INTO t VALUES (1, 10, 'p'), (1, 11, 'q'), (2, 10, 'r')",
@@ -14,7 +14,7 @@ const TABLES: [(&str, &str); 4] = [
         "CREATE TABLE t(a TEXT COLLATE NOCASE, b INTEGER, x, PRIMARY KEY(a, b)) WITHOUT ROWID; INSERT INTO t VALUES ('1', 10, 'p'), ('1', 11, 'q'), ('2', 10, 'r')",
         "INSERT INTO t_in VALUES ('1', 12, 's'), ('3', 1, 'u'); UPDATE t_in SET x = 'v' WHERE a = '1' AND b = 10",
     ),
-    // Rows with NULL in the key, in the table, in the log, and the same ones twice.
+    // Rows with NULL in the key, in the table and in the log, and equal ones twice.
     (
         "CREATE TABLE t(a INTEGER, b INTEGER, x, PRIMARY KEY(a, b)); INSERT INTO t VALUES (1, NULL, 'p'), (1, NULL, 'p'), (1, 10, 'q'), (NULL, 10, 'r')",
         "INSERT INTO t_in VALUES (1, NULL, 'p'), (1, NULL, 'p'), (NULL, NULL, 's'), (2, 10, 'u')",
@@ -25,7 +25,7 @@ const TABLES: [(&str, &str); 4] = [
     ),
 ];
 
-/// Where both sides of an OR have the same words SQLite searches once.
+/// If both sides of an OR are written the same, SQLite searches once.
 const CONDITIONS: [&str; 9] = [
     "(a = 1 AND b = 10) OR a = 2 - 1",
     "a = 1 OR (a = 2 - 1 AND b > 5)",
@@ -92,7 +92,7 @@ fn a_row_comes_once_by_whichever_searches_it_is_found() {
     }
 }
 
-/// A statement that finds a row twice changes it once, and counts it once.
+/// A statement that finds a row twice changes and counts it once.
 #[test]
 fn a_row_is_changed_once() {
     for (schema, writes) in &TABLES[..2] {
@@ -124,7 +124,7 @@ fn a_row_is_changed_once() {
     }
 }
 
-/// Rows without an id have one until they are applied, and it is nobody else's.
+/// Rows without an id have a temporary one until they are applied, which no other row has.
 #[test]
 fn rows_whose_id_is_chosen_later_are_told_apart() {
     let db = Db::new(
@@ -144,7 +144,7 @@ fn rows_whose_id_is_chosen_later_are_told_apart() {
     con.execute_batch("UPDATE t_in SET v = 'A' WHERE id = -5; ROLLBACK")
         .expect("an update");
     assert_eq!(one::<i64>(&con, first), id);
-    // A row that has such an id as its key.
+    // A row with such an id as its key.
     con.execute("INSERT INTO t_in VALUES (?1, 'd')", [id])
         .expect("inserts");
     for sql in [
@@ -171,9 +171,10 @@ fn rows_whose_id_is_chosen_later_are_told_apart() {
     assert_eq!(all(&con, "SELECT v FROM t"), ["b", "c", "c"]);
 }
 
-/// Where the table's columns hide its row id, rows without a key are not told apart: an error, not a wrong answer.
+/// If columns hide all names of the row id, rows without a key have no identity: that is an error
+/// and not a wrong answer.
 #[test]
-fn rows_that_nothing_tells_apart_are_an_error() {
+fn rows_without_an_identity_are_an_error() {
     let db = Db::new(
         "CREATE TABLE t(a INTEGER, b INTEGER, rowid, _rowid_, oid, PRIMARY KEY(a, b)); INSERT INTO t(a, b) VALUES (1, NULL), (1, NULL), (2, 2)",
     );
@@ -187,7 +188,7 @@ fn rows_that_nothing_tells_apart_are_an_error() {
     assert_eq!(one::<i64>(&con, "SELECT count(*) FROM t"), 2);
 }
 
-/// The hidden column has another name where the table has a column of that one.
+/// The hidden column has another name if the table has a column with its usual name.
 #[test]
 fn a_column_named_like_the_hidden_one_is_a_column() {
     let db = Db::new("CREATE TABLE t(k TEXT PRIMARY KEY, densite_row)");

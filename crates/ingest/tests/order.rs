@@ -1,8 +1,9 @@
-//! Rule 5 where sorting or cutting a batch would show: the table is as if rows had been applied one by one.
+//! Rule 5 where sorting or cutting a batch would show: the table is as if rows had been applied one
+//! by one.
 
 use crate::common::{Db, Held, all, create, wait};
 
-/// A row without an id gets its id when its turn comes, not before rows that bring one.
+/// A row without an id gets it when it is applied, and not before rows that bring their ids.
 #[test]
 fn rows_without_an_id_keep_their_turn() {
     let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY, v)");
@@ -18,7 +19,7 @@ fn rows_without_an_id_keep_their_turn() {
     assert_eq!(all(&con, "SELECT * FROM t"), ["1|a", "2|b", "7|c", "8|d"]);
 }
 
-/// Tables whose rows know of each other: by a trigger of one, by a key of the other.
+/// Tables that depend on each other, by a trigger of one or a foreign key of the other.
 #[test]
 fn tables_that_look_at_each_other_keep_their_order() {
     for schema in [
@@ -50,7 +51,7 @@ fn tables_that_look_at_each_other_keep_their_order() {
     }
 }
 
-/// A table that was renamed while rows wait has two names in the log and is one table.
+/// A table that was renamed while rows wait has two names in the log, and is one table.
 #[test]
 fn another_spelling_of_a_table_is_the_same_table() {
     let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY, v)");
@@ -79,7 +80,7 @@ fn another_spelling_of_a_table_is_the_same_table() {
     assert_eq!(all(&con, "SELECT * FROM t"), ["1|third", "2|x"]);
 }
 
-/// Whatever else is in the batch: of a transaction that a deferred key refuses nothing is applied.
+/// If a deferred key refuses a transaction, none of it is applied, whatever else is in the batch.
 #[test]
 fn a_transaction_that_is_refused_at_its_end_is_rejected_as_a_whole() {
     for (before, after) in [(1, 1), (1, 10), (5000, 3), (0, 9000)] {
@@ -118,7 +119,7 @@ fn a_transaction_that_is_refused_at_its_end_is_rejected_as_a_whole() {
     }
 }
 
-/// A row may set off triggers of the tables that follow it by a foreign key.
+/// A row can run triggers of tables that a foreign key changes with it.
 #[test]
 fn what_a_trigger_of_a_following_table_began_is_undone() {
     let db = Db::new(

@@ -1,4 +1,5 @@
-//! A database that is overwritten in place, while connections have it open, with a state that went on elsewhere.
+//! A database that is overwritten in place, while connections have it open, with a state that went
+//! on elsewhere.
 
 use crate::common::{Db, all, one, wait};
 use rusqlite::Connection;
@@ -6,7 +7,7 @@ use rusqlite::backup::Backup;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// What SQLite's backup does: all pages, under the locks of the one that gets them.
+/// Does what SQLite's backup does: copies all pages under the locks of the target.
 fn overwrite(path: &Path, with: &Path) {
     let from = Connection::open(with).expect("opens");
     let mut to = Connection::open(path).expect("opens");
@@ -23,7 +24,8 @@ fn copy_of(db: &Db, to: &Path) {
         .expect("a copy");
 }
 
-/// The copy goes on by its own log until its position is beyond that of the first database. The numbers of the rows that come to the first one's log then are taken, so far as the database says.
+/// The copy continues with its own log until its position is beyond that of the first database.
+/// Then, by its position, the next rows of the first log would count as applied.
 #[test]
 fn a_state_that_went_on_elsewhere_has_no_rows_of_this_log() {
     let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY, v)");
@@ -57,7 +59,7 @@ fn a_state_that_went_on_elsewhere_has_no_rows_of_this_log() {
     let said = wait_fails.expect_err("not applied").to_string();
     assert!(said.contains("overwritten"), "{said}");
 
-    // What was there comes back, and with it all that was acknowledged.
+    // The previous state is restored, and with it all acknowledged rows.
     overwrite(&db.path(), &before);
     let until = Instant::now() + Duration::from_secs(20);
     while con.execute_batch("INSERT INTO t_in(v) VALUES (8)").is_err() {

@@ -1,4 +1,5 @@
-//! A panic in the worker: who waits is told, nothing is lost, and the worker begins anew.
+//! A panic in the worker: waiting connections get an error, nothing is lost, and the worker begins
+//! again.
 
 use crate::common::storage;
 
@@ -22,7 +23,7 @@ fn a_panic_of_the_worker_is_told_and_it_begins_anew() {
     let begun = Instant::now();
     let said = con
         .query_row("SELECT densite_wait()", [], |_| Ok(()))
-        .expect_err("nobody applies")
+        .expect_err("no process applies")
         .to_string();
     assert!(begun.elapsed() < Duration::from_secs(5));
     assert!(
@@ -30,19 +31,19 @@ fn a_panic_of_the_worker_is_told_and_it_begins_anew() {
             && said.contains("nothing that was acknowledged is lost"),
         "{said}"
     );
-    // Writers past the limit are told as well, instead of waiting for nobody.
+    // Writers beyond the limit get the error too, instead of waiting forever.
     one::<i64>(&con, "SELECT densite_config('max_unapplied_bytes', 10)");
     con.execute_batch("INSERT INTO t_in VALUES (3)")
         .expect_err("too much is unapplied already");
     one::<i64>(&con, "SELECT densite_config('max_unapplied_bytes', 0)");
-    // It goes on by itself.
+    // The worker continues by itself.
     faults.panics.store(0, Ordering::SeqCst);
     let until = Instant::now() + Duration::from_secs(20);
     while con
         .query_row("SELECT densite_wait()", [], |_| Ok(()))
         .is_err()
     {
-        assert!(Instant::now() < until, "it did not begin anew");
+        assert!(Instant::now() < until, "it did not begin again");
         std::thread::sleep(Duration::from_millis(20));
     }
     assert_eq!(all(&con, "SELECT id FROM t"), ["1", "2"]);

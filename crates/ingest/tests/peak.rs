@@ -1,4 +1,4 @@
-//! The peak memory of a process that applies rows and does nothing else, as the system counts it.
+//! The peak memory of a process that only applies rows, as the system measures it.
 #![cfg(target_os = "linux")]
 
 #[allow(dead_code, reason = "it shares a part with the other tests")]
@@ -15,7 +15,7 @@ const LARGE: usize = 1_000_000;
 const SMALL: usize = 100;
 const MIB: usize = 1 << 20;
 
-/// Not a test by itself: what the process runs that is measured.
+/// Not a test by itself: the body of the measured process.
 #[test]
 fn child() {
     let Ok(path) = std::env::var("DENSITE_INGEST_PEAK") else {
@@ -29,7 +29,7 @@ fn child() {
     println!("peak {}", peak.expect("a figure").trim());
 }
 
-/// Bytes that a process took at most that applied what waits.
+/// Peak memory, bytes, of a process that applied the waiting rows.
 fn applied_by_another(db: &Db) -> usize {
     let out = Command::new(std::env::current_exe().expect("this program"))
         .args(["--exact", "child", "--nocapture"])
@@ -43,12 +43,12 @@ fn applied_by_another(db: &Db) -> usize {
     kib.parse::<usize>().expect("a number") * 1024
 }
 
-/// Rows of so many bytes wait, so many to a transaction, in a database with this table.
+/// A database with this table, and waiting rows of this many bytes, this many in each transaction.
 fn waiting(schema: &str, bytes: usize, together: usize) -> Db {
     let db = Db::new(schema);
     let con = db.ingest("t", "");
     wait(&con);
-    // Nothing is applied here.
+    // No rows are applied in this process.
     let held = Held::new(&db);
     let text = "x".repeat(bytes);
     let mut insert = con
@@ -79,7 +79,7 @@ fn has_all(db: &Db, bytes: usize) {
 
 const PLAIN: &str = "CREATE TABLE t(id INTEGER PRIMARY KEY, v TEXT)";
 
-/// What the process takes that applies rows of so many bytes, so many to a transaction.
+/// Peak memory of a process that applies rows of this many bytes, this many in each transaction.
 fn peak_of(bytes: usize, together: usize) -> usize {
     let db = waiting(PLAIN, bytes, together);
     let peak = applied_by_another(&db);
@@ -99,7 +99,7 @@ fn whatever_waits_takes_no_more_than_256_mib() {
     }
 }
 
-/// Where more than half a million rows wait, two lots of 128 MiB may be in memory.
+/// If more than half a million rows wait, two lots of 128 MiB can be in memory.
 #[test]
 fn small_rows_that_wait_take_no_more_than_320_mib() {
     let peak = peak_of(SMALL, 1000);

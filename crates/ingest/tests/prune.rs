@@ -20,7 +20,8 @@ fn first(db: &Db) -> u64 {
     log.status().expect("a status").first
 }
 
-/// A batch so large that a checkpoint is due right after it, which a reader keeps from completing: nothing is pruned until it goes.
+/// After a batch this large, a checkpoint is due at once. A reader prevents its completion: nothing
+/// is pruned until the reader ends.
 #[test]
 fn nothing_is_pruned_behind_a_batch_whose_checkpoint_is_incomplete() {
     let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY, v)");
@@ -40,13 +41,13 @@ fn nothing_is_pruned_behind_a_batch_whose_checkpoint_is_incomplete() {
         ))
         .expect("inserts");
     }
-    // Longer than from one pruning to the next.
+    // Longer than the time between two prunings.
     std::thread::sleep(Duration::from_millis(1200));
     drop(held);
     assert_eq!(wait(&con), 4001);
     let until = Instant::now() + Duration::from_millis(700);
     while Instant::now() < until {
-        // The row before the reader may be there already.
+        // The row before the reader may be durable already.
         assert!(first(&db) <= 2, "the file of the database has none of it");
         std::thread::sleep(Duration::from_millis(20));
     }
@@ -61,12 +62,13 @@ fn nothing_is_pruned_behind_a_batch_whose_checkpoint_is_incomplete() {
     assert_eq!(one::<i64>(&con, "SELECT count(*) FROM t_in"), 4002);
 }
 
-/// A database whose rows, in many segments, are applied once this is gone, and no more come.
+/// A database with rows in many segments. They are applied once the lock is released, and no more
+/// rows come.
 struct Filled {
     faults: Faults,
     con: rusqlite::Connection,
     held: Option<Held>,
-    /// Goes last: it removes what the others have open.
+    /// Dropped last, because it removes files that the others have open.
     db: Db,
 }
 
@@ -107,7 +109,7 @@ impl Filled {
     }
 }
 
-/// Waits until this is so.
+/// Waits until a condition is true.
 fn until(what: &str, is_so: impl Fn() -> bool) {
     let end = Instant::now() + Duration::from_secs(30);
     while !is_so() {
@@ -138,7 +140,7 @@ fn on_a_disk_that_was_full_it_is_tried_again_though_no_rows_come() {
     filled.is_pruned();
 }
 
-/// A reader of the database's old state, so that no checkpoint completes, and one of the log.
+/// One reader of the database's old state, so that no checkpoint completes, and one of the log.
 #[test]
 fn what_a_reader_kept_goes_after_him_though_no_rows_come() {
     let mut filled = Filled::new();
@@ -165,12 +167,12 @@ fn what_a_reader_kept_goes_after_him_though_no_rows_come() {
 }
 
 #[test]
-fn what_a_subscriber_acknowledges_goes_though_no_rows_come() {
+fn acknowledged_segments_are_pruned_without_new_rows() {
     let mut filled = Filled::new();
     let subscribe = "SELECT densite_subscribe('mirror', 'start')";
     filled.con.execute_batch(subscribe).expect("subscribes");
     filled.apply();
-    // Longer than the worker takes to look for the first time.
+    // Longer than the worker takes for its first attempt.
     std::thread::sleep(Duration::from_millis(1500));
     assert!(filled.db.segments() > 5, "nothing is acknowledged");
     let acknowledge = "SELECT densite_ack('mirror', densite_log_last())";

@@ -97,7 +97,7 @@ fn a_transaction_reads_one_end_of_the_log() {
         .expect("writes");
     wait(&other);
     assert_eq!(count(&other), 101);
-    // Neither the log nor the worker changes what this one sees.
+    // Neither the log nor the worker changes what this transaction sees.
     assert_eq!(count(&con), 0);
     con.execute_batch("COMMIT; BEGIN; SELECT count(*) FROM t")
         .expect("begins");
@@ -135,7 +135,8 @@ fn rows_without_a_key() {
     assert_eq!(all(&con, "SELECT * FROM auto_in"), ["1|a", "2|b", "3|c"]);
 }
 
-/// Random operations of several connections, read through the log at each step, and compared with a plain table that gets the same operations at once.
+/// Random operations of several connections, read through the log at each step, and compared with a
+/// plain table that gets the same operations.
 #[test]
 fn as_a_plain_table_would_be() {
     let seed: u64 = rand::random();
@@ -221,7 +222,8 @@ fn as_a_plain_table_would_be() {
     }
 }
 
-/// The key's index may compare otherwise than its column, and a UTF-16 database orders text by the bytes of that encoding.
+/// The key's index can compare in another way than its column. A UTF-16 database orders text by the
+/// bytes of its encoding.
 #[test]
 fn base_and_log_are_merged_in_the_order_of_the_key() {
     for schema in [
@@ -300,7 +302,8 @@ fn base_and_log_are_merged_in_the_order_of_the_key() {
     }
 }
 
-/// What was replaced under another spelling of the key is deleted and updated by the first.
+/// A row that was replaced under another spelling of the key is updated and deleted by the first
+/// spelling.
 #[test]
 fn a_key_is_what_its_index_says_it_is() {
     let db = Db::new(
@@ -322,7 +325,7 @@ fn a_key_is_what_its_index_says_it_is() {
     assert_eq!(all(&con, "SELECT error FROM densite_rejects"), [""; 0]);
 }
 
-/// The log names rows by their key: one that has none yet, or NULL in it, cannot be named.
+/// The log names rows by their keys. A row without a key yet, or with NULL in it, cannot be named.
 #[test]
 fn rows_that_the_log_cannot_name_are_not_changed() {
     let db = Db::new(
@@ -405,7 +408,7 @@ fn a_row_that_is_only_in_the_log_has_the_values_that_were_written() {
     );
 }
 
-/// Which is a real in columns of integers, too.
+/// In columns of integers it also is a real.
 #[test]
 fn a_real_that_is_equal_to_the_least_integer_stays_one() {
     let db = Db::new("CREATE TABLE t(a INTEGER, b INTEGER, v, PRIMARY KEY(a, b))");
@@ -430,7 +433,8 @@ fn a_real_that_is_equal_to_the_least_integer_stays_one() {
     assert_eq!(before[1], ["real|-9.223372036854776e18|integer|1|a"]);
 }
 
-/// A row of the log is given without a look at the table where that cannot say anything else; each policy says when it can, and for which columns.
+/// A row of the log is returned without reading the table if the table cannot change the result.
+/// That depends on the policy and on the columns.
 #[test]
 fn a_row_of_the_log_is_what_it_will_be_in_the_table() {
     let policies = [
@@ -482,7 +486,7 @@ fn a_row_of_the_log_is_what_it_will_be_in_the_table() {
     }
 }
 
-/// How often a page is asked for tells whether the table was searched.
+/// The number of page requests shows whether the table was searched.
 #[test]
 fn whether_a_key_of_the_log_is_there_is_known_without_the_table() {
     let db = Db::new(
@@ -496,11 +500,12 @@ fn whether_a_key_of_the_log_is_there_is_known_without_the_table() {
     let pages = |sql: &str| {
         let mut lookup = con.prepare(sql).expect("compiles");
         let mut asked = 0;
-        // What is compiled, or read for the first time, is no part of it.
+        // The first runs compile and read for the first time, and do not count.
         for _ in 0..3 {
             let (mut hits, mut high) = (0, 0);
             let status = rusqlite::ffi::SQLITE_DBSTATUS_CACHE_HIT;
-            // SAFETY: an open connection, and two places for numbers; the counter begins anew.
+            // SAFETY: the connection is open, and both arguments are valid places for numbers; the
+            // counter is reset.
             let mut count = || unsafe {
                 rusqlite::ffi::sqlite3_db_status(
                     con.handle(),
@@ -531,7 +536,8 @@ fn whether_a_key_of_the_log_is_there_is_known_without_the_table() {
     drop(held);
 }
 
-/// A scan that begins anew within its statement has the snapshot of the one before it, and the same end of the log, whatever the worker applies in between. Only a statement on `densite_applied` holds it.
+/// A repeated scan within a statement has the snapshot of the first one, and the same end of the
+/// log, whatever the worker applies meanwhile. Only a statement on `densite_applied` holds it.
 #[test]
 fn a_statement_reads_one_state_however_often_it_scans() {
     let db = Db::new("CREATE TABLE bare(a); CREATE TABLE t(id INTEGER PRIMARY KEY, v)");
@@ -548,7 +554,7 @@ fn a_statement_reads_one_state_however_often_it_scans() {
     let mut bare = con
         .prepare("SELECT k.column1, b.a FROM (VALUES (1), (2)) k CROSS JOIN bare_in b")
         .expect("prepares");
-    // On a connection of its own: whatever a connection reads holds its snapshot.
+    // On another connection, because all reads of a connection hold its snapshot.
     let third = db.ingest("t", "");
     let mut keyed = third
         .prepare("SELECT k.column1, t.v FROM (VALUES (1), (2), (3)) k CROSS JOIN t_in t WHERE t.id = k.column1")
@@ -592,16 +598,17 @@ fn a_statement_reads_one_state_however_often_it_scans() {
     );
 }
 
-/// Somebody deleted the row from the table itself: what the log says of it alone makes no row, read by key or all together.
+/// The row was deleted from the table itself. An update in the log alone makes no row, whether it
+/// is read by key or in a scan.
 #[test]
-fn an_update_of_a_row_that_is_gone_makes_none() {
+fn an_update_of_a_deleted_row_makes_no_row() {
     let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY, v); INSERT INTO t VALUES (5, 'e')");
     drop(db.ingest("t", ""));
-    // Whoever leads applies, and this one applies nothing.
+    // This connection leads, and applies nothing.
     let dir = Arc::new(RealDir::new(db.log_dir()));
     let id = densite_log::id_in(dir.clone()).expect("reads");
     let log = Log::open(dir, Options::new(id.expect("a log"))).expect("opens");
-    let lead = log.try_lead().expect("asks").expect("nobody leads");
+    let lead = log.try_lead().expect("asks").expect("the right is free");
     let con = db.ingest("t", "");
     con.execute_batch("UPDATE t_in SET v = 'E' WHERE id = 5")
         .expect("updates");
@@ -620,7 +627,8 @@ fn an_update_of_a_row_that_is_gone_makes_none() {
     assert_eq!(one::<i64>(&con, "SELECT count(*) FROM densite_rejects"), 1);
 }
 
-/// A statement that reads the ingest table and writes to the table itself reads what was there before it, and ends.
+/// A statement that reads the ingest table and writes to the table itself reads the state before
+/// it, and ends.
 #[test]
 fn a_statement_that_writes_to_the_table_meets_no_row_of_its_own() {
     for (schema, more) in [
@@ -641,7 +649,7 @@ fn a_statement_that_writes_to_the_table_meets_no_row_of_its_own() {
                 "{schema}; INSERT INTO t VALUES (1, 1), (2, 1), (3, 1)"
             ));
             let con = db.ingest("t", "");
-            // What does not end finds the database full.
+            // A statement that does not end would fill the database.
             con.execute_batch("PRAGMA max_page_count = 200; INSERT INTO t_in VALUES (4, 1)")
                 .expect("inserts");
             wait(&con);
@@ -657,7 +665,7 @@ fn a_statement_that_writes_to_the_table_meets_no_row_of_its_own() {
             seen.sort_unstable();
             there.sort_unstable();
             assert_eq!(seen, there, "{schema}");
-            con.execute_batch("ROLLBACK").expect("takes it back");
+            con.execute_batch("ROLLBACK").expect("rolls back");
         }
     }
 }

@@ -1,4 +1,5 @@
-//! Rows of one key that replace each other, applied together: only the last need be written, and nobody can tell.
+//! Rows of one key that replace each other, applied together. Only the last one must be written,
+//! and the result is the same.
 
 use crate::common::{self, Db, all, one, wait};
 use rand::rngs::StdRng;
@@ -8,7 +9,7 @@ use rusqlite::Connection;
 const ROWS: usize = 3_000;
 const KEYS: usize = 200;
 
-/// What makes a table refuse some of the values of column `c`, which is in its definition, or behind it.
+/// What makes a table refuse some values of column `c`: in its definition, or behind it.
 const TABLES: [(&str, &str); 9] = [
     ("c", ""),
     (
@@ -24,7 +25,7 @@ const TABLES: [(&str, &str); 9] = [
     ("c INT", "CREATE INDEX i ON t(a) WHERE abs(c) > 1"),
 ];
 
-/// Of a hundred so many are values that some table refuses.
+/// Of a hundred values, this many are refused by some table.
 fn value(random: &mut StdRng, odd: i32) -> &'static str {
     const ODD: [&str; 4] = ["NULL", "9", "-9223372036854775808", "'text'"];
     match random.random_range(0..100) < odd {
@@ -33,7 +34,7 @@ fn value(random: &mut StdRng, odd: i32) -> &'static str {
     }
 }
 
-/// The rows are logged for a table that takes them all, and applied to each of these.
+/// The rows are logged for a table that accepts them all, and applied to each of these.
 #[test]
 fn what_is_left_and_what_is_rejected_is_as_one_by_one() {
     let seed: u64 = rand::random();
@@ -41,7 +42,8 @@ fn what_is_left_and_what_is_rejected_is_as_one_by_one() {
     let mut random = StdRng::seed_from_u64(seed);
     for ending in ["", " WITHOUT ROWID", " STRICT"] {
         for (column, behind) in TABLES {
-            // At the end each key may get a value that all tables take: then only rows that are replaced are refused.
+            // In some runs, each key ends with a value that all tables accept: then only replaced
+            // rows are refused.
             for (odd, ends_well) in [(0, false), (1, false), (40, false), (40, true)] {
                 let what = format!("seed {seed}, {column}, {behind}{ending}, {odd}, {ends_well}");
                 let key = "k INT NOT NULL, l TEXT NOT NULL, a INT";
@@ -94,9 +96,9 @@ fn what_is_left_and_what_is_rejected_is_as_one_by_one() {
     }
 }
 
-/// Between two rows of a key there may be other things.
+/// Other changes can come between two rows of a key.
 #[test]
-fn what_lies_between_two_rows_of_a_key_counts() {
+fn changes_between_two_rows_of_a_key_count() {
     let db = Db::new("CREATE TABLE t(k INTEGER PRIMARY KEY, a, b)");
     let con = db.ingest("t", ", on_conflict=replace");
     let held = common::Held::new(&db);
@@ -118,7 +120,7 @@ fn what_lies_between_two_rows_of_a_key_counts() {
     assert_eq!(all(&con, "SELECT * FROM densite_rejects"), [""; 0]);
 }
 
-/// Or all of this would be true because nothing is left out: rows that are written take a number each.
+/// Proves that rows are left out at all: each written row takes a number.
 #[test]
 fn rows_that_are_replaced_are_not_written() {
     let db = Db::new(

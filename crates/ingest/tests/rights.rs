@@ -1,4 +1,4 @@
-//! A log has rows of its database: who may use the one may use the other, and nobody else.
+//! A log contains rows of its database: the same users can access both, and no others.
 
 use crate::common::storage;
 
@@ -36,7 +36,7 @@ fn a_log_is_as_private_as_its_database() {
     ] {
         let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY, v)");
         fs::set_permissions(db.path(), Permissions::from_mode(database)).expect("set");
-        // Segments come and go.
+        // Segments are made and removed.
         let con = Own::failing(&Faults::default()).connect(&db.path());
         create(&con, "t", "").expect("the ingest table");
         con.execute_batch("SELECT densite_subscribe('s', 'start')")
@@ -54,11 +54,11 @@ fn a_log_is_as_private_as_its_database() {
     }
 }
 
-/// Root looks at a database of somebody else: that one goes on afterwards.
+/// Root opens a database of another user. That user can continue afterwards.
 #[test]
 fn a_log_belongs_to_whom_its_database_belongs() {
     let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY, v)");
-    // Only root may.
+    // Only root can do this.
     let other = chown(db.path(), Some(12345), Some(12346)).is_ok();
     let con = Own::failing(&Faults::default()).connect(&db.path());
     create(&con, "t", "").expect("the ingest table");

@@ -1,4 +1,4 @@
-//! Writers that wait for room: more than `max_unapplied_bytes` of the log is not applied.
+//! Writers that wait for room: more of the log than `max_unapplied_bytes` is not applied.
 
 use crate::common::{Db, Held, all, database_log, one, refusal, wait};
 use rusqlite::{Connection, ErrorCode};
@@ -8,7 +8,7 @@ use std::time::Duration;
 const TABLE: &str =
     "CREATE TABLE t(id INTEGER PRIMARY KEY, v); INSERT INTO t VALUES (1, 1), (2, 2), (3, 3)";
 
-/// What waits, each as the statements of one transaction.
+/// Waiting writes, each as the statements of one transaction.
 const WRITES: [&str; 6] = [
     "INSERT INTO t_in VALUES (10, 10)",
     "INSERT INTO t_in VALUES (11, 11), (12, 12)",
@@ -32,7 +32,7 @@ fn database(mode: &str) -> Db {
     db
 }
 
-/// More is unapplied than may be for as long as this is held.
+/// While this is held, more is unapplied than the limit allows.
 fn full(db: &Db, con: &Connection) -> Held {
     wait(con);
     set(con, 0);
@@ -48,11 +48,12 @@ fn set(con: &Connection, bytes: u64) {
     log.log()
         .set_config(|c| c.max_unapplied_bytes = bytes)
         .expect("set");
-    // The answer to how much is unapplied may be so old.
+    // A check of the unapplied bytes stays valid for this long.
     std::thread::sleep(Duration::from_millis(30));
 }
 
-/// Runs these statements while it is full, and answers once there is room: they wait for that.
+/// Runs these statements without room, and returns once there is room. The statements must wait for
+/// it.
 fn waits(db: &Db, con: Connection, sql: &str) -> Connection {
     let held = full(db, &con);
     let (done, is_done) = mpsc::channel();
@@ -60,7 +61,7 @@ fn waits(db: &Db, con: Connection, sql: &str) -> Connection {
         let sql = sql.to_owned();
         std::thread::spawn(move || {
             let ran = con.execute_batch(&sql);
-            done.send(()).expect("somebody listens");
+            done.send(()).expect("the receiver exists");
             (con, ran)
         })
     };
@@ -89,7 +90,7 @@ fn writers_wait_for_room_whatever_they_have_read() {
     );
 }
 
-/// A reader keeps the worker from committing there, so whoever has read does not wait.
+/// There a reader blocks the worker's commit, so a connection that has read does not wait.
 #[test]
 fn in_a_rollback_mode_writers_wait_before_they_read() {
     let db = database("delete");
@@ -150,7 +151,7 @@ fn a_wait_for_room_ends_with_the_busy_timeout() {
     }
 }
 
-/// What is in the same segment as rows that wait, and is applied, is not counted.
+/// Applied rows in the same segment as waiting rows are not counted.
 #[test]
 fn what_is_applied_takes_no_room() {
     let db = Db::new(TABLE);

@@ -1,4 +1,5 @@
-//! Savepoints: what ROLLBACK TO undoes never reaches the log, whenever tables join the transaction.
+//! Savepoints: rows that ROLLBACK TO removes never reach the log, whenever tables join the
+//! transaction.
 
 use crate::common::{Db, all, create, one, wait};
 use rand::rngs::StdRng;
@@ -8,7 +9,7 @@ use rusqlite::Connection;
 const SCHEMA: &str = "CREATE TABLE t(id INTEGER PRIMARY KEY, v); CREATE TABLE u(id INTEGER PRIMARY KEY, v); CREATE TABLE w(k TEXT PRIMARY KEY, v) WITHOUT ROWID";
 const TABLES: [&str; 3] = ["t", "u", "w"];
 
-/// The log's rows beside what the table has.
+/// The log's rows, and those of the table.
 fn result_of(script: &str) -> Vec<String> {
     let db = Db::new(SCHEMA);
     let con = db.ingest("t", ", on_conflict=replace");
@@ -42,7 +43,7 @@ fn rollback_to_undoes_what_came_before_an_inner_savepoint() {
     }
 }
 
-/// SQLite tells a table that was created within the transaction of later savepoints only.
+/// SQLite reports only later savepoints to a table that was created within the transaction.
 #[test]
 fn rollback_to_undoes_the_rows_of_a_table_that_was_created_since() {
     for script in [
@@ -56,7 +57,7 @@ fn rollback_to_undoes_the_rows_of_a_table_that_was_created_since() {
     }
 }
 
-/// A transaction that has created the table reads one end of the log, too.
+/// A transaction that has created the table also reads one end of the log.
 #[test]
 fn a_transaction_that_created_its_table_reads_one_end_of_the_log() {
     let db = Db::new(SCHEMA);
@@ -73,7 +74,7 @@ fn a_transaction_that_created_its_table_reads_one_end_of_the_log() {
     assert_eq!(one::<i64>(&con, "SELECT count(*) FROM t_in"), 1);
 }
 
-/// A random statement, `_in` behind the names of tables that are written.
+/// A random statement, with `_in` behind the names of written tables.
 fn statement(r: &mut StdRng, table: &str) -> String {
     let name = ["a", "b", "A", "c"][r.random_range(0..4)];
     let row = |r: &mut StdRng| format!("({}, {})", r.random_range(0..9), r.random_range(0..99));
@@ -111,7 +112,7 @@ fn random_savepoints_leave_what_a_plain_table_has() {
     for seed in 0..50 {
         let r = &mut StdRng::seed_from_u64(seed);
         let db = Db::new(SCHEMA);
-        // Makes the log: a transaction that does so writes to main.
+        // Makes the log first, because that writes to main.
         let con = db.ingest("t", "");
         let model = Connection::open_in_memory().expect("opens");
         model.execute_batch(SCHEMA).expect("the schema");

@@ -1,14 +1,15 @@
-//! The schema changes while rows wait in the log: what still fits is applied, the rest goes to the rejects with the reason, and nothing is held up.
+//! Schema changes while rows wait in the log: rows that fit are applied, the others are rejected
+//! with the reason, and nothing is blocked.
 
 use crate::common::{self, Db, all, create, one, wait};
 
-/// Rows in the log while `change` happens; what becomes of them.
+/// Rows in the log while `change` happens, and their result.
 struct Case {
     schema: &'static str,
     options: &'static str,
     rows: &'static str,
     change: &'static str,
-    /// Of the table that the name means afterwards.
+    /// The table that has the name afterwards.
     table: &'static str,
     rejects: &'static [&'static str],
 }
@@ -24,7 +25,7 @@ const CASES: &[Case] = &[
         table: "1|2|3|new 100|1|1|new",
         rejects: &[],
     },
-    // An update by key leaves alone what it does not know.
+    // An update by key leaves unknown columns unchanged.
     Case {
         schema: BASE,
         options: "",
@@ -77,7 +78,7 @@ const CASES: &[Case] = &[
         table: "1|2|3 3|4|5 100|1|1",
         rejects: &["2|UNIQUE constraint failed: t.a"],
     },
-    // The columns are there again: what was in the old table is gone, as DROP TABLE says.
+    // The columns exist again. The rows of the old table are gone, as DROP TABLE says.
     Case {
         schema: BASE,
         options: "",
@@ -92,7 +93,7 @@ const CASES: &[Case] = &[
         rows: "INSERT INTO t_in VALUES (1, 2, 3); UPDATE t_in SET a = 5 WHERE id = 100",
         change: "DROP TABLE t; CREATE TABLE t(id, a PRIMARY KEY, b)",
         table: "1|2|3",
-        rejects: &["2|the primary key of table t is another one now"],
+        rejects: &["2|the primary key of table t has changed"],
     },
     Case {
         schema: BASE,
@@ -129,7 +130,7 @@ const CASES: &[Case] = &[
         table: "",
         rejects: &["1|there is no table t"],
     },
-    // What happens on a conflict is noted with the row, and may name what is gone.
+    // The conflict policy is logged with the row, and can name columns that are gone.
     Case {
         schema: BASE,
         options: ", on_conflict=update(b)",
@@ -173,7 +174,7 @@ fn what_fits_is_applied_and_the_rest_is_rejected_with_its_reason() {
         }
         let rejects = all(&con, "SELECT seq, error FROM densite_rejects ORDER BY seq");
         assert_eq!(rejects, case.rejects, "{what}");
-        // It goes on with whatever the schema is now.
+        // It continues with the new schema.
         plain
             .execute_batch("CREATE TABLE more(id INTEGER PRIMARY KEY)")
             .expect("a table");
@@ -185,7 +186,8 @@ fn what_fits_is_applied_and_the_rest_is_rejected_with_its_reason() {
     }
 }
 
-/// Who reads through the ingest table sees what will be in the table, also of columns that came after the row.
+/// Reads through the ingest table show what will be in the table, including columns that were added
+/// after the row.
 #[test]
 fn rows_that_wait_are_read_as_the_new_schema_will_have_them() {
     let db = Db::new(BASE);

@@ -6,13 +6,14 @@ use crate::common::{Db, all, database_log, one, wait};
 use leader::Leader;
 use std::time::{Duration, Instant};
 
-/// Not a test by itself: the process that applies, until its input ends.
+/// Not a test by itself: the process that applies rows until its input ends.
 #[test]
 fn child() {
     leader::lead("INSERT INTO t_in VALUES (0, 0)");
 }
 
-/// What it keeps for its readers is let go when it is applied elsewhere, and the log's segments with it.
+/// Rows that it keeps for its readers, and the log's segments, are released when another process
+/// has applied them.
 #[test]
 fn a_process_that_does_not_apply_keeps_no_rows_for_ever() {
     let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY, v)");
@@ -33,7 +34,7 @@ fn a_process_that_does_not_apply_keeps_no_rows_for_ever() {
     let until = Instant::now() + Duration::from_secs(20);
     let mut i = 0;
     while database_log.log().status().expect("a status").segments > 1 && Instant::now() < until {
-        // Something to prune after.
+        // A row to prune behind.
         i += 1;
         con.execute_batch(&format!("INSERT INTO t_in VALUES ({}, 1)", 1_000_000 + i))
             .expect("inserts");

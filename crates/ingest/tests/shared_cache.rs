@@ -1,4 +1,5 @@
-//! Connections that share a cache share one open file, and SQLite's locks for it; ingest goes to files by itself, past those locks, so it leaves that one alone.
+//! Connections with a shared cache share one open file and SQLite's locks on it. Ingest syncs files
+//! outside of these locks, so it does not touch that open file.
 
 use crate::common::hooked;
 
@@ -13,14 +14,14 @@ static SYNCED: Mutex<Vec<usize>> = Mutex::new(Vec::new());
 
 unsafe extern "C" fn sync(file: *mut ffi::sqlite3_file, flags: c_int) -> c_int {
     SYNCED.lock().expect("alone").push(file as usize);
-    // SAFETY: a file of the VFS that this was taken from.
+    // SAFETY: the file belongs to the VFS whose method this is.
     unsafe { hooked::real().0(file, flags) }
 }
 
 /// The open file of a connection.
 fn file(con: &Connection) -> usize {
     let mut file: *mut c_void = std::ptr::null_mut();
-    // SAFETY: an open connection; this operation takes a place for a pointer.
+    // SAFETY: the connection is open, and this operation takes a place for a pointer.
     let done = unsafe {
         let place = (&raw mut file).cast::<c_void>();
         let op = ffi::SQLITE_FCNTL_FILE_POINTER;
@@ -31,7 +32,7 @@ fn file(con: &Connection) -> usize {
 }
 
 #[test]
-fn a_file_that_others_may_be_at_is_left_alone() {
+fn a_shared_open_file_is_not_synced() {
     let sync: hooked::Sync = sync;
     let sync = Some(sync);
     hooked::register(

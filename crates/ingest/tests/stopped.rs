@@ -1,6 +1,7 @@
-//! A process that is stopped while it holds a lock of the log keeps others waiting for their busy_timeout and no longer, and `sqlite3_interrupt` ends their wait.
+//! A process that is stopped while it holds a lock of the log makes others wait for their
+//! busy_timeout and no longer. `sqlite3_interrupt` ends their wait.
 //!
-//! What a stopped process does is done here by a file that is open and locked.
+//! Here, an open and locked file takes the part of the stopped process.
 
 use crate::common::{Db, create, one, open};
 use rusqlite::{Error, ErrorCode};
@@ -8,7 +9,7 @@ use std::fs::File;
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
-/// Far more than the two seconds for which everybody waits.
+/// Much longer than the two seconds that every connection waits.
 const LATE: Duration = Duration::from_secs(60);
 const HOUR: Duration = Duration::from_secs(3600);
 
@@ -62,7 +63,7 @@ fn an_interrupt_ends_the_wait_for_a_stopped_writer() {
     std::thread::scope(|scope| {
         let (done, is_done) = std::sync::mpsc::channel::<()>();
         scope.spawn(move || {
-            // It may come before the statement waits; then it says nothing.
+            // An interrupt before the wait begins has no effect.
             while is_done.recv_timeout(Duration::from_millis(50)) == Err(RecvTimeoutError::Timeout)
             {
                 handle.interrupt();

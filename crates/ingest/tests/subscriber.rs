@@ -1,4 +1,5 @@
-//! A subscriber that reads while the log is pruned behind it, also by somebody else who acknowledges under the same name.
+//! A subscriber that reads while the log is pruned behind it, also by another process that
+//! acknowledges under the same name.
 
 use crate::common::storage;
 
@@ -12,7 +13,8 @@ fn numbers(con: &rusqlite::Connection, rows: i64) -> rusqlite::Result<Vec<i64>> 
     seen.collect()
 }
 
-/// What is answered is always a piece of the log without a hole that begins behind a position the subscriber had, never an error about rows that were pruned in between.
+/// Each answer is a part of the log without a gap that begins behind a position of the subscriber.
+/// It is never an error about rows that were pruned in between.
 #[test]
 fn reading_and_pruning_at_once() {
     let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY, pad)");
@@ -63,5 +65,5 @@ fn reading_and_pruning_at_once() {
     assert_eq!(one::<i64>(&con, "SELECT count(*) FROM t"), rows);
     con.query_row("SELECT densite_prune()", [], |_| Ok(()))
         .expect("prunes");
-    assert_eq!(db.segments(), 1, "everybody has passed everything");
+    assert_eq!(db.segments(), 1, "all rows are acknowledged");
 }

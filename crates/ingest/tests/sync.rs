@@ -1,4 +1,5 @@
-//! Rule 4, watched where SQLite meets the disk: the database's file is synced before rows are pruned that somebody else applied.
+//! Rule 4, observed at the VFS: the database file is synced before rows are pruned that another
+//! process applied.
 
 use crate::common::hooked;
 use crate::common::storage;
@@ -18,20 +19,20 @@ use std::time::{Duration, Instant};
 
 /// Syncs of main databases through the VFS `counting`.
 static SYNCS: AtomicU64 = AtomicU64::new(0);
-/// Syncs of main databases through the VFS `failing` that fail from now on; counted down.
+/// Number of the next syncs of main databases through the VFS `failing` that fail; counted down.
 static FAILS: AtomicU64 = AtomicU64::new(0);
-/// Syncs of the directory, where a journal is removed, that fail from now on; counted down.
+/// Number of the next syncs of the directory, when a journal is removed, that fail; counted down.
 static DIRECTORY_FAILS: AtomicU64 = AtomicU64::new(0);
 
 unsafe extern "C" fn counting(file: *mut ffi::sqlite3_file, flags: c_int) -> c_int {
     SYNCS.fetch_add(1, Ordering::SeqCst);
-    // SAFETY: a file of the VFS that this was taken from.
+    // SAFETY: the file belongs to the VFS whose method this is.
     unsafe { hooked::real().0(file, flags) }
 }
 
 unsafe extern "C" fn failing(file: *mut ffi::sqlite3_file, flags: c_int) -> c_int {
     let fails = FAILS.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |n| n.checked_sub(1));
-    // SAFETY: a file of the VFS that this was taken from.
+    // SAFETY: the file belongs to the VFS whose method this is.
     let done = unsafe { hooked::real().0(file, flags) };
     match fails {
         Ok(_) => ffi::SQLITE_IOERR_FSYNC,
@@ -39,13 +40,13 @@ unsafe extern "C" fn failing(file: *mut ffi::sqlite3_file, flags: c_int) -> c_in
     }
 }
 
-/// Removes a file as the default VFS does; then its directory may not be synced.
+/// Removes a file as the default VFS does. Then the sync of its directory can fail.
 unsafe extern "C" fn deleting(
     _vfs: *mut ffi::sqlite3_vfs,
     name: *const c_char,
     syncs_dir: c_int,
 ) -> c_int {
-    // SAFETY: the default VFS, with what SQLite gave us for it.
+    // SAFETY: it is the default VFS, with SQLite's arguments.
     let done = unsafe {
         let host = ffi::sqlite3_vfs_find(std::ptr::null());
         (*host).xDelete.expect("a method")(host, name, syncs_dir)
@@ -68,7 +69,7 @@ fn register(name: &'static CStr, sync: Sync) {
     hooked::register(name, hooks);
 }
 
-/// A database without a WAL, with one row that a worker applied, and nobody who has it open.
+/// A closed database without a WAL, with one row that a worker applied.
 fn applied() -> Db {
     let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY)");
     rusqlite::Connection::open(db.path())
@@ -83,7 +84,7 @@ fn applied() -> Db {
     db
 }
 
-/// Waits for a sync; the row is still there then.
+/// Waits for a sync. The row must still be in the log then.
 fn is_synced(syncs: &AtomicU64, con: &rusqlite::Connection) {
     let until = Instant::now() + Duration::from_secs(10);
     while syncs.load(Ordering::SeqCst) == 0 && Instant::now() < until {
@@ -93,7 +94,8 @@ fn is_synced(syncs: &AtomicU64, con: &rusqlite::Connection) {
     assert_eq!(all(con, "SELECT id FROM t"), ["1"]);
 }
 
-/// Whoever applied them may not have synced anything: he was killed, or ran with synchronous=OFF, or the file was copied into place.
+/// The process that applied them may not have synced: it was killed, or ran with synchronous=OFF,
+/// or the file was copied into place.
 #[test]
 fn what_an_earlier_worker_applied_is_synced_before_it_is_pruned() {
     let db = applied();
@@ -106,7 +108,7 @@ fn what_an_earlier_worker_applied_is_synced_before_it_is_pruned() {
     is_synced(&SYNCS, &con);
 }
 
-/// Rows that fill some segments, applied; how many segments there are then.
+/// Inserts rows that fill some segments and applies them. Returns the number of segments then.
 fn segments(db: &Db, con: &rusqlite::Connection, from: i64) -> usize {
     for i in 0..10 {
         let from = from + i * 100;
@@ -118,11 +120,12 @@ fn segments(db: &Db, con: &rusqlite::Connection, from: i64) -> usize {
     db.segments()
 }
 
-/// The system may have dropped what it could not write, and the next sync then succeeds: nobody knows what is on the disk.
+/// The system can have dropped data that it could not write, and the next sync succeeds: what is on
+/// the disk is unknown.
 #[test]
 fn once_a_sync_has_failed_nothing_is_pruned() {
     register(c"failing", failing);
-    // With a rollback journal it is COMMIT that syncs, and is told.
+    // With a rollback journal, COMMIT syncs and gets the error.
     for (journal, fails) in [
         ("WAL", &FAILS),
         ("DELETE", &FAILS),
@@ -160,10 +163,10 @@ fn nothing_is_pruned(journal: &str, fails: &AtomicU64) {
     while fails.load(Ordering::SeqCst) > 0 && Instant::now() < until {
         std::thread::sleep(Duration::from_millis(10));
     }
-    assert_eq!(fails.load(Ordering::SeqCst), 0, "somebody synced");
+    assert_eq!(fails.load(Ordering::SeqCst), 0, "the syncs have failed");
     let more = segments(&db, &con, 20_000);
     assert!(more > many);
-    // Rows are applied as ever.
+    // Rows are applied as usual.
     while all(&con, "SELECT count(*) FROM t") != ["3000"] && Instant::now() < until {
         std::thread::sleep(Duration::from_millis(10));
     }
@@ -174,12 +177,13 @@ fn nothing_is_pruned(journal: &str, fails: &AtomicU64) {
     assert!(told.contains("a sync of the database failed"), "{told}");
     assert_eq!(db.segments(), more, "the log keeps them: {journal}");
     drop(con);
-    // Nor does it when it is opened again: the system shows what it has, not what the disk has.
+    // This also holds when the database is opened again: the system shows its cache, and not the
+    // contents of the disk.
     let con = open();
     std::thread::sleep(Duration::from_millis(1500));
     assert_eq!(db.segments(), more, "the log keeps them: {journal}");
     drop(con);
-    // Nor any other process; until somebody who has looked at the disk says that it may.
+    // It also holds in other processes, until a user who has checked the disk removes the note.
     let con = storage::with_limits(&db.path(), storage::FEW, 1);
     create(&con, "t", "").expect("the ingest table");
     wait(&con);
@@ -198,7 +202,7 @@ fn nothing_is_pruned(journal: &str, fails: &AtomicU64) {
     drop(con);
 }
 
-/// Who cannot open what is to be synced has not been told of a sync that failed.
+/// If a file cannot be opened for a sync, that is not a failed sync.
 #[test]
 fn a_folder_that_is_away_for_a_while_is_no_sync_that_failed() {
     let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY, v)");
@@ -216,7 +220,7 @@ fn a_folder_that_is_away_for_a_while_is_no_sync_that_failed() {
         .expect("prunes");
 }
 
-/// The WAL is synced by a thread beside the worker, too: what that is told of nobody else may be.
+/// A thread beside the worker also syncs the WAL. It can be the only one that gets the error.
 #[test]
 fn a_failure_that_only_the_incremental_sync_saw_is_remembered() {
     let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY, v)");
@@ -231,7 +235,7 @@ fn a_failure_that_only_the_incremental_sync_saw_is_remembered() {
         rows += 1000;
     }
     assert_eq!(faults.wal_syncs.load(Ordering::SeqCst), 0);
-    // One that had begun before may still be at it.
+    // A pruning that began earlier can still be running.
     std::thread::sleep(Duration::from_millis(500));
     let many = segments(&db, &con, rows);
     wait(&con);
@@ -239,7 +243,7 @@ fn a_failure_that_only_the_incremental_sync_saw_is_remembered() {
     assert_eq!(db.segments(), many, "the log keeps them");
 }
 
-/// Counts syncs of the directory that the database is in.
+/// Counts syncs of the database's directory.
 struct Watched(Arc<AtomicU64>);
 
 struct WatchedDir(RealDir, Arc<AtomicU64>);
@@ -276,13 +280,14 @@ impl DirAbove for WatchedDir {
     }
 }
 
-/// A rollback journal that was removed comes back after a power cut, until its directory is synced: an earlier worker's rows would be rolled back.
+/// After a power cut, a removed rollback journal comes back unless its directory was synced. Then
+/// rows of an earlier worker would be rolled back.
 #[test]
 fn the_directory_is_synced_before_rows_are_pruned() {
     let db = applied();
     let syncs = Arc::new(AtomicU64::new(0));
     let con = rusqlite::Connection::open(db.path()).expect("opens");
-    // SAFETY: an open connection of that library.
+    // SAFETY: it is an open connection of that library.
     let lent = unsafe { densite_sqlite::Connection::borrow(api(), con.handle().cast()) };
     let storage = Arc::new(Watched(syncs.clone()));
     densite_ingest::create_functions_on(&lent.expect("a connection"), storage).expect("functions");

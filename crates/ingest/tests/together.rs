@@ -1,14 +1,14 @@
-//! Rows that are inserted many by one statement: the table is as if they had been inserted one by one.
+//! Many rows inserted by one statement: the table is as if they had been inserted one by one.
 
 use crate::common::{Db, Held, all, one, wait};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use rusqlite::Connection;
 
-/// More than one statement takes, and no multiple of that.
+/// More than one statement takes, and not a multiple of that.
 const ROWS: usize = 5_003;
 
-/// A value of any type as SQL, often one that was there before.
+/// A value of any type as SQL, often one that occurred before.
 fn value(random: &mut StdRng) -> String {
     let n = random.random_range(-2_000..2_000);
     match random.random_range(0..7) {
@@ -28,7 +28,8 @@ fn same(of: &Connection, other: &Connection, what: &str) {
     assert_eq!(one::<String>(of, "PRAGMA integrity_check"), "ok", "{what}");
 }
 
-/// Values of all types, duplicates, and now and then a row that a constraint refuses: what the table has, and which rows are rejected and why, is what inserting each row by itself gives.
+/// Values of all types, duplicates, and sometimes a row that a constraint refuses. The table, the
+/// rejects and their reasons are those of inserting each row by itself.
 #[test]
 fn many_at_once_are_what_one_by_one_makes_of_them() {
     let seed: u64 = rand::random();
@@ -38,7 +39,7 @@ fn many_at_once_are_what_one_by_one_makes_of_them() {
         "t(k INTEGER NOT NULL, l TEXT NOT NULL, a, b REAL, c INT CHECK (c < 5), PRIMARY KEY(k, l))";
     for ending in ["", " WITHOUT ROWID"] {
         for (policy, verb) in [("abort", "INSERT"), ("ignore", "INSERT OR IGNORE")] {
-            // In a hundred rows; none, few, and many.
+            // Refused rows in a hundred: none, few, and many.
             for refused in [0.0, 0.05, 5.0] {
                 let what = format!("seed {seed}, {policy}{ending}, {refused}");
                 let schema = format!("CREATE TABLE {table}{ending}; CREATE INDEX i ON t(a, c)");
@@ -53,7 +54,7 @@ fn many_at_once_are_what_one_by_one_makes_of_them() {
                     let at_random = random.random_bool(refused / 100.0);
                     let is_refused = at_random || refused > 0.0 && seq == ROWS / 2;
                     let c = if is_refused { 9 } else { 1 };
-                    // No key is there twice where few rows are to be refused.
+                    // If few rows are to be refused, no key occurs twice.
                     let k = match refused < 1.0 {
                         true => seq * 7 % ROWS,
                         false => random.random_range(0..4_000),
@@ -61,7 +62,7 @@ fn many_at_once_are_what_one_by_one_makes_of_them() {
                     let (a, b) = (value(&mut random), value(&mut random));
                     let values = format!("({k}, 'l{}', {a}, {b}, {c})", k % 3);
                     let done = plain.execute_batch(&format!("{verb} INTO t VALUES {values}"));
-                    // A CHECK is not what OR IGNORE ignores in the log: such a row is rejected.
+                    // In the log, OR IGNORE does not ignore a CHECK: such a row is rejected.
                     if c == 9 || done.is_err() {
                         rejects.push(seq.to_string());
                     }
@@ -80,7 +81,7 @@ fn many_at_once_are_what_one_by_one_makes_of_them() {
     }
 }
 
-/// The table that the statement reads has a name, which one of the database may have.
+/// The table that the statement reads has a name that a table of the database can also have.
 #[test]
 fn a_table_of_the_same_name_is_not_read() {
     let columns: Vec<String> = (0..64).map(|i| format!("c{i}")).collect();
@@ -105,7 +106,7 @@ fn a_table_of_the_same_name_is_not_read() {
     assert_eq!(all(&con, "SELECT * FROM densite_rejects"), [""; 0]);
 }
 
-/// What is taken out of records beforehand has a bound, which a row may exceed by itself.
+/// The bytes that are collected from records are limited, and a single row can exceed the limit.
 #[test]
 fn long_values_among_short_ones_arrive() {
     let db = Db::new("CREATE TABLE t(k INTEGER PRIMARY KEY, a)");

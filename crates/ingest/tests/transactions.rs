@@ -26,7 +26,7 @@ fn each_transaction_reads_an_end_of_its_own() {
         for (end, second) in ends.iter().flat_map(|end| begins.map(|b| (end, b))) {
             let what = format!("{first}; …; {end}; {second}");
             wait(&other);
-            // Whoever begins immediately needs the write lock.
+            // BEGIN IMMEDIATE needs the write lock.
             let held = (!what.contains("IMMEDIATE")).then(|| Held::new(&db));
             let append = |rows: &mut i64| {
                 *rows += 1;
@@ -68,7 +68,8 @@ fn each_transaction_reads_an_end_of_its_own() {
     }
 }
 
-/// Without the temporary table, or the right to write to it, each statement reads its own end.
+/// Without the temporary table, or the right to write to it, each statement reads its own end of
+/// the log.
 #[test]
 fn where_no_transaction_can_be_marked_rows_are_read_all_the_same() {
     let db = Db::new("CREATE TABLE t(k INTEGER PRIMARY KEY, v)");
@@ -91,7 +92,7 @@ fn where_no_transaction_can_be_marked_rows_are_read_all_the_same() {
     con.execute_batch("COMMIT").expect("ends");
 }
 
-/// The temporary table goes and comes with the ingest table that was rolled back.
+/// The temporary table is rolled back and made again with the ingest table.
 #[test]
 fn a_table_whose_making_was_rolled_back_is_made_again() {
     let db = Db::new("CREATE TABLE t(k INTEGER PRIMARY KEY, v)");

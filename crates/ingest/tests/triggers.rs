@@ -1,8 +1,9 @@
-//! Tables with triggers: what these say themselves holds, as if the table had been written to directly.
+//! Tables with triggers: their own clauses count, as if the table had been written directly.
 
 use crate::common::{self, Db, all, wait};
 
-/// SQLite has the conflict clause of a statement count for what its triggers do: so the worker's statements have none, unless the declaration has one that is not to count.
+/// SQLite applies the conflict clause of a statement to the statements of its triggers. So the
+/// worker's statements have none, unless the declaration has one that must not count.
 #[test]
 fn their_own_conflict_clauses_count() {
     let count = "CREATE TABLE counts(v PRIMARY KEY, n DEFAULT 0); CREATE TABLE last(v UNIQUE ON CONFLICT REPLACE, k);
@@ -34,9 +35,9 @@ fn their_own_conflict_clauses_count() {
     }
 }
 
-/// Nor is an UPDATE that one of them passes over a row that is not there.
+/// An UPDATE that a trigger ignores does not mean that the row is missing.
 #[test]
-fn what_they_pass_over_is_no_reject() {
+fn updates_ignored_by_a_trigger_are_not_rejected() {
     let db = Db::new(
         "CREATE TABLE t(k TEXT COLLATE NOCASE PRIMARY KEY, v); INSERT INTO t VALUES ('a', 1), ('b', 1);
          CREATE TRIGGER x BEFORE UPDATE ON t WHEN new.v = 7 BEGIN SELECT RAISE(IGNORE); END",
@@ -49,7 +50,7 @@ fn what_they_pass_over_is_no_reject() {
     wait(&con);
     assert_eq!(all(&con, "SELECT * FROM t"), ["a|1", "b|9"]);
     assert_eq!(all(&con, "SELECT error FROM densite_rejects"), [""; 0]);
-    // One that is gone is.
+    // An update of a row that is gone is rejected.
     let held = common::Held::new(&db);
     con.execute_batch("UPDATE t_in SET v = 7 WHERE k = 'a'; UPDATE t_in SET v = 7 WHERE k = 'b'")
         .expect("an update");

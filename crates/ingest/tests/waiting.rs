@@ -1,4 +1,4 @@
-//! Who waits for the worker: for how long, and what he is told.
+//! Waits for the worker: how long they take, and their errors.
 
 use crate::common::storage;
 
@@ -9,7 +9,7 @@ use storage::Faults;
 
 const TABLE: &str = "CREATE TABLE t(id INTEGER PRIMARY KEY, a)";
 
-/// Ctrl-C reaches a COMMIT that waits until less is unapplied, and then nothing of it is in the log.
+/// Ctrl-C interrupts a COMMIT that waits for room, and then none of its rows is in the log.
 #[test]
 fn a_writer_that_waits_for_room_can_be_interrupted() {
     let db = Db::new(TABLE);
@@ -21,12 +21,12 @@ fn a_writer_that_waits_for_room_can_be_interrupted() {
     one::<i64>(&con, "SELECT densite_config('max_unapplied_bytes', 1)");
     con.execute_batch("INSERT INTO t_in VALUES (2, zeroblob(1000))")
         .expect("one too much may be there");
-    // The answer to how much there is may be 20 ms old.
+    // The check of the unapplied bytes can be 20 ms old.
     std::thread::sleep(Duration::from_millis(50));
     let handle = con.get_interrupt_handle();
     let ended = std::sync::mpsc::channel::<()>();
     let interrupting = std::thread::spawn(move || {
-        // Again and again: what is interrupted before it begins goes on.
+        // Repeatedly: an interrupt before the statement begins has no effect.
         while ended.1.recv_timeout(Duration::from_millis(100))
             == Err(std::sync::mpsc::RecvTimeoutError::Timeout)
         {
@@ -42,7 +42,7 @@ fn a_writer_that_waits_for_room_can_be_interrupted() {
     assert_eq!(one::<i64>(&con, "SELECT count(*) FROM t"), 2);
 }
 
-/// As soon as what was in the way is gone.
+/// Once the cause is gone, its error is not reported.
 #[test]
 fn nobody_is_told_what_kept_the_worker_before_he_asked() {
     let db = Db::new(TABLE);
@@ -50,7 +50,7 @@ fn nobody_is_told_what_kept_the_worker_before_he_asked() {
     con.create_collation("own", |a: &str, b: &str| a.cmp(b))
         .expect("a collation of the application");
     for n in 0..10 {
-        // The worker does not have it.
+        // The worker does not have the collation.
         con.execute_batch("CREATE INDEX by_own ON t(a COLLATE own)")
             .expect("an index");
         con.execute_batch(&format!("INSERT INTO t_in VALUES ({n}, {n})"))
@@ -62,7 +62,8 @@ fn nobody_is_told_what_kept_the_worker_before_he_asked() {
     }
 }
 
-/// Rows of a table whose schema has a function of the application's are not wrong because the worker does not have it.
+/// If the schema uses a function of the application that the worker does not have, the rows are not
+/// rejected.
 #[test]
 fn a_function_that_only_the_application_has_stops_the_worker() {
     use rusqlite::ffi;
@@ -71,7 +72,7 @@ fn a_function_that_only_the_application_has_stops_the_worker() {
         _: std::ffi::c_int,
         _: *mut *mut ffi::sqlite3_value,
     ) {
-        // SAFETY: the context of this call.
+        // SAFETY: it is the context of this call.
         unsafe { ffi::sqlite3_result_int(context, 1) };
     }
     for schema in [
@@ -84,7 +85,7 @@ fn a_function_that_only_the_application_has_stops_the_worker() {
         let db = Db::new("");
         let con = db.open();
         let how = ffi::SQLITE_UTF8 | ffi::SQLITE_DETERMINISTIC;
-        // SAFETY: an open connection, a name that ends, a function without data.
+        // SAFETY: the connection is open, the name ends with a NUL, and the function has no data.
         let made = unsafe {
             ffi::sqlite3_create_function_v2(
                 con.handle(),
@@ -113,7 +114,8 @@ fn a_function_that_only_the_application_has_stops_the_worker() {
     }
 }
 
-/// In a rollback mode whoever commits locks readers out, the worker too. That is no error for who waits for it.
+/// In a rollback mode a commit blocks readers, including the worker. That is not an error for a
+/// waiting connection.
 #[test]
 fn a_lock_is_waited_for_without_a_busy_timeout() {
     let db = Db::new(TABLE);
@@ -140,7 +142,7 @@ fn a_lock_is_waited_for_without_a_busy_timeout() {
     releasing.join().expect("ends");
 }
 
-/// A connection that may only read, with ingest.
+/// A connection that can only read, with ingest.
 fn reader(db: &Db, faults: Option<&Faults>) -> rusqlite::Connection {
     let uri = format!("file:{}?mode=ro", db.path().display());
     let reader = rusqlite::Connection::open(uri).expect("opens");
@@ -155,7 +157,7 @@ fn reader(db: &Db, faults: Option<&Faults>) -> rusqlite::Connection {
     reader
 }
 
-/// What is opened for reading only reads through ingest, and writes nothing.
+/// A connection for reading only reads through ingest, and writes nothing.
 #[test]
 fn a_connection_that_only_reads_writes_nothing() {
     let db = Db::new(TABLE);
@@ -175,7 +177,8 @@ fn a_connection_that_only_reads_writes_nothing() {
     assert_eq!(one::<i64>(&con, "SELECT densite_log_last()"), 1);
 }
 
-/// Nor does its process by itself: rows that wait are read, and told of, and applied once somebody is there who may write.
+/// Its process does not write by itself either. Waiting rows are read and reported, and applied
+/// once a process with write access is there.
 #[test]
 fn a_process_that_only_reads_applies_nothing() {
     let db = Db::new(TABLE);
@@ -186,7 +189,7 @@ fn a_process_that_only_reads_applies_nothing() {
     let held = Held::new(&db);
     con.execute_batch("INSERT INTO t_in VALUES (2, 2)")
         .expect("inserts");
-    // Its worker goes while it can apply nothing.
+    // Its worker ends while it cannot apply anything.
     drop(con);
     drop(held);
     let plain = rusqlite::Connection::open(db.path()).expect("opens");
@@ -199,13 +202,13 @@ fn a_process_that_only_reads_applies_nothing() {
         assert_eq!(one::<i64>(reader, "SELECT densite_wait(1)"), 1);
         assert_eq!(one::<i64>(&plain, "SELECT seq FROM densite_applied"), 1);
     };
-    // Where nothing of the log may be written either it is only read.
+    // If the log cannot be written either, it is only read.
     let faults = Faults::default();
     faults.forbids.store(true, Ordering::SeqCst);
     alone(&reader(&db, Some(&faults)));
     let reader = reader(&db, None);
     alone(&reader);
-    // Of the same process.
+    // Another connection of the same process.
     let con = db.ingest("t", "");
     assert_eq!(wait(&reader), 2);
     assert_eq!(one::<i64>(&reader, "SELECT count(*) FROM t"), 2);
@@ -213,12 +216,12 @@ fn a_process_that_only_reads_applies_nothing() {
     assert_eq!(one::<i64>(&reader, "SELECT count(*) FROM t_in"), 2);
 }
 
-/// Who only reads sees what another process applies, and waits for it.
+/// A reader sees what another process applies, and waits for it.
 #[test]
 fn who_only_reads_waits_for_others() {
     let db = Db::new(TABLE);
     let con = db.ingest("t", "");
-    // On another storage backend: as if it were another process.
+    // On another storage backend, as if it were another process.
     let reader = reader(&db, Some(&Faults::default()));
     let held = Held::new(&db);
     for n in 1..=3 {
@@ -227,7 +230,7 @@ fn who_only_reads_waits_for_others() {
     }
     assert_eq!(one::<i64>(&reader, "SELECT count(*) FROM t_in"), 3);
     let releasing = std::thread::spawn(move || {
-        // Longer than it takes to find out that nobody applies.
+        // Longer than it takes to find out that no process applies.
         std::thread::sleep(Duration::from_millis(1500));
         drop(held);
     });
@@ -237,7 +240,7 @@ fn who_only_reads_waits_for_others() {
     assert_eq!(one::<i64>(&reader, "SELECT count(*) FROM t_in"), 3);
 }
 
-/// A connection that keeps its locks keeps the worker out, and nothing tells so but its own mode.
+/// A connection that keeps its locks blocks the worker. Only its locking mode shows that.
 #[test]
 fn a_connection_that_keeps_its_locks_does_not_wait_for_ever() {
     let db = Db::new("PRAGMA journal_mode = DELETE; CREATE TABLE t(id INTEGER PRIMARY KEY)");

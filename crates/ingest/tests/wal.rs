@@ -1,4 +1,4 @@
-//! How large the WAL becomes.
+//! The size of the WAL.
 
 use crate::common::storage;
 
@@ -16,7 +16,8 @@ fn fill(con: &rusqlite::Connection, from: i64, thousands: i64) {
     }
 }
 
-/// A reader that stays keeps the WAL from being used again: then rows stay in the log, where they can be read, until it goes.
+/// A reader that stays prevents the reuse of the WAL. Then rows stay readable in the log until the
+/// reader ends.
 #[test]
 fn a_reader_that_stays_does_not_make_the_wal_grow_for_ever() {
     let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY, v)");
@@ -40,7 +41,7 @@ fn a_reader_that_stays_does_not_make_the_wal_grow_for_ever() {
     fill(&con, rows, 20);
     rows += 20_000;
     std::thread::sleep(Duration::from_millis(300));
-    assert_eq!(db.wal_len(), stopped, "nothing is applied");
+    assert_eq!(db.wal_len(), stopped, "no rows are applied");
     let applied = one::<i64>(&con, "SELECT count(*) FROM t");
     assert!(applied < rows, "{applied}");
     assert_eq!(one::<i64>(&con, "SELECT count(*) FROM t_in"), rows);
@@ -50,14 +51,14 @@ fn a_reader_that_stays_does_not_make_the_wal_grow_for_ever() {
         .query_row("SELECT densite_wait()", [], |_| Ok(()))
         .is_err()
     {
-        // What it said may be older than the end of the reader.
+        // The error can be older than the end of the reader.
         assert!(begun.elapsed() < Duration::from_secs(20));
     }
     assert_eq!(one::<i64>(&con, "SELECT count(*) FROM t"), rows);
     assert_eq!(all(&con, "SELECT error FROM densite_rejects"), [""; 0]);
 }
 
-/// While rows come and go through the log without a pause, the WAL is used again and again.
+/// While rows come through the log without a pause, the WAL is reused again and again.
 #[test]
 fn the_wal_is_flat_under_constant_load() {
     let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY, v)");
@@ -65,7 +66,7 @@ fn the_wal_is_flat_under_constant_load() {
     wait(&con);
     let (mut largest, mut early) = (0, 0);
     for round in 0..40 {
-        // The same keys: the database stays as large as it is.
+        // The same keys: the size of the database does not change.
         fill(&con, 0, 2);
         largest = largest.max(db.wal_len());
         if round == 19 {
@@ -74,10 +75,10 @@ fn the_wal_is_flat_under_constant_load() {
         }
     }
     wait(&con);
-    // A batch of what was still to be applied comes on top of the bound.
+    // A batch that was still to be applied adds to the bound.
     let bound = 100 << 20;
     assert!(early < bound && largest < bound, "{early}, {largest}");
-    // And at rest its room is given back.
+    // When the database is idle, the WAL is truncated.
     let until = Instant::now() + Duration::from_secs(30);
     while db.wal_len() > 16 << 20 && Instant::now() < until {
         std::thread::sleep(Duration::from_millis(20));
@@ -85,7 +86,8 @@ fn the_wal_is_flat_under_constant_load() {
     assert!(db.wal_len() <= 16 << 20, "{}", db.wal_len());
 }
 
-/// What a row takes differs by far: many rows of few pages come first, then rows of several pages, in a transaction each.
+/// The cost of rows differs widely: first many rows of few pages, then rows of several pages, in a
+/// transaction each.
 #[test]
 fn the_wal_is_as_long_as_it_is_whatever_rows_took_before() {
     const LEAST: u64 = 1 << 20;

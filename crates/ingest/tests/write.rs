@@ -16,7 +16,7 @@ fn rows_are_acknowledged_and_applied() {
     assert_eq!(all(&con, "SELECT * FROM vote"), ["1|2|3.0|a", "1|3|4.0|b"]);
     assert_eq!(one::<i64>(&con, "SELECT seq FROM densite_applied"), 2);
     drop(con);
-    // The next one goes on with the numbers.
+    // The next connection continues with the numbers.
     let con = db.ingest("vote", ", on_conflict=replace");
     con.execute_batch("INSERT INTO vote_in VALUES (1, 2, 9, 'c')")
         .expect("inserts");
@@ -139,7 +139,7 @@ fn bad_input_is_refused_before_anything_is_logged() {
     let said = refusal(&con, "CREATE VIRTUAL TABLE main.x USING densite_ingest(t)");
     assert!(said.contains("temporary"), "{said}");
     assert_eq!(wait(&con), 0);
-    // Defaults are applied, affinities too.
+    // Defaults are applied, and affinities too.
     con.execute_batch("INSERT INTO t_in(id, a) VALUES (5, 12); INSERT INTO s_in VALUES ('3', 4, 'x'); INSERT INTO bare_in VALUES ('y')").expect("inserts");
     wait(&con);
     assert_eq!(all(&con, "SELECT *, typeof(a) FROM t"), ["5|12|7|127|text"]);
@@ -174,9 +174,9 @@ fn rollback_and_savepoints_drop_rows() {
     assert_eq!(all(&con, "SELECT id FROM u"), ["6"]);
 }
 
-/// It names the log in main.
+/// The first ingest table writes the log's name to main.
 #[test]
-fn a_transaction_in_which_the_first_ingest_table_was_made_is_told_why() {
+fn a_transaction_that_made_the_first_ingest_table_is_refused_with_the_reason() {
     let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY)");
     let con = db.open();
     con.execute_batch("BEGIN").expect("begins");
@@ -215,7 +215,7 @@ fn a_mixed_transaction_is_refused() {
             con.execute_batch("ROLLBACK").expect("rolls back");
         }
     }
-    // What is temporary may be written along.
+    // Temporary tables can be written in the same transaction.
     con.execute_batch("CREATE TEMP TABLE own(x); BEGIN; INSERT INTO own VALUES (1); INSERT INTO t_in VALUES (2); COMMIT").expect("commits");
     wait(&con);
     assert_eq!(all(&con, "SELECT id FROM t"), ["2"]);
@@ -250,7 +250,7 @@ fn what_cannot_have_a_log_is_told_so() {
         .expect("inserts");
     wait(&con);
     drop(con);
-    // The log is gone; then it is that of another database.
+    // First the log is missing; then the directory has that of another database.
     let aside = db.path().with_extension("aside");
     std::fs::rename(db.log_dir(), &aside).expect("moves");
     let said = create(&db.open(), "t", "")
@@ -284,7 +284,7 @@ fn what_cannot_have_a_log_is_told_so() {
         .expect("a new one");
 }
 
-/// What such a name looks like in UTF-8 may be the name of another database.
+/// Converted to UTF-8, such a name can be that of another database.
 #[test]
 fn a_name_that_is_not_utf8_is_not_taken_for_another() {
     use std::os::unix::ffi::OsStrExt;
@@ -320,7 +320,7 @@ fn nothing_waits_for_the_worker_that_holds_main_open() {
     assert_eq!(wait(&con), 1);
 }
 
-/// With seconds it answers how far it got, and then it is no error.
+/// With a limit in seconds it returns how far rows are applied, which is not an error.
 #[test]
 fn waiting_ends_when_the_time_is_over() {
     let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY)");
@@ -333,7 +333,7 @@ fn waiting_ends_when_the_time_is_over() {
     for sql in ["densite_wait(1, 0.05)", "densite_wait(NULL, 0)"] {
         assert_eq!(one::<i64>(&con, &format!("SELECT {sql}")), 0, "{sql}");
     }
-    // What there is to wait for, from any connection.
+    // Row 1 is the last row, for any connection.
     assert_eq!(one::<i64>(&db.open(), end), 1);
     drop(held);
     assert_eq!(one::<i64>(&con, "SELECT densite_wait(1, 20)"), 1);
@@ -344,7 +344,8 @@ fn waiting_ends_when_the_time_is_over() {
     }
 }
 
-/// What a connection knows of the schema may be out of date when it makes its ingest table, and when the table is opened again.
+/// A connection's schema can be out of date when it makes its ingest table, and when the table is
+/// opened again.
 #[test]
 fn another_connection_may_have_changed_the_schema() {
     let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY, at TEXT DEFAULT 'now')");
@@ -364,7 +365,7 @@ fn another_connection_may_have_changed_the_schema() {
             .expect("inserts");
         assert_eq!(wait(&con), n);
     }
-    // In a transaction as well.
+    // Also within a transaction.
     let third = db.open();
     assert_eq!(one::<i64>(&third, "SELECT count(*) FROM t"), 3);
     other.execute_batch("CREATE TABLE d(x)").expect("changes");
@@ -374,7 +375,8 @@ fn another_connection_may_have_changed_the_schema() {
     assert_eq!(one::<i64>(&third, "SELECT count(*) FROM t_in"), 3);
 }
 
-/// SQLite forgets to tell a table that is dropped how the transaction ends: its rows would be neither logged nor taken back.
+/// SQLite does not report the end of the transaction to a dropped table: its rows would be neither
+/// logged nor rolled back.
 #[test]
 fn a_table_that_has_rows_to_be_committed_is_not_dropped() {
     let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY, v)");
@@ -407,7 +409,7 @@ fn a_table_that_has_rows_to_be_committed_is_not_dropped() {
         .expect("it is there");
     wait(&con);
     assert_eq!(all(&con, "SELECT id FROM t"), ["1", "3", "4"]);
-    // One that was only read can go.
+    // A table that was only read can be dropped.
     con.execute_batch(
         "BEGIN; SELECT * FROM t_in; DROP TABLE t_in; ROLLBACK; INSERT INTO t_in VALUES (5, 1)",
     )
@@ -418,7 +420,7 @@ fn a_table_that_has_rows_to_be_committed_is_not_dropped() {
         .expect("it goes");
 }
 
-/// What an UPDATE cannot do here it says.
+/// An UPDATE with these clauses returns an error that says so.
 #[test]
 fn an_update_with_a_conflict_clause_is_refused() {
     let db = Db::new(
@@ -438,7 +440,8 @@ fn an_update_with_a_conflict_clause_is_refused() {
     assert_eq!(all(&con, "SELECT v FROM t"), ["1", "3"]);
 }
 
-/// What the application inserted last it is told, not what Densite did for itself, nor that a row has no id yet.
+/// `last_insert_rowid()` is that of the application's last row, and not one of Densite's own rows
+/// or of a row without an id yet.
 #[test]
 fn the_last_row_id_is_that_of_the_last_row_with_one() {
     let db = Db::new(

@@ -1,5 +1,5 @@
-//! The peak memory of a process that writes large transactions through an ingest table, as the
-//! system counts it, beside what the process takes before.
+//! The additional peak memory of a process that writes large transactions through an ingest table,
+//! as the system measures it.
 #![cfg(target_os = "linux")]
 
 #[allow(dead_code, reason = "it shares a part with the other tests")]
@@ -15,12 +15,12 @@ const MIB: usize = 1 << 20;
 /// Rows of a mebibyte in a large transaction.
 const LARGE: usize = 400;
 
-/// What the process does that is measured.
+/// The work of the measured process.
 #[derive(Clone, Copy)]
 enum Job {
     /// One transaction of large rows.
     Large,
-    /// The same of text, which the log compresses.
+    /// The same with text, which the log compresses.
     Text,
     /// The same, and it reads and changes its own rows.
     Own,
@@ -55,7 +55,7 @@ const JOBS: [(&str, Job); 10] = [
     ("log", Log),
 ];
 
-/// Rows of a transaction of small ones.
+/// Rows of a transaction of small rows.
 const SMALL: usize = 3_000_000;
 const NUMBERS: usize = 10_000_000;
 
@@ -83,7 +83,7 @@ fn insert(con: &Connection, (from, to): (usize, usize), value: &str) {
 
 const BLOB: &str = "randomblob(1048576)";
 
-/// A transaction of so many rows of a mebibyte, half of which are rolled back and inserted again.
+/// A transaction of this many rows of a mebibyte. Half of them are rolled back and inserted again.
 fn half_again(con: &Connection, from: usize, rows: usize) {
     let (half, to) = (from + rows / 2, from + rows);
     run(con, "BEGIN");
@@ -163,14 +163,14 @@ fn work(job: Job, con: &Connection) {
             let mut txn = Txn::new(database_log.log().new_txn());
             let mut blob = vec![0; MIB];
             for i in 0..LARGE {
-                // Such bytes become no smaller.
+                // Bytes that do not compress.
                 rand::rng().fill_bytes(&mut blob);
                 let mut batch = Batch::new(&table, Op::Insert);
                 let row = [Value::Int(i as i64), Value::Blob(&blob)];
                 batch.push(&row).expect("pushed");
                 txn.push(&batch).expect("pushed");
             }
-            // What stays of it until it is decided.
+            // Its memory until it is decided.
             let txn = std::sync::Arc::new(txn);
             database_log.log().prepare(&txn).expect("appended");
             database_log.log().cancel(txn.id()).expect("rolled back");
@@ -178,7 +178,7 @@ fn work(job: Job, con: &Connection) {
     }
 }
 
-/// Not a test by itself: what the process runs that is measured.
+/// Not a test by itself: the body of the measured process.
 #[test]
 fn child() {
     let Ok(path) = std::env::var("DENSITE_INGEST_WRITER") else {
@@ -189,7 +189,7 @@ fn child() {
     let con = open(Path::new(&path));
     create(&con, "t", "").expect("the ingest table");
     wait(&con);
-    // The peak counts from here.
+    // The peak is measured from here.
     std::fs::write("/proc/self/clear_refs", "5").expect("written");
     let before = status("VmRSS:");
     work(*job, &con);
@@ -199,7 +199,7 @@ fn child() {
     println!("applied {} ", status("VmHWM:") - before);
 }
 
-/// Bytes that the process takes more than before at most, until the COMMIT and until all is applied.
+/// Additional peak memory, bytes, until the COMMIT and until all rows are applied.
 fn peaks(db: &Db, job: &str) -> (usize, usize) {
     let out = Command::new(std::env::current_exe().expect("this program"))
         .args(["--exact", "child", "--nocapture"])
@@ -254,7 +254,8 @@ fn a_large_transaction_takes_less_than_twice_its_size() {
     }
 }
 
-/// Of small ones some are applied meanwhile; large ones are not before all are committed.
+/// Small transactions are partly applied meanwhile. Large ones are applied only after all are
+/// committed.
 #[test]
 fn transactions_of_25_and_100_mib_take_less_than_256_mib_however_many_there_are() {
     for job in ["many", "waiting"] {
@@ -266,7 +267,7 @@ fn transactions_of_25_and_100_mib_take_less_than_256_mib_however_many_there_are(
     }
 }
 
-/// What a read has of the transaction's rows is not kept again by the next one.
+/// A read does not store again what earlier reads of the transaction have stored.
 #[test]
 fn reads_within_a_transaction_take_no_more_the_more_there_are() {
     let db = database();

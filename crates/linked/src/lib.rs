@@ -1,7 +1,8 @@
 //! The SQLite that is linked into a program: the library, the command, the benchmarks, the tests.
 //!
-//! Densite calls SQLite through the table of its functions, which SQLite hands to an extension's entry point. A linked SQLite hands it to a
-//! function given to `sqlite3_auto_extension`, when a connection opens.
+//! Densite calls SQLite through the table of functions that SQLite passes to an extension's entry
+//! point. A linked SQLite passes it to a function given to `sqlite3_auto_extension`, when a
+//! connection opens.
 
 use densite_disk::sync::Mutex;
 use densite_sqlite::{Api, Connection, EntryPoint, Error, entry_point};
@@ -13,25 +14,26 @@ use std::ptr::{null, null_mut};
 /// The linked SQLite's functions.
 ///
 /// # Errors
-/// When it lacks one that Densite calls.
+/// If it lacks a function that Densite calls.
 pub fn api() -> Result<Api, Error> {
-    // Held meanwhile: the list of automatic extensions is the whole library's.
+    // Locked meanwhile, because the list of automatic extensions belongs to the whole library.
     static KNOWN: Mutex<Option<Api>> = Mutex::new(None);
     let mut known = KNOWN.lock();
     if let Some(api) = *known {
         return Ok(api);
     }
-    // SAFETY: `prime` gives the entry point to the linked SQLite alone, which is never unloaded.
+    // SAFETY: `prime` gives the entry point only to the linked SQLite, which is never unloaded.
     let api = unsafe { Api::capture(prime) }?;
     *known = Some(api);
     Ok(api)
 }
 
-/// Has the entry point called once, by opening a connection that is closed again.
+/// Makes SQLite call the entry point once, by opening and closing a connection.
 fn prime(entry: EntryPoint) {
-    // SAFETY: both are the type of an extension's entry point, with the pointers to opaque types named differently; the connection is closed
-    // whether or not it opened (null is allowed). The entry point notes the table for its own thread, so a connection that another thread opens
-    // meanwhile does no harm.
+    // SAFETY: both are the type of an extension's entry point; only the names of the opaque types
+    // differ. The connection is closed whether or not it opened (null is allowed). The entry point
+    // stores the table for its own thread, so a connection that another thread opens meanwhile does
+    // no harm.
     unsafe {
         let entry = std::mem::transmute::<EntryPoint, RawAutoExtension>(entry);
         ffi::sqlite3_auto_extension(Some(entry));
@@ -43,33 +45,37 @@ fn prime(entry: EntryPoint) {
     }
 }
 
-/// What a connection begins with. An error makes opening the connection fail with its message.
+/// A function that is called for each new connection. Its error makes opening fail with its
+/// message.
 pub type Init = fn(&Connection) -> Result<(), Error>;
 
-/// In the order in which they were given.
+/// In the order of registration.
 static INITS: Mutex<Vec<Init>> = Mutex::new(Vec::new());
 
-/// Has `init` called for every connection that is opened from now on, after those that were given before.
+/// Calls `init` for every connection that is opened from now on, after functions registered before.
 ///
 /// # Errors
-/// As [`api`]; when there is no memory.
+/// As [`api`]; also if out of memory.
 pub fn for_every_connection(init: Init) -> Result<(), Error> {
     let api = api()?;
     INITS.lock().push(init);
-    // SAFETY: `opened` keeps the contract of an extension's entry point, and is linked into this program.
+    // SAFETY: `opened` keeps the contract of an extension's entry point and is linked into this
+    // program.
     unsafe { api.auto_extension(opened) }
 }
 
-/// The entry point of every connection: SQLite knows it once, however often it is registered.
+/// The entry point of every connection. SQLite registers it only once, even if it is registered
+/// often.
 unsafe extern "C" fn opened(
     db: *mut densite_sqlite::ffi::Db,
     error: *mut *mut c_char,
     table: *const c_void,
 ) -> c_int {
-    // SAFETY: SQLite's own arguments. No panic comes out of it.
+    // SAFETY: SQLite's own arguments; `entry_point` catches panics.
     unsafe {
         entry_point(db, error, table, |connection| {
-            // A copy: an `init` can open another connection, which calls this function again.
+            // A copy, because an `init` can open another connection, which calls this function
+            // again.
             let inits = INITS.lock().clone();
             inits.into_iter().try_for_each(|init| init(connection))
         })

@@ -1,6 +1,7 @@
-//! What rows cost in the log, and what pruning adds to writes: `cargo run --release -p densite-log --example costs [DIR [BACKLOG_MIB]]`.
+//! What rows cost in the log, and how much pruning slows writes: `cargo run --release -p
+//! densite-log --example costs [DIR [BACKLOG_MIB]]`.
 //!
-//! What is written lies in DIR and is removed at the end.
+//! The files are in DIR and are removed at the end.
 
 use densite_disk::RealDir;
 use densite_log::{Batch, Begin, Log, LogId, Op, Options, Reader, Table, Txn, Value};
@@ -14,7 +15,7 @@ use std::time::{Duration, Instant};
 
 type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
-/// Rows in each of the batches that are measured.
+/// Rows in each of the measured batches.
 const BATCHES: [usize; 3] = [1, 400, 20_000];
 
 fn open(path: &Path) -> Outcome<Log> {
@@ -25,7 +26,7 @@ fn open(path: &Path) -> Outcome<Log> {
     Ok(Log::open(Arc::new(RealDir::create(path)?), options)?)
 }
 
-/// One row's values, made from its number.
+/// Makes the values of a row from its number.
 type Push<'a> = &'a mut dyn FnMut(&[Value<'_>]) -> densite_log::Result<()>;
 type Shape = fn(&mut SmallRng, i64, Push<'_>) -> densite_log::Result<()>;
 
@@ -89,7 +90,7 @@ fn rows(path: &Path, name: &str, columns: usize, shape: Shape, batch_rows: usize
     let (mut made, mut encoded, mut n) = (Duration::ZERO, Duration::ZERO, 0i64);
     let mut raw = 0;
     while (n as usize) < total {
-        // Making the values costs too: once for nothing, once into a batch.
+        // Making the values also takes time. It is measured separately, without a batch.
         let mut again = rng.clone();
         let start = Instant::now();
         for i in 0..batch_rows {
@@ -140,7 +141,8 @@ fn quantile(waits: &mut [Duration], share: f64) -> Duration {
     waits.get(i).copied().unwrap_or_default()
 }
 
-/// Writes a backlog that a subscriber holds, then appends batches of 400 rows while it is pruned, in turn with times in which it is not.
+/// Writes a backlog that a subscriber holds. Then appends batches of 400 rows, alternately while
+/// the backlog is pruned and while it is not.
 fn pruning(path: &Path, backlog: u64) -> Outcome<()> {
     let log = open(path)?;
     log.subscribe("slow", Begin::Start)?;
@@ -192,7 +194,7 @@ fn pruning(path: &Path, backlog: u64) -> Outcome<()> {
             begun.segments,
             looks.elapsed() / 100
         );
-        // As an applier does: after each part it has dealt with.
+        // As an applier does after each part that it has applied.
         for end in ends.chunks(64).filter_map(|c| c.last()) {
             std::thread::sleep(Duration::from_millis(100));
             log.ack("slow", *end)?;

@@ -1,4 +1,5 @@
-//! Who applies, in whatever process: whether somebody does, and asking him not to rest.
+//! The applier as other processes see it: whether there is one, and asking it to apply without
+//! delay.
 
 use crate::Result;
 use crate::files::{APPLY_LOCK, WANTED_LOCK};
@@ -6,13 +7,14 @@ use crate::log::Log;
 use crate::patience::{lock, usual};
 use densite_disk::{File, LockKind, OpenMode};
 
-/// While it is there, [`Log::is_wanted`] is true; it ends with this value or its process.
+/// While this value exists, [`Log::is_wanted`] is true. The request ends with the value or its
+/// process.
 pub struct Wanted {
     _file: Box<dyn File>,
 }
 
 impl Log {
-    /// Says that somebody waits for rows to be applied.
+    /// Tells the applier that a process waits for rows to be applied.
     ///
     /// # Errors
     /// `Io`, `Forked`, `ReadOnly`; `Locked`.
@@ -23,7 +25,7 @@ impl Log {
         Ok(Wanted { _file: file })
     }
 
-    /// Whether somebody waits, in this process or another one.
+    /// Whether any process, this one included, waits for rows to be applied.
     ///
     /// # Errors
     /// `Io`, `Forked`, `ReadOnly`.
@@ -32,12 +34,12 @@ impl Log {
         let Some(file) = self.shared.dir.files.open(WANTED_LOCK, OpenMode::Read)? else {
             return Ok(false);
         };
-        // Given up at once with the handle.
+        // Dropping the handle releases the lock.
         Ok(!file.try_lock(LockKind::Exclusive)?)
     }
 
-    /// Whether somebody has the right to apply, in this process or another one. Whoever asks for it
-    /// in the very moment of this look is told that another has it.
+    /// Whether any process, this one included, has the right to apply. A process that tries to take
+    /// the right at the same moment can find it taken by this check.
     ///
     /// # Errors
     /// `Io`, `Forked`.
@@ -46,7 +48,7 @@ impl Log {
         let Some(file) = self.shared.dir.files.open(APPLY_LOCK, OpenMode::Read)? else {
             return Ok(false);
         };
-        // Given up at once with the handle.
+        // Dropping the handle releases the lock.
         Ok(!file.try_lock(LockKind::Shared)?)
     }
 }

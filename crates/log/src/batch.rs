@@ -1,5 +1,4 @@
-//! A batch to which rows are still added. [`crate::encoded`] has the form in which the log stores
-//! it.
+//! A batch to which rows can be added. [`crate::encoded`] has its stored form.
 
 use crate::Result;
 use crate::encoded::EncodedBatch;
@@ -26,11 +25,10 @@ impl Batch {
         }
     }
 
-    /// A batch of the first `rows` rows of one that is encoded, as a savepoint that is rolled back
-    /// needs it.
+    /// A batch of the first `rows` rows of an encoded batch. A rollback to a savepoint needs it.
     ///
     /// # Errors
-    /// `Limit` where there is not memory enough.
+    /// `Limit` if there is not enough memory.
     pub fn of_first(rows: usize, encoded: &EncodedBatch) -> Result<Batch> {
         let all = encoded.rows()?;
         let mut batch = Batch::new(encoded.table(), encoded.op());
@@ -46,7 +44,7 @@ impl Batch {
     /// Adds a row.
     ///
     /// # Errors
-    /// `WrongColumns` when it has not as many values as the table has columns; then it is
+    /// `WrongColumns` if the number of values differs from the number of columns. The row is then
     /// not added.
     pub fn push(&mut self, row: &[Value<'_>]) -> Result<()> {
         self.table.check(row)?;
@@ -64,7 +62,7 @@ impl Batch {
         self.rows.len() == 0
     }
 
-    /// The rows so far, for whoever reads them before they are appended.
+    /// The rows so far, for reading them before they are appended.
     pub fn rows(&self) -> Option<Rows> {
         let mut payload = self.rows.encode();
         payload.shrink_to_fit();
@@ -79,22 +77,22 @@ impl Batch {
         EncodedBatch::of_rows(&self.table, self.op, &self.rows)
     }
 
-    /// Whose rows they are.
+    /// The table that the rows belong to.
     pub fn table(&self) -> &Arc<Table> {
         &self.table
     }
 
-    /// What is to be done with them.
+    /// The operation of these rows.
     pub fn op(&self) -> Op {
         self.op
     }
 
-    /// Drops the rows from this one on, as a savepoint that is rolled back does.
+    /// Drops the rows from this one on, for a rollback to a savepoint.
     pub fn truncate(&mut self, rows: usize) {
         self.rows.truncate(rows);
     }
 
-    /// Bytes that the rows take in the log at most, for limits.
+    /// Upper bound of the bytes that the rows take in the log.
     pub fn bytes_max(&self) -> u64 {
         self.rows.bytes_max()
     }

@@ -1,4 +1,4 @@
-//! Reading everything, to see whether it can be read.
+//! Reads the whole log and reports what cannot be read.
 
 use crate::end_word::find_word;
 use crate::files::{Files, LogDir, damaged};
@@ -12,26 +12,26 @@ use crate::{Error, LogId, Result, recover};
 pub struct Problem {
     /// Name of the file in the log's directory.
     pub segment: String,
-    /// Where in it, bytes.
+    /// Offset in the file, bytes.
     pub offset: u64,
     /// What is wrong.
     pub problem: String,
 }
 
-/// What the log holds, and what is wrong with it.
+/// The contents of the log, and its damage.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CheckReport {
-    /// Segments read.
+    /// Number of segments read.
     pub segments: u64,
-    /// Batches in them.
+    /// Number of batches in them.
     pub batches: u64,
-    /// Rows in them, those that were rolled back included.
+    /// Number of rows in them, including those that were rolled back.
     pub rows: u64,
-    /// Bytes behind the end that is known to be synced which form whole transactions: a process was
-    /// killed, or is just appending.
+    /// Bytes of whole transactions behind the end that is known to be synced. A process was killed,
+    /// or is appending.
     pub unconfirmed_bytes: u64,
-    /// What cannot be read; nothing if all is well. Of each segment the first place: what follows
-    /// it there cannot be told from what was never part of the log.
+    /// Places that cannot be read; empty if the log is intact. Each segment reports only its first
+    /// place: behind it, records cannot be told from bytes that were never part of the log.
     pub problems: Vec<Problem>,
 }
 
@@ -56,7 +56,7 @@ impl CheckReport {
 }
 
 /// Reads every record of the log in a directory, decodes its rows and follows the chain of checks.
-/// Changes nothing; the log may be in use.
+/// Changes nothing. The log can be in use.
 ///
 /// # Errors
 /// `Missing`, `OtherLog`, `NewerFormat`, `Io`. Damage is in the report.
@@ -72,11 +72,11 @@ pub fn check(dir: LogDir, id: LogId) -> Result<CheckReport> {
     };
     let tail = numbers.last().copied().unwrap_or_default();
     for number in numbers {
-        // Pruned since they were listed: nothing is wrong with that.
+        // A segment that was pruned since it was listed is not a problem.
         let gone = |files: &Files| -> Result<bool> {
             match files.load_state() {
                 Ok(state) => Ok(state.is_some_and(|s| s.first_segment > number)),
-                // Noted already; where it cannot be read it does not tell.
+                // Already reported. A state that cannot be read does not say what was pruned.
                 Err(Error::Damaged { .. }) => Ok(false),
                 Err(e) => Err(e),
             }
@@ -100,7 +100,7 @@ fn segment(files: &Files, number: u64, is_tail: bool, report: &mut CheckReport) 
         true => None,
         false => Some(files.sealed_end(number)?),
     };
-    // Up to here everything must be there.
+    // Up to here every record must be valid.
     let known = match sealed {
         Some((end, _)) => end,
         None => word.filter(|w| w.segment == number).map_or(0, |w| w.off),

@@ -1,7 +1,8 @@
 //! Transactions of this open log that are appended and neither committed nor rolled back.
 //!
-//! A reader stops before the first of them, wherever it runs: see [`crate::format::slot`].
-//! Committing is forgetting, so a process that dies between append and commit has committed.
+//! A reader in any process stops before the first of them: see [`crate::format::slot`]. A commit
+//! only removes the transaction from this list. So if a process dies between append and commit, the
+//! transaction counts as committed.
 
 use crate::Result;
 use crate::Seq;
@@ -17,7 +18,7 @@ struct Inner {
     slot: WriterSlot,
     by_id: HashMap<TxnId, Appended>,
     by_seq: BTreeMap<Seq, TxnId>,
-    /// To be rolled back, but the state could not be stored.
+    /// Rollbacks that could not be stored in the state yet.
     unkept: Vec<TxnId>,
 }
 
@@ -36,7 +37,8 @@ impl Inner {
             prepared: first.map_or(0, |(seq, _)| *seq),
             ..self.slot
         };
-        // Known in this process whether or not the others can be told.
+        // This process uses the new value even if the write fails and other processes do not see
+        // it.
         self.slot = slot;
         Ok(self.file.write_at(&slot.encode(), 0)?)
     }
@@ -90,7 +92,7 @@ impl Decisions {
         self.inner.lock().slot
     }
 
-    /// Where a prepared transaction went.
+    /// The rows of a prepared transaction.
     pub(crate) fn find(&self, id: TxnId) -> Option<Appended> {
         self.inner.lock().by_id.get(&id).copied()
     }
@@ -110,27 +112,28 @@ impl Decisions {
         }
     }
 
-    /// Takes transactions back that were announced and could not be published.
+    /// Removes transactions that were announced and could not be published.
     pub(crate) fn retract(&self, ids: impl Iterator<Item = TxnId>) {
         let mut inner = self.inner.lock();
         ids.for_each(|id| inner.forget(id));
-        // If this fails the others wait for what will not come, until the next decision.
+        // If the write fails, other processes wait for these rows until the next decision is
+        // written.
         inner.tell().ok();
     }
 
-    /// The transaction is committed; one that is not prepared was before.
+    /// Commits the transaction. A transaction that is not prepared is already committed.
     pub(crate) fn commit(&self, id: TxnId) {
         let mut inner = self.inner.lock();
         if inner.by_id.contains_key(&id) {
             inner.forget(id);
-            // Nothing is lost if this fails: readers in other processes wait until the next
-            // decision is told.
+            // If the write fails nothing is lost: readers in other processes wait until the next
+            // decision is written.
             inner.tell().ok();
         }
     }
 
-    /// The transaction is rolled back, durably. If that fails it stays prepared, hidden from
-    /// everybody, and is tried again later.
+    /// Rolls the transaction back, durably. If that fails, it stays prepared and invisible, and the
+    /// rollback is tried again later.
     pub(crate) fn cancel(&self, id: TxnId, dir: &OpenDir) -> Result<()> {
         let mut inner = self.inner.lock();
         let done = inner.cancel(id, dir);
@@ -145,12 +148,13 @@ impl Decisions {
         !self.inner.lock().unkept.is_empty()
     }
 
-    /// Tries again to roll back what could not be; whether there was anything.
+    /// Tries the failed rollbacks again. Returns whether there were any.
     pub(crate) fn retry(&self, dir: &OpenDir) -> bool {
         let mut inner = self.inner.lock();
         let is_any = !inner.unkept.is_empty();
         for id in inner.unkept.clone() {
-            // One that is stored and not told is done: the next decision tells both.
+            // A rollback that is stored but not written to the slot is done: the next decision
+            // writes both.
             if inner.cancel(id, dir).is_err() && inner.by_id.contains_key(&id) {
                 break;
             }

@@ -1,7 +1,7 @@
-//! A batch in the form in which the log stores it.
+//! A batch in its stored form.
 //!
-//! The thread that has the rows makes the payload and its checksum. The leader ([`crate::tail`])
-//! adds the place, the number and the chain, and writes the payload from where it is. Reads of rows
+//! The thread that adds the rows makes the payload and its checksum. The leader ([`crate::tail`])
+//! adds offset, sequence number and chain, and writes the payload from this memory. Reads of rows
 //! that are not appended yet share the same memory.
 
 use crate::format::record::{MAX_PAYLOAD, MAX_ROWS, RecordHeader, padded};
@@ -13,7 +13,7 @@ use densite_disk::hash::xxh3_64;
 use std::cell::RefCell;
 use std::sync::Arc;
 
-/// Rows of one table with one operation, encoded: one record of the log to be.
+/// Rows of one table with one operation, encoded as one future record of the log.
 #[derive(Debug)]
 pub struct EncodedBatch {
     table: Arc<Table>,
@@ -21,13 +21,13 @@ pub struct EncodedBatch {
     count: u32,
     codec: u8,
     raw_len: u32,
-    /// Shared with the rows that are read before they are appended.
+    /// Shared with reads of the rows before they are appended.
     payload: Arc<Vec<u8>>,
     payload_check: u64,
 }
 
 impl EncodedBatch {
-    /// Of rows that were collected; at least one.
+    /// Encodes collected rows, at least one.
     pub(crate) fn of_rows(table: &Arc<Table>, op: Op, rows: &RowsBuilder) -> Result<EncodedBatch> {
         limited(rows.bytes_max())?;
         if rows.len() > MAX_ROWS as usize {
@@ -43,11 +43,11 @@ impl EncodedBatch {
         ))
     }
 
-    /// Of a single row, which is copied only once: for a large row.
+    /// Encodes a single row. A large row is copied only once.
     ///
     /// # Errors
-    /// `WrongColumns` when it has not as many values as the table has columns; `TooLarge`
-    /// for more than 1 GiB.
+    /// `WrongColumns` if the number of values differs from the number of columns; `TooLarge` for
+    /// more than 1 GiB.
     pub fn of_row(table: &Arc<Table>, op: Op, row: &[Value<'_>]) -> Result<EncodedBatch> {
         table.check(row)?;
         let bytes: u64 = row.iter().map(|value| value.bytes() as u64).sum();
@@ -85,7 +85,7 @@ impl EncodedBatch {
         }
     }
 
-    /// Of a record that was read.
+    /// Copies a record that was read.
     pub(crate) fn of_record(
         header: &RecordHeader,
         table: &Arc<Table>,
@@ -108,36 +108,36 @@ impl EncodedBatch {
         self.count as usize
     }
 
-    /// Whether there are none.
+    /// Whether there are no rows.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// Whose rows they are.
+    /// The table that the rows belong to.
     pub fn table(&self) -> &Arc<Table> {
         &self.table
     }
 
-    /// What is to be done with them.
+    /// The operation of these rows.
     pub fn op(&self) -> Op {
         self.op
     }
 
-    /// Bytes of the rows once they are decoded.
+    /// Bytes of the decoded rows.
     pub fn bytes(&self) -> usize {
         self.raw_len as usize
     }
 
-    /// Bytes that they take in the log at most: their record and their table's.
+    /// Upper bound of the bytes in the log: the record of the batch and the record of its table.
     pub fn stored_max(&self) -> u64 {
         padded(self.payload.len() as u32) + padded(self.table.encoded().len() as u32)
     }
 
-    /// The rows, to be read before they are appended. If they are not compressed, they share this
-    /// batch's memory.
+    /// The rows, for reading them before they are appended. Uncompressed rows share the memory of
+    /// this batch.
     ///
     /// # Errors
-    /// `Limit` where there is not memory enough.
+    /// `Limit` if there is not enough memory.
     pub fn rows(&self) -> Result<Rows> {
         let payload = match self.codec {
             0 => Some(Payload::Shared(self.payload.clone())),
@@ -168,19 +168,20 @@ fn limited(bytes: u64) -> Result<()> {
     }
 }
 
-/// So many batches of a table in a row that become no smaller tell what the next ones are like.
+/// After this many batches of a table in a row that do not compress, the next batches are stored
+/// raw for a while.
 const MISSES: u32 = 4;
-/// Then so many times the bytes of the last one are stored as they are before it is tried again.
+/// The while, as a multiple of the size of the last batch that was tried.
 const PASSED: usize = 15;
 
-/// What a thread compresses with, and what it knows of the table that it wrote to last.
+/// The compressor of a thread, and what it learned about the table that it last wrote to.
 #[derive(Default)]
 struct Packer {
     compressor: Option<zstd::bulk::Compressor<'static>>,
-    /// Where that table is in memory. Another one in the same place costs a few batches at most.
+    /// Address of that table. Another table at the same address costs at most a few batches.
     table: usize,
     misses: u32,
-    /// Bytes that are not tried.
+    /// Bytes to store raw before the next attempt.
     pass: usize,
 }
 
@@ -189,8 +190,8 @@ thread_local! {
 }
 
 impl Packer {
-    /// The payload compressed, if it becomes smaller by an eighth; it is not tried where it did not
-    /// lately.
+    /// The compressed payload, if it is smaller by at least an eighth. Skips the attempt if recent
+    /// batches of the table did not compress.
     fn pack(&mut self, table: &Arc<Table>, raw: &[u8]) -> Option<Vec<u8>> {
         let table = Arc::as_ptr(table).addr();
         if std::mem::replace(&mut self.table, table) != table {
@@ -206,7 +207,8 @@ impl Packer {
             Some(compressor) => compressor,
             slot => slot.insert(zstd::bulk::Compressor::new(1).ok()?),
         };
-        // It fails where more is needed, so what becomes no smaller takes no more room either.
+        // Compression fails if the output needs more than this, so a failed attempt needs no more
+        // memory either.
         let mut out = room_for(raw.len() - raw.len() / 8);
         let is_smaller = compressor.compress_to_buffer(raw, &mut out).is_ok();
         self.misses = if is_smaller {
@@ -219,15 +221,16 @@ impl Packer {
     }
 }
 
-/// The decoded payload of a batch; `None` if it is none.
+/// The decoded payload of a batch; `None` if it is not valid.
 ///
 /// # Errors
-/// `Limit` where there is not memory enough.
+/// `Limit` if there is not enough memory.
 pub(crate) fn decoded(codec: u8, stored: &[u8], raw_len: u32) -> Result<Option<Vec<u8>>> {
     let len = raw_len as usize;
     let is_possible = match codec {
         0 => stored.len() == len,
-        // What its frame says, so that a length is no more than its bytes become.
+        // The zstd frame states its length. Comparing bounds the allocation by what the bytes
+        // decode to.
         1 => {
             matches!(zstd::zstd_safe::get_frame_content_size(stored), Ok(Some(n)) if n == u64::from(raw_len))
         }
@@ -250,10 +253,10 @@ pub(crate) fn decoded(codec: u8, stored: &[u8], raw_len: u32) -> Result<Option<V
     Ok((raw.len() == len).then_some(raw))
 }
 
-/// Room for so many bytes, as a file claims them.
+/// A buffer for a number of bytes that a file claims.
 ///
 /// # Errors
-/// `Limit` where there is not memory enough: who hosts this library must not be aborted for it.
+/// `Limit` if there is not enough memory: a false length must not abort the host process.
 pub(crate) fn room(bytes: usize) -> Result<Vec<u8>> {
     let mut room = Vec::new();
     match room.try_reserve_exact(bytes) {
@@ -268,14 +271,14 @@ pub(crate) fn room(bytes: usize) -> Result<Vec<u8>> {
 mod tests {
     use super::*;
 
-    /// A batch with ten texts, as it is stored.
+    /// Whether a batch with ten texts is stored compressed.
     fn stored(packer: &mut Packer, table: &Arc<Table>, text: impl Fn(usize) -> Vec<u8>) -> bool {
         let raw: Vec<u8> = (0..10).flat_map(text).collect();
         packer.pack(table, &raw).is_some()
     }
 
     #[test]
-    fn what_becomes_no_smaller_is_tried_now_and_then() {
+    fn incompressible_batches_are_tried_now_and_then() {
         let table = |name: &str| Table::new(name, ["a"], 0, []).expect("a table");
         let (one, other) = (table("one"), table("other"));
         let mut packer = Packer::default();
@@ -290,7 +293,7 @@ mod tests {
         for _ in 0..MISSES {
             assert!(!stored(&mut packer, &one, noisy));
         }
-        // It is not tried now, but before long.
+        // It is not tried at once, but soon.
         let tries = (0..)
             .take_while(|_| !stored(&mut packer, &one, alike))
             .count();
@@ -301,7 +304,7 @@ mod tests {
         }
         assert!(
             stored(&mut packer, &other, alike),
-            "of another table nothing is known"
+            "another table starts without history"
         );
     }
 }

@@ -1,4 +1,4 @@
-//! What can go wrong with the log, shaped by what the caller can do.
+//! Errors of the log, one variant for each way in which a caller can react.
 
 use crate::Seq;
 use densite_disk as disk;
@@ -9,26 +9,27 @@ pub type Result<T> = std::result::Result<T, Error>;
 /// A failure of the log.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum Error {
-    /// The disk is full: free space and try again. Nothing of what was to be appended is in the log.
+    /// The disk is full: free space and try again. No row of the request is in the log.
     #[error("{0}")]
     Full(disk::Error),
-    /// A call failed; the log works on. Nothing of what was to be appended is in the log.
+    /// A system call failed; the log can still be used. No row of the request is in the log.
     #[error("{0}")]
     Io(disk::Error),
-    /// A sync failed. What was to be appended is not in the log, and the next batch goes to a new segment.
-    #[error("the log could not be made durable ({0}); the rows were not taken")]
+    /// A sync failed. The rows are not in the log, and the next batch goes to a new segment.
+    #[error("the log could not be made durable ({0}); the rows were not appended")]
     SyncFailed(disk::Error),
-    /// Bytes that were known to be synced are not there any more. `densite log check` lists all such places.
+    /// Bytes that were known to be synced are missing or changed. `densite log check` lists all
+    /// such places.
     #[error("the log is damaged: {segment}, offset {offset}: {problem}")]
     Damaged {
         /// Name of the file in the log's directory.
         segment: String,
-        /// Where in the file, bytes.
+        /// Offset in the file, bytes.
         offset: u64,
         /// What is wrong there.
         problem: String,
     },
-    /// There is no log in the directory and none was to be made.
+    /// There is no log in the directory, and the options do not ask to make one.
     #[error("there is no log in the directory")]
     Missing,
     /// The log belongs to another database.
@@ -51,7 +52,7 @@ pub enum Error {
         /// The newest version supported.
         supported: u32,
     },
-    /// What is to be read is not in the log any more.
+    /// The requested rows are no longer in the log.
     #[error(
         "the log begins at {first}; {wanted} was pruned, or the database is older than the log reaches back"
     )]
@@ -64,18 +65,18 @@ pub enum Error {
     /// No subscriber has that name.
     #[error("there is no subscriber {0:?}")]
     NoSubscriber(String),
-    /// A subscriber has that name already.
+    /// There is already a subscriber with that name.
     #[error("there is a subscriber {0:?} already")]
     SubscriberExists(String),
-    /// Not a name for a subscriber.
+    /// The name is not valid for a subscriber.
     #[error("{0:?} is no name for a subscriber: 1 to 64 letters, digits, '-', '_' or '.'")]
     BadName(String),
-    /// Acknowledged what is not there.
+    /// The acknowledged row is not in the log.
     #[error("{seq} cannot be acknowledged: the log ends at {last}")]
     AckBeyondEnd {
-        /// What was to be acknowledged.
+        /// The sequence number of the request.
         seq: Seq,
-        /// The last sequence number that anybody may have read.
+        /// The last sequence number that can have been read.
         last: Seq,
     },
     /// One transaction is too large for the log.
@@ -86,20 +87,21 @@ pub enum Error {
         /// The largest size, bytes.
         max: u64,
     },
-    /// A row has not as many values as its table has columns.
+    /// The number of values of a row differs from the number of columns of its table.
     #[error("table {table} has {expected} columns, the row has {found} values")]
     WrongColumns {
-        /// The table's name.
+        /// Name of the table.
         table: String,
-        /// Its columns.
+        /// Number of its columns.
         expected: usize,
-        /// The row's values.
+        /// Number of values in the row.
         found: usize,
     },
-    /// A name, a number of columns or a note that the format has no room for.
+    /// A name, a number of columns or another quantity exceeds a limit of the format.
     #[error("{0}")]
     Limit(&'static str),
-    /// The log's directory, or a file in it, was moved, removed or replaced since the log was opened, by a repair too. Nothing of what was to be appended or changed is in either.
+    /// The log's directory, or a file in it, was moved, removed or replaced since the log was
+    /// opened. A repair does this too. Neither log has a row or a change of the request.
     #[error("the log was moved, removed, repaired or replaced since it was opened; open it again")]
     Replaced,
     /// The log is open for reading only.
@@ -108,26 +110,28 @@ pub enum Error {
     /// Another process has the log open.
     #[error("another process has the log open; end it first")]
     InUse,
-    /// Another process holds a lock of the log and does not give it up. Nothing of what was to be appended or changed is in the log.
+    /// Another process holds a lock of the log and does not release it. No row or change of the
+    /// request is in the log.
     #[error(
         "{file} of the log is held by {}, which is stopped or waits for its disk; continue or end it, and try again", shown(*holder)
     )]
     Locked {
         /// Name of the file in the log's directory.
         file: String,
-        /// The process, if the system tells which.
+        /// The process, if the system knows it.
         holder: Option<u32>,
     },
-    /// Who waited for another process was interrupted. Nothing of what was to be appended is in the log.
+    /// A wait for another process was interrupted. No row of the request is in the log.
     #[error("waiting for another process that uses the log was interrupted")]
     Interrupted,
     /// The process was forked after it opened the log: open it again in the child.
     #[error("the log was opened before a fork; open it again in this process")]
     Forked,
-    /// A thread that wrote for others panicked; what became of this transaction is not known until the log is opened again.
+    /// A thread that wrote for others panicked. Whether this transaction is in the log is unknown
+    /// until the log is opened again.
     #[error("a thread failed while it wrote this transaction; open the log again")]
     Abandoned,
-    /// The transaction is none that waits for its decision.
+    /// The transaction is not prepared.
     #[error("the transaction is not waiting for commit or rollback")]
     NotPrepared,
 }

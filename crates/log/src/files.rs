@@ -3,7 +3,7 @@
 //! ```text
 //! 000000000001.seg   segment 1
 //! free-…             a pruned segment, or one prepared in advance, to be used again
-//! new-…, prep-…      a segment in the making; what a crash leaves of it is removed
+//! new-…, prep-…      an unfinished segment; one that a crash left is removed
 //! end                the end word                       (format/word.rs)
 //! writer-0, …        one slot for each open log         (format/slot.rs)
 //! state              subscribers, settings, rollbacks   (state.rs)
@@ -61,7 +61,7 @@ fn segment_number(name: &str) -> Option<u64> {
     (segment_name(number) == name).then_some(number)
 }
 
-/// A name nobody else has.
+/// A name that no other process uses.
 pub(crate) fn unique(prefix: &str) -> Result<String> {
     Ok(format!(
         "{prefix}{:016x}",
@@ -69,8 +69,9 @@ pub(crate) fn unique(prefix: &str) -> Result<String> {
     ))
 }
 
-/// Locks a writer's slot, unless its writer lives. Readers hold it shared for a moment, to see whether the writer is gone; they are waited for: a log that only
-/// they have open has no writer, and its end word may be older than its end.
+/// Locks a writer's slot; false if its writer is alive. Readers hold the lock shared for a moment,
+/// to see whether the writer is gone. This call waits for them: a log that only readers have open
+/// has no writer, and its end word can be older than its end.
 ///
 /// # Errors
 /// `Locked`, `Interrupted`; `Io`.
@@ -96,7 +97,7 @@ pub(crate) fn damaged(number: u64, offset: u64, problem: impl Into<String>) -> E
     }
 }
 
-/// A log without the file that says who needs it.
+/// The error for a log without its state file.
 pub(crate) fn no_state() -> Error {
     Error::Damaged {
         segment: STATE.to_owned(),
@@ -124,15 +125,15 @@ impl Files {
         }
     }
 
-    /// Opens a file, or makes it; for any file that is going to be locked.
+    /// Opens or makes a file that the caller is going to lock.
     pub(crate) fn open_or_make(&self, name: &str) -> Result<Box<dyn File>> {
         Ok(Held::of(self.entry(name, OpenMode::Create)?))
     }
 
-    /// Opens a file that is not going to be locked.
+    /// Opens a file that the caller is not going to lock.
     ///
     /// # Errors
-    /// `Damaged` where something else has its name; `Io`, `Full`.
+    /// `Damaged` if the name is not a regular file; `Io`, `Full`.
     pub(crate) fn entry(&self, name: &str, mode: OpenMode) -> Result<Box<dyn File>> {
         self.dir.open(name, mode).map_err(|e| match e.kind {
             ErrorKind::NotAFile => Error::Damaged {
@@ -144,7 +145,7 @@ impl Files {
         })
     }
 
-    /// A file of no bytes, locked. The lock ends with the handle.
+    /// Opens or makes a lock file, which has no bytes, and locks it. The lock ends with the handle.
     ///
     /// # Errors
     /// `Locked`, `Interrupted`; `Io`.
@@ -152,15 +153,16 @@ impl Files {
         loop {
             let file = self.open_or_make(name)?;
             let file = lock_in_turn(file, name, LockKind::Exclusive, patience)?;
-            // Who had it before may have put another directory into the place of this one, which has locks of its own.
+            // The previous holder may have replaced the directory. The new directory has its own
+            // locks.
             if self.is_named(name, file.as_ref())? {
                 return Ok(file);
             }
         }
     }
 
-    /// Takes the lock of this file, which is open under this name, by another handle if it has to be waited for; that takes the place of this one.
-    ///
+    /// Takes the lock of this open file. If it has to wait, it waits with a second handle of the
+    /// same file, which then replaces this one.
     /// # Errors
     /// `Locked`, `Interrupted`; `Io`.
     pub(crate) fn lock_again(
@@ -177,21 +179,21 @@ impl Files {
         let identity = file.identity()?;
         match other.filter(|other| other.identity().is_ok_and(|other| other == identity)) {
             Some(other) => *file = lock_in_turn(other, name, kind, patience)?,
-            // The name is another file's by now.
+            // The name belongs to another file now.
             None => lock(file.as_ref(), name, kind, patience)?,
         }
         Ok(())
     }
 
-    /// Whether a name is that of this file, which is open.
+    /// Whether a name still leads to this open file.
     pub(crate) fn is_named(&self, name: &str, file: &dyn File) -> Result<bool> {
         Ok(self.dir.identity(name)? == Some(file.identity()?))
     }
 
-    /// Opens a segment; `None` if there is none of that number.
+    /// Opens a segment; `None` if there is no segment of that number.
     ///
     /// # Errors
-    /// `Damaged` when the file has another header, `NewerFormat`, `OtherLog`.
+    /// `Damaged` if the header is not valid or of another segment; `NewerFormat`, `OtherLog`.
     pub(crate) fn segment(&self, number: u64, mode: OpenMode) -> Result<Option<Segment>> {
         let Some(file) = self.open(&segment_name(number), mode)? else {
             return Ok(None);
@@ -200,7 +202,7 @@ impl Files {
         Ok(Some(Segment { file, header }))
     }
 
-    /// Opens a segment for reading and keeps it from being recycled for as long as it is open.
+    /// Opens a segment for reading. It is not recycled while it is open.
     pub(crate) fn held(&self, number: u64) -> Result<Option<Segment>> {
         loop {
             let Some(file) = self.open(&segment_name(number), OpenMode::Read)? else {
@@ -209,7 +211,8 @@ impl Files {
             let name = segment_name(number);
             lock(file.as_ref(), &name, LockKind::Shared, &usual)?;
             let header = self.header(file.as_ref(), number);
-            // It may have been pruned since it was opened, and then cut, or used again; its name is gone then.
+            // After it was opened, the segment can be pruned and then cut or recycled. Its name is
+            // gone then.
             if self.dir.exists(&segment_name(number))? {
                 let header = header?;
                 return Ok(Some(Segment { file, header }));
@@ -238,7 +241,8 @@ impl Files {
         }
     }
 
-    /// Where segment `number` ends, which the one after it says, and the check of its last record.
+    /// The end of segment `number`, which the next segment states, and the check of its last
+    /// record.
     pub(crate) fn sealed_end(&self, number: u64) -> Result<(u64, u64)> {
         match self.segment(number + 1, OpenMode::Read)? {
             Some(next) if next.header.prev_end >= DATA_OFF => {
@@ -247,7 +251,7 @@ impl Files {
             Some(_) => Err(damaged(
                 number + 1,
                 0,
-                "it names no end of the segment before it",
+                "it does not name the end of the previous segment",
             )),
             None => Err(damaged(number + 1, 0, "the segment is missing")),
         }

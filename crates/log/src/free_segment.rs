@@ -1,9 +1,11 @@
-//! Files for new segments: pruned ones used again, or new ones.
+//! Files for new segments: pruned segments that are recycled, or new files.
 //!
-//! A file whose blocks were written before can be written again without changing metadata, so a data sync of it is one write. A
-//! pruned segment is therefore kept as a free segment; where there is none, one is prepared while the present segment fills.
+//! Writing over blocks that were written before changes no metadata, so a data sync is one write.
+//! So a pruned segment is kept as a free segment. If there is no free segment, one is prepared
+//! while the current segment fills.
 //!
-//! Invariant: whoever writes to a free segment holds its lock exclusively, so no reader that still has the old segment open is disturbed.
+//! Invariant: a writer to a free segment holds its lock exclusively. So no reader that still has
+//! the old segment open is disturbed.
 
 use crate::Result;
 use crate::files::{FREE_SEGMENT, Files, NEW, PREPARING, segment_name, unique};
@@ -16,15 +18,16 @@ use std::time::Duration;
 
 /// Bytes of zeros between two syncs.
 const ZEROS: u64 = 1 << 20;
-/// Bytes of zeros written at once. The kernel keeps what one call wrote as one piece, and goes through all of a piece for each small write and sync that meets it.
+/// Bytes of zeros in one write. The kernel caches the bytes of one call as one piece. Each small
+/// write or sync in it processes the whole piece.
 const PIECE: usize = 16 << 10;
 
-/// Writes zeros over a part of a file.
+/// Writes zeros to the range `from..to` of a file.
 pub(crate) fn write_zeros(file: &dyn File, from: u64, to: u64) -> densite_disk::Result<()> {
     let zeros = [0; PIECE];
     let mut at = from;
     while at < to {
-        // Pieces end where multiples of their length do.
+        // Writes end at multiples of their length.
         let end = (at + 1).next_multiple_of(PIECE as u64).min(to);
         file.write_at(zeros.get(..(end - at) as usize).unwrap_or(&zeros), at)?;
         at = end;
@@ -32,10 +35,12 @@ pub(crate) fn write_zeros(file: &dyn File, from: u64, to: u64) -> densite_disk::
     Ok(())
 }
 
-/// Writes zeros over what the file has of a part, durably; nothing if they are there already.
+/// Writes zeros to the part of `from..to` that the file has, durably. Does nothing if the bytes are
+/// zeros already.
 ///
-/// For the end of what counts, before anything else is written there: the first bytes of all records are the same, so over what is left of an old one a new one that a power cut tears
-/// could make it whole again.
+/// Used behind the end of the log before anything else is written there. The first bytes of all
+/// records are the same. So a new record that a power cut tears could otherwise complete the
+/// remains of an old record.
 pub(crate) fn blank(file: &dyn File, from: u64, to: u64) -> densite_disk::Result<()> {
     let to = to.min(file.len()?);
     let mut piece = [0; PIECE];
@@ -71,9 +76,10 @@ impl Files {
         Ok(names)
     }
 
-    /// Makes a segment with this header: durable, under its name, from a free segment or anew. Called under the append lock.
+    /// Makes a segment with this header, durable under its name, from a free segment or a new file.
+    /// The caller holds the append lock.
     ///
-    /// If it fails the segment is not there, or is there without records; then it may be made again.
+    /// After an error, the segment does not exist or has no records, and can be made again.
     pub(crate) fn make_segment(&self, header: &SegmentHeader) -> Result<Box<dyn File>> {
         for free_segment in self.free_segments()? {
             let Some(file) = self.open(&free_segment, OpenMode::Write)? else {
@@ -82,7 +88,8 @@ impl Files {
             if !file.try_lock(LockKind::Exclusive)? {
                 continue;
             }
-            // One that cannot be written is not tried again; a new file may do.
+            // A free segment that cannot be written is removed. The next one or a new file can
+            // still work.
             match self.name_segment(file.as_ref(), &free_segment, header) {
                 Ok(()) => return Ok(file),
                 Err(_) => remove(self, &free_segment)?,
@@ -93,7 +100,7 @@ impl Files {
         match self.name_segment(file.as_ref(), &name, header) {
             Ok(()) => Ok(file),
             Err(e) => {
-                // The error that stopped it tells more than one of cleaning up.
+                // The first error tells more than an error of the removal.
                 remove(self, &name).ok();
                 Err(e)
             }
@@ -113,8 +120,9 @@ impl Files {
         Ok(())
     }
 
-    /// Prepares a free segment of this size if there is none; answers whether it did. `pause` lies between pieces of a mebibyte, so that writers'
-    /// syncs do not wait for all of it. It is given up when `ends` says so between two of them.
+    /// Prepares a free segment of this size if there is none. Returns whether it did. Pauses for
+    /// `pause` after each mebibyte, so that syncs of writers do not wait for the whole file. Gives
+    /// up when `ends` returns true after a mebibyte.
     pub(crate) fn prepare_free_segment(
         &self,
         bytes: u64,
@@ -145,7 +153,7 @@ impl Files {
         done
     }
 
-    /// Whether it came to the end.
+    /// Returns whether the whole file was written.
     fn fill(
         &self,
         file: &dyn File,
@@ -153,7 +161,8 @@ impl Files {
         pause: Duration,
         ends: &dyn Fn() -> bool,
     ) -> Result<bool> {
-        // Held while it grows: a log that is opened meanwhile removes what nobody holds.
+        // Locked while it grows: a log that is opened meanwhile removes unfinished files that are
+        // not locked.
         lock(file, PREPARING, LockKind::Exclusive, &usual)?;
         let mut at = 0;
         while at < bytes {
@@ -170,7 +179,7 @@ impl Files {
         Ok(true)
     }
 
-    /// Removes what a crash left of files in the making. Called under the append lock.
+    /// Removes unfinished files that a crash left. The caller holds the append lock.
     pub(crate) fn clear_unfinished(&self) -> Result<()> {
         for name in self.dir.list()? {
             if name.starts_with(NEW) {

@@ -1,6 +1,8 @@
-//! Group commit: whoever finds no sync under way writes and syncs everything queued, the rest wait for it.
+//! Group commit: one thread at a time leads. It writes and syncs all queued transactions, and the
+//! other threads wait.
 //!
-//! Who leads hands that over to the first that waits, and only then tells the others what became of their transactions: the next sync begins at once, and nobody is woken who has nothing to do.
+//! The leader passes the lead to the first waiting thread, and then reports the outcomes to the
+//! others. So the next sync begins at once, and no thread wakes up without something to do.
 
 use crate::files::APPEND_LOCK;
 use crate::patience::{Patience, Waiting};
@@ -11,20 +13,20 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How often a thread that waits for its turn looks whether the one that leads waits for another process.
+/// How often a waiting thread checks whether the leader waits for another process.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// What a thread that waits is told.
+/// A message to a waiting thread.
 enum Turn {
-    /// It is to lead.
+    /// The thread leads now.
     Lead,
     Done(Result<Appended>),
 }
 
-/// One transaction that waits to be appended.
+/// One transaction in the queue.
 pub(crate) struct Entry {
     pub(crate) txn: Arc<Txn>,
-    /// It is neither committed nor rolled back once it is appended.
+    /// After the append, it is neither committed nor rolled back.
     pub(crate) prepared: bool,
     turn: Mutex<Option<Turn>>,
     told: Condvar,
@@ -45,7 +47,7 @@ impl Entry {
         self.told.notify_one();
     }
 
-    /// What it is told within a while.
+    /// The message, if one comes within [`LOOK`].
     fn wait(&self) -> Option<Turn> {
         let mut turn = self.turn.lock();
         if turn.is_none() {
@@ -57,10 +59,10 @@ impl Entry {
 
 #[derive(Default)]
 struct Inner {
-    /// Their threads wait, but for that of the one that leads.
+    /// Queued entries. All their threads wait, except the leader.
     waiting: VecDeque<Arc<Entry>>,
     leading: bool,
-    /// Since when the one that leads waits for another process, and the file whose lock that has.
+    /// Since when the leader waits for another process, and the identity of the lock file.
     blocked: Option<(Instant, Option<(u64, u64)>)>,
 }
 
@@ -71,10 +73,13 @@ pub(crate) struct Group {
 }
 
 impl Group {
-    /// Appends one entry, by this thread or by the one that is at it. `lead` takes entries by [`Group::take`] and notes what became of them, or gives up, which says nothing to the others.
+    /// Appends one entry: this thread leads, or waits for the thread that leads. `lead` takes
+    /// entries with [`Group::take`] and notes their outcomes. It can also give up, which leaves the
+    /// other entries in the queue.
     ///
     /// # Errors
-    /// What was noted; what `lead` gave up with; `Locked` and `Interrupted`, where another thread leads and this one does not wait until it can.
+    /// The noted outcome; the error of `lead`; `Locked` and `Interrupted` if another thread leads
+    /// and this thread stops waiting.
     pub(crate) fn run(
         &self,
         entry: &Arc<Entry>,
@@ -99,7 +104,9 @@ impl Group {
         }
     }
 
-    /// Waits for the entry's turn. What is being written is waited for; what is only queued, behind one who waits for another process, as long as `patience` says.
+    /// Waits for the entry's turn. An entry that is being written is always waited for. An entry in
+    /// the queue, behind a leader that waits for another process, is waited for as long as
+    /// `patience` allows.
     fn wait(&self, entry: &Arc<Entry>, patience: Patience<'_>) -> Result<Turn> {
         let begun = Instant::now();
         loop {
@@ -114,7 +121,8 @@ impl Group {
             if let Err(e) = patience(waited).refusal(APPEND_LOCK, file) {
                 let mut queue = self.queue.lock();
                 let place = queue.waiting.iter().position(|e| Arc::ptr_eq(e, entry));
-                // It may have been taken meanwhile, or its thread told to lead.
+                // The entry can have been taken meanwhile, or its thread can have become the
+                // leader.
                 if let Some(place) = place
                     && entry.turn.lock().is_none()
                 {
@@ -125,7 +133,8 @@ impl Group {
         }
     }
 
-    /// For one who leads and may have to wait for another process that has the lock of this file.
+    /// For a leader that may have to wait for another process. `file` is the identity of the lock
+    /// file.
     pub(crate) fn blocked<'a>(
         &'a self,
         file: Option<(u64, u64)>,
@@ -138,7 +147,7 @@ impl Group {
         }
     }
 
-    /// The next entries, as long as `fits` says so of bytes taken and bytes to come. At least one if any waits.
+    /// The next entries of the queue, while `fits(bytes taken, bytes of the next entry)` is true.
     pub(crate) fn take(&self, fits: impl Fn(u64, u64) -> bool) -> Taken {
         let mut queue = self.queue.lock();
         let mut entries = Vec::new();
@@ -158,24 +167,26 @@ impl Group {
     }
 }
 
-/// The thread that leads; when it is done, or panics, the first that waits does.
+/// The leading thread. When it is done or panics, the first waiting thread leads.
 struct Leading<'a>(&'a Group, &'a Arc<Entry>);
 
 impl Drop for Leading<'_> {
     fn drop(&mut self) {
         let Leading(group, own) = self;
         let mut queue = group.queue.lock();
-        // It is still there after a panic only. Nobody waits for it then.
+        // The leader's own entry is still queued only after a panic or after giving up.
         queue.waiting.retain(|e| !Arc::ptr_eq(e, own));
         queue.leading = !queue.waiting.is_empty();
-        // Before the queue is free: who gives up sees that it is to lead.
+        // The queue is still locked, so a thread that stops waiting sees that it has become the
+        // leader.
         if let Some(next) = queue.waiting.front() {
             next.tell(Turn::Lead);
         }
     }
 }
 
-/// Asks one who leads whether it waits on, and lets those that wait for it know that it waits.
+/// Asks a leader's caller whether to keep waiting, and shows the waiting threads that the leader is
+/// blocked.
 pub(crate) struct Blocked<'a> {
     group: &'a Group,
     file: Option<(u64, u64)>,
@@ -199,7 +210,8 @@ impl Drop for Blocked<'_> {
     }
 }
 
-/// Entries of one group. Their threads are told what became of them when this is dropped; where that was never noted they have failed.
+/// Entries of one group. Dropping it reports the outcomes to their threads. Entries without a noted
+/// outcome have failed.
 pub(crate) struct Taken {
     entries: Vec<Arc<Entry>>,
     outcome: Result<Vec<Appended>>,
@@ -210,7 +222,7 @@ impl Taken {
         &self.entries
     }
 
-    /// What became of them, one after the other.
+    /// Notes the outcomes, in the order of the entries.
     pub(crate) fn note(&mut self, outcome: Result<Vec<Appended>>) {
         self.outcome = outcome;
     }
@@ -222,7 +234,7 @@ impl Taken {
         }
     }
 
-    /// `None` if it is none of them.
+    /// The outcome of this entry; `None` if it is not in this group.
     fn outcome_of(&self, entry: &Arc<Entry>) -> Option<Result<Appended>> {
         let place = self.entries.iter().position(|e| Arc::ptr_eq(e, entry))?;
         Some(self.outcome(place))
@@ -251,7 +263,7 @@ mod tests {
         Entry::new(Arc::new(Txn::new(TxnId(id))), false)
     }
 
-    /// Each transaction went to the place that its name says.
+    /// Appends each transaction at the sequence number that equals its id.
     fn placed(mut taken: Taken) -> Taken {
         let place = |e: &Arc<Entry>| {
             let at = e.txn.id().0;
@@ -266,11 +278,11 @@ mod tests {
     }
 
     #[test]
-    fn each_is_told_its_own_and_one_leads_at_a_time() {
+    fn each_entry_gets_its_own_outcome_and_one_thread_leads_at_a_time() {
         let (group, leaders, groups) = (Group::default(), AtomicUsize::new(0), AtomicUsize::new(0));
         let lead = || {
             assert_eq!(leaders.fetch_add(1, Ordering::SeqCst), 0);
-            // No more than three at once: some are left for the next leader.
+            // At most three at once, so that some remain for the next leader.
             let asked = AtomicUsize::new(0);
             let taken = placed(group.take(|_, _| asked.fetch_add(1, Ordering::SeqCst) < 3));
             groups.fetch_add(1, Ordering::SeqCst);
@@ -307,7 +319,7 @@ mod tests {
                 let first = entry(1);
                 let lead = || -> Result<Taken> {
                     waits(3);
-                    panic!("as a leader may");
+                    panic!("the leader panics");
                 };
                 assert!(
                     catch_unwind(AssertUnwindSafe(|| group.run(&first, &usual, lead))).is_err()
@@ -328,15 +340,16 @@ mod tests {
     }
 
     #[test]
-    fn those_of_whom_nothing_was_noted_have_failed() {
+    fn entries_without_a_noted_outcome_have_failed() {
         let group = Group::default();
         let done = group.run(&entry(1), &usual, || Ok(group.take(|_, _| true)));
         assert!(matches!(done, Err(Error::Abandoned)), "{done:?}");
     }
 
-    /// A leader that waits for another process keeps nobody longer than he wants to wait.
+    /// A leader that waits for another process does not make other threads wait longer than they
+    /// want.
     #[test]
-    fn those_behind_a_leader_that_waits_for_another_process_wait_as_long_as_they_want() {
+    fn threads_behind_a_blocked_leader_wait_as_long_as_they_want() {
         let disk = densite_sim_disk::SimDisk::new(1);
         let (group, is_free) = (Group::default(), AtomicUsize::new(0));
         let over = |_| Waiting::IsOver;
@@ -371,7 +384,7 @@ mod tests {
                 thread.join().expect("no panic").expect("it is appended");
             }
         });
-        // One who gives up while he leads lets the next one lead.
+        // If a leader gives up, the next thread can lead.
         let done = group.run(&entry(5), &usual, || Err(Error::Interrupted));
         assert!(matches!(done, Err(Error::Interrupted)), "{done:?}");
         let done = group.run(&entry(6), &usual, || Ok(placed(group.take(|_, _| true))));

@@ -1,12 +1,13 @@
-//! Locks that end when they should, though the process forked meanwhile.
+//! Locks that end on time even if the process forked.
 //!
-//! A lock of `flock` belongs to the open file, and after a fork the child has the same files open: closing one gives up nothing as long as the
-//! other process lives. So a lock is given up by asking for it, and only by the process that took it.
+//! A lock of `flock` belongs to the open file, and a forked child has the same files open. So
+//! closing the file does not release the lock while the child lives. Therefore a lock is released
+//! explicitly, and only by the process that took it.
 
 use densite_disk::{File, FileAbove, LockKind, Result};
 use std::cell::Cell;
 
-/// A file whose lock is given up when it is dropped, unless that happens in a forked child.
+/// A file that releases its lock when it is dropped, except in a forked child.
 pub(crate) struct Held {
     file: Box<dyn File>,
     /// The process that opened it.
@@ -27,7 +28,7 @@ impl Held {
 impl Drop for Held {
     fn drop(&mut self) {
         if self.is_locked.get() && self.pid == densite_disk::process::id() {
-            // Should it fail, closing the file is all that is left to do.
+            // If this fails, closing the file is the only way left.
             self.file.unlock().ok();
         }
     }

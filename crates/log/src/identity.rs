@@ -1,4 +1,4 @@
-//! Ids of logs: a new one, and that of the log in a directory.
+//! Ids of logs: making a new id, and reading the id of a log in a directory.
 
 use crate::files::{Files, LogDir, segment_name};
 use crate::format::segment::{HEADER_LEN, SegmentHeader};
@@ -7,10 +7,10 @@ use crate::{LogId, Result};
 use densite_disk::OpenMode;
 
 impl LogId {
-    /// A new one.
+    /// A new random id.
     ///
     /// # Errors
-    /// `Io` when the host has no source of randomness.
+    /// `Io` if the host has no source of randomness.
     pub fn random() -> Result<LogId> {
         let mut id = [0; 16];
         densite_disk::random::random_bytes(&mut id)?;
@@ -18,7 +18,7 @@ impl LogId {
     }
 }
 
-/// The id of the log in a directory; `None` if there is none, or none that can be read.
+/// The id of the log in a directory; `None` if there is no log, or no file with a readable id.
 ///
 /// # Errors
 /// `Io`.

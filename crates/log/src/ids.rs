@@ -2,11 +2,11 @@
 
 use std::fmt;
 
-/// Number of a row in the log. The first is 1; a position names the last row that was dealt with,
-/// so 0 is before the first.
+/// Number of a row in the log. The first row has number 1. A position is the number of the last row
+/// that was processed, so 0 is before the first row.
 pub type Seq = u64;
 
-/// What ties a log to its database: random, and the same in both.
+/// Ties a log to its database. It is random, and both store it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct LogId(pub [u8; 16]);
 

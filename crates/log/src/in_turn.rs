@@ -1,9 +1,9 @@
 //! Waiting for a lock in the order in which the system grants it.
 //!
-//! Whoever tries again and again gets no turn beside a process that releases a lock and takes it at
-//! once again. A call that waits gets one, but cannot be called off. So a thread makes the call, with
-//! a handle of its own. A caller that waits no longer leaves it the handle: when the thread gets the
-//! lock it releases it.
+//! A process that polls gets no turn beside a process that releases the lock and takes it again at
+//! once. A blocking call gets a turn, but cannot be cancelled. So a thread makes the blocking call
+//! with its own handle. A caller that stops waiting abandons the thread, which releases the lock as
+//! soon as it gets it.
 
 use crate::Result;
 use crate::patience::{Patience, Waiting, lock};
@@ -12,7 +12,7 @@ use densite_disk::{File, LockKind};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How often a caller is asked whether it waits on.
+/// How often the caller is asked whether to keep waiting.
 const ASK: Duration = Duration::from_millis(10);
 
 #[derive(Default)]
@@ -23,13 +23,13 @@ struct Shared {
 
 #[derive(Default)]
 struct State {
-    /// The thread has made its call.
+    /// The result of the call: the file, and whether it is locked.
     done: Option<(Box<dyn File>, bool)>,
     is_abandoned: bool,
 }
 
 impl Shared {
-    /// The thread.
+    /// Body of the thread.
     fn run(&self, file: Box<dyn File>, kind: LockKind) {
         let is_locked = file.lock(kind).is_ok();
         let mut state = self.state.lock();
@@ -39,12 +39,12 @@ impl Shared {
             return;
         }
         drop(state);
-        // Closing the file would do, but for a child of this process that has it open, too.
+        // Closing the file is not enough: a forked child can have it open too.
         file.unlock().ok();
     }
 }
 
-/// Takes the lock of a file of this name, which this handle does not have; answers the handle.
+/// Takes the lock of a file that this handle has not locked. Returns the locked handle.
 ///
 /// # Errors
 /// `Locked`, `Interrupted`; `Io`.
@@ -84,7 +84,7 @@ pub(crate) fn lock_in_turn(
         if let Some((file, is_locked)) = state.done.take() {
             drop(state);
             if !is_locked {
-                // No such waiting here.
+                // This file system does not support blocking locks.
                 lock(file.as_ref(), name, kind, patience)?;
             }
             return Ok(file);

@@ -2,10 +2,10 @@
 //! read in one total order.
 //!
 //! A [`Log`] is one opened directory of segments. Threads append transactions through it
-//! ([`Log::append`], or [`Log::prepare`] and then [`Log::commit`] or [`Log::cancel`]); whoever
-//! finds no sync under way writes and syncs for all that wait. Several processes may have the same
-//! log open. [`Reader`]s follow it from any row on; named positions of subscribers
-//! ([`Log::subscribe`]) keep what they have not acknowledged; [`Log::prune`] gives back the rest.
+//! ([`Log::append`], or [`Log::prepare`] and then [`Log::commit`] or [`Log::cancel`]). One thread
+//! at a time writes and syncs for all waiting threads. Several processes can have the same log
+//! open. [`Reader`]s follow it from any row on. Named positions of subscribers ([`Log::subscribe`])
+//! keep rows that they have not acknowledged; [`Log::prune`] removes the others.
 //!
 //! See `docs/FORMAT.md`, "The log", for the bytes and `docs/decisions/log.md` for the reasons.
 

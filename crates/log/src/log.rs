@@ -15,56 +15,56 @@ use densite_disk::{File, OpenMode};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// A log that is open. Clones share it; the last one to go, readers included, closes it.
+/// An open log. Clones share it. Dropping the last clone or reader closes it.
 #[derive(Clone)]
 pub struct Log {
     pub(crate) shared: Arc<Shared>,
 }
 
-/// How large the log is, and where it ends.
+/// Size and end of the log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Status {
-    /// Number of the first row that is still there, if any row is.
+    /// Rows that are still in the log have this number or a higher one.
     pub first: Seq,
-    /// Number of the last row that may be read.
+    /// Number of the last row that can be read.
     pub last: Seq,
-    /// Segments in use.
+    /// Number of segments in use.
     pub segments: u64,
     /// Bytes of their files.
     pub bytes: u64,
-    /// Bytes of segments kept for use again.
+    /// Bytes of the free segments.
     pub free_segment_bytes: u64,
     /// Settings.
     pub config: Config,
 }
 
-/// The right to be the one that applies; it ends with this value or its process.
+/// The right to apply rows. It ends with this value or its process.
 pub struct Lead {
-    // Given up before the log may close.
+    // Dropped, and so released, before the log can close.
     _file: Box<dyn File>,
-    /// The log stays open: a repair must not begin while somebody applies.
+    /// Keeps the log open: a repair must not begin while an applier runs.
     _log: Arc<Shared>,
 }
 
 impl Log {
-    /// A name for a transaction, which no other of this or another process has.
+    /// A transaction id that no other transaction of any process has.
     pub fn new_txn(&self) -> TxnId {
         self.shared.new_txn()
     }
 
     /// Appends a transaction and waits until it is durable: then it is committed. A transaction
-    /// without rows is nothing, and went to 1..=0.
+    /// without rows appends nothing and returns 1..=0.
     ///
     /// # Errors
-    /// `Full`, `Io`, `SyncFailed`, `Locked` after ten seconds: it is not in the log, and
-    /// may be appended again. `Damaged`, `Forked`, `Abandoned`.
+    /// `Full`, `Io`, `SyncFailed`, `Locked` after ten seconds: it is not in the log, and can be
+    /// appended again. `Damaged`, `Forked`, `Abandoned`.
     pub fn append(&self, txn: Txn) -> Result<Appended> {
         self.shared.writer()?.append(Arc::new(txn), false, &usual)
     }
 
-    /// Appends a transaction and waits until it is durable; readers see it once [`Log::commit`] is
-    /// called, and never if [`Log::cancel`] is. Again with the id of one that is prepared it
-    /// appends nothing and answers where that one is.
+    /// Appends a transaction and waits until it is durable. Readers see it after [`Log::commit`],
+    /// and never after [`Log::cancel`]. A second call with the id of a prepared transaction appends
+    /// nothing and returns its rows.
     ///
     /// If the process ends in between, the transaction is committed.
     ///
@@ -74,7 +74,7 @@ impl Log {
         self.prepare_within(txn, &usual)
     }
 
-    /// As [`Log::prepare`], for somebody who waits so long for other processes and no longer.
+    /// As [`Log::prepare`]. `patience` decides how long it waits for other processes.
     ///
     /// # Errors
     /// As [`Log::append`]; `Interrupted`.
@@ -82,33 +82,34 @@ impl Log {
         self.shared.writer()?.append(txn.clone(), true, patience)
     }
 
-    /// Commits a prepared transaction; nothing happens if it is committed already.
+    /// Commits a prepared transaction. Does nothing if it is committed already.
     pub fn commit(&self, id: TxnId) {
         if let Ok(writer) = self.shared.writer() {
             writer.commit(id);
         }
     }
 
-    /// Rolls a prepared transaction back, durably. Nothing happens if it was not prepared.
+    /// Rolls a prepared transaction back, durably. Does nothing if it is not prepared.
     ///
     /// # Errors
-    /// `Full`, `Io`: it is not durable yet. The rows stay hidden, readers wait at that
-    /// place, and each append, [`Log::retry_rollbacks`] and the close of the log try again. If it
-    /// cannot be stored at the close either, or the process ends before, the transaction is
-    /// committed: there is no place left that says otherwise.
+    /// `Full`, `Io`: the rollback is not durable yet. The rows stay hidden, and readers wait in
+    /// front of them. Each append, [`Log::retry_rollbacks`] and the close of the log try again. If
+    /// the close fails too, or the process ends before, the transaction is committed: no file
+    /// records the rollback.
     pub fn cancel(&self, id: TxnId) -> Result<()> {
         self.shared.writer()?.cancel(id)
     }
 
-    /// Tries again to roll back what could not be noted when [`Log::cancel`] was asked: until then
-    /// no reader sees what follows it. Each append does so, too; this is for a writer that may not append again.
+    /// Tries again to store rollbacks that [`Log::cancel`] could not store. Until then no reader
+    /// sees the rows behind them. Each append tries too. This call is for a writer that may not
+    /// append again.
     ///
-    /// Returns whether something is left that is to be tried again.
+    /// Returns whether a rollback is still not stored.
     pub fn retry_rollbacks(&self) -> bool {
         self.shared.writer().is_ok_and(Writer::retry_rollbacks)
     }
 
-    /// The last row that may be read: synced, and decided like all before it.
+    /// The last row that can be read: it and all rows before it are synced and decided.
     ///
     /// # Errors
     /// `Io`.
@@ -116,7 +117,7 @@ impl Log {
         Ok(self.shared.visible()?.last)
     }
 
-    /// Waits until rows after this one may be read; false if the time is over before.
+    /// Waits until rows after this one can be read. Returns false if `timeout` ends first.
     ///
     /// # Errors
     /// `Io`, `Forked`.
@@ -124,13 +125,13 @@ impl Log {
         self.wait_after_or_ring(seq, timeout, self.rings()?)
     }
 
-    /// As [`Log::wait_after`]; false also if [`Log::ring`] was called since `rings`.
+    /// As [`Log::wait_after`]. Also returns false if [`Log::ring`] was called since `rings`.
     ///
     /// # Errors
     /// `Io`, `Forked`.
     pub fn wait_after_or_ring(&self, seq: Seq, timeout: Duration, rings: Rings) -> Result<bool> {
-        // Before any mutex: a thread that is not in this process may have had it when the process
-        // was forked.
+        // Checked before any mutex: in a forked child, a thread that does not exist there can hold
+        // it.
         self.shared.dir.is_ours()?;
         let until = Instant::now() + timeout;
         let news = &self.shared.news;
@@ -150,8 +151,8 @@ impl Log {
         }
     }
 
-    /// How often [`Log::ring`] was called: for who is going to wait, and looks before whether it is
-    /// to.
+    /// How often [`Log::ring`] was called. Read it before checking the reasons to wait, and pass it
+    /// to the wait.
     ///
     /// # Errors
     /// `Forked`.
@@ -160,8 +161,7 @@ impl Log {
         Ok(self.shared.news.rings())
     }
 
-    /// Calls off those of this process that wait by [`Log::wait_after_or_ring`] or
-    /// [`Log::wait_to_lead`].
+    /// Ends the waits of this process in [`Log::wait_after_or_ring`] and [`Log::wait_to_lead`].
     pub fn ring(&self) {
         if self.shared.dir.is_ours().is_ok() {
             self.shared.news.ring();
@@ -169,8 +169,8 @@ impl Log {
         }
     }
 
-    /// Reads what follows this row; 0 for all. What was pruned is an error when it is read, not
-    /// here.
+    /// Reads the rows after this one; 0 for all. If they were pruned, reading returns an error;
+    /// this call does not.
     ///
     /// # Errors
     /// `Io`, `Forked`.
@@ -179,7 +179,7 @@ impl Log {
         Reader::new(self.shared.clone(), seq)
     }
 
-    /// Takes the right to apply, which one open log of all processes has; `None` if another has it.
+    /// Takes the right to apply. One open log of all processes has it; `None` if it is taken.
     ///
     /// # Errors
     /// `Io`, `Forked`.
@@ -192,9 +192,9 @@ impl Log {
         }))
     }
 
-    /// Waits until the process that has the right to apply may have given it up, until
-    /// [`Log::ring`] is called after `rings`, or so long; sometimes shorter. For one thread at a
-    /// time.
+    /// Waits until the process that has the right to apply may have released it, until
+    /// [`Log::ring`] is called after `rings`, or for `time`. It can return earlier. Call it from
+    /// one thread at a time.
     ///
     /// # Errors
     /// `Forked`.
@@ -205,11 +205,12 @@ impl Log {
         Ok(())
     }
 
-    /// Prepares the next segment's file, if no pruned one is there for it; answers whether it did.
-    /// A thread does this by itself when a segment is half full, unless
-    /// [`Options::background`](crate::Options::background) says no.
+    /// Prepares the file of the next segment if there is no free segment. Returns whether it did. A
+    /// thread does this when a segment is half full, unless
+    /// [`Options::background`](crate::Options::background) is false.
     ///
     /// # Errors
+    /// `Full`, `Io`; the log can still be used.
     /// `Full`, `Io`; the log works on without.
     pub fn prepare_free_segment(&self) -> Result<bool> {
         let shared = &self.shared;
@@ -220,7 +221,7 @@ impl Log {
             .prepare_free_segment(shared.options.segment_bytes, Duration::ZERO, &|| false)
     }
 
-    /// Settings.
+    /// The settings.
     ///
     /// # Errors
     /// `Io`, `Damaged`.
@@ -228,7 +229,7 @@ impl Log {
         Ok(self.shared.dir.state()?.config)
     }
 
-    /// Changes settings, durably; answers what they are then.
+    /// Changes settings, durably. Returns the new settings.
     ///
     /// # Errors
     /// `Full`, `Io`, `Damaged`.
@@ -240,7 +241,7 @@ impl Log {
         })
     }
 
-    /// How large the log is.
+    /// Size and end of the log.
     ///
     /// # Errors
     /// `Io`, `Damaged`.
@@ -272,8 +273,8 @@ impl Log {
         })
     }
 
-    /// Bytes that the rows behind `seq` take in the log. The record that has the first of them
-    /// counts as a whole. For limits on what is not applied, and for reports.
+    /// Bytes that the rows after `seq` take in the log. The record with the first of them counts
+    /// whole. For limits on unapplied rows, and for reports.
     ///
     /// # Errors
     /// `Io`, `Damaged`.
@@ -287,8 +288,8 @@ impl Log {
         measured.bytes_after(&dir.files, word, first, seq)
     }
 
-    /// That the directory's name still leads to the log that was opened: what was read there is of
-    /// the log that others write to.
+    /// Checks that the directory's name still leads to the log that was opened. If it does, rows
+    /// that were read are from the log that other processes write.
     ///
     /// # Errors
     /// `Replaced`; `Io`.

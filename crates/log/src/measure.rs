@@ -1,8 +1,8 @@
 //! How many bytes of the log follow a row.
 //!
-//! Only headers are read, from a place that is remembered: the next question is usually about a
-//! later row. A place is the use of a segment (its salt) and an offset where a record begins, so it
-//! is valid as long as the segment exists.
+//! Only headers are read, from a remembered place: the next call usually asks about a later row. A
+//! place is the use of a segment (its salt) and the offset of a record. So it is valid as long as
+//! the segment exists.
 
 use crate::files::{Files, Segment, segment_name};
 use crate::format::record::{Kind, RECORD_LEN, RecordHeader};
@@ -14,10 +14,10 @@ use densite_disk::{File, OpenMode};
 
 /// Bytes read at once.
 const CHUNK: usize = 64 << 10;
-/// Places that are remembered.
+/// Number of remembered places.
 const PLACES: usize = 4;
 
-/// A place in front of which all rows are up to `seq`.
+/// All rows before this place have numbers up to `seq`.
 #[derive(Debug, Clone, Copy)]
 struct Place {
     number: u64,
@@ -26,12 +26,12 @@ struct Place {
     seq: Seq,
 }
 
-/// What was asked lately.
+/// Places of recent calls.
 #[derive(Debug, Default)]
 pub(crate) struct Measured(Mutex<Vec<Place>>);
 
 impl Measured {
-    /// Where in a segment to begin looking for what follows a row.
+    /// The offset in a segment at which to begin looking for rows after `seq`.
     fn near(&self, segment: &Segment, seq: Seq) -> u64 {
         let places = self.0.lock();
         let some = places.iter().filter(|p| {
@@ -69,7 +69,7 @@ impl Measured {
         seq: Seq,
     ) -> Result<u64> {
         let (mut number, mut end, mut bytes) = (word.segment, word.off, 0);
-        // From the end backwards, as far as rows behind the position reach.
+        // From the end backwards, while segments have rows after `seq`.
         while let Some(segment) = files.segment(number, OpenMode::Read)? {
             if segment.header.first_seq <= seq {
                 let (file, salt) = (segment.file.as_ref(), segment.header.salt);
@@ -88,9 +88,9 @@ impl Measured {
     }
 }
 
-/// The end of the last record that has no row behind `seq`, from the record at `from` on and before
-/// `limit`. A table that follows it belongs to the rows behind. Damage is counted, not reported:
-/// readers report it.
+/// The end of the last record without a row after `seq`. Reads from the record at `from` up to
+/// `limit`. A table record behind it belongs to the rows that follow. Damage is counted, not
+/// reported: readers report it.
 fn passed(file: &dyn File, salt: u64, from: u64, limit: u64, seq: Seq) -> Result<u64> {
     let (mut at, mut end) = (from, from);
     let (mut buf, mut buf_at, mut got) = (vec![0; CHUNK], from, 0);
@@ -114,7 +114,7 @@ fn passed(file: &dyn File, salt: u64, from: u64, limit: u64, seq: Seq) -> Result
 }
 
 impl Files {
-    /// Where a segment that others follow ends.
+    /// The end of a segment that is not the last one.
     fn end_of(&self, number: u64) -> Result<u64> {
         match self.sealed_end(number) {
             Ok((end, _)) => Ok(end),

@@ -1,12 +1,13 @@
 //! Whether a name still leads to a file that is open.
 //!
-//! The log is what its name leads to: see [`crate::open_dir`]. SQLite, too, looks before it writes.
+//! The log is the directory that its name leads to: see [`crate::open_dir`]. SQLite also checks the
+//! name of a database file before it writes.
 
 use crate::files::Files;
 use crate::{Error, Result};
 use densite_disk::File;
 
-/// The name of a file that is open, and keeps it as long as its directory has this log.
+/// The name and identity of an open file that keeps its name as long as its directory has this log.
 #[derive(Clone)]
 pub(crate) struct Named {
     name: String,
@@ -14,8 +15,8 @@ pub(crate) struct Named {
 }
 
 impl Named {
-    /// Of a file that is open as long as this value is used: what it says of the file is said of no
-    /// other one before it is closed.
+    /// Names an open file. The file must stay open while this value is used: after the close,
+    /// another file can get the same identity.
     pub(crate) fn of(name: impl Into<String>, file: &dyn File) -> Result<Named> {
         Ok(Named {
             name: name.into(),
@@ -23,7 +24,7 @@ impl Named {
         })
     }
 
-    /// That the name still is that file's.
+    /// Checks that the name still leads to that file.
     ///
     /// # Errors
     /// `Replaced`; `Io`.

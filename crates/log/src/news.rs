@@ -1,7 +1,9 @@
-//! Waiting for rows that somebody appends, in this process or another one.
+//! Waiting for rows that any process appends.
 //!
-//! What makes rows visible is a write to the end word or to a writer's slot. These files are watched; one thread waits for the system, and wakes those that wait in this process. Every wait looks
-//! at the log after the watch began and before it waits, so nothing is missed; it also looks now and then where nothing was heard, for a file system that tells nothing.
+//! A write to the end word or to a writer's slot makes rows visible. So these files are watched:
+//! one thread waits for the system and wakes the other waiting threads of this process. Every wait
+//! checks the log after the watch began, so it misses nothing. It also checks the log now and then,
+//! for file systems that report no events.
 
 use crate::files::{END, Files, writer_name};
 use densite_disk::Watch;
@@ -9,26 +11,26 @@ use densite_disk::sync::{Condvar, Mutex};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-/// How often the log is looked at where its files are watched.
+/// How often the log is checked if its files are watched.
 const LOOK: Duration = Duration::from_millis(500);
-/// The same where they cannot be: at first,
+/// How often it is checked if they cannot be watched: the shortest interval,
 const POLL_MIN: Duration = Duration::from_millis(2);
-/// and where nothing has come for a while. In between it is an eighth of that while.
+/// and the longest. In between, the interval is an eighth of the time without news.
 const POLL_MAX: Duration = Duration::from_millis(200);
 
 #[derive(Default)]
 struct Inner {
-    /// A thread waits for the system.
+    /// A thread waits for events of the system.
     is_watched: bool,
-    /// Slots that are watched.
+    /// Number of watched slots.
     writers: u32,
     rings: u64,
-    /// Since when nothing has come.
+    /// Since when nothing has changed.
     quiet: Option<Instant>,
 }
 
 impl Inner {
-    /// How long the log is not looked at where it cannot be watched.
+    /// The interval between two checks of a log that cannot be watched.
     fn poll(&mut self) -> Duration {
         let quiet = self.quiet.get_or_insert_with(Instant::now).elapsed();
         (quiet / 8).clamp(POLL_MIN, POLL_MAX)
@@ -40,16 +42,16 @@ impl Inner {
 pub(crate) struct News {
     inner: Mutex<Inner>,
     told: Condvar,
-    /// `None` where there is none to be had.
+    /// `None` if the system or the file system offers no watch.
     watch: OnceLock<Option<Watch>>,
 }
 
-/// How often those that wait were called off: see [`Log::rings`](crate::Log::rings).
+/// How often waits were ended: see [`Log::rings`](crate::Log::rings).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rings(u64);
 
 impl News {
-    /// Watches the end word and the slots of so many writers. Whoever waits looks at the log after this.
+    /// Watches the end word and this many slots. The caller checks the log after this.
     pub(crate) fn listen(&self, files: &Files, writers: u32) {
         let watch = self.watch.get_or_init(|| {
             let watch = files.dir.watch()?;
@@ -58,13 +60,14 @@ impl News {
         let Some(watch) = watch else { return };
         let mut inner = self.inner.lock();
         for no in inner.writers..writers {
-            // One that is not there is not used.
+            // A slot without a file is not in use.
             watch.add(&writer_name(no));
         }
         inner.writers = inner.writers.max(writers);
     }
 
-    /// Waits until something may have changed, or so long. `has_come` is asked first.
+    /// Waits until something may have changed, or for `time`. Returns true without waiting if
+    /// `has_come` is true.
     ///
     /// # Errors
     /// Those of `has_come`.
@@ -88,7 +91,7 @@ impl News {
                 drop(inner);
                 watch.wait(time.min(LOOK));
                 self.inner.lock().is_watched = false;
-                // One of them watches now, if it waits on.
+                // If other threads keep waiting, one of them watches now.
                 self.told.notify_all();
             }
             Some(Some(_)) => drop(self.told.wait_for(inner, time.min(LOOK))),
@@ -100,7 +103,7 @@ impl News {
         Ok(false)
     }
 
-    /// Waits until those that wait are called off, or so long.
+    /// Waits until [`News::ring`] is called, or for `time`.
     pub(crate) fn wait_for_ring(&self, time: Duration, rings: Rings) {
         let until = Instant::now() + time;
         let mut inner = self.inner.lock();
@@ -113,7 +116,7 @@ impl News {
         }
     }
 
-    /// Something changed in this process.
+    /// Reports a change made by this process.
     pub(crate) fn tell(&self) {
         self.inner.lock().quiet = None;
         self.told.notify_all();
@@ -123,7 +126,7 @@ impl News {
         Rings(self.inner.lock().rings)
     }
 
-    /// Calls off those that wait.
+    /// Ends all waits.
     pub(crate) fn ring(&self) {
         self.inner.lock().rings += 1;
         self.told.notify_all();

@@ -1,14 +1,14 @@
-//! The three things that a record of the log does with its rows.
+//! The three operations of a batch.
 
-/// What is done with the rows of a batch.
+/// The operation of a batch on its rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Op {
     /// New rows.
     Insert = 1,
-    /// Other values for the rows of these keys.
+    /// New values for the rows of these keys.
     Update = 2,
-    /// The rows of these keys go.
+    /// Deletes the rows of these keys.
     Delete = 3,
 }
 

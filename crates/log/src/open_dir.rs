@@ -1,9 +1,9 @@
-//! The directory of an open log, and whether it still is that of the log that was opened.
+//! The directory of an open log, and the check that it is still the log that was opened.
 //!
 //! The log is the directory that its name leads to. A user can move, remove or replace the
-//! directory without any lock. So each operation that acknowledges or changes something looks at a
-//! name first. If the directory goes after that look, the change is lost with it, like everything
-//! before.
+//! directory without any lock. So each operation that acknowledges or changes something checks a
+//! name first. If the directory is removed after that check, the change is lost with it, like
+//! everything before.
 
 use crate::files::{Files, damaged, no_state};
 use crate::named::Named;

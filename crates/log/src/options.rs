@@ -5,31 +5,31 @@ use crate::{Error, LogId, Result, Seq};
 /// How a log is opened.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// The id that the database names.
+    /// The id that the database stores.
     pub id: LogId,
-    /// Make the log if the directory has none. Whoever opens a database that names a log must not
-    /// set this: a missing log is an error.
+    /// Make the log if the directory has none. Leave this unset for a database that names a log: a
+    /// missing log is then an error.
     pub create: bool,
-    /// The highest position that the database holds: new rows get numbers above it, even if the log
+    /// The highest position that the database holds. New rows get numbers above it, even if the log
     /// ends before it.
     pub above: Seq,
-    /// Size of a segment, bytes; 64 KiB to 1 GiB for real use, smaller in tests. Segments that
-    /// exist keep theirs.
+    /// Size of a segment, bytes: 64 KiB to 1 GiB, in tests from 8 KiB. Existing segments keep their
+    /// size.
     pub segment_bytes: u64,
-    /// A segment that could not be recycled grows in steps of this many bytes, each of which costs
-    /// one sync of metadata.
+    /// Growth step, bytes, of a segment that is not a recycled file. Each step costs one sync of
+    /// metadata.
     pub grow_bytes: u64,
-    /// Pruned segments kept for use again; more are removed.
+    /// Number of free segments to keep. Pruning removes the others.
     pub free_segments_max: usize,
-    /// Bytes after which a group is closed, and written in one write; a larger transaction is a
-    /// group of its own, in several.
+    /// Bytes at which a group is closed. A group is one write; a larger transaction is a group of
+    /// its own, in several writes.
     pub group_bytes_max: usize,
-    /// Whether a thread may prepare the next segment when the present one is half full.
+    /// Whether a thread prepares the next segment when the current one is half full.
     pub background: bool,
 }
 
 impl Options {
-    /// What everybody uses, for the log of this id.
+    /// The defaults, for the log of this id.
     pub fn new(id: LogId) -> Options {
         Options {
             id,

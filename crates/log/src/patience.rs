@@ -1,32 +1,35 @@
 //! Waiting for locks that other processes hold.
 //!
-//! A lock of the log is held for a write and a sync. A process that is stopped, or whose disk hangs, holds it longer, so every wait is bounded and its caller is asked whether it goes on.
-//! A call of the system that waits cannot be ended from outside; so a lock that is seldom held is asked for again and again, at first after microseconds, later after an eighth of the time waited. One that processes have in turns is waited for by a thread (`in_turn.rs`).
+//! A lock of the log is held for one write and one sync, but longer by a process that is stopped or
+//! whose disk hangs. So every wait is bounded, and its caller is asked whether to keep waiting. A
+//! blocking system call cannot be cancelled. So a rarely held lock is polled, at first after
+//! microseconds, later after an eighth of the time waited. For locks that processes take in turns,
+//! a thread makes the blocking call (`in_turn.rs`).
 
 use crate::{Error, Result};
 use densite_disk::{File, LockKind};
 use std::time::{Duration, Instant};
 
-/// What a caller says who has waited for so long.
+/// Whether a caller keeps waiting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Waiting {
-    /// It waits on.
+    /// It keeps waiting.
     GoesOn,
     /// It has waited long enough.
     IsOver,
-    /// Whoever asked it to does not want it any more.
+    /// The wait was interrupted.
     IsInterrupted,
 }
 
-/// Asked with the time waited so far, often.
+/// Called often, with the time waited so far; decides whether to keep waiting.
 pub type Patience<'a> = &'a dyn Fn(Duration) -> Waiting;
 
-/// How long those wait who say nothing else.
+/// The default time limit.
 const USUAL: Duration = Duration::from_secs(10);
 const STEP_MIN: Duration = Duration::from_micros(20);
 const STEP_MAX: Duration = Duration::from_millis(10);
 
-/// The patience of those who say nothing else: ten seconds.
+/// The default: wait for ten seconds.
 pub fn usual(waited: Duration) -> Waiting {
     match waited < USUAL {
         true => Waiting::GoesOn,
@@ -35,7 +38,8 @@ pub fn usual(waited: Duration) -> Waiting {
 }
 
 impl Waiting {
-    /// What a wait for the lock of this file of the log ends with, if it is to end. `identity`: which file that is.
+    /// The error that ends a wait for the lock of this file, if the wait ends. `identity`
+    /// identifies the file.
     pub(crate) fn refusal(self, name: &str, identity: Option<(u64, u64)>) -> Result<()> {
         match self {
             Waiting::GoesOn => Ok(()),
@@ -63,7 +67,7 @@ pub(crate) fn lock(
     })
 }
 
-/// Tries until there is an answer, or the wait for the lock of this file ends.
+/// Calls `attempt` until it gives an answer or the caller stops waiting for the lock of this file.
 pub(crate) fn wait_for<T>(
     file: &dyn File,
     name: &str,

@@ -1,31 +1,32 @@
 //! The bytes of a group on their way into a segment, at consecutive offsets.
 //!
-//! A group of the usual size is one write. A larger one, which is a single transaction, takes several, and large payloads
-//! are written from where they are: writing needs no memory that grows with the transaction. None of it counts before the
-//! sync, however many writes there were.
+//! A group of the usual size is one write. A larger one, which is a single transaction, takes
+//! several, and large payloads are written from their own memory. So writing needs no memory that
+//! grows with the transaction. However many writes there were, none of the group counts before the
+//! sync.
 
 use crate::Result;
 use densite_disk::File;
 
-/// In a large group, payloads of this part of the buffer or more are written by themselves.
+/// In a large group, a payload is written directly from the size of the buffer divided by this on.
 const DIRECT: usize = 64;
-/// Less is never written by itself.
+/// The least number of bytes that is written directly.
 const LEAST: usize = 16;
 
 /// See the module.
 pub(crate) struct Pieces<'a> {
     file: &'a dyn File,
-    /// What is collected, and where it goes.
+    /// Collected bytes, and the offset of their write.
     buf: &'a mut Vec<u8>,
     at: u64,
-    /// Bytes that are collected at most.
+    /// The most bytes to collect.
     most: usize,
-    /// As many bytes or more are written by themselves.
+    /// At least this many bytes are written directly.
     direct: usize,
 }
 
 impl<'a> Pieces<'a> {
-    /// For a group of at most `bytes`, of which `most` are collected in `buf`.
+    /// For a group of at most `bytes`; `buf` collects up to `most` of them.
     pub(crate) fn new(
         file: &'a dyn File,
         at: u64,
@@ -47,12 +48,12 @@ impl<'a> Pieces<'a> {
         }
     }
 
-    /// Where the next byte goes. Nothing was written from there on.
+    /// Offset of the next byte. Nothing is written from there on yet.
     pub(crate) fn end(&self) -> u64 {
         self.at + self.buf.len() as u64
     }
 
-    /// For so many bytes that are made in place.
+    /// Room for this many bytes, which the caller appends in place.
     pub(crate) fn room(&mut self, bytes: usize) -> Result<&mut Vec<u8>> {
         if self.buf.len() + bytes > self.most {
             self.write()?;
@@ -72,7 +73,7 @@ impl<'a> Pieces<'a> {
         Ok(())
     }
 
-    /// Writes what is collected.
+    /// Writes the collected bytes.
     pub(crate) fn write(&mut self) -> Result<()> {
         let at = self.at;
         self.at += self.buf.len() as u64;

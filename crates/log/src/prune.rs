@@ -1,17 +1,14 @@
-//! Giving back segments that nobody needs, off the writers' path.
+//! Pruning segments that are no longer needed, off the writers' path.
 //!
-//! A segment goes when all its rows are applied durably (the caller says up to where), acknowledged
-//! by every subscriber and decided, when enough other bytes are retained, when no reader is at it
-//! or before it, and when all segments before it go too.
+//! A segment goes when all its rows are applied durably (the caller says up to which row), decided,
+//! and acknowledged by every subscriber. Also, enough other bytes must be retained, no reader may
+//! be at or before it, and all segments before it must go too. The state names the first segment
+//! that stays, durably, before any file is touched. So whatever a power cut does to the files, rows
+//! go only after a durable acknowledgement, and no segment is missing between others.
 //!
-//! The state names the first segment that stays, durably, before any file is touched. So whatever
-//! becomes of the files in a power cut, what a subscriber acknowledged is durable before rows go
-//! for it, and a segment is never missing between others.
-//!
-//! A header tells where the rows of the segment before it end. One that is damaged keeps nothing
-//! but its own segment and that one from going, and these only until all that is up to a later
-//! header may go. Until then it is told. The log never begins with a segment whose header is
-//! damaged.
+//! A segment's header tells where the rows of the previous segment end. A damaged header keeps only
+//! these two segments, until all rows up to a later header can go. Until then it is reported. The
+//! log never begins with a segment whose header is damaged.
 
 use crate::files::{Files, STATE_LOCK, damaged, no_state, segment_name};
 use crate::format::{DATA_OFF, SEGMENT_MAX};
@@ -23,24 +20,24 @@ use densite_disk::{File, LockKind, OpenMode};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// What pruning did.
+/// The outcome of pruning.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Pruned {
-    /// Segments that went.
+    /// Number of pruned segments.
     pub segments: u64,
     /// Bytes of their files.
     pub bytes: u64,
-    /// More would have gone, but a reader was there, or a subscriber has not acknowledged it.
+    /// More could be pruned, but a reader is there, or a subscriber has not acknowledged the rows.
     pub is_held: bool,
 }
 
 impl Log {
-    /// Prunes what may go. `durable` is the last row whose effect the database holds durably:
-    /// committed before a checkpoint that completed, and synced since (rule 4).
+    /// Prunes what is no longer needed. `durable` is the last row whose effect the database holds
+    /// durably: committed before a checkpoint that completed, and synced since (rule 4).
     ///
     /// # Errors
-    /// `Full`, `Io`; `Damaged`, also where a damaged header keeps something from going:
-    /// what else could go has gone. What was acknowledged or not stays true.
+    /// `Full`, `Io`; `Damaged`, also if a damaged header keeps a segment. The other segments are
+    /// pruned even then. Acknowledgements stay valid.
     pub fn prune(&self, durable: Seq) -> Result<Pruned> {
         self.prune_with(durable, &|| true)
     }
@@ -67,8 +64,7 @@ impl Log {
                 if kept - bytes < state.config.retain_bytes {
                     break;
                 }
-                // A reader holds the segment it is at. It needs all that follow too, so this is
-                // where pruning ends.
+                // A reader holds its segment. It also needs all that follow, so pruning ends here.
                 let Some(files) = files.locked_against_readers(part)? else {
                     pruned.is_held = true;
                     break;
@@ -84,7 +80,7 @@ impl Log {
         pruned.is_held |= slowest < durable.min(visible.last) && state.first_segment < tail;
         if pruned.segments > 0 {
             files.store_state(&state)?;
-            // Subscribers need not wait while files are removed.
+            // Subscribers do not have to wait while files are removed.
             drop(lock);
             let pieces = Pieces::new(files, &shared.options, visible.word, has_time)?;
             shared.dir.is_in_place()?;
@@ -99,8 +95,8 @@ impl Log {
         }
     }
 
-    /// Files of segments that were pruned and that whoever did it could not remove, or did not live
-    /// to: there may be some without anything that could be pruned now.
+    /// Removes files of segments that were pruned earlier. The process that pruned them may have
+    /// failed to remove them, or ended before. They can exist even if nothing can be pruned now.
     fn finish_earlier(&self, first_segment: u64, has_time: &dyn Fn() -> bool) -> Result<()> {
         let (files, options) = (&self.shared.dir.files, &self.shared.options);
         if files.has_pruned(first_segment)? {
@@ -110,8 +106,8 @@ impl Log {
         Ok(())
     }
 
-    /// [`Log::prune`], if `auto_prune` is on. For whoever runs after writes: it looks at two small
-    /// files and at the directory if there is nothing to do.
+    /// [`Log::prune`], if `auto_prune` is on. Called after writes: without work to do, it reads two
+    /// small files and lists the directory.
     ///
     /// # Errors
     /// As [`Log::prune`].
@@ -119,8 +115,8 @@ impl Log {
         self.auto_prune_in_time(durable, &|| true)
     }
 
-    /// [`Log::auto_prune`], which takes its time for the writers' sake (four seconds a segment) as
-    /// long as `has_time` says so, and then comes to its end at once.
+    /// As [`Log::auto_prune`]. It pauses between pieces for the sake of writers (four seconds a
+    /// segment) while `has_time` is true, and then finishes without pauses.
     ///
     /// # Errors
     /// As [`Log::prune`].
@@ -132,16 +128,16 @@ impl Log {
     }
 }
 
-/// Bytes of segments, of which none has more than the format allows, whatever its file claims.
+/// Bytes of segments. Each counts at most the limit of the format, whatever its file claims.
 fn total<'a>(lens: impl Iterator<Item = &'a u64>) -> u64 {
     lens.map(|len| len.min(&SEGMENT_MAX)).sum()
 }
 
-/// Where the log could begin.
+/// Segments at which the log could begin.
 struct Cuts {
-    /// Segments, ascending, and the first row of each: all rows before them are passed.
+    /// The segments, ascending, with their first rows. All rows before each of them are passed.
     at: Vec<(u64, Seq)>,
-    /// Behind the last one nobody knows where rows end.
+    /// Damage behind the last cut, where the ends of rows are unknown.
     damage: Option<Error>,
 }
 
@@ -163,7 +159,7 @@ impl Files {
             match self.segment(number, OpenMode::Read) {
                 Ok(Some(segment)) if segment.header.first_seq <= passed.saturating_add(1) => {
                     cuts.at.push((number, segment.header.first_seq));
-                    // Whatever it was, it goes.
+                    // Earlier damage is pruned with its segment.
                     cuts.damage = None;
                 }
                 Ok(Some(_)) => return Ok(cuts),
@@ -178,15 +174,14 @@ impl Files {
         Ok(cuts)
     }
 
-    /// Those of these segments that are there: what the state and the end word claim may be many
-    /// more.
+    /// The numbers in this range that have a file. The state and the end word can claim many more.
     fn within(&self, of: Range<u64>) -> Result<Vec<u64>> {
         let mut numbers = self.numbers(of.start)?;
         numbers.retain(|number| of.contains(number));
         Ok(numbers)
     }
 
-    /// Bytes of segments' files.
+    /// Bytes of the segments' files.
     fn sizes(&self, of: Range<u64>) -> Result<BTreeMap<u64, u64>> {
         let mut sizes = BTreeMap::new();
         for number in self.within(of)? {
@@ -196,7 +191,8 @@ impl Files {
         Ok(sizes)
     }
 
-    /// The files of segments, so that no reader comes to them; `None` if one is at one of them.
+    /// The locked files of these segments, so that no reader can open them; `None` if a reader is
+    /// at one of them.
     fn locked_against_readers(
         &self,
         of: Range<u64>,

@@ -22,15 +22,15 @@ use std::time::{Duration, Instant};
 pub struct Record {
     /// Number of the first of `rows`.
     pub first: Seq,
-    /// How many of the first rows were read before: a reader may begin within a batch.
+    /// Number of first rows that were read before: a reader can begin within a batch.
     pub skip: usize,
     /// The transaction.
     pub txn: TxnId,
     /// Whether the next record is of another transaction.
     pub ends_transaction: bool,
-    /// Whose rows they are.
+    /// The table of the rows.
     pub table: Arc<Table>,
-    /// What is done with them.
+    /// The operation of the rows.
     pub op: Op,
     /// The rows.
     pub rows: Rows,
@@ -43,36 +43,36 @@ impl Record {
     }
 }
 
-/// Leaves the whole transactions of records that follow each other: of what stands in front of
-/// something that cannot be read. The rest of a transaction that is cut there can never be read.
+/// Drops the records behind the last whole transaction. For records in front of a place that cannot
+/// be read: a transaction that is cut there stays incomplete.
 pub fn keep_whole_transactions(records: &mut Vec<Record>) {
     let last = records.iter().rposition(|r| r.ends_transaction);
     records.truncate(last.map_or(0, |last| last + 1));
 }
 
-/// A place in a segment, which is held against recycling.
+/// A place in a segment, which stays locked against recycling.
 pub(crate) struct Place {
     number: u64,
     pub(crate) walk: Walk,
-    /// No row that follows has a lower number.
+    /// Rows that follow have this number or a higher one.
     next_seq: Seq,
-    /// Where the segment ends and its last check, once another follows.
+    /// The end of the segment and its last check, once another segment follows.
     end: Option<(u64, u64)>,
     tables: HashMap<u32, Arc<Table>>,
 }
 
-/// Reads records in order, those that are synced, decided and not rolled back. While it is there,
+/// Reads records in order: those that are synced, decided and not rolled back. While it exists,
 /// nothing from its place on is pruned.
 pub struct Reader {
     shared: Arc<Shared>,
     after: Seq,
     visible: Visible,
     place: Option<Place>,
-    /// When the end was met last and the log was in its place.
+    /// When the reader last met the end and found the log in its place.
     looked: Option<Instant>,
 }
 
-/// How often a reader at the end looks whether the log is in its place.
+/// How often a reader at the end checks that the log is in its place.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
 impl Reader {
@@ -91,19 +91,18 @@ impl Reader {
         }
     }
 
-    /// The last row that was read or passed. Where [`Reader::next`] answered `None` that is the
-    /// last number that may be read, also if the rows before it were rolled back or are lost.
+    /// The last row that was read or passed. After [`Reader::next`] returned `None`, it is the
+    /// last number that can be read, even if the rows before it were rolled back or are lost.
     pub fn position(&self) -> Seq {
         self.after
     }
 
-    /// The next record; `None` at the end, which may move: ask again later, or
+    /// The next record; `None` at the end of the log. The end can move: ask again later, or use
     /// [`Log::wait_after`](crate::Log::wait_after).
     ///
     /// # Errors
-    /// `Pruned` when the rows are not in the log any more; `Damaged`; `Replaced` when a
-    /// log that is open for reading only was repaired; `Io`. After an error the reader stands where
-    /// it stood.
+    /// `Pruned` if the rows are no longer in the log; `Damaged`; `Replaced` if a log that is open
+    /// for reading only was repaired; `Io`. An error does not move the reader.
     #[expect(clippy::should_implement_trait, reason = "the end may move")]
     pub fn next(&mut self) -> Result<Option<Record>> {
         match self.next_within(usize::MAX)? {
@@ -112,15 +111,15 @@ impl Reader {
         }
     }
 
-    /// As [`Reader::next`], but a record whose decoded rows take more than `bytes` is not read. The
-    /// reader stays in front of it.
+    /// As [`Reader::next`], but does not read a record whose decoded rows take more than `bytes`.
+    /// The reader stays in front of it.
     ///
     /// # Errors
     /// As [`Reader::next`].
     pub fn next_within(&mut self, bytes: usize) -> Result<Next> {
         self.shared.dir.is_ours()?;
         let next = self.read_on(bytes);
-        // What was there may be no damage, but another log.
+        // If another log is in its place, this is not damage.
         if next.is_err() {
             self.shared.dir.is_in_place()?;
         }
@@ -137,12 +136,12 @@ impl Reader {
                 Step::Passed => {}
                 Step::End if fresh => {
                     self.check_name()?;
-                    // All that is decided was passed; what is not has greater numbers.
+                    // All decided rows were passed. Undecided rows have higher numbers.
                     self.after = self.after.max(self.visible.last);
                     return Ok(Next::End);
                 }
                 Step::End => {
-                    // Asked once for each record at most: the end is a read of another file.
+                    // Read at most once for each record, because it reads another file.
                     self.visible = self.shared.visible()?;
                     fresh = true;
                 }
@@ -150,8 +149,8 @@ impl Reader {
         }
     }
 
-    /// Where the log was moved away nothing more would ever come. Whoever reads each time that rows
-    /// may have come does so more often than files are moved.
+    /// Checks that the log was not moved away: then no more rows would ever come. It checks only once
+    /// in each [`LOOK_EVERY`], because a caller can read very often.
     fn check_name(&mut self) -> Result<()> {
         if self.looked.is_none_or(|at| at.elapsed() >= LOOK_EVERY) {
             self.shared.dir.is_in_place()?;
@@ -180,7 +179,7 @@ impl Reader {
         Ok(bytes + word.off.saturating_sub(at))
     }
 
-    /// Opens the segment that has the next row, if none is open.
+    /// Opens the segment that contains the next row, unless one is open.
     fn find_place(&mut self) -> Result<()> {
         if self.place.is_some() {
             return Ok(());
@@ -188,10 +187,10 @@ impl Reader {
         loop {
             let wanted = self.after.saturating_add(1);
             let first = self.shared.dir.state()?.first_segment;
-            // Those that are there, whatever the end word says.
+            // The segments that exist, whatever the end word says.
             let mut there = self.shared.dir.files.numbers(first)?;
             there.retain(|number| *number <= self.visible.word.segment);
-            // The last segment whose first row is not behind the wanted one.
+            // Binary search for the last segment whose first row is not behind the wanted one.
             let (mut low, mut rest) = (first, there.as_slice());
             while let Some((before, after)) = rest.split_at_checked(rest.len() / 2)
                 && !after.is_empty()
@@ -217,15 +216,15 @@ impl Reader {
                 None if low == self.shared.dir.state()?.first_segment => {
                     return Err(damaged(low, 0, "the segment is missing"));
                 }
-                // It was pruned while we looked.
+                // It was pruned meanwhile: try again.
                 _ => {}
             }
         }
     }
 
-    /// Which of these segments is the first whose header can be read, and its first row. What is
-    /// damaged or missing is met by whoever reads so far, and hides nothing in front of it or
-    /// behind.
+    /// The first of these segments with a readable header: its index and its first row. Damaged and
+    /// missing segments are skipped. A reader that reaches one reports it, and it hides no rows
+    /// before or behind it.
     fn first_told(&self, numbers: &[u64]) -> Result<Option<(usize, Seq)>> {
         for (place, number) in numbers.iter().enumerate() {
             match self.shared.dir.files.segment(*number, OpenMode::Read) {
@@ -258,7 +257,8 @@ impl Reader {
                 let problem = "the next segment does not follow this one";
                 return Err(damaged(place.number, end, problem));
             }
-            // The next one is held before this one is let go, so pruning never overtakes.
+            // The next segment is locked before this one is released, so pruning never overtakes
+            // the reader.
             let next = self.shared.dir.files.held(place.number + 1)?;
             let next =
                 next.ok_or_else(|| damaged(place.number + 1, 0, "the segment is missing"))?;
@@ -293,23 +293,23 @@ impl Reader {
     }
 }
 
-/// What [`Reader::next_within`] found.
+/// The result of [`Reader::next_within`].
 #[derive(Debug)]
 pub enum Next {
     /// A record.
     Record(Record),
-    /// The next record is larger than was allowed.
+    /// The next record is larger than the limit.
     Larger,
-    /// The end, which may move.
+    /// The end, which can move.
     End,
 }
 
 enum Step {
     Record(Record),
     Larger,
-    /// Something that is no record to be read.
+    /// Something that is not a record to return.
     Passed,
-    /// Nothing more may be read, as far as is known.
+    /// No more rows can be read, as far as this reader knows.
     End,
 }
 
@@ -330,7 +330,8 @@ impl Place {
         self.next_seq = header.last_seq() + 1;
     }
 
-    /// What the record here has for somebody who read up to `after`.
+    /// Decodes the record here, for a reader that has read up to `after`; `None` if it has no rows
+    /// for that reader.
     pub(crate) fn read(
         &mut self,
         header: &RecordHeader,
@@ -357,7 +358,7 @@ impl Place {
             return Ok(None);
         }
         let table = self.tables.get(&header.table);
-        let table = table.ok_or_else(|| wrong("its table is not there"))?;
+        let table = table.ok_or_else(|| wrong("the record of its table is missing"))?;
         let rows = decoded(header.codec, stored, header.raw_len)?
             .and_then(|raw| Rows::decode(Payload::Own(raw), header.count as usize))
             .filter(|rows| rows.columns() == table.columns().len())

@@ -1,15 +1,14 @@
-//! Where the log ends, found from its files: when the first process opens it, or when the end word
-//! cannot be believed.
+//! Finds the end of the log in its files: for the first process that opens it, or if the end word
+//! is not valid.
 //!
-//! From the end word, or from the beginning of the last segment if the word is older, records are
-//! followed as long as they are valid. What follows them was never acknowledged, with one
-//! exception, which is damage: see [`Walk::is_damaged`]. Records behind the word are written again
-//! and synced before they count: a process that was killed may have left them in the system's cache
-//! only, even behind a failed sync.
+//! From the end word, or from the beginning of the last segment if the word is older, valid records
+//! are followed. Bytes behind them were never acknowledged, except for damage: see
+//! [`Walk::is_damaged`]. Records behind the word are written again and synced before they count: a
+//! killed process can have left them only in the system's cache, even behind a failed sync.
 //!
-//! What does not count is gone for good: the header of the first record behind the end is made
-//! zero, durably, before anything else is written there. No other record follows what is written
-//! then, for transactions of another opening have other numbers ([`crate::format::record`]).
+//! The header of the first record behind the end is overwritten with zeros, durably, before
+//! anything else is written there. So that record never comes back. Records behind it cannot follow
+//! new ones: transactions of another opening have other numbers ([`crate::format::record`]).
 
 use crate::end_word::find_word;
 use crate::files::{Files, damaged, no_state, segment_name};
@@ -25,14 +24,14 @@ use densite_disk::{File, OpenMode, SyncKind};
 /// Numbers of the segments that belong to the log, which follow each other without a gap.
 ///
 /// # Errors
-/// `Missing` where there is neither a segment nor a state; `Damaged` where a segment is
-/// missing, or the state.
+/// `Missing` if there is neither a segment nor a state; `Damaged` if a segment or the state is
+/// missing.
 pub(crate) fn segments(files: &Files) -> Result<Vec<u64>> {
     let mut state = files.load_state()?;
     loop {
         let found = segments_of(files, state.as_ref());
         // The state and the directory are read one after the other. If another process prunes in
-        // between, the state names a later segment now.
+        // between, the state now names a later segment.
         if !matches!(found, Err(Error::Missing | Error::Damaged { .. })) {
             return found;
         }
@@ -64,12 +63,13 @@ fn segments_of(files: &Files, state: Option<&State>) -> Result<Vec<u64>> {
     Ok(numbers)
 }
 
-/// Of a log without a state: whether it has a segment. That is the first one, without a row, if
-/// whoever made the log was stopped before it had a state, which comes before the end word.
+/// For a log without a state: whether it has a segment. That is only the first segment, without
+/// rows, if the process that made the log stopped before it wrote the state. The end word comes
+/// later.
 ///
 /// # Errors
-/// `Damaged` if it is anything else: a state is never lost by a power cut, and without it
-/// it is unknown who still needs the rows, or which of them were rolled back.
+/// `Damaged` in any other case. A power cut never loses the state. Without it, it is unknown who
+/// still needs the rows and which of them were rolled back.
 pub(crate) fn has_segments(files: &Files) -> Result<bool> {
     let numbers = files.numbers(0)?;
     if numbers.is_empty() {
@@ -90,28 +90,27 @@ pub(crate) fn has_segments(files: &Files) -> Result<bool> {
 
 /// Finds the end and makes everything before it durable. The caller holds the append lock.
 pub(crate) fn end(files: &Files) -> Result<EndWord> {
-    // The last segment may be there without its name being durable, if whoever made it was stopped
-    // in between. If this fails the next try may believe itself: file systems keep changes of names
-    // until they are in the journal, unlike contents, which a failed sync may drop.
+    // The name of the last segment may not be durable if the process that made it stopped in
+    // between. If this sync fails, the next attempt can trust its own success: file systems keep
+    // changes of names until they are in the journal. A failed sync drops only contents.
     files.dir.sync()?;
     find(files, OpenMode::Write)
 }
 
-/// The end as far as it can be told without writing, for a log whose end word cannot be read.
+/// The end as far as it is known without writing, for a log whose end word cannot be read.
 pub(crate) fn end_as_read(files: &Files) -> Result<EndWord> {
     find(files, OpenMode::Read)
 }
 
-/// Where the word cannot be read (its writer was killed in the middle of it, or a power cut tore
-/// it) the last segment is followed from its beginning, as with a word that is old, which a power
-/// cut may leave as well. Nothing that was acknowledged is missed: it was synced, so it is valid,
-/// or it is damage that a later record tells of. Two damages at once cannot be told apart: the
-/// last segment deleted, and no word that names it. Who only reads ([`end_as_read`]) may be shown a
-/// group that was whole but not synced when its writer was killed: the next one to write finds the
-/// same and keeps it.
+/// If the word cannot be read, the last segment is followed from its beginning. The word is torn if
+/// its writer was killed or the power was cut; a power cut can also leave an old word. No
+/// acknowledged row is missed: it was synced, so it is valid, or it is damage that a later record
+/// proves. One double damage is not found: the last segment is deleted, and no word names it. A
+/// caller that only reads ([`end_as_read`]) can see a group that was complete but not synced when
+/// its writer was killed. The next writer finds the same group and keeps it.
 fn find(files: &Files, mode: OpenMode) -> Result<EndWord> {
-    // Before the segments are listed: the one that it names is there, or was pruned behind a later
-    // one.
+    // Read before the segments are listed: the segment that it names exists, or was pruned together
+    // with all before a later one.
     let word = find_word(files)?;
     let last = || Ok::<_, Error>(segments(files)?.last().copied().unwrap_or_default());
     let (tail, segment) = loop {
@@ -172,7 +171,7 @@ fn find(files: &Files, mode: OpenMode) -> Result<EndWord> {
     Ok(end)
 }
 
-/// Makes durable what a process wrote that did not live to sync it.
+/// Makes records durable that a process wrote and did not sync before it ended.
 fn write_again(file: &dyn File, from: u64, to: u64) -> densite_disk::Result<()> {
     let mut at = from;
     let mut buf = vec![0; 1 << 20];

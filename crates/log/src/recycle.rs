@@ -1,9 +1,10 @@
-//! Giving back the files of pruned segments: as free segments, or to the file system piece by
-//! piece.
+//! Recycling the files of pruned segments: they become free segments, or are cut piece by piece and
+//! removed.
 //!
-//! Invariant: whoever renames or cuts the file of a pruned segment holds its lock exclusively, and
-//! has seen under the lock that the name is still that file's. Two processes may be at it at once:
-//! what one keeps as a free segment is soon a segment again, with rows that were acknowledged.
+//! Invariant: a process that renames or cuts the file of a pruned segment holds its lock
+//! exclusively. Under the lock it has checked that the name is still that of the file. Two
+//! processes can recycle at once: a file that one keeps as a free segment is soon a segment again,
+//! with acknowledged rows.
 
 use crate::end_word::read_word;
 use crate::files::{END, FREE_SEGMENT, Files, segment_name};
@@ -16,25 +17,25 @@ use densite_disk::{ErrorKind, File, LockKind, OpenMode};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-/// Bytes of a file given back at once, and the time until the next piece if somebody appended
-/// meanwhile. A file system that tells the disk what it frees keeps a writer waiting for half a
-/// millisecond to one with a piece of this length; with smaller ones for less, but then writers
-/// that append as fast as they can meet one more often than in one of a hundred appends ([`LEAD`]
-/// says how many there must be).
+/// Bytes of a file that are cut at once, and the time until the next piece if rows were appended
+/// meanwhile. On a file system that tells the disk what it frees, a writer waits up to half a
+/// millisecond for a piece of this length. Smaller pieces make it wait less. But then, for writers
+/// that append as fast as they can, more than one in a hundred appends meets a piece ([`LEAD`]
+/// gives their number).
 const STEP: u64 = 1 << 20;
 const PERIOD: Duration = Duration::from_millis(64);
-/// As many times what is appended meanwhile is given back, however fast that is: so the directory's
-/// size is bounded.
+/// Pruning cuts this many times the bytes that are appended meanwhile, however fast that is. So the
+/// size of the directory is bounded.
 const LEAD: f64 = 1.5;
 
 impl Files {
-    /// Whether there are files of segments that are pruned.
+    /// Whether there are files of pruned segments.
     pub(crate) fn has_pruned(&self, first_segment: u64) -> Result<bool> {
         Ok(self.numbers(0)?.first().is_some_and(|n| *n < first_segment))
     }
 
-    /// The file of a pruned segment, locked; `None` if it is gone, or a reader or another who
-    /// prunes has it.
+    /// The file of a pruned segment, locked. `None` if it is gone, or a reader or another pruning
+    /// process has it.
     fn locked_if_free(&self, name: &str) -> Result<Option<Box<dyn File>>> {
         let Some(file) = self.open(name, OpenMode::Write)? else {
             return Ok(None);
@@ -44,7 +45,7 @@ impl Files {
     }
 }
 
-/// Comes to the end of a pruning that somebody else began. `word`: where the log ends.
+/// Finishes a pruning that another process began. `word` is the end of the log.
 pub(crate) fn finish(
     files: &Files,
     first_segment: u64,
@@ -52,16 +53,16 @@ pub(crate) fn finish(
     word: EndWord,
     has_time: &dyn Fn() -> bool,
 ) -> Result<()> {
-    // Who stored the state may not have come to this, or failed at it.
+    // The process that stored the state may have ended or failed before this sync.
     files.dir.sync()?;
     let pieces = Pieces::new(files, options, word, has_time)?;
     recycle(files, first_segment, options, BTreeMap::new(), pieces)
 }
 
-/// Keeps the files of pruned segments for use again, or removes them. `held`: those that the caller
-/// has locked, by number. What others hold is left to them.
+/// Keeps the files of pruned segments as free segments, or removes them. `held` has the files that
+/// the caller has locked, by number. Files that other processes have locked are skipped.
 ///
-/// One that cannot be given back keeps none of the others; the first error is told.
+/// A failure for one file does not stop the others. Returns the first error.
 pub(crate) fn recycle(
     files: &Files,
     first_segment: u64,
@@ -81,7 +82,7 @@ pub(crate) fn recycle(
     all
 }
 
-/// Gives back the file of one pruned segment; `file`: it, if the caller has locked it.
+/// Recycles the file of one pruned segment. `file` is set if the caller has locked it.
 fn give_back(
     files: &Files,
     number: u64,
@@ -98,7 +99,7 @@ fn give_back(
         },
     };
     pieces.place.check(files)?;
-    // A little short of a segment it is as good: it grows.
+    // A slightly shorter file is good enough: it grows.
     let fits = (options.segment_bytes / 2..=options.segment_bytes).contains(&file.len()?);
     if fits && files.free_segments()?.len() < options.free_segments_max {
         let free_segment = format!("{}{number:016x}", FREE_SEGMENT);
@@ -108,27 +109,27 @@ fn give_back(
         }
     } else {
         pieces.shrink(file.as_ref())?;
-        // That took its time.
+        // Cutting takes time, so the name is checked again.
         pieces.place.check(files)?;
         remove(files, &name)
     }
 }
 
-/// Gives back files' room little by little: while the file system frees 64 MiB at once, writes to
-/// other files wait for it.
+/// Cuts files piece by piece: while the file system frees 64 MiB at once, writes to other files
+/// wait.
 pub(crate) struct Pieces<'a> {
     files: &'a Files,
     options: &'a Options,
     end_file: Box<dyn File>,
-    /// Its name: where that is another file's, so are those of segments.
+    /// The name of the end file: if another file has it, the segments' names are another log's too.
     place: Named,
-    /// Where the log ended, in bytes of all segments there ever were, and when.
+    /// The end of the log, in bytes of all segments that ever existed, and when it was read.
     seen: (u64, Instant),
     has_time: &'a dyn Fn() -> bool,
 }
 
 impl<'a> Pieces<'a> {
-    /// For who has seen the log end there.
+    /// `word` is the end of the log that the caller read.
     pub(crate) fn new(
         files: &'a Files,
         options: &'a Options,
@@ -161,11 +162,11 @@ impl<'a> Pieces<'a> {
         Ok(())
     }
 
-    /// After a piece that took so long.
+    /// Pauses after a piece. `piece` is the time that it took.
     fn rest(&mut self, piece: Duration) -> Result<()> {
         let word = read_word(self.end_file.as_ref(), self.files)?;
         let before = self.seen;
-        // One that is just being written counts as nothing appended.
+        // If the word is just being written, nothing counts as appended.
         let end = word.map_or(before.0, |word| end(word, self.options));
         self.seen = (end, Instant::now());
         if self.options.background && (self.has_time)() {
@@ -182,8 +183,8 @@ fn end(word: EndWord, options: &Options) -> u64 {
     before.saturating_add(word.off)
 }
 
-/// From one piece to the next, when so many bytes were appended in so long a time: no process is
-/// disturbed if none were, and the writers do not get ahead.
+/// The time from one piece to the next, if `appended` bytes were appended in `time`. It is zero if
+/// there are no writers to disturb, and short enough that pruning keeps ahead of the writers.
 fn period(appended: u64, time: Duration) -> Duration {
     if appended == 0 {
         return Duration::ZERO;
@@ -196,9 +197,8 @@ fn period(appended: u64, time: Duration) -> Duration {
 mod tests {
     use super::*;
 
-    /// Writers of any speed.
     #[test]
-    fn more_is_given_back_than_is_appended() {
+    fn pruning_keeps_ahead_of_writers_of_any_speed() {
         for rate in [1e3, 1e6, 20e6, 100e6, 400e6] {
             let (mut last, mut time, mut appended) = (PERIOD, Duration::ZERO, 0.0);
             for _ in 0..100 {
@@ -215,6 +215,10 @@ mod tests {
             let is_slow = LEAD * rate * PERIOD.as_secs_f64() < STEP as f64;
             assert_eq!(time == 100 * PERIOD, is_slow, "{rate}: {time:?}");
         }
-        assert_eq!(period(0, PERIOD), Duration::ZERO, "no process is disturbed");
+        assert_eq!(
+            period(0, PERIOD),
+            Duration::ZERO,
+            "there is no writer to disturb"
+        );
     }
 }

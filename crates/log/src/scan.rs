@@ -1,4 +1,4 @@
-//! Walking over the records of a segment.
+//! Walks over the records of a segment.
 
 use crate::Result;
 use crate::encoded::room;
@@ -11,7 +11,7 @@ use densite_disk::hash::xxh3_64;
 /// Bytes read at once.
 const CHUNK: usize = 256 << 10;
 
-/// More bytes are not kept once their record is passed.
+/// A larger buffer is freed once its record is passed.
 const KEPT: usize = 4 << 20;
 
 /// A place between two records of a segment.
@@ -20,28 +20,28 @@ pub(crate) struct Walk {
     salt: u64,
     /// Where the next record begins.
     at: u64,
-    /// Check of what lies before it.
+    /// Check of the record or header before it.
     prev: u64,
     buf: Vec<u8>,
     buf_at: u64,
 }
 
-/// What lies at the place.
+/// The result of a look at the place.
 pub(crate) enum Peek {
     /// A valid record.
     Record(RecordHeader),
-    /// None, and why.
+    /// There is no valid record; the text says why.
     Nothing(&'static str),
 }
 
 impl Walk {
-    /// At the first record.
+    /// Begins at the first record.
     pub(crate) fn new(segment: Segment) -> Walk {
         let prev = segment.header.check();
         Walk::from(segment, DATA_OFF, prev)
     }
 
-    /// At a place that is known.
+    /// Begins at a known record boundary.
     pub(crate) fn from(segment: Segment, at: u64, prev: u64) -> Walk {
         Walk {
             file: segment.file,
@@ -65,14 +65,14 @@ impl Walk {
         self.file.as_ref()
     }
 
-    /// The header of the record here, if there is one; what it says of its payload is not looked at.
+    /// The header of the record here, if it is valid. Does not check the payload and `prev`.
     pub(crate) fn header(&mut self, limit: u64) -> Result<Option<RecordHeader>> {
         let (salt, at) = (self.salt, self.at);
         let head = self.bytes(0, RECORD_LEN, limit)?;
         Ok(head.and_then(|head| RecordHeader::decode(head, salt, at)))
     }
 
-    /// What lies here; nothing from `limit` on is looked at, since it may still be written.
+    /// The record here. Bytes from `limit` on are not read, because they may still be written.
     pub(crate) fn peek(&mut self, limit: u64) -> Result<Peek> {
         let (salt, at) = (self.salt, self.at);
         let Some(head) = self.bytes(0, RECORD_LEN, limit)? else {
@@ -107,14 +107,15 @@ impl Walk {
     pub(crate) fn pass(&mut self, header: &RecordHeader) {
         self.at += header.padded_len();
         self.prev = header.check;
-        // One large record does not keep its memory for as long as somebody reads.
+        // The memory of one large record is not kept while the reader exists.
         if self.buf.len() > KEPT {
             self.buf = Vec::new();
             self.buf_at = self.at;
         }
     }
 
-    /// Bytes relative to the place, read if they are not at hand; `None` if they are not all before `limit`.
+    /// Bytes relative to the place, from the buffer or the file; `None` if they do not end before
+    /// `limit`.
     fn bytes(&mut self, skip: usize, len: usize, limit: u64) -> Result<Option<&[u8]>> {
         let from = self.at + skip as u64;
         let to = from + len as u64;
@@ -122,7 +123,7 @@ impl Walk {
             return Ok(None);
         }
         if from < self.buf_at || to > self.buf_at + self.buf.len() as u64 {
-            // From the record's beginning, so that header and payload are at hand together.
+            // Read from the record's beginning, so that the buffer has header and payload together.
             let want = (skip + len)
                 .max(CHUNK)
                 .min(usize::try_from(limit - self.at).unwrap_or(CHUNK));
@@ -145,10 +146,12 @@ impl Walk {
         Ok(self.buf.get(from..from + len))
     }
 
-    /// Whether the log is damaged here, where [`Walk::header`] found nothing: a record behind this place was written when more than this place was known to be
-    /// synced. Such a record proves that what lies here was durable once: it is no torn tail.
+    /// Whether the log is damaged here, where [`Walk::header`] found no record. It is if a record
+    /// behind this place was written when more than this place was known to be synced: what lies
+    /// here was durable once, so it is not a torn tail.
     ///
-    /// If a writer is at work, both can have been written since the look. So this place is read again once there is proof.
+    /// A concurrent writer can have written both since the place was read. So it is read again once
+    /// there is proof.
     pub(crate) fn is_damaged(&mut self) -> Result<bool> {
         if !self.synced_later()? {
             return Ok(false);
@@ -175,7 +178,7 @@ impl Walk {
                     return Ok(true);
                 }
             }
-            // The next window begins behind the last one that was whole.
+            // The next window begins behind the last whole one.
             at += ((got - RECORD_LEN) / 8 * 8 + 8) as u64;
         }
         Ok(false)

@@ -25,7 +25,7 @@ pub(crate) struct Shared {
     pub(crate) takeover: Takeover,
     /// Number of the next transaction.
     txn_next: AtomicU64,
-    /// Bytes behind rows that were asked for lately.
+    /// Places of recent calls of [`Log::bytes_after`](crate::Log::bytes_after).
     pub(crate) measured: Measured,
 }
 

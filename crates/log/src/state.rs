@@ -1,5 +1,5 @@
-//! The durable state beside the segments: settings, subscribers, transactions that were rolled back
-//! after they were appended.
+//! The durable state beside the segments: settings, subscribers, and transactions that were rolled
+//! back after they were appended.
 //!
 //! ```text
 //! offset  size  field
@@ -16,8 +16,8 @@
 //!               and last, 8 bytes each, ascending; then 8 bytes: xxh3 of all before
 //! ```
 //!
-//! It is never changed in place: a new file is written, synced and renamed, the directory synced,
-//! all under the state lock.
+//! It is never changed in place. Under the state lock, a new file is written, synced and renamed,
+//! and the directory is synced.
 
 use crate::files::{Files, STATE, STATE_LOCK, STATE_NEW, no_state};
 use crate::format::{LOG_FORMAT_VERSION, MAX_SEQ};
@@ -30,23 +30,22 @@ use std::collections::BTreeMap;
 const MAGIC: &[u8; 16] = b"Densite logst\r\n\0";
 const FIXED_LEN: usize = 72;
 const PURGE: u32 = 1;
-/// The longest state, bytes: room for a million transactions that were rolled back and are not
-/// pruned.
+/// The longest state, bytes. It fits a million rolled-back transactions that are not pruned.
 const LEN_MAX: usize = 16 << 20;
 
 /// The longest name of a subscriber, bytes.
 const NAME_MAX: usize = 64;
 
-/// Settings that are kept with the log.
+/// Settings that are stored with the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Config {
-    /// Prune after writes, without being asked. On for a new log, off for one that was adopted with
-    /// rows in it.
+    /// Whether writers prune after writes. On for a new log; off for a repaired log whose state was
+    /// lost.
     pub auto_prune: bool,
-    /// Bytes that may wait to be applied before writers are held up; 0: no limit. Kept here for the
-    /// layers above.
+    /// Limit of the bytes that wait to be applied, above which writers wait; 0: no limit. Stored
+    /// here for the layers above.
     pub max_unapplied_bytes: u64,
-    /// Bytes of segments that pruning leaves although nobody needs them.
+    /// Bytes of segments that pruning keeps although they are not needed.
     pub retain_bytes: u64,
 }
 
@@ -57,7 +56,7 @@ pub(crate) struct State {
     pub(crate) first_segment: u64,
     pub(crate) config: Config,
     pub(crate) subscribers: BTreeMap<String, Seq>,
-    /// First and last row of each run that was rolled back, ascending and apart.
+    /// First and last row of each run of rows that was rolled back, ascending and not adjacent.
     pub(crate) cancelled: Vec<(Seq, Seq)>,
 }
 
@@ -106,7 +105,7 @@ impl State {
         out
     }
 
-    /// `Err(Some(version))` for a newer format, `Err(None)` for anything else that is no state.
+    /// `Err(Some(version))` for a newer format, `Err(None)` for any other invalid bytes.
     pub(crate) fn decode(bytes: &[u8]) -> std::result::Result<State, Option<u32>> {
         let (body, sum) = bytes
             .split_at_checked(bytes.len().wrapping_sub(8))
@@ -155,7 +154,7 @@ impl State {
         (in_range && take.rest().is_empty()).then_some(state)
     }
 
-    /// Notes that these rows were rolled back.
+    /// Records that these rows were rolled back.
     pub(crate) fn cancel(&mut self, first: Seq, last: Seq) {
         self.cancelled.push((first, last));
         self.cancelled.sort_unstable();
@@ -174,7 +173,7 @@ impl State {
     }
 }
 
-/// That this is a subscriber's name.
+/// Checks the name of a subscriber.
 ///
 /// # Errors
 /// `BadName`.
@@ -187,7 +186,7 @@ pub(crate) fn check_name(name: &str) -> Result<()> {
     }
 }
 
-/// Whether a row is in one of the runs.
+/// Whether a row is in one of the runs, which are ascending.
 pub(crate) fn is_cancelled(cancelled: &[(Seq, Seq)], seq: Seq) -> bool {
     let after = cancelled.partition_point(|(first, _)| *first <= seq);
     let before = after.checked_sub(1).and_then(|i| cancelled.get(i));
@@ -195,8 +194,7 @@ pub(crate) fn is_cancelled(cancelled: &[(Seq, Seq)], seq: Seq) -> bool {
 }
 
 impl Files {
-    /// The state's bytes, and one more than it can have where the file has more; `None` if there is
-    /// none.
+    /// The state's bytes, cut to one byte more than a state can have; `None` if there is no file.
     pub(crate) fn state_bytes(&self) -> Result<Option<Vec<u8>>> {
         let Some(file) = self.open(STATE, OpenMode::Read)? else {
             return Ok(None);
@@ -208,7 +206,7 @@ impl Files {
         Ok(Some(bytes))
     }
 
-    /// The state as it is now; `None` if there is none.
+    /// The current state; `None` if there is none.
     pub(crate) fn load_state(&self) -> Result<Option<State>> {
         let Some(bytes) = self.state_bytes()? else {
             return Ok(None);
@@ -226,12 +224,12 @@ impl Files {
             Err(None) => Err(Error::Damaged {
                 segment: STATE.to_owned(),
                 offset: 0,
-                problem: "it is no state of a log".to_owned(),
+                problem: "it is not the state of a log".to_owned(),
             }),
         }
     }
 
-    /// Makes this the state, durably. The caller holds the state lock, or the log is being made.
+    /// Stores the state durably. The caller holds the state lock, or is making the log.
     pub(crate) fn store_state(&self, state: &State) -> Result<()> {
         let bytes = state.encode();
         if bytes.len() > LEN_MAX {
@@ -239,8 +237,7 @@ impl Files {
                 "the log's state has no room for more subscribers or rolled-back transactions; prune the log",
             ));
         }
-        // What an attempt before left there may be half synced: a file of that kind is not written
-        // again.
+        // A file that an earlier attempt left can be half synced, so it is not written again.
         match self.dir.remove(STATE_NEW) {
             Err(e) if e.kind != ErrorKind::NotFound => return Err(e.into()),
             _ => {}
@@ -253,8 +250,8 @@ impl Files {
         Ok(())
     }
 
-    /// Changes the state under its lock; `change` says what it is to answer and whether anything is
-    /// to be stored.
+    /// Changes the state under its lock. `change` returns the answer and whether to store the
+    /// state.
     pub(crate) fn with_state<T>(
         &self,
         change: impl FnOnce(&mut State) -> Result<(T, bool)>,

@@ -1,4 +1,4 @@
-//! Named, durable positions: what a subscriber has not acknowledged stays in the log.
+//! Named, durable positions: the log keeps rows that a subscriber has not acknowledged.
 
 use crate::log::Log;
 use crate::state::{State, check_name};
@@ -9,8 +9,8 @@ use crate::{Error, Result, Seq};
 pub enum Begin {
     /// With the first row that is still in the log.
     Start,
-    /// Behind the last row that can be read: with the next row that is appended, or before it with
-    /// rows that are behind a transaction whose commit is under way.
+    /// Behind the last row that can be read. If a transaction is being committed, rows behind it
+    /// that are already appended come first.
     Now,
 }
 
@@ -21,7 +21,7 @@ pub struct Subscriber {
     pub name: String,
     /// The last row it acknowledged.
     pub position: Seq,
-    /// Rows behind that position.
+    /// Number of rows behind that position.
     pub rows_behind: u64,
     /// Bytes that those rows take in the log.
     pub bytes_behind: u64,
@@ -33,7 +33,7 @@ fn position_of<'a>(state: &'a mut State, name: &str) -> Result<&'a mut Seq> {
 }
 
 impl Log {
-    /// Adds a subscriber, durably; answers its position.
+    /// Adds a subscriber, durably. Returns its position.
     ///
     /// # Errors
     /// `BadName`, `SubscriberExists`; `Full`, `Io`, `Damaged`.
@@ -41,7 +41,7 @@ impl Log {
         check_name(name)?;
         let shared = &self.shared;
         shared.may_write()?;
-        // All under the state's lock, so that what it begins with is not pruned meanwhile.
+        // Under the state lock, so that its first rows are not pruned meanwhile.
         shared.dir.with_state(|state| {
             if state.subscribers.contains_key(name) {
                 return Err(Error::SubscriberExists(name.to_owned()));
@@ -55,8 +55,8 @@ impl Log {
         })
     }
 
-    /// Acknowledges all rows up to this one, durably. A position never goes back: an older one
-    /// changes nothing. Answers the position.
+    /// Acknowledges all rows up to this one, durably. A position never goes back: an older row
+    /// changes nothing. Returns the position.
     ///
     /// # Errors
     /// `NoSubscriber`, `AckBeyondEnd`; `Full`, `Io`, `Damaged`.
@@ -74,7 +74,7 @@ impl Log {
         })
     }
 
-    /// Removes a subscriber, durably: nothing is kept for it any more.
+    /// Removes a subscriber, durably. No rows are kept for it any more.
     ///
     /// # Errors
     /// `NoSubscriber`; `Full`, `Io`, `Damaged`.

@@ -1,11 +1,12 @@
-//! What a batch's rows are rows of.
+//! The table of a batch's rows.
 
 use crate::rows::Value;
 use crate::{Error, Result};
 use densite_disk::Fields;
 use std::sync::Arc;
 
-/// A table as a batch saw it. It is written to each segment once, before the first batch that names it.
+/// A table as it was when the batch was written. Each segment has a record of it before its first
+/// batch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Table {
     name: String,
@@ -17,11 +18,12 @@ pub struct Table {
 }
 
 impl Table {
-    /// A table of these columns, the first `key_columns` of which name a row. The note is for the layers above (what to do on a
-    /// conflict, the version of the schema) and comes back with each batch.
+    /// A table of these columns, the first `key_columns` of which identify a row. The note is for
+    /// the layers above (conflict policy, schema version) and comes back with each batch.
     ///
     /// # Errors
-    /// `Limit` for more than 32767 columns, names longer than 65535 bytes, a note longer than 1 MiB.
+    /// `Limit` for more than 32767 columns, names longer than 65535 bytes, or a note longer than
+    /// 1 MiB.
     pub fn new(
         name: impl Into<String>,
         columns: impl IntoIterator<Item = impl Into<String>>,
@@ -61,17 +63,17 @@ impl Table {
         &self.columns
     }
 
-    /// How many of the first columns name a row.
+    /// Number of first columns that identify a row.
     pub fn key_columns(&self) -> usize {
         usize::from(self.key_columns)
     }
 
-    /// What the writer noted.
+    /// The note of the writer.
     pub fn note(&self) -> &[u8] {
         &self.note
     }
 
-    /// That a row has as many values as there are columns.
+    /// Checks that a row has as many values as there are columns.
     pub(crate) fn check(&self, row: &[Value<'_>]) -> Result<()> {
         let (expected, found) = (self.columns.len(), row.len());
         match found == expected {

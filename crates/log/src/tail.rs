@@ -1,13 +1,14 @@
-//! The end of the log, where one thread of one process at a time writes: it holds the append lock.
+//! The end of the log, where one thread of one process at a time writes, under the append lock.
 //!
-//! A turn: [`Tail::catch_up`] with what other processes appended, [`Tail::write`] a group and sync
-//! it, [`Tail::publish`] the end word. A segment that has no room for a group, or whose sync
-//! failed, is left behind as it is ([`Tail::rotate`]).
+//! A turn: [`Tail::catch_up`] with other processes, [`Tail::write`] a group and sync it,
+//! [`Tail::publish`] the end word. A segment without room for a group, or with a failed sync, is
+//! left unchanged, and the next one begins ([`Tail::rotate`]).
 //!
-//! Invariant: all records before the word's `off` are synced when the word is published; nothing
-//! else counts as appended.
-//! Invariant: after a failed sync nothing more is written to that segment. What the group left
-//! there lies behind the end that the next segment's header names.
+//! Invariant: all records before the word's `off` are synced when the word is published; no others
+//! count as appended.
+//!
+//! Invariant: after a failed sync no more is written to that segment. The remains of the group lie
+//! behind the end that the next segment's header names.
 
 use crate::end_word::read_word;
 use crate::files::{Files, Segment, damaged, segment_name};
@@ -25,7 +26,7 @@ use densite_disk::{File, OpenMode, Stamp, SyncKind};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Nobody gets so far; a file may claim it.
+/// No real log reaches this limit, but a damaged file can claim it.
 pub(crate) const NO_NUMBERS: Error =
     Error::Limit("the log has no numbers left for more rows or segments");
 
@@ -34,18 +35,18 @@ pub(crate) struct Tail {
     files: Files,
     options: Options,
     end_file: Box<dyn File>,
-    /// Names of its file and of the append lock's.
+    /// Names of the end file and of the append lock.
     names: Vec<Named>,
-    /// They and the segment's led to what is open when the directory had this stamp.
+    /// Stamp of the directory when these names and the segment's name were last checked.
     sure: Option<Stamp>,
     word: EndWord,
-    /// The last segment, once it was needed, and its name.
+    /// The last segment and its name, once they are needed.
     segment: Option<(Segment, Named)>,
-    /// Length of its file.
+    /// Length of the segment's file.
     len: u64,
-    /// Tables that this process wrote to it, and where.
+    /// Tables that this process wrote to the segment, and their offsets.
     tables: HashMap<Arc<[u8]>, u32>,
-    /// For a group's bytes, or for some of them; kept for its room.
+    /// Buffer for the bytes of a group, or of a part of it; kept to reuse its memory.
     buf: Vec<u8>,
 }
 
@@ -78,10 +79,10 @@ impl Tail {
     /// Learns what other processes appended. The caller holds the append lock.
     ///
     /// # Errors
-    /// `Replaced` where it is another log's lock by now, or what would be written is not
-    /// what others read; then nothing was touched.
+    /// `Replaced` if the lock belongs to another log now, or other processes would not read what
+    /// this process writes. Then nothing was changed.
     pub(crate) fn catch_up(&mut self) -> Result<()> {
-        // One look at the directory tells of all names, unless one of them changed just now.
+        // One stamp of the directory covers all names, unless one of them changed just now.
         let stamp = self.files.dir.stamp()?;
         let is_sure = stamp.is_some() && stamp == self.sure;
         if !is_sure {
@@ -89,10 +90,10 @@ impl Tail {
         }
         let word = match read_word(self.end_file.as_ref(), &self.files)? {
             Some(word) => word,
-            // Its writer was killed while it wrote the word.
+            // Its writer was killed in the middle of writing the word.
             None => recover::end(&self.files)?,
         };
-        // A process that failed to write the word may have begun another segment.
+        // A process that failed to write the word can have begun another segment.
         let word = match self.files.dir.exists(&segment_name(word.segment + 1))? {
             true => recover::end(&self.files)?,
             false => word,
@@ -102,7 +103,7 @@ impl Tail {
         if word.segment != known {
             self.leave();
         } else if sealed {
-            // Ours, and the word could not be written.
+            // This process sealed the segment, and could not write the word.
             self.word.flags |= SEALED;
         }
         if !is_sure {
@@ -118,29 +119,29 @@ impl Tail {
         self.tables.clear();
     }
 
-    /// Tells everybody that the log is synced up to here.
+    /// Tells all processes that the log is synced up to here.
     pub(crate) fn publish(&mut self, writers: u32) -> Result<()> {
         self.word.writers = self.word.writers.max(writers);
         self.end_file.write_at(&self.word.encode(), 0)?;
         Ok(())
     }
 
-    /// Makes the word itself durable, so that the next opener finds the end at once.
+    /// Syncs the word itself, so that the next process that opens the log finds the end at once.
     pub(crate) fn sync_word(&mut self) -> Result<()> {
         Ok(self.end_file.sync(SyncKind::Data)?)
     }
 
-    /// Whether another transaction of at most so many bytes fits behind so many others.
+    /// Whether a transaction of at most `more` bytes fits behind `taken` bytes of the same group.
     pub(crate) fn fits(&self, taken: u64, more: u64) -> bool {
         let room = self.options.segment_bytes.saturating_sub(self.word.off);
         taken == 0 || taken + more <= room.min(self.options.group_bytes_max as u64)
     }
 
-    /// Writes a group, makes it durable and publishes it; where each transaction went. On an error
-    /// none of it is in the log.
+    /// Writes a group, makes it durable and publishes it. Returns the rows of each transaction.
+    /// After an error, none of it is in the log.
     ///
-    /// `announce` is called between the sync and the end word: what it tells is known before
-    /// anybody reads the group.
+    /// `announce` is called between the sync and the end word, so other processes know its effect
+    /// before they can read the group.
     pub(crate) fn write(
         &mut self,
         group: &[Arc<Txn>],
@@ -176,7 +177,7 @@ impl Tail {
         match announce(&appended).and_then(|()| self.publish(0)) {
             Ok(()) => self.tables.extend(tables),
             Err(e) => {
-                // It is synced, but the other processes would write over it.
+                // It is synced, but other processes would overwrite it.
                 self.word = before;
                 self.seal();
                 return Err(e);
@@ -185,7 +186,7 @@ impl Tail {
         Ok(appended)
     }
 
-    /// Puts the records of a transaction behind those before.
+    /// Appends the records of a transaction to the group.
     fn put(&self, txn: &Txn, salt: u64, to: &mut Put, pieces: &mut Pieces<'_>) -> Result<()> {
         let synced = self.word.off as u32;
         let first = to.next.next_seq;
@@ -290,7 +291,7 @@ impl Tail {
             Ok(())
         });
         if let Err(e) = written {
-            // A part of the group that is whole must not turn up after all.
+            // A complete part of the group must not appear in the log later.
             let gone = file.len().and_then(|len| {
                 self.len = len;
                 crate::free_segment::blank(file, at, end)
@@ -307,9 +308,9 @@ impl Tail {
         Ok(())
     }
 
-    /// Leaves the segment for good: no process may write behind a failed sync. The word tells the other
-    /// processes, the next segment's header those that come later; if neither can be written, both
-    /// are tried again before anything else is.
+    /// Leaves the segment for good: no process may write behind a failed sync. The word tells
+    /// running processes, the next segment's header tells later ones. If neither can be written,
+    /// both are tried again before anything else.
     fn seal(&mut self) {
         self.word.flags |= SEALED;
         let told = self.publish(0);
@@ -319,7 +320,7 @@ impl Tail {
         }
     }
 
-    /// Begins the next segment. The one before ends at the word's `off`.
+    /// Begins the next segment. The current one ends at the word's `off`.
     fn rotate(&mut self) -> Result<()> {
         if self.word.segment + 1 >= MAX_SEQ {
             return Err(NO_NUMBERS);
@@ -347,15 +348,15 @@ impl Tail {
         self.publish(0)
     }
 
-    /// How much of the segment's room is taken, and the number of the next row.
+    /// Whether more than half of the segment's room is used.
     pub(crate) fn is_half_full(&self) -> bool {
         self.word.off > self.options.segment_bytes / 2
     }
 
-    /// Numbers rows above this one from now on.
+    /// The next row gets a number above this one.
     ///
     /// # Errors
-    /// `Limit` where there are none.
+    /// `Limit` if no numbers are left.
     pub(crate) fn raise(&mut self, above: Seq) -> Result<()> {
         if above >= MAX_SEQ - 1 {
             return Err(NO_NUMBERS);
@@ -365,13 +366,13 @@ impl Tail {
     }
 }
 
-/// What a group becomes as its records are put.
+/// The state of a group while its records are written.
 struct Put {
-    /// The end behind it.
+    /// The end of the log behind the group so far.
     next: EndWord,
-    /// Tables that it writes to the segment, and where.
+    /// Tables that the group writes to the segment, and their offsets.
     tables: HashMap<Arc<[u8]>, u32>,
-    /// Where each transaction goes.
+    /// The rows of each transaction.
     appended: Vec<Appended>,
 }
 

@@ -1,9 +1,9 @@
 //! Waiting for the right to apply while another process has it.
 //!
-//! The right is a lock, and its file is watched: whoever has it closes the file when it gives the
-//! right up or ends, even by a kill. Whoever waits keeps the file open, so it causes no such event
-//! itself. The event precedes the release of the lock, so the first attempts follow each other.
-//! Where nothing is reported (other systems, network file systems) the lock is tried now and then.
+//! The right is a lock, and its file is watched: its holder closes the file when it gives the right
+//! up or ends, even by a kill. A waiting process keeps the file open, so it causes no such event
+//! itself. The event precedes the release of the lock, so the first attempts follow each other. If
+//! no events are reported (other systems, network file systems), the lock is tried regularly.
 
 use crate::Result;
 use crate::files::{APPLY_LOCK, Files};
@@ -15,18 +15,18 @@ use std::time::Duration;
 
 /// The longest wait where the file cannot be watched.
 const POLL: Duration = Duration::from_millis(200);
-/// After an event the lock is tried after so long, and then after four times as long, and so on;
+/// Time after an event until the first attempt. Each following interval is four times as long.
 const SOON: Duration = Duration::from_millis(1);
-/// so often.
+/// Number of attempts after an event.
 const ATTEMPTS: u32 = 4;
 
 /// See the module.
 #[derive(Default)]
 pub(crate) struct Takeover {
-    /// Of a lock that another process had when it was last tried.
+    /// The lock file, if another process had the lock at the last attempt.
     file: Mutex<Option<Box<dyn File>>>,
     watch: OnceLock<Option<Watch>>,
-    /// Attempts that are left of those after the last event.
+    /// Remaining attempts after the last event.
     attempts: Mutex<u32>,
 }
 
@@ -58,7 +58,8 @@ impl Takeover {
         Ok(None)
     }
 
-    /// Waits until the lock may be free, until the log is rung, or so long. May return earlier.
+    /// Waits until the lock may be free, until [`Takeover::ring`], or for `time`. It can return
+    /// earlier.
     pub(crate) fn wait(&self, files: &Files, news: &News, time: Duration, rings: Rings) {
         let mut is_new = false;
         let watch = self.watch.get_or_init(|| {

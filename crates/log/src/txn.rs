@@ -1,4 +1,4 @@
-//! What is appended: a transaction of batches.
+//! A transaction of batches, which is appended as a whole.
 
 use crate::batch::Batch;
 use crate::encoded::EncodedBatch;
@@ -6,13 +6,13 @@ use crate::format::record::MAX_PAYLOAD;
 use crate::{Error, Result, Seq};
 use std::sync::Arc;
 
-/// Names a transaction for as long as it is neither committed nor rolled back; see
+/// Identifies a transaction until it is committed or rolled back; see
 /// [`Log::new_txn`](crate::Log::new_txn).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TxnId(pub u64);
 
-/// Batches that are in the log all or none, with rows numbered in one go. Encoded as they are
-/// added, by the thread that adds them.
+/// Batches that the log takes all or none, with consecutive row numbers. The thread that adds a
+/// batch encodes it.
 #[derive(Debug)]
 pub struct Txn {
     id: TxnId,
@@ -22,7 +22,7 @@ pub struct Txn {
 }
 
 impl Txn {
-    /// Without rows.
+    /// A transaction without rows.
     pub fn new(id: TxnId) -> Txn {
         Txn {
             id,
@@ -32,7 +32,7 @@ impl Txn {
         }
     }
 
-    /// Of records that were read.
+    /// A transaction of records that were read.
     pub(crate) fn of_parts(id: TxnId, parts: Vec<Arc<EncodedBatch>>) -> Txn {
         Txn {
             id,
@@ -42,7 +42,7 @@ impl Txn {
         }
     }
 
-    /// One batch as a transaction.
+    /// A transaction of one batch.
     ///
     /// # Errors
     /// As [`Txn::push`].
@@ -52,7 +52,7 @@ impl Txn {
         Ok(txn)
     }
 
-    /// Adds a batch; one without rows is nothing.
+    /// Adds a batch. An empty batch is ignored.
     ///
     /// # Errors
     /// `TooLarge` for a batch or a transaction of more than 1 GiB; `Limit` for a batch of
@@ -64,7 +64,7 @@ impl Txn {
         }
     }
 
-    /// Adds a batch that is encoded already, and shares its memory.
+    /// Adds an encoded batch and shares its memory.
     ///
     /// # Errors
     /// `TooLarge` for a transaction of more than 1 GiB.
@@ -79,17 +79,17 @@ impl Txn {
         Ok(())
     }
 
-    /// Its name.
+    /// Its id.
     pub fn id(&self) -> TxnId {
         self.id
     }
 
-    /// Rows in all batches.
+    /// Number of rows in all batches.
     pub fn rows(&self) -> u64 {
         self.rows
     }
 
-    /// Bytes that its records take at most.
+    /// Upper bound of the bytes of its records.
     pub(crate) fn stored_max(&self) -> u64 {
         self.stored_max
     }
@@ -99,7 +99,7 @@ impl Txn {
     }
 }
 
-/// Where a transaction went.
+/// The rows of an appended transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Appended {
     /// Number of its first row.

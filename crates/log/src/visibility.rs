@@ -1,4 +1,4 @@
-//! How far anybody may read: to the last row that is synced and decided.
+//! How far the log can be read: to the last row that is synced and decided.
 
 use crate::decisions::Decisions;
 use crate::end_word::read_whole_word;
@@ -14,34 +14,35 @@ use std::sync::Arc;
 /// How often a slot is read again while its writer writes it.
 const TRIES: u32 = 1000;
 
-/// What may be read.
+/// The rows that can be read.
 #[derive(Debug, Clone)]
 pub(crate) struct Visible {
     /// How far the log is synced.
     pub(crate) word: EndWord,
-    /// The last row that is decided, as are all before it.
+    /// The last readable row: it and all before it are decided.
     pub(crate) last: Seq,
     /// Rows up to there that were rolled back.
     pub(crate) cancelled: Arc<Vec<(Seq, Seq)>>,
 }
 
-/// What a writer says of its rollbacks: while this is the same, there are no more.
+/// What a writer's slot says of its rollbacks. While it is unchanged, there are no new ones.
 #[derive(PartialEq, Eq)]
 struct Said {
     nonce: u64,
     cancels: u64,
-    /// It is gone, and left something prepared: the last rollback may be one that it stored and did
-    /// not live to count.
+    /// The writer is gone and left a prepared transaction. It may have stored a last rollback
+    /// without counting it.
     is_cut_off: bool,
 }
 
-/// Looks at the end word and at the slots of all writers.
+/// Reads the end word and the slots of all writers.
 pub(crate) struct Visibility {
-    /// `None` where there is none, in a log that nobody has opened since a power cut took it.
+    /// `None` if there is no end file: a power cut took it, and no process has opened the log for
+    /// writing since.
     end_file: Option<Box<dyn File>>,
     slots: HashMap<u32, Box<dyn File>>,
     word: EndWord,
-    /// What each writer said when `cancelled` was loaded; `None` before it was.
+    /// What each slot said when `cancelled` was loaded; `None` before the first load.
     seen: Option<Vec<Said>>,
     cancelled: Arc<Vec<(Seq, Seq)>>,
 }
@@ -57,8 +58,8 @@ impl Visibility {
         })
     }
 
-    /// Rule 3, and the waiting of rule 1. The order of reading matters: the end first, then who is
-    /// prepared, then rollbacks; each is written in the opposite order.
+    /// Rule 3, and the waiting of rule 1. The order of reading matters: first the end word, then
+    /// prepared transactions, then rollbacks. Writers write them in the opposite order.
     pub(crate) fn current(&mut self, files: &Files, mine: Option<&Decisions>) -> Result<Visible> {
         match &self.end_file {
             Some(end_file) => {
@@ -84,7 +85,7 @@ impl Visibility {
                 is_cut_off,
             });
         }
-        // Where no writer is known there may still be rollbacks.
+        // Even without a known writer there can be rollbacks.
         if self.seen.as_ref() != Some(&seen) {
             let state = files.load_state()?;
             self.cancelled = Arc::new(state.map(|s| s.cancelled).unwrap_or_default());
@@ -97,8 +98,8 @@ impl Visibility {
         })
     }
 
-    /// What another writer says, and whether it is gone and said then that something is prepared:
-    /// then all is decided.
+    /// The slot of another writer, and whether that writer is gone and left a prepared transaction.
+    /// If it is gone, all its transactions are decided.
     fn slot(&mut self, files: &Files, no: u32) -> Result<(WriterSlot, bool)> {
         let file = match self.slots.entry(no) {
             Entry::Occupied(known) => known.into_mut(),
@@ -109,8 +110,8 @@ impl Visibility {
         };
         let slot = read_slot(file.as_ref())?;
         if slot.prepared != 0 && file.try_lock(LockKind::Shared)? {
-            // It is gone. What it said last may be newer than what was read; after that it says
-            // nothing more.
+            // The writer is gone. Its last write can be newer than the slot that was read above,
+            // and is final.
             let slot = read_slot(file.as_ref());
             file.unlock()?;
             let slot = slot?;
@@ -124,8 +125,8 @@ impl Visibility {
     }
 }
 
-/// What a writer says. Where nothing can be read, that everything is prepared: it may be about to
-/// say something.
+/// Reads a slot. If it stays unreadable, everything counts as prepared: its writer may be in the
+/// middle of a write.
 fn read_slot(file: &dyn File) -> Result<WriterSlot> {
     for _ in 0..TRIES {
         let mut bytes = [0; SLOT_LEN];

@@ -1,4 +1,4 @@
-//! What a log that was closed still does: nothing.
+//! A closed log does nothing any more.
 
 use crate::common::options;
 use densite_disk::RealDir;
@@ -16,9 +16,9 @@ fn names(dir: &Path) -> BTreeSet<String> {
         .collect()
 }
 
-/// The thread that prepares the next segment's file ends with the log: who removes the directory then finds no new file in it.
+/// The thread that prepares the next segment ends with the log, so no file appears after the close.
 #[test]
-fn no_file_is_made_after_the_end() {
+fn no_file_is_made_after_the_close() {
     let tmp = tempfile::tempdir().expect("a directory");
     let dir = tmp.path().join("app.db-log");
     let opened = RealDir::create(&dir).expect("made");
@@ -34,7 +34,7 @@ fn no_file_is_made_after_the_end() {
     let payload: Vec<u8> = (0..1u32 << 18)
         .flat_map(|n| n.wrapping_mul(2_654_435_761).to_le_bytes())
         .collect();
-    // Past the middle of the segment, so that the thread has begun, and is far from its end.
+    // Past the middle of the segment: the thread has begun and is far from its end.
     let is_preparing = || names(&dir).iter().any(|name| name.starts_with("prep-"));
     for _ in 0..60 {
         if is_preparing() {

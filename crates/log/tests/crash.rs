@@ -1,7 +1,8 @@
-//! Power cuts at every change of the disk: what was acknowledged is there, once and whole; what was not is there whole or not at all;
-//! what was rolled back is not; nothing that a subscriber has not acknowledged is gone; and the log goes on from there.
+//! Power cuts at every change of the disk. Acknowledged transactions are there, once and whole.
+//! Others are there as a whole or not at all. Rolled-back transactions are not there. Rows that a
+//! subscriber has not acknowledged are not gone. The log can be used afterwards.
 //!
-//! `DENSITE_SEED=n` runs one seed, `DENSITE_CRASH_SEEDS=n` that many of them.
+//! `DENSITE_SEED=n` runs one seed, `DENSITE_CRASH_SEEDS=n` runs n seeds.
 
 use crate::common::{ID, Row, dir, open, random_txn, read_all, seeds, tables};
 use densite_log::{Begin, Log, Seq, check};
@@ -11,7 +12,7 @@ use rand::{RngExt, SeedableRng};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Numbers of the disk's changes before something began and when it was done.
+/// Number of changes of the disk before an operation began and when it ended.
 #[derive(Debug, Clone, Copy)]
 struct When {
     began: u64,
@@ -28,9 +29,9 @@ struct Txn {
 #[derive(Default)]
 struct Model {
     txns: Vec<Txn>,
-    /// Positions of each subscriber as they were asked for; `None` when it was removed.
+    /// Positions that were set for each subscriber; `None` when it was removed.
     positions: BTreeMap<String, Vec<(Option<Seq>, When)>>,
-    /// What the database was said to hold durably.
+    /// Positions that were passed as durable in the database.
     durable: Vec<(Seq, When)>,
 }
 
@@ -166,12 +167,12 @@ impl Run {
         });
     }
 
-    /// What is there after a cut at change `at` must be what the model says was possible then.
+    /// After a cut at change `at`, the log must have what the model allows at that time.
     fn verify(&self, disk: &SimDisk, at: u64, what: &str) -> (Log, BTreeMap<Seq, Row>) {
         let log = open(disk);
         let status = log.status().unwrap_or_else(|e| panic!("{what}: {e}"));
         let found = read_all(&log, status.first - 1).unwrap_or_else(|e| panic!("{what}: {e}"));
-        // Positions: the last one that was done, or one that was under way.
+        // Each position is the last one that was done, or one that was being set.
         let mut slowest = Seq::MAX;
         let subscribers = log.subscribers().expect("subscribers");
         for (name, all) in &self.model.positions {
@@ -236,7 +237,7 @@ impl Run {
         }
         assert!(
             left.is_empty(),
-            "{what}: rows nobody wrote: {:?}",
+            "{what}: rows that were never written: {:?}",
             left.keys()
         );
         let report = check(dir(disk), ID).expect("check");
@@ -284,7 +285,7 @@ fn crash(seed: u64) -> usize {
         }
         let (log, found) = run.verify(&c.disk, c.change, &what);
         cases += 1;
-        // Now and then go on from there, and cut again: a torn tail must not come back.
+        // Sometimes continues from there and cuts again: a torn tail must not come back.
         if c.change % 7 == 0 {
             cases += go_on(seed ^ (c.change << 20), &c.disk, log, found, &what);
         }
@@ -292,7 +293,7 @@ fn crash(seed: u64) -> usize {
     cases
 }
 
-/// Appends to what a cut left, and cuts again.
+/// Appends to the log that a cut left, and cuts again.
 fn go_on(seed: u64, disk: &SimDisk, log: Log, found: BTreeMap<Seq, Row>, what: &str) -> usize {
     let mut model = Model::default();
     let zero = When { began: 0, done: 0 };

@@ -1,7 +1,7 @@
-//! Calls that fail: a writer that gets an error finds nothing of its rows in the log, now or after a power cut; what was acknowledged is
-//! there; and the log works on.
+//! Failing calls. Rows of a failed append are never in the log, neither now nor after a power cut.
+//! Acknowledged rows stay, and the log can be used afterwards.
 //!
-//! `DENSITE_SEED=n` runs one seed, `DENSITE_CRASH_SEEDS=n` that many of them.
+//! `DENSITE_SEED=n` runs one seed, `DENSITE_CRASH_SEEDS=n` runs n seeds.
 
 use crate::common::{self, Row, dir, open, options, random_txn, read_all, seeds, tables};
 use densite_disk::Op as Call;
@@ -63,7 +63,7 @@ fn faults(seed: u64) -> u64 {
             assert_eq!(read_all(&log, 0).expect(&what), model, "{what}, alive");
         }
         if rng.random_range(0..8) == 0 {
-            // What another process sees that opens it now, and what a power cut leaves.
+            // What another process sees when it opens the log now, and what a power cut leaves.
             let other = open(&disk);
             assert_eq!(
                 read_all(&other, 0).expect(&what),
@@ -156,7 +156,7 @@ fn damaged(disk: &SimDisk, name: &str, at: u64) {
     disk.put_file(&path, &bytes);
 }
 
-/// A log of two segments with rows in both.
+/// A log of two segments that both have rows.
 fn two_segments(disk: &SimDisk) -> (Log, BTreeMap<Seq, Row>) {
     let log = open(disk);
     let mut model = BTreeMap::new();
@@ -202,7 +202,7 @@ fn damage_in_the_last_segment_is_told_from_a_torn_tail() {
     let disk = SimDisk::new(1);
     let (log, model) = two_segments(&disk);
     drop(log);
-    // Without the end word only the records themselves tell how far they were synced.
+    // Without the end word, only the records show how far they were synced.
     let end = format!("{}/end", common::DIR);
     disk.remove(&end).expect("remove");
     let whole = disk.snapshot();
@@ -269,14 +269,15 @@ fn what_is_missing_is_named() {
     ));
 }
 
-/// Whoever begins to read looks for the segment that has his rows by the headers of others: one that is damaged hides neither what is in front of it nor what is behind.
+/// A new reader searches for its segment by the headers of others. A damaged header hides no rows
+/// before or behind its segment.
 #[test]
 fn a_damaged_header_hides_nothing_else() {
     let disk = SimDisk::new(1);
     let log = open(&disk);
     let mut model = BTreeMap::new();
     let mut rng = SmallRng::seed_from_u64(4);
-    // The last row of each segment that is complete.
+    // The last row of each complete segment.
     let mut ends = Vec::new();
     while ends.len() < 9 {
         let (txn, rows) = random_txn(&log, &tables(), &mut rng);
@@ -291,7 +292,8 @@ fn a_damaged_header_hides_nothing_else() {
         let name = format!("{broken:012}.seg");
         damaged(&disk, &name, 9);
         let log = open(&disk);
-        // What a segment has is known once its end is, which the next header says: so nothing of the one before it.
+        // The end of a segment is in the next header. So if that is damaged, the segment before it
+        // is not read.
         let known = broken.checked_sub(3).map_or(0, |i| ends[i]);
         let from = rng.random_range(0..=known);
         let mut reader = log.read_after(from).expect("a reader");

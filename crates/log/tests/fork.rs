@@ -1,7 +1,8 @@
-//! Rule 15 for the log: a forked child cannot use, change or unlock what its parent has open, is told so at once, and may open the log itself; and a child that lives on
-//! holds no lock that its parent gives up.
+//! Rule 15 for the log. A forked child cannot use, change or unlock the log of its parent. It gets
+//! an error at once, and can open the log itself. A living child holds no lock that its parent has
+//! released.
 //!
-//! The process that forks is this test program once more, with one test, so that nothing else runs in it.
+//! The forking process is this test program with a single test, so that nothing else runs in it.
 
 use crate::common::{options, tables};
 use densite_disk::{Dir, LockKind, OpenMode, RealDir};
@@ -21,14 +22,14 @@ unsafe extern "C" {
     fn _exit(status: i32) -> !;
 }
 
-/// Runs `child` in a forked child; its process id.
+/// Runs `child` in a forked child. Returns its process id.
 fn in_child(child: impl FnOnce()) -> i32 {
-    // SAFETY: the child runs what follows and leaves by _exit.
+    // SAFETY: the child runs only the following code and leaves by _exit.
     let pid = unsafe { fork() };
     assert!(pid >= 0, "no fork");
     if pid == 0 {
         let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(child));
-        // SAFETY: ends the child at once.
+        // SAFETY: it ends the child at once.
         unsafe { _exit(i32::from(done.is_err())) };
     }
     pid
@@ -36,7 +37,7 @@ fn in_child(child: impl FnOnce()) -> i32 {
 
 fn await_end(pid: i32) {
     let (begin, mut status) = (Instant::now(), -1);
-    // SAFETY: a place for the status; 1 is WNOHANG.
+    // SAFETY: `status` is a valid place for the status; 1 is WNOHANG.
     while unsafe { waitpid(pid, &raw mut status, 1) } == 0 {
         assert!(begin.elapsed() < WAIT, "the child hangs");
         std::thread::sleep(Duration::from_millis(1));
@@ -65,7 +66,7 @@ fn is_forked<T>(answer: densite_log::Result<T>) -> bool {
     matches!(answer, Err(Error::Forked))
 }
 
-/// Everything that a child must not do with a log of its parent.
+/// Calls that a child must not make on a log of its parent.
 fn is_refused(log: &Log, prepared: &Arc<Txn>) {
     assert!(is_forked(log.append(txn(log, -1))));
     assert!(is_forked(log.prepare(prepared)));
@@ -83,7 +84,8 @@ fn is_refused(log: &Log, prepared: &Arc<Txn>) {
     assert!(is_forked(log.prepare_free_segment()));
 }
 
-/// Forks while threads append and change settings, so that locks and mutexes are in any state. Every second child lives on, and nobody may wait for it.
+/// Forks while threads append and change settings, so that locks and mutexes are in any state.
+/// Every second child lives on, and must block no process.
 fn children_of_a_busy_process(path: &str) {
     let log = open(path);
     log.subscribe("all", Begin::Start).expect("subscribe");
@@ -110,7 +112,7 @@ fn children_of_a_busy_process(path: &str) {
         for n in 0..20 {
             let before = turns.load(Ordering::Relaxed);
             if n % 2 == 0 {
-                // Ends with the test, by a signal.
+                // It is killed at the end of the test.
                 alive.push(in_child(|| std::thread::sleep(WAIT + WAIT / 2)));
             } else {
                 own += 1;
@@ -144,14 +146,14 @@ fn children_of_a_busy_process(path: &str) {
     );
     drop(slot);
     for pid in alive {
-        // SAFETY: a child of ours that was not waited for.
+        // SAFETY: `pid` is a child of this process, which was not waited for yet.
         unsafe { kill(pid, 9) };
-        // SAFETY: as above; nobody asks for the status.
+        // SAFETY: as above; a null pointer means that the status is not wanted.
         unsafe { waitpid(pid, std::ptr::null_mut(), 0) };
     }
 }
 
-/// A child that drops all it was left with: the parent's locks stay.
+/// A child drops everything that it inherited: the parent's locks stay.
 fn a_child_drops_everything(path: &str) {
     let log = open(path);
     let prepared = Arc::new(txn(&log, -2));

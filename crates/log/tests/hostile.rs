@@ -1,4 +1,5 @@
-//! Files of a log that claim what nobody has: lengths and counts are bounded by the format before anything is allocated or searched, and only regular files are opened.
+//! Files of a log with false sizes and numbers. Lengths and counts are limited by the format before
+//! memory is allocated or a search begins, and only regular files are opened.
 
 use crate::common::{ID, options, tables};
 use densite_disk::RealDir;
@@ -8,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Far more than any of this takes.
+/// Much longer than any of these calls takes.
 const LATE: Duration = Duration::from_secs(30);
 
 struct Hostile {
@@ -17,7 +18,7 @@ struct Hostile {
 }
 
 impl Hostile {
-    /// A sound log of a few rows, closed.
+    /// A valid, closed log with a few rows.
     fn new() -> Hostile {
         let hostile = Hostile {
             tmp: tempfile::tempdir().expect("a directory"),
@@ -42,7 +43,7 @@ impl Hostile {
         Log::open(self.dir(), options())
     }
 
-    /// Changes a file's field and makes its check right, which stands at `check`.
+    /// Changes a field of a file and corrects the checksum at `check`.
     fn set(&self, name: &str, at: usize, value: &[u8], check: usize) {
         let path = self.path().join(name);
         let mut bytes = std::fs::read(&path).expect("the file");
@@ -52,7 +53,7 @@ impl Hostile {
         std::fs::write(path, bytes).expect("written");
     }
 
-    /// Everything that reads it, and then opening it for writing.
+    /// All calls that read the log; then opens it for writing.
     fn used(&self) -> densite_log::Result<Log> {
         id_in(self.dir())?;
         check(self.dir(), ID).ok();
@@ -118,7 +119,7 @@ fn a_segment_of_ten_tebibytes_ends_where_its_records_end() {
 }
 
 #[test]
-fn an_end_word_that_claims_four_billion_writers_is_none() {
+fn an_end_word_that_claims_four_billion_writers_is_not_valid() {
     let hostile = Hostile::new();
     hostile.set("end", 48, &u32::MAX.to_le_bytes(), 56);
     hostile.expect_well();
@@ -133,7 +134,7 @@ fn an_end_word_that_names_a_segment_far_away_is_damage() {
     }
 }
 
-/// Where it is read only, who reads on meets the gap, and is told so.
+/// With a log opened for reading only, a reader that continues reports the gap.
 #[test]
 fn a_reader_ends_where_the_end_word_leads_nowhere() {
     let hostile = Hostile::new();
@@ -159,7 +160,7 @@ fn a_state_that_begins_far_away_is_damage() {
 }
 
 #[test]
-fn numbers_that_come_to_their_end_are_refused() {
+fn rows_beyond_the_last_number_are_refused() {
     let hostile = Hostile::new();
     hostile.set("end", 40, &((1u64 << 62) - 1).to_le_bytes(), 56);
     let log = hostile.used().expect("opens");
@@ -177,9 +178,9 @@ fn numbers_that_come_to_their_end_are_refused() {
     hostile.expect_well();
 }
 
-/// A pipe that nobody writes to would keep whoever opens it for ever.
+/// Opening a pipe without a writer would block forever.
 #[test]
-fn what_is_no_file_is_damage_and_not_opened() {
+fn anything_but_a_regular_file_is_damage_and_not_opened() {
     let pipe = |path: &Path| {
         let done = std::process::Command::new("mkfifo").arg(path).status();
         assert!(done.expect("mkfifo").success());

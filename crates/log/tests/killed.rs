@@ -1,7 +1,9 @@
-//! kill -9: processes that append, decide, prune and lead are killed at random moments while others go on; every batch that was acknowledged is read exactly once and in order, one that
-//! was not is there whole or not at all, and one that was rolled back is not.
+//! kill -9: processes that append, commit, roll back, prune and lead are killed at random moments
+//! while others continue. Every acknowledged batch is read exactly once and in order. Others are
+//! there as a whole or not at all. Rolled-back batches are not there.
 //!
-//! The processes are this test program once more, with one test each, which tell on a pipe what they began and what was acknowledged. `DENSITE_SEED` sets the seed.
+//! The processes are this test program with one test each. They report on a pipe what they began
+//! and what was acknowledged. `DENSITE_SEED` sets the seed.
 
 use crate::common::{self, options, tables};
 use densite_disk::RealDir;
@@ -42,7 +44,8 @@ fn batch(worker: i64, n: i64, rows: i64) -> Batch {
     batch
 }
 
-/// What a process does until it is killed: begin n, then acknowledged n first last, or rolled back n.
+/// The body of a process until it is killed. It reports: begin n, then acknowledged n first last,
+/// or rolled back n.
 #[test]
 fn appending_process() {
     let Ok(path) = std::env::var("KILLED_LOG") else {
@@ -65,7 +68,7 @@ fn appending_process() {
         let rows = rng.random_range(1..40);
         let mut txn = Txn::new(log.new_txn());
         let cut = rng.random_range(0..=rows);
-        // Two batches, to be there both or not at all.
+        // Two batches, which must be there both or not at all.
         let mut first = batch(worker, n, rows);
         first.truncate(cut as usize);
         txn.push(&first).expect("push");
@@ -108,7 +111,7 @@ fn appending_process() {
     }
 }
 
-/// What a process told until it ended.
+/// The reports of a process until it ended.
 #[derive(Debug, Default)]
 struct Told {
     begun: i64,
@@ -120,7 +123,7 @@ struct Told {
 struct Worker {
     id: i64,
     child: Child,
-    /// What it said so far: batches that were acknowledged, and whether it leads.
+    /// Its reports so far: acknowledged batches, and whether it leads.
     said: Arc<(AtomicU64, AtomicBool)>,
     listener: JoinHandle<Told>,
 }
@@ -142,7 +145,7 @@ fn start(path: &Path, id: i64) -> Worker {
             ..Told::default()
         };
         for line in out.lines().map_while(Result::ok) {
-            // A line that the kill cut short tells nothing; the test program's own lines neither.
+            // Lines that the kill cut short, and the test program's own lines, are ignored.
             let Some((_, line)) = line.split_once('+') else {
                 continue;
             };
@@ -172,10 +175,12 @@ fn start(path: &Path, id: i64) -> Worker {
     }
 }
 
-/// Batches of a round that must have been acknowledged before its end.
+/// The number of batches that must be acknowledged in a round.
 const ENOUGH: u64 = 21;
 
-/// Waits until they have done something: on a slow machine they were killed before they began. `led`: somebody has; `acknowledged`: so many batches of those that were killed.
+/// Waits until the processes have done something, because a slow machine could kill them before
+/// they begin. `led`: a process must have led. `acknowledged`: batches of the processes that were
+/// killed.
 fn await_work(workers: &[Worker], led: bool, acknowledged: usize) {
     let until = Instant::now() + Duration::from_secs(120);
     let is_done = || {
@@ -189,7 +194,7 @@ fn await_work(workers: &[Worker], led: bool, acknowledged: usize) {
     }
 }
 
-/// Rows as read: of each process and batch, what its rows say and where they are.
+/// The rows that were read: for each process and batch, their contents and numbers.
 type Read = BTreeMap<i64, BTreeMap<i64, Vec<(Seq, i64, i64)>>>;
 
 fn read_on(log: &Log, after: &mut Seq, read: &mut Read) {
@@ -233,7 +238,7 @@ fn check(worker: i64, told: &Told, read: &Read, seed: u64) {
         assert!(!told.cancelled.contains(n), "{what}: {n} was rolled back");
         assert!(*n <= told.begun, "{what}: {n} was not begun");
         if !told.acknowledged.contains_key(n) {
-            // Only what was under way when it was killed.
+            // This was the batch in progress when the process was killed.
             assert_eq!(*n, told.begun, "{what}: {n} was not acknowledged");
         }
     }
@@ -246,7 +251,8 @@ fn check(worker: i64, told: &Told, read: &Read, seed: u64) {
     }
 }
 
-/// Kills processes for some rounds; every second one with this process keeping the log open. Returns the number of kills.
+/// Kills processes for some rounds. In every second round, this process keeps the log open. Returns
+/// the number of kills.
 fn kill_rounds(seed: u64, rounds: u64) -> u64 {
     let tmp = tempfile::tempdir().expect("a directory");
     let path = tmp.path().join("app.db-log");
@@ -275,7 +281,8 @@ fn kill_rounds(seed: u64, rounds: u64) -> u64 {
             told.values().map(|t: &Told| t.acknowledged.len()).sum(),
         );
         std::thread::sleep(Duration::from_millis(rng.random_range(5..120)));
-        // Those that are left are killed as nearly at once as can be: nobody is there to take over.
+        // The remaining ones are killed as closely together as possible: no process is left to take
+        // over.
         for worker in &mut workers {
             worker.child.kill().expect("killed");
         }
@@ -283,10 +290,10 @@ fn kill_rounds(seed: u64, rounds: u64) -> u64 {
             led |= finish(worker, &mut told);
         }
         let log = kept.unwrap_or_else(|| open(&path));
-        assert!(led, "seed {seed}: somebody led");
+        assert!(led, "seed {seed}: a process led");
         assert!(
             log.try_lead().expect("lead").is_some(),
-            "seed {seed}: and nobody does now"
+            "seed {seed}: no process leads now"
         );
         read_on(&log, &mut after, &mut read);
         log.ack("all", after).expect("ack");
@@ -305,7 +312,8 @@ fn kill_rounds(seed: u64, rounds: u64) -> u64 {
         "only {acknowledged}"
     );
     let log = open(&path);
-    // The log may end with rows that were rolled back, or with some that come to light only now that it is opened anew: those of a group that was under way.
+    // The log can end with rolled-back rows, or with rows of an unfinished group that become
+    // visible when it is opened again.
     read_on(&log, &mut after, &mut read);
     log.ack("all", log.last().expect("last")).expect("ack");
     log.prune(u64::MAX).expect("prune");
@@ -314,11 +322,11 @@ fn kill_rounds(seed: u64, rounds: u64) -> u64 {
         1,
         "all is acknowledged"
     );
-    // Whoever was started was killed.
+    // Every started process was killed.
     next as u64
 }
 
-/// Kills it, and answers whether it led.
+/// Kills a process. Returns whether it led.
 fn finish(mut worker: Worker, told: &mut BTreeMap<i64, Told>) -> bool {
     worker.child.kill().expect("killed");
     worker.child.wait().expect("ended");

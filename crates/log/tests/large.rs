@@ -1,5 +1,6 @@
-//! A transaction that is larger than a group is written in several writes. It is in the log as a whole or not at all,
-//! whichever of them the power cuts off or the disk refuses, and it is written from where its rows lie.
+//! A transaction that is larger than a group is written in several writes. It is in the log as a
+//! whole or not at all, whichever write the power cut or an error stops. It is written from the
+//! memory of its rows.
 
 use crate::common::{self, Row, dir, open, read_all, tables};
 use densite_disk::Op as Call;
@@ -7,7 +8,7 @@ use densite_log::{Batch, Error, Log, Op, Seq, Txn, Value};
 use densite_sim_disk::{Capture, Fault, FaultKind, SimDisk, WriteOrder};
 use std::collections::BTreeMap;
 
-/// A blob that is not compressed, of this length.
+/// A blob of this length that does not compress.
 fn noise(len: usize) -> Vec<u8> {
     let mut word = len as u64;
     let mut next = || {
@@ -35,7 +36,7 @@ fn transaction(log: &Log, lens: &[usize]) -> (Txn, Vec<Row>) {
     (txn, rows)
 }
 
-/// Of a large transaction: short payloads that are collected, and long ones that are not.
+/// Lengths in a large transaction: short payloads that are collected, and long ones that are not.
 const LENS: [usize; 9] = [2000, 10, 40, 3000, 0, 1100, 60, 5000, 7];
 
 fn numbered(first: Seq, rows: &[Row]) -> impl Iterator<Item = (Seq, Row)> {
@@ -78,7 +79,7 @@ fn a_power_cut_leaves_all_of_it_or_nothing() {
             let found = read_all(&log, 0).expect(&what);
             assert!(found == after || found == before, "{what}: a part is there");
             assert!(cut.change <= done || found == after, "{what}: it is gone");
-            // What was given up does not come back under what is written next.
+            // A failed transaction does not come back behind the next one.
             let (txn, rows) = transaction(&log, &LENS[..4]);
             let at = log.append(txn).expect(&what);
             let mut next = found.clone();
@@ -123,7 +124,7 @@ fn a_write_that_fails_leaves_nothing_of_it() {
     }
 }
 
-/// Writes to segments while this is appended.
+/// Writes to segments while a transaction with these lengths is appended.
 fn writes(disk: &SimDisk, log: &Log, lens: &[usize]) -> Vec<String> {
     disk.set_trace(true);
     let (txn, _) = transaction(log, lens);
@@ -145,7 +146,7 @@ fn a_group_of_the_usual_size_is_one_write_and_a_larger_one_is_never_collected() 
         },
     )
     .expect("opens");
-    // Tables are written, once.
+    // Tables are written only once.
     writes(&disk, &log, &[1, 1, 1]);
     assert_eq!(writes(&disk, &log, &[200]).len(), 1);
     assert_eq!(writes(&disk, &log, &[1000, 50, 1000]).len(), 1);
@@ -154,11 +155,11 @@ fn a_group_of_the_usual_size_is_one_write_and_a_larger_one_is_never_collected() 
         let bytes = bytes.filter_map(|(_, bytes)| bytes.parse::<usize>().ok());
         bytes.max().expect("a write")
     };
-    // Short records of a large group go together, up to as many bytes as a usual group has.
+    // Short records of a large group are collected, up to the bytes of a usual group.
     let short = writes(&disk, &log, &[30; 200]);
     assert!(longest(&short) <= 4096, "{short:?}");
     assert!(short.len() < 8, "{short:?}");
-    // Long payloads go by themselves, whatever lies between them.
+    // Long payloads are written directly, whatever is between them.
     let long = writes(&disk, &log, &[9000, 9000, 10, 9000]);
     assert!(long.len() <= 7, "{long:?}");
     assert!(longest(&long) < 9000 + 64, "{long:?}");

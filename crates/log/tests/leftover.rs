@@ -1,4 +1,4 @@
-//! Files of pruned segments that could not be given back at once.
+//! Files of pruned segments that could not be removed at once.
 
 use crate::common::{DIR, dir, options, random_txn, read_all, tables};
 use densite_disk::Op as Call;
@@ -16,7 +16,7 @@ fn open(disk: &SimDisk) -> Log {
     Log::open(dir(disk), options).expect("opens")
 }
 
-/// Rows that fill some segments; the last one's number.
+/// Fills some segments. Returns the number of the last row.
 fn fill(log: &Log) -> Seq {
     let (mut rng, tables) = (SmallRng::seed_from_u64(2), tables());
     let mut last = 0;
@@ -51,7 +51,7 @@ fn a_file_that_cannot_be_removed_keeps_no_others_and_goes_when_it_can() {
     assert_eq!(segments(&disk), left);
     log.prune(last).expect_err("it still does");
     assert_eq!(segments(&disk), left);
-    // Nobody who wants to write is kept from it by that.
+    // A failure does not prevent opening the log for writing.
     drop(log);
     let log = open(&disk);
     assert_eq!(segments(&disk), left);
@@ -61,7 +61,8 @@ fn a_file_that_cannot_be_removed_keeps_no_others_and_goes_when_it_can() {
     assert_eq!(segments(&disk), ["/000000000006"]);
 }
 
-/// The state has to be durable before a file goes, whoever stored it: its process may have failed at that, or ended in between.
+/// The state must be durable before a file is removed, whichever process stored it: that process
+/// may have failed or ended before its sync.
 #[test]
 fn nothing_is_removed_before_the_state_is_durable() {
     for (seed, reopens) in (0..40).flat_map(|seed| [(seed, false), (seed, true)]) {

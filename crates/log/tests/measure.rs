@@ -1,4 +1,4 @@
-//! How many bytes follow a row, and records that are too large for whoever reads.
+//! How many bytes follow a row, and records that are larger than a reader wants.
 
 use crate::common::{open, random_txn, tables};
 use densite_log::{Next, Seq};
@@ -39,7 +39,7 @@ fn the_bytes_behind_a_row_are_those_that_a_reader_has_left() {
             bytes,
             "behind {seq}"
         );
-        // Within a record all of it is counted.
+        // A position within a record counts the whole record.
         let before = left.iter().rev().find(|(s, _)| *s < seq);
         let whole = before.map_or(all, |(_, bytes)| *bytes);
         let first = before.map_or(0, |(s, _)| *s);

@@ -1,4 +1,5 @@
-//! A log's directory, or a file in it, that is moved, removed or replaced while logs have it open: nothing is acknowledged that nobody would find, and what has the name then is left alone.
+//! The log's directory, or a file in it, is moved, removed or replaced while logs have it open. No
+//! rows are acknowledged that would be lost, and the log that now has the name is not changed.
 
 use crate::common::{ID, options, random_txn, read_all, tables};
 use densite_disk::RealDir;
@@ -33,7 +34,7 @@ impl Place {
         Log::open(Arc::new(RealDir::new(self.log())), options()).expect("open")
     }
 
-    /// The last row of a log that lies there.
+    /// The last row of the log in this directory.
     fn last(&self, at: &Path) -> Seq {
         let dir = Arc::new(RealDir::new(at));
         let log = Log::open_read_only(dir, LogId(ID.0)).expect("open");
@@ -59,13 +60,13 @@ fn segment(log: &Path) -> PathBuf {
     log.join("000000000001.seg")
 }
 
-/// By a copy of itself, as `cp` makes it.
+/// Replaces a file with a copy of itself, as `cp` does.
 fn replace(file: &Path, aside: &Path) {
     fs::copy(file, aside).expect("copied");
     fs::rename(aside, file).expect("renamed");
 }
 
-/// What happens to a log, what undoes it, and whether it is there to be read meanwhile.
+/// What happens to a log, how to undo it, and whether its rows can be read meanwhile.
 type Event = (&'static str, fn(&Place), Option<fn(&Place)>);
 
 fn back(place: &Place) {
@@ -128,10 +129,10 @@ fn told<T: std::fmt::Debug>(done: &Result<T>, what: &str) {
     assert!(matches!(done, Err(Error::Replaced)), "{what}: {done:?}");
 }
 
-/// By one that has written to it, and by one that knows it only from others.
+/// For a log that has written to the directory, and for one that has only read the rows of others.
 #[test]
 fn nothing_is_acknowledged_into_what_has_lost_its_name() {
-    // Where no name has changed for a while the directory is asked alone.
+    // If no name has changed for a while, only the directory's stamp is checked.
     let both = |event| [(event, false), (event, true)];
     for ((what, happens, undone), rests) in EVENTS.into_iter().flat_map(both) {
         let place = Place::new();
@@ -144,7 +145,8 @@ fn nothing_is_acknowledged_into_what_has_lost_its_name() {
         }
         happens(&place);
         told(&append(&log, 2), what);
-        // Who opens a segment by its name now has the one that others have, and finds no damage in it that was none.
+        // A segment that is opened by name now is that of the other log. It must not be reported as
+        // damage.
         let is_its_segment = what.contains("segment") && !rests;
         if !is_its_segment {
             told(&append(&other, 3), what);
@@ -165,7 +167,7 @@ fn nothing_is_acknowledged_into_what_has_lost_its_name() {
     }
 }
 
-/// A copy has the same id, and its rows go on with the same numbers.
+/// A copy has the same id, and its rows continue with the same numbers.
 #[test]
 fn what_has_its_name_is_left_alone() {
     let place = Place::new();
@@ -173,7 +175,7 @@ fn what_has_its_name_is_left_alone() {
     old.subscribe("s", Begin::Start).expect("subscribes");
     append(&old, 1).expect("append");
     let mut rng = SmallRng::seed_from_u64(2);
-    // Appended and not decided: rolling it back would hide what has those numbers in the copy.
+    // Appended and prepared: a rollback would hide the rows with these numbers in the copy.
     copy(&place.log(), &place.aside());
     let prepared = Arc::new(random_txn(&old, &tables(), &mut rng).0);
     old.prepare(&prepared).expect("prepared");
@@ -196,10 +198,7 @@ fn what_has_its_name_is_left_alone() {
     told(&old.set_config(|c| c.retain_bytes = 1), "config");
     told(&old.prune(Seq::MAX), "prune");
     told(&old.is_in_place(), "in place");
-    assert!(
-        old.try_lead().is_err(),
-        "who applies its rows is not the one"
-    );
+    assert!(old.try_lead().is_err(), "the old log cannot lead");
     let read = loop {
         match reader.next() {
             Ok(Some(_)) => {}
@@ -208,7 +207,7 @@ fn what_has_its_name_is_left_alone() {
     };
     told(&read, "a reader");
     told(&old.wait_after(last, std::time::Duration::ZERO), "waits");
-    // At its end, too, it has something to store.
+    // The old log also has state to store when it is closed.
     drop((old, reader));
     assert_eq!(read_all(&new, 0).expect("reads"), there);
     assert_eq!(new.subscribers().expect("reads")[0].position, 0);
@@ -216,7 +215,7 @@ fn what_has_its_name_is_left_alone() {
     assert_eq!(read_all(&place.open(), 0).expect("reads"), there);
 }
 
-/// The next segment is begun in the directory that has the name, with what others read before it.
+/// The next segment is made in the directory that has the name, where other processes read it.
 #[test]
 fn no_segment_is_begun_in_another_directory() {
     let place = Place::new();

@@ -1,4 +1,4 @@
-//! Who waits for rows is woken by whoever appends, also from another open log, and does not look again and again meanwhile.
+//! Threads that wait for rows are woken by each append, also of another open log, and do not poll.
 #![cfg(target_os = "linux")]
 
 use crate::common::{options, tables};
@@ -33,7 +33,7 @@ fn sleeps() -> u64 {
 }
 
 #[test]
-fn who_waits_sleeps_until_rows_come() {
+fn a_waiting_thread_sleeps_until_rows_come() {
     let tmp = tempfile::tempdir().expect("a directory");
     let path = tmp.path().join("app.db-log");
     let (log, other) = (open(&path), open(&path));
@@ -43,7 +43,7 @@ fn who_waits_sleeps_until_rows_come() {
     assert!(!log.wait_after(last, waited).expect("waits"));
     let slept = sleeps() - before;
     assert!(slept <= 5 * waited.as_secs(), "{slept} times");
-    // Whichever comes first; some threads wait already.
+    // Whichever comes first: some threads are waiting already.
     std::thread::scope(|scope| {
         for appender in [&other, &log, &other] {
             let last = log.last().expect("last");
@@ -58,7 +58,7 @@ fn who_waits_sleeps_until_rows_come() {
 }
 
 #[test]
-fn who_waits_is_called_off() {
+fn a_ring_ends_a_wait() {
     let tmp = tempfile::tempdir().expect("a directory");
     let log = open(&tmp.path().join("app.db-log"));
     let rings = log.rings().expect("rings");

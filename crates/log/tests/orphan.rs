@@ -1,6 +1,8 @@
-//! A process that has the log open forks children and is killed; the children live on. None of its locks lasts: others append, apply and prune at once, and what it had not decided is committed.
+//! A process that has the log open forks children and is killed, and the children live on. None of
+//! its locks stays: other processes append, apply and prune at once. Its prepared transactions are
+//! committed.
 //!
-//! The process that forks is this test program once more, with one test, so that nothing else runs in it.
+//! The forking process is this test program with a single test, so that nothing else runs in it.
 
 use crate::common::{options, tables};
 use densite_disk::RealDir;
@@ -11,7 +13,7 @@ use std::process::{Command, Stdio};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
-/// Far more than anything here takes.
+/// Much longer than anything here takes.
 const WAIT: Duration = Duration::from_secs(60);
 const CHILDREN: usize = 20;
 
@@ -33,7 +35,7 @@ fn open(path: &Path) -> Log {
 }
 
 fn txn(log: &Log, id: i64, bytes: usize) -> Txn {
-    // Nothing that compresses.
+    // Bytes that do not compress.
     let mut state = 1u64;
     let noise: Vec<u8> = (0..bytes)
         .map(|_| {
@@ -48,7 +50,8 @@ fn txn(log: &Log, id: i64, bytes: usize) -> Txn {
     Txn::of(log.new_txn(), &batch).expect("txn")
 }
 
-/// Forks in the midst of everything that takes locks, says the numbers of its children, and is killed.
+/// Forks while other threads take all kinds of locks, reports the ids of its children, and is
+/// killed.
 #[test]
 fn forking_process() {
     let Some(path) = std::env::var_os("ORPHAN_LOG") else {
@@ -81,7 +84,7 @@ fn forking_process() {
         let (mut are_made, made) = std::io::pipe().expect("a pipe");
         for _ in 0..CHILDREN {
             std::thread::sleep(Duration::from_millis(2));
-            // SAFETY: the child says that it is there, and does nothing until it is killed.
+            // SAFETY: the child only reports that it exists and waits to be killed.
             let child = unsafe { fork() };
             if child == 0 {
                 (&made).write_all(b"x").ok();
@@ -95,7 +98,7 @@ fn forking_process() {
         }
         println!("\ndone");
         std::io::stdout().flush().expect("told");
-        // SAFETY: this process.
+        // SAFETY: the id is that of this process.
         unsafe { kill(getpid(), 9) };
     });
 }
@@ -121,9 +124,9 @@ fn children_of_a_killed_process_hold_none_of_its_locks() {
     let user = std::thread::spawn(move || {
         let log = open(&path);
         let lead = log.try_lead().expect("lead");
-        assert!(lead.is_some(), "nobody applies");
-        assert!(!log.is_wanted().expect("wanted"), "nobody waits");
-        // More than a segment, so that the one where the parent's reader was may go.
+        assert!(lead.is_some(), "no process applies");
+        assert!(!log.is_wanted().expect("wanted"), "no process waits");
+        // More than a segment, so that the segment of the parent's reader can be pruned.
         let append = |n| log.append(txn(&log, n, 40 << 10)).expect("append");
         let [_, _, at] = [1, 2, 3].map(append);
         let seen = log.wait_after(at.last - 1, WAIT).expect("waits");
@@ -136,7 +139,7 @@ fn children_of_a_killed_process_hold_none_of_its_locks() {
     });
     let pruned = is_done.recv_timeout(WAIT);
     for child in &children {
-        // SAFETY: orphans of our own, which do nothing.
+        // SAFETY: these are orphans of this test, which only wait.
         unsafe { kill(*child, 9) };
     }
     assert_eq!(children.len(), CHILDREN);

@@ -1,5 +1,5 @@
-//! No row that a subscriber has not acknowledged, that a reader still needs or that the database does not hold durably is ever gone; once
-//! all have passed, what remains is bounded.
+//! Rows stay while a subscriber has not acknowledged them, a reader needs them or the database does
+//! not hold them durably. Once they are not needed any more, the size of the log is bounded.
 
 use crate::common::{self, Row, dir, open, options, random_txn, read_all, tables};
 use densite_log::{Begin, Error, Log, Options, Pruned, Reader, Salvage, Seq};
@@ -22,7 +22,7 @@ enum Step {
     CloseReader,
     Retain(u16),
     Reopen,
-    /// The next steps are those of another process that has the log open.
+    /// The following steps are those of another process that has the log open.
     Turn(u8),
 }
 
@@ -46,9 +46,9 @@ fn step() -> impl Strategy<Value = Step> {
 
 struct World {
     disk: SimDisk,
-    /// Whose turn it is.
+    /// The log of the current process.
     log: Log,
-    /// The others that have it open.
+    /// The other processes that have it open.
     others: Vec<Log>,
     rng: SmallRng,
     model: BTreeMap<Seq, Row>,
@@ -135,7 +135,7 @@ impl World {
                     let Some(reader) = &mut self.reader else {
                         return;
                     };
-                    // An open reader never meets what was pruned.
+                    // An open reader never reaches pruned rows.
                     let before = reader.position();
                     match reader.next().expect("read") {
                         Some(record) => assert_eq!(record.first + record.skip as u64, before + 1),
@@ -162,7 +162,7 @@ impl World {
         }
     }
 
-    /// What must be there is there.
+    /// Checks that all needed rows are there.
     fn check(&self) {
         let first = self.log.status().expect("status").first;
         let slowest = self.positions.values().copied().min().unwrap_or(Seq::MAX);
@@ -179,7 +179,8 @@ impl World {
         }
     }
 
-    /// When everybody has passed everything, one segment and the free segments remain, however many have the log open.
+    /// When all rows are passed, one segment and the free segments remain, however many processes
+    /// have the log open.
     fn finish(mut self) {
         self.reader = None;
         assert_eq!(
@@ -261,7 +262,8 @@ fn pruned_segments_are_written_again() {
     );
 }
 
-/// Without its state nobody knows who still needs the rows: the log is refused, not taken for a new one, and the way on prunes nothing by itself.
+/// Without its state it is unknown who needs the rows. The log is refused and not made anew, and a
+/// repaired log does not prune automatically.
 #[test]
 fn a_log_without_its_state_is_refused_and_not_pruned_by_itself_once_it_is_repaired() {
     let disk = SimDisk::new(1);
@@ -271,7 +273,7 @@ fn a_log_without_its_state_is_refused_and_not_pruned_by_itself_once_it_is_repair
     let state = format!("{}/state", common::DIR);
     disk.remove(&state).expect("remove");
     let is_named = |e: Error| matches!(e, Error::Damaged { segment, problem, .. } if segment == "state" && problem.contains("missing"));
-    // Who has it open, who opens it, who only reads it.
+    // For a process that has it open, one that opens it, and one that only reads it.
     assert!(is_named(log.status().expect_err("no state")));
     assert!(is_named(
         log.subscribe("s", Begin::Start).expect_err("no state")
@@ -289,7 +291,7 @@ fn a_log_without_its_state_is_refused_and_not_pruned_by_itself_once_it_is_repair
             .err()
             .expect("no state")
     ));
-    assert!(!disk.exists(&state).expect("looks"), "none was made");
+    assert!(!disk.exists(&state).expect("looks"), "no state was made");
     let report = densite_log::check(dir(&disk), common::ID).expect("check");
     assert_eq!(
         (report.problems.len(), report.problems[0].segment.as_str()),
@@ -326,7 +328,8 @@ fn a_log_without_its_state_is_refused_and_not_pruned_by_itself_once_it_is_repair
     );
 }
 
-/// Whoever makes a log may be stopped before it has a state: then there is nothing in it, and it is made again.
+/// If the process that makes a log stops before it stores the state, the log is empty and is made
+/// again.
 #[test]
 fn a_log_that_was_not_finished_is_made_again() {
     let disk = SimDisk::new(1);
@@ -338,7 +341,7 @@ fn a_log_that_was_not_finished_is_made_again() {
     let log = open(&disk);
     assert!(log.config().expect("config").auto_prune);
     drop(log);
-    // With an end word it was finished once: a subscriber may have been added.
+    // A log with an end word was once complete: a subscriber may have been added.
     disk.remove(&path("state")).expect("remove");
     disk.put_file(&path("end"), &word);
     assert!(matches!(
@@ -376,12 +379,13 @@ fn names_and_acknowledgements_are_judged() {
     assert_eq!(open(&disk).subscribers().expect("list"), all);
 }
 
-/// What a damaged header says is needed for nothing but where the segment before it ends: all else goes as ever, and what cannot be told yet is said.
+/// A damaged header matters only for the end of the previous segment. Everything else is pruned as
+/// usual, and what cannot be pruned yet is reported.
 #[test]
 fn a_damaged_header_keeps_what_nobody_can_tell_of_and_no_more() {
     let disk = SimDisk::new(3);
     let log = open(&disk);
-    // The last row of each segment but the last one.
+    // The last row of each segment except the last one.
     let mut ends = vec![0];
     while ends.len() < 6 {
         let txn = random_txn(&log, &tables(), &mut SmallRng::seed_from_u64(7)).0;
@@ -407,7 +411,7 @@ fn a_damaged_header_keeps_what_nobody_can_tell_of_and_no_more() {
                 "{told}"
             );
         };
-        // All in front of it is passed; of the segment before it nobody knows.
+        // All rows in front of it are passed. The end of the previous segment is unknown.
         is_named(log.prune(ends[broken - 1]));
         assert_eq!(first(&log), ends[broken - 2] + 1, "segment {broken}");
         if broken == 6 {
@@ -415,7 +419,8 @@ fn a_damaged_header_keeps_what_nobody_can_tell_of_and_no_more() {
             continue;
         }
         is_named(log.prune(ends[broken] - 1));
-        // Nobody needs the damaged one. But no log begins with it, however much is to be retained.
+        // The damaged segment is not needed. But no log begins with it, however many bytes are
+        // retained.
         for retain in (0..log.status().expect("status").bytes).rev().step_by(512) {
             log.set_config(|c| c.retain_bytes = retain).expect("set");
             log.prune(ends[broken]).expect("prunes");

@@ -1,4 +1,5 @@
-//! Where the log ends after a process that had it open is gone: what counts, what is made durable before it counts, and which numbers come next.
+//! The end of the log after its process is gone: which rows count, what is made durable first, and
+//! which numbers come next.
 
 use crate::common::{DIR, ID, dir, open, options, read_all, tables};
 use densite_disk::sync::Mutex;
@@ -56,7 +57,7 @@ fn open_above(disk: &SimDisk, above: Seq) -> Log {
     Log::open(dir(disk), options).expect("opens")
 }
 
-/// The database knew higher numbers than the log had when it was opened again.
+/// The database had higher numbers than the log when the log was opened again.
 #[test]
 fn rows_behind_a_gap_in_the_numbers_are_found() {
     let disk = SimDisk::new(1);
@@ -73,7 +74,8 @@ fn rows_behind_a_gap_in_the_numbers_are_found() {
     assert_eq!(append(&log, 7), 1004);
 }
 
-/// A number that the database holds is not given again, though a record behind the end has a lower one.
+/// A number that the database holds is not assigned again, even if a record behind the end has a
+/// lower one.
 #[test]
 fn rows_with_lower_numbers_than_the_word_knows_do_not_count() {
     let disk = SimDisk::new(1);
@@ -93,7 +95,7 @@ fn rows_with_lower_numbers_than_the_word_knows_do_not_count() {
     assert_eq!(rows.into_keys().collect::<Vec<_>>(), [1, 2, 3, 1001]);
 }
 
-/// A process that dies where it syncs a segment: the sync fails, and nothing that it does afterwards is done.
+/// A process that dies while it syncs a segment: the sync fails, and its later calls do nothing.
 struct Dying {
     dir: LogDir,
     disk: SimDisk,
@@ -159,7 +161,8 @@ impl FileAbove for DyingFile {
     }
 }
 
-/// A disk on which the last transaction of a process, with so many random bytes, is whole in the system's cache, behind a sync that failed.
+/// A disk with the last transaction of a process, of this many random bytes, behind a failed sync.
+/// The transaction is complete in the system's cache.
 fn left_behind(seed: u64, bytes: usize) -> SimDisk {
     let disk = SimDisk::new(seed);
     let (dies, is_dead) = (Arc::default(), Arc::default());
@@ -183,9 +186,9 @@ fn left_behind(seed: u64, bytes: usize) -> SimDisk {
     disk
 }
 
-/// Who reads it after that may have told somebody.
+/// A reader may have passed these rows on already.
 #[test]
-fn what_a_killed_process_left_is_written_again_before_it_counts() {
+fn rows_of_a_killed_process_are_written_again_before_they_count() {
     for (seed, bytes) in (0..12).map(|seed| (seed, [40, 3 << 20][seed as usize % 2])) {
         let what = format!("seed {seed}, {bytes} bytes");
         let disk = left_behind(seed, bytes);
@@ -204,7 +207,7 @@ fn what_a_killed_process_left_is_written_again_before_it_counts() {
 }
 
 #[test]
-fn what_a_killed_process_left_and_nobody_can_make_durable_is_damage() {
+fn rows_of_a_killed_process_that_cannot_be_synced_are_damage() {
     let disk = left_behind(1, 40);
     disk.fail(Fault::new(FaultKind::Io, Call::Sync).on_path(".seg"));
     let opened = Log::open(dir(&disk), options()).map(drop);
@@ -224,7 +227,8 @@ fn what_a_killed_process_left_and_nobody_can_make_durable_is_damage() {
 
 type Hook = Box<dyn FnOnce() + Send>;
 
-/// A directory in which something happens once before a segment is opened, or which lists a segment that is not there.
+/// A directory in which something happens once before a segment is opened, or which lists a segment
+/// that does not exist.
 struct Hooked {
     dir: LogDir,
     before: Mutex<Option<Hook>>,
@@ -251,7 +255,7 @@ impl DirAbove for Hooked {
     }
 }
 
-/// Between the listing and the opening of the last segment another process appends, and prunes it.
+/// Another process appends and prunes the last segment between its listing and its opening.
 #[test]
 fn a_last_segment_that_is_pruned_since_it_was_listed_is_no_damage() {
     let disk = SimDisk::new(1);
@@ -302,10 +306,11 @@ fn a_last_segment_that_cannot_be_opened_is_damage() {
     assert_eq!(segment, "000000000002.seg");
 }
 
-/// Without the end word the records are followed from the first one. What was synced and cannot be read is no torn tail, however far behind the proof is.
+/// Without the end word, the records are followed from the first one. An unreadable place that was
+/// synced is not a torn tail, however far behind it the proof is.
 #[test]
-fn damage_is_told_by_records_far_behind_it() {
-    // Also where it lies across the end of what is searched at once.
+fn damage_is_proved_by_records_far_behind_it() {
+    // Also if the proof spans two reads of the search.
     let near = ((256 << 10) - 300..(256 << 10) + 40).step_by(4);
     for bytes in [40, 100 << 10, 600 << 10, 3 << 20].into_iter().chain(near) {
         let disk = SimDisk::new(1);
@@ -331,7 +336,7 @@ fn damage_is_told_by_records_far_behind_it() {
     }
 }
 
-/// Where the log ends, by its end word.
+/// The end of the log by its end word.
 fn end(disk: &SimDisk) -> usize {
     let word = disk.contents(&path("end")).expect("a word");
     u64::from_le_bytes(word[24..32].try_into().expect("eight bytes")) as usize

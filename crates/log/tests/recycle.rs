@@ -1,5 +1,6 @@
-//! Two processes give back the files of pruned segments at the same time: a file that one of them has put to use again is left alone by the other. And what a reader
-//! has opened may be pruned before he holds it, or before he has listed the directory.
+//! Two processes recycle the files of pruned segments at the same time. A file that one of them
+//! uses again is not touched by the other. A segment can also be pruned between a reader's open and
+//! its lock, or before it lists the directory.
 
 use crate::common::{DIR, ID};
 use densite_disk::{Dir, DirAbove, File, FileAbove, LockKind, Op as Call, OpenMode, Result};
@@ -12,7 +13,8 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// What happens once, before a file is renamed or cut, or locked by a reader, or the directory is listed.
+/// An action that runs once before a file is renamed, cut or locked by a reader, or before the
+/// directory is listed.
 type Hook = Arc<Mutex<Option<Box<dyn FnOnce() + Send>>>>;
 
 fn hook(what: impl FnOnce() + Send + 'static) -> Hook {
@@ -32,9 +34,9 @@ struct Hooks {
     cut: Hook,
     lock: Hook,
     list: Hook,
-    /// After bytes behind the first row of [`append`] were read.
+    /// Runs after bytes behind the first row of [`append`] were read.
     read: Hook,
-    /// The lengths that files were given.
+    /// The lengths to which files were cut or extended.
     lengths: Arc<Mutex<Vec<u64>>>,
 }
 
@@ -92,7 +94,7 @@ impl FileAbove for HookedFile {
     }
 }
 
-/// Segments of two mebibytes, for files of less than one are not cut piece by piece.
+/// Segments of two mebibytes: files of less than one mebibyte are not cut piece by piece.
 fn open(disk: &SimDisk, hooks: Hooks, free_segments_max: usize) -> Log {
     let options = Options {
         create: true,
@@ -105,7 +107,7 @@ fn open(disk: &SimDisk, hooks: Hooks, free_segments_max: usize) -> Log {
     Log::open(dir, options).expect("opens")
 }
 
-/// Three of these fill a segment.
+/// Three of these rows fill a segment.
 fn append(log: &Log, id: i64) {
     let mut payload = vec![0; 600 << 10];
     SmallRng::seed_from_u64(id.cast_unsigned()).fill_bytes(&mut payload);
@@ -120,11 +122,16 @@ fn append(log: &Log, id: i64) {
 
 fn passed(signal: &Receiver<()>) {
     let got = signal.recv_timeout(Duration::from_secs(20));
-    assert_ne!(got, Err(RecvTimeoutError::Timeout), "nobody came so far");
+    assert_ne!(
+        got,
+        Err(RecvTimeoutError::Timeout),
+        "the other thread did not get here"
+    );
 }
 
-/// The one prunes two segments and is about to keep their files. The other prunes a third, keeps no files, and begins to cut one of the first.
-/// The one goes on, and appends to its file.
+/// One log prunes two segments and is about to keep their files. The other prunes a third, keeps no
+/// files, and begins to cut one of the first two. Then the first log continues and appends to its
+/// file.
 #[test]
 fn a_file_that_is_in_use_again_is_not_cut() {
     let disk = SimDisk::new(1);
@@ -135,7 +142,7 @@ fn a_file_that_is_in_use_again_is_not_cut() {
         &disk,
         Hooks {
             rename: hook(move || {
-                at_rename.send(()).expect("somebody waits");
+                at_rename.send(()).expect("the receiver exists");
                 passed(&cuts);
             }),
             ..Hooks::default()
@@ -143,7 +150,7 @@ fn a_file_that_is_in_use_again_is_not_cut() {
         2,
     );
     let cut = hook(move || {
-        at_cut.send(()).expect("somebody waits");
+        at_cut.send(()).expect("the receiver exists");
         passed(&may_go_on);
     });
     let other = open(
@@ -169,9 +176,9 @@ fn a_file_that_is_in_use_again_is_not_cut() {
             other
         });
         assert_eq!(one.prune(6).expect("prunes").segments, 2);
-        // Two segments more, in the files that were kept.
+        // Two more segments, in the files that were kept.
         fill(8);
-        go_on.send(()).expect("somebody waits");
+        go_on.send(()).expect("the receiver exists");
         drop(pruner.join().expect("no panic"));
     });
     drop(one);
@@ -184,7 +191,8 @@ fn a_file_that_is_in_use_again_is_not_cut() {
     assert_eq!(rows, (10..=21).collect());
 }
 
-/// The segment is cut and removed between the reader's open and his lock: its rows are pruned, nothing is damaged.
+/// The segment is cut and removed between the reader's open and its lock. Its rows are pruned, and
+/// nothing is damaged.
 #[test]
 fn a_segment_that_goes_before_a_reader_holds_it_is_pruned_and_not_damaged() {
     let disk = SimDisk::new(1);
@@ -217,7 +225,7 @@ fn a_segment_that_goes_before_a_reader_holds_it_is_pruned_and_not_damaged() {
     assert_eq!((record.first, record.last()), (7, 7));
 }
 
-/// A process that only reads takes no lock: it reads the state and then the directory.
+/// A process that only reads takes no lock: it reads the state first and then the directory.
 #[test]
 fn segments_that_go_while_a_log_is_opened_for_reading_are_no_damage() {
     let disk = SimDisk::new(1);
@@ -240,7 +248,8 @@ fn segments_that_go_while_a_log_is_opened_for_reading_are_no_damage() {
     drop(other);
 }
 
-/// The check reads where the next record will be. Then two are written, and the second one says that the first was synced.
+/// The check reads the place of the next record. Then two records are written, and the second one
+/// proves that the first was synced.
 #[test]
 fn rows_that_are_appended_during_a_check_are_no_damage() {
     let disk = SimDisk::new(1);
@@ -265,9 +274,10 @@ fn rows_that_are_appended_during_a_check_are_no_damage() {
     drop(other);
 }
 
-/// A file of another length would not be a segment's, and is removed: when the log was opened with other settings.
+/// A file of another length does not fit a segment and is removed. The log was opened with other
+/// settings.
 #[test]
-fn a_file_that_is_too_short_or_too_long_is_kept_for_no_segment() {
+fn a_file_that_is_too_short_or_too_long_is_not_kept() {
     let opened = |disk: &SimDisk, segment_bytes: u64| {
         let options = Options {
             create: true,
@@ -300,9 +310,10 @@ fn a_file_that_is_too_short_or_too_long_is_kept_for_no_segment() {
     }
 }
 
-/// The others are given back, and the failure is told. That somebody else has taken the file away is none.
+/// The other files are recycled, and the failure is reported. A file that another process has
+/// removed is not a failure.
 #[test]
-fn a_file_that_cannot_be_renamed_is_told_unless_it_is_gone() {
+fn a_failed_rename_is_reported_unless_the_file_is_gone() {
     let files = |disk: &SimDisk, part: &str| {
         let paths = disk.paths();
         paths.iter().filter(|path| path.contains(part)).count()
@@ -334,9 +345,9 @@ fn a_file_that_cannot_be_renamed_is_told_unless_it_is_gone() {
     }
 }
 
-/// Others that write wait while a file system frees much at once.
+/// Other writers wait while a file system frees much space at once.
 #[test]
-fn a_file_is_given_back_by_the_mebibyte() {
+fn a_file_is_cut_by_the_mebibyte() {
     let disk = SimDisk::new(1);
     let hooks = Hooks::default();
     let lengths = Arc::clone(&hooks.lengths);

@@ -1,4 +1,5 @@
-//! A way on from damage: what can be read is kept, under its numbers; what cannot is named, and nothing else is missing.
+//! Repair: readable transactions keep their numbers, lost rows are reported, and no other rows are
+//! missing.
 
 use crate::common::{self, ID, Row, dir, open, options, random_txn, read_all, tables};
 use densite_disk::Dir;
@@ -11,7 +12,7 @@ use std::sync::Arc;
 
 const NEW: &str = "/new-log";
 
-/// Some segments of transactions, as (first, last) of each, and all rows.
+/// Some segments of transactions: (first, last) of each, and all rows.
 fn filled(seed: u64) -> (SimDisk, Vec<(Seq, Seq)>, BTreeMap<Seq, Row>) {
     let disk = SimDisk::new(seed);
     let log = open(&disk);
@@ -36,7 +37,8 @@ fn new_dir(disk: &SimDisk) -> LogDir {
     Arc::new(disk.dir(NEW))
 }
 
-/// Salvages, and checks that what is kept is whole transactions under their numbers, that all that is missing is named, and that the log goes on.
+/// Repairs the log. Checks that it keeps whole transactions under their numbers, that all missing
+/// rows are reported, and that the new log can be used.
 fn salvaged(
     disk: &SimDisk,
     txns: &[(Seq, Seq)],
@@ -95,7 +97,7 @@ fn a_flipped_byte_costs_the_transaction_it_is_in() {
         disk.put_file(&path, &bytes);
         let what = format!("seed {seed}, byte {at} of segment {number}");
         let done = salvaged(&disk, &txns, &rows, &what);
-        // More than once only if it was a table, which many may need.
+        // Several losses are possible only for a table record, which many batches may need.
         let more = done.lost.iter().skip(1);
         for lost in more {
             assert_eq!(lost.problem, "rows whose table cannot be read", "{what}");
@@ -154,7 +156,7 @@ fn subscribers_and_settings_are_kept() {
     );
 }
 
-/// Reading only: all that there is to see, and nothing is changed.
+/// A log opened for reading only shows everything and changes nothing.
 #[test]
 fn a_log_is_read_without_being_changed() {
     let (disk, _, rows) = filled(9);
@@ -176,7 +178,7 @@ fn a_log_is_read_without_being_changed() {
     assert!(matches!(log.prepare_free_segment(), Err(Error::ReadOnly)));
     let txn = random_txn(&log, &tables(), &mut SmallRng::seed_from_u64(1)).0;
     assert!(matches!(log.append(txn), Err(Error::ReadOnly)));
-    // It follows who writes meanwhile.
+    // It follows rows of a concurrent writer.
     let writer = open(&disk);
     let txn = random_txn(&writer, &tables(), &mut SmallRng::seed_from_u64(1)).0;
     let changed = disk.changes();
@@ -184,7 +186,7 @@ fn a_log_is_read_without_being_changed() {
     assert_eq!(log.last().expect("last"), at.last);
     drop((log, writer));
     assert!(changed > changes);
-    // The end word is no more than a shorter way.
+    // The end word only shortens the search.
     let end = format!("{}/end", common::DIR);
     disk.remove(&end).expect("remove");
     let before = disk.changes();
@@ -198,7 +200,8 @@ fn a_log_is_read_without_being_changed() {
     assert_eq!(now, names);
 }
 
-/// Nobody gets in before the new log is in the place of the damaged one, or begins to repair what is just repaired.
+/// No process opens the log, or begins another repair, before the new log is in the place of the
+/// damaged one.
 #[test]
 fn nobody_gets_in_while_a_log_is_repaired() {
     use densite_disk::{RealDir, exchange};
@@ -235,9 +238,9 @@ fn nobody_gets_in_while_a_log_is_repaired() {
     });
 }
 
-/// Where no header is left, the new log begins with what the database or a subscriber lacks.
+/// If no header is left, the new log begins with the rows that the database or a subscriber lacks.
 #[test]
-fn a_log_of_which_nothing_is_left_begins_behind_what_is_applied() {
+fn a_log_without_headers_begins_behind_the_applied_rows() {
     for (acked, applied, first) in [(40, Some(30), 31), (20, Some(30), 21), (40, None, 41)] {
         let (disk, _, rows) = filled(7);
         open(&disk).ack("all", acked).expect("ack");
@@ -254,7 +257,7 @@ fn a_log_of_which_nothing_is_left_begins_behind_what_is_applied() {
     }
 }
 
-/// Who only reads keeps nobody from repairing the log: it must not go on with the files of both.
+/// An open reader does not prevent a repair. It must not continue with the files of both logs.
 #[test]
 fn a_reader_that_was_open_across_a_repair_notices() {
     use densite_disk::{RealDir, exchange};

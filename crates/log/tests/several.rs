@@ -1,5 +1,6 @@
-//! Several threads and several open logs on one directory (each stands for a process): one total order, nobody's rows lost, prepared rows
-//! seen by nobody, readers that follow while others write and prune.
+//! Several threads and several open logs on one directory; each log stands for a process. There is
+//! one total order, no rows are lost, prepared rows are invisible, and readers follow while others
+//! write and prune.
 
 use crate::common::{self, DIR, open, options, random_txn, read_all, tables};
 use densite_disk::{Dir, OpenMode, RealDir};
@@ -18,7 +19,7 @@ fn one_row(log: &Log, table: &Arc<Table>, id: i64) -> Arc<Txn> {
     Arc::new(Txn::of(log.new_txn(), &batch).expect("txn"))
 }
 
-/// Threads of two open logs append; a third one follows and prunes behind itself.
+/// Threads of two open logs append. A third log follows them and prunes behind itself.
 fn race(make: impl Fn() -> Log) {
     const THREADS: i64 = 6;
     const EACH: i64 = 150;
@@ -111,7 +112,8 @@ fn threads_and_logs_on_the_real_disk() {
     });
 }
 
-/// Rule 1: between xSync and the decision nobody reads on, in this process or another, and what follows waits too.
+/// Rule 1: between xSync and the decision no reader passes the rows, in any process. Later rows
+/// wait too.
 #[test]
 fn prepared_rows_are_seen_by_nobody() {
     let disk = SimDisk::new(1);
@@ -137,11 +139,15 @@ fn prepared_rows_are_seen_by_nobody() {
     mine.prepare(&c).expect("prepare");
     assert_eq!(read(&other), [2, 3]);
     drop(mine);
-    assert_eq!(read(&other), [2, 3, 4], "who is gone has committed");
+    assert_eq!(
+        read(&other),
+        [2, 3, 4],
+        "transactions of a closed log are committed"
+    );
     assert_eq!(read(&open(&disk)), [2, 3, 4]);
 }
 
-/// A rollback that cannot be stored hides its rows until it can.
+/// A rollback that cannot be stored hides its rows until it can be stored.
 #[test]
 fn a_rollback_that_fails_is_tried_again() {
     use densite_sim_disk::{Fault, FaultKind};
@@ -162,7 +168,8 @@ fn a_rollback_that_fails_is_tried_again() {
     assert_eq!(ids, [2, 3]);
 }
 
-/// A process killed after it wrote and before it synced: the next one either keeps the whole of it, durably, or none.
+/// A process is killed after its write and before its sync. The next one keeps the whole group,
+/// durably, or none of it.
 #[test]
 fn a_killed_writers_rows_are_kept_whole_or_not_at_all() {
     for cut in 0..400 {
@@ -177,7 +184,7 @@ fn a_killed_writers_rows_are_kept_whole_or_not_at_all() {
         let (second, more) = random_txn(&log, &tables, &mut rng);
         log.append(second).expect("append");
         let killed = disk.take_captures().pop().expect("captured").disk;
-        // As the file system has it: any prefix of the write.
+        // The file system can have any prefix of the write.
         let path = format!("{DIR}/000000000001.seg");
         let whole = disk.contents(&path).expect("there");
         let old = killed.contents(&path).expect("there");
@@ -236,11 +243,12 @@ fn numbers_are_above_every_stored_position() {
         .append(Arc::into_inner(one_row(&log, &tables()[0], 1)).expect("one"))
         .expect("append");
     assert_eq!(at.first, 501);
-    // The slots of the two are one: the first was free again.
+    // Both use the same slot, which the first one had released.
     assert!(disk.dir(DIR).open("writer-1", OpenMode::Read).is_err());
 }
 
-/// A repair puts a new directory into the place of the old one under the append lock; who waited for that lock must not go on with the old file.
+/// A repair replaces the directory under the append lock. A process that waited for that lock must
+/// not continue with the old file.
 #[test]
 fn who_waited_for_the_lock_opens_what_has_the_name_now() {
     use densite_disk::{File, LockKind, RealFile, exchange};
@@ -273,13 +281,14 @@ fn who_waited_for_the_lock_opens_what_has_the_name_now() {
         let waits = !appends.is_finished();
         drop(other);
         let log = appends.join().expect("joined");
-        assert!(waits, "it wrote under a lock that nobody else asks for");
+        assert!(waits, "it wrote under the lock of the old directory");
         assert_eq!(read_all(&make(&here), 0).expect("read").len(), 1);
         drop(log);
     });
 }
 
-/// Killed between the state that has its rollback and the slot that counts it: readers that know the slot must still see the rollback.
+/// Killed after its rollback was stored and before its slot counted it. Readers that know the slot
+/// must still see the rollback.
 #[test]
 fn a_rollback_counts_though_nobody_was_told() {
     use densite_sim_disk::{Fault, FaultKind};
@@ -288,7 +297,7 @@ fn a_rollback_counts_though_nobody_was_told() {
     let table = &tables()[0];
     let txn = one_row(&mine, table, 1);
     mine.prepare(&txn).expect("prepare");
-    // The other one knows the slot and the rollbacks as they are.
+    // The other log knows the slot and the rollbacks so far.
     assert!(read_all(&other, 0).expect("read").is_empty());
     let slot = Fault::new(FaultKind::Io, densite_disk::Op::Write).on_path("writer-0");
     disk.fail(slot.forever());
@@ -296,12 +305,12 @@ fn a_rollback_counts_though_nobody_was_told() {
     drop(mine);
     disk.clear_faults();
     assert!(read_all(&other, 0).expect("read").is_empty());
-    // Nor does it come back with whoever takes the slot next.
+    // It does not come back when another process takes the slot.
     drop(open(&disk));
     assert!(read_all(&other, 0).expect("read").is_empty());
 }
 
-/// Without an end word nothing is known of writers; what was rolled back is known all the same.
+/// Without an end word no writers are known. Rollbacks are known nevertheless.
 #[test]
 fn rollbacks_are_seen_where_no_writer_is_known() {
     let disk = SimDisk::new(1);
@@ -342,7 +351,8 @@ fn a_rollback_that_failed_is_tried_again_at_the_close() {
     assert!(read_all(&open(&disk), 0).expect("read").is_empty());
 }
 
-/// A reader that just looks whether a writer is gone is no writer: whoever opens the log then must not trust an end word that a power cut made older.
+/// A reader that checks whether a writer is gone does not count as a writer. A process that then
+/// opens the log must not trust an end word that a power cut made older.
 #[test]
 fn a_look_at_a_slot_is_not_taken_for_its_writer() {
     use densite_disk::LockKind;
@@ -371,12 +381,12 @@ fn a_look_at_a_slot_is_not_taken_for_its_writer() {
     assert_eq!(seqs, [1, 2]);
 }
 
-/// Who has the right to apply has the log open: as long as it is there, nobody repairs the log.
+/// The right to apply keeps the log open: while it exists, no repair can begin.
 #[test]
 fn the_right_to_apply_keeps_the_log_open() {
     let disk = SimDisk::new(1);
     let log = open(&disk);
-    let lead = log.try_lead().expect("asks").expect("nobody else");
+    let lead = log.try_lead().expect("asks").expect("the right is free");
     drop(log);
     let salvage = || densite_log::Salvage::begin(common::dir(&disk), common::ID, None);
     assert!(matches!(salvage(), Err(densite_log::Error::InUse)));
@@ -385,5 +395,5 @@ fn the_right_to_apply_keeps_the_log_open() {
     drop(lead);
     assert!(other.try_lead().expect("asks").is_some());
     drop(other);
-    salvage().expect("nobody has it open");
+    salvage().expect("the log is closed");
 }

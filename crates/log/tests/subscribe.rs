@@ -1,4 +1,4 @@
-//! Subscribers that come while others append and prune.
+//! Subscribers that are added while others append and prune.
 
 use crate::common::{dir, open, options, read_all, tables};
 use densite_disk::{Dir, DirAbove, File, OpenMode, Result};
@@ -7,7 +7,7 @@ use densite_sim_disk::SimDisk;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A directory in which something happens before the state's lock is opened, once.
+/// A directory in which something happens once before the state's lock is opened.
 struct Hooked {
     dir: LogDir,
     armed: Arc<AtomicBool>,
@@ -27,7 +27,7 @@ impl DirAbove for Hooked {
     }
 }
 
-/// Several segments of rows; the last one's number.
+/// Fills several segments. Returns the number of the last row.
 fn fill(log: &Log) -> Seq {
     let table = &tables()[0];
     let mut last = 0;
@@ -46,7 +46,8 @@ fn fill(log: &Log) -> Seq {
     last
 }
 
-/// It begins with what the log has when it is known to everybody: what was pruned just before is not waited for.
+/// A new subscriber begins with what the log has when it is stored. Rows that were just pruned do
+/// not matter.
 #[test]
 fn who_subscribes_now_can_read_though_others_prune_meanwhile() {
     let disk = SimDisk::new(1);

@@ -1,7 +1,9 @@
-//! What was given up at the end of the log stays away, whatever a later power cut leaves of what was written over it.
+//! Records that were cut off at the end of the log never come back, whatever a later power cut
+//! leaves of the bytes over them.
 //!
-//! The first eight bytes of two records are the same. So where a record begins eight bytes before the end of a sector, an old one of which a power cut took the first sector only would be whole again
-//! if the next power cut left of a new one in its place just that sector.
+//! The first eight bytes of all records are the same. Let a record begin eight bytes before the end
+//! of a sector, and let a power cut take only that sector. If the next power cut keeps just that
+//! sector of a new record in its place, the old record would be complete again.
 
 use crate::common::{DIR, ID, Row, dir, open, read_all, tables};
 use densite_disk::Op as Call;
@@ -26,13 +28,14 @@ fn segment() -> String {
     format!("{DIR}/000000000001.seg")
 }
 
-/// Where the log ends, by its end word.
+/// The end of the log by its end word.
 fn end(disk: &SimDisk) -> usize {
     let word = disk.contents(&format!("{DIR}/end")).expect("a word");
     u64::from_le_bytes(word[24..32].try_into().expect("eight bytes")) as usize
 }
 
-/// A log that ends eight bytes before the end of a sector, just opened: what it appends first is a table's record.
+/// A log that ends eight bytes before the end of a sector, just opened. Its next append begins with
+/// a table's record.
 fn begun() -> (SimDisk, Log) {
     let disk = SimDisk::new(1);
     let log = open(&disk);
@@ -47,7 +50,8 @@ fn begun() -> (SimDisk, Log) {
     panic!("no record of these lengths ends there");
 }
 
-/// A disk that has the files of this one, and of the segment the sectors that `is_kept` says from another.
+/// A disk with the files of this one, in which the sectors of the segment for which `is_kept` is
+/// true come from the other disk.
 fn mixed(disk: &SimDisk, other: &SimDisk, is_kept: impl Fn(usize) -> bool) -> SimDisk {
     let mixed = SimDisk::new(1);
     for path in disk.paths() {
@@ -84,7 +88,7 @@ fn what_recovery_has_cut_does_not_come_back() {
     let first = end(&disk) / SECTOR;
     let before = disk.snapshot();
     append(&log, 1000, 300).expect("append");
-    // All of it came to the disk but its first sector.
+    // All of it except its first sector reached the disk.
     let torn = mixed(&before, &disk.snapshot(), |n| n != first);
     let there = rows(&torn);
     assert_eq!(
@@ -93,7 +97,7 @@ fn what_recovery_has_cut_does_not_come_back() {
     );
     let opened = torn.snapshot();
     append(&open(&torn), 2000, 300).expect("append");
-    // Of the next one nothing but its first sector.
+    // Only the first sector of the next record reached the disk.
     let again = mixed(&opened, &torn.snapshot(), |n| n == first);
     assert_eq!(rows(&again), there);
 }
@@ -103,7 +107,7 @@ fn a_failed_append_does_not_come_back() {
     let (disk, log) = begun();
     let first = end(&disk) / SECTOR;
     let there = read_all(&log, 0).expect("reads");
-    // All of it is written before the call fails.
+    // All bytes are written before the call fails.
     disk.fail(
         Fault::new(FaultKind::Io, Call::Write)
             .on_path(".seg")

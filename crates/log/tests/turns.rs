@@ -1,4 +1,5 @@
-//! Open logs that append at once have their turns: nobody waits while another one appends again and again.
+//! Open logs that append at once take turns: no log waits while another one appends again and
+//! again.
 
 use crate::common::{options, tables};
 use densite_disk::RealDir;
@@ -14,7 +15,8 @@ fn open(path: &Path) -> Log {
     Log::open(dir, options()).expect("opens")
 }
 
-/// How many transactions one appends while others do the same, and the longest time that took.
+/// The number of transactions that one log appends while others do the same, and the longest time
+/// of one.
 fn appends(log: &Log) -> (u32, Duration) {
     let (begun, mut number, mut longest) = (Instant::now(), 0, Duration::ZERO);
     while begun.elapsed() < TIME {
@@ -31,7 +33,7 @@ fn appends(log: &Log) -> (u32, Duration) {
     (number, longest)
 }
 
-/// As many open logs, each with an appender and an own lock, as processes have.
+/// As many open logs as there would be processes, each with an appender and its own lock.
 #[test]
 fn each_appender_has_its_turn() {
     let tmp = tempfile::tempdir().expect("a directory");

@@ -1,19 +1,20 @@
-//! How often each file was read, written and synced.
+//! Counts reads, writes and syncs of each file.
 
 use std::collections::BTreeMap;
 use std::ops::Add;
 use std::sync::Arc;
 
-/// Successful calls on one file, or on several added up. They outlive the file.
+/// Calls on one file, or on several added up. Failed calls do not count, except for a write that
+/// wrote a prefix. The counts outlive the file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Reads.
     pub reads: u64,
     /// Writes.
     pub writes: u64,
-    /// Bytes that these writes carried.
+    /// Bytes of these writes.
     pub bytes_written: u64,
-    /// Syncs, of either kind; for a directory, its own.
+    /// Syncs of either kind; for a directory, its own.
     pub syncs: u64,
 }
 
@@ -30,15 +31,15 @@ impl Add for Counters {
     }
 }
 
-/// Place of a path in the table.
+/// The index of a path in the table.
 pub(super) type StatNo = usize;
 
-/// The counters of all paths; a directory has its path with a slash at the end.
+/// The counters of all paths. A directory has its path with a slash at the end.
 #[derive(Debug, Default)]
 pub(super) struct CountersTable {
     rows: Vec<(Arc<str>, Counters)>,
     numbers: BTreeMap<Arc<str>, StatNo>,
-    /// Takes what has no row; there is none by construction.
+    /// Used for an index without a row, which cannot happen.
     stray: Counters,
 }
 

@@ -8,7 +8,7 @@ use rand::rngs::Xoshiro256PlusPlus;
 
 use super::survival::Survival;
 
-/// Number of a file; never used twice on one disk.
+/// The number of a file; never used twice on one disk.
 pub(super) type InodeNo = u64;
 
 /// The entries of a directory.
@@ -56,7 +56,7 @@ impl Entries {
         self.change(seq, Change::Create(name.to_owned(), inode));
     }
 
-    /// An entry that is durable at once, as is everything before it.
+    /// Creates an entry that is durable at once, and so is everything before it.
     pub(super) fn create_durable(&mut self, name: &str, inode: InodeNo) {
         self.sync();
         self.names.insert(name.to_owned(), inode);
@@ -84,7 +84,7 @@ impl Entries {
         }
     }
 
-    /// The changes before this place in the order of the disk are durable.
+    /// Makes the changes before this place in the order of the disk durable.
     pub(super) fn sync_before(&mut self, end: u64) {
         let at = self.pending.partition_point(|(seq, _)| *seq < end);
         for (_, change) in self.pending.drain(..at) {
@@ -106,15 +106,15 @@ impl Entries {
         self.names.values().any(|i| *i == inode)
     }
 
-    /// Whether a name now or after any power cut may lead to this file.
+    /// Whether a name can lead to this file, now or after a power cut.
     pub(super) fn may_lead_to(&self, inode: InodeNo) -> bool {
         self.leads_to(inode)
             || self.durable.values().any(|i| *i == inode)
             || (self.pending.iter()).any(|(_, c)| matches!(c, Change::Create(_, i) if *i == inode))
     }
 
-    /// The names after a power cut: for each name the changes up to a random point, and a
-    /// rename happens as a whole or not at all.
+    /// The names after a power cut: of each name the changes up to a random point. A rename happens
+    /// as a whole or not at all.
     pub(super) fn survivor(
         &self,
         survival: &Survival,

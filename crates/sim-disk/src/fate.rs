@@ -1,9 +1,9 @@
-//! What becomes of one unsynced change at a power cut.
+//! The fate of one unsynced change at a power cut.
 
 use rand::RngExt;
 use rand::rngs::Xoshiro256PlusPlus;
 
-/// What becomes of one unsynced change.
+/// The fate of one unsynced change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Fate {
     /// Not decided yet: it is in the cache.
@@ -21,7 +21,7 @@ pub(super) enum Fate {
 pub(super) struct Torn {
     /// Ranges in ascending order; `None` means all of it.
     pieces: Option<Vec<(usize, usize)>>,
-    /// The file reaches to the end of the write although its last bytes are missing.
+    /// The file has the length of the whole write although its last bytes are missing.
     full_length: bool,
 }
 
@@ -33,7 +33,7 @@ impl Torn {
         }
     }
 
-    /// How many bytes from its start the write makes the file reach.
+    /// The length from its start to which the write extends the file.
     pub(super) fn reach(&self, len: usize) -> usize {
         match &self.pieces {
             Some(pieces) if !self.full_length => pieces.last().map_or(0, |p| p.1),
@@ -55,7 +55,7 @@ impl Torn {
         let full_length = rng.random_bool(0.5);
         let mut pieces = Vec::new();
         if rng.random_ratio(1, 4) {
-            // At any byte: even a sector is not written at once.
+            // At any byte, because even a sector is not written at once.
             let at = below(rng, len + 1);
             pieces.push(if rng.random_bool(0.5) {
                 (0, at)

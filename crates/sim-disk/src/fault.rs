@@ -1,4 +1,4 @@
-//! Calls that fail, by countdown: "the n-th write from now", once or for ever.
+//! Calls that fail, by countdown: "the n-th write from now", once or forever.
 
 use densite_disk::{ErrorKind, Op};
 
@@ -42,16 +42,16 @@ pub enum FaultKind {
     Full,
 }
 
-/// How often a fault strikes once its countdown is over.
+/// How often a fault strikes after its countdown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Times {
-    /// At one call; the next ones succeed.
+    /// At one call; later ones succeed.
     Once,
     /// At every matching call until [`clear_faults`](super::SimDisk::clear_faults).
     Forever,
 }
 
-/// Calls that are to fail. Build it with [`Fault::new`]; a fault belongs to one disk.
+/// Calls that fail. Build it with [`Fault::new`]; a fault belongs to one disk.
 #[derive(Debug, Clone)]
 pub struct Fault {
     /// How they fail.
@@ -60,11 +60,11 @@ pub struct Fault {
     pub on: OpSet,
     /// Matching calls that still succeed before the first failure.
     pub after: u64,
-    /// Once or for ever.
+    /// Once or forever.
     pub times: Times,
-    /// Only calls on paths that end so; `None` for all.
+    /// Only calls on paths with this suffix; `None` for all.
     pub path_suffix: Option<String>,
-    /// Bytes that a failing write has written nevertheless.
+    /// How many bytes a failing write still writes.
     pub prefix: usize,
 }
 
@@ -99,7 +99,7 @@ impl Fault {
         self
     }
 
-    /// A failing write writes its first `bytes` all the same.
+    /// A failing write still writes its first `bytes`.
     pub fn with_prefix(mut self, bytes: usize) -> Fault {
         self.prefix = bytes;
         self
@@ -138,7 +138,7 @@ impl Faults {
         self.armed.clear();
     }
 
-    /// Counts a call down in every fault that it matches; the first one that is due strikes.
+    /// Counts a call down in every fault that it matches. The first one that is due strikes.
     pub(super) fn check(&mut self, op: Op, path: &str) -> Option<Strike> {
         let mut strike = None;
         self.armed.retain_mut(|fault| {

@@ -90,11 +90,11 @@ impl File for SimFile {
     }
 }
 
-/// A directory of a [`SimDisk`](super::SimDisk). It exists without being made.
+/// A directory of a [`SimDisk`](super::SimDisk). It need not be created.
 #[derive(Debug, Clone)]
 pub struct SimDir {
     world: Arc<Mutex<World>>,
-    /// As `clean_dir` leaves it.
+    /// In the form that `clean_dir` returns.
     path: String,
 }
 

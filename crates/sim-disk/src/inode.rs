@@ -1,8 +1,8 @@
-//! One simulated file: what processes see, and how to get back to what is durable.
+//! One simulated file: what processes see, and how to return to the durable contents.
 //!
-//! Only the current contents are kept, with the unsynced changes in order, each holding the
-//! bytes that it replaced. So a sync forgets the list and costs nothing, and a power cut walks
-//! it backwards to the durable contents and forwards again with what survives.
+//! Only the current contents are kept, and the unsynced changes in order, each with the bytes that
+//! it replaced. So a sync only clears the list. A power cut undoes the list backwards to the
+//! durable contents, and applies the surviving parts again.
 //!
 //! Invariant: undoing `pending` from its last entry to its first turns `data` into the durable
 //! contents.
@@ -21,7 +21,7 @@ pub(super) struct Inode {
     pending: Vec<Pending>,
     /// Open handles on this file.
     pub(super) handles: usize,
-    /// No name and no handle leads here any more: its bytes take no room.
+    /// No name and no handle leads here any more, so its bytes take no room.
     free_of_charge: bool,
 }
 
@@ -38,13 +38,13 @@ impl Inode {
         &self.data
     }
 
-    /// Gives the file other contents, durable at once.
+    /// Replaces the contents, durably at once.
     pub(super) fn replace(&mut self, data: Vec<u8>) {
         self.data = data;
         self.pending.clear();
     }
 
-    /// Bytes that the file takes of the disk's capacity.
+    /// Bytes of the disk's capacity that the file takes.
     pub(super) fn charged(&self) -> u64 {
         if self.free_of_charge {
             0
@@ -61,7 +61,7 @@ impl Inode {
         &self.pending
     }
 
-    /// The end of this write is at most `Policy::LEN_MAX`: the caller checked.
+    /// The caller has checked that the end of this write is at most `Policy::LEN_MAX`.
     pub(super) fn write(&mut self, seq: u64, offset: usize, bytes: &[u8]) {
         let old_len = self.data.len();
         let end = offset + bytes.len();
@@ -94,7 +94,7 @@ impl Inode {
         self.data.resize(len, 0);
     }
 
-    /// Everything so far is durable, but for what an earlier failed sync lost.
+    /// Makes everything so far durable, except for what an earlier failed sync lost.
     pub(super) fn sync(&mut self) {
         let lost = |p: &Pending| matches!(p.fate, Fate::Lost | Fate::Torn(_));
         if !self.pending.iter().any(lost) {
@@ -112,7 +112,7 @@ impl Inode {
         open.next_back().map(|p| p.seq)
     }
 
-    /// Changes of the length before this place are durable.
+    /// Makes changes of the length before this place durable.
     pub(super) fn sync_lengths_before(&mut self, seq: u64) {
         for p in &mut self.pending {
             if p.seq < seq && p.is_open_set_len() {
@@ -121,9 +121,9 @@ impl Inode {
         }
     }
 
-    /// A sync that failed and left nothing to retry: each pending write has reached the disk
-    /// or never will, although processes go on seeing it. Lengths are metadata, as names are:
-    /// they are still to be made durable.
+    /// A failed sync that left nothing to retry: each pending write has reached the disk or never
+    /// will, although processes still see it. Lengths are metadata, like names, so they stay
+    /// pending.
     pub(super) fn fail_sync(&mut self, survival: &Survival, rng: &mut Xoshiro256PlusPlus) {
         let mut fates = survival.for_file(&self.pending, rng);
         for p in self.pending.iter_mut().filter(|p| p.fate == Fate::Open) {
@@ -134,7 +134,7 @@ impl Inode {
         }
     }
 
-    /// What a power cut leaves.
+    /// The contents after a power cut.
     pub(super) fn survivor(
         &self,
         survival: &Survival,
@@ -149,8 +149,8 @@ impl Inode {
             p.undo(&mut data);
         }
         let mut fates = survival.for_file(&self.pending, rng);
-        // Where a shrinking was lost, the blocks beyond are the old ones. What was written
-        // there afterwards went to new blocks, which nothing leads to.
+        // If a shortening was lost, the blocks after it are the old ones. Later writes there went
+        // to new blocks, which the file does not reference.
         let mut end_of_blocks = usize::MAX;
         for p in &self.pending {
             let mut fate = match &p.fate {

@@ -1,32 +1,33 @@
 //! The simulated disk: what a power cut does to files, from a seed.
 //!
 //! A [`SimDisk`] is a handle on one disk in memory; clones share it. Its files have paths, and
-//! [`SimDisk::dir`] gives the [`Dir`] contract for one directory of it. Each file
-//! has the contents that processes see and, behind them, an ordered list of changes that were
-//! not synced; each directory likewise.
+//! [`SimDisk::dir`] gives the [`Dir`] contract for one directory of it. Each file has the contents
+//! that processes see, and an ordered list of changes that were not synced; each directory
+//! likewise.
 //!
 //! What [`SimDisk::power_cut`] leaves:
-//! - everything that was synced, and no byte outside the range of an unsynced write is changed
-//!   by it ("powersafe overwrite");
-//! - of each unsynced write all, nothing, some of its sectors, or what is on one side of an
-//!   arbitrary byte; a later one may survive without an earlier one, and where two that
-//!   survive overlap the later one wins;
-//! - each unsynced change of a length, or not; where a shrinking is lost, so is what was written
-//!   beyond it afterwards (that went to new blocks, which nothing leads to); a file that grew may have the new length with
-//!   zeros (or, by [`Extension`], garbage) where the write itself is missing;
-//! - of the creations, removals and renames of each name those up to a random point, a rename
-//!   as a whole or not at all; a directory sync makes all of them durable.
+//! - everything that was synced; an unsynced write changes no byte outside its range ("powersafe
+//!   overwrite");
+//! - of each unsynced write all, nothing, some of its sectors, or the bytes on one side of an
+//!   arbitrary byte. A later write can survive without an earlier one, and where two surviving
+//!   writes overlap the later one wins;
+//! - each unsynced change of a length, or not. If a shortening is lost, so are later writes beyond
+//!   it, because they went to new blocks that the file does not reference. A file that grew can
+//!   have the new length with zeros (or, by [`Extension`], garbage) where the write itself is
+//!   missing;
+//! - of the creations, removals and renames of each name those up to a random point, a rename as a
+//!   whole or not at all. A directory sync makes all of them durable.
 //!
-//! Every call of a file or directory is numbered from 1 ([`SimDisk::calls`]), so a test runs a
-//! workload once to count, then again with [`SimDisk::cut_at`] each number. Calls that only
-//! read leave nothing new to survive: [`SimDisk::changes`] and [`SimDisk::cut_at_change`]
-//! number the others. [`SimDisk::capture_at`] takes what a cut would leave at many changes of
-//! one run. The call at which the cut comes fails with `EIO`, as do all after it,
-//! but its change is among the unsynced ones.
+//! Every call of a file or directory is numbered from 1 ([`SimDisk::calls`]). So a test runs a
+//! workload once to count, then again with [`SimDisk::cut_at`] each number. Calls that only read
+//! leave nothing new to survive: [`SimDisk::changes`] and [`SimDisk::cut_at_change`] number the
+//! others. [`SimDisk::capture_at`] takes what a cut would leave at many changes of one run. The
+//! call at which the cut comes fails with `EIO`, like all later ones, but its change is among the
+//! unsynced ones.
 //!
-//! All of it is a value: two disks in one process know nothing of each other, and the same
-//! calls with the same seeds give the same bytes. Locks are kept between handles, which stand for processes; they are not
-//! counted as calls, and no disk that a cut leaves has any.
+//! A disk is a value: two disks in one process share nothing, and the same calls with the same
+//! seeds give the same bytes. Locks are held by handles, each of which stands for a process. They
+//! are not counted as calls, and a disk after a cut has none.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
@@ -56,14 +57,14 @@ use densite_disk::{Dir, OpenMode, Result};
 pub use world::Capture;
 use world::World;
 
-/// A disk as it was at one change of another.
+/// A disk as it was at one change of another disk.
 #[derive(Debug)]
 pub struct Captured {
     /// Number of the change.
     pub change: u64,
     /// How it was taken.
     pub how: Capture,
-    /// A disk of its own, all of it durable.
+    /// A separate disk, all of it durable.
     pub disk: SimDisk,
 }
 
@@ -74,7 +75,7 @@ pub struct SimDisk {
 }
 
 impl SimDisk {
-    /// An empty disk. The seed decides what failed syncs lose; cuts have seeds of their own.
+    /// An empty disk. The seed decides what failed syncs lose; cuts have their own seeds.
     pub fn new(seed: u64) -> SimDisk {
         SimDisk::of(World::new(seed, policy::Policy::default()))
     }
@@ -87,7 +88,7 @@ impl SimDisk {
 
     // ---- files by path ----
 
-    /// The directory at `path`; directories exist without being made.
+    /// The directory at `path`; directories need not be created.
     pub fn dir(&self, path: &str) -> SimDir {
         SimDir::new(&self.world, path)
     }
@@ -131,34 +132,35 @@ impl SimDisk {
 
     // ---- cuts ----
 
-    /// Cuts the power: all handles on this disk are dead (every call fails with `EIO`), and the
-    /// disk that comes back has what survived, all of it durable, no faults and counters at zero.
+    /// Cuts the power: every call on a handle of this disk then fails with `EIO`. Returns the disk
+    /// after the cut: it has what survived, all of it durable, without faults, and with counters at
+    /// zero.
     pub fn power_cut(&self, seed: u64) -> SimDisk {
         let mut world = self.world.lock();
         world.kill();
         SimDisk::of(world.survivor(seed))
     }
 
-    /// The disk that a power cut now would leave; this one lives on.
+    /// The disk that a power cut now would leave. This disk stays usable.
     ///
     /// So one run of a workload serves many cuts at the same call.
     pub fn survivor(&self, seed: u64) -> SimDisk {
         SimDisk::of(self.world.lock().survivor(seed))
     }
 
-    /// The files as processes see them at this moment, all of it durable, on a disk of its own.
+    /// The files as processes see them now, all durable, on a separate disk.
     pub fn snapshot(&self) -> SimDisk {
         SimDisk::of(self.world.lock().snapshot(0))
     }
 
-    /// Asks for a capture at change number `change` of [`SimDisk::changes`], as if the cut had
-    /// come there: that change is done and unsynced, a sync is under way. The disk lives on, so
-    /// one run of a workload serves any number of cuts.
+    /// Requests a capture at change number `change` of [`SimDisk::changes`], as if the cut had come
+    /// there. That change is then done and unsynced, or a sync in progress. This disk stays usable,
+    /// so one run of a workload serves any number of cuts.
     pub fn capture_at(&self, change: u64, how: Capture) {
         self.world.lock().capture_at(change, how);
     }
 
-    /// The captures taken since the last time, by ascending change.
+    /// The captures since the last call of this function, by ascending change.
     pub fn take_captures(&self) -> Vec<Captured> {
         let taken = self.world.lock().take_captures();
         let captured = |(change, how, world)| Captured {
@@ -169,37 +171,37 @@ impl SimDisk {
         taken.into_iter().map(captured).collect()
     }
 
-    /// The cut comes at call number `call` of [`SimDisk::calls`], or at the next one when that
-    /// has passed.
+    /// Cuts the power at call number `call` of [`SimDisk::calls`], or at the next one if that has
+    /// passed.
     pub fn cut_at(&self, call: u64) {
         self.world.lock().cut_at_call = Some(call);
     }
 
-    /// The cut comes at change number `change` of [`SimDisk::changes`], or at the next one when
-    /// that has passed.
+    /// Cuts the power at change number `change` of [`SimDisk::changes`], or at the next one if that
+    /// has passed.
     pub fn cut_at_change(&self, change: u64) {
         self.world.lock().cut_at_change = Some(change);
     }
 
-    /// Whether the cut has come: every call fails.
+    /// Whether the power was cut, so that every call fails.
     pub fn is_dead(&self) -> bool {
         self.world.lock().is_dead()
     }
 
-    /// Calls so far; the first one is number 1.
+    /// The number of calls so far.
     pub fn calls(&self) -> u64 {
         self.world.lock().calls
     }
 
-    /// Calls so far that could change what is on the disk: writes, changes of a length, syncs,
-    /// creations, removals and renames.
+    /// The number of calls so far that could change what is on the disk: writes, changes of a
+    /// length, syncs, creations, removals and renames.
     pub fn changes(&self) -> u64 {
         self.world.lock().changes
     }
 
     // ---- faults ----
 
-    /// Arms a fault; several may be armed at once.
+    /// Arms a fault; several can be armed at once.
     pub fn fail(&self, fault: Fault) {
         self.world.lock().faults.arm(fault);
     }
@@ -209,76 +211,78 @@ impl SimDisk {
         self.world.lock().faults.clear();
     }
 
-    /// How many calls faults have made fail; a full disk by capacity is not counted.
+    /// How many calls failed because of a fault. Calls that failed because the capacity was reached
+    /// are not counted.
     pub fn fault_hits(&self) -> u64 {
         self.world.lock().faults.hits
     }
 
     // ---- policies ----
 
-    /// The bytes that all files together may have; `None` for no limit.
+    /// Sets the capacity of all files together in bytes; `None` for no limit.
     ///
-    /// A write or change of length that needs more fails with `Full` and changes nothing;
-    /// overwriting what is there does not. A removed file takes room while a handle is open.
+    /// A write or change of length beyond it fails with `Full` and changes nothing. Overwriting
+    /// existing bytes never needs room. A removed file takes room while a handle is open.
     pub fn set_capacity(&self, bytes: Option<u64>) {
         self.world.lock().policy.capacity = bytes;
     }
 
-    /// The bytes that all files have.
+    /// The bytes of all files.
     pub fn used(&self) -> u64 {
         self.world.lock().used()
     }
 
-    /// The unit in which writes are torn, bytes (512 unless set); zero counts as one.
+    /// Sets the unit in which writes are torn, in bytes (default 512); zero counts as one.
     pub fn set_sector_size(&self, bytes: usize) {
         self.world.lock().policy.sector = bytes.max(1);
     }
 
-    /// When the directory entry of a new file becomes durable.
+    /// Sets when the directory entry of a new file becomes durable.
     pub fn set_entry_policy(&self, policy: EntryPolicy) {
         self.world.lock().policy.entries = policy;
     }
 
-    /// What becomes of unsynced writes when their sync fails.
+    /// Sets what happens to unsynced writes if their sync fails.
     pub fn set_failed_sync(&self, policy: FailedSync) {
         self.world.lock().policy.failed_sync = policy;
     }
 
-    /// In which order unsynced writes of one file reach the disk.
+    /// Sets in which order unsynced writes of one file reach the disk.
     pub fn set_write_order(&self, policy: WriteOrder) {
         self.world.lock().policy.writes = policy;
     }
 
-    /// In which order changes of names and lengths reach the disk.
+    /// Sets in which order changes of names and lengths reach the disk.
     pub fn set_metadata_order(&self, policy: MetadataOrder) {
         self.world.lock().policy.metadata = policy;
     }
 
-    /// What a file holds where it grew without the write.
+    /// Sets what a file has where it grew without the write.
     pub fn set_extension(&self, policy: Extension) {
         self.world.lock().policy.extension = policy;
     }
 
-    // ---- looking, neither counted nor failing ----
+    // ---- inspection; these calls are not counted and never fail ----
 
-    /// What was done to the file at `path`, files of that name before it included.
+    /// The calls on the file at `path`, including those on earlier files of that name.
     ///
     /// A directory's own syncs are at its path with a slash at the end.
     pub fn counters(&self, path: &str) -> Counters {
         self.world.lock().counters(path)
     }
 
-    /// What was done to all files and directories together.
+    /// The calls on all files and directories together.
     pub fn counters_total(&self) -> Counters {
         self.world.lock().table.total()
     }
 
-    /// Starts (afresh) or stops writing down each change in words.
+    /// Starts a new trace of changes in words, or stops it.
     pub fn set_trace(&self, on: bool) {
         self.world.lock().set_trace(on);
     }
 
-    /// The changes since the last time, such as `17: write /db/a 4096+512`, each with its number.
+    /// The changes since the last call of this function, each with its number, such as `17: write
+    /// /db/a 4096+512`.
     pub fn take_trace(&self) -> Vec<String> {
         self.world.lock().take_trace()
     }
@@ -293,8 +297,8 @@ impl SimDisk {
         self.world.lock().contents(path)
     }
 
-    /// Gives the file at `path` these bytes, under the eyes of open handles, creating it when
-    /// missing. It and all entries of its directory are durable at once. For fixtures and damage.
+    /// Replaces the contents of the file at `path`, or creates it. Open handles see the change. It
+    /// and all entries of its directory are durable at once. For fixtures and damage.
     pub fn put_file(&self, path: &str, bytes: &[u8]) {
         self.world.lock().put_file(path, bytes.to_vec());
     }

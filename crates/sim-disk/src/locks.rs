@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use super::entries::InodeNo;
 use densite_disk::LockKind;
 
-/// One handle, which may hold locks.
+/// One handle, which can hold locks.
 pub(super) type HolderNo = u64;
 
-/// Who holds which lock.
+/// The locks of all files and their holders.
 #[derive(Debug, Default)]
 pub(super) struct Locks {
     held: BTreeMap<InodeNo, Vec<(HolderNo, LockKind)>>,
@@ -21,7 +21,7 @@ impl Locks {
         self.holder_next
     }
 
-    /// Takes the lock if no other holder is in the way; one that is held already changes its kind.
+    /// Takes the lock if no other holder prevents it. A lock that is held already changes its kind.
     pub(super) fn take(&mut self, no: InodeNo, holder: HolderNo, kind: LockKind) -> bool {
         let held = self.held.entry(no).or_default();
         let both_shared = |k: LockKind| k == LockKind::Shared && kind == LockKind::Shared;

@@ -1,4 +1,5 @@
-//! A change of a simulated file that is not durable: how it is taken back, and done again as far as it survived.
+//! A change of a simulated file that is not durable: how it is undone, and its surviving part done
+//! again.
 
 use rand::rngs::Xoshiro256PlusPlus;
 
@@ -8,13 +9,13 @@ use super::policy::{Extension, Policy};
 /// A change that is not durable.
 #[derive(Debug, Clone)]
 pub(super) struct Pending {
-    /// Place in the order of all changes of the disk.
+    /// Its place in the order of all changes of the disk.
     pub(super) seq: u64,
     pub(super) change: Change,
     pub(super) fate: Fate,
     /// Length in bytes before the change.
     pub(super) old_len: usize,
-    /// What stood in the place of the change, as far as the file reached then.
+    /// The bytes that the change replaced, as far as the file reached.
     pub(super) old: Box<[u8]>,
 }
 
@@ -29,7 +30,7 @@ impl Pending {
         self.fate == Fate::Open && matches!(self.change, Change::SetLen { .. })
     }
 
-    /// Takes the change back; `data` is as it was right after it.
+    /// Undoes the change; `data` is as it was right after it.
     pub(super) fn undo(&self, data: &mut Vec<u8>) {
         match &self.change {
             Change::Write { offset, .. } => {
@@ -44,7 +45,7 @@ impl Pending {
         }
     }
 
-    /// Does again what survived of the change, on whatever the file is now; nothing that was
+    /// Does the surviving part of the change again, whatever the file is now. Nothing that was
     /// written from `end_of_blocks` on survives.
     pub(super) fn redo(
         &self,
@@ -94,7 +95,7 @@ pub(super) fn put(data: &mut Vec<u8>, offset: usize, bytes: &[u8]) {
     }
 }
 
-/// Lengthens the file by bytes that no surviving write covers yet.
+/// Extends the file by bytes that no surviving write covers yet.
 fn grow(data: &mut Vec<u8>, len: usize, extension: Extension, rng: &mut Xoshiro256PlusPlus) {
     use rand::Rng;
     let old_len = data.len();

@@ -1,4 +1,4 @@
-//! What kind of disk is simulated.
+//! The kind of disk that is simulated.
 
 /// When the directory entry of a new file becomes durable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -11,50 +11,50 @@ pub enum EntryPolicy {
     FileSync,
 }
 
-/// What is left of unsynced changes after a sync that failed.
+/// What happens to unsynced changes after a sync that failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum FailedSync {
-    /// Each write has reached the disk, in full or in part, or never will; processes go on
-    /// seeing all of them and a later sync that succeeds does not bring them back. So Linux behaves.
-    /// Changes of the length stay pending: file systems retry their metadata, or stop altogether.
+    /// Each write has reached the disk, in full or in part, or never will. Processes still see all
+    /// of them, and a later successful sync does not write them, as on Linux. Changes of the length
+    /// stay pending: file systems retry their metadata, or stop altogether.
     #[default]
     Dropped,
-    /// They stay in the cache, and the next sync that succeeds makes them durable.
+    /// They stay in the cache, and the next successful sync makes them durable.
     Kept,
 }
 
 /// In which order unsynced writes of one file reach the disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum WriteOrder {
-    /// Any: a later one may survive without an earlier one.
+    /// Any order: a later one can survive without an earlier one.
     #[default]
     Any,
-    /// As they were issued: those up to a random point survive, and a part of the next.
+    /// In the order of the calls: those up to a random point survive, and a part of the next.
     InFile,
 }
 
-/// In which order creations, removals, renames and lengths that are set reach the disk.
+/// In which order creations, removals, renames and changes of lengths reach the disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum MetadataOrder {
-    /// Any, but for the order within one name.
+    /// Any order, except within one name.
     #[default]
     Any,
-    /// As they were issued, over all files and directories: a later one survives only if all
-    /// earlier ones do, as on file systems that keep a journal of their metadata.
+    /// In the order of the calls, over all files and directories: a later one survives only if all
+    /// earlier ones do, as on file systems with a journal of their metadata.
     Journalled,
 }
 
-/// What a file holds where it grew and the write that made it grow did not survive.
+/// What a file has where it grew and the write that made it grow did not survive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Extension {
     /// Zeros.
     #[default]
     Zeros,
-    /// Anything: blocks that were allocated and never written.
+    /// Any bytes, from blocks that were allocated and never written.
     Garbage,
 }
 
-/// All settings of a simulated disk that a power cut leaves as they are.
+/// The settings of a simulated disk that a power cut does not change.
 #[derive(Debug, Clone)]
 pub(super) struct Policy {
     pub(super) entries: EntryPolicy,
@@ -64,12 +64,12 @@ pub(super) struct Policy {
     pub(super) metadata: MetadataOrder,
     /// Unit of tearing, bytes; not zero.
     pub(super) sector: usize,
-    /// Bytes that all files together may have.
+    /// The capacity of all files together in bytes.
     pub(super) capacity: Option<u64>,
 }
 
 impl Policy {
-    /// The longest file, in bytes: contents live in memory, so a wild length must fail.
+    /// The longest file, in bytes: contents are in memory, so a wrong length must fail.
     pub(super) const LEN_MAX: u64 = 8 << 30;
 }
 

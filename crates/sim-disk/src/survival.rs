@@ -1,9 +1,9 @@
-//! Which unsynced changes survive a power cut, and in what shape.
+//! Decides which unsynced changes survive a power cut, and in what form.
 //!
-//! A [`Survival`] is drawn once for each cut. Besides deciding each write on its own, it has
-//! moods that chance would almost never produce over many writes and that find most bugs:
-//! nothing survives, everything does, exactly the first n changes of the whole disk do, one
-//! file loses all while another keeps all, the late writes survive without the early ones.
+//! A [`Survival`] is drawn once for each cut. In addition to deciding each write on its own, it has
+//! moods that chance almost never produces over many writes, and that find most bugs. Nothing
+//! survives; everything does; exactly the first n changes of the whole disk do. One file loses all
+//! while another keeps all; the late writes survive without the early ones.
 
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{Rng, RngExt};
@@ -32,7 +32,7 @@ enum Mood {
     Everything,
     /// The changes before this place in the order of the whole disk, the next one torn.
     UpTo(u64),
-    /// Each file has a mood of its own.
+    /// Each file has its own mood.
     EachFile,
 }
 
@@ -66,7 +66,7 @@ impl Survival {
         }
     }
 
-    /// For a sync that failed on one file.
+    /// For a failed sync of one file.
     pub(super) fn each_file(policy: &Policy) -> Survival {
         Survival {
             mood: Mood::EachFile,
@@ -76,7 +76,7 @@ impl Survival {
         }
     }
 
-    /// The fates for the pending changes of one file, to be drawn in their order.
+    /// The fates of the pending changes of one file, which are drawn in their order.
     pub(super) fn for_file(&self, pending: &[Pending], rng: &mut Xoshiro256PlusPlus) -> FileFates {
         let style = match self.mood {
             Mood::Nothing => Style::Nothing,
@@ -108,7 +108,7 @@ impl Survival {
         }
     }
 
-    /// Whether a change of a directory survives, ordering within a name aside.
+    /// Whether a change of a directory survives, without regard to the order within a name.
     pub(super) fn keeps_entry(&self, seq: u64, rng: &mut Xoshiro256PlusPlus) -> bool {
         match (self.metadata_end, self.mood) {
             (Some(end), _) => seq < end,

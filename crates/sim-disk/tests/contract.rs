@@ -26,7 +26,7 @@ fn locks_belong_to_handles() {
 }
 
 #[test]
-fn a_file_is_told_from_another_of_its_name() {
+fn identity_distinguishes_files_that_had_one_name() {
     let tmp = tempfile::tempdir().expect("a directory");
     let sim = SimDisk::new(1);
     let real: Box<dyn Dir> = Box::new(RealDir::new(tmp.path()));

@@ -1,4 +1,4 @@
-//! The simulated disk against a model, and a writer whose mistake it must find.
+//! The simulated disk against a model, and a writer with a mistake that it must find.
 
 use densite_disk::{Dir, File, OpenMode, SyncKind};
 use densite_sim_disk::SimDisk;
@@ -20,7 +20,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// What is known of a file: its contents for processes, and what a cut may leave.
+/// What is known about a file: its contents for processes, and what a cut can leave.
 #[derive(Default)]
 struct Model {
     data: Vec<u8>,
@@ -46,7 +46,7 @@ impl Model {
         self.pending.push(step.clone());
     }
 
-    /// Whether a cut may leave `byte` at `at`.
+    /// Whether a cut can leave `byte` at `at`.
     fn may_hold(&self, at: usize, byte: u8) -> bool {
         let old = self.durable.get(at);
         let written = |s: &Step| match s {
@@ -57,7 +57,7 @@ impl Model {
             } => (*offset..offset + len).contains(&at) && *b == byte,
             _ => false,
         };
-        // A byte that was cut off, or lies in a gap, comes back as zero.
+        // A byte that was cut off, or is in a gap, comes back as zero.
         let cut_off = self
             .pending
             .iter()
@@ -83,8 +83,8 @@ impl Model {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// Processes see every write; after a cut each byte is one that was durable or one that an
-    /// unsynced change could have left, and nothing else.
+    /// Processes see every write. After a cut each byte is one that was durable, or one that an
+    /// unsynced change could have left.
     #[test]
     fn every_surviving_byte_is_accounted_for(steps in prop::collection::vec(step(), 1..40), seed: u64) {
         let disk = SimDisk::new(0);
@@ -110,19 +110,19 @@ proptest! {
                 prop_assert!(model.may_hold(at, *byte), "byte {byte} at {at}, seed {seed}");
             }
         }
-        // Some cut loses everything and some cut keeps everything: the extremes are reached.
+        // The extremes occur: some cut loses everything and some cut keeps everything.
         let seen: Vec<_> = (0..200).filter_map(|s| disk.survivor(s).contents("/f")).collect();
         prop_assert!(seen.contains(&model.durable));
         prop_assert!(seen.contains(&model.data));
     }
 
-    /// Whatever is done to names, a cut leaves for each name a state that it once had.
+    /// Whatever is done with names, a cut leaves each name in a state that it once had.
     #[test]
     fn every_surviving_name_had_that_file(ops in prop::collection::vec((0..4u8, 0..3usize, 0..3usize), 1..25), seed: u64) {
         const NAMES: [&str; 3] = ["a", "b", "c"];
         let disk = SimDisk::new(0);
         let dir = disk.dir("/d");
-        // What each name held since the last directory sync.
+        // The contents of each name since the last directory sync.
         let mut history: Vec<Vec<Option<Vec<u8>>>> = vec![vec![None]; 3];
         for (i, (op, x, y)) in ops.into_iter().enumerate() {
             match op {
@@ -151,10 +151,10 @@ proptest! {
     }
 }
 
-/// Writes records and then their number, and says of each number when it was acknowledged.
+/// Writes records and then their number, and returns the number that it acknowledged.
 ///
-/// The right one syncs the records before it writes the number, and the number before it
-/// acknowledges; the wrong ones leave out one of the two.
+/// The right writer syncs the records before it writes the number, and the number before it
+/// acknowledges. The wrong ones leave out one of the two syncs.
 fn append_records(file: &dyn File, sync_record: bool, sync_count: bool) -> u8 {
     let mut acknowledged = 0;
     for n in 1..=20u8 {
@@ -182,7 +182,7 @@ fn append_records(file: &dyn File, sync_record: bool, sync_count: bool) -> u8 {
     acknowledged
 }
 
-/// Whether the file holds all acknowledged records and all that it counts.
+/// Whether the file has all acknowledged records and all that it counts.
 fn holds(bytes: &[u8], acknowledged: u8) -> bool {
     let count = bytes.first().copied().unwrap_or(0);
     count >= acknowledged
@@ -194,7 +194,7 @@ fn holds(bytes: &[u8], acknowledged: u8) -> bool {
         })
 }
 
-/// Cuts of such a writer, at every call, that lost or mixed something.
+/// The number of cuts of such a writer, at every call, that lost or mixed something.
 fn mistakes(sync_record: bool, sync_count: bool) -> u32 {
     let mut found = 0;
     for cut in 1..=80 {
@@ -211,7 +211,8 @@ fn mistakes(sync_record: bool, sync_count: bool) -> u32 {
     found
 }
 
-/// The canary: a disk that never lost anything would let the wrong writers pass.
+/// A check of the tests themselves: a disk that never lost anything would let the wrong writers
+/// pass.
 #[test]
 fn a_writer_that_does_not_sync_is_caught() {
     assert_eq!(mistakes(true, true), 0, "the right writer loses nothing");

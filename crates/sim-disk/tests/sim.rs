@@ -1,4 +1,4 @@
-//! The simulated disk: what survives, what may not, and what fails when told to.
+//! The simulated disk: what survives, what cannot, and which calls fail on request.
 
 use std::collections::BTreeSet;
 
@@ -18,7 +18,7 @@ fn disk_with(bytes: &[u8]) -> (SimDisk, SimFile) {
     (disk, file)
 }
 
-/// Everything that `/f` may hold after a cut now.
+/// All possible contents of `/f` after a cut now.
 fn outcomes(disk: &SimDisk) -> BTreeSet<Vec<u8>> {
     SEEDS
         .map(|seed| disk.survivor(seed).contents("/f").expect("durable entry"))
@@ -151,7 +151,7 @@ fn a_write_past_the_end_grows_the_file_with_zeros() {
 }
 
 #[test]
-fn growth_may_hold_garbage_where_that_is_the_policy() {
+fn grown_bytes_can_be_garbage_if_the_policy_says_so() {
     let (disk, file) = disk_with(&[1]);
     disk.set_extension(Extension::Garbage);
     write(&file, 0, 600, 1);
@@ -199,16 +199,16 @@ fn handles_are_dead_after_the_cut() {
     assert_eq!(alive.read_at(&mut buf, 0).expect("read"), 3);
 }
 
-/// A shrunk file that grows again gets new blocks: they do not turn up among the old ones.
+/// A shortened file that grows again gets new blocks, which do not appear among the old ones.
 #[test]
-fn what_is_written_after_a_lost_shrinking_is_lost() {
+fn writes_beyond_a_lost_shortening_are_lost() {
     let (disk, file) = disk_with(&[1; 4]);
     file.set_len(1).expect("shorten");
     write(&file, 2, 3, 0);
     let seen = outcomes(&disk);
     assert!(
         seen.contains(&vec![2, 1, 1, 1]),
-        "below the new length it is in place"
+        "a write below the new length is kept"
     );
     assert!(seen.contains(&vec![2, 2, 2]));
     for bytes in seen {
@@ -218,7 +218,7 @@ fn what_is_written_after_a_lost_shrinking_is_lost() {
 }
 
 #[test]
-fn writes_keep_their_order_where_that_is_the_policy() {
+fn writes_keep_their_order_if_the_policy_says_so() {
     let (disk, file) = disk_with(&[0; 4]);
     disk.set_write_order(WriteOrder::InFile);
     for at in 0..4 {
@@ -229,7 +229,7 @@ fn writes_keep_their_order_where_that_is_the_policy() {
 }
 
 #[test]
-fn metadata_keeps_its_order_where_that_is_the_policy() {
+fn metadata_keeps_its_order_if_the_policy_says_so() {
     let set_up = || {
         let (disk, file) = disk_with(&[1; 2]);
         disk.set_metadata_order(MetadataOrder::Journalled);
@@ -258,7 +258,7 @@ fn metadata_keeps_its_order_where_that_is_the_policy() {
     assert_eq!(
         states(&disk),
         BTreeSet::from([c, d]),
-        "a sync takes the earlier along"
+        "a sync makes the earlier ones durable too"
     );
     let (disk, _file) = set_up();
     disk.sync_dir("/").expect("directory sync");
@@ -285,7 +285,7 @@ fn a_new_entry_needs_a_directory_sync() {
     assert_eq!(may_exist(&disk, "/db/new"), BTreeSet::from([false, true]));
     dir.sync().expect("directory sync");
     assert_eq!(may_exist(&disk, "/db/new"), BTreeSet::from([true]));
-    // Contents that were synced stand whenever the entry does.
+    // Synced contents are kept whether or not the entry survives.
     assert!(
         SEEDS
             .into_iter()
@@ -294,7 +294,7 @@ fn a_new_entry_needs_a_directory_sync() {
 }
 
 #[test]
-fn a_file_sync_saves_the_entry_where_that_is_the_policy() {
+fn a_file_sync_makes_the_entry_durable_if_the_policy_says_so() {
     let disk = SimDisk::new(1);
     disk.set_entry_policy(EntryPolicy::FileSync);
     let file = disk.open("/new", OpenMode::CreateNew).expect("create");
@@ -405,7 +405,7 @@ fn the_cut_comes_at_its_call() {
         let done = results.iter().take_while(|r| r.is_ok()).count();
         assert!(
             results.iter().skip(done).all(Result::is_err),
-            "dead is dead"
+            "every call fails after the cut"
         );
         (disk.calls() - base, done, outcomes(&disk))
     };
@@ -443,12 +443,12 @@ fn changes_leave_out_calls_that_only_read() {
     assert_eq!((disk.calls() - calls, disk.changes() - changes), (10, 7));
     disk.cut_at_change(disk.changes() + 2);
     write(&file, 1, 1, 0);
-    file.len().expect("reading is no change");
+    file.len().expect("reading is not a change");
     assert_eq!(kind_of(file.write_at(&[1], 0)), ErrorKind::Io);
     assert!(disk.is_dead());
 }
 
-/// One run serves all cuts: what is captured at a change is what a cut at it would leave.
+/// One run serves all cuts: a capture at a change equals what a cut there would leave.
 #[test]
 fn captures_equal_cuts() {
     let steps = |disk: &SimDisk| {
@@ -522,7 +522,7 @@ fn faults_choose_calls_and_files() {
     disk.clear_faults();
     disk.fail(Fault::new(FaultKind::Io, OpSet::ALL));
     assert_eq!(kind_of(disk.root().list()), ErrorKind::Io);
-    disk.root().list().expect("once");
+    disk.root().list().expect("the fault strikes once");
 }
 
 #[test]
@@ -543,7 +543,7 @@ fn faults_belong_to_one_disk() {
     assert_eq!((disk.fault_hits(), other.fault_hits()), (1, 0));
 }
 
-/// After a failed sync Linux calls the pages clean: a second sync succeeds and saves nothing.
+/// After a failed sync Linux marks the pages clean: a second sync succeeds and saves nothing.
 #[test]
 fn a_failed_sync_loses_for_good() {
     let mut lost = 0;
@@ -561,7 +561,7 @@ fn a_failed_sync_loses_for_good() {
         let after = outcomes(&disk);
         assert_eq!(after.len(), 1, "nothing is left to chance");
         lost += u32::from(after.contains(&vec![0, 2]));
-        // Writing again and syncing does save it.
+        // Writing again and syncing saves it.
         write(&file, 1, 1, 0);
         sync(&file);
         assert_eq!(outcomes(&disk), BTreeSet::from([vec![1, 2]]));
@@ -570,7 +570,7 @@ fn a_failed_sync_loses_for_good() {
 }
 
 #[test]
-fn a_failed_sync_can_be_retried_where_that_is_the_policy() {
+fn a_failed_sync_can_be_retried_if_the_policy_says_so() {
     let (disk, file) = disk_with(&[0]);
     disk.set_failed_sync(FailedSync::Kept);
     write(&file, 1, 1, 0);
@@ -647,7 +647,7 @@ fn a_snapshot_is_what_processes_see() {
 }
 
 #[test]
-fn counters_tell_who_synced() {
+fn counters_count_the_calls_of_each_file() {
     let (disk, file) = disk_with(&[0; 4]);
     write(&file, 1, 10, 0);
     write(&file, 1, 5, 0);

@@ -1,4 +1,4 @@
-//! The API table as a value.
+//! The table of API pointers that SQLite hands to an extension.
 
 use crate::ffi::{self, Db};
 use crate::routines::{Routines, Unused, entries};
@@ -7,20 +7,21 @@ use std::cell::Cell;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::fmt;
 
-/// The oldest SQLite served: 3.37.2.
+/// The oldest supported SQLite: 3.37.2.
 pub const OLDEST_VERSION: i32 = 3_037_002;
 
 /// The functions of one SQLite library.
 ///
-/// A copyable handle that every object of this crate carries with it. There is none in a
-/// static: one shared object may serve two SQLite libraries in one process.
+/// A copyable handle that every object of this crate carries. It is not in a static, because one
+/// shared object can serve two SQLite libraries in one process.
 #[derive(Clone, Copy)]
 pub struct Api(&'static Routines, Option<DbName>);
 
-/// `sqlite3_db_name`: a schema's name by its number; null where there are no more.
+/// `sqlite3_db_name`: a schema's name by its number; null if there is no such schema.
 pub(crate) type DbName = unsafe extern "C" fn(*mut Db, c_int) -> *const c_char;
 
-/// Its place in the tables of [`DB_NAME_SINCE`] and later, the ninth behind those that are described: the only one there that is looked at.
+/// Its offset in the tables since [`DB_NAME_SINCE`]: the ninth entry after the described ones. It
+/// is the only entry there that is read.
 const DB_NAME_AT: usize = size_of::<Routines>() + size_of::<[usize; 8]>();
 const DB_NAME_SINCE: c_int = 3_039_000;
 
@@ -43,15 +44,15 @@ impl Eq for Api {}
 pub type EntryPoint = unsafe extern "C" fn(*mut Db, *mut *mut c_char, *const c_void) -> c_int;
 
 impl Api {
-    /// Takes the table that SQLite handed to an entry point.
+    /// Takes the table that SQLite passes to an entry point.
     ///
     /// # Errors
-    /// When there is no table (a SQLite built without extension loading), when the library
-    /// is older than [`OLDEST_VERSION`], or when it lacks a function that is needed.
+    /// If there is no table (SQLite was built without extension loading), if the library is older
+    /// than [`OLDEST_VERSION`], or if it lacks a needed function.
     ///
     /// # Safety
-    /// `table` is null or the `sqlite3_api_routines` of a SQLite library that stays loaded
-    /// for the rest of the process.
+    /// `table` is null or the `sqlite3_api_routines` of a SQLite library that stays loaded for the
+    /// rest of the process.
     pub unsafe fn from_raw(table: *const c_void) -> Result<Api> {
         if table.is_null() {
             return Err(Error::new(
@@ -60,14 +61,19 @@ impl Api {
             ));
         }
         let at = |offset: usize| -> Unused {
-            // SAFETY: `offset` is that of a pointer-sized entry. The entry of
-            // `libversion_number` exists in every table; the others are read only after
-            // the version has shown that the table reaches that far.
+            // SAFETY: `offset` is that of a pointer-sized entry. Every table has the entry
+            // `libversion_number`. The others are read only after the version has shown that the
+            // table reaches that far.
             unsafe { table.cast::<u8>().add(offset).cast::<Unused>().read() }
         };
-        let version_number = at(std::mem::offset_of!(Routines, libversion_number))
-            .ok_or_else(|| Error::new(Code::ERROR, "this SQLite does not tell its version"))?;
-        // SAFETY: the entry at this place is `int (*)(void)`, by the fixed order of the table.
+        let version_number =
+            at(std::mem::offset_of!(Routines, libversion_number)).ok_or_else(|| {
+                Error::new(
+                    Code::ERROR,
+                    "this SQLite does not report its version; use SQLite 3.37.2 or newer",
+                )
+            })?;
+        // SAFETY: the fixed order of the table makes this entry an `int (*)(void)`.
         let version = unsafe {
             std::mem::transmute::<unsafe extern "C" fn(), unsafe extern "C" fn() -> c_int>(
                 version_number,
@@ -94,37 +100,36 @@ impl Api {
             ));
         }
         let db_name = (version >= DB_NAME_SINCE).then(|| at(DB_NAME_AT)).flatten();
-        // SAFETY: the entry at this place is of this type, by the fixed order of the table.
+        // SAFETY: the fixed order of the table gives this entry this type.
         let db_name =
             db_name.map(|f| unsafe { std::mem::transmute::<unsafe extern "C" fn(), DbName>(f) });
-        // SAFETY: the caller vouches for the table and its lifetime; its version shows that
-        // it has all described entries, and those typed as plain functions are not null.
+        // SAFETY: the caller guarantees the table and its lifetime. Its version shows that it has
+        // all described entries, and those typed as plain functions are not null.
         Ok(Api(unsafe { &*table.cast::<Routines>() }, db_name))
     }
 
-    /// Gets the table of a SQLite that is linked into the program itself.
+    /// Gets the table of a SQLite that is linked into the program.
     ///
-    /// `prime` is given an entry point; it registers it with that library's
-    /// `sqlite3_auto_extension`, opens and closes any connection, and takes it back with
-    /// `sqlite3_cancel_auto_extension`.
+    /// `prime` gets an entry point. It registers it with that library's `sqlite3_auto_extension`,
+    /// opens and closes any connection, and removes it with `sqlite3_cancel_auto_extension`.
     ///
     /// # Errors
-    /// Those of [`Api::from_raw`], and when the entry point was never called.
+    /// Those of [`Api::from_raw`], and an error if the entry point was never called.
     ///
     /// # Safety
-    /// The entry point is called by a SQLite library only, one that stays loaded.
+    /// Only a SQLite library that stays loaded calls the entry point.
     pub unsafe fn capture(prime: impl FnOnce(EntryPoint)) -> Result<Api> {
         thread_local! {
             static TABLE: Cell<*const c_void> = const { Cell::new(std::ptr::null()) };
         }
         unsafe extern "C" fn catch(_: *mut Db, _: *mut *mut c_char, table: *const c_void) -> c_int {
-            // A thread that is ending has no such cell any more; then nothing is caught.
+            // A thread that is ending has no such cell; then nothing is captured.
             let _ = TABLE.try_with(|cell| cell.set(table));
             Code::OK.0
         }
         TABLE.with(|cell| cell.set(std::ptr::null()));
         prime(catch);
-        // SAFETY: passed on to the caller.
+        // SAFETY: the caller guarantees it.
         unsafe { Api::from_raw(TABLE.with(|cell| cell.replace(std::ptr::null()))) }
     }
 
@@ -137,33 +142,35 @@ impl Api {
         self.1
     }
 
-    /// The table, for code that calls SQLite itself.
+    /// The table, for code that calls SQLite directly.
     pub fn as_ptr(self) -> *const Routines {
         self.0
     }
 
     /// The library's version as a number: 3046001 for 3.46.1.
     pub fn version_number(self) -> i32 {
-        // SAFETY: takes nothing, answers a constant.
+        // SAFETY: takes no argument and returns a constant.
         unsafe { (self.0.libversion_number)() }
     }
 
     /// The library's version as text.
     pub fn version(self) -> String {
-        // SAFETY: answers a static string.
+        // SAFETY: returns a static string.
         unsafe { CStr::from_ptr((self.0.libversion)()) }
             .to_string_lossy()
             .into_owned()
     }
 
-    /// Whether the library may be used from several threads at all.
+    /// Whether the library can be used from several threads at all.
     pub fn is_threadsafe(self) -> bool {
-        // SAFETY: takes nothing, answers a constant.
+        // SAFETY: takes no argument and returns a constant.
         unsafe { (self.0.xthreadsafe)() != 0 }
     }
 
-    /// Whether the library may be used from a thread that the application knows nothing of: it was built with mutexes, and the application has not
-    /// configured them away (`SQLITE_CONFIG_SINGLETHREAD`). Then an allocated mutex is a placeholder, and two of them are the same.
+    /// Whether the library can be used from a thread that the application does not know. It must be
+    /// built with mutexes, and the application must not have disabled them
+    /// (`SQLITE_CONFIG_SINGLETHREAD`). If it has, an allocated mutex is a placeholder, and two of
+    /// them are equal.
     pub fn has_mutexes(self) -> bool {
         let (Some(alloc), Some(free)) = (self.0.mutex_alloc, self.0.mutex_free) else {
             return false;
@@ -171,7 +178,8 @@ impl Api {
         if !self.is_threadsafe() {
             return false;
         }
-        // SAFETY: the entries' own types. A mutex of kind FAST (0) is dynamic: allocated here, freed here once.
+        // SAFETY: the entries' own types. A mutex of kind FAST (0) is dynamic: allocated here and
+        // freed here once.
         unsafe {
             type Alloc = unsafe extern "C" fn(c_int) -> *mut c_void;
             type Free = unsafe extern "C" fn(*mut c_void);
@@ -185,9 +193,9 @@ impl Api {
         }
     }
 
-    /// SQLite's words for a code.
+    /// SQLite's text for a code.
     pub fn describe(self, code: Code) -> String {
-        // SAFETY: answers a static string for any number.
+        // SAFETY: returns a static string for any number.
         let text = unsafe { (self.0.errstr)(code.0) };
         if text.is_null() {
             return code.meaning().to_string();
@@ -205,27 +213,28 @@ impl Api {
         unsafe { (self.0.log)(code.0, c"%s".as_ptr(), text.as_ptr()) }
     }
 
-    /// A copy of `text` in SQLite's memory, for SQLite to free; null when there is none left.
+    /// A copy of `text` in SQLite's memory, which SQLite frees; null if out of memory.
     pub fn string(self, text: &str) -> *mut c_char {
         let text = c_string(text);
         // SAFETY: the format is a constant with one `%s`, which gets a terminated string.
         unsafe { (self.0.mprintf)(c"%s".as_ptr(), text.as_ptr()) }
     }
 
-    /// Frees memory of SQLite's allocator; null is fine.
+    /// Frees memory of SQLite's allocator; null is allowed.
     ///
     /// # Safety
-    /// `memory` is null, or of this library's allocator, the caller's to free, and not used again.
+    /// `memory` is null, or was allocated by this library, is the caller's to free, and is not used
+    /// again.
     pub unsafe fn free(self, memory: *mut c_void) {
-        // SAFETY: as the caller vouches.
+        // SAFETY: the caller guarantees it.
         unsafe { (self.0.free)(memory) }
     }
 
-    /// Has `entry` called on every connection opened from now on, until SQLite shuts down.
-    /// Registering the same one again does nothing.
+    /// Calls `entry` for every connection opened from now on, until SQLite shuts down. Registering
+    /// the same entry point again does nothing.
     ///
     /// # Errors
-    /// When there is no memory.
+    /// If out of memory.
     ///
     /// # Safety
     /// `entry` keeps the contract of an extension's entry point and stays loaded.
@@ -238,16 +247,16 @@ impl Api {
         Ok(Code(rc).ok()?)
     }
 
-    /// Takes back what [`Api::auto_extension`] registered; whether there was such a one.
+    /// Removes an entry point of [`Api::auto_extension`]. Returns whether it was registered.
     pub fn cancel_auto_extension(self, entry: EntryPoint) -> bool {
-        // SAFETY: only compares the pointer.
+        // SAFETY: SQLite only compares the pointer.
         unsafe {
             let plain = std::mem::transmute::<EntryPoint, unsafe extern "C" fn()>(entry);
             (self.0.cancel_auto_extension)(Some(plain)) != 0
         }
     }
 
-    /// Sleeps as SQLite does; milliseconds.
+    /// Sleeps with SQLite's own function, in milliseconds.
     pub fn sleep_ms(self, ms: i32) {
         // SAFETY: takes a number.
         unsafe {
@@ -263,8 +272,8 @@ impl Api {
     }
 }
 
-/// A copy of `text` in the memory of a library of any version, for it to free; null when
-/// that cannot be had. For telling a library that is too old for [`Api`] just that.
+/// A copy of `text` in the memory of a SQLite library of any version, which frees it; null if that
+/// fails. It reports to a library that is too old for [`Api`] that it is too old.
 ///
 /// # Safety
 /// `table` is null or the `sqlite3_api_routines` of a SQLite library.
@@ -274,8 +283,8 @@ pub unsafe fn string_of_any_version(table: *const c_void, text: &str) -> *mut c_
         return std::ptr::null_mut();
     }
     let text = c_string(text);
-    // SAFETY: the entry is among the first of every table since there are extensions, and
-    // of this type; the format is a constant with one `%s`.
+    // SAFETY: this entry is among the first of every table since extensions exist, and it has this
+    // type. The format is a constant with one `%s`.
     unsafe {
         let at = std::mem::offset_of!(Routines, mprintf);
         match table.cast::<u8>().add(at).cast::<Option<Mprintf>>().read() {
@@ -285,7 +294,7 @@ pub unsafe fn string_of_any_version(table: *const c_void, text: &str) -> *mut c_
     }
 }
 
-/// `text` up to its first NUL, as C wants it.
+/// `text` up to its first NUL, as a C string.
 pub(crate) fn c_string(text: &str) -> CString {
     let end = text.find('\0').unwrap_or(text.len());
     CString::new(text.get(..end).unwrap_or_default()).unwrap_or_default()

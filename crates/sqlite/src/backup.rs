@@ -13,7 +13,7 @@ pub struct Backup<'a> {
     backup: NonNull<ffi::Backup>,
 }
 
-/// What a step of a backup came to.
+/// The result of a step of a backup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BackupStep {
     /// There is more to copy.
@@ -23,7 +23,7 @@ pub enum BackupStep {
 }
 
 impl<'a> Backup<'a> {
-    /// Begins to copy schema `from_schema` of `from` over `to_schema` of `to`.
+    /// Starts to copy schema `from_schema` of `from` over `to_schema` of `to`.
     ///
     /// # Errors
     /// SQLite's, with its message.
@@ -33,8 +33,8 @@ impl<'a> Backup<'a> {
         from: &'a Connection,
         from_schema: &CStr,
     ) -> Result<Backup<'a>> {
-        // SAFETY: two open connections of one library (checked by SQLite only in that they
-        // differ; a pointer of another library is excluded here) and terminated strings.
+        // SAFETY: terminated strings, and two open connections of one library: a connection of
+        // another library is refused here. SQLite itself checks that the connections differ.
         let backup = unsafe {
             if to.api() != from.api() {
                 return Err(Code::MISUSE.into());
@@ -56,10 +56,10 @@ impl<'a> Backup<'a> {
         }
     }
 
-    /// Copies up to `pages` pages; all that are left when negative.
+    /// Copies up to `pages` pages; all remaining ones if negative.
     ///
     /// # Errors
-    /// SQLite's; after [`Code::BUSY`] and [`Code::LOCKED`] it may be tried again.
+    /// SQLite's. After [`Code::BUSY`] and [`Code::LOCKED`] the caller can try again.
     pub fn step(&mut self, pages: i32) -> Result<BackupStep> {
         // SAFETY: a live backup.
         match unsafe { (self.to.api().raw().backup_step)(self.backup.as_ptr(), pages) } {
@@ -69,7 +69,7 @@ impl<'a> Backup<'a> {
         }
     }
 
-    /// Pages left and pages in all, as of the last step.
+    /// The remaining pages and all pages, after the last step.
     pub fn progress(&self) -> (i32, i32) {
         let t = self.to.api().raw();
         // SAFETY: a live backup.
@@ -81,13 +81,13 @@ impl<'a> Backup<'a> {
         }
     }
 
-    /// Ends it and tells how that went.
+    /// Ends the backup.
     ///
     /// # Errors
-    /// SQLite's, of the last step that failed for good.
+    /// SQLite's, from the last step that failed permanently.
     pub fn finish(self) -> Result<()> {
         let this = std::mem::ManuallyDrop::new(self);
-        // SAFETY: a live backup, finished once: drop does not run.
+        // SAFETY: a live backup, finished once: `drop` does not run.
         Ok(Code(unsafe { (this.to.api().raw().backup_finish)(this.backup.as_ptr()) }).ok()?)
     }
 }

@@ -72,7 +72,7 @@ codes! {
     IOERR_SHMMAP = 10 | 21 << 8, "mapping shared memory failed";
     IOERR_DELETE_NOENT = 10 | 23 << 8, "there is no such file to delete";
     OK_LOAD_PERMANENTLY = 1 << 8, "loaded for good";
-    READONLY_DBMOVED = 8 | 4 << 8, "the file is not the one of that name any more";
+    READONLY_DBMOVED = 8 | 4 << 8, "the file was moved or replaced";
     READONLY_CANTINIT = 8 | 5 << 8, "shared memory cannot be set up read-only";
     CANTOPEN_ISDIR = 14 | 2 << 8, "it is a directory";
     BUSY_RECOVERY = 5 | 1 << 8, "another process recovers the log";
@@ -85,7 +85,7 @@ impl Code {
         Code(self.0 & 0xff)
     }
 
-    /// `Ok` for `SQLITE_OK`, this code as the error for any other.
+    /// `Ok` for `SQLITE_OK`; any other code as the error.
     pub fn ok(self) -> Result<(), Code> {
         if self == Code::OK { Ok(()) } else { Err(self) }
     }
@@ -96,7 +96,7 @@ impl Code {
     }
 }
 
-/// What SQLite's own VFSs answer where this call has failed.
+/// The code that SQLite's own VFSes return if this call fails.
 impl From<Op> for Code {
     fn from(op: Op) -> Code {
         match op {

@@ -13,7 +13,7 @@ use std::ptr::NonNull;
 
 pub use files::Checkpointed;
 
-/// A connection: one that we opened and close, or one that SQLite lends us.
+/// A connection: one that this crate opened and closes, or one that SQLite lends.
 #[derive(Debug)]
 pub struct Connection {
     api: Api,
@@ -21,7 +21,7 @@ pub struct Connection {
     owned: bool,
 }
 
-/// How far the newest transaction of a database has gone (`sqlite3_txn_state`).
+/// The state of a database's newest transaction (`sqlite3_txn_state`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TxnState {
     /// No transaction.
@@ -33,8 +33,8 @@ pub enum TxnState {
 }
 
 impl Connection {
-    /// Opens a database: a path, or a URI when `flags` has `OPEN_URI`. `flags` are SQLite's
-    /// `OPEN_...`; extended result codes are on.
+    /// Opens a database: a path, or a URI if `flags` has `OPEN_URI`. `flags` are SQLite's
+    /// `OPEN_...`. Extended result codes are on.
     ///
     /// # Errors
     /// SQLite's, with its message.
@@ -59,7 +59,7 @@ impl Connection {
         let Some(db) = NonNull::new(db) else {
             return Err(Error::from(Code::NOMEM));
         };
-        // A failed open leaves a connection too: it has the message, and is closed on drop.
+        // A failed open leaves a connection too. It has the message and is closed on drop.
         let connection = Connection {
             api,
             db,
@@ -71,12 +71,11 @@ impl Connection {
         Ok(connection)
     }
 
-    /// Wraps a connection that belongs to someone else; it is not closed.
-    /// `None` for null.
+    /// Wraps a connection that belongs to the caller; it is not closed. `None` for null.
     ///
     /// # Safety
-    /// `db` is null or an open connection of this library that outlives what is made of
-    /// this, and is used by this thread alone or serialised by SQLite.
+    /// `db` is null or an open connection of this library that outlives everything made from this.
+    /// It is used by this thread only, or serialised by SQLite.
     #[inline]
     pub unsafe fn borrow(api: Api, db: *mut Db) -> Option<Connection> {
         Some(Connection {
@@ -91,7 +90,7 @@ impl Connection {
         self.api
     }
 
-    /// The pointer, for SQLite.
+    /// The raw pointer, for calls of SQLite.
     pub fn as_ptr(&self) -> *mut Db {
         self.db.as_ptr()
     }
@@ -104,11 +103,11 @@ impl Connection {
         }
     }
 
-    /// The error for a code that a call on this connection just gave.
+    /// The error for a code that a call on this connection has just returned.
     pub(crate) fn error(&self, rc: c_int) -> Error {
         // SAFETY: an open connection (or one that failed to open, which is allowed).
         let extended = unsafe { (self.api.raw().extended_errcode)(self.as_ptr()) };
-        // The connection's own code is about this call only when it agrees with it.
+        // The connection's own code belongs to this call only if the two agree.
         if extended & 0xff == rc & 0xff {
             Error {
                 code: Code(extended),
@@ -124,13 +123,13 @@ impl Connection {
 
     /// The message of the newest error.
     pub fn message(&self) -> String {
-        // SAFETY: an open connection; the text is copied before anything else is called.
+        // SAFETY: an open connection; the text is copied before any other call.
         unsafe { CStr::from_ptr((self.api.raw().errmsg)(self.as_ptr())) }
             .to_string_lossy()
             .into_owned()
     }
 
-    /// Runs one or several statements, ignoring rows.
+    /// Runs one or several statements and ignores rows.
     ///
     /// # Errors
     /// SQLite's, with its message.
@@ -149,7 +148,7 @@ impl Connection {
         self.check(rc)
     }
 
-    /// How long a lock is waited for, in milliseconds.
+    /// Sets how long to wait for a lock, in milliseconds.
     ///
     /// # Errors
     /// SQLite's.
@@ -163,7 +162,7 @@ impl Connection {
     /// # Errors
     /// SQLite's; [`Code::MISUSE`] for a setting that is not boolean.
     pub fn set_config(&self, setting: i32, on: bool) -> Result<()> {
-        // The boolean settings take an int and a pointer to one; others take other things.
+        // The boolean settings take an int and a pointer to one; others have other arguments.
         if !(1002..=1019).contains(&setting) {
             return Err(Error::from(Code::MISUSE));
         }
@@ -184,7 +183,7 @@ impl Connection {
         unsafe { (self.api.raw().get_autocommit)(self.as_ptr()) != 0 }
     }
 
-    /// The state of a schema's transaction; of all schemas without one.
+    /// The state of a schema's transaction; of all schemas for `None`.
     pub fn txn_state(&self, schema: Option<&CStr>) -> TxnState {
         // SAFETY: an open connection, null or a terminated string.
         let state = unsafe {
@@ -197,28 +196,28 @@ impl Connection {
         }
     }
 
-    /// Rows changed by the newest statement.
+    /// The rows changed by the newest statement.
     pub fn changes(&self) -> i64 {
         // SAFETY: an open connection.
         unsafe { (self.api.raw().changes64)(self.as_ptr()) }
     }
 
-    /// The newest row id inserted.
+    /// The newest inserted row id.
     pub fn last_insert_rowid(&self) -> i64 {
         // SAFETY: an open connection.
         unsafe { (self.api.raw().last_insert_rowid)(self.as_ptr()) }
     }
 
-    /// Has [`Connection::last_insert_rowid`] answer this until the next row is inserted.
+    /// Sets the value of [`Connection::last_insert_rowid`] until the next row is inserted.
     pub fn set_last_insert_rowid(&self, id: i64) {
         // SAFETY: an open connection.
         unsafe { (self.api.raw().set_last_insert_rowid)(self.as_ptr(), id) }
     }
 
-    /// The collation by which a column compares.
+    /// The collation that a column compares with.
     ///
     /// # Errors
-    /// SQLite's: there is no such table or column.
+    /// SQLite's, if there is no such table or column.
     pub fn collation(&self, schema: &CStr, table: &str, column: &str) -> Result<String> {
         let (table, column) = (c_string(table), c_string(column));
         let mut name = std::ptr::null();
@@ -240,13 +239,13 @@ impl Connection {
         if name.is_null() {
             return Ok("BINARY".to_owned());
         }
-        // SAFETY: terminated text of the schema, copied before anything else is called.
+        // SAFETY: terminated text of the schema, copied before any other call.
         Ok(unsafe { CStr::from_ptr(name) }
             .to_string_lossy()
             .into_owned())
     }
 
-    /// Closes the connection and tells how that went. A lent one stays open.
+    /// Closes the connection. A lent one stays open.
     ///
     /// # Errors
     /// SQLite's.
@@ -255,18 +254,18 @@ impl Connection {
             return Ok(());
         }
         let this = std::mem::ManuallyDrop::new(self);
-        // SAFETY: opened by us, closed once: drop does not run. Statements borrow the
-        // connection, so none is left.
+        // SAFETY: this crate opened it, and it is closed once: `drop` does not run. Statements
+        // borrow the connection, so none exists.
         Ok(Code(unsafe { (this.api.raw().close_v2)(this.db.as_ptr()) }).ok()?)
     }
 }
 
 impl Drop for Connection {
-    // Most are lent, for a callback: nothing is to be done then.
+    // Most connections are lent for a callback and need no work here.
     #[inline]
     fn drop(&mut self) {
         if self.owned {
-            // SAFETY: opened by us, closed once.
+            // SAFETY: this crate opened it, and it is closed once.
             unsafe { (self.api.raw().close_v2)(self.db.as_ptr()) };
         }
     }

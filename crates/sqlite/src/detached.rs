@@ -9,26 +9,31 @@ use crate::{Code, Error, Result};
 use std::ffi::{CStr, c_char, c_int};
 use std::ptr::NonNull;
 
-/// A statement with its own claim on its connection: SQLite keeps a connection that is closed (`sqlite3_close_v2`) until its last statement is gone,
-/// and refuses to close one (`sqlite3_close`) that has statements. So the connection may come from anywhere, and what is left of it is this.
+/// A statement that keeps its connection alive. SQLite keeps a closed connection
+/// (`sqlite3_close_v2`) until its last statement is gone, and refuses to close one
+/// (`sqlite3_close`) that has statements. So the owner of the connection does not matter.
 ///
-/// Rows are read under the connection's mutex, so it may be used from any thread, if the connection has one.
+/// Rows are read under the connection's mutex. If the connection has one, any thread can use the
+/// statement.
 ///
-/// A child after a fork has a copy of it that is of no use: the connection is its parent's. There it answers errors and is never freed.
+/// A forked child has a useless copy, because the connection is its parent's. There it returns
+/// errors and is never freed.
 pub struct Detached {
     api: Api,
     stmt: NonNull<Stmt>,
     process: u32,
 }
 
-// SAFETY: every use holds the connection's mutex, or is on the thread that may use a connection without one: `prepare_for_one_thread` says so.
+// SAFETY: every use holds the connection's mutex. Without a mutex, it is on the thread that may use
+// the connection, as `prepare_for_one_thread` requires.
 unsafe impl Send for Detached {}
 
 impl Detached {
     /// Compiles the only statement of a text.
     ///
     /// # Errors
-    /// SQLite's, with its message; [`Code::MISUSE`] when there is no statement or more than one, or when the connection has no mutex.
+    /// SQLite's, with its message. [`Code::MISUSE`] if there is no statement or more than one, or
+    /// if the connection has no mutex.
     pub fn prepare(connection: &Connection, sql: &str) -> Result<Detached> {
         let statement = Detached::prepare_for_one_thread(connection, sql)?;
         match statement.mutex() {
@@ -40,7 +45,8 @@ impl Detached {
         }
     }
 
-    /// The same, also on a connection without a mutex: then the caller uses the statement as the connection, from one thread at a time.
+    /// The same, also on a connection without a mutex. Then the caller uses the statement like the
+    /// connection, from one thread at a time.
     ///
     /// # Errors
     /// As [`Detached::prepare`].
@@ -104,14 +110,14 @@ impl Detached {
         self.check(rc)
     }
 
-    /// How many parameters there are.
+    /// The number of parameters.
     pub fn parameter_count(&self) -> usize {
         // SAFETY: a live statement.
         let n = unsafe { (self.api.raw().bind_parameter_count)(self.ptr()) };
         usize::try_from(n).unwrap_or(0)
     }
 
-    /// The place of a named parameter (with its sign, ":a").
+    /// The index of a named parameter (with its prefix, ":a").
     pub fn parameter_index(&self, name: &str) -> Option<usize> {
         let name = c_string(name);
         // SAFETY: a live statement and a terminated string.
@@ -119,7 +125,7 @@ impl Detached {
         usize::try_from(n).ok().filter(|&n| n > 0)
     }
 
-    /// The statement's text, without what follows it.
+    /// The statement's text, without any text after it.
     pub fn sql(&self) -> String {
         // SAFETY: a live statement; its text lives as long, and is copied.
         unsafe {
@@ -137,7 +143,7 @@ impl Detached {
         unsafe { (self.api.raw().stmt_readonly)(self.ptr()) != 0 }
     }
 
-    /// How many columns its rows have.
+    /// The number of columns of its rows.
     pub fn column_count(&self) -> usize {
         // SAFETY: a live statement.
         let n = unsafe { (self.api.raw().column_count)(self.ptr()) };
@@ -150,10 +156,10 @@ impl Detached {
         unsafe { self.text_of(index, Some(self.api.raw().column_name)) }.unwrap_or_default()
     }
 
-    /// The type that a column is declared with in its table, where it is one of a table's.
+    /// The declared type of a column, if it is a column of a table.
     pub fn column_declared(&self, index: usize) -> Option<String> {
         type Of = unsafe extern "C" fn(*mut Stmt, c_int) -> *const c_char;
-        // SAFETY: the entry's own type, where the library has it; any number is allowed.
+        // SAFETY: the entry's own type, if the library has it; any number is allowed.
         unsafe {
             let of = self.api.raw().column_decltype;
             self.text_of(
@@ -163,8 +169,10 @@ impl Detached {
         }
     }
 
+    /// The text that `of` returns for a column, copied.
+    ///
     /// # Safety
-    /// `of` answers null or terminated text that lives until the next call on the statement.
+    /// `of` returns null or terminated text that lives until the next call on the statement.
     unsafe fn text_of(
         &self,
         index: usize,
@@ -181,7 +189,8 @@ impl Detached {
         self.process == densite_disk::process::id()
     }
 
-    /// Goes through rows under the connection's mutex: `row` gets each, until it answers false. Answers whether there may be more rows.
+    /// Reads rows under the connection's mutex: `row` gets each one, until it returns false.
+    /// Returns whether there can be more rows.
     ///
     /// # Errors
     /// SQLite's, with its message; those of `row`.
@@ -221,12 +230,12 @@ impl Detached {
         }
     }
 
-    /// Runs it to its end; answers how many rows it changed.
+    /// Runs it to the end. Returns the number of changed rows.
     ///
     /// # Errors
     /// SQLite's, with its message.
     pub fn run(&mut self) -> Result<i64> {
-        // From the last step on, so that no other thread changes something in between.
+        // Held after the last step too, so that no other thread changes the count in between.
         let _held = Held::new(self.api, self.mutex());
         while self.rows(|_| Ok::<bool, Error>(true))? {}
         let changes = self.connection().map_or(0, |c| c.changes());
@@ -234,7 +243,8 @@ impl Detached {
         Ok(changes)
     }
 
-    /// Makes it end its reading, unless another thread is using the connection: for who must not wait for that. Answers whether it did.
+    /// Ends its reading, unless another thread is using the connection. For callers that must not
+    /// wait. Returns whether it did.
     pub fn try_reset(&mut self) -> bool {
         if !self.is_of_this_process() {
             return false;
@@ -246,9 +256,9 @@ impl Detached {
         held.is_some()
     }
 
-    /// Makes it end its reading; it can run again.
+    /// Ends its reading; it can run again.
     pub fn reset(&mut self) {
-        // SAFETY: a live statement. The code repeats the failure of the last step.
+        // SAFETY: a live statement. The returned code repeats the failure of the last step.
         unsafe { (self.api.raw().reset)(self.ptr()) };
     }
 
@@ -260,14 +270,14 @@ impl Detached {
         Err(connection.map_or_else(|| Error::from(Code(rc)), |c| c.error(rc)))
     }
 
-    /// Its connection, which may be closed.
+    /// Its connection, which can be closed.
     fn connection(&self) -> Option<Connection> {
-        // SAFETY: the connection of a live statement, which is there as long.
+        // SAFETY: a live statement keeps its connection alive.
         unsafe { Connection::borrow(self.api, (self.api.raw().db_handle)(self.ptr())) }
     }
 }
 
-/// What [`Connection::prepare`] says about text without a statement.
+/// The message of [`Connection::prepare`] for text without a statement.
 const NO_STATEMENT: &str = "there is no SQL statement";
 
 impl Drop for Detached {
@@ -275,26 +285,27 @@ impl Drop for Detached {
         if !self.is_of_this_process() {
             return;
         }
-        // SAFETY: a live statement, finalised once. The code repeats that of the last step.
+        // SAFETY: a live statement, finalised once. The returned code repeats that of the last
+        // step.
         unsafe { (self.api.raw().finalize)(self.ptr()) };
     }
 }
 
-/// The row that a statement stands on.
+/// The current row of a statement.
 pub struct Row<'s> {
     statement: &'s Detached,
 }
 
 impl Row<'_> {
-    /// A column; 0 is the first. NULL when there is no such column.
+    /// A column; 0 is the first. NULL if there is no such column.
     #[inline]
     pub fn column(&self, index: usize) -> ValueRef<'_> {
         let statement = self.statement;
         let Ok(index) = c_int::try_from(index) else {
             return ValueRef::Null;
         };
-        // SAFETY: a live statement on a row, whose connection's mutex is held: so the value is a protected one, and lives until the next step,
-        // which this borrow ends before.
+        // SAFETY: a live statement on a row, under its connection's mutex. So the value is
+        // protected and lives until the next step, and this borrow ends before that.
         unsafe {
             let value = (statement.api.raw().column_value)(statement.ptr(), index);
             ValueRef::from_raw(statement.api, value)
@@ -302,7 +313,7 @@ impl Row<'_> {
     }
 }
 
-/// The connection's mutex, held.
+/// The connection's mutex, held while this exists.
 struct Held {
     api: Api,
     mutex: Option<NonNull<Mutex>>,
@@ -317,11 +328,12 @@ impl Held {
         held
     }
 
-    /// The mutex, if no other thread holds it.
+    /// Takes the mutex if no other thread holds it.
     fn at_once(api: Api, mutex: Option<NonNull<Mutex>>) -> Option<Held> {
         type Try = unsafe extern "C" fn(*mut Mutex) -> c_int;
         let (entry, mutex) = (api.raw().mutex_try?, mutex?);
-        // SAFETY: the entry's own type, and a mutex of this library, alive while a statement of its connection is.
+        // SAFETY: the entry's own type, and a mutex of this library. A statement of its connection
+        // keeps it alive.
         let rc =
             unsafe { std::mem::transmute::<unsafe extern "C" fn(), Try>(entry)(mutex.as_ptr()) };
         (rc == Code::OK.0).then_some(Held {
@@ -332,7 +344,8 @@ impl Held {
 
     fn call(&self, entry: crate::routines::Unused) {
         if let (Some(call), Some(mutex)) = (entry, self.mutex) {
-            // SAFETY: the entry's own type, and a mutex of this library, alive while a statement of its connection is.
+            // SAFETY: the entry's own type, and a mutex of this library. A statement of its
+            // connection keeps it alive.
             unsafe { std::mem::transmute::<unsafe extern "C" fn(), OnMutex>(call)(mutex.as_ptr()) };
         }
     }

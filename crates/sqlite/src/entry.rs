@@ -1,25 +1,26 @@
-//! The frame of an extension's entry point: from SQLite's pointers to a connection, and from a result to a code and a message.
+//! The wrapper of an extension's entry point: SQLite's pointers become a connection, and a result
+//! becomes a code and a message.
 
 use crate::ffi::Db;
 use crate::{Api, Code, Connection, Error, Result, string_of_any_version};
 use std::ffi::{c_char, c_int, c_void};
 use std::panic::catch_unwind;
 
-/// Runs an extension's entry point: its error, or a panic, becomes a code and a message.
+/// Runs an extension's entry point. Its error, or a panic, becomes a code and a message.
 ///
 /// # Safety
-/// The arguments are those that SQLite hands to an extension's entry point.
+/// The arguments are those that SQLite passes to an extension's entry point.
 pub unsafe fn entry_point(
     db: *mut Db,
     error: *mut *mut c_char,
     table: *const c_void,
     body: impl FnOnce(&Connection) -> Result<()> + std::panic::UnwindSafe,
 ) -> c_int {
-    // SAFETY: the table that SQLite hands to its extensions.
+    // SAFETY: the table that SQLite passes to its extensions.
     let api = match unsafe { Api::from_raw(table) } {
         Ok(api) => api,
         Err(refused) => {
-            // SAFETY: the same table, and a place for a message or null.
+            // SAFETY: the same table; `error` is null or valid for a message.
             unsafe { refuse(table, error, &refused.message) };
             return Code::ERROR.0;
         }
@@ -35,25 +36,25 @@ pub unsafe fn entry_point(
         Ok(Ok(())) => return Code::OK.0,
         Ok(Err(failed)) => failed,
         Err(payload) => {
-            // Dropping a payload may run code that panics; a leak may not.
+            // Dropping a payload can run code that panics, so it is leaked.
             std::mem::forget(payload);
             Error::new(Code::ERROR, "densite: internal error while loading")
         }
     };
     if !error.is_null() {
-        // SAFETY: a place for a message, which SQLite frees.
+        // SAFETY: `error` is valid for a message, which SQLite frees.
         unsafe { *error = api.string(&failed.message) };
     }
     failed.code.0
 }
 
-/// Puts a message of ours where a library that is too old for us looks for it.
+/// Stores our message where a library that is too old for us reads it.
 ///
 /// # Safety
-/// `table` is null or the table of a SQLite library; `error` is null or a place.
+/// `table` is null or the table of a SQLite library; `error` is null or valid for writing.
 unsafe fn refuse(table: *const c_void, error: *mut *mut c_char, message: &str) {
     if !error.is_null() {
-        // SAFETY: as the caller vouches.
+        // SAFETY: the caller guarantees it.
         unsafe { *error = string_of_any_version(table, message) };
     }
 }

@@ -9,14 +9,14 @@ pub type Result<T> = std::result::Result<T, Error>;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Error {
-    /// SQLite's result code, extended where the connection gives it.
+    /// SQLite's result code, extended if the connection gives it.
     pub code: Code,
-    /// What SQLite says about it, or what this crate found wrong.
+    /// SQLite's message, or what this crate found wrong.
     pub message: String,
 }
 
 impl Error {
-    /// An error with a sentence of our own.
+    /// An error with our own message.
     pub fn new(code: Code, message: impl Into<String>) -> Self {
         Error {
             code,
@@ -24,7 +24,7 @@ impl Error {
         }
     }
 
-    /// Another connection holds a lock: try again later.
+    /// Whether another connection holds a lock; the caller can try again later.
     pub fn is_busy(&self) -> bool {
         matches!(self.code.primary(), Code::BUSY | Code::LOCKED)
     }

@@ -1,7 +1,7 @@
-//! SQLite's C types as they lie in memory.
+//! SQLite's C types with their memory layout.
 //!
-//! The layouts are those of SQLite 3.37.2 (`sqlite3.h`); SQLite only ever appends to them,
-//! so newer hosts fit too. Field names follow the C ones.
+//! The layouts are those of SQLite 3.37.2 (`sqlite3.h`). SQLite only ever appends to them, so newer
+//! hosts fit too. Field names follow the C ones.
 
 #![allow(missing_docs, reason = "the names and meanings are those of sqlite3.h")]
 #![allow(non_snake_case, reason = "the fields keep the names of sqlite3.h")]
@@ -50,7 +50,7 @@ pub struct Blob {
     _private: [u8; 0],
 }
 
-/// Frees what it is given; `None` = static.
+/// Frees its argument; `None` means static.
 pub type Destructor = Option<unsafe extern "C" fn(*mut c_void)>;
 /// Callback of `sqlite3_exec`.
 pub type ExecCallback =
@@ -62,7 +62,7 @@ pub type FinalCallback = unsafe extern "C" fn(*mut Context);
 /// `sqlite3_syscall_ptr`.
 pub type SyscallPtr = Option<unsafe extern "C" fn()>;
 
-/// `sqlite3_file`: the head of every open file; the VFS's own fields follow.
+/// `sqlite3_file`: the head of every open file. The VFS's own fields follow.
 #[repr(C)]
 pub struct File {
     pub pMethods: *const IoMethods,

@@ -1,4 +1,4 @@
-//! `sqlite3_filename`: a file name with the URI's parameters behind it.
+//! `sqlite3_filename`: a file name followed by the URI's parameters.
 
 use crate::api::Api;
 use crate::{Code, Result};
@@ -6,15 +6,15 @@ use std::ffi::{CStr, c_char, c_int};
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 
-/// A name as SQLite hands it to xOpen for a main database, journal or WAL.
+/// A name that SQLite passes to xOpen for a main database, journal or WAL.
 ///
-/// The pointer is SQLite's own and is passed on unchanged: journal and WAL names, and the
-/// parameters, lie in memory around it.
+/// The pointer is SQLite's own and is passed on unchanged. The names of the journal and the WAL,
+/// and the parameters, are in the memory around it.
 #[derive(Clone, Copy)]
 pub struct FileName<'a> {
     api: Api,
     ptr: NonNull<c_char>,
-    /// Whether parameters and companions lie around it: not so for temporary files and
+    /// Whether parameters and companion names are around it. Not so for temporary files and
     /// super-journals.
     full: bool,
     life: PhantomData<&'a CStr>,
@@ -24,8 +24,8 @@ impl<'a> FileName<'a> {
     /// Takes a name from SQLite; `None` for null.
     ///
     /// # Safety
-    /// `ptr` is null or a `sqlite3_filename` (of a main database, journal or WAL) of this
-    /// library that lives for `'a`.
+    /// `ptr` is null or a `sqlite3_filename` (of a main database, journal or WAL) of this library
+    /// that lives for `'a`.
     pub unsafe fn from_ptr(api: Api, ptr: *const c_char) -> Option<FileName<'a>> {
         Some(FileName {
             api,
@@ -35,7 +35,7 @@ impl<'a> FileName<'a> {
         })
     }
 
-    /// Takes a plain path, which has no parameters; `None` for null.
+    /// Takes a plain path without parameters; `None` for null.
     ///
     /// # Safety
     /// `ptr` is null or a terminated string that lives for `'a`.
@@ -48,14 +48,14 @@ impl<'a> FileName<'a> {
         })
     }
 
-    /// The pointer, for SQLite.
+    /// The raw pointer, for calls of SQLite.
     pub fn as_ptr(self) -> *const c_char {
         self.ptr.as_ptr()
     }
 
     /// The path without its parameters.
     pub fn path(self) -> &'a CStr {
-        // SAFETY: the type's promise: terminated, alive for 'a.
+        // SAFETY: the type guarantees that it is terminated and alive for `'a`.
         unsafe { CStr::from_ptr(self.ptr.as_ptr()) }
     }
 
@@ -70,7 +70,7 @@ impl<'a> FileName<'a> {
         (!value.is_null()).then(|| unsafe { CStr::from_ptr(value) })
     }
 
-    /// A URI parameter as SQLite reads booleans (yes, true, on, a number; no, false, off, 0).
+    /// A URI parameter as SQLite parses booleans (yes, true, on, a number; no, false, off, 0).
     pub fn boolean(self, key: &CStr, default: bool) -> bool {
         if !self.full {
             return default;
@@ -81,7 +81,7 @@ impl<'a> FileName<'a> {
         }
     }
 
-    /// All parameters' keys, in order.
+    /// The keys of all parameters, in order.
     pub fn keys(self) -> impl Iterator<Item = &'a CStr> {
         (0..).take_while(move |_| self.full).map_while(move |n| {
             // SAFETY: a `sqlite3_filename` and any number.
@@ -96,7 +96,7 @@ impl<'a> FileName<'a> {
         if !self.full {
             return None;
         }
-        // SAFETY: a `sqlite3_filename`; the answer lies in the same memory.
+        // SAFETY: a `sqlite3_filename`; the result is in the same memory.
         unsafe {
             FileName::from_ptr(
                 self.api,
@@ -110,27 +110,27 @@ impl<'a> FileName<'a> {
         if !self.full {
             return None;
         }
-        // SAFETY: a `sqlite3_filename`; the answer lies in the same memory.
+        // SAFETY: a `sqlite3_filename`; the result is in the same memory.
         unsafe { FileName::from_ptr(self.api, (self.api.raw().filename_wal)(self.ptr.as_ptr())) }
     }
 }
 
-/// A name made by us, in SQLite's form; freed when dropped.
+/// A name made by this crate in SQLite's form; freed when dropped.
 pub struct OwnedName {
     api: Api,
     ptr: NonNull<c_char>,
 }
 
 impl OwnedName {
-    /// Makes the name of a database, its journal `PATH-journal` and its WAL `PATH-wal`.
+    /// Makes the name of a database, with its journal `PATH-journal` and its WAL `PATH-wal`.
     ///
     /// # Errors
-    /// When there is no memory.
+    /// If out of memory.
     pub fn new(api: Api, path: &CStr, parameters: &[(&CStr, &CStr)]) -> Result<OwnedName> {
         let beside = |suffix: &str| {
             let mut name = path.to_bytes().to_vec();
             name.extend_from_slice(suffix.as_bytes());
-            // No NUL can be in it: neither part has one.
+            // Neither part contains a NUL.
             std::ffi::CString::new(name).unwrap_or_default()
         };
         let (journal, wal) = (beside("-journal"), beside("-wal"));
@@ -139,7 +139,7 @@ impl OwnedName {
             flat.push(key.as_ptr());
             flat.push(value.as_ptr());
         }
-        // SAFETY: three terminated strings and `parameters.len()` pairs of them, all alive
+        // SAFETY: three terminated strings and `parameters.len()` pairs of them. All are alive
         // during the call, which copies them.
         let ptr = unsafe {
             (api.raw().create_filename)(
@@ -156,7 +156,7 @@ impl OwnedName {
         }
     }
 
-    /// The name, for opening.
+    /// The name, to open a file with.
     pub fn as_name(&self) -> FileName<'_> {
         FileName {
             api: self.api,
@@ -169,7 +169,7 @@ impl OwnedName {
 
 impl Drop for OwnedName {
     fn drop(&mut self) {
-        // SAFETY: made by `sqlite3_create_filename`, freed once.
+        // SAFETY: made by `sqlite3_create_filename` and freed once.
         unsafe { (self.api.raw().free_filename)(self.ptr.as_ptr()) }
     }
 }

@@ -18,9 +18,9 @@ struct Function {
     body: Box<Body>,
 }
 
-/// Adds a scalar function to a connection. `arguments` is their number, -1 for any;
-/// `flags` are `DETERMINISTIC`, `INNOCUOUS` and the like of [`ffi`]. The function gets the
-/// connection that calls it. An error becomes the statement's; so does a panic.
+/// Adds a scalar function to a connection. `arguments` is their number, -1 for any. `flags` are
+/// `DETERMINISTIC`, `INNOCUOUS` and similar ones of [`ffi`]. The function gets the connection that
+/// calls it. An error or a panic becomes the statement's error.
 ///
 /// # Errors
 /// SQLite's.
@@ -40,12 +40,12 @@ pub fn create_function(
     let callback = callback_of(api).ok_or_else(|| {
         Error::new(
             Code::ERROR,
-            format!("more than {LIBRARIES} SQLite libraries in one process are not served"),
+            format!("Densite serves at most {LIBRARIES} SQLite libraries in one process; load it into fewer of them"),
         )
     })?;
     let name = c_string(name);
-    // SAFETY: an open connection, a terminated name; the function's memory goes to SQLite,
-    // which gives it to `destroy` once, also when this call fails.
+    // SAFETY: an open connection and a terminated name. SQLite owns the function's memory and
+    // passes it to `destroy` once, also if this call fails.
     connection.check(unsafe {
         (api.raw().create_function_v2)(
             connection.as_ptr(),
@@ -62,21 +62,21 @@ pub fn create_function(
 }
 
 unsafe extern "C" fn destroy(function: *mut c_void) {
-    // SAFETY: what `create_function` gave to SQLite, given back once.
+    // SAFETY: `create_function` gave it to SQLite, which returns it once.
     let function = unsafe { Box::from_raw(function.cast::<Function>()) };
     guard(function.api, "a function's destructor", (), || {
         drop(function)
     });
 }
 
-/// How many SQLite libraries one process may have functions registered with.
+/// How many SQLite libraries of one process can have functions registered.
 const LIBRARIES: usize = 8;
 
 /// The libraries that functions were registered with.
 ///
-/// A function's callback gets nothing but a context, and asking the context for the
-/// function's data takes the API table of the very library that calls. So each library has
-/// a place here, and a callback of its own that knows the place.
+/// A function's callback gets only a context, and reading the function's data from the context
+/// needs the API table of the library that calls. So each library has a place here, and its own
+/// callback that knows the place.
 static LIBRARY: [OnceLock<Api>; LIBRARIES] = [const { OnceLock::new() }; LIBRARIES];
 
 /// The callbacks by place.
@@ -112,7 +112,7 @@ unsafe extern "C" fn call<const N: usize>(
         // SAFETY: the connection is alive during the call, and SQLite holds its mutex.
         let connection = unsafe { Connection::borrow(api, (api.raw().context_db_handle)(context)) };
         let connection = connection.ok_or_else(|| Error::from(Code::MISUSE))?;
-        // SAFETY: SQLite hands over `n` live values for the time of the call.
+        // SAFETY: SQLite passes `n` values that are alive during the call.
         let values = unsafe { arguments_of(api, n, arguments) };
         (function.body)(&connection, &values)
     });
@@ -138,19 +138,19 @@ pub(crate) unsafe fn arguments_of<'a>(
     arguments: *mut *mut RawValue,
 ) -> Vec<ValueRef<'a>> {
     (0..usize::try_from(n).unwrap_or(0))
-        // SAFETY: as the caller vouches.
+        // SAFETY: the caller guarantees it.
         .map(|i| unsafe { ValueRef::from_raw(api, *arguments.add(i)) })
         .collect()
 }
 
-/// Gives a context its result.
+/// Sets the result of a context.
 ///
 /// # Safety
 /// `context` is the live context of a running callback of that library.
 #[inline]
 pub(crate) unsafe fn set_result(api: Api, context: *mut Context, value: ValueRef<'_>) {
     let t = api.raw();
-    // SAFETY: as the caller vouches; text and blobs are copied before the call returns.
+    // SAFETY: the caller guarantees the context; text and blobs are copied before the call returns.
     unsafe {
         match value {
             ValueRef::Null => (t.result_null)(context),

@@ -1,41 +1,46 @@
-//! Forks and threads of our own: a fork waits until all of them are outside of SQLite, of its VFS and of the store.
+//! Makes a fork wait until all threads of ours are outside of SQLite, its VFS and the store.
 //!
-//! A child of fork gets a copy of every mutex as it is, and of what SQLite's VFS remembers of its locks on a file. With such a thread inside, the child
-//! would find mutexes that a thread holds which it does not have, and locks of this process that it does not hold either: it hangs, finds a database locked for ever, or reads without a lock. A program
-//! that has no threads of its own may fork and open databases in the child; so it must be able to with ours (rule 15).
+//! A forked child gets a copy of each mutex in its current state, and of what SQLite's VFS knows
+//! about its locks on a file. If one of our threads were inside, the child would have mutexes held
+//! by a thread that it does not have, and file locks that it does not hold. It would hang, find a
+//! database locked for ever, or read without a lock. A program without threads of its own can fork
+//! and open databases in the child, so it must be able to with our threads too (rule 15).
 //!
-//! No lock is used here, for it would itself be copied.
+//! No lock is used here, because it would itself be copied.
 
 use std::sync::Once;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-/// Threads of ours that are inside.
+/// The number of our threads that are inside.
 static INSIDE: AtomicU32 = AtomicU32::new(0);
-/// Threads of this process that are forking.
+/// The number of threads of this process that are forking.
 static FORKING: AtomicU32 = AtomicU32::new(0);
 static HANDLERS: Once = Once::new();
 
-/// How long a fork waits at most: for a disk that hangs it does not wait for ever.
+/// How long a fork waits at most, so that a hanging disk does not block it for ever.
 const FORK_WAIT: Duration = Duration::from_secs(5);
-/// The pause between two looks.
+/// The pause between two checks.
 const STEP: Duration = Duration::from_micros(200);
 
-/// A thread is inside; it is outside again when this is dropped.
+/// A thread is inside while this exists.
 pub struct Inside(());
 
-/// Has forks wait from now on. Whether the system takes the handlers; without them a thread that can be done without must not be.
+/// Makes forks wait from now on. Returns whether the system accepted the handlers. Without them,
+/// threads that are optional must not be started.
 pub fn guard_forks() -> bool {
     static GUARDED: AtomicBool = AtomicBool::new(false);
     HANDLERS.call_once(|| {
-        // SAFETY: three functions that live as long as this library, which stays loaded (and the system forgets them with it).
+        // SAFETY: three functions that live as long as this library, which stays loaded. If it is
+        // unloaded, the system drops its handlers.
         let rc = unsafe { pthread_atfork(Some(before), Some(after), Some(in_child)) };
         GUARDED.store(rc == 0, Ordering::Release);
     });
     GUARDED.load(Ordering::Acquire)
 }
 
-/// Goes inside, as soon as nobody is forking. Not for who is inside already, or waits for one who is: a fork would wait for him, and he for the fork.
+/// Goes inside as soon as no thread is forking. A thread that is already inside, or waits for one
+/// that is, must not call it: it and a fork would wait for each other.
 pub fn enter() -> Inside {
     loop {
         INSIDE.fetch_add(1, Ordering::SeqCst);
@@ -48,7 +53,8 @@ pub fn enter() -> Inside {
     }
 }
 
-/// For a thread that one who is inside begins, and may wait for before he is outside: it waits for no fork.
+/// Goes inside without waiting for a fork. For a thread that is started by a thread inside, which
+/// can wait for it before it goes outside.
 pub fn beside() -> Inside {
     INSIDE.fetch_add(1, Ordering::SeqCst);
     Inside(())
@@ -81,7 +87,7 @@ unsafe extern "C" fn after() {
 }
 
 unsafe extern "C" fn in_child() {
-    // There are no such threads here, and nobody else forks.
+    // The child has none of these threads, and no other thread forks.
     INSIDE.store(0, Ordering::SeqCst);
     FORKING.store(0, Ordering::SeqCst);
 }
@@ -91,13 +97,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_fork_waits_for_all_who_are_inside_and_who_comes_waits_for_the_fork() {
+    fn a_fork_waits_for_threads_inside_and_new_ones_wait_for_the_fork() {
         let inside = enter();
         let beside = beside();
         drop(inside);
         let forker = std::thread::spawn(|| {
             let begin = Instant::now();
-            // SAFETY: what a fork calls, without the fork.
+            // SAFETY: only calls the handler; there is no fork.
             unsafe { before() };
             begin.elapsed()
         });

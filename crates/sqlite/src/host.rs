@@ -1,4 +1,4 @@
-//! A VFS found in the host: the one below ours.
+//! A VFS of the host: the one below ours.
 
 use crate::api::Api;
 use crate::ffi;
@@ -8,15 +8,15 @@ use crate::{Code, Error, Result};
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::ptr::NonNull;
 
-/// A registered VFS. It is expected to stay registered for ever, as SQLite expects of every
-/// VFS in use.
+/// A registered VFS. It must stay registered for ever, as SQLite requires of every VFS in use.
 #[derive(Clone, Copy)]
 pub struct HostVfs {
     api: Api,
     ptr: NonNull<ffi::Vfs>,
 }
 
-// SAFETY: a `sqlite3_vfs` may be called from any thread, by its contract; we never write to it.
+// SAFETY: by its contract a `sqlite3_vfs` can be called from any thread; this crate never writes to
+// it.
 unsafe impl Send for HostVfs {}
 // SAFETY: as above.
 unsafe impl Sync for HostVfs {}
@@ -35,14 +35,14 @@ impl HostVfs {
         self.api
     }
 
-    /// The pointer, for SQLite.
+    /// The raw pointer, for calls of SQLite.
     pub fn as_ptr(self) -> *mut ffi::Vfs {
         self.ptr.as_ptr()
     }
 
     pub(crate) fn raw(&self) -> &ffi::Vfs {
-        // SAFETY: registered, so alive; SQLite changes only `pNext`, which we do not read
-        // and which is pointer-sized.
+        // SAFETY: it is registered, so it is alive. SQLite changes only `pNext`, which is
+        // pointer-sized and is not read here.
         unsafe { self.ptr.as_ref() }
     }
 
@@ -58,15 +58,15 @@ impl HostVfs {
             .into_owned()
     }
 
-    /// Bytes of an open file's memory.
+    /// The size of an open file's memory, in bytes.
     pub fn file_size(self) -> usize {
         usize::try_from(self.raw().szOsFile)
             .unwrap_or(0)
             .max(size_of::<ffi::File>())
     }
 
-    /// Opens a file whose name came from SQLite, or without a name a temporary one.
-    /// Answers the file and the flags it was opened with.
+    /// Opens a file whose name came from SQLite, or a temporary one if there is no name. Returns
+    /// the file and the flags it was opened with.
     ///
     /// # Errors
     /// The code of the VFS.
@@ -78,13 +78,15 @@ impl HostVfs {
         name: Option<FileName<'_>>,
         flags: i32,
     ) -> std::result::Result<(HostFile, i32), Code> {
-        // SAFETY: passed on to the caller.
+        // SAFETY: the caller guarantees it.
         unsafe { self.open_file(name.map(FileName::as_ptr), None, flags) }
     }
 
+    /// Opens a file and keeps `owned` with it.
+    ///
     /// # Safety
-    /// `name` is null or a name of this library that lives until the file is closed;
-    /// `owned`, when given, is what keeps it alive.
+    /// `name` is null or a name of this library that lives until the file is closed. `owned`, if
+    /// given, is what keeps it alive.
     unsafe fn open_file(
         self,
         name: Option<*const c_char>,
@@ -94,17 +96,17 @@ impl HostVfs {
         let call = self.raw().xOpen.ok_or(Code::CANTOPEN)?;
         let name = name.unwrap_or(std::ptr::null());
         let mut out_flags = flags;
-        // SAFETY: the VFS's own method; zeroed, aligned memory of the size that it asks for,
-        // and a name as the caller vouches.
+        // SAFETY: the VFS's own method, with zeroed, aligned memory of the size that it requires.
+        // The caller guarantees the name.
         let open = |file: *mut ffi::File| unsafe {
             Code(call(self.as_ptr(), name, file, flags, &raw mut out_flags))
         };
-        // SAFETY: `open` is this VFS's xOpen; the name lives as the caller vouches.
+        // SAFETY: `open` is this VFS's xOpen; the caller guarantees the name's lifetime.
         let file = unsafe { HostFile::opened_by(self.api, self.file_size(), owned, open) }?;
         Ok((file, out_flags))
     }
 
-    /// Opens a file under a name of our own.
+    /// Opens a file by a path and parameters.
     ///
     /// # Errors
     /// The code of the VFS.
@@ -120,7 +122,7 @@ impl HostVfs {
         Ok(unsafe { self.open_file(Some(ptr), Some(name), flags) }?)
     }
 
-    /// Deletes a file; with `sync_dir` durably.
+    /// Deletes a file; with `sync_dir`, durably.
     ///
     /// # Errors
     /// The code of the VFS.
@@ -132,7 +134,7 @@ impl HostVfs {
         Code(unsafe { call(self.as_ptr(), path.as_ptr(), c_int::from(sync_dir)) }).ok()
     }
 
-    /// Asks for a file's existence or accessibility (`ACCESS_...`).
+    /// Checks whether a file exists or is accessible (`ACCESS_...`).
     ///
     /// # Errors
     /// The code of the VFS.
@@ -141,7 +143,7 @@ impl HostVfs {
             return Err(Code::IOERR_ACCESS);
         };
         let mut out = 0;
-        // SAFETY: the VFS's own method with a terminated path and a place for the answer.
+        // SAFETY: the VFS's own method with a terminated path and a place for the result.
         Code(unsafe { call(self.as_ptr(), path.as_ptr(), flags, &raw mut out) }).ok()?;
         Ok(out != 0)
     }
@@ -157,7 +159,7 @@ impl HostVfs {
         let size = usize::try_from(self.raw().mxPathname).unwrap_or(0).max(512) + 1;
         let mut out: Vec<u8> = vec![0; size];
         let room = c_int::try_from(size).unwrap_or(c_int::MAX);
-        // SAFETY: the VFS's own method, a terminated path and `room` bytes for the answer.
+        // SAFETY: the VFS's own method with a terminated path and `room` bytes for the result.
         let rc = unsafe {
             call(
                 self.as_ptr(),

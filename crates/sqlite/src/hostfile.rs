@@ -10,10 +10,10 @@ use densite_disk::sync::Mutex;
 use std::ffi::{c_int, c_void};
 use std::sync::Arc;
 
-/// An open file. Clones are the same file; it is closed by [`HostFile::close`] or when the
-/// last clone goes. After that every call answers an error.
+/// An open file. Clones are the same file. [`HostFile::close`] or dropping the last clone closes
+/// it. After that every call returns an error.
 ///
-/// Calls are one at a time: a VFS need not allow two threads in one file.
+/// Only one call runs at a time, because a VFS need not allow two threads in one file.
 #[derive(Clone)]
 pub struct HostFile(Arc<Mutex<Open>>);
 
@@ -27,25 +27,25 @@ struct Open {
     api: Api,
     /// The `sqlite3_file`, in words so that it is aligned; empty once closed.
     memory: Box<[u64]>,
-    /// Whether a sync of all metadata is to be `SYNC_FULL`, not `SYNC_NORMAL`.
+    /// Whether a sync of all metadata uses `SYNC_FULL` instead of `SYNC_NORMAL`.
     full_sync: bool,
-    /// Freed after the file is closed, for the file may keep a pointer to it.
+    /// Freed after the file is closed, because the file can keep a pointer to it.
     _name: Option<OwnedName>,
 }
 
-// SAFETY: a `sqlite3_file` is not bound to a thread, and the mutex around this lets only
-// one in at a time.
+// SAFETY: a `sqlite3_file` is not bound to a thread, and the mutex around this admits one thread at
+// a time.
 unsafe impl Send for Open {}
 
 impl Open {
-    /// The file and its methods, unless closed.
+    /// The file and its methods; `None` if it is closed.
     fn parts(&mut self) -> Option<(*mut ffi::File, &'static IoMethods)> {
         if self.memory.is_empty() {
             return None;
         }
         let file = self.memory.as_mut_ptr().cast::<ffi::File>();
-        // SAFETY: the memory holds a `sqlite3_file` that was opened; its methods, when not
-        // null, are a static table of its VFS.
+        // SAFETY: the memory holds a `sqlite3_file` that was opened. Its methods, if not null, are
+        // a static table of its VFS.
         let methods = unsafe { (*file).pMethods.as_ref() }?;
         Some((file, methods))
     }
@@ -53,7 +53,7 @@ impl Open {
     fn close(&mut self) -> Result<(), Code> {
         let rc = match self.parts() {
             Some((file, methods)) => match methods.xClose {
-                // SAFETY: open, and never used again: the memory goes below.
+                // SAFETY: it is open and not used again, because its memory is freed below.
                 Some(close) => Code(unsafe { close(file) }).ok(),
                 None => Ok(()),
             },
@@ -66,20 +66,20 @@ impl Open {
 
 impl Drop for Open {
     fn drop(&mut self) {
-        // Nobody is left to tell.
+        // An error cannot be returned here.
         let _ = self.close();
     }
 }
 
-/// Calls a method of the open file, or answers `$missing` when the file is closed or the
-/// VFS has no such method.
+/// Calls a method of the open file. Gives `$missing` if the file is closed or the VFS has no such
+/// method.
 macro_rules! call {
     ($self:ident, $method:ident, $missing:expr $(, $arg:expr)*) => {{
         let mut open = $self.0.lock();
         match open.parts() {
             Some((file, IoMethods { $method: Some(method), .. })) => {
-                // SAFETY: a method of an open file, called by one thread at a time, with
-                // arguments whose memory the caller holds during the call.
+                // SAFETY: a method of an open file, called by one thread at a time, with arguments
+                // whose memory the caller keeps alive during the call.
                 unsafe { method(file $(, $arg)*) }
             }
             _ => $missing,
@@ -103,15 +103,15 @@ macro_rules! call_since {
 }
 
 impl HostFile {
-    /// The file that a VFS opens by `open`, which gets `size` zeroed bytes for its
-    /// `sqlite3_file`. `name` is kept until the file is closed.
+    /// The file that a VFS opens by `open`, which gets `size` zeroed bytes for its `sqlite3_file`.
+    /// `name` is kept until the file is closed.
     ///
     /// # Errors
-    /// The code that `open` answers.
+    /// The code that `open` returns.
     ///
     /// # Safety
-    /// `size` is at least what the VFS asks for. `open` is the xOpen of a VFS of this library
-    /// on the memory that it gets, and the file's name lives until the file is closed.
+    /// `size` is at least what the VFS requires. `open` is the xOpen of a VFS of this library on
+    /// the memory that it gets, and the file's name lives until the file is closed.
     pub(crate) unsafe fn opened_by(
         api: Api,
         size: usize,
@@ -125,12 +125,12 @@ impl HostFile {
             full_sync: false,
             _name: name,
         };
-        // SQLite closes a file that failed to open if it has methods; so do we, on drop.
+        // SQLite closes a file that failed to open if it has methods. So does `drop` here.
         open(opened.memory.as_mut_ptr().cast::<ffi::File>()).ok()?;
         Ok(HostFile(Arc::new(Mutex::new(opened))))
     }
 
-    /// A file that is closed already: every call answers an error.
+    /// A closed file: every call returns an error.
     pub fn closed(api: Api) -> HostFile {
         HostFile(Arc::new(Mutex::new(Open {
             api,
@@ -145,15 +145,15 @@ impl HostFile {
         self.0.lock().api
     }
 
-    /// Closes the file now, whatever clones there are.
+    /// Closes the file now, even if there are clones.
     ///
     /// # Errors
-    /// The code of the VFS; the file is closed all the same.
+    /// The code of the VFS; the file is closed in any case.
     pub fn close(&self) -> Result<(), Code> {
         self.0.lock().close()
     }
 
-    /// Whether it shares memory between connections (a WAL index).
+    /// Whether it can share memory between connections (a WAL index).
     pub fn has_shm(&self) -> bool {
         self.0
             .lock()
@@ -161,7 +161,7 @@ impl HostFile {
             .is_some_and(|(_, m)| m.iVersion >= 2 && m.xShmMap.is_some())
     }
 
-    /// xRead as the VFS has it: on [`Code::IOERR_SHORT_READ`] the rest of `buf` is zeros.
+    /// xRead. On [`Code::IOERR_SHORT_READ`], the rest of `buf` is zeros.
     ///
     /// # Errors
     /// The code of the VFS.
@@ -214,8 +214,8 @@ impl HostFile {
         Code(call!(self, xSync, Code::IOERR_FSYNC.0, flags)).ok()
     }
 
-    /// How strong the syncs of the disk contract are: as `PRAGMA fullfsync` asked for in
-    /// the flags of SQLite's newest xSync.
+    /// Sets the strength of the syncs of the disk contract, as in the flags of SQLite's newest
+    /// xSync, where `PRAGMA fullfsync` has set it.
     pub fn set_sync_strength(&self, flags: i32) {
         self.0.lock().full_sync = flags & 0x0f == ffi::SYNC_FULL;
     }
@@ -233,7 +233,7 @@ impl HostFile {
     /// xLock, to a level `LOCK_...`.
     ///
     /// # Errors
-    /// The code of the VFS; [`Code::BUSY`] when another holds a lock against it.
+    /// The code of the VFS; [`Code::BUSY`] if another connection holds a conflicting lock.
     pub fn lock(&self, level: i32) -> Result<(), Code> {
         Code(call!(self, xLock, Code::IOERR_LOCK.0, level)).ok()
     }
@@ -246,7 +246,7 @@ impl HostFile {
         Code(call!(self, xUnlock, Code::IOERR_UNLOCK.0, level)).ok()
     }
 
-    /// xCheckReservedLock: whether anyone holds RESERVED or more.
+    /// xCheckReservedLock: whether any connection holds RESERVED or more.
     ///
     /// # Errors
     /// The code of the VFS.
@@ -260,7 +260,7 @@ impl HostFile {
     /// xFileControl.
     ///
     /// # Safety
-    /// `arg` is what SQLite's documentation says for `op`.
+    /// `arg` is what SQLite's documentation requires for `op`.
     pub unsafe fn file_control(&self, op: i32, arg: *mut c_void) -> Code {
         Code(call!(self, xFileControl, Code::NOTFOUND.0, op, arg))
     }
@@ -275,7 +275,7 @@ impl HostFile {
         call!(self, xDeviceCharacteristics, 0)
     }
 
-    /// xShmMap: the code, and the region's address (null when there is none).
+    /// xShmMap: the code, and the region's address (null if there is none).
     pub fn shm_map(&self, region: i32, size: i32, extend: bool) -> (Code, *mut c_void) {
         let mut out = std::ptr::null_mut();
         let missing = Code::IOERR_SHMMAP.0;
@@ -295,7 +295,7 @@ impl HostFile {
     /// xShmLock on `n` locks from `offset`; flags `SHM_...`.
     ///
     /// # Errors
-    /// The code of the VFS; [`Code::BUSY`] when another holds a lock against it.
+    /// The code of the VFS; [`Code::BUSY`] if another connection holds a conflicting lock.
     pub fn shm_lock(&self, offset: i32, n: i32, flags: i32) -> Result<(), Code> {
         Code(call_since!(
             self,
@@ -329,7 +329,7 @@ impl HostFile {
         .ok()
     }
 
-    /// xFetch: a pointer to mapped bytes, or null when they are not mapped.
+    /// xFetch: a pointer to mapped bytes, or null if they are not mapped.
     ///
     /// # Errors
     /// The code of the VFS.
@@ -351,7 +351,8 @@ impl HostFile {
     /// xUnfetch.
     ///
     /// # Safety
-    /// `page` is null or came from [`HostFile::fetch`] at that offset and was not given back.
+    /// `page` is null, or [`HostFile::fetch`] returned it for that offset and it was not released
+    /// yet.
     ///
     /// # Errors
     /// The code of the VFS.

@@ -1,19 +1,19 @@
 //! A safe wrapper over SQLite's table of API pointers.
 //!
-//! SQLite is called only through the table that it hands to an extension's entry point
-//! ([`Api`]); nothing is linked. So one build serves every host from SQLite 3.37.2 on.
+//! SQLite is called only through the table that it passes to an extension's entry point ([`Api`]);
+//! nothing is linked. So one build serves every host from SQLite 3.37.2 on.
 //!
 //! - [`Connection`], [`Statement`], [`Value`], [`Backup`]: using a database;
 //! - [`HostVfs`], [`HostFile`]: files through a VFS of the host;
-//! - [`Vfs`], [`VfsFile`], [`Above`], [`register_vfs`]: a VFS of one's own;
-//! - [`coalesced_vfs`]: a VFS that writes the frames of a WAL together;
+//! - [`Vfs`], [`VfsFile`], [`Above`], [`register_vfs`]: implementing a VFS;
+//! - [`coalesced_vfs`]: a VFS that writes several frames of the WAL at once;
 //! - [`gate`]: forks wait until our threads are outside of SQLite;
 //! - [`quoted()`]: names in SQL;
-//! - [`image`]: what is read of a database's bytes without SQLite;
+//! - [`image`]: parsing a database's bytes without SQLite;
 //! - [`create_function`], [`create_table_function`]: SQL functions;
 //! - [`VirtualTable`], [`TableCursor`], [`create_module`]: virtual tables.
 //!
-//! Callbacks catch panics: none crosses into C.
+//! Callbacks catch panics, so no panic crosses into C.
 
 #![warn(missing_docs)]
 

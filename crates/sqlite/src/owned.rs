@@ -1,4 +1,4 @@
-//! A compiled statement that is kept across calls, by a cursor of a virtual table for example.
+//! A compiled statement that is kept across calls, for example by a cursor of a virtual table.
 
 use crate::Result;
 use crate::connection::Connection;
@@ -6,20 +6,21 @@ use crate::statement::Statement;
 use crate::value::ValueRef;
 use std::mem::ManuallyDrop;
 
-/// A statement that keeps what it needs of its connection.
+/// A statement that keeps the part of its connection that it needs.
 ///
-/// It must go before the connection is closed by `sqlite3_close`, which refuses otherwise: so it belongs into a virtual table or a cursor, which SQLite
-/// ends first, or beside a connection of one's own.
+/// It must be dropped before the connection is closed by `sqlite3_close`, which refuses otherwise.
+/// So keep it in a virtual table or a cursor, which SQLite drops first, or beside your own
+/// connection.
 #[derive(Debug)]
 pub struct OwnedStatement {
-    /// Finalised in `drop`, before the connection's wrapper goes.
+    /// Finalised in `drop`, before the connection's wrapper is dropped.
     statement: ManuallyDrop<Statement<'static>>,
-    /// Boxed: the statement points to it.
+    /// Boxed, because the statement points to it.
     _connection: Box<Connection>,
 }
 
-// SAFETY: a statement is not bound to a thread. Like its connection it is used by one thread at a time: by the methods of a virtual table under the
-// connection's mutex, or by the owner of the connection.
+// SAFETY: a statement is not bound to a thread. One thread at a time uses it and its connection:
+// the methods of a virtual table under the connection's mutex, or the owner of the connection.
 unsafe impl Send for OwnedStatement {}
 
 impl OwnedStatement {
@@ -28,11 +29,12 @@ impl OwnedStatement {
     /// # Errors
     /// As [`Connection::prepare`].
     pub fn prepare(connection: &Connection, sql: &str) -> Result<OwnedStatement> {
-        // SAFETY: the wrapper is used as long as the statement is there and no longer, and SQLite frees no connection that has a statement.
+        // SAFETY: the wrapper lives exactly as long as the statement, and SQLite frees no
+        // connection that has a statement.
         let lent = unsafe { Connection::borrow(connection.api(), connection.as_ptr()) };
         let lent = lent.ok_or_else(|| crate::Error::from(crate::Code::MISUSE))?;
         let boxed = Box::new(lent);
-        // SAFETY: the box is neither moved from nor dropped before the statement.
+        // SAFETY: the box is neither moved out of nor dropped before the statement.
         let kept: &'static Connection = unsafe { &*std::ptr::from_ref(&*boxed) };
         Ok(OwnedStatement {
             statement: ManuallyDrop::new(kept.prepare(sql)?),
@@ -69,7 +71,7 @@ impl OwnedStatement {
 
 impl Drop for OwnedStatement {
     fn drop(&mut self) {
-        // SAFETY: dropped once, here.
+        // SAFETY: this is the only place that drops it.
         unsafe { ManuallyDrop::drop(&mut self.statement) };
     }
 }

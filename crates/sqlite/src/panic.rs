@@ -1,15 +1,16 @@
-//! No panic crosses into C.
+//! Catches panics, so that no panic crosses into C.
 
 use crate::{Api, Code};
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Runs a callback's body; a panic is logged through SQLite and becomes `fallback`.
+/// Runs a callback's body. A panic is logged through SQLite and gives `fallback`.
 pub(crate) fn guard<T>(api: Api, name: &str, fallback: T, body: impl FnOnce() -> T) -> T {
     guard_else(api, name, || fallback, body)
 }
 
-/// The same for a fallback that is not for nothing: it is made for a panic alone, and callbacks of virtual tables are called for every value.
+/// The same with a fallback that is made only after a panic. Callbacks of virtual tables run for
+/// every value, so making it each time would cost time.
 #[inline]
 pub(crate) fn guard_else<T>(
     api: Api,
@@ -17,7 +18,7 @@ pub(crate) fn guard_else<T>(
     fallback: impl FnOnce() -> T,
     body: impl FnOnce() -> T,
 ) -> T {
-    // Nothing of the body is looked at after a panic but what its owner must close anyway.
+    // After a panic, the state of the body is only closed by its owner and not read otherwise.
     match catch_unwind(AssertUnwindSafe(body)) {
         Ok(value) => value,
         Err(payload) => {
@@ -27,7 +28,7 @@ pub(crate) fn guard_else<T>(
     }
 }
 
-/// Tells SQLite's log of a panic.
+/// Writes a panic to SQLite's log.
 #[cold]
 fn report(api: Api, name: &str, payload: Box<dyn Any + Send>) {
     let what = payload
@@ -39,6 +40,6 @@ fn report(api: Api, name: &str, payload: Box<dyn Any + Send>) {
         Code::INTERNAL,
         &format!("densite: internal error in {name}: {what}"),
     );
-    // Dropping a payload may run code that panics; a leak may not.
+    // Dropping a payload can run code that panics, so it is leaked.
     std::mem::forget(payload);
 }

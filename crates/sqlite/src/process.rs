@@ -2,8 +2,8 @@
 
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-/// A static that starts anew in the child after a fork: there, a mutex may be held by a
-/// thread that does not exist, and what it guards is about the parent's connections.
+/// A static that starts empty in a forked child. There, a thread that does not exist can hold a
+/// mutex, and the guarded data is about the parent's connections.
 pub struct PerProcess<T: 'static>(AtomicPtr<Owned<T>>);
 
 struct Owned<T> {
@@ -18,7 +18,7 @@ impl<T: Default + Send + Sync> Default for PerProcess<T> {
 }
 
 impl<T: Default + Send + Sync> PerProcess<T> {
-    /// Not there until it is first asked for.
+    /// An empty static; the value is made at its first use.
     pub const fn new() -> Self {
         PerProcess(AtomicPtr::new(std::ptr::null_mut()))
     }
@@ -28,7 +28,7 @@ impl<T: Default + Send + Sync> PerProcess<T> {
         let process = densite_disk::process::id();
         let mut seen = self.0.load(Ordering::Acquire);
         loop {
-            // SAFETY: null, or leaked by this function: never freed, never changed.
+            // SAFETY: null, or leaked by this function: never freed and never changed.
             if let Some(owned) = unsafe { seen.as_ref() }
                 && owned.process == process
             {
@@ -43,12 +43,12 @@ impl<T: Default + Send + Sync> PerProcess<T> {
                 .compare_exchange(seen, fresh, Ordering::AcqRel, Ordering::Acquire)
             {
                 Ok(_) => {
-                    // SAFETY: just made, and from now on never freed or changed. The
-                    // parent's value, if there was one, is left as it is.
+                    // SAFETY: just made; from now on never freed or changed. The parent's value, if
+                    // there was one, is leaked.
                     return unsafe { &(*fresh).value };
                 }
                 Err(now) => {
-                    // SAFETY: just made, and nobody has seen it.
+                    // SAFETY: just made and not published, so no other thread has it.
                     drop(unsafe { Box::from_raw(fresh) });
                     seen = now;
                 }

@@ -1,4 +1,4 @@
-//! Questions to a connection that one statement answers.
+//! Queries that one statement answers.
 
 use crate::Result;
 use crate::api::c_string;
@@ -50,7 +50,7 @@ impl Connection {
         })
     }
 
-    /// The first schema but `temp` that the present transaction writes to.
+    /// The first schema except `temp` that the current transaction writes to.
     ///
     /// # Errors
     /// SQLite's.
@@ -64,7 +64,7 @@ impl Connection {
                 if name.is_null() {
                     break;
                 }
-                // SAFETY: not null, so terminated; it stays while nothing is detached.
+                // SAFETY: not null, so terminated; it stays valid while no schema is detached.
                 let name = unsafe { CStr::from_ptr(name) };
                 if is_written(name) {
                     return Ok(Some(name.to_string_lossy().into_owned()));

@@ -1,6 +1,6 @@
 //! Names in SQL.
 
-/// A name as SQL takes it, whatever is in it: in double quotes.
+/// A name in double quotes, as SQL accepts it whatever characters it has.
 pub fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }

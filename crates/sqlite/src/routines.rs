@@ -1,8 +1,8 @@
-//! The table of API pointers that SQLite hands to an extension (`sqlite3_api_routines`).
+//! The table of API pointers that SQLite passes to an extension (`sqlite3_api_routines`).
 //!
-//! SQLite fixes the order and only appends, so an entry's place never changes. The entries
-//! here are those of SQLite 3.37.2; later ones are not described and never touched. What
-//! this crate does not call is `Unused`, a pointer without a type.
+//! SQLite fixes the order and only appends, so an entry's place never changes. The entries here are
+//! those of SQLite 3.37.2; later ones are not described. An entry that this crate does not call is
+//! `Unused`, a pointer without a type.
 
 use crate::ffi::{
     Backup, Blob, Context, Db, Destructor, ExecCallback, File, FinalCallback, FunctionCallback,
@@ -10,17 +10,18 @@ use crate::ffi::{
 };
 use std::ffi::{c_char, c_int, c_uchar, c_void};
 
-/// An entry that this crate does not call, or that may be missing: those of mutexes are null in a library without any.
+/// An entry that this crate does not call, or that can be missing: the entries for mutexes are null
+/// in a library without mutexes.
 pub type Unused = Option<unsafe extern "C" fn()>;
 
-/// One described entry: its name, its place in bytes, whether this crate calls it.
+/// One described entry: its name, its offset, and whether this crate calls it.
 #[derive(Debug, Clone, Copy)]
 pub struct Entry {
-    /// The C name without `sqlite3_`, as `sqlite3ext.h` has it.
+    /// The C name without `sqlite3_`, as in `sqlite3ext.h`.
     pub name: &'static str,
-    /// Byte offset in the table.
+    /// The offset in the table, in bytes.
     pub offset: usize,
-    /// Called by this crate, so it must not be null.
+    /// This crate calls it, so it must not be null.
     pub used: bool,
 }
 

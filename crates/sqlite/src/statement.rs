@@ -16,15 +16,15 @@ pub struct Statement<'c> {
 
 /// Tells SQLite to copy the bytes before the call returns (`SQLITE_TRANSIENT`).
 pub(crate) fn transient() -> ffi::Destructor {
-    // SAFETY: SQLite defines the pointer -1 to mean "copy it" and never calls it; a
-    // function pointer may have any value but null.
+    // SAFETY: SQLite defines the pointer -1 to mean "copy it" and never calls it. A function
+    // pointer can have any value except null.
     unsafe { std::mem::transmute::<isize, ffi::Destructor>(-1) }
 }
 
-/// Binds a value to a parameter; 1 is the first. Answers SQLite's code.
+/// Binds a value to a parameter; 1 is the first. Returns SQLite's code.
 ///
 /// # Safety
-/// A live statement of a connection of this library.
+/// `stmt` is a live statement of a connection of this library.
 pub(crate) unsafe fn bind_value(
     api: Api,
     stmt: NonNull<Stmt>,
@@ -33,7 +33,8 @@ pub(crate) unsafe fn bind_value(
 ) -> Result<c_int> {
     let index = c_int::try_from(index).map_err(|_| Error::from(Code::RANGE))?;
     let (t, stmt) = (api.raw(), stmt.as_ptr());
-    // SAFETY: as the caller vouches; text and blobs are copied before the call returns.
+    // SAFETY: the caller guarantees the statement; text and blobs are copied before the call
+    // returns.
     Ok(unsafe {
         match value {
             ValueRef::Null => (t.bind_null)(stmt, index),
@@ -59,7 +60,7 @@ pub(crate) unsafe fn bind_value(
 }
 
 impl Connection {
-    /// Compiles one statement; what follows it is ignored.
+    /// Compiles one statement and ignores any text after it.
     ///
     /// # Errors
     /// SQLite's, with its message; also for text that has no statement.
@@ -67,7 +68,7 @@ impl Connection {
         Ok(self.prepare_with_tail(sql)?.0)
     }
 
-    /// Compiles the first statement; also answers the text behind it.
+    /// Compiles the first statement. Also returns the text after it.
     ///
     /// # Errors
     /// As [`Connection::prepare`].
@@ -106,12 +107,12 @@ impl Statement<'_> {
     /// Binds a value to a parameter; 1 is the first.
     ///
     /// # Errors
-    /// [`Code::RANGE`] when there is no such parameter; [`Code::TOOBIG`].
+    /// [`Code::RANGE`] if there is no such parameter; [`Code::TOOBIG`].
     pub fn bind(&mut self, index: usize, value: &Value) -> Result<()> {
         self.bind_ref(index, value.as_ref())
     }
 
-    /// Binds a value that lies elsewhere; text need not be valid UTF-8.
+    /// Binds a borrowed value; text need not be valid UTF-8.
     ///
     /// # Errors
     /// As [`Statement::bind`].
@@ -121,7 +122,7 @@ impl Statement<'_> {
         self.connection.check(rc)
     }
 
-    /// Binds values to the parameters from the first on.
+    /// Binds values to the parameters, starting with the first.
     ///
     /// # Errors
     /// As [`Statement::bind`].
@@ -132,14 +133,14 @@ impl Statement<'_> {
             .try_for_each(|(i, value)| self.bind(i + 1, value))
     }
 
-    /// How many parameters there are.
+    /// The number of parameters.
     pub fn parameter_count(&self) -> usize {
         // SAFETY: a live statement.
         let n = unsafe { (self.connection.api().raw().bind_parameter_count)(self.ptr()) };
         usize::try_from(n).unwrap_or(0)
     }
 
-    /// The place of a named parameter (with its sign, ":a").
+    /// The index of a named parameter (with its prefix, ":a").
     pub fn parameter_index(&self, name: &str) -> Option<usize> {
         let name = c_string(name);
         // SAFETY: a live statement and a terminated string.
@@ -149,7 +150,7 @@ impl Statement<'_> {
         usize::try_from(n).ok().filter(|&n| n > 0)
     }
 
-    /// Goes on to the next row; false when there is none.
+    /// Goes to the next row; false if there is none.
     ///
     /// # Errors
     /// SQLite's, with its message.
@@ -162,9 +163,9 @@ impl Statement<'_> {
         }
     }
 
-    /// Makes it ready to run again; bindings stay.
+    /// Resets it, so that it can run again; bindings stay.
     pub fn reset(&mut self) {
-        // SAFETY: a live statement. The code repeats the failure of the last step.
+        // SAFETY: a live statement. The returned code repeats the failure of the last step.
         unsafe { (self.connection.api().raw().reset)(self.ptr()) };
     }
 
@@ -180,14 +181,15 @@ impl Statement<'_> {
         unsafe { (self.connection.api().raw().stmt_readonly)(self.ptr()) != 0 }
     }
 
-    /// Whether SQLite has compiled it anew since it was prepared, as it does when what the connection knew of the schema was out of date.
+    /// Whether SQLite has compiled it again since it was prepared. SQLite does so if the
+    /// connection's schema was out of date.
     pub fn was_prepared_again(&self) -> bool {
         let status = self.connection.api().raw().stmt_status;
-        // SAFETY: a live statement, a counter that every SQLite has; it is not set back.
+        // SAFETY: a live statement and a counter that every SQLite has; it is not reset.
         unsafe { status(self.ptr(), ffi::STMTSTATUS_REPREPARE, 0) > 0 }
     }
 
-    /// How many columns its rows have; 0 for a statement without rows.
+    /// The number of columns of its rows; 0 for a statement without rows.
     pub fn column_count(&self) -> usize {
         // SAFETY: a live statement.
         let n = unsafe { (self.connection.api().raw().column_count)(self.ptr()) };
@@ -210,15 +212,15 @@ impl Statement<'_> {
             .into_owned()
     }
 
-    /// A column of the current row; 0 is the first. NULL when there is no such column.
+    /// A column of the current row; 0 is the first. NULL if there is no such column.
     pub fn column(&self, index: usize) -> ValueRef<'_> {
         let Ok(i) = c_int::try_from(index) else {
             return ValueRef::Null;
         };
         let (t, stmt) = (self.connection.api().raw(), self.ptr());
-        // SAFETY: a live statement; any number is allowed. The answer lives until the next
-        // step, reset or bind, which need `&mut self`; no conversion moves it, because the
-        // type is asked first.
+        // SAFETY: a live statement; any number is allowed. The value lives until the next step,
+        // reset or bind, which need `&mut self`. The type is read first, so no conversion moves the
+        // value.
         unsafe {
             match (t.column_type)(stmt, i) {
                 ffi::INTEGER => ValueRef::Integer((t.column_int64)(stmt, i)),
@@ -251,7 +253,8 @@ impl std::fmt::Debug for Statement<'_> {
 
 impl Drop for Statement<'_> {
     fn drop(&mut self) {
-        // SAFETY: a live statement, finalised once. The code repeats that of the last step.
+        // SAFETY: a live statement, finalised once. The returned code repeats that of the last
+        // step.
         unsafe { (self.connection.api().raw().finalize)(self.ptr()) };
     }
 }

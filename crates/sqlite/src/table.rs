@@ -1,4 +1,4 @@
-//! Table-valued functions: read-only tables whose rows are computed when asked for.
+//! Table-valued functions: read-only tables whose rows are computed on demand.
 
 use crate::Result;
 use crate::connection::Connection;
@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 type Rows = dyn Fn(&Connection, &[Option<Value>]) -> Result<Vec<Vec<Value>>> + Send + Sync;
 
-/// Arguments beyond this many are never given.
+/// The greatest number of arguments.
 const ARGUMENTS_MAX: usize = 31;
 
 struct Function {
@@ -32,9 +32,9 @@ struct Cursor {
 
 /// Adds a table-valued function to a connection: `SELECT columns FROM name(arguments)`.
 ///
-/// `columns` are the visible columns and `arguments` the hidden ones, in order. `rows`
-/// gets the arguments that were given and answers all rows, each with as many values as
-/// there are columns; an error becomes the statement's, and so does a panic.
+/// `columns` are the visible columns and `arguments` the hidden ones, in order. `rows` gets the
+/// given arguments and returns all rows, each with one value per column. An error or a panic
+/// becomes the statement's error.
 ///
 /// # Errors
 /// SQLite's.
@@ -70,7 +70,7 @@ impl VirtualTable for Table {
         Ok((Table(Arc::clone(shared)), shared.declaration.clone()))
     }
 
-    /// The number tells which arguments are given, a bit each.
+    /// The plan's number has a bit for each argument that is given.
     fn best_index(&self, plan: &mut Plan<'_>) -> Result<bool> {
         let constraints = plan.constraints();
         let mut given = 0;

@@ -4,7 +4,7 @@ use crate::api::Api;
 use crate::ffi::{self, RawValue};
 use std::ffi::c_void;
 
-/// A value that we own.
+/// An owned value.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value {
     /// NULL.
@@ -15,13 +15,13 @@ pub enum Value {
     Real(f64),
     /// Text.
     Text(String),
-    /// Text that is not UTF-8: SQLite takes any.
+    /// Text that is not valid UTF-8, which SQLite accepts.
     RawText(Vec<u8>),
     /// Bytes.
     Blob(Vec<u8>),
 }
 
-/// A value that lies in SQLite's memory.
+/// A value in SQLite's memory.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum ValueRef<'a> {
     /// NULL.
@@ -51,7 +51,7 @@ impl Value {
 }
 
 impl<'a> ValueRef<'a> {
-    /// The value for a message: text quoted and cut, blobs by their length.
+    /// The value for a message: text quoted and shortened, blobs as their length.
     pub fn shown(self) -> String {
         const LONG: usize = 40;
         match self {
@@ -72,7 +72,7 @@ impl<'a> ValueRef<'a> {
         }
     }
 
-    /// The text, when it is valid text.
+    /// The text, if it is valid UTF-8 text.
     pub fn as_str(self) -> Option<&'a str> {
         match self {
             ValueRef::Text(bytes) => std::str::from_utf8(bytes).ok(),
@@ -80,7 +80,7 @@ impl<'a> ValueRef<'a> {
         }
     }
 
-    /// The integer, when it is one.
+    /// The integer, if it is one.
     pub fn as_i64(self) -> Option<i64> {
         match self {
             ValueRef::Integer(n) => Some(n),
@@ -96,7 +96,7 @@ impl<'a> ValueRef<'a> {
         }
     }
 
-    /// A copy, which is the same byte for byte.
+    /// A copy with the same bytes.
     pub fn to_owned(self) -> Value {
         match self {
             ValueRef::Null => Value::Null,
@@ -117,8 +117,8 @@ impl<'a> ValueRef<'a> {
     #[inline]
     pub(crate) unsafe fn from_raw(api: Api, value: *mut RawValue) -> ValueRef<'a> {
         let t = api.raw();
-        // SAFETY: a live value as the caller vouches; the pointer is asked for before the
-        // length, and the memory stays until the value changes.
+        // SAFETY: the caller guarantees a live value. The pointer is read before the length, and
+        // the memory stays until the value changes.
         unsafe {
             match (t.value_type)(value) {
                 ffi::INTEGER => ValueRef::Integer((t.value_int64)(value)),
@@ -137,11 +137,13 @@ impl<'a> ValueRef<'a> {
     }
 }
 
+/// The bytes as a slice; empty for null.
+///
 /// # Safety
 /// `ptr` is null or points to `len` bytes that live unchanged for `'a`.
 pub(crate) unsafe fn bytes<'a>(ptr: *const c_void, len: i32) -> &'a [u8] {
     match usize::try_from(len) {
-        // SAFETY: as the caller vouches.
+        // SAFETY: the caller guarantees it.
         Ok(len) if len > 0 && !ptr.is_null() => unsafe {
             std::slice::from_raw_parts(ptr.cast::<u8>(), len)
         },

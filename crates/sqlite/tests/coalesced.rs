@@ -1,4 +1,4 @@
-//! What the coalescing VFS promises: everybody else sees the WAL as if each frame had been written at once.
+//! The guarantee of the coalescing VFS: others see the WAL as if each frame was written at once.
 
 use crate::common;
 use crate::common::watching;
@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use watching::watch;
 
-/// What the WALs of a VFS were asked.
+/// What was done to the WALs of a VFS.
 #[derive(Default)]
 struct Seen {
     writes: AtomicU64,
@@ -40,11 +40,11 @@ impl Above for Wal {
     }
 }
 
-/// A database that is written through the coalescing VFS, over one that watches.
+/// A database that is written through the coalescing VFS over a watching VFS.
 struct Site {
     seen: Arc<Seen>,
     con: Connection,
-    /// Goes last: it removes what the connection has open.
+    /// Dropped last, because it removes files that the connection has open.
     dir: tempfile::TempDir,
 }
 
@@ -60,7 +60,7 @@ impl Site {
             seen: shared.clone(),
         });
         let vfs = coalesced_vfs(api, Some(name)).expect("registers");
-        let vfs = vfs.expect("nobody has that name");
+        let vfs = vfs.expect("the name is free");
         let again = coalesced_vfs(api, Some(name)).expect("is registered");
         assert_eq!(again.as_ref(), Some(&vfs));
         let dir = tempfile::tempdir().expect("a directory");
@@ -78,12 +78,12 @@ impl Site {
         self.dir.path().join("x.db")
     }
 
-    /// Another connection, straight to the file.
+    /// Another connection, directly to the file.
     fn other(&self) -> rusqlite::Connection {
         rusqlite::Connection::open(self.path()).expect("opens")
     }
 
-    /// What is left if every process is killed now.
+    /// The rows after a kill of every process at this moment.
     fn killed(&self) -> Vec<(i64, String)> {
         let dir = tempfile::tempdir().expect("a directory");
         let copy = dir.path().join("x.db");
@@ -122,7 +122,7 @@ fn insert(from: i64, count: i64, seed: u64) -> String {
 }
 
 #[test]
-fn frames_are_written_together() {
+fn several_frames_are_written_at_once() {
     let site = Site::new(c"watch-together");
     site.con.exec("PRAGMA cache_size = 20000").expect("a cache");
     let before = (
@@ -137,7 +137,7 @@ fn frames_are_written_together() {
     assert_eq!(site.killed().len(), 20_000);
 }
 
-/// A small linear generator: the same numbers for a seed.
+/// A small linear congruential generator: deterministic for a seed.
 struct Numbers(u64);
 
 impl Numbers {
@@ -150,9 +150,11 @@ impl Numbers {
     }
 }
 
-/// Transactions that spill, rewrite what they spilled, go back to savepoints, roll back; others commit in between. After each the files must have what was committed, neither less nor more.
+/// Transactions that spill, rewrite spilled pages, roll back to savepoints, or roll back. Other
+/// connections commit in between. After each transaction the files must have exactly the committed
+/// rows.
 #[test]
-fn others_see_what_was_committed_and_nothing_else() {
+fn others_see_exactly_the_committed_rows() {
     let seed = std::env::var("DENSITE_SEED")
         .ok()
         .and_then(|s| s.parse().ok());
@@ -223,7 +225,8 @@ fn others_see_what_was_committed_and_nothing_else() {
     }
 }
 
-/// An error of writing fails the transaction, whenever it comes; what was there stays, and the next one succeeds.
+/// A write error fails the transaction whenever it happens. Earlier rows stay, and the next
+/// transaction succeeds.
 #[test]
 fn a_full_disk_fails_the_commit() {
     for cache in [5, 20_000] {
@@ -252,7 +255,8 @@ fn a_full_disk_fails_the_commit() {
     }
 }
 
-/// A disk that was full while pages were spilled, and is not any more: what was collected then is written, or nothing is committed.
+/// The disk is full for a moment while pages are spilled. The frames collected then are written, or
+/// nothing is committed.
 #[test]
 fn a_disk_that_was_full_for_a_moment_loses_no_frame() {
     let site = Site::new(c"watch-moment");

@@ -65,7 +65,7 @@ fn errors_carry_code_and_message() {
 }
 
 #[test]
-fn opening_what_is_not_there_says_so() {
+fn opening_a_missing_file_is_an_error() {
     let error = Connection::open(
         common::api(),
         "/nowhere/at/all.db",
@@ -206,7 +206,7 @@ fn a_table_function_gets_its_arguments() {
         all("SELECT group_concat(text) FROM countdown WHERE prefix = 'p'"),
         "p3,p2,p1"
     );
-    // Arguments from another table, in either order of the join.
+    // Arguments from another table, in both orders of the join.
     assert_eq!(
         all("SELECT group_concat(c.n) FROM (SELECT 2 AS s) JOIN countdown(s) c"),
         "2,1"

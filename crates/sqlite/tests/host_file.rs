@@ -19,7 +19,7 @@ fn open(dir: &tempfile::TempDir, name: &str, flags: i32) -> Result<HostFile, Cod
 const NEW: i32 = ffi::OPEN_READWRITE | ffi::OPEN_CREATE;
 
 #[test]
-fn reads_say_how_much_there_is() {
+fn reads_return_the_bytes_before_the_end() {
     let dir = tempfile::tempdir().expect("a directory");
     let file = open(&dir, "a", NEW).expect("opens");
     file.write_at(b"hello", 10).expect("writes");
@@ -37,7 +37,7 @@ fn reads_say_how_much_there_is() {
 
 #[test]
 fn long_reads_and_writes_are_whole() {
-    // SQLite's unix VFS takes only 17 bits of a length: 128 KiB would be nothing.
+    // SQLite's unix VFS uses only 17 bits of a length, so it would take 128 KiB as 0.
     let dir = tempfile::tempdir().expect("a directory");
     let file = open(&dir, "a", NEW).expect("opens");
     let data: Vec<u8> = (0..300_001u32).map(|i| (i % 251) as u8).collect();
@@ -81,7 +81,7 @@ fn locks_are_between_files() {
 }
 
 #[test]
-fn clones_are_one_file_and_closing_is_for_all() {
+fn closing_one_clone_closes_all() {
     let dir = tempfile::tempdir().expect("a directory");
     let file = open(&dir, "a", NEW).expect("opens");
     let clone = file.clone();
@@ -96,7 +96,7 @@ fn clones_are_one_file_and_closing_is_for_all() {
 }
 
 #[test]
-fn what_is_missing_does_not_open() {
+fn a_missing_file_does_not_open() {
     let dir = tempfile::tempdir().expect("a directory");
     let error = open(&dir, "missing", ffi::OPEN_READWRITE).expect_err("not there");
     assert_eq!(error.primary(), Code::CANTOPEN);

@@ -1,4 +1,4 @@
-//! What an unsuitable host gets: an error that says why, never a call into the dark.
+//! An unsuitable host gets an error with the reason; no missing function is called.
 
 use crate::common;
 
@@ -6,7 +6,7 @@ use densite_sqlite::routines::{Routines, entries};
 use densite_sqlite::{Api, Code, OLDEST_VERSION};
 use std::ffi::{c_int, c_void};
 
-/// A copy of the linked library's table as words, for spoiling.
+/// A copy of the linked library's table as words, to be changed by tests.
 fn table() -> Vec<usize> {
     let real = common::api().as_ptr().cast::<usize>();
     // SAFETY: the linked library's table has all these entries.
@@ -16,7 +16,7 @@ fn table() -> Vec<usize> {
 }
 
 fn refusal(table: &[usize]) -> String {
-    // SAFETY: entries that are called are right, or absent.
+    // SAFETY: called entries are correct or absent.
     let error = unsafe { Api::from_raw(table.as_ptr().cast::<c_void>()) }.expect_err("refused");
     assert_eq!(error.code, Code::ERROR);
     error.message
@@ -31,7 +31,7 @@ fn an_older_library_is_refused_by_version() {
     let mut words = table();
     words[std::mem::offset_of!(Routines, libversion_number) / size_of::<usize>()] =
         just_too_old as *const () as usize;
-    // An old table is shorter: nothing behind its end may be looked at.
+    // An old table is shorter: no entry after its end may be read.
     let end = std::mem::offset_of!(Routines, mprintf) / size_of::<usize>();
     let message = refusal(&words[..=end]);
     assert!(
@@ -63,7 +63,7 @@ fn an_old_library_still_gets_the_message() {
             .to_string_lossy()
             .into_owned();
         common::api().free(text.cast());
-        assert_eq!(copy, "100% %s %n", "text is never a format");
+        assert_eq!(copy, "100% %s %n", "the text is not used as a format");
     }
 }
 
@@ -71,9 +71,9 @@ unsafe extern "C" fn just_new_enough() -> c_int {
     OLDEST_VERSION
 }
 
-/// The linked library as one of the oldest version, whose table ends where the described entries do.
+/// The linked library, presented as the oldest version: its table ends after the described entries.
 #[test]
-fn an_old_library_is_asked_for_its_schemas_by_a_statement() {
+fn schemas_of_an_old_library_are_listed_by_a_statement() {
     let mut words = table();
     words[std::mem::offset_of!(Routines, libversion_number) / size_of::<usize>()] =
         just_new_enough as *const () as usize;

@@ -1,4 +1,4 @@
-//! What the coalescing VFS does for everybody else's syncs: little is written between two of its own.
+//! The coalescing VFS keeps other syncs fast: it writes only a little between two syncs of its own.
 
 use crate::common;
 use crate::common::watching;
@@ -10,15 +10,15 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 use watching::watch;
 
-/// The most that a checkpoint may write without a sync, in bytes, and a page.
+/// The most bytes that a checkpoint can write without a sync, plus a page.
 const MOST: u64 = (4 << 20) + 4096;
 
-/// What the database's file was asked.
+/// What was done to the database's file.
 #[derive(Default)]
 struct Seen {
     syncs: AtomicU64,
     since: AtomicU64,
-    /// The most that was written between two syncs.
+    /// The most bytes written between two syncs.
     most: AtomicU64,
     /// The next sync fails.
     fails: AtomicBool,
@@ -49,7 +49,7 @@ impl Above for Main {
     }
 }
 
-/// A connection that coalesces writes over a VFS that watches, to a database of 20 MiB in its WAL.
+/// A connection that coalesces writes over a watching VFS, with a database of 20 MiB in its WAL.
 fn filled(name: &CStr, dir: &tempfile::TempDir) -> (Connection, Arc<Seen>) {
     let api = common::api();
     let seen = Arc::new(Seen::default());
@@ -61,7 +61,7 @@ fn filled(name: &CStr, dir: &tempfile::TempDir) -> (Connection, Arc<Seen>) {
     let path = dir.path().join("t.db");
     let vfs = coalesced_vfs(api, Some(name))
         .expect("a VFS")
-        .expect("ours");
+        .expect("the VFS of this build");
     let flags = ffi::OPEN_READWRITE | ffi::OPEN_CREATE | ffi::OPEN_URI;
     let con = Connection::open(api, &path.to_string_lossy(), flags, Some(&vfs)).expect("opens");
     con.exec("PRAGMA wal_autocheckpoint = 0; PRAGMA synchronous = NORMAL; CREATE TABLE t(v)")
@@ -92,15 +92,15 @@ fn a_checkpoint_is_synced_in_pieces() {
     assert_eq!(
         seen.since.load(Ordering::Relaxed),
         0,
-        "SQLite's own at the end"
+        "SQLite's own sync at the end"
     );
-    // What is no checkpoint is synced as SQLite says.
+    // Other writes are synced only as SQLite requests.
     seen.syncs.store(0, Ordering::Relaxed);
     con.exec("UPDATE t SET v = randomblob(1000)").expect("rows");
     assert_eq!(seen.syncs.load(Ordering::Relaxed), 0);
 }
 
-/// A piece that cannot be synced fails the checkpoint, and the next one writes all of it again.
+/// If the sync of a piece fails, the checkpoint fails, and the next one writes everything again.
 #[test]
 fn a_piece_that_fails_is_an_error_of_the_checkpoint() {
     let dir = tempfile::tempdir().expect("a folder");
@@ -116,7 +116,10 @@ fn a_piece_that_fails_is_an_error_of_the_checkpoint() {
     written.store(0, Ordering::Relaxed);
     let done = checkpoint().expect("a checkpoint");
     assert_eq!(done.wal_frames, done.checkpointed);
-    assert!(seen.syncs.load(Ordering::Relaxed) >= 5, "from the front");
+    assert!(
+        seen.syncs.load(Ordering::Relaxed) >= 5,
+        "the checkpoint starts again"
+    );
     assert_eq!(
         con.query_i64("SELECT count(*) FROM t").expect("reads"),
         before
@@ -124,7 +127,7 @@ fn a_piece_that_fails_is_an_error_of_the_checkpoint() {
 }
 
 #[test]
-fn what_a_wal_gets_is_told() {
+fn wal_progress_reports_written_bytes() {
     let dir = tempfile::tempdir().expect("a folder");
     let (con, _) = filled(c"watch-progress", &dir);
     let rises = wal_progress(&con).expect("it coalesces writes");

@@ -1,5 +1,5 @@
-//! The table's order: every entry that we call must be the function of that name. A
-//! wrong order calls wrong functions with no other sign than memory going bad.
+//! The table's order: every entry that we call must be the function of that name. With a wrong
+//! order, the wrong functions would be called and damage memory silently.
 
 use crate::common;
 
@@ -122,7 +122,7 @@ fn every_called_entry_is_the_function_of_its_name() {
         vtab_on_conflict = sqlite3_vtab_on_conflict,
         stricmp = sqlite3_stricmp,
     );
-    // rusqlite's bindings leave this one out.
+    // rusqlite's bindings do not have this one.
     // SAFETY: as above.
     let found = unsafe { (*table).close_v2 } as usize;
     assert_eq!(found, sqlite3_close_v2 as *const () as usize);
@@ -136,24 +136,24 @@ fn every_called_entry_is_the_function_of_its_name() {
     checked.sort_unstable();
     assert_eq!(
         used, checked,
-        "an entry that is called and not checked, or the other way"
+        "an entry is called and not checked, or checked and not called"
     );
 }
 
 #[test]
 fn unused_entries_keep_their_places_too() {
-    // The last one of 3.37.2: all that come before it are counted by this.
+    // The last entry of 3.37.2; its place depends on all entries before it.
     assert_eq!(entries().len(), 256);
     let table = common::api().as_ptr();
     // SAFETY: the table of a library that is new enough.
-    let found = unsafe { (*table).autovacuum_pages }.expect("there") as usize;
+    let found = unsafe { (*table).autovacuum_pages }.expect("the entry exists") as usize;
     assert_eq!(found, ffi::sqlite3_autovacuum_pages as *const () as usize);
     assert_eq!(size_of::<Routines>(), 256 * size_of::<usize>());
 }
 
-/// The one entry of a later version that is looked at.
+/// The only entry of a later version that is read.
 #[test]
-fn the_name_of_a_schema_is_where_later_tables_have_it() {
+fn the_entry_for_schema_names_is_at_its_place() {
     let table = common::api().as_ptr().cast::<usize>();
     // SAFETY: the table of a library that is new enough.
     let found = unsafe { *table.add(256 + 8) };

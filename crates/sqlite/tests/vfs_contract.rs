@@ -1,5 +1,5 @@
-//! The contract between SQLite and a VFS, clause by clause, with the words of SQLite's
-//! documentation, on a VFS that keeps its main files in memory and misbehaves on demand.
+//! The contract between SQLite and a VFS, clause by clause, with quotes from SQLite's
+//! documentation. The VFS keeps its main files in memory and misbehaves on demand.
 
 use crate::common;
 
@@ -11,7 +11,7 @@ use std::ffi::{CStr, c_void};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What the next call of that name is to do.
+/// What a call of the given name should do next.
 #[derive(Default)]
 struct Wishes {
     panic_in: Mutex<Option<&'static str>>,
@@ -118,7 +118,7 @@ impl VfsFile for ToyFile {
     }
     unsafe fn file_control(&mut self, op: i32, arg: *mut c_void) -> Code {
         if op == NEST {
-            // SAFETY: the test's own operation takes this very file.
+            // SAFETY: the test's own operation takes the file itself.
             return unsafe {
                 let file = arg.cast::<ffi::File>();
                 let size = (*(*file).pMethods).xFileSize.expect("a method");
@@ -133,7 +133,7 @@ impl VfsFile for ToyFile {
 const NEST: i32 = 0x0102_0304;
 static mut NESTED_SIZE: i64 = 0;
 
-/// Registers a toy under a name of its own.
+/// Registers a toy VFS under the given name.
 fn toy(name: &CStr) -> Arc<Wishes> {
     let api = common::api();
     let host = HostVfs::find(api, None).expect("a default VFS");
@@ -146,7 +146,7 @@ fn toy(name: &CStr) -> Arc<Wishes> {
     wishes
 }
 
-/// A file as SQLite opens one: raw memory, filled with rubbish.
+/// A file as SQLite opens one: raw memory with arbitrary content.
 struct Raw {
     memory: Vec<u64>,
     name: densite_sqlite::OwnedName,
@@ -159,7 +159,7 @@ impl Raw {
         let name = densite_sqlite::OwnedName::new(api, c"/x.db", &[]).expect("memory");
         let memory = vec![0xdead_beef_dead_beef; vfs.file_size().div_ceil(8)];
         let mut raw = Raw { memory, name };
-        // SAFETY: as SQLite calls it.
+        // SAFETY: the same call as SQLite makes.
         let rc = unsafe {
             ((*vfs.as_ptr()).xOpen.expect("a method"))(
                 vfs.as_ptr(),
@@ -175,7 +175,7 @@ impl Raw {
         self.memory.as_mut_ptr().cast()
     }
     fn methods(&mut self) -> Option<&'static ffi::IoMethods> {
-        // SAFETY: opened or failed to open, so the head is set.
+        // SAFETY: after xOpen, successful or not, the head is set.
         unsafe { (*self.file()).pMethods.as_ref() }
     }
     fn read(&mut self, buf: &mut [u8], offset: i64) -> i32 {
@@ -192,7 +192,7 @@ impl Raw {
     }
     fn close(&mut self) -> i32 {
         let close = self.methods().expect("open").xClose.expect("a method");
-        // SAFETY: an open file, closed once.
+        // SAFETY: an open file that is closed once.
         unsafe { close(self.file()) }
     }
 }
@@ -286,7 +286,7 @@ fn sql_runs_over_it_with_the_hosts_temporary_files() {
     let flags = ffi::OPEN_READWRITE | ffi::OPEN_CREATE;
     let dir = tempfile::tempdir().expect("a directory");
     let path = dir.path().join("toy.db");
-    // The host gives a journal the mode of its database.
+    // The host gives a journal the permissions of its database.
     std::fs::write(&path, b"").expect("writes");
     let path = path.to_str().expect("UTF-8");
     let db = Connection::open(common::api(), path, flags, Some(c"toy-sql")).expect("opens");
@@ -309,7 +309,7 @@ fn sql_runs_over_it_with_the_hosts_temporary_files() {
         Some("ok")
     );
     assert_eq!(
-        std::fs::metadata(path).expect("there").len(),
+        std::fs::metadata(path).expect("the file exists").len(),
         0,
         "the main file is the toy's"
     );
@@ -331,6 +331,6 @@ fn registration_is_seen_and_can_become_the_default() {
         registered::<Toy>(api, c"unix"),
         Registered::Foreign(_)
     ));
-    // The default is the process's; put it back at once.
+    // The default applies to the whole process, so it is restored at once.
     make_default(default).expect("stays");
 }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 type Rows = BTreeMap<i64, Value>;
 
-/// What the tables of a module hold, and what they were asked to do.
+/// The contents of a module's tables, and the calls that they got.
 #[derive(Default)]
 struct Inner {
     rows: Rows,
@@ -25,7 +25,7 @@ struct Inner {
 
 type Shared = Arc<Mutex<Inner>>;
 
-/// Keys and values, with a transaction of its own.
+/// Keys and values with transactions.
 struct Store(Shared);
 
 struct Scan {
@@ -200,7 +200,7 @@ impl TableCursor for Scan {
                     .collect()
             }
             (0, "", []) => inner.rows.iter().map(|(k, v)| (*k, v.clone())).collect(),
-            other => panic!("not what was chosen: {other:?}"),
+            other => panic!("not the chosen plan: {other:?}"),
         };
         Ok(())
     }
@@ -279,7 +279,7 @@ fn rows_come_and_go() {
             row(2, "two".into())
         ]
     );
-    // A key is looked up, also those of another table.
+    // A key is looked up, also a key from another table.
     db.exec("CREATE TABLE keys(k); INSERT INTO keys VALUES (2), (7), (1)")
         .expect("creates");
     let joined = all(
@@ -292,7 +292,7 @@ fn rows_come_and_go() {
         format!("{plan:?}").contains("VIRTUAL TABLE INDEX 1:by key"),
         "{plan:?}"
     );
-    // While it is read it may be written to.
+    // The table can be written to while it is read.
     db.exec("INSERT INTO t SELECT k + 100, v FROM t")
         .expect("inserts");
     assert_eq!(all(&db, "SELECT count(*) FROM t"), [[Value::from(6)]]);
@@ -341,7 +341,7 @@ fn errors_and_panics_are_the_statements() {
 }
 
 #[test]
-fn a_conflict_clause_is_told() {
+fn the_conflict_clause_reaches_the_table() {
     let (db, _shared) = database();
     db.exec("INSERT INTO t VALUES (1, 'a')").expect("inserts");
     for (clause, told) in [
@@ -397,7 +397,7 @@ fn transactions_and_savepoints_are_followed() {
         told.iter().any(|c| c.starts_with("rollback to")),
         "{told:?}"
     );
-    // A statement that fails in the middle is undone, and what came before it stays.
+    // A statement that fails in the middle is undone, and earlier statements stay.
     db.exec("BEGIN; INSERT INTO t VALUES (6, 'f')")
         .expect("inserts");
     db.exec("INSERT INTO t VALUES (7, 'g'), (1, 'h')")
@@ -407,11 +407,11 @@ fn transactions_and_savepoints_are_followed() {
         all(&db, "SELECT group_concat(k) FROM t"),
         [[Value::from("1,3,5,6")]]
     );
-    // A log that cannot be written fails the COMMIT, and the transaction is rolled back.
+    // If the log cannot be written, the COMMIT fails and the transaction is rolled back.
     shared.lock().sync_fails = true;
     db.exec("BEGIN; INSERT INTO t VALUES (8, 'i')")
         .expect("inserts");
-    let e = db.exec("COMMIT").expect_err("no room");
+    let e = db.exec("COMMIT").expect_err("the disk is full");
     assert_eq!((e.code, &*e.message), (Code::FULL, "no room for the log"));
     assert!(db.is_autocommit());
     assert_eq!(calls(&shared).last().map(String::as_str), Some("rollback"));

@@ -1,7 +1,9 @@
-//! Appending records: where the next one goes, and a buffer between them and the file.
+//! Appends records: chooses the place of the next one, and buffers the bytes before they are
+//! written.
 //!
-//! Records lie one behind the other in an extent. At its end, or when a free extent is preferred, a jump record leads to the
-//! next one; room for a jump is kept in every extent. The open end of the file is an extent without end.
+//! Records are adjacent in an extent. At the end of an extent, or when a free extent is preferred,
+//! a jump record leads to the next one. Every extent keeps room for a jump. The open end of the
+//! file is an extent without end.
 
 use crate::error::{Damage, Error, Result};
 use crate::format::record::{Chain, JUMP_LEN, Kind, Record};
@@ -13,10 +15,11 @@ use densite_disk::File;
 
 /// Bytes that are collected before they are written.
 const BUFFER_LEN: usize = 512 << 10;
-/// Units of the largest extent taken from among the free ones: for what is new, and for what is moved.
+/// Units of the largest extent taken from the free ones: for new records, and for moved ones.
 const EXTENT_UNITS: u64 = 64;
 const MOVED_UNITS: u64 = 4;
-/// So many pieces a commit has at most by free extents: its trailer lists them, and is a record of bounded length.
+/// A commit has at most so many pieces in free extents. Its trailer lists them, and the length of a
+/// record is bounded.
 const MOST_PIECES: usize = 1 << 16;
 
 /// Writes records of one commit.
@@ -25,21 +28,21 @@ pub(crate) struct Appender {
     pos: u64,
     room_end: u64,
     tail_off: u64,
-    /// Records that lie elsewhere than the newest ones, not written yet: (offset, bytes).
+    /// Records of finished pieces that are not written yet: (offset, bytes).
     closed: Vec<(u64, Vec<u8>)>,
     buf: Vec<u8>,
     buf_off: u64,
     piece_start: u64,
     pieces: Vec<(u64, u64)>,
-    /// Extents taken from the free ones, to be given back if the commit never is.
+    /// Extents taken from the free ones. They become free again if the commit fails.
     taken: Vec<(u64, u64)>,
-    /// What was left unwritten of extents, to be given back with the commit.
+    /// Unused ends of extents. They become free with the commit.
     left: Vec<(u64, u64)>,
-    /// What is appended.
+    /// The kind of records that are appended.
     lane: Lane,
-    /// After the commit, if it took turns.
+    /// The lanes after the commit, if this commit changed the lane.
     turned: Option<Lanes>,
-    /// Nothing is placed from here on where there is a free extent before it.
+    /// Records are not placed from this offset on while there is a free extent before it.
     avoid: u64,
     chain: Chain,
     written: u64,
@@ -47,7 +50,8 @@ pub(crate) struct Appender {
 }
 
 impl Appender {
-    /// Appends behind a commit: `pos`, `room_end` and `tail_off` as its trailer says, `prev` its hash.
+    /// Appends after a commit: `pos`, `room_end` and `tail_off` are as in its trailer, `prev` is
+    /// its hash.
     pub(crate) fn new(
         salt: u64,
         pos: u64,
@@ -76,8 +80,8 @@ impl Appender {
         }
     }
 
-    /// What is behind `end` is reusable and cut off: the open end begins there, or in the present extent if that is the last one. Before
-    /// anything is appended.
+    /// Treats the bytes from `end` on as reusable and cut off. The open end then begins at `end`,
+    /// or in the present extent if that is the last one. Call it before anything is appended.
     pub(crate) fn cut(&mut self, end: u64) {
         let end = if self.room_end != OPEN_END && self.room_end >= end {
             self.room_end = OPEN_END;
@@ -116,17 +120,17 @@ impl Appender {
         &self.left
     }
 
-    /// What is appended goes before `off` as long as there is a free extent.
+    /// Records go before `off` as long as there is a free extent.
     pub(crate) fn avoid_from(&mut self, off: u64) {
         self.avoid = off;
     }
 
-    /// Appends to the extent of this lane. Before anything is appended.
+    /// Appends to the extent of this lane. Call it before anything is appended.
     pub(crate) fn keep_to(&mut self, lane: Lane) {
         self.lane = lane;
     }
 
-    /// What was put aside, if the commit took turns.
+    /// The lanes after the commit, if this commit changed the lane.
     pub(crate) fn turned(&self) -> Option<Lanes> {
         self.turned
     }
@@ -141,14 +145,16 @@ impl Appender {
         self.frame_bytes
     }
 
-    /// The pieces written so far and one that ends behind a record of `last_len` at the present position.
+    /// The pieces written so far, and one that ends after a record of `last_len` bytes at the
+    /// present position.
     pub(crate) fn pieces_with(&self, last_len: u64) -> Vec<(u64, u64)> {
         let mut pieces = self.pieces.clone();
         pieces.push((self.piece_start, self.pos + last_len));
         pieces
     }
 
-    /// Makes sure that a record of `len` bytes fits at the present position, leading elsewhere when it does not.
+    /// Makes sure that a record of `len` bytes fits at the present position. If it does not fit,
+    /// appends a jump to another place.
     pub(crate) fn make_room(&mut self, space: &mut Space, len: u64, version: u64) -> Result<()> {
         let need = len + JUMP_LEN;
         let lock = LOCK_UNIT * UNIT_LEN;
@@ -190,7 +196,7 @@ impl Appender {
         }
         if let Some((start, end)) = taken {
             self.taken.push((start, end));
-            // A free unit may be the one in which the open end began.
+            // The free extent can contain the unit in which the open end began.
             self.tail_off = self.tail_off.max(end);
         }
         let (target, room_end) = goes_on
@@ -212,7 +218,8 @@ impl Appender {
         Ok(())
     }
 
-    /// Where the open end begins for a record that needs `need` bytes: the unit that SQLite locks is left out.
+    /// Where the open end begins for a record that needs `need` bytes. It leaves out the unit that
+    /// SQLite locks.
     fn tail_start(&self, need: u64) -> u64 {
         let (lock, behind) = (LOCK_UNIT * UNIT_LEN, (LOCK_UNIT + 1) * UNIT_LEN);
         let tail = self.tail_off.max(if self.room_end == OPEN_END {
@@ -227,7 +234,7 @@ impl Appender {
         }
     }
 
-    /// Appends a record; there must be room. Returns where it is.
+    /// Appends a record and returns its place. There must be room.
     pub(crate) fn push(&mut self, record: Record, payload: &[u8]) -> NodeRef {
         let off = self.pos;
         let before = self.buf.len();
@@ -249,7 +256,8 @@ impl Appender {
         }
     }
 
-    /// Writes the buffer when it has grown long. After a failure it is still there and may be written again.
+    /// Writes the buffer if it is long. After a failure the buffer is kept and can be written
+    /// again.
     pub(crate) fn flush_if_long(&mut self, file: &dyn File) -> Result<()> {
         if self.buf.len() + self.closed.iter().map(|c| c.1.len()).sum::<usize>() >= BUFFER_LEN {
             self.flush(file)
@@ -258,7 +266,8 @@ impl Appender {
         }
     }
 
-    /// Writes the buffer. After a failure what was not written is still there and may be written again.
+    /// Writes the buffer. After a failure the bytes that were not written are kept and can be
+    /// written again.
     pub(crate) fn flush(&mut self, file: &dyn File) -> Result<()> {
         while let Some((off, bytes)) = self.closed.first() {
             file.write_at(bytes, *off)?;
@@ -272,7 +281,7 @@ impl Appender {
         Ok(())
     }
 
-    /// Writes the buffer and `last` behind it. After a failure the buffer is as before.
+    /// Writes the buffer and `last` after it. After a failure the buffer is unchanged.
     pub(crate) fn flush_with(&mut self, file: &dyn File, last: &[u8]) -> Result<()> {
         if !self.closed.is_empty() || self.buf.len() > BUFFER_LEN {
             self.flush(file)?;
@@ -317,7 +326,8 @@ impl Appender {
 mod tests {
     use super::*;
 
-    /// A transaction of 40 GB in a file whose free units lie apart would have a trailer that nobody could read.
+    /// A transaction of 40 GB in a file with scattered free units would have a trailer that is too
+    /// long to read.
     #[test]
     fn a_commit_does_not_go_to_and_fro_without_end() {
         let units = 2 * MOST_PIECES as u64 + 1000;

@@ -1,17 +1,23 @@
 //! An attempt at a commit that was not published must never be taken for a commit (rule 8).
 //!
-//! An attempt whose trailer is written and whose tip is not (the write failed, the process was killed) is whole: it follows the newest commit
-//! as a published one would. Recovery after a power cut cannot tell them apart where the tip is ahead of what survived, or torn.
+//! An attempt is whole if its trailer is written but its tip is not: the write failed, or the
+//! process was killed. It follows the newest commit as a published one would. Recovery after a
+//! power cut cannot tell them apart if the tip is torn, or ahead of the bytes that survived.
 //!
-//! Invariant: while a writer writes behind a commit, no combination of what the file held since its last sync has another whole attempt there.
-//! So before its first byte the writer looks. If an attempt is whole in the file, it writes a void record over the attempt's
-//! first record and syncs; then it writes. A void record may not be durable yet: whoever finds one does the same.
-//! What is not whole in the file cannot be whole on the disk: the disk has no more of an attempt than was written of it. Cutting the file's end would break that, so whoever cuts looks first, too.
+//! Invariant: while a writer writes after a commit, no combination of the bytes that the file held
+//! since its last sync contains another whole attempt there. So the writer checks before it writes
+//! its first byte. If the file has a whole attempt, the writer overwrites the attempt's first
+//! record with a void record and syncs. A void record may not be durable yet, so a writer that
+//! finds one does the same. An attempt that is not whole in the file cannot be whole on the disk,
+//! because the disk has at most what was written. Cutting the file's end would break that, so the
+//! same check comes before each cut.
 //!
-//! A transaction can begin with the same record as an attempt that is void, and would put it back in place. So no number is given to two attempts: every
-//! record names the one it was written in, and the void record has the number of what was there.
+//! A transaction can begin with the same record as a void attempt, and would put it back in place.
+//! So no two attempts have the same number. Every record names the number of its attempt, and the
+//! void record has the number of the attempt that it replaces.
 //!
-//! An attempt that fails can be made again with more pages. It keeps its frames, so its old trailer is made void and not its first record.
+//! An attempt that fails can be repeated with more pages. It keeps its frames, so the void record
+//! replaces its old trailer and not its first record.
 
 use crate::chain::{self, Next};
 use crate::connection::Connection;
@@ -23,14 +29,17 @@ use crate::recover::read_tip;
 use crate::shared::Shared;
 use densite_disk::{File, SyncKind};
 
-/// Bytes that are read to find out whether an attempt is whole; a longer one counts as whole. So a killed bulk load costs one sync, not a scan.
+/// Bytes that are read to find out whether an attempt is whole. A longer attempt counts as whole,
+/// so a killed bulk load costs one sync and not a scan.
 const MOST_READ: u64 = 4 << 20;
 
-/// Each attempt takes one number more than all before it. What has a number so far ahead is no record.
+/// Each attempt takes a number that is one larger than all before it. Bytes with a number beyond
+/// this distance are not a record.
 const MOST_ATTEMPTS: u64 = 1 << 32;
 
-/// Makes an attempt void, durably, that another writer left behind the newest commit, or this one gave up. For whoever has the writer's right,
-/// before anything is written there or cut off.
+/// Makes an attempt behind the newest commit void, durably: one that another writer left, or one
+/// that this connection gave up. The caller has the right to write, and calls this before it writes
+/// there or cuts the file.
 ///
 /// # Errors
 /// I/O.
@@ -49,8 +58,9 @@ pub(crate) fn void_left(connection: &mut Connection, shared: &Shared) -> Result<
     Ok(())
 }
 
-/// Makes an attempt of this connection void, durably, if it got as far as its trailer, `tried`. Before anything more is written for the
-/// transaction, which began when the tip block was `before`.
+/// Makes the attempt `tried` of this connection void, durably, if its trailer was written. Call it
+/// before anything more is written for the transaction. `before` is the tip block at the
+/// transaction's begin.
 ///
 /// # Errors
 /// I/O.
@@ -61,7 +71,8 @@ pub(crate) fn void_own(
 ) -> Result<()> {
     let shared = connection.open.shared()?;
     let file = connection.open.file();
-    // A tip that was torn, and could not be put back then: whoever looked meanwhile took the attempt for the newest commit.
+    // The tip is torn and could not be put back then. A reader that looked meanwhile took the
+    // attempt for the newest commit.
     if Tip::decode(&read_tip(file)?, shared.salt).is_none() {
         file.write_at(before, TIP_OFF)?;
         shared.refresh(file)?;
@@ -81,15 +92,16 @@ fn void(connection: &mut Connection, shared: &Shared, off: u64, number: u64) -> 
 
 /// An attempt behind the newest commit.
 struct Left {
-    /// Its number, as far as it is known.
+    /// The largest number that its records show.
     number: u64,
     /// The disk may have all of it, or a part of its void record.
     may_be_whole: bool,
 }
 
 impl Left {
-    /// What was written behind the commit of `tip`, whose next record would lie at `next_off`. `None` if no record of an attempt begins there: behind most
-    /// commits are zeros, or parts of records that lay elsewhere.
+    /// Returns what was written after the commit of `tip`, whose next record would begin at
+    /// `next_off`. Returns `None` if no record of an attempt begins there. After most commits there
+    /// are zeros, or parts of old records.
     fn behind(file: &dyn File, salt: u64, tip: &Tip, next_off: u64) -> Result<Option<Left>> {
         let mut header = [0; RECORD_LEN];
         if file.read_at(&mut header, next_off)? < RECORD_LEN {
@@ -99,7 +111,8 @@ impl Left {
         let Some(version) = version.filter(|v| *v <= tip.commit + MOST_ATTEMPTS) else {
             return Ok(None);
         };
-        // A frame that was moved keeps the number of an older commit. An attempt that begins with one changes no page, and its trailer has its number.
+        // A moved frame keeps the number of an older commit. An attempt that begins with one
+        // changes no page, and its trailer has the attempt's number.
         let whole = match chain::follow(file, salt, tip, next_off, MOST_READ)? {
             Next::Commit(commit) => Some(commit.0.commit),
             Next::Void(number) => Some(number),

@@ -1,4 +1,4 @@
-//! Little-endian fields, appended; and parts of what may be shorter than is asked for.
+//! Appending little-endian fields, and copying from a slice that can be shorter than requested.
 
 /// Appends fields one after another.
 pub(crate) trait Put {
@@ -35,7 +35,7 @@ impl Put for Vec<u8> {
     }
 }
 
-/// Copies what `from` has at `at` into `out`; zeros where it ends.
+/// Copies the bytes of `from` from `at` on into `out`, and fills the rest with zeros.
 pub(crate) fn copy_part(from: &[u8], at: usize, out: &mut [u8]) {
     let part = from.get(at..).unwrap_or_default();
     let n = part.len().min(out.len());

@@ -1,4 +1,5 @@
-//! Following the chain of commits: forward from a slot with everything verified, and back from the tip.
+//! Following the chain of commits: forward from a slot, with every record verified, and reading the
+//! trailer of the tip.
 
 use crate::error::{Damage, Error, Result};
 use crate::format::record::{Chain, Kind, MAX_PAYLOAD, RECORD_LEN, Record, voided};
@@ -9,7 +10,6 @@ use densite_disk::File;
 
 /// Reads the trailer that `tip` names.
 ///
-/// # Errors
 /// I/O; [`Error::Corrupt`] if that trailer is not there.
 pub(crate) fn read_trailer(file: &dyn File, salt: u64, tip: &Tip) -> Result<Trailer> {
     let damage = |problem: &str| {
@@ -36,26 +36,26 @@ pub(crate) fn read_trailer(file: &dyn File, salt: u64, tip: &Tip) -> Result<Trai
     } else {
         None
     };
-    let (trailer, hash) = decoded.ok_or_else(|| damage("it is no trailer"))?;
+    let (trailer, hash) = decoded.ok_or_else(|| damage("it is not a trailer"))?;
     if trailer.commit != tip.commit || hash != tip.hash {
-        return Err(damage("another commit's trailer lies there"));
+        return Err(damage("the trailer of another commit is there"));
     }
     if trailer.next_off != tip.off + u64::from(tip.len) {
         return Err(damage(
-            "it says that records go on elsewhere than behind it",
+            "it says that the next record is not directly after it",
         ));
     }
     Ok(trailer)
 }
 
-/// Reads records one behind the other through a buffer.
+/// Reads adjacent records through a buffer.
 struct Scanner<'a> {
     file: &'a dyn File,
     buf: Vec<u8>,
     buf_off: u64,
 }
 
-/// Bytes read at once.
+/// Bytes of one read.
 const WINDOW: usize = 128 << 10;
 
 impl Scanner<'_> {
@@ -77,18 +77,18 @@ impl Scanner<'_> {
 
 /// What follows a commit.
 pub(crate) enum Next {
-    /// A commit whose every record is there.
+    /// A commit with all of its records.
     Commit(Box<(Tip, Trailer)>),
-    /// A void record, before any trailer, and the number of the attempt that it was.
+    /// A void record, before any trailer, with the number of the attempt that it replaced.
     Void(u64),
-    /// Valid records, more of them than were to be read.
+    /// Valid records, but more bytes of them than the limit of the read.
     Further,
     /// No valid commit.
     Nothing,
 }
 
-/// The commit behind `prev`, whose records begin at `next_off`: every record verified, the chain hash recomputed.
-/// `None` if there is no valid commit there.
+/// The commit after `prev`, whose records begin at `next_off`. Every record is verified and the
+/// chain hash is recomputed. Returns `None` if there is no valid commit there.
 pub(crate) fn next_commit(
     file: &dyn File,
     salt: u64,
@@ -101,7 +101,7 @@ pub(crate) fn next_commit(
     })
 }
 
-/// What follows `prev`: the same, but it stops once `most` bytes of valid records were read.
+/// What follows `prev`, as [`next_commit`] reads it. Stops after `most` bytes of valid records.
 pub(crate) fn follow(
     file: &dyn File,
     salt: u64,
@@ -116,7 +116,8 @@ pub(crate) fn follow(
     };
     let mut chain = Chain::after(&prev.hash);
     let mut off = next_off;
-    // Records of a commit do not overlap; jumps that lead back to where they came from would make them.
+    // Records of a commit do not overlap. If more bytes are read than the file has, a jump led
+    // back.
     let len = file.len()?;
     let mut read = 0;
     loop {

@@ -1,19 +1,19 @@
-//! What can go wrong in the store, shaped by what the caller can do.
+//! The errors of the store, divided by what the caller can do.
 
 use densite_disk as disk;
 use std::fmt;
 
-/// Shorthand for results of this crate.
+/// The result type of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
 
 /// What is damaged, and where.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Damage {
-    /// What was to be read there ("frame of page 7", "slot A", "map node").
+    /// What was expected there ("frame of page 7", "slot A", "map node").
     pub what: String,
     /// Byte offset in the stored file.
     pub offset: u64,
-    /// The page it belongs to, where there is one (1 is the first).
+    /// The page it belongs to, if there is one (1 is the first).
     pub page: Option<u32>,
     /// What is wrong with it ("checksum mismatch", "length 9000 past the end").
     pub problem: String,
@@ -32,21 +32,23 @@ impl fmt::Display for Damage {
 /// A failure of the store.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum Error {
-    /// The disk is full: free space and try again; the handle works on.
+    /// The disk is full: free space and try again. The handle stays usable.
     #[error("the disk is full")]
     Full(disk::Error),
-    /// A read or write failed; the handle works on.
+    /// A read or write failed. The handle stays usable.
     #[error("{0}")]
     Io(disk::Error),
-    /// A sync failed: nothing more may be believed until the file is opened again.
+    /// A sync failed. The handle cannot be used until the file is opened again.
     #[error("an earlier sync failed; close and reopen the database")]
     Poisoned,
-    /// Somebody else published while this commit was made, which the locks are there to rule out. Nothing of it was published.
+    /// Another writer published while this commit was made, which locks must prevent. Nothing of
+    /// this commit was published.
     #[error(
         "another writer published at the same time: locks do not work on this file (nolock=1, or a file system without them); nothing was written"
     )]
     Overtaken,
-    /// Other contents were written over the file while it was open. Nothing of it is taken for what was there before.
+    /// Other contents were written over the file while it was open. Nothing of the new contents is
+    /// used in place of the old ones.
     #[error(
         "other contents were written over the file while it was in use; end the transaction and begin again, or close the database and open it again"
     )]
@@ -54,17 +56,17 @@ pub enum Error {
     /// The file is damaged: restore it from a backup.
     #[error("damaged: {0}")]
     Corrupt(Damage),
-    /// The file is of a newer format than this program reads.
+    /// The file has a newer format than this program can read.
     #[error(
         "format version {found} is newer than {supported}, the newest this program reads; use a newer Densite"
     )]
     NewerFormat {
-        /// The version found.
+        /// The version in the file.
         found: u32,
         /// The newest version supported.
         supported: u32,
     },
-    /// Not a Densite file at all.
+    /// Not a Densite file.
     #[error("not a Densite file")]
     NotDensite,
     /// A write through a read-only handle.

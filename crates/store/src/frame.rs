@@ -1,4 +1,4 @@
-//! A stored frame becomes pages again.
+//! Decoding stored frames into pages.
 
 use crate::codec::{self, CodecId, Dictionary};
 use crate::error::{Damage, Error, Result};
@@ -7,7 +7,7 @@ use crate::map::Entry;
 use crate::shared::Shared;
 use densite_disk::File;
 
-/// Verifies and decodes the stored bytes of a frame into `out`, which is as long as its run.
+/// Verifies and decodes the stored bytes of a frame into `out`, which has the length of its run.
 ///
 /// # Errors
 /// [`Error::Corrupt`] if it is not the frame that `entry` names, or is damaged; I/O.
@@ -28,7 +28,7 @@ pub(crate) fn decode(
     decode_with(salt, dict.as_deref(), page, entry, page_size, stored, out)
 }
 
-/// The same for all pages of its run.
+/// Like [`decode`], and returns all pages of the run.
 ///
 /// # Errors
 /// As [`decode`].
@@ -45,7 +45,7 @@ pub(crate) fn decode_run(
     Ok(raw)
 }
 
-/// [`decode`] with the dictionary at hand.
+/// [`decode`] with a given dictionary.
 ///
 /// # Errors
 /// [`Error::Corrupt`].
@@ -82,7 +82,7 @@ pub(crate) fn decode_with(
         && record.model == entry.model
         && 1usize << record.page_log2 == page_size;
     if !right {
-        return Err(damage("another frame lies there"));
+        return Err(damage("another frame is there"));
     }
     codec::decode(CodecId(record.codec), payload, dict, out).map_err(|e| damage(&e))?;
     if raw_check(out) != record.raw_check {
@@ -91,7 +91,7 @@ pub(crate) fn decode_with(
     Ok(())
 }
 
-/// The page of `entry` and what follows it in its run.
+/// The page of `entry`, and the pages after it in its run.
 pub(crate) fn page_of<'a>(raw: &'a [u8], entry: &Entry, page_size: usize) -> &'a [u8] {
     raw.get(page_size * usize::from(entry.slot)..)
         .unwrap_or_default()

@@ -13,13 +13,13 @@ pub mod cache;
 mod chain;
 pub mod codec;
 mod connection;
+#[cfg(feature = "fuzz")]
+#[doc(hidden)]
+pub mod decoders;
 mod encode;
 mod error;
 mod format;
 mod frame;
-#[cfg(any(test, feature = "fuzz"))]
-#[doc(hidden)]
-pub mod fuzz;
 mod handle;
 #[cfg(test)]
 mod large;

@@ -1,8 +1,10 @@
-//! Whether a newer commit of a file stands on an older one that this process knows.
+//! Finds out whether a newer commit of a file follows an older one that this process knows.
 //!
-//! A process names pages, map nodes and dictionaries by commit numbers, which are unique within one history of a file. When other contents are
-//! written over an open file (`cp` of a backup, a copy that was written to elsewhere), the same numbers name other pages. So what was read before counts only
-//! as long as the chain of trailers leads from the newest commit back to the known one: hashes link them, so two histories never meet again.
+//! A process names pages, map nodes and dictionaries by commit numbers, which are unique within one
+//! history of a file. If other contents are written over an open file (`cp` of a backup, a copy
+//! that was written to elsewhere), the same numbers name other pages. So what was read before is
+//! valid only while the chain of trailers leads from the newest commit back to the known one.
+//! Hashes link the trailers, so two histories never meet again.
 
 use crate::chain;
 use crate::error::{Error, Result};
@@ -10,20 +12,21 @@ use crate::format::tip::Tip;
 use crate::format::trailer::Trailer;
 use densite_disk::File;
 
-/// Commits that are followed back.
+/// The most commits that are followed back.
 const MAX_SINCE: usize = 4096;
 
-/// What the commits before the newest one say.
+/// What the commits before the newest one show.
 pub(crate) enum Lineage {
-    /// The known commit is among them: what each commit since has written, in order.
+    /// The known commit is among them. Has the pieces that each later commit wrote, in order.
     Ours(Vec<(Tip, Vec<(u64, u64)>)>),
-    /// They are of another history.
+    /// They belong to another history.
     Another,
-    /// Their places were written again, or there are too many of them.
+    /// That cannot be told: their places were written again, or there are too many of them.
     Unknown,
 }
 
-/// Follows the chain back to `ours`, from the newest commit `tip`, whose trailers back to the last fold are `back`.
+/// Follows the chain back to `ours`, from the newest commit `tip`. `back` has its trailers back to
+/// the last fold.
 ///
 /// # Errors
 /// I/O.
@@ -68,7 +71,7 @@ mod tests {
     const PATH: &str = "/a.db";
     const PAGE: usize = 4096;
 
-    /// A file of so many commits, over many folds; its salt, and what names each commit.
+    /// A file with so many commits, over many folds; its salt, and the tip of each commit.
     fn file_of(commits: usize) -> (SimFile, u64, Vec<Tip>) {
         let disk = SimDisk::new(1);
         let open = || disk.open(PATH, OpenMode::Create).expect("open");
@@ -91,7 +94,7 @@ mod tests {
         let mut back = Vec::new();
         let met = recover::walk_back(file, salt, tip, &mut back, &mut |_| false);
         assert!(!met.expect("walk"));
-        of(file, salt, ours, tip, &back).expect("of")
+        of(file, salt, ours, tip, &back).expect("lineage")
     }
 
     #[test]

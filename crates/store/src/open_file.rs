@@ -1,4 +1,5 @@
-//! A stored file as one connection has it open: the file object, the settings, and what the process shares of it.
+//! A stored file as one connection has it open: the file object, the settings, and what the process
+//! shares about the file.
 
 use crate::error::{Error, Result};
 use crate::options::Options;
@@ -16,12 +17,12 @@ pub(crate) struct OpenFile {
     shared: Option<Arc<Shared>>,
     /// A sync failed.
     poisoned: bool,
-    /// New frames are stored cheaply.
+    /// New frames are stored quickly, at a low level.
     hurry: bool,
 }
 
 impl OpenFile {
-    /// Handles of one process with the same `identity` share what they know of the file.
+    /// Handles of one process with the same `identity` share what they know about the file.
     pub(crate) fn new(file: Box<dyn File>, identity: &str, options: Options) -> OpenFile {
         let pool = Pool::get(options.threads);
         OpenFile {
@@ -43,12 +44,12 @@ impl OpenFile {
         &self.options
     }
 
-    /// The background threads; `None`: everything is done in line.
+    /// The background threads. `None`: everything runs on the calling thread.
     pub(crate) fn pool(&self) -> Option<&Arc<Pool>> {
         self.pool.as_ref()
     }
 
-    /// Finds the shared part once the file is no longer empty. Returns whether there is one.
+    /// Attaches the shared part if the file is not empty. Returns whether there is one.
     ///
     /// # Errors
     /// I/O, damage.
@@ -71,7 +72,7 @@ impl OpenFile {
         self.shared.clone().ok_or(Error::NotDensite)
     }
 
-    /// The shared part, as far as it was found.
+    /// The shared part, if it is attached.
     pub(crate) fn known(&self) -> Option<&Arc<Shared>> {
         self.shared.as_ref()
     }
@@ -86,7 +87,8 @@ impl OpenFile {
         }
     }
 
-    /// A sync failed: from now on every call answers [`Error::Poisoned`]. Returns the sync's error.
+    /// Notes that a sync failed: from now on every call returns [`Error::Poisoned`]. Returns the
+    /// sync's error.
     pub(crate) fn poison(&mut self, e: densite_disk::Error) -> Error {
         self.poisoned = true;
         e.into()
@@ -107,7 +109,7 @@ impl OpenFile {
         Ok(())
     }
 
-    /// Whether new frames are stored cheaply.
+    /// Whether new frames are stored quickly, at a low level.
     pub(crate) fn is_in_hurry(&self) -> bool {
         self.hurry
     }

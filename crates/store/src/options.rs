@@ -1,46 +1,47 @@
-//! What a user may set.
+//! The settings of a handle.
 
 /// Which codec new frames get.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum CodecChoice {
-    /// The best of those there are.
+    /// The best of all codecs.
     #[default]
     Auto,
-    /// The typed codec wherever it can code the page; zstd elsewhere.
+    /// The typed codec if it can code the page, otherwise zstd.
     Typed,
-    /// The smallest: runs of pages, typed, and by zstd on top of it.
+    /// The smallest: runs of pages, typed, with zstd on top.
     Archive,
-    /// zstd, with a dictionary where one was learned.
+    /// zstd, with a dictionary if one was trained.
     Zstd,
-    /// As they are.
+    /// No compression.
     Raw,
 }
 
 /// Whether sequential reads decode ahead on the pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Readahead {
-    /// When there is a pool and the access is sequential.
+    /// If there is a pool and the access is sequential.
     #[default]
     Auto,
-    /// Always when sequential.
+    /// Always if the access is sequential.
     On,
     /// Never.
     Off,
 }
 
-/// How often the store does what it does now and then. People have no reason to change it; tests make rare things
-/// common with [`Tuning::eager`].
+/// How often the store does its periodic work. Users have no reason to change it; tests make rare
+/// events common with [`Tuning::eager`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tuning {
-    /// Entries in the overlay before it is folded: bounds memory, and the time of opening.
+    /// Entries in the overlay before it is folded: limits memory, and the time to open.
     pub fold_entries: usize,
-    /// Bytes of trailers before the overlay is folded: bounds the time of opening.
+    /// Bytes of trailers before the overlay is folded: limits the time to open.
     pub fold_trailer_bytes: u64,
-    /// A commit with more pages than this folds itself rather than have a trailer that long.
+    /// A commit with more pages than this is folded, so that its trailer does not become long.
     pub fold_deltas: usize,
-    /// Bytes appended between two slots: bounds what recovery verifies.
+    /// Bytes appended between two slots: limits what recovery verifies.
     pub slot_every_bytes: u64,
-    /// Bytes appended without any sync (`synchronous=OFF`) before the store syncs by itself (rule 9).
+    /// Bytes appended without any sync (`synchronous=OFF`) before the store syncs on its own (rule
+    /// 9).
     pub self_sync_every_bytes: u64,
 }
 
@@ -57,7 +58,7 @@ impl Default for Tuning {
 }
 
 impl Tuning {
-    /// Folds, slots and syncs of its own after a few pages.
+    /// Folds, slots and the store's own syncs after a few pages.
     pub fn eager() -> Self {
         Tuning {
             fold_entries: 24,
@@ -74,19 +75,19 @@ impl Tuning {
 pub struct Options {
     /// zstd level of new frames, -7 to 22.
     pub level: i32,
-    /// Background threads; 0 = all in line.
+    /// Background threads. 0 runs everything on the calling thread.
     pub threads: usize,
     /// Budget of the decoded-page cache, in bytes.
     pub decoded_cache_bytes: usize,
-    /// Pages per frame; 0 = chosen by page size, and sparse neighbours share one besides.
+    /// Pages per frame. 0: chosen by page size, and sparse adjacent pages can share a frame.
     pub run_pages: u32,
     /// Codec of new frames.
     pub codec: CodecChoice,
     /// Read-ahead.
     pub readahead: Readahead,
-    /// No change is made through this handle.
+    /// The handle cannot write.
     pub read_only: bool,
-    /// How often the store does what it does now and then.
+    /// How often the store does its periodic work.
     pub tuning: Tuning,
 }
 

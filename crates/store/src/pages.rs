@@ -1,10 +1,10 @@
-//! Logical bytes are parts of pages.
+//! Maps the bytes of a database to pages.
 
 use crate::error::{Error, Result};
 use crate::format::MAX_PAGE;
 use crate::reader::Part;
 
-/// The page (1 is the first) that holds the byte at `offset`.
+/// The page (1 is the first) that has the byte at `offset`.
 pub(crate) fn page_at(offset: u64, page_size: u32) -> Result<u32> {
     let page = u32::try_from(offset / u64::from(page_size) + 1)
         .ok()
@@ -16,11 +16,12 @@ pub(crate) fn page_at(offset: u64, page_size: u32) -> Result<u32> {
     })
 }
 
-/// Reads the bytes at `offset` of a database of `len` bytes, page by page. Returns how many of them lie before the end; the rest of
-/// `buf` is filled with zeros. `page_size` is 0 while nothing was ever written.
+/// Reads the bytes at `offset` of a database of `len` bytes, page by page. Returns how many of them
+/// are before its end, and fills the rest of `buf` with zeros. `page_size` is 0 before the first
+/// write.
 ///
 /// # Errors
-/// Those of `read`; an offset that no database has.
+/// Those of `read`; [`Error::Setting`] for an offset beyond the largest database.
 pub(crate) fn read_pages(
     buf: &mut [u8],
     offset: u64,

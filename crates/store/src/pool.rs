@@ -1,15 +1,16 @@
-//! The process-wide pool of threads that encode and decode pages; what it is asked for is a [`Task`].
+//! The process-wide pool of threads that encode and decode pages; a [`Task`] is a job with a
+//! result.
 //!
-//! There is one pool per process, shared by every open file. Threads are started when there is work and
-//! end by themselves after [`IDLE`] without any, so that a host program is not left with threads for ever.
-//! The queue is short on purpose: when it is full, [`Pool::submit`] hands the job back and the calling thread
-//! runs it, so the caller is never more than a few jobs ahead of the workers and never slower than without a pool.
+//! Each process has one pool, which every open file uses. Threads start when there is work and end
+//! after [`IDLE`] without work, so that a host program does not keep idle threads. The queue is
+//! short: if it is full, [`Pool::submit`] hands the job back and the calling thread runs it. So the
+//! caller is at most a few jobs ahead of the workers, and never slower than without a pool.
 //!
 //! Invariants:
-//! - No lock is held while a job runs, and a job that panics takes nothing with it but its own result.
-//! - A process uses only locks that it created itself: after `fork` the child gets a pool of its own, and a
-//!   pool or task that it inherited answers without touching its locks, which a thread that no longer exists
-//!   may hold. (Hence the locks of `std`, which have no state beyond themselves.)
+//! - No lock is held while a job runs, and a job that panics loses only its own result.
+//! - A process uses only locks that it created itself. After `fork` the child gets its own pool. An
+//!   inherited pool or task answers without its locks, because a thread that no longer exists may
+//!   hold them. (Therefore the locks are those of `std`, which have no state beyond themselves.)
 
 mod task;
 
@@ -25,21 +26,23 @@ pub use task::Task;
 /// How long a worker waits for work before it ends.
 pub const IDLE: Duration = Duration::from_secs(10);
 
-/// Most threads a pool will run, whatever is asked for.
+/// The most threads of a pool, whatever is requested.
 pub const MAX_THREADS: usize = 256;
 
-/// How deep a chain of forks can be in which every process has a pool of its own. Deeper ones work in line.
+/// How deep a chain of forks can be with a pool in every process. Deeper processes run all work on
+/// the calling thread.
 const FORKS: usize = 64;
 
 /// A piece of work for the pool.
 pub type Job = Box<dyn FnOnce() + Send>;
 
-/// Takes a lock. A panic while it was held cannot have left broken data behind: no foreign code runs under these locks.
+/// Takes a lock. Ignoring poison is safe: only code of this module runs under these locks, and a
+/// panic cannot leave broken data behind.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The pool of one process, and which process that is (0: the place is free).
+/// The pool of one process, and the id of that process (0: the place is free).
 struct Place {
     process: AtomicU32,
     pool: Mutex<Option<Arc<Pool>>>,
@@ -54,8 +57,9 @@ impl Place {
     }
 }
 
-/// One place per process in a chain of forks. A place is claimed without a lock, and its lock is then used by that
-/// process alone; a child passes over its parent's place, so what the parent had there is left alone for good.
+/// One place per process in a chain of forks. A process claims a place without a lock, and only
+/// that process uses the place's lock. A child skips its parent's place, so nothing there is ever
+/// used in the child.
 static PLACES: [Place; FORKS] = [const { Place::free() }; FORKS];
 
 /// A shared set of worker threads. See the module's documentation.
@@ -65,7 +69,7 @@ pub struct Pool {
     core: Arc<Core>,
 }
 
-/// What workers and callers share.
+/// The state that workers and callers share.
 struct Core {
     state: Mutex<State>,
     work: Condvar,
@@ -74,19 +78,20 @@ struct Core {
 #[derive(Default)]
 struct State {
     queue: VecDeque<Job>,
-    /// Threads that run now.
+    /// Threads that exist now.
     alive: usize,
-    /// Those of them that wait for work.
+    /// Threads that wait for work.
     idle: usize,
-    /// For the names of threads.
+    /// A counter for the names of threads.
     started: u64,
-    /// How long a worker waits before it ends; only tests change it.
+    /// How long a worker waits before it ends. Only tests change it.
     patience: Option<Duration>,
 }
 
 impl Pool {
-    /// The pool of this process, able to run at least `threads` threads (at most [`MAX_THREADS`]); `None` when
-    /// `threads` is 0, which means that all work is done in line. No thread is started before there is work.
+    /// The pool of this process, which can run at least `threads` threads (at most
+    /// [`MAX_THREADS`]). `None` if `threads` is 0: all work then runs on the calling thread. No
+    /// thread starts before there is work.
     pub fn get(threads: usize) -> Option<Arc<Pool>> {
         if threads == 0 {
             None
@@ -95,7 +100,7 @@ impl Pool {
         }
     }
 
-    /// The pool of process `me`, whose place is the first that is free or its own.
+    /// The pool of process `me`, at the first place that is free or belongs to it.
     fn at(places: &[Place], me: u32, threads: usize) -> Option<Arc<Pool>> {
         for place in places {
             let owner =
@@ -117,7 +122,7 @@ impl Pool {
         None
     }
 
-    /// A pool of its own, for tests and for those who share nothing.
+    /// A separate pool, for tests and for callers that do not share one.
     pub fn new(threads: usize) -> Arc<Pool> {
         Arc::new(Pool {
             process: process::id(),
@@ -129,12 +134,13 @@ impl Pool {
         })
     }
 
-    /// The largest number of threads it runs.
+    /// The most threads that it runs.
     pub fn threads(&self) -> usize {
         self.threads.load(Ordering::Relaxed)
     }
 
-    /// The number of threads that run now, busy or idle; 0 in a process that inherited this pool by a fork.
+    /// The number of threads that exist now, busy or idle; 0 in a process that inherited this pool
+    /// by a fork.
     pub fn alive(&self) -> usize {
         if self.process != process::id() {
             return 0;
@@ -142,8 +148,9 @@ impl Pool {
         lock(&self.core.state).alive
     }
 
-    /// Queues a job. It is handed back when the queue is full (2 for each thread, and 2), when no thread can be
-    /// started, and in a child of the process that made this pool: then the caller runs it itself.
+    /// Queues a job. Hands it back if the queue is full (2 for each thread, and 2) or no thread can
+    /// be started, and in a child of the process that made this pool. The caller then runs it
+    /// itself.
     pub fn submit(&self, job: Job) -> Result<(), Job> {
         if self.process != process::id() {
             return Err(job);
@@ -166,7 +173,7 @@ impl Pool {
             {
                 state.alive -= 1;
                 if state.alive == 0 {
-                    // Nobody would ever take it.
+                    // No thread would ever run it.
                     return match state.queue.pop_back() {
                         Some(job) => Err(job),
                         None => Ok(()),
@@ -174,7 +181,8 @@ impl Pool {
                 }
             }
         }
-        // Waking costs a call of the system even where nobody waits; a thread that is busy looks at the queue by itself.
+        // A notification costs a system call even if no thread waits. A busy thread checks the
+        // queue by itself.
         let waits = state.idle > 0;
         drop(state);
         if waits {
@@ -191,13 +199,14 @@ impl Pool {
 }
 
 impl Core {
-    /// The life of a worker.
+    /// The main loop of a worker.
     fn run(&self) {
         let mut state = lock(&self.state);
         loop {
             if let Some(job) = state.queue.pop_front() {
                 drop(state);
-                // The panic has been reported by the hook; whoever waits for the result learns of it through the task.
+                // The hook has reported the panic. The owner of the task learns of it when it waits
+                // for the result.
                 let _ = catch_unwind(AssertUnwindSafe(job));
                 state = lock(&self.state);
                 continue;

@@ -1,11 +1,14 @@
-//! Opening a file: which commit it holds.
+//! Recovery: finds the newest commit of a file.
 //!
-//! 1. The newest valid slot names a commit that was durable before the slot was written: if its trailer is not there, the file is damaged.
-//! 2. Walking back from that trailer to the last root trailer gives its state.
-//! 3. The tip says what was published since. Commits between slot and tip are verified record by record, for
-//!    after a power cut any part of them may be missing; the state is the last whole one (rule 8, rule 10).
+//! 1. The newest valid slot names a commit that was durable before the slot was written: if its
+//!    trailer is not there, the file is damaged.
+//! 2. The trailers from this one back to the last root trailer give its state.
+//! 3. The tip names what was published since. Commits between slot and tip are verified record by
+//!    record, because after a power cut any part of them may be missing. The state is the last
+//!    whole one (rule 8, rule 10).
 //!
-//! Nothing is written: the next writer appends behind the state found here, over whatever torn tail there is.
+//! Nothing is written: the next writer appends after the state found here, over the torn tail, if
+//! there is one.
 
 use crate::chain;
 use crate::error::{Damage, Error, Result};
@@ -21,9 +24,9 @@ use std::ops::Range;
 /// What a file is, by its first bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// No bytes, or a store whose creation was cut short: a database of no pages.
+    /// No bytes, or a store whose creation was interrupted: a database of no pages.
     Empty,
-    /// A Densite file, of whatever version.
+    /// A Densite file of any version.
     Densite,
     /// Anything else.
     Other,
@@ -38,7 +41,7 @@ pub fn probe(file: &dyn File) -> Result<Kind> {
     Ok(match Header::decode(&pre) {
         Ok(_) | Err(HeaderFault::Newer(_) | HeaderFault::Damaged) => Kind::Densite,
         Err(HeaderFault::Foreign) if is_unborn(file, &pre)? => Kind::Empty,
-        // The header is gone, but a slot says whose file it is.
+        // The header is gone, but a slot identifies the file.
         Err(HeaderFault::Foreign) if slot::choose(&pre).is_some() => Kind::Densite,
         Err(HeaderFault::Foreign) => Kind::Other,
     })
@@ -50,9 +53,9 @@ pub(crate) struct Found {
     pub(crate) state: State,
     /// The newest slot and its block.
     pub(crate) slot: (usize, Slot),
-    /// Published commits that did not survive, described.
+    /// A description of published commits that did not survive, if there are any.
     pub(crate) cut: Option<String>,
-    /// The header must be written again by the next writer.
+    /// The next writer must write the header again.
     pub(crate) header_lost: bool,
 }
 
@@ -68,7 +71,7 @@ pub(crate) fn read_slot(file: &dyn File) -> Result<Option<(usize, Slot)>> {
     Ok(slot::choose(&read_preamble(file)?))
 }
 
-/// The bytes of the tip block; zeros where the file is shorter.
+/// The bytes of the tip block, with zeros beyond the end of the file.
 ///
 /// # Errors
 /// I/O.
@@ -78,7 +81,7 @@ pub(crate) fn read_tip(file: &dyn File) -> Result<[u8; TIP_LEN]> {
     Ok(raw)
 }
 
-/// The salt that a file's header says, or else its newest slot; `None` where neither is whole.
+/// The salt in a file's header, or else in its newest slot; `None` if neither is whole.
 pub(crate) fn salt_of(file: &dyn File) -> Result<Option<u64>> {
     let pre = read_preamble(file)?;
     Ok(match Header::decode(&pre) {
@@ -87,13 +90,17 @@ pub(crate) fn salt_of(file: &dyn File) -> Result<Option<u64>> {
     })
 }
 
-/// Creation writes slots, syncs, and writes the header last. So a file no longer than the preamble without a header holds no data.
+/// Creation writes slots, syncs, and writes the header last. So a file without a header that is not
+/// longer than the preamble holds no data.
 ///
-/// Where the header is missing a power cut may have left anything, for the sync may not have come; but then a slot that is whole says whose file it is.
-/// Where there is none either, the file is nobody's: SQLite rolls the journal back that is beside it then, as it would a plain file's.
+/// Without a header, a power cut may have left any bytes, because the sync may not have happened. A
+/// whole slot then identifies the file as a store. Without a slot too, the file is not recognised
+/// as a store: SQLite then rolls back the journal beside it, as for a plain file.
 ///
-/// A header torn behind its magic is not unborn, and no damage: it is written once the slots are durable, so that the first of them has its salt ([`find_in`]).
-/// With the magic and without a slot the file is damaged: no cut leaves that (tests/born.rs), and it may have held anything.
+/// A header torn after its magic does not mean an interrupted creation, and is not damage. It is
+/// written after the slots are durable, so the first slot has its salt ([`find_in`]). With the
+/// magic and without a slot the file is damaged: no power cut leaves that (tests/born.rs), and it
+/// may have held anything.
 fn is_unborn(file: &dyn File, pre: &[u8]) -> Result<bool> {
     let header_missing = matches!(Header::decode(pre), Err(HeaderFault::Foreign));
     let only_born = match slot::choose(pre) {
@@ -112,7 +119,7 @@ fn damage(what: &str, offset: u64, problem: &str) -> Error {
     })
 }
 
-/// Tries while a writer elsewhere is moving on.
+/// The most tries while another writer publishes.
 const TRIES: usize = 50;
 
 /// Finds the newest commit of a file; `None` if it is empty.
@@ -126,7 +133,7 @@ pub(crate) fn find(file: &dyn File) -> Result<Option<Found>> {
         if is_unborn(file, &pre)? {
             return Ok(None);
         }
-        // An answer that holds while slots and tip stay the same is the answer; otherwise somebody is writing.
+        // If slots and tip have not changed, the result is final. Otherwise a writer is active.
         if let Some((seen, answer)) = last.take()
             && seen == pre
         {
@@ -143,12 +150,13 @@ pub(crate) fn find(file: &dyn File) -> Result<Option<Found>> {
 
 fn find_in(file: &dyn File, pre: &[u8]) -> Result<Found> {
     let slot = slot::choose(pre);
-    // The header is written after the creation's sync, so a power cut may lose or tear it, and what was published
-    // until the next sync may survive nevertheless. No slot but the first one exists then.
+    // The header is written after the creation's sync. So a power cut can lose or tear it, while
+    // commits published before the next sync survive. Only the first slot exists then.
     let first = slot.filter(|(_, s)| s.tip.commit == 0);
     let (salt, header_lost) = match (Header::decode(pre), first) {
         (Ok(h), _) => (h.salt, false),
-        // A slot of a version that is known contradicts a header whose version says otherwise and whose checksum is wrong.
+        // A slot of a known version contradicts a header that has another version and a wrong
+        // checksum.
         (Err(HeaderFault::Newer(found)), _)
             if Header::is_whole(pre) || slot.is_none_or(|(_, s)| s.version > FORMAT_VERSION) =>
         {
@@ -201,14 +209,16 @@ fn find_in(file: &dyn File, pre: &[u8]) -> Result<Found> {
     let raw = pre.get(TIP_OFF as usize..TIP_OFF as usize + TIP_LEN);
     let raw: [u8; TIP_LEN] = raw.and_then(|b| b.try_into().ok()).unwrap_or([0; TIP_LEN]);
     let claimed = Tip::decode(&raw, salt);
-    // Beyond a valid tip nothing is published. Without one, what is whole counts.
+    // Nothing is published beyond a valid tip. Without a valid tip, every whole commit counts.
     let limit = claimed.map_or(u64::MAX, |t| t.commit);
     while state.tip.commit < limit {
         let Some((tip, trailer)) = chain::next_commit(file, salt, &state.tip, state.next_off)?
         else {
             break;
         };
-        // The tip names one attempt. What a writer that was stopped left in its place is whole as well, if its pieces came to the disk and those of the one that has its number did not.
+        // The tip names one attempt. A stopped writer can have left another attempt of the same
+        // number in its place. That one is whole if its pieces reached the disk and those of the
+        // named one did not.
         let is_another =
             claimed.is_some_and(|claimed| claimed.commit == tip.commit && claimed != tip);
         if tip.commit > limit || is_another {
@@ -225,14 +235,14 @@ fn find_in(file: &dyn File, pre: &[u8]) -> Result<Found> {
         state.highest = state.highest.max(t.commit);
         if t.commit > state.tip.commit {
             cut = Some(format!(
-                "the file was not closed; of the commits up to {}, those after {} are incomplete behind offset {} and were cut",
+                "the file was not closed; of the commits up to {}, those after {} are incomplete after offset {} and were cut off",
                 t.commit, state.tip.commit, state.next_off
             ));
         }
     } else {
         let commit = state.tip.commit;
         cut = Some(format!(
-            "the tip at offset {TIP_OFF} is not valid; if there were commits after {commit} that are incomplete, they were cut"
+            "the tip at offset {TIP_OFF} is not valid; if there were commits after {commit} that are incomplete, they were cut off"
         ));
     }
     Ok(Found {
@@ -244,10 +254,13 @@ fn find_in(file: &dyn File, pre: &[u8]) -> Result<Found> {
     })
 }
 
-/// That no commit can have been durable in a file of which nothing but its creation can be read (rule 7). `block` is that of the creation's slot.
+/// Checks that no commit can have been durable in a file in which only the creation is readable
+/// (rule 7). `block` is that of the creation's slot.
 ///
-/// The creation makes the whole preamble durable, zero where nothing is. From then on only tip and slots are written, and the second slot not before a commit is durable. So a power cut leaves
-/// no byte between them, nothing where the second slot goes, and in the tip bytes of two tips, whose hashes are not zero.
+/// The creation makes the whole preamble durable, with zeros in the gaps. After that only tip and
+/// slots are written, and the second slot only after a commit is durable. So a power cut leaves the
+/// gaps zero and the place of the second slot too. In the tip it leaves bytes of two tips, whose
+/// hashes are not zero.
 fn may_be_empty(pre: &[u8], block: usize) -> Result<()> {
     let used = |at: u64, len: usize| at as usize..at as usize + len;
     let copies = |block: usize| {
@@ -295,8 +308,8 @@ pub(crate) fn load_back(file: &dyn File, salt: u64, tip: &Tip) -> Result<State> 
     Ok(state)
 }
 
-/// Collects trailers from `tip` back to the last root trailer, or to the one before which `stop` is true.
-/// Returns whether it was `stop` that ended it.
+/// Collects trailers from `tip` back to the last root trailer, or until `stop` is true for the next
+/// one. Returns whether `stop` ended it.
 pub(crate) fn walk_back(
     file: &dyn File,
     salt: u64,

@@ -1,10 +1,10 @@
-//! What the page map and the space table are read through.
+//! The sources to read the page map and the space table.
 
 use crate::map::tree;
 use crate::space::table;
 use densite_disk::File;
 
-/// A file, and what is known of its map and its table.
+/// A file, and the sources of its map and its table.
 #[derive(Clone, Copy)]
 pub(crate) struct Sources<'a> {
     pub(crate) file: &'a dyn File,

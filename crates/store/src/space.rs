@@ -1,17 +1,21 @@
-//! Space accounting: live bytes per unit, and which units may be written again.
+//! Space accounting: live bytes per unit, and which units can be reused.
 //!
-//! The file is counted in units of 64 KiB. A unit's live bytes are those of everything the newest commit reaches there:
-//! frames that the map names, map nodes, dictionaries, space chunks, the trailers since the last root trailer, the preamble.
-//! A page of a run of n pages counts a n-th of each unit's share of the run, rounded up: so a unit is free only when
-//! no page of a run that touches it is live, and adding and removing are exact opposites.
+//! The file is counted in units of 64 KiB. A unit's live bytes are those of everything that the
+//! newest commit reaches there: frames that the map names, map nodes, dictionaries, space chunks,
+//! the trailers since the last root trailer, the preamble. A page of a run of n pages counts an
+//! n-th of each unit's share of the run, rounded up. So a unit is free only if no page of a run
+//! that touches it is live, and removing is the exact opposite of adding.
 //!
-//! A unit is *free* when it has no live bytes, and *reusable* only once a durable slot names a commit in which it was free
-//! already and nothing was written to it since (rule 9): recovery may start from that slot and must find everything
-//! between it and the tip. Until such a slot is durable, units wait (see `reuse`).
+//! A unit is *free* if it has no live bytes. It is *reusable* only if a durable slot names a commit
+//! in which it was free already, and nothing was written to it since (rule 9). Recovery can start
+//! from that slot, and must find everything between it and the tip. Until such a slot is durable,
+//! units wait (see `reuse`).
 //!
-//! The table is kept in chunks of 1024 units (payload: 1024 u32, codec zstd where smaller); a fold stores those that have changed (see `table`).
-//! They do not count trailers nor the preamble: who loads them adds those. In memory are the chunks that are worked on (see `resident`), all of
-//! them in files up to 16 GiB. Of a unit of another chunk only what was added and removed is known: it counts as full.
+//! The table is kept in chunks of 1024 units (payload: 1024 u32, codec zstd if that is smaller). A
+//! fold stores those that have changed (see `table`). They count neither trailers nor the preamble,
+//! which are added after loading. The chunks in use are in memory (see `resident`); in files up to
+//! 16 GiB that is all of them. For a unit of another chunk only the changes are known, and it
+//! counts as full.
 
 use crate::format::{DATA_OFF, LOCK_UNIT, UNIT_LEN};
 use crate::map::Entry;
@@ -31,29 +35,31 @@ pub(crate) use table::Table;
 
 /// Units of one chunk of the table.
 pub(crate) const CHUNK_UNITS: usize = 1024;
-/// Bytes of an undecoded chunk.
+/// Bytes of a decoded chunk.
 pub(crate) const CHUNK_RAW: usize = CHUNK_UNITS * 4;
 
-/// What a unit counts whose chunk is not in memory: nothing is to be had there.
+/// The live bytes assumed for a unit whose chunk is not in memory, so that it is neither reused nor
+/// emptied.
 const UNKNOWN: u32 = UNIT_LEN as u32;
 
-/// The accounting of one commit, kept by whoever may write.
+/// The accounting of one commit, which only writers use.
 #[derive(Debug, Default)]
 pub(crate) struct Space {
     /// The table as the last fold stored it.
     table: Table,
-    /// From this chunk on the stored table says nothing any more: the file was cut off there since.
+    /// The stored table is valid before this chunk. From here on the file was cut off since.
     stored: u32,
     /// Units that are accounted for now.
     units: u64,
     chunks: BTreeMap<u32, Chunk>,
-    /// By unit: what is to be added to chunks that are not in memory.
+    /// By unit: changes to chunks that are not in memory.
     pending: BTreeMap<u32, i64>,
-    /// By unit: what storing the table moved, and no chunk as stored has. In memory it is in the chunks, too.
+    /// By unit: changes by storing the table itself, which no stored chunk has. Chunks in memory
+    /// include them.
     moved: BTreeMap<u32, i64>,
-    /// Chunks that differ from what is stored by more than what was moved.
+    /// Chunks that differ from the stored ones by more than `moved`.
     dirty: BTreeSet<u32>,
-    /// Chunks that were found worth loading since the last fold.
+    /// Chunks that a survey has loaded since the last fold.
     surveyed: BTreeSet<u32>,
     /// All live bytes.
     total: i64,
@@ -64,7 +70,7 @@ pub(crate) struct Space {
     reuse: Reuse,
     lanes: Lanes,
     ages: age::Ages,
-    /// Something was removed that had not been added: the table on disk was wrong.
+    /// Something was removed that had not been added: the stored table was wrong.
     pub(crate) inexact: bool,
 }
 
@@ -80,7 +86,7 @@ fn units_of_chunk(chunk: u32) -> std::ops::Range<u64> {
 }
 
 impl Space {
-    /// An accounting that is in memory as a whole and was never stored.
+    /// An accounting that is completely in memory and was never stored.
     #[cfg(any(test, feature = "fuzz"))]
     pub(crate) fn from_table(live: &[u32]) -> Space {
         let mut space = Space {
@@ -99,7 +105,7 @@ impl Space {
         self.units
     }
 
-    /// Live bytes of a unit; of one that is not known as many as a full one has.
+    /// Live bytes of a unit. If they are not known, it counts as full.
     pub(crate) fn live(&self, unit: u64) -> u32 {
         let chunk = chunk_of(unit);
         match self.chunks.get(&chunk) {
@@ -119,12 +125,12 @@ impl Space {
         u64::try_from(self.total).unwrap_or(0)
     }
 
-    /// A range that became live.
+    /// Adds a range that became live.
     pub(crate) fn add(&mut self, off: u64, len: u64) {
         self.add_share(off, len, 1);
     }
 
-    /// A range that is live no more, from this commit on.
+    /// Removes a range that is not live any more, from this commit on.
     pub(crate) fn sub(&mut self, off: u64, len: u64, commit: u64) {
         self.sub_share(off, len, 1, commit);
     }
@@ -158,7 +164,7 @@ impl Space {
     }
 
     fn sub_share(&mut self, off: u64, len: u64, share: u64, commit: u64) {
-        // What lies behind the last unit was never added; the table does not grow for it.
+        // Nothing beyond the last unit was ever added, and the table does not grow for it.
         self.inexact |= off + len > self.units * UNIT_LEN;
         let len = len.min((self.units * UNIT_LEN).saturating_sub(off));
         for (unit, bytes) in shares(off, len, share) {
@@ -168,7 +174,7 @@ impl Space {
         }
     }
 
-    /// Something died in the unit.
+    /// Notes that bytes in the unit died.
     fn note_less(&mut self, unit: u64, commit: u64) {
         if self.is_known(unit) {
             self.ages.freed(unit, commit);
@@ -178,7 +184,7 @@ impl Space {
         }
     }
 
-    /// The live bytes of a unit change by this.
+    /// Changes the live bytes of a unit.
     fn change(&mut self, unit: u64, by: i64) {
         let number = chunk_of(unit);
         if number >= self.stored {
@@ -198,7 +204,7 @@ impl Space {
         self.inexact |= changed != by;
     }
 
-    /// A record of the table itself was written (`by` is 1), or is no longer named (-1).
+    /// Notes that a record of the table itself was written (`by` is 1), or is no longer named (-1).
     pub(crate) fn moved(&mut self, off: u64, len: u64, by: i64, commit: u64) {
         for (unit, bytes) in shares(off, len, 1) {
             self.units = self.units.max(unit + 1);
@@ -219,7 +225,8 @@ impl Space {
         }
     }
 
-    /// Counts what lies outside every record: the preamble, and the unit that must stay empty. Their chunks are in memory from then on.
+    /// Adds what is not in a record: the preamble, and the unit that must stay empty. Their chunks
+    /// are in memory from then on.
     pub(crate) fn add_fixed(&mut self) {
         self.units = self.units.max(1);
         self.change(0, DATA_OFF as i64);
@@ -229,7 +236,7 @@ impl Space {
     }
 }
 
-/// What `share` pages count of a range in each unit.
+/// The units of a range, each with the bytes that one of the `share` pages of a run counts there.
 fn shares(off: u64, len: u64, share: u64) -> impl Iterator<Item = (u64, u32)> {
     let end = off + len;
     let mut at = off;
@@ -244,7 +251,7 @@ fn shares(off: u64, len: u64, share: u64) -> impl Iterator<Item = (u64, u32)> {
     })
 }
 
-/// What one of `share` pages counts of `bytes` of its run.
+/// What one of `share` pages counts for `bytes` of its run.
 fn share_of(bytes: u64, share: u64) -> u32 {
     bytes.div_ceil(share) as u32
 }
@@ -273,9 +280,9 @@ mod tests {
         }
     }
 
-    /// A map that somebody made up names places far behind the file.
+    /// A forged map can name places far beyond the end of the file.
     #[test]
-    fn what_lies_nowhere_takes_no_memory() {
+    fn removing_a_range_beyond_the_end_takes_no_memory() {
         let mut s = Space::default();
         s.sub(1 << 47, 40, 1);
         assert!(s.inexact);

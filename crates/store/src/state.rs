@@ -1,4 +1,4 @@
-//! What is known of the newest commit: enough to find every page.
+//! What is known about the newest commit: enough to find every page.
 
 use crate::error::{Damage, Error, Result};
 use crate::format::DATA_OFF;
@@ -7,30 +7,33 @@ use crate::format::trailer::{DictInfo, HEAD_LEN, OPEN_END, RootSection, Trailer}
 use crate::map::{Entry, Root, tree};
 use std::collections::HashMap;
 
-/// Bytes 18 and 19 of page 1 in a rollback mode; 2 in WAL mode.
+/// Bytes 18 and 19 of page 1 in a rollback mode. In WAL mode they are 2.
 const ROLLBACK_MODE: [u8; 2] = [1, 1];
 
-/// A commit, as a process sees it. Everything here follows from the trailers between the last root trailer and the tip.
+/// A commit, as a process knows it. Everything here follows from the trailers between the last root
+/// trailer and the tip.
 #[derive(Debug, Clone)]
 pub(crate) struct State {
     /// The commit.
     pub(crate) tip: Tip,
-    /// The tip block when it was last looked at, valid or not: as long as it stays the same, nothing was published.
+    /// The tip block at the last read, valid or not. While it stays the same, nothing was
+    /// published.
     pub(crate) tip_raw: [u8; TIP_LEN],
-    /// The highest commit number that was ever seen, also of commits that a power cut took.
+    /// The highest commit number ever seen, including commits lost in a power cut.
     pub(crate) highest: u64,
     pub(crate) logical_len: u64,
-    /// 0 while nothing was ever written.
+    /// 0 before the first write.
     pub(crate) page_size: u32,
     pub(crate) head: [u8; HEAD_LEN],
     pub(crate) root: Root,
-    /// Entries of commits since the last root trailer. [`Entry::NONE`]: the page has lost its frame.
+    /// Entries of commits since the last root trailer. [`Entry::NONE`]: the page has no frame any
+    /// more.
     pub(crate) overlay: HashMap<u32, Entry>,
     /// The root section of the last root trailer.
     pub(crate) section: RootSection,
-    /// Places of the trailers since the last root trailer, that one included.
+    /// Places of the trailers since the last root trailer, including that one.
     pub(crate) trailers: Vec<(u64, u32)>,
-    /// Whether the first of them is a root trailer: there is none before the first fold.
+    /// Whether the first of them is a root trailer. There is none before the first fold.
     pub(crate) root_trailer: bool,
     pub(crate) dicts: Vec<DictInfo>,
     /// How many of `dicts` the last root trailer listed.
@@ -69,7 +72,7 @@ impl State {
         }
     }
 
-    /// Goes on to the commit of `trailer`, which lies at `tip`.
+    /// Advances to the commit of `trailer`, whose place is `tip`.
     pub(crate) fn apply(&mut self, tip: Tip, trailer: &Trailer) {
         if let Some(section) = &trailer.root {
             self.root = section.map;
@@ -116,7 +119,7 @@ impl State {
         }))
     }
 
-    /// Number of pages, the last one counted whole.
+    /// The number of pages; a partial last page counts as one.
     pub(crate) fn pages(&self) -> u64 {
         if self.page_size == 0 {
             0
@@ -130,7 +133,7 @@ impl State {
         self.trailers.iter().map(|t| u64::from(t.1)).sum()
     }
 
-    /// Bytes of the trailers since the last root trailer: what a fold makes superfluous.
+    /// Bytes of the trailers since the last root trailer, which a fold makes unnecessary.
     pub(crate) fn unfolded_bytes(&self) -> u64 {
         let root = self.trailers.first().filter(|_| self.root_trailer);
         self.trailer_bytes() - root.map_or(0, |t| u64::from(t.1))
@@ -160,7 +163,7 @@ pub(crate) fn current_extent(next_off: u64, room_end: u64) -> (u64, u64) {
     }
 }
 
-/// What the first commit's trailer names as the hash before it.
+/// The hash that the first commit's trailer names as the previous one.
 pub(crate) fn first_hash(salt: u64) -> [u8; 16] {
     densite_disk::hash::xxh3_128_with_seed(b"Densite", salt).to_le_bytes()
 }

@@ -1,11 +1,13 @@
-//! A training job that runs while a connection writes, and the dictionaries that its commit can use.
+//! A training job that runs while a connection writes, and the dictionaries that its commit can
+//! use.
 
 use crate::codec::choice::TrainedFamilies;
 use crate::codec::learn::TrainingResult;
 use crate::pool::Task;
 use std::sync::Arc;
 
-/// What tells for which commit the dictionaries were gathered: its number, and how many of its own it has added.
+/// Identifies the commit for which the dictionaries were collected: its number, and how many
+/// dictionaries it has added.
 pub(crate) type MadeFor = (u64, usize);
 
 /// See the module's documentation.
@@ -17,27 +19,27 @@ pub(crate) struct Training {
 }
 
 impl Training {
-    /// The training job, if it is done.
+    /// Takes the training job, if it is done.
     pub(crate) fn take_done(&mut self) -> Option<Task<Vec<TrainingResult>>> {
         self.running.take_if(|task| task.is_done())
     }
 
-    /// Whether a training job is under way.
+    /// Whether a training job is running.
     pub(crate) fn is_running(&self) -> bool {
         self.running.is_some()
     }
 
-    /// A training job began.
+    /// Notes the running training job.
     pub(crate) fn began(&mut self, task: Task<Vec<TrainingResult>>) {
         self.running = Some(task);
     }
 
-    /// The dictionaries that were gathered for this commit.
+    /// The dictionaries that were collected for this commit.
     pub(crate) fn trained(&self, made_for: MadeFor) -> Option<Arc<TrainedFamilies>> {
         (self.made_for == made_for).then(|| Arc::clone(&self.current))
     }
 
-    /// These were gathered for this commit.
+    /// Keeps the dictionaries that were collected for this commit.
     pub(crate) fn keep(&mut self, made_for: MadeFor, trained: &Arc<TrainedFamilies>) {
         self.made_for = made_for;
         self.current = Arc::clone(trained);

@@ -1,5 +1,5 @@
-//! A commit that was written and not published (its writer was killed, or the tip could not be written) does not come back, whatever of the next commits
-//! a power cut takes.
+//! A commit that was written but not published never comes back, whatever a power cut takes of the
+//! next commits. Its writer was killed, or the tip could not be written.
 
 use densite_disk::sync::Mutex;
 use densite_disk::{File, FileAbove, Op, OpenMode, SyncKind};
@@ -10,16 +10,16 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 const PATH: &str = "/a.db";
 const PAGE: usize = 4096;
-/// Where the tip is: docs/FORMAT.md, "Preamble".
+/// Where the tip begins: docs/FORMAT.md, "Preamble".
 const TIP: usize = 12288;
 const TIP_LEN: usize = 48;
 /// Where records begin, and the length of a record's header.
 const DATA: usize = 16384;
 const RECORD_LEN: usize = 30;
-/// Pages that are written at once because they are many: see `Appender::flush_if_long`.
+/// So many pages that they are written before publishing: see `Appender::flush_if_long`.
 const MANY: u64 = 200;
 
-/// A disk, and what of its file is on the medium at least.
+/// A disk, and the bytes of its file that are durable in any case.
 #[derive(Clone)]
 struct Medium {
     disk: SimDisk,
@@ -34,12 +34,12 @@ impl Medium {
         Medium { disk, durable }
     }
 
-    /// The system writes everything back by itself.
+    /// The system writes everything back on its own.
     fn write_back(&self) {
         *self.durable.lock() = self.disk.contents(PATH).expect("a file");
     }
 
-    /// As a process of its own: what handles of one process know they share.
+    /// Opens it as a new process: handles of one process share what they know.
     fn open(&self) -> Handle {
         self.open_in(&some_process())
     }
@@ -50,7 +50,8 @@ impl Medium {
         open_file(Box::new(Watched { file, medium }), process)
     }
 
-    /// The power goes, and of what was written since the last sync only the first bytes of the tip are on the disk: any number of them.
+    /// The contents after power cuts in which only the first bytes of the tip survive since the
+    /// last sync, for each number of them.
     fn cuts(&self) -> Vec<Vec<u8>> {
         let (durable, now) = (self.durable.lock(), self.disk.contents(PATH));
         let now = now.expect("a file");
@@ -101,7 +102,7 @@ fn put(handle: &mut Handle, number: u64, byte: u8) {
     handle.write_at(&page, number * PAGE as u64).expect("write");
 }
 
-/// So many pages that they are written before they are published.
+/// Writes so many pages that they are written before they are published.
 fn put_many(handle: &mut Handle) -> densite_store::Result<()> {
     (3..MANY).try_for_each(|number| handle.write_at(&[9; PAGE], number * PAGE as u64))
 }
@@ -121,7 +122,7 @@ fn pages(disk: &SimDisk) -> Vec<u8> {
     bytes.iter().step_by(PAGE).copied().collect()
 }
 
-/// A file whose pages are 1, 1, 1, durably.
+/// A file with the pages 1, 1, 1, durable.
 fn begun() -> Medium {
     let medium = Medium::of(&[]);
     let mut first = medium.open();
@@ -132,7 +133,7 @@ fn begun() -> Medium {
     medium
 }
 
-/// The same, and a writer was killed who had written all of a commit of 1, 2, 1 but its tip.
+/// The same, after a writer was killed that had written all of a commit of 1, 2, 1 except its tip.
 fn killed() -> Vec<u8> {
     let medium = begun();
     let before = medium.disk.contents(PATH).expect("a file");
@@ -144,10 +145,10 @@ fn killed() -> Vec<u8> {
 }
 
 const PUBLISHED: [[u8; 3]; 4] = [[1, 1, 1], [1, 1, 3], [4, 1, 3], [4, 1, 5]];
-/// The same after all but the first page was cut off.
+/// The same, after all except the first page was cut off.
 const SHORTENED: [[u8; 3]; 3] = [[1, 0, 0], [1, 0, 3], [4, 0, 3]];
 
-/// Goes on from 1, 1, 1 by so many commits, without a sync of its own.
+/// Publishes so many commits after 1, 1, 1, without a sync of its own.
 fn go_on(handle: &mut Handle, commits: usize) {
     for (number, byte) in [(2, 3), (0, 4), (2, 5)].into_iter().take(commits) {
         publish(handle, number, byte);
@@ -174,7 +175,8 @@ fn an_attempt_of_a_killed_writer_does_not_come_back() {
     }
 }
 
-/// Another process closes the file in between, and cuts the attempt off its end. The disk still has it there when the power goes.
+/// Another process closes the file in between, and cuts the attempt off its end. After the power
+/// cut the disk still has it there.
 #[test]
 fn an_attempt_that_a_close_has_cut_off_does_not_come_back() {
     for (commits, now) in PUBLISHED.iter().enumerate().skip(1) {
@@ -192,7 +194,7 @@ fn an_attempt_that_a_close_has_cut_off_does_not_come_back() {
     }
 }
 
-/// A killed writer's attempt at 1, 2, 2, and the place of its first record.
+/// A file with a killed writer's attempt at 1, 2, 2, and the place of its first record.
 fn killed_with_two_pages() -> (Vec<u8>, usize) {
     let medium = begun();
     let before = medium.disk.contents(PATH).expect("a file");
@@ -207,8 +209,8 @@ fn killed_with_two_pages() -> (Vec<u8>, usize) {
     (bytes, first)
 }
 
-/// The next transaction begins with the same page as the attempt, and ends otherwise. The power goes, and only that page's record has arrived on the disk, and a
-/// part of the tip.
+/// The next transaction begins with the same page as the attempt, and ends differently. After a
+/// power cut the disk has only that page's record and a part of the tip.
 fn only_the_first_record_arrives(medium: &Medium, first: usize) -> Vec<u8> {
     let mut next = medium.open();
     put(&mut next, 1, 2);
@@ -230,7 +232,7 @@ fn an_attempt_does_not_come_back_by_a_transaction_that_begins_as_it_did() {
     assert_eq!(got, [1, 1, 1]);
 }
 
-/// A writer makes it void and is killed; of that, too, the disk may have any part.
+/// A writer makes it void and is killed. The disk can have any part of the void record too.
 #[test]
 fn an_attempt_does_not_come_back_after_a_void_record_that_was_torn() {
     let (bytes, first) = killed_with_two_pages();
@@ -245,7 +247,8 @@ fn an_attempt_does_not_come_back_after_a_void_record_that_was_torn() {
             let part = first + torn.min(end)..first + torn.max(end);
             bytes[part.clone()].copy_from_slice(&void[part]);
             let medium = Medium::of(&bytes);
-            // A cut that loses all of the void record leaves the attempt whole, and recovery may take it for a commit.
+            // A cut that loses the whole void record leaves the attempt whole, and recovery can
+            // take it for a commit.
             if pages(&medium.disk) != [1, 1, 1] {
                 continue;
             }
@@ -255,7 +258,7 @@ fn an_attempt_does_not_come_back_after_a_void_record_that_was_torn() {
     }
 }
 
-/// As a simulated disk decides what a cut leaves.
+/// The same with cuts of the simulated disk.
 #[test]
 fn an_attempt_of_a_killed_writer_does_not_come_back_from_any_cut() {
     let bytes = killed();
@@ -274,9 +277,9 @@ fn an_attempt_of_a_killed_writer_does_not_come_back_from_any_cut() {
     }
 }
 
-/// The next writer makes the attempt void, and is killed, or its sync fails, before that is durable.
+/// The next writer makes the attempt void, and is killed or its sync fails before that is durable.
 #[test]
-fn making_an_attempt_void_is_done_again_until_it_is_durable() {
+fn making_an_attempt_void_is_repeated_until_it_is_durable() {
     for failures in 1..=3 {
         let medium = Medium::of(&killed());
         for _ in 0..failures {
@@ -291,7 +294,8 @@ fn making_an_attempt_void_is_done_again_until_it_is_durable() {
     }
 }
 
-/// An attempt at giving space back changes no page, and begins with a frame that keeps the number of its commit. It is made void like any other.
+/// An attempt at space reclamation changes no page, and begins with a frame that keeps the number
+/// of its commit. It is made void like any other.
 #[test]
 fn an_attempt_that_begins_with_a_moved_frame_is_made_void() {
     let medium = begun();
@@ -321,7 +325,7 @@ fn an_attempt_that_begins_with_a_moved_frame_is_made_void() {
     assert_eq!(medium.disk.counters(PATH).syncs, 1);
 }
 
-/// An attempt of which not all was written is no reason to sync.
+/// An attempt that was not completely written needs no sync.
 #[test]
 fn an_attempt_that_is_not_whole_costs_nothing() {
     let medium = Medium::of(&killed());
@@ -337,17 +341,18 @@ fn an_attempt_that_is_not_whole_costs_nothing() {
 /// What the writer does after its commit of 1, 2, 1 failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Then {
-    /// Gives it up.
+    /// Discards the transaction.
     Discards,
-    /// Takes back what it had written, and publishes that.
+    /// Writes the old page back, and publishes that.
     WritesBack,
-    /// Makes the database shorter, and publishes that.
+    /// Shortens the database, and publishes that.
     Shortens,
-    /// Gives it up after so much more was written that it was appended over the trailer of the attempt.
+    /// Writes so many pages that they overwrite the trailer of the attempt, and then discards the
+    /// transaction.
     WritesMore,
     /// The same, and is killed.
     WritesMoreAndIsKilled,
-    /// The same, and the sync fails that is to make the attempt void.
+    /// The same, and the sync that should make the attempt void fails.
     WritesMoreAndDoesNotSync,
 }
 
@@ -362,7 +367,7 @@ fn an_attempt_that_failed_does_not_come_back() {
         WritesMoreAndIsKilled,
         WritesMoreAndDoesNotSync,
     ] {
-        // Whether what follows the failure in the same call fails as well: putting the tip back, making the attempt void.
+        // Whether the calls after the failure fail too: restoring the tip, making the attempt void.
         for forever in [false, true] {
             let mut failed = 0;
             for nth in 0..4 {
@@ -375,7 +380,7 @@ fn an_attempt_that_failed_does_not_come_back() {
     }
 }
 
-/// Nothing follows the failure: what the writer was told holds all the same.
+/// Nothing follows the failure: the error that the writer got stays true.
 #[test]
 fn an_attempt_that_failed_is_not_there_after_a_cut() {
     for (seed, nth) in (0..200).flat_map(|seed| [(seed, 1), (seed, 2)]) {
@@ -384,7 +389,7 @@ fn an_attempt_that_failed_is_not_there_after_a_cut() {
         let file = disk.open(PATH, OpenMode::Create).expect("open");
         let mut handle = open_file(Box::new(file), &some_process());
         put(&mut handle, 1, 2);
-        // The first write is the reserve behind the end, the second the commit, the third the tip.
+        // The first write is the reserve after the end, the second the commit, the third the tip.
         fail_write(&disk, nth, 20, false);
         handle.publish().expect_err("it cannot be written");
         handle.discard();
@@ -392,7 +397,8 @@ fn an_attempt_that_failed_is_not_there_after_a_cut() {
     }
 }
 
-/// The n-th write from now on fails, and has written so many bytes nevertheless; forever: and so does all that follows, which writes nothing.
+/// Makes the n-th write from now on fail after so many bytes. `forever`: all later calls fail too,
+/// and write nothing.
 fn fail_write(disk: &SimDisk, nth: u64, prefix: usize, forever: bool) {
     let fault = Fault::new(FaultKind::Io, Op::Write).after(nth);
     disk.fail(fault.with_prefix(prefix));
@@ -402,7 +408,7 @@ fn fail_write(disk: &SimDisk, nth: u64, prefix: usize, forever: bool) {
     }
 }
 
-/// The n-th write of publishing fails, and has written so many bytes nevertheless. Returns whether there was one.
+/// Makes the n-th write of publishing fail after so many bytes. Returns whether there was one.
 fn fails(then: Then, forever: bool, nth: u64, prefix: usize) -> bool {
     let what = format!("{then:?}, write {nth} fails after {prefix} bytes, forever: {forever}");
     let medium = begun();
@@ -428,7 +434,7 @@ fn fails(then: Then, forever: bool, nth: u64, prefix: usize) -> bool {
         Then::WritesMore | Then::WritesMoreAndIsKilled => put_many(&mut handle).expect("write"),
         Then::WritesMoreAndDoesNotSync => {
             medium.disk.fail(Fault::new(FaultKind::Io, Op::Sync));
-            // Where the attempt was void already there is nothing to sync.
+            // If the attempt was void already, there is nothing to sync.
             let _ = put_many(&mut handle);
             medium.disk.clear_faults();
         }
@@ -448,7 +454,7 @@ fn fails(then: Then, forever: bool, nth: u64, prefix: usize) -> bool {
     true
 }
 
-/// A long one is not read to its end to find out whether it is whole.
+/// A long attempt is not read to its end to find out whether it is whole.
 #[test]
 fn a_long_attempt_of_a_killed_writer_does_not_come_back() {
     let medium = begun();
@@ -466,9 +472,10 @@ fn a_long_attempt_of_a_killed_writer_does_not_come_back() {
     only_published(&medium, "long");
 }
 
-/// The tip was torn, and others took the attempt for the newest commit before it was made void. They do not build upon it afterwards.
+/// The tip was torn, and another process took the attempt for the newest commit before it was made
+/// void. It does not build on it afterwards.
 #[test]
-fn who_took_an_attempt_for_a_commit_does_not_build_upon_it_once_it_is_void() {
+fn a_process_that_took_an_attempt_for_a_commit_does_not_build_on_it_once_it_is_void() {
     let medium = begun();
     let mut handle = medium.open();
     put(&mut handle, 1, 2);
@@ -478,7 +485,7 @@ fn who_took_an_attempt_for_a_commit_does_not_build_upon_it_once_it_is_void() {
     let mut other = medium.open();
     let mut page = [0; PAGE];
     other.read_at(&mut page, PAGE as u64).expect("read");
-    assert_eq!(page[0], 2, "what is whole counts where the tip is torn");
+    assert_eq!(page[0], 2, "a whole commit counts if the tip is torn");
     put_many(&mut handle).expect("write");
     handle.discard();
     let built = other.write_at(&[3; PAGE], 2 * PAGE as u64);
@@ -487,9 +494,9 @@ fn who_took_an_attempt_for_a_commit_does_not_build_upon_it_once_it_is_void() {
     assert_eq!(pages(&medium.disk), [1, 1, 3]);
 }
 
-/// The same within one process: the writer's own next attempt does not build upon it either.
+/// The same within one process: the writer's own next attempt does not build on it either.
 #[test]
-fn an_attempt_that_its_process_took_for_a_commit_is_not_built_upon_by_the_next_one() {
+fn the_next_attempt_does_not_build_on_one_that_its_process_took_for_a_commit() {
     let medium = begun();
     let (mut handle, mut beside) = (medium.open_in("one"), medium.open_in("one"));
     put(&mut handle, 1, 2);
@@ -498,7 +505,7 @@ fn an_attempt_that_its_process_took_for_a_commit_is_not_built_upon_by_the_next_o
     medium.disk.clear_faults();
     let mut page = [0; PAGE];
     beside.read_at(&mut page, PAGE as u64).expect("read");
-    assert_eq!(page[0], 2, "what is whole counts where the tip is torn");
+    assert_eq!(page[0], 2, "a whole commit counts if the tip is torn");
     put(&mut handle, 1, 1);
     let built = handle.publish();
     assert!(matches!(built, Err(Error::Overwritten)), "{built:?}");

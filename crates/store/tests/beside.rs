@@ -1,4 +1,5 @@
-//! Looking at a whole file while another process writes and moves records: what has moved is no damage, what is damaged still is.
+//! Reading a whole file while another process writes and moves records: moved records are not
+//! damage, and real damage is found.
 
 use crate::common::{Interrupted, Moment};
 use densite_disk::sync::Mutex;
@@ -21,10 +22,10 @@ const REST: ReclaimBudget<'static> = ReclaimBudget {
     stop: &|| false,
 };
 
-/// Times that somebody else comes between: the whole file has moved several times by then.
+/// How often another process interrupts: the whole file moves several times.
 const STRIKES: u64 = 20;
 
-/// A handle of a process of its own.
+/// A handle of a new process.
 fn process(file: impl File + 'static, name: &str) -> Handle {
     let options = Options {
         threads: 0,
@@ -44,8 +45,8 @@ fn put(handle: &mut Handle, number: u64, rng: &mut SmallRng) {
     handle.write_at(&page, number * PAGE as u64).expect("write");
 }
 
-/// A store, and a file on it at whose every `each`-th read somebody else writes pages below `below`, and moves what is left, as often as the number
-/// says that is returned.
+/// A store, and a file on it: before every `each`-th read another process writes pages below
+/// `below` and reclaims space. This happens as often as the returned number says.
 fn busy(seed: u64, each: u64, below: u64) -> (SimDisk, Interrupted, Arc<AtomicU64>) {
     let disk = SimDisk::new(seed);
     let mut rng = SmallRng::seed_from_u64(seed);
@@ -84,7 +85,8 @@ fn busy(seed: u64, each: u64, below: u64) -> (SimDisk, Interrupted, Arc<AtomicU6
 #[test]
 fn what_others_move_meanwhile_is_no_damage() {
     for seed in 0..6 {
-        // The map's nodes are read first: some of the time every read of them is met.
+        // The nodes of the map are read first. With the smallest `each`, every read of them is
+        // interrupted.
         let each = [1, 2, 7, 40, 200, 1000][seed as usize % 6];
         let (_disk, interrupted, strikes) = busy(seed, each, PAGES);
         let mut reader = process(interrupted, "reader");
@@ -115,17 +117,18 @@ fn damage_is_found_while_others_write() {
         .each_frame(&mut |frame| place = place.or((frame.page == PAGES as u32).then_some(frame)))
         .expect("frames");
     assert!(place.is_some());
-    // A byte of that frame, found by its content: the last bytes of the page are as they were put.
+    // A byte of that frame, found by its content: the last bytes of the page are stored as they
+    // are.
     let mut page = vec![0; PAGE];
     reader
         .read_at(&mut page, (PAGES - 1) * PAGE as u64)
         .expect("read");
-    let mut bytes = disk.contents(PATH).expect("there");
+    let mut bytes = disk.contents(PATH).expect("the file exists");
     let needle = &page[PAGE - 100..];
     let at = bytes
         .windows(needle.len())
         .position(|w| w == needle)
-        .expect("a page that cannot be made smaller there");
+        .expect("an incompressible page is stored as it is");
     bytes[at] ^= 1;
     file(&disk)
         .write_at(&bytes[at..=at], at as u64)

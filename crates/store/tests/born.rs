@@ -1,5 +1,6 @@
-//! A file whose creation is cut short, again and again: it holds nothing and is made anew, or its header is written again, or it is nobody's. It never counts as damaged, for
-//! SQLite would not roll back the journal beside it then.
+//! A file whose creation is interrupted, again and again. Either it holds nothing and is created
+//! again, or its header is written again, or it is not recognised as a store. It never counts as
+//! damaged, because SQLite would then not roll back the journal beside it.
 //!
 //! `DENSITE_CRASH_SEEDS=n` runs that many seeds.
 
@@ -39,7 +40,7 @@ fn holds(disk: &SimDisk, what: &str) {
     assert_eq!(report.problems, vec![], "{what}");
 }
 
-/// The sync before the header has made the slots durable: they say whose file it is.
+/// The sync before the header has made the slots durable, and they identify the file.
 #[test]
 fn a_header_torn_at_any_byte_is_written_again() {
     let disk = SimDisk::new(1);
@@ -47,10 +48,10 @@ fn a_header_torn_at_any_byte_is_written_again() {
     write(&mut handle);
     handle.sync(SyncKind::Data).expect("sync");
     drop(handle);
-    let whole = disk.contents(PATH).expect("there");
+    let whole = disk.contents(PATH).expect("the file exists");
     let lengths = [whole.len(), 16 << 10];
     for (torn, len) in (0..=HEADER * 2).flat_map(|torn| lengths.map(|len| (torn, len))) {
-        let mut bytes = whole.get(..len).expect("as long").to_vec();
+        let mut bytes = whole.get(..len).expect("long enough").to_vec();
         match torn {
             0..=HEADER => bytes[torn..HEADER].fill(0),
             _ => bytes[..torn - HEADER].fill(0),
@@ -68,7 +69,8 @@ fn a_header_torn_at_any_byte_is_written_again() {
     }
 }
 
-/// Bytes that were taken out of the preamble, or put in, move the second slot and the tip. Then only the slot of the creation can be read, which names the empty store: but this file was closed.
+/// Bytes that are removed from or inserted into the preamble move the second slot and the tip. Only
+/// the creation's slot, which names the empty store, is then readable. But this file was closed.
 #[test]
 fn a_preamble_that_moved_is_damage_and_no_empty_database() {
     let disk = SimDisk::new(1);
@@ -77,7 +79,7 @@ fn a_preamble_that_moved_is_damage_and_no_empty_database() {
     handle.sync(SyncKind::Data).expect("sync");
     handle.close_clean().expect("close");
     drop(handle);
-    let whole = disk.contents(PATH).expect("there");
+    let whole = disk.contents(PATH).expect("the file exists");
     let (mut errors, mut right) = (0, 0);
     for at in (HEADER..16_384).step_by(97) {
         for len in [1, 80, 463, 4096] {
@@ -107,9 +109,10 @@ fn a_preamble_that_moved_is_damage_and_no_empty_database() {
     assert!(errors > 500);
 }
 
-/// Of what grew a disk may have anything, and a sector may be torn at any byte: slots too, and those of an earlier creation.
+/// A disk can have any bytes where the file grew, and a sector can be torn at any byte. So slots
+/// can be torn, and those of an earlier creation can appear.
 #[test]
-fn creations_cut_again_and_again_are_no_damage() {
+fn creations_interrupted_again_and_again_are_not_damage() {
     let seeds = std::env::var("DENSITE_CRASH_SEEDS").map_or(300, |n| n.parse().expect("a number"));
     let (mut cuts, mut foreign) = (0, 0);
     for seed in 0..seeds {
@@ -120,7 +123,7 @@ fn creations_cut_again_and_again_are_no_damage() {
             let what = format!("seed {seed}, life {life}");
             let mut handle = match open(&disk) {
                 Ok(handle) => handle,
-                // Not known for the store's: SQLite rolls back its journal, to no bytes.
+                // It is not recognised as a store: SQLite rolls back its journal, to no bytes.
                 Err(Error::NotDensite) => {
                     foreign += 1;
                     break;
@@ -138,13 +141,13 @@ fn creations_cut_again_and_again_are_no_damage() {
             cuts += 1;
         }
     }
-    println!("{cuts} power cuts, {foreign} not known for the store's");
+    println!("{cuts} power cuts, {foreign} not recognised as a store");
     assert!(cuts > seeds);
 }
 
-/// SQLite reads and writes page 1 in pieces before it knows how long a page is (rule 16).
+/// SQLite reads and writes page 1 in pieces before it knows the page size (rule 16).
 #[test]
-fn the_first_write_says_how_long_a_page_is_if_it_is_as_long_as_one() {
+fn the_first_write_sets_the_page_size_if_its_length_is_a_page_size() {
     for (len, page) in [
         (512, 512),
         (1024, 1024),

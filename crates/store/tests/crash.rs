@@ -1,7 +1,8 @@
-//! Power cuts at every change of the disk (rules 8, 9, 10): what comes back is exactly an earlier published state,
-//! not older than the last one that was synced; all of it reads; the accounting is exact; and the store goes on from there. Space is given
-//! back all the while: reclaiming, slots, cutting the end. In some runs writes fail within publishing, or the process is killed there; what it did not publish
-//! does not come back once the next writer has begun.
+//! Power cuts at every change of the disk (rules 8, 9, 10). What comes back is exactly an earlier
+//! published state, not older than the last synced one. All of it reads, the accounting is exact,
+//! and the store continues from there. Space is reclaimed all the time: steps, slots, cutting the
+//! end. In some runs writes fail within publishing, or the process is killed there. What it did not
+//! publish does not come back once the next writer has begun.
 //!
 //! `DENSITE_SEED=n` runs one seed, `DENSITE_CRASH_SEEDS=n` that many of them.
 
@@ -15,11 +16,12 @@ use rand::{Rng, RngExt, SeedableRng};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-/// Where page 1 says how many bytes of each page SQLite leaves to others. With what is made up there, no page would be one of SQLite's.
+/// Where page 1 has the number of reserved bytes of each page. With random bytes there, no page
+/// would be one of SQLite's.
 const RESERVED_AT: usize = 20;
 const PATH: &str = "/a.db";
 
-/// A published state: what it holds, and the number of the disk's changes before it began and when it was done.
+/// A published state: its contents, and the number of the disk's changes at its begin and end.
 struct Published {
     contents: Vec<u8>,
     began: u64,
@@ -30,14 +32,16 @@ struct Published {
 struct Attempt {
     contents: Vec<u8>,
     began: u64,
-    /// From this change on a cut must not leave it: it was made void. Before, where a tip was not synced yet, recovery cannot tell it from a commit.
+    /// From this change on a cut must not leave it, because it was made void. Before, while a tip
+    /// is not synced, recovery cannot tell it from a commit.
     void: Option<u64>,
 }
 
 struct Run {
     disk: SimDisk,
     rng: SmallRng,
-    /// Whether publishing fails now and then, and how; an own generator, so that the seeds of runs without failures stay what they are.
+    /// Whether publishing sometimes fails, and how. It has its own generator, so that runs without
+    /// failures do not depend on it.
     trouble: Option<SmallRng>,
     attempts: Vec<Attempt>,
     /// What happens when the tip is written.
@@ -62,7 +66,7 @@ fn open(disk: &SimDisk) -> Handle {
     open_in(disk, 0, &Arc::default())
 }
 
-/// In one of several processes: what they know of the file they do not share.
+/// Opens it in one of several processes, which share no state.
 fn open_in(disk: &SimDisk, process: usize, tip: &Arc<AtomicU8>) -> Handle {
     let file = Mortal {
         file: disk.open(PATH, OpenMode::Create).expect("open"),
@@ -72,14 +76,14 @@ fn open_in(disk: &SimDisk, process: usize, tip: &Arc<AtomicU8>) -> Handle {
     Handle::open(Box::new(file), &identity, options()).unwrap_or_else(|e| panic!("open: {e}"))
 }
 
-/// Where the tip is: docs/FORMAT.md, "Preamble".
+/// Where the tip begins: docs/FORMAT.md, "Preamble".
 const TIP: u64 = 12288;
 const WORKS: u8 = 0;
 const FAILS: u8 = 1;
 const KILLS: u8 = 2;
 const DEAD: u8 = 3;
 
-/// A file whose process is killed, or meets an error, when it writes the tip.
+/// A file whose process is killed, or gets an error, when it writes the tip.
 struct Mortal {
     file: SimFile,
     tip: Arc<AtomicU8>,
@@ -149,7 +153,7 @@ impl Run {
         };
         let mut at = 0;
         for i in 0..self.rng.random_range(1..=burst) {
-            // By turns anywhere, and behind the page before: sparse neighbours share a frame.
+            // In turn anywhere, and after the page before: sparse adjacent pages share a frame.
             at = if i % 2 == 0 {
                 self.rng.random_range(0..(pages + 3).min(300)) * self.page_size
             } else {
@@ -160,7 +164,7 @@ impl Run {
                 let number = (at / self.page_size) as u32;
                 leaf::leaf(&mut self.rng, self.page_size, kept, number)
             } else {
-                // Much of it random, so that extents fill, are freed and are used again.
+                // Much of it is random, so that extents fill, are freed and are reused.
                 let mut page = vec![0u8; self.page_size];
                 let cut = self.rng.random_range(0..self.page_size);
                 self.rng.fill_bytes(&mut page[cut..]);
@@ -182,13 +186,14 @@ impl Run {
         }
     }
 
-    /// Back to what was published last.
+    /// Returns to what was published last.
     fn forget_writes(&mut self) {
         let last = self.published.last();
         self.contents = last.map(|p| p.contents.clone()).unwrap_or_default();
     }
 
-    /// Some writing call within publishing fails, or all do from there on, as if the process were killed. Returns whether the handle is to be dropped.
+    /// Publishes, sometimes with a failing call, or with all calls failing from there on, as if the
+    /// process were killed. Returns whether the handle must be dropped.
     fn publish_in_trouble(&mut self, handle: &mut Handle, sync: bool) -> bool {
         let Some(dice) = &mut self.trouble else {
             self.publish(handle, sync);
@@ -229,7 +234,7 @@ impl Run {
         });
         match then {
             _ if killed => {}
-            // As it is, or with more.
+            // Unchanged, or with more.
             0 => {
                 self.publish(handle, sync);
                 return false;
@@ -245,7 +250,7 @@ impl Run {
         killed
     }
 
-    /// A writer has begun: what was there before was looked at.
+    /// Notes that a writer has begun: it has made older attempts void.
     fn attempts_are_void(&mut self) {
         let now = self.disk.changes();
         for attempt in &mut self.attempts {
@@ -272,7 +277,8 @@ impl Run {
         }
     }
 
-    /// Gives space back, a step or all of it. The contents stay as they are, so nothing new is published; but it syncs.
+    /// Reclaims space, one step or all of it. The contents do not change, so nothing new is
+    /// published; but it may sync.
     fn reclaim(&mut self, handle: &mut Handle) {
         let budget = ReclaimBudget {
             bytes: 64 << self.rng.random_range(4..15),
@@ -306,14 +312,14 @@ impl Run {
         }
     }
 
-    /// Writes and publishes; syncs as seldom as `synchronous=OFF` or as often as FULL.
-    /// Returns whether the process lives on.
+    /// Writes and publishes; syncs as rarely as `synchronous=OFF` or as often as FULL. Returns
+    /// whether the process is still alive.
     fn steps(&mut self, handle: &mut Handle, n: usize) -> bool {
         let sync_one_in = [1, 2, 5, 50][self.rng.random_range(0..4)];
         self.steps_syncing(handle, n, sync_one_in)
     }
 
-    /// The same from beginning to end; who is killed is followed by another.
+    /// The same from beginning to end; a new process follows one that is killed.
     fn life(&mut self, n: usize) {
         let disk = self.disk.clone();
         for process in 0..n {
@@ -324,7 +330,8 @@ impl Run {
         }
     }
 
-    /// The same in several processes by turns, of which any may be killed, close, or sync what others have published.
+    /// The same in several processes in turn. Any of them can be killed, close, or sync what others
+    /// have published.
     fn turns(&mut self, processes: usize, n: usize) {
         let mut handles: Vec<Option<Handle>> = (0..processes).map(|_| None).collect();
         for _ in 0..n {
@@ -361,7 +368,7 @@ impl Run {
         }
     }
 
-    /// Returns whether the process lives on.
+    /// Returns whether the process is still alive.
     fn steps_syncing(&mut self, handle: &mut Handle, n: usize, sync_one_in: u32) -> bool {
         for _ in 0..n {
             if self.rng.random_range(0..3) == 0 {
@@ -385,7 +392,7 @@ impl Run {
         true
     }
 
-    /// What survived a cut at change `at` must be one of the states that were possible then.
+    /// The contents after a cut at change `at`, which must be one of the states possible then.
     fn verify(&self, disk: &SimDisk, at: u64, what: &str) -> Vec<u8> {
         let mut handle = open(disk);
         let len = handle.len().unwrap_or_else(|e| panic!("{what}: {e}"));
@@ -410,7 +417,7 @@ impl Run {
         let late = self.published.iter().position(|p| p.contents == got);
         assert!(
             found,
-            "{what}: {} bytes are none of the states possible at change {at} (from {first:?} to {:?}); it is state {late:?}, done at {:?}",
+            "{what}: {} bytes are not a state possible at change {at} (from {first:?} to {:?}); it is state {late:?}, done at {:?}",
             got.len(),
             possible.map(|p| p.0).next_back(),
             late.map(|l| self.published[l].done)
@@ -441,7 +448,7 @@ fn crash(seed: u64, processes: usize, trouble: bool) -> usize {
     for c in &captures {
         let what = format!("DENSITE_SEED={seed} cut at change {}", c.change);
         let got = run.verify(&c.disk, c.change, &what);
-        // Now and then go on from there, and cut again: the torn tail must not come back.
+        // Sometimes continue from there and cut again: the torn tail must not come back.
         if c.change % 5 == 0 {
             let mut again = Run::new(seed ^ c.change << 20, c.disk.clone(), got.clone());
             again.page_size = run.page_size;

@@ -1,4 +1,5 @@
-//! The number of a dictionary whose commit was never made is given again by another process: the first one must not go on with what nobody else has.
+//! A process can use the number of a dictionary again whose commit another process never made. The
+//! other process must then forget its own dictionary of that number.
 
 use crate::common::cells;
 
@@ -8,7 +9,7 @@ use densite_store::{CodecChoice, Handle, Options};
 
 const PATH: &str = "/a.db";
 const PAGE: usize = 4096;
-/// Pages that each of the two writes.
+/// Pages that each of the two processes writes.
 const PAGES: u64 = 200;
 const FIRST: [&str; 6] = [
     "carefully",
@@ -57,7 +58,7 @@ fn leaf(words: &[&str], n: u64) -> Vec<u8> {
     cells::leaf(PAGE, cells)
 }
 
-/// Learns these words and writes pages of them from `first` on.
+/// Trains on these words and writes pages of them from `first` on.
 fn put(handle: &mut Handle, words: &[&str], first: u64) {
     let samples: Vec<Vec<u8>> = (1000..1600).map(|n| leaf(words, n)).collect();
     handle.learn(&samples, 64 << 20).expect("learn");
@@ -96,7 +97,7 @@ fn two_processes(codec: CodecChoice) {
     assert!(other.stats().expect("stats").dictionaries > 0);
     holds(&mut one, "one", &SECOND, 1);
 
-    // What the first one writes now, others can read.
+    // Others can read what the first one writes now.
     for n in 0..PAGES {
         let at = (1 + PAGES + n) * PAGE as u64;
         one.write_at(&leaf(&FIRST, n), at).expect("write");

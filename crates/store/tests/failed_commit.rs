@@ -1,4 +1,5 @@
-//! What a commit that failed has written counts as free by nobody's accounting before it is tried again, or given up.
+//! The bytes that a failed commit has written are free in no accounting before the commit is tried
+//! again or given up.
 
 use densite_disk::{Op, OpenMode, SyncKind};
 use densite_sim_disk::{Fault, FaultKind, SimDisk};
@@ -29,7 +30,7 @@ fn page(number: u64, round: u64) -> Vec<u8> {
     page
 }
 
-/// Writes these pages anew.
+/// Writes these pages again.
 fn put(handle: &mut Handle, rounds: &mut [u64], pages: std::ops::Range<u64>) {
     for number in pages {
         let round = &mut rounds[number as usize];
@@ -40,8 +41,10 @@ fn put(handle: &mut Handle, rounds: &mut [u64], pages: std::ops::Range<u64>) {
     }
 }
 
-/// A commit fails after its frames got their places in free units. Beside it another handle of the process loads the accounting, in which these units are free, and
-/// makes a slot durable that names the commit before: it says nothing of what was written since. Then more is written to the commit, and it is tried again.
+/// A commit fails after its frames got their places in free units. Another handle of the process
+/// loads the accounting, in which these units are free, and makes a slot durable that names the
+/// previous commit. That slot does not cover what was written since. Then more is written to the
+/// commit, and it is tried again.
 #[test]
 fn what_a_failed_commit_has_written_is_not_given_to_its_second_attempt() {
     let disk = SimDisk::new(1);
@@ -50,7 +53,7 @@ fn what_a_failed_commit_has_written_is_not_given_to_its_second_attempt() {
     let mut rounds = vec![0; (BLOCK * BLOCKS) as usize];
     put(&mut writer, &mut rounds, 0..BLOCK * BLOCKS);
     writer.sync(SyncKind::Data).expect("sync");
-    // Units that are free one by one, between others that are not.
+    // Single free units between live ones.
     for block in (2..BLOCKS).step_by(2) {
         let first = block * BLOCK;
         put(&mut writer, &mut rounds, first..first + BLOCK);

@@ -1,4 +1,5 @@
-//! What a failed sync has dropped is written again before anybody calls it durable, whoever's sync it was.
+//! What a failed sync has dropped is written again before anything counts as durable, whichever
+//! handle's sync failed.
 
 use densite_disk::sync::Mutex;
 use densite_disk::{File, FileAbove, Op, OpenMode, SyncKind};
@@ -16,7 +17,7 @@ fn open(disk: &SimDisk) -> Handle {
     open_with(disk, Box::new(|| ()))
 }
 
-/// Something happens before each of its syncs.
+/// Opens a handle that calls `before` before each of its syncs.
 fn open_with(disk: &SimDisk, before: Box<dyn Fn() + Send + Sync>) -> Handle {
     let file = disk.open(PATH, OpenMode::Create).expect("open");
     disk.sync_dir("/").expect("sync dir");
@@ -69,7 +70,7 @@ fn begun(disk: &SimDisk) -> Handle {
     writer
 }
 
-/// Somebody who comes later syncs: what is there then is promised.
+/// A later handle syncs: the present state must then be durable.
 fn is_promised(disk: &SimDisk, seed: u64) {
     let mut later = open(disk);
     later.sync(SyncKind::Data).expect("sync");
@@ -77,12 +78,12 @@ fn is_promised(disk: &SimDisk, seed: u64) {
     is_there(disk, seed);
 }
 
-/// After a power cut.
+/// Checks the pages after a power cut.
 fn is_there(disk: &SimDisk, seed: u64) {
     are_there(disk, seed, 0..PAGES, 3);
 }
 
-/// The pages have that mark, for a process that knows nothing of what was before the power cut.
+/// The pages have that mark, for a process that knows nothing from before the power cut.
 fn are_there(disk: &SimDisk, seed: u64, pages: std::ops::Range<u64>, mark: u8) {
     let file = disk.power_cut(seed).open(PATH, OpenMode::Create);
     let mut after = open_as("after", Tuning::default(), file.expect("open"));
@@ -115,7 +116,7 @@ fn of_who_has_not_the_right_to_write() {
             Err(Error::Poisoned)
         ));
         drop(beside);
-        // Nor may anybody else say that it is durable before it is written again.
+        // No other handle may report that it is durable before it is written again.
         let mut third = open(&disk);
         assert!(matches!(
             third.sync_seen(SyncKind::Data),
@@ -132,7 +133,7 @@ fn of_who_has_not_the_right_to_write() {
     }
 }
 
-/// All of them since a commit was durable, and of each one all.
+/// All commits since a durable one are rewritten, and all of each.
 #[test]
 fn of_many_commits_and_long_ones() {
     const LONG: u64 = 70;
@@ -175,7 +176,8 @@ fn of_a_writer_who_could_not_write_it_again_himself() {
     }
 }
 
-/// Somebody else made the store meanwhile. Whoever syncs next in this process must not find that nothing is left to do.
+/// Another handle made the store meanwhile. The next sync in this process must not find that there
+/// is nothing to do.
 #[test]
 fn of_a_handle_that_was_opened_while_the_file_was_empty() {
     type Sync = fn(&mut Handle) -> bool;
@@ -212,9 +214,10 @@ fn of_a_handle_that_was_opened_while_the_file_was_empty() {
     }
 }
 
-/// What another handle owes is asked for also by one that was opened while the file was empty.
+/// A handle that was opened while the file was empty also checks whether another handle needs a
+/// rewrite.
 #[test]
-fn a_handle_that_was_opened_while_the_file_was_empty_does_not_promise_what_another_owes() {
+fn a_handle_opened_on_an_empty_file_fails_while_another_needs_a_rewrite() {
     let disk = SimDisk::new(1);
     let mut early = open(&disk);
     let writer = begun(&disk);
@@ -226,7 +229,8 @@ fn a_handle_that_was_opened_while_the_file_was_empty_does_not_promise_what_anoth
     drop((writer, beside));
 }
 
-/// The disk gives back something else than what was written. It is not made durable, and whoever goes on is told.
+/// The disk returns other bytes than were written. They are not made durable, and the next writer
+/// gets an error.
 #[test]
 fn what_is_not_as_it_was_written_is_not_written_again() {
     const TIP: std::ops::Range<usize> = 12288..12336;
@@ -267,7 +271,7 @@ fn what_is_not_as_it_was_written_is_not_written_again() {
     }
 }
 
-/// It failed while the writer's own sync was on its way, which finds nothing to do then.
+/// It fails during the writer's own sync, which then finds nothing to do.
 #[test]
 fn of_another_while_the_writer_syncs() {
     for (seed, by_slot) in (0..SEEDS).flat_map(|seed| [(seed, false), (seed, true)]) {

@@ -1,4 +1,5 @@
-//! A queue whose every commit also writes the same few pages anew, as a b-tree's does: what stays lies beside what is dead with the next commit.
+//! A queue whose every commit also writes the same few pages again, like a b-tree's: long-lived
+//! pages are stored beside pages that die with the next commit.
 
 use densite_disk::{OpenMode, SyncKind};
 use densite_sim_disk::SimDisk;
@@ -7,7 +8,8 @@ use rand::rngs::SmallRng;
 use rand::{Rng, RngExt, SeedableRng};
 
 const PAGE: usize = 4096;
-/// Pages of the queue, and those of a commit that are new; each of these stays until all others have been written after it.
+/// Pages of the queue, and the new ones of each commit. A new page stays until all others have been
+/// written after it.
 const QUEUE: u64 = 12_000;
 const NEW: u64 = 6;
 /// Pages that every commit writes.
@@ -49,7 +51,7 @@ impl Queue {
             .expect("write");
     }
 
-    /// A commit, and what giving back does while SQLite writes.
+    /// A commit, and the space reclamation during SQLite's writes.
     fn step(&mut self) {
         let before = self.written;
         for hot in 0..HOT {
@@ -74,7 +76,7 @@ impl Queue {
 }
 
 #[test]
-fn what_stays_is_moved_once_and_apart_from_what_is_written_again() {
+fn long_lived_pages_are_moved_once_and_apart_from_rewritten_ones() {
     let disk = SimDisk::new(1);
     let mut queue = Queue::new(&disk);
     for number in 0..HOT + QUEUE {
@@ -91,9 +93,11 @@ fn what_stays_is_moved_once_and_apart_from_what_is_written_again() {
     let ratio = (queue.moved - moved) as f64 / (queue.written - written) as f64;
     let live = queue.handle.space().expect("space").live_bytes as f64;
     let largest = queue.largest as f64 / live;
-    println!("moved {ratio:.2} bytes for one written; largest file {largest:.2} of what lives");
-    // Half of what is written is dead at once. So that three quarters of the file live, most of the other half have to be moved, once. Mixed
-    // with what is new, and whatever its age, it was 1.9 (in a queue of 6,000 pages).
+    println!(
+        "moved {ratio:.2} bytes for one written; largest file {largest:.2} times the live bytes"
+    );
+    // Half of the written bytes are dead at once. To keep three quarters of the file live, most of
+    // the other half has to be moved once.
     assert!(ratio < 0.65, "{ratio}");
     assert!(largest < 1.55, "{largest}");
     let report = queue.handle.check(&mut |_, _| true).expect("check");
@@ -106,7 +110,7 @@ fn page(number: u64, round: u64) -> Vec<u8> {
     page
 }
 
-/// A handle of a process of its own.
+/// A handle of a new process.
 fn process(disk: &SimDisk, name: &str) -> Handle {
     let file = disk.open("/a.db", OpenMode::Create).expect("open");
     let options = Options {
@@ -116,7 +120,8 @@ fn process(disk: &SimDisk, name: &str) -> Handle {
     Handle::open(Box::new(file), name, options).expect("open")
 }
 
-/// What one process has put aside is a free part of the file to any other, which may take it.
+/// The extent that one process has put aside is a free part of the file for another process, which
+/// can take it.
 #[test]
 fn what_is_aside_is_given_up_when_another_process_has_written() {
     const PAGES: u64 = 8000;
@@ -133,7 +138,7 @@ fn what_is_aside_is_given_up_when_another_process_has_written() {
     };
     let mut a = process(&disk, "a");
     put(&mut a, &mut (0..PAGES), 1);
-    // A long run of units is free, and every other unit behind it half dead.
+    // A long run of units is free, and every other unit after it is half dead.
     put(&mut a, &mut (0..PAGES / 2), 2);
     put(
         &mut a,
@@ -151,16 +156,16 @@ fn what_is_aside_is_given_up_when_another_process_has_written() {
     let step = a.reclaim_step(&writing).expect("reclaim");
     assert_eq!(step.next, ReclaimNext::Again, "{step:?}");
     assert!(step.moved_bytes > 0);
-    // Another process fills what is free.
+    // Another process fills the free units.
     let mut b = process(&disk, "b");
     b.make_reusable().expect("slot");
     let before = b.space().expect("space").file_bytes;
-    // In small commits: a fold would have the first load its accounting anew.
+    // In small commits: after a fold the first process would load its accounting again.
     for commit in 0..60 {
         put(&mut b, &mut (8..16).map(|n| PAGES / 2 + commit * 16 + n), 4);
     }
     assert!(b.space().expect("space").file_bytes < before + (256 << 10));
-    // The first goes on.
+    // The first process continues.
     put(&mut a, &mut (0..200), 5);
     let mut fresh = process(&disk, "c");
     for (number, round) in (0..).zip(&rounds) {

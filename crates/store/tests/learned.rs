@@ -1,8 +1,7 @@
-//! What was learned is there when it is needed.
+//! Dictionaries are kept until they are needed.
 //!
-//! A copy of a large database learns all its tables beforehand and then writes them one after the other. The map was folded
-//! in between, and with it went every dictionary that no frame used yet: the last tables of TPC-H, half of its bytes, were stored three
-//! times as large as need be.
+//! A copy of a large database trains on all its tables first, and then writes them one after the
+//! other. A fold in between must not drop dictionaries that no frame uses yet.
 
 use crate::common::cells;
 
@@ -11,7 +10,7 @@ use densite_store::{Handle, Options, Tuning};
 
 const PAGE: usize = 4096;
 
-/// A leaf of rows of `columns` numbers and a text, the `n`-th of its table.
+/// The `n`-th leaf of a table of `columns` numbers and a text.
 fn leaf(columns: u64, n: u64) -> Vec<u8> {
     let cells = (0..40).map(|row| {
         let x = (n * 40 + row).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20;
@@ -47,7 +46,7 @@ fn leaf(columns: u64, n: u64) -> Vec<u8> {
 }
 
 #[test]
-fn what_was_learned_beforehand_waits_for_its_first_page() {
+fn dictionaries_trained_ahead_are_kept_until_their_first_page() {
     let dir = tempfile::tempdir().expect("dir");
     let path = dir.path().join("a.db");
     let options = Options {
@@ -80,10 +79,10 @@ fn what_was_learned_beforehand_waits_for_its_first_page() {
     assert!(each_frame < 900, "{stats:?}");
     drop(handle);
 
-    // Who did not learn it does not keep it: pages of one table only are left.
+    // A process that did not train it does not keep it: only pages of one table are left.
     let file = RealFile::open(&path, OpenMode::Write).expect("open");
     let mut handle = Handle::open(Box::new(file), "another", options).expect("open");
-    handle.set_len((2 + each) * PAGE as u64).expect("shorter");
+    handle.set_len((2 + each) * PAGE as u64).expect("set_len");
     handle.publish().expect("publish");
     for n in 0..60 {
         handle

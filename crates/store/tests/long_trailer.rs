@@ -1,11 +1,12 @@
-//! A commit whose trailer would be longer than a record can be is none that anybody could read.
+//! A commit whose trailer would be longer than a record can be must fold, because it could not be
+//! read.
 
 use densite_disk::{OpenMode, SyncKind};
 use densite_sim_disk::SimDisk;
 use densite_store::{Handle, Options, Tuning};
 
 const PAGE: usize = 512;
-/// Their changes take more than 8 MiB.
+/// Their entries take more than 8 MiB.
 const PAGES: u64 = 270_000;
 
 fn open(disk: &SimDisk, process: &str) -> Handle {

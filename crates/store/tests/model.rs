@@ -1,4 +1,5 @@
-//! The store against a model: a vector of bytes for what this handle sees, one for what is published.
+//! The store against a model: a vector of bytes for what this handle sees, and one for what is
+//! published.
 
 use crate::common::leaf;
 
@@ -8,7 +9,8 @@ use rand::rngs::SmallRng;
 use rand::{Rng, RngExt, SeedableRng};
 use std::path::Path;
 
-/// Where page 1 says how many bytes of each page SQLite leaves to others. With what is made up there, no page would be one of SQLite's.
+/// Where page 1 has the number of reserved bytes of each page. With random bytes there, no page
+/// would be one of SQLite's.
 const RESERVED_AT: usize = 20;
 fn open(path: &Path, options: Options) -> Handle {
     let file = RealFile::open(path, OpenMode::Create).expect("open");
@@ -18,7 +20,7 @@ fn open(path: &Path, options: Options) -> Handle {
 /// A page that compresses a little, as database pages do.
 fn page(rng: &mut SmallRng, len: usize, leaf_at: Option<usize>) -> Vec<u8> {
     let kind = rng.random_range(0..10);
-    // Sparse neighbours share frames.
+    // Sparse adjacent pages share frames.
     if kind > 5
         && let Some(number) = leaf_at
     {
@@ -57,7 +59,7 @@ fn run(seed: u64, page_size: usize, threads: usize, run_pages: u32, steps: usize
     let dir = tempfile::tempdir().expect("dir");
     let path = dir.path().join("a.db");
     let mut rng = SmallRng::seed_from_u64(seed);
-    // By turns as people have it, and with rare things made common.
+    // In turn as users have it, and with rare events made common.
     let tuning = if seed.is_multiple_of(2) {
         Tuning::eager()
     } else {
@@ -94,7 +96,7 @@ fn run(seed: u64, page_size: usize, threads: usize, run_pages: u32, steps: usize
                     at += rng.random_range(1..3);
                 }
             }
-            // Odd pieces; not of leaves, whose unallocated bytes need not come back.
+            // Odd pieces. Not of leaves, whose unallocated bytes need not come back.
             60..65 if !mine.is_empty() && !leaves => {
                 let at = rng.random_range(0..mine.len());
                 let n = rng.random_range(1..=(mine.len() - at).min(3 * page_size));
@@ -161,7 +163,7 @@ fn run(seed: u64, page_size: usize, threads: usize, run_pages: u32, steps: usize
 }
 
 #[test]
-fn small_pages_in_line() {
+fn small_pages_without_a_pool() {
     (0..6).for_each(|seed| run(seed, 512, 0, 1, 400));
 }
 

@@ -1,5 +1,6 @@
-//! A file that is overwritten in place with an earlier state of itself, or a copy of one that went on: nothing that was read before is taken for
-//! what has the same numbers now, and nothing else is taken for such a file.
+//! A file is overwritten in place with an earlier state of itself, or with a copy that continued
+//! elsewhere. What was read before is never used for other contents with the same numbers. A file
+//! that was not overwritten is never taken for one that was.
 
 use densite_disk::{File, OpenMode, SyncKind};
 use densite_sim_disk::{SimDisk, SimFile};
@@ -19,7 +20,7 @@ fn file(disk: &SimDisk) -> SimFile {
     disk.open("/a.db", OpenMode::Create).expect("open")
 }
 
-/// A handle of a process of its own, or of the one that has this name.
+/// A handle of the process with this name.
 fn open(disk: &SimDisk, process: &str) -> Handle {
     let options = Options {
         threads: 0,
@@ -121,7 +122,7 @@ impl Site {
         self.pages.clone_from(pages);
         self.history.clone_from(history);
         self.writers += 1;
-        // With numbers of commits that were there before.
+        // It uses numbers of commits that were used before.
         self.writer = open(&self.disk, &format!("writer {}", self.writers));
     }
 }
@@ -142,7 +143,8 @@ fn other_contents_are_told_from_a_file_that_has_gone_on() {
             if is_overwritten {
                 let which = site.rng.random_range(0..saved.len());
                 site.overwrite(&saved[which].clone());
-                // After many commits the places of those before are written again, and nothing proves anything.
+                // After many commits the places of the earlier ones are reused, and nothing can be
+                // proved.
                 let most = [12, 12, 12, 120][site.rng.random_range(0..4)];
                 site.commits(most);
             } else if site.rng.random_ratio(1, 3) {
@@ -152,7 +154,7 @@ fn other_contents_are_told_from_a_file_that_has_gone_on() {
             match read(&mut reader) {
                 Ok(pages) => {
                     assert_eq!(pages, site.pages, "seed {seed}, round {round}");
-                    // Whoever keeps pages of its own must learn that they can be others.
+                    // A caller with its own cache of pages must learn that they may differ.
                     let is_unproved = reader.unproved() > doubts;
                     assert!(
                         stands_on_known || is_unproved,
@@ -162,7 +164,7 @@ fn other_contents_are_told_from_a_file_that_has_gone_on() {
                 }
                 Err(Error::Overwritten) if is_overwritten => {
                     told += 1;
-                    // The old handle is still there, and its process knows that contents.
+                    // The old handle still exists, and its process knows the old contents.
                     let fresh = open(&site.disk, "reader");
                     let mut old = std::mem::replace(&mut reader, fresh);
                     assert!(matches!(read(&mut old), Err(Error::Overwritten)));
@@ -174,7 +176,8 @@ fn other_contents_are_told_from_a_file_that_has_gone_on() {
     assert!(told > 300 && unproved >= 3, "{told}, {unproved}");
 }
 
-/// A reader that looks again after so long that the commits it knew cannot be followed any more goes on.
+/// A reader returns after so long that the commits it knew cannot be followed any more, and
+/// continues.
 #[test]
 fn a_long_pause_is_no_other_contents() {
     for seed in 0..10 {

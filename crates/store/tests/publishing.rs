@@ -1,4 +1,5 @@
-//! Several handles on one file, of one process, which share what they know of it, and of others; and the moment of publishing.
+//! Several handles on one file, of one process with shared state and of others; and the moment of
+//! publishing.
 
 use crate::common::{Interrupted, Moment};
 use densite_disk::sync::Mutex;
@@ -10,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 const PATH: &str = "/a.db";
 const PAGE: usize = 4096;
-/// Where the tip lies, which publishes a commit.
+/// Where the tip begins, which publishes a commit.
 const TIP: u64 = 12288;
 
 fn file(disk: &SimDisk) -> SimFile {
@@ -26,7 +27,7 @@ fn handle(file: impl densite_disk::File + 'static, identity: &str) -> Handle {
     Handle::open(Box::new(file), identity, options).expect("open")
 }
 
-/// A page of which little can be made smaller.
+/// A page that is nearly incompressible.
 fn page(number: u64, round: u64) -> Vec<u8> {
     let mut hash = densite_disk::hash::xxh3_64(&(number << 32 | round).to_le_bytes());
     let mut bytes = Vec::with_capacity(PAGE);
@@ -44,8 +45,9 @@ fn whole(disk: &SimDisk, when: &str) {
     assert_eq!(report.problems, vec![], "{when}");
 }
 
-/// A reader finds the commit that another thread is publishing before that thread comes back from writing the tip. The commit counts once
-/// all the same: its trailer was counted twice, and taken back twice with the next fold. Then a unit seemed free in which something lives.
+/// A reader finds the commit that another thread is publishing before that thread returns from
+/// writing the tip. The commit must still count only once. Otherwise the next fold removes its
+/// trailer twice, and a unit with live bytes seems free.
 #[test]
 fn a_reader_follows_a_commit_before_its_writer_does() {
     let disk = SimDisk::new(1);
@@ -75,7 +77,8 @@ fn a_reader_follows_a_commit_before_its_writer_does() {
     }
 }
 
-/// Rule 1, breached: where locks do not hold, a second writer notices that it was overtaken, and nothing that was published is lost.
+/// Rule 1 broken: if locks do not work, a second writer notices that it was overtaken, and nothing
+/// that was published is lost.
 #[test]
 fn a_writer_that_was_overtaken_publishes_nothing() {
     let disk = SimDisk::new(1);
@@ -93,12 +96,12 @@ fn a_writer_that_was_overtaken_publishes_nothing() {
     second.read_at(&mut read, 0).expect("read");
     assert!(read == [page(0, 0), page(1, 2)].concat());
     second.write_at(&page(0, 3), 0).expect("write");
-    second.publish().expect("it works on");
+    second.publish().expect("the handle still works");
     whole(&disk, "in the end");
 }
 
-/// A write of the tip that fails and has written all the same: what everybody sees is published. One that has written a part is
-/// none, and can be made again.
+/// A failed write of the tip that reached the file completely counts as published. One that reached
+/// it in part does not, and can be repeated.
 #[test]
 fn a_tip_that_was_written_though_the_write_failed() {
     for prefix in 0..=48 {
@@ -123,20 +126,22 @@ fn a_tip_that_was_written_though_the_write_failed() {
         assert_eq!(done.is_ok(), prefix == 48, "{prefix}: {done:?}");
         let mut read = vec![0; PAGE];
         reader.read_at(&mut read, 0).expect("read");
-        // The tip ends with its checksum, whose last byte may be that of the old one: then it is whole without it.
+        // The last byte of the tip's checksum can be the same as in the old tip. The tip is then
+        // whole without it.
         let may_be_whole = prefix == 47 && read == page(0, 3);
         assert!(
             may_be_whole || read == page(0, if prefix == 48 { 3 } else { 2 }),
             "{prefix}"
         );
-        writer.publish().expect("again");
+        writer.publish().expect("publish again");
         reader.read_at(&mut read, 0).expect("read");
         assert!(read == page(0, 3), "{prefix}");
         whole(&disk, "in the end");
     }
 }
 
-/// Who closes gives up the right to write, whether or not the closing did all it wanted: what it left pending would hide what others publish.
+/// Closing gives up the right to write, whether or not it succeeded. Pending writes would hide what
+/// others publish.
 #[test]
 fn a_close_that_fails_leaves_nothing_pending() {
     let disk = SimDisk::new(1);
@@ -145,7 +150,7 @@ fn a_close_that_fails_leaves_nothing_pending() {
         closing.write_at(&page(0, round), 0).expect("write");
         closing.publish().expect("publish");
     }
-    // It folds the map for those who open the file next.
+    // The close folds the map for the next opening.
     disk.fail(Fault::new(FaultKind::Io, Op::Write).forever());
     assert!(closing.close_clean().is_err());
     disk.clear_faults();

@@ -1,4 +1,4 @@
-//! Giving space back, clause by clause: each rule is provoked.
+//! Space reclamation, rule by rule: each test provokes one.
 
 use crate::common::{Interrupted, Moment};
 use densite_disk::sync::Mutex;
@@ -26,7 +26,7 @@ const REST: ReclaimBudget<'static> = ReclaimBudget {
     stop: &|| false,
 };
 
-/// A handle of a process of its own.
+/// A handle of a new process.
 fn process(file: impl File + 'static, name: &str, tuning: Tuning) -> Handle {
     let options = Options {
         threads: 0,
@@ -42,7 +42,7 @@ fn open(disk: &SimDisk, name: &str) -> Handle {
     process(file, name, Tuning::default())
 }
 
-/// The page of this number as it is written in this round: about half of it cannot be made smaller.
+/// The page of this number as it is written in this round: about half of it is incompressible.
 fn page(number: u64, round: u64) -> Vec<u8> {
     let mut page = vec![0; PAGE];
     let mut rng = SmallRng::seed_from_u64(number << 20 | round);
@@ -63,7 +63,8 @@ fn read(handle: &mut Handle, number: u64) -> densite_store::Result<Vec<u8>> {
     Ok(got)
 }
 
-/// Writes pages 0 to `pages`, and then all those again whose number is not a multiple of `keep`. Returns the round of each page.
+/// Writes pages 0 to `pages`, and then again all whose number is not a multiple of `keep`. Returns
+/// the round of each page.
 fn scattered(handle: &mut Handle, pages: u64, keep: u64) -> Vec<u64> {
     for number in 0..pages {
         put(handle, number, 1);
@@ -87,7 +88,7 @@ fn same(handle: &mut Handle, rounds: &[u64]) {
     assert_eq!(report.problems, vec![]);
 }
 
-/// Gives back all it can, within what `budget` says.
+/// Reclaims all it can within `budget`.
 fn reclaim(handle: &mut Handle, budget: &ReclaimBudget<'_>) {
     let given = handle.reclaim(budget).expect("reclaim");
     assert!(given.done && given.damaged.is_empty(), "{given:?}");
@@ -104,7 +105,7 @@ fn at_rest_little_is_dead() {
         let space = handle.space().expect("space");
         assert!(!space.over(5), "{keep}: {before:?} {space:?}");
         handle.close_clean().expect("close");
-        let len = disk.contents(PATH).expect("there").len() as u64;
+        let len = disk.contents(PATH).expect("the file exists").len() as u64;
         assert_eq!(len, handle.space().expect("space").file_bytes);
         assert!(
             len * 95 <= space.live_bytes * 100 + (8 << 10),
@@ -134,7 +135,7 @@ fn figures_add_up_and_are_those_of_the_check() {
     }
 }
 
-/// A file, and by how much it was made shorter.
+/// A file that counts by how much it was shortened.
 struct Shortened {
     file: SimFile,
     by: Arc<AtomicU64>,
@@ -152,9 +153,9 @@ impl FileAbove for Shortened {
     }
 }
 
-/// In one go, or by rounds between which somebody else syncs.
+/// At once, or in rounds with syncs between them.
 #[test]
-fn what_is_told_of_giving_back_is_what_was_done() {
+fn reclaim_reports_what_it_did() {
     let mut told = Vec::new();
     for by_rounds in [false, true] {
         let disk = SimDisk::new(1);
@@ -169,8 +170,8 @@ fn what_is_told_of_giving_back_is_what_was_done() {
         let mut all = Reclaimed::default();
         while !all.done {
             let given = match by_rounds {
-                false => handle.reclaim(&REST).expect("give back"),
-                true => handle.reclaim_unsynced(&REST).expect("give back"),
+                false => handle.reclaim(&REST).expect("reclaim"),
+                true => handle.reclaim_unsynced(&REST).expect("reclaim"),
             };
             all.moved_bytes += given.moved_bytes;
             all.written_bytes += given.written_bytes;
@@ -182,7 +183,7 @@ fn what_is_told_of_giving_back_is_what_was_done() {
             }
         }
         assert_eq!(all.cut_bytes, by.load(Ordering::Relaxed));
-        // A third of the pages of whom others have died, and what names them.
+        // A third of the pages, beside which others have died, and the records that name them.
         assert!(all.moved_bytes > 600 << 10, "{all:?}");
         assert!(all.written_bytes > all.moved_bytes, "{all:?}");
         assert!(all.cut_bytes > 1 << 20, "{all:?}");
@@ -193,7 +194,7 @@ fn what_is_told_of_giving_back_is_what_was_done() {
 }
 
 #[test]
-fn a_step_keeps_to_its_budget_and_stops_when_it_is_told() {
+fn a_step_keeps_to_its_budget_and_stops_on_request() {
     let disk = SimDisk::new(1);
     let mut handle = open(&disk, "a");
     let rounds = scattered(&mut handle, 4000, 3);
@@ -227,7 +228,7 @@ fn a_step_keeps_to_its_budget_and_stops_when_it_is_told() {
     }
 }
 
-/// Rule 9: what was freed is there until a slot is durable that names a commit without it.
+/// Rule 9: freed records stay until a durable slot names a commit without them.
 #[test]
 fn nothing_is_cut_off_before_a_slot_is_durable() {
     let disk = SimDisk::new(1);
@@ -238,28 +239,29 @@ fn nothing_is_cut_off_before_a_slot_is_durable() {
     handle.sync(SyncKind::Data).expect("sync");
     handle.make_reusable().expect("slot");
     // A fold, so that not even its trailers need the end of the file.
-    handle.set_len(PAGE as u64).expect("shorter");
+    handle.set_len(PAGE as u64).expect("set_len");
     handle.publish().expect("publish");
-    let before = disk.contents(PATH).expect("there").len();
+    let before = disk.contents(PATH).expect("the file exists").len();
     assert_eq!(
         handle.cut_end().expect("cut"),
         0,
         "its slot names all pages"
     );
-    assert_eq!(disk.contents(PATH).expect("there").len(), before);
-    // Whatever survives is one of the two states.
+    assert_eq!(disk.contents(PATH).expect("the file exists").len(), before);
+    // Any cut leaves one of the two states.
     for seed in 0..12 {
         let mut after = open(&disk.survivor(seed), "b");
         let report = after.check(&mut |_, _| true).expect("check");
         assert_eq!(report.problems, vec![]);
     }
     reclaim(&mut handle, &REST);
-    assert!(disk.contents(PATH).expect("there").len() < before / 4);
+    assert!(disk.contents(PATH).expect("the file exists").len() < before / 4);
     same(&mut handle, &[1]);
 }
 
-/// The commit that names the new end is durable before the file is cut: otherwise the power could take the commit and leave the cut, and the
-/// end that the older commit names would be far behind the file.
+/// The commit that names the new end is durable before the file is cut. Otherwise a power cut could
+/// take the commit and leave the cut. The end in the older commit would then be far beyond the
+/// file.
 #[test]
 fn a_cut_is_named_by_a_durable_commit() {
     let disk = SimDisk::new(1);
@@ -271,14 +273,14 @@ fn a_cut_is_named_by_a_durable_commit() {
     };
     let mut handle = Handle::open(Box::new(file), "a", options).expect("open");
     disk.sync_dir("/").expect("sync dir");
-    // More than may be missing behind the end of a file.
+    // More bytes than may be missing after the end of a file.
     for number in 0..20_000u64 {
         let mut page = vec![number as u8; PAGE];
         page[0] ^= 1;
         handle.write_at(&page, number * PAGE as u64).expect("write");
     }
     handle.sync(SyncKind::Data).expect("sync");
-    handle.set_len(40 * PAGE as u64).expect("shorter");
+    handle.set_len(40 * PAGE as u64).expect("set_len");
     handle.sync(SyncKind::Data).expect("sync");
     handle.make_reusable().expect("slot");
     loop {
@@ -299,7 +301,7 @@ fn a_cut_is_named_by_a_durable_commit() {
     assert!(handle.cut_end().expect("cut") > 64 << 20);
     let (mut cut, mut whole) = (0, 0);
     for capture in disk.take_captures() {
-        let len = capture.disk.contents(PATH).expect("there").len();
+        let len = capture.disk.contents(PATH).expect("the file exists").len();
         *if len < 64 << 20 { &mut cut } else { &mut whole } += 1;
         let mut after = open(&capture.disk, "b");
         after.write_at(&[1; PAGE], 0).expect("write");
@@ -311,11 +313,11 @@ fn a_cut_is_named_by_a_durable_commit() {
     assert!(cut > 1 && whole > 1, "{cut} {whole}");
 }
 
-/// What comes between.
+/// An action that interrupts a read.
 type Guest = Box<dyn FnOnce() + Send>;
 
-/// Rule 6: a reader that has looked a page up and not yet read its frame, while another process moves it, and then writes over the old
-/// place, or cuts it off.
+/// Rule 6: a reader has looked a page up and not yet read its frame. Another process moves it, and
+/// then overwrites the old place or cuts it off.
 #[test]
 fn a_reader_with_an_old_entry() {
     for written_over in [false, true] {
@@ -355,7 +357,7 @@ fn a_reader_with_an_old_entry() {
             }));
             let got = read(&mut reader, number).expect("read");
             assert!(guest.lock().is_none(), "nothing came between");
-            // What was written while it was reading may be seen or not.
+            // A write during the read can be seen or not.
             let new = written_over && got == page(number, after);
             assert!(new || got == page(number, want), "page {}", number + 1);
             if written_over {
@@ -366,9 +368,9 @@ fn a_reader_with_an_old_entry() {
     }
 }
 
-/// A frame keeps its version when it is moved: what was decoded is found again.
+/// A moved frame keeps its version, so its decoded page stays in the cache.
 #[test]
-fn reclaiming_leaves_the_cache_as_it_is() {
+fn reclaiming_does_not_change_the_cache() {
     let disk = SimDisk::new(1);
     let mut handle = open(&disk, "a");
     let rounds = scattered(&mut handle, 1000, 3);
@@ -383,7 +385,8 @@ fn reclaiming_leaves_the_cache_as_it_is() {
     assert!(reads < 1000 + 50, "{reads} reads");
 }
 
-/// A full disk or a failing one in the middle of a step or a cut: nothing has changed, and the next one succeeds.
+/// A full or failing disk in the middle of a step or a cut: nothing has changed, and the next one
+/// succeeds.
 #[test]
 fn a_failure_in_the_middle_changes_nothing() {
     let disk = SimDisk::new(1);
@@ -421,12 +424,12 @@ fn a_failure_in_the_middle_changes_nothing() {
     }
     assert!(failed > 20, "{failed}");
     reclaim(&mut handle, &REST);
-    // 5 per cent, and a unit that is being appended to: 2 per cent of so small a file.
+    // 5 per cent, and a unit that is being appended to: 2 per cent of such a small file.
     assert!(!handle.space().expect("space").over(7));
     same(&mut handle, &rounds);
 }
 
-/// A failed sync leaves nothing that was promised undone, and poisons.
+/// A failed sync poisons the handle, and nothing that was durable is lost.
 #[test]
 fn a_failed_sync_poisons() {
     let disk = SimDisk::new(1);
@@ -442,10 +445,11 @@ fn a_failed_sync_poisons() {
     same(&mut handle, &rounds);
 }
 
-/// A sync that fails while another has the writer's right takes nothing back that he publishes, and nothing is durable before what it dropped is written
-/// again. The simulated disk shows what a failed sync has dropped, until the power goes.
+/// A sync fails while another handle has the right to write. That handle's commits stay published,
+/// and nothing is durable before the dropped bytes are written again. The simulated disk shows them
+/// until the power cut.
 #[test]
-fn a_failed_sync_without_the_right_is_made_good_by_who_writes_next() {
+fn the_next_writer_rewrites_after_a_failed_sync_without_the_right() {
     for named in [false, true] {
         let disk = SimDisk::new(1);
         let mut worker = open(&disk, "process");
@@ -469,9 +473,10 @@ fn a_failed_sync_without_the_right_is_made_good_by_who_writes_next() {
     }
 }
 
-/// Who gives back next is waited for by nothing but what was dropped: that he writes again himself, though he has nothing else to write.
+/// Space reclamation waits for the dropped bytes to be rewritten. It does that itself, even if it
+/// has nothing else to write.
 #[test]
-fn giving_back_goes_on_after_a_failed_sync_without_the_right() {
+fn reclaiming_continues_after_a_failed_sync_without_the_right() {
     let disk = SimDisk::new(1);
     let mut worker = open(&disk, "process");
     let rounds = scattered(&mut worker, 1000, 3);
@@ -486,14 +491,14 @@ fn giving_back_goes_on_after_a_failed_sync_without_the_right() {
         ..REST
     };
     let given = next.reclaim(&budget).expect("reclaim");
-    assert!(given.done, "it would go on for ever: {given:?}");
+    assert!(given.done, "it would never end: {given:?}");
     same(&mut next, &rounds);
     drop((worker, next));
     same(&mut open(&disk.power_cut(1), "after"), &rounds);
 }
 
-/// Damage is not given a new checksum: the frame stays where it is, is reported, and is an error as before; so is what else is in
-/// its unit, but nothing more.
+/// Damage gets no new checksum: the frame stays in place, is reported, and is an error as before.
+/// The rest of its unit stays too, but nothing more.
 #[test]
 fn a_damaged_frame_is_not_laundered() {
     for header in [false, true] {
@@ -502,9 +507,10 @@ fn a_damaged_frame_is_not_laundered() {
         let rounds = scattered(&mut handle, 2000, 4);
         handle.close_clean().expect("close");
         drop(handle);
-        let mut bytes = disk.contents(PATH).expect("there");
+        let mut bytes = disk.contents(PATH).expect("the file exists");
         let whole = bytes.clone();
-        // The third frame of page 801, which lies among dead ones: a frame of that number, its payload or its number.
+        // The third frame of page 801, which is among dead ones. The test damages its payload or
+        // its number.
         let frame = (DATA as usize..bytes.len())
             .find(|at| bytes[*at..].starts_with(&[1 | 1 << 3, 12, 0x21, 3, 0, 0]))
             .expect("a frame of page 801");
@@ -529,17 +535,18 @@ fn a_damaged_frame_is_not_laundered() {
         }
         handle.close_clean().expect("close");
         drop(handle);
-        // The frame is as it was: what was flipped can be flipped back.
-        let mut bytes = disk.contents(PATH).expect("there");
+        // The frame is unchanged: the flipped bit can be flipped back.
+        let mut bytes = disk.contents(PATH).expect("the file exists");
         bytes[frame..frame + 200].copy_from_slice(&whole[frame..frame + 200]);
         disk.put_file(PATH, &bytes);
         same(&mut open(&disk, "c"), &rounds);
     }
 }
 
-/// Processes that write by turns use again what was freed, although each folds and so makes the others load the accounting anew.
+/// Processes that write in turn reuse freed units, although each of them folds, so that the others
+/// load the accounting again.
 #[test]
-fn processes_that_write_by_turns_reuse_what_was_freed() {
+fn processes_that_write_in_turn_reuse_freed_units() {
     let disk = SimDisk::new(1);
     let mut processes: Vec<Handle> = (0..3)
         .map(|n| {
@@ -550,7 +557,7 @@ fn processes_that_write_by_turns_reuse_what_was_freed() {
     let mut rounds = vec![0; 300];
     for turn in 1..600u64 {
         let handle = &mut processes[turn as usize % 3];
-        // Enough that each turn folds.
+        // So many that each turn folds.
         for n in 0..30 {
             let number = (turn * 30 + n) % 300;
             put(handle, number, turn);
@@ -565,7 +572,8 @@ fn processes_that_write_by_turns_reuse_what_was_freed() {
     assert!(space.file_bytes < 3 * space.live_bytes, "{space:?}");
 }
 
-/// What reclaiming costs while all is written at random: the bound is 3 moved for 1 that is won, at 25 %.
+/// The cost of reclaiming while pages are written at random: at 25 %, the bound is 3 bytes moved
+/// for each one won.
 #[test]
 fn random_updates_cost_no_more_than_is_promised() {
     let disk = SimDisk::new(1);
@@ -590,7 +598,7 @@ fn random_updates_cost_no_more_than_is_promised() {
             match step.next {
                 ReclaimNext::Cut => drop(handle.cut_end().expect("cut")),
                 ReclaimNext::Again => {}
-                // The syncs of later commits will do.
+                // The syncs of later commits are enough.
                 ReclaimNext::Slot | ReclaimNext::Done => break,
             }
         }
@@ -601,7 +609,7 @@ fn random_updates_cost_no_more_than_is_promised() {
         }
     }
     assert!(moved < 3 * caused, "{moved} moved, {caused} written");
-    // What a slot has just released is written again first, or taken off by the next steps.
+    // Units that a slot has just released are reused first, or the next steps cut them off.
     assert!(worst < 2 << 20, "{worst} bytes above the limit");
     same(&mut handle, &rounds);
 }

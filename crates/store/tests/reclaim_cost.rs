@@ -1,4 +1,5 @@
-//! What reclaiming space costs, on the real disk. `cargo test --release -p densite-store --test main reclaim_cost -- --ignored --nocapture`.
+//! The cost of space reclamation on the real disk. `cargo test --release -p densite-store --test
+//! main reclaim_cost -- --ignored --nocapture`.
 
 use densite_disk::{OpenMode, RealFile, SyncKind};
 use densite_store::{Handle, Options, ReclaimBudget, ReclaimNext};
@@ -40,7 +41,7 @@ impl Cost {
             .expect("write");
     }
 
-    /// A commit, and what it makes due: a step, and what is due then.
+    /// A commit, then a reclaiming step, and what is due after it.
     fn commit(&mut self) {
         self.handle.sync(SyncKind::Data).expect("sync");
         let budget = ReclaimBudget {
@@ -95,7 +96,7 @@ impl Cost {
 }
 
 #[test]
-#[ignore = "takes a minute, and says something only in a release build on a quiet machine"]
+#[ignore = "takes a minute, and is meaningful only in a release build on a quiet machine"]
 fn cost() {
     let dir = tempfile::tempdir().expect("dir");
     let pages = 30_000;
@@ -123,7 +124,8 @@ fn cost() {
     }
     queue.report("queue");
 
-    // Half of a table is deleted: every second page goes, and the others are written again with half of what they held.
+    // Half of a table is deleted: every second page goes, and the others are written again with
+    // half of their rows.
     let mut chain = Cost::new(&dir.path().join("chain.db"));
     for number in 0..pages {
         chain.put(number);
@@ -138,7 +140,7 @@ fn cost() {
     chain
         .handle
         .set_len(pages * PAGE as u64 / 2)
-        .expect("shorter");
+        .expect("set_len");
     chain.commit();
     chain.report("half deleted");
 }

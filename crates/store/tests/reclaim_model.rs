@@ -1,5 +1,6 @@
-//! Space reclamation against a model: several processes (handles of their own identity) write by turns, merge, cut, sync and read by turns;
-//! contents always equal the model, the accounting is exact, and at rest little of the file is dead.
+//! Space reclamation against a model. Several processes (handles with their own identities) write,
+//! reclaim, cut, sync and read in turn. Contents always equal the model, the accounting is exact,
+//! and at rest little of the file is dead.
 //!
 //! `DENSITE_SEED=n` runs one seed, `DENSITE_RECLAIM_SEEDS=n` that many of them.
 
@@ -10,7 +11,8 @@ use rand::rngs::SmallRng;
 use rand::{Rng, RngExt, SeedableRng};
 
 const PATH: &str = "/a.db";
-/// What may be idle in any file besides its share: the rest of the first unit, a unit that is being filled, what a fold leaves.
+/// Idle bytes in any file in addition to its share: the rest of the first unit, a unit that is
+/// being filled, and what a fold leaves.
 const CONSTANT: u64 = 192 << 10;
 
 struct Run {
@@ -20,7 +22,7 @@ struct Run {
     page_size: usize,
     run_pages: u32,
     eager: bool,
-    /// Handles of as many processes, each with a number of its own that is never used again.
+    /// Handles of several processes, each with a number that is never used again.
     processes: Vec<(Handle, u32)>,
     next_process: u32,
     contents: Vec<u8>,
@@ -156,7 +158,7 @@ impl Run {
                     self.processes[who].0.cut_end().expect("cut");
                 }
                 76..80 => {
-                    // It ends, well or not.
+                    // It ends, by a close or not.
                     if self.rng.random() {
                         self.processes[who].0.close_clean().expect("close");
                     }
@@ -217,16 +219,17 @@ fn several_processes() {
     seeds.into_iter().for_each(one_model);
 }
 
-/// Runs as long as a unit: what was moved to win space left as much unused as it won, again and again, until the bound on what
-/// may be moved ended that in the middle, with a third of the file free.
+/// Runs are as long as a unit. Moving them leaves as many unused bytes as it wins, until the bound
+/// on moved bytes ends it. The free part of the file must be cut off anyway.
 #[test]
-fn where_emptying_wins_nothing_the_end_is_cut_off_all_the_same() {
+fn the_end_is_cut_off_even_if_emptying_wins_nothing() {
     one_model(1_795_581_932_145);
 }
 
-/// What was freed waited for the number of an attempt that was given up, and no connection wrote after it.
+/// Freed units wait for the number of an attempt that was given up, and no connection writes after
+/// it.
 #[test]
-fn what_waits_for_an_attempt_that_was_given_up_is_freed_all_the_same() {
+fn units_that_wait_for_a_given_up_attempt_are_freed() {
     one_model(594);
 }
 

@@ -1,4 +1,5 @@
-//! Scans, which are read ahead: every page is the right one, whatever others do meanwhile, and a long scan leaves the cache alone.
+//! Scans, which are read ahead: every page is the right one, whatever other handles do meanwhile,
+//! and a long scan does not evict the cache.
 
 use crate::common::{Interrupted, Moment};
 use densite_disk::{File, OpenMode, SyncKind};
@@ -13,7 +14,7 @@ use std::time::Duration;
 const PATH: &str = "/a.db";
 const PAGE: usize = 4096;
 const PAGES: u64 = 1200;
-/// Pages that fit the cache of these tests, and more.
+/// The number of pages that fit the cache of these tests, rounded up.
 const CACHED: u64 = 256;
 
 fn page(number: u64, round: u64) -> Vec<u8> {
@@ -21,12 +22,12 @@ fn page(number: u64, round: u64) -> Vec<u8> {
     let mut rng = SmallRng::seed_from_u64(number << 20 | round);
     rng.fill_bytes(&mut page[PAGE - 200..]);
     page[..8].copy_from_slice(&number.to_le_bytes());
-    // Of page 1: a rollback mode, so that nobody looks for newer commits under a lock.
+    // Page 1 has a rollback mode, so that under a lock no reader checks for newer commits.
     page[18..20].fill(1);
     page
 }
 
-/// A database, and what its pages should be.
+/// A database, and the expected contents of its pages.
 struct Base {
     disk: SimDisk,
     rounds: Vec<u64>,
@@ -65,7 +66,7 @@ impl Base {
         assert!(right, "page {}", number + 1);
     }
 
-    /// Reads of the file while `number`s are looked at.
+    /// The number of reads of the file while pages `numbers` are checked.
     fn reads_of(&self, handle: &mut Handle, numbers: impl Iterator<Item = u64>) -> usize {
         let before = self.reads.load(Ordering::Relaxed);
         numbers.for_each(|number| self.check(handle, number));
@@ -108,7 +109,8 @@ fn a_scan_gives_the_right_pages_beside_a_writer() {
         let mut same = open(&base.disk, "a", &options, &base.reads);
         let mut other = open(&base.disk, "b", &options, &base.reads);
         for number in 0..PAGES {
-            // Some ahead of the scan, some behind it; then frames move, and others come to lie where they were.
+            // Some pages ahead of the scan, some behind it. Then frames move, and others take their
+            // places.
             if rng.random_range(0..12) == 0 {
                 for _ in 0..rng.random_range(1..40) {
                     let near = number + rng.random_range(0..64);
@@ -126,7 +128,7 @@ fn a_scan_gives_the_right_pages_beside_a_writer() {
             base.check(&mut same, number);
             base.check(&mut other, number);
             if rng.random_range(0..200) == 0 {
-                // What was read ahead is given up with the lock.
+                // What was read ahead is dropped with the lock.
                 other.set_lock_level(LockLevel::Shared);
                 base.check(&mut other, number);
                 other.set_lock_level(LockLevel::Nothing);
@@ -136,7 +138,7 @@ fn a_scan_gives_the_right_pages_beside_a_writer() {
 }
 
 #[test]
-fn what_is_read_ahead_is_read_and_decoded_by_the_batch() {
+fn read_ahead_reads_and_decodes_in_batches() {
     let base = Base::new(&options(0));
     let mut handle = open(&base.disk, "b", &options(2), &base.reads);
     handle.set_lock_level(LockLevel::Shared);
@@ -153,12 +155,13 @@ fn what_is_read_ahead_is_read_and_decoded_by_the_batch() {
 }
 
 #[test]
-fn a_long_scan_leaves_what_the_cache_has() {
+fn a_long_scan_does_not_evict_the_cache() {
     let base = Base::new(&options(0));
     let mut handle = open(&base.disk, "b", &options(2), &base.reads);
     handle.set_lock_level(LockLevel::Shared);
     (0..PAGES).for_each(|number| base.check(&mut handle, number));
-    // From the last to the first: nobody reads ahead. What stayed is the scan's beginning, which costs no read.
+    // From the last to the first, so without read-ahead. The scan's beginning stayed in the cache
+    // and needs no reads.
     let first = base.reads_of(&mut handle, (0..CACHED / 2).rev());
     assert!(first < 64, "{first} reads for the scan's beginning");
     let last = base.reads_of(&mut handle, (CACHED * 2..CACHED * 5 / 2).rev());
@@ -166,7 +169,7 @@ fn a_long_scan_leaves_what_the_cache_has() {
         last >= CACHED as usize / 2,
         "{last} reads for pages that passed by"
     );
-    // A scan that fits the cache is kept altogether.
+    // A scan that fits the cache is kept completely.
     let mut handle = open(&base.disk, "c", &options(2), &base.reads);
     handle.set_lock_level(LockLevel::Shared);
     (0..CACHED / 2).for_each(|number| base.check(&mut handle, number));
@@ -175,7 +178,7 @@ fn a_long_scan_leaves_what_the_cache_has() {
 }
 
 #[test]
-fn several_scans_in_turn_and_one_that_is_given_up() {
+fn several_scans_in_turn_and_one_that_ends_early() {
     let base = Base::new(&options(0));
     let mut handle = open(&base.disk, "b", &options(2), &base.reads);
     handle.set_lock_level(LockLevel::Shared);
@@ -196,7 +199,8 @@ fn a_damaged_page_in_a_scan_is_named_and_the_others_are_read() {
     let file = base.disk.open(PATH, OpenMode::Create).expect("open");
     let mut all = vec![0; file.len().expect("len") as usize];
     let n = file.read_at(&mut all, 0).expect("read");
-    // The end of the page is random bytes, which no codec makes smaller: they lie in the file as they are.
+    // The end of the page is random bytes, which no codec makes smaller, so the file has them
+    // unchanged.
     let bytes = page(damaged, 1)[PAGE - 100..].to_vec();
     let at = (all[..n].windows(100))
         .position(|w| w == bytes)

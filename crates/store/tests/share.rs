@@ -1,4 +1,5 @@
-//! What a commit pays for giving space back: little, in proportion to what it stored, and in time.
+//! The share of space reclamation that a commit does: small, in proportion to what it stored, and
+//! in limited time.
 
 use densite_disk::{File, FileAbove, OpenMode, Result, SyncKind};
 use densite_sim_disk::{SimDisk, SimFile};
@@ -15,7 +16,7 @@ const PAGE: usize = 4096;
 const LIMIT: u8 = 25;
 /// Bytes moved for each one won, at this limit.
 const TARGETS: u64 = 3;
-/// What a commit pays for others, and the largest frame here.
+/// What a commit moves for others, and the largest frame here.
 const STEP: u64 = 2 << 10;
 const FRAME: u64 = 2200;
 
@@ -44,7 +45,7 @@ struct Writer {
     handle: Handle,
     rng: SmallRng,
     rounds: Vec<u64>,
-    /// Bytes of frames stored, no fewer than there are.
+    /// Bytes of frames stored, rounded up.
     stored: u64,
 }
 
@@ -87,7 +88,8 @@ impl Writer {
         writer
     }
 
-    /// Of whose file more than half is dead, everywhere; who wrote it paid next to nothing.
+    /// A file of which more than half is dead, in all units. The writer has moved next to nothing
+    /// for it.
     fn scattered(pages: u64) -> Writer {
         let mut writer = Writer::new(pages);
         for _ in 0..2 {
@@ -114,7 +116,8 @@ impl Writer {
             .expect("write");
     }
 
-    /// A commit of so many pages, and its share; with the bytes of frames it stored.
+    /// Makes a commit of so many pages, and its share. Returns also the bytes of frames that it
+    /// stored.
     fn commit(&mut self, pages: u64, elapsed: &dyn Fn() -> Duration) -> (ReclaimStep, u64) {
         let before = self.stored;
         for _ in 0..pages {
@@ -142,7 +145,8 @@ impl Writer {
     }
 }
 
-/// However much is dead, a small commit moves little, seldom folds and seldom reads a unit; and the limit is reached.
+/// However much is dead, a small commit moves little, rarely folds and rarely reads a unit; and the
+/// limit is reached.
 #[test]
 fn a_small_commit_pays_little_until_the_limit_is_kept() {
     let mut writer = Writer::scattered(30_000);
@@ -158,7 +162,7 @@ fn a_small_commit_pays_little_until_the_limit_is_kept() {
         let most = STEP.max(stored * TARGETS) + FRAME;
         assert!(step.moved_bytes <= most, "{step:?} for {stored}");
         steps += u32::from(step.moved_bytes > 0);
-        // A trailer takes 300 bytes and 32 for each page.
+        // A trailer takes 300 bytes, and 32 for each page.
         folds += u32::from(step.written_bytes > step.moved_bytes + (2 << 10));
         commits += 1;
         assert!(commits < 20_000, "the limit is not reached");
@@ -167,12 +171,12 @@ fn a_small_commit_pays_little_until_the_limit_is_kept() {
     println!("{commits} commits, {steps} steps, {folds} folds, {looks} looks at a unit");
     assert!(steps > 200, "{steps}");
     assert!(folds * 50 < commits, "{folds} folds in {commits} commits");
-    // One for each unit that is emptied.
+    // One look for each unit that is emptied.
     assert!(looks < u64::from(steps), "{looks} looks in {steps} steps");
     writer.check();
 }
 
-/// The limit is kept by what commits pay for themselves, when pages change all over.
+/// If pages change at random, the shares of the commits themselves keep the limit.
 #[test]
 fn the_limit_is_kept() {
     let mut writer = Writer::new(8000);
@@ -189,20 +193,20 @@ fn the_limit_is_kept() {
     }
     let ratio = moved as f64 / all as f64;
     println!(
-        "moved {ratio:.2} bytes for one stored; largest file {largest:.2} of what lives, of which {idle:.2} idle and not waiting for a slot"
+        "moved {ratio:.2} bytes for one stored; largest file {largest:.2} times the live bytes, of which {idle:.2} idle and not waiting for a slot"
     );
     assert!(ratio < TARGETS as f64, "{ratio}");
-    // The limit, what a slot has just released, and what waits for a fold.
+    // The limit, units that a slot has just released, and units that wait for a fold.
     assert!(idle < 0.25 + 0.07, "{idle}");
     assert!(largest < 1.6, "{largest}");
     writer.check();
 }
 
-/// A large transaction is stopped by the clock, and those who come after it pay no more than their part.
+/// The clock stops the share of a large transaction, and later ones move no more than their part.
 #[test]
 fn a_small_transaction_does_not_pay_for_a_large_one() {
     let mut writer = Writer::scattered(20_000);
-    // The clock goes on by a tenth of a millisecond whenever it is looked at.
+    // The clock advances by a tenth of a millisecond each time it is read.
     let clock = Cell::new(Duration::ZERO);
     let tick = || {
         clock.set(clock.get() + Duration::from_micros(100));
@@ -210,10 +214,10 @@ fn a_small_transaction_does_not_pay_for_a_large_one() {
     };
     let (step, stored) = writer.commit(6000, &tick);
     assert!(step.moved_bytes > 0, "{step:?}");
-    // 512 KiB in any case, and then the clock is looked at.
+    // 512 KiB in any case; then the clock is checked.
     assert!(step.moved_bytes < stored / 4, "{step:?} of {stored}");
     assert!(clock.get() < Duration::from_millis(3), "{clock:?}");
-    // Later what was freed waits for a slot, and little is moved until then.
+    // Later the freed units wait for a slot, and little is moved until then.
     for _ in 0..15 {
         let (step, stored) = writer.commit(1, &|| Duration::ZERO);
         let most = STEP.max(stored * TARGETS) + FRAME;
@@ -222,14 +226,15 @@ fn a_small_transaction_does_not_pay_for_a_large_one() {
             "{step:?} for {stored}"
         );
     }
-    // Late already: no more than was stored.
+    // Already late: no more than was stored.
     let (step, stored) = writer.commit(5, &|| Duration::from_secs(1));
     let most = stored + FRAME;
     assert!((1..=most).contains(&step.moved_bytes), "{step:?}");
     writer.check();
 }
 
-/// What was found in a unit is not what lives there later: pages that were written, or moved by another process, in between.
+/// The records found in a unit may be dead later: pages were written, or another process moved
+/// them, in between.
 #[test]
 fn a_unit_that_was_begun_changes() {
     let mut writer = Writer::scattered(3000);
@@ -237,7 +242,7 @@ fn a_unit_that_was_begun_changes() {
     for round in 0..400 {
         let (step, _) = writer.commit(2, &|| Duration::ZERO);
         steps += u32::from(step.moved_bytes > 0);
-        // All pages that lie there are written again, a few at a time.
+        // All pages in that unit are written again, a few at a time.
         for number in round * 7..round * 7 + 7 {
             writer.put(number);
         }

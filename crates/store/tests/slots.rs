@@ -1,4 +1,5 @@
-//! Slots: when one is written, what it names, what that costs; and closing, which writes the last one (rules 9 and 10).
+//! Slots: when one is written, what it names, and its cost; and closing, which writes the last one
+//! (rules 9 and 10).
 
 use densite_disk::sync::Mutex;
 use densite_disk::{File, FileAbove, Op, OpenMode, SyncKind};
@@ -58,7 +59,7 @@ fn commit(handle: &mut Handle, pages: u64) {
     handle.sync(SyncKind::Data).expect("sync");
 }
 
-/// What a slot says.
+/// The fields of a slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Slot {
     seq: u64,
@@ -72,7 +73,7 @@ fn slot(seq: u64, named: u64, flags: u64) -> Slot {
 
 /// Both slots; one that was never written is zero.
 fn slots(disk: &SimDisk) -> [Slot; 2] {
-    let bytes = disk.contents(PATH).expect("there");
+    let bytes = disk.contents(PATH).expect("the file exists");
     let word = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().expect("a word"));
     SLOTS.map(|at| slot(word(at + SEQ), word(at + NAMED), word(at + FLAGS)))
 }
@@ -87,11 +88,11 @@ fn newest(disk: &SimDisk) -> Slot {
 }
 
 fn tip(disk: &SimDisk) -> u64 {
-    let bytes = disk.contents(PATH).expect("there");
+    let bytes = disk.contents(PATH).expect("the file exists");
     u64::from_le_bytes(bytes[TIP..TIP + 8].try_into().expect("a word"))
 }
 
-/// Syncs and writes that something costs.
+/// The number of syncs and writes that `work` makes.
 fn cost(disk: &SimDisk, work: impl FnOnce()) -> (u64, u64) {
     let before = disk.counters(PATH);
     work();
@@ -108,7 +109,7 @@ fn a_slot_names_what_was_durable_before_it_was_written() {
     assert_eq!(
         slots(&disk),
         [slot(1, 0, 0), nothing],
-        "none is durable yet"
+        "no commit is durable yet"
     );
     // At once: damage must not make the file an empty one.
     let few = cost(&disk, || commit(&mut handle, FEW));
@@ -123,7 +124,7 @@ fn a_slot_names_what_was_durable_before_it_was_written() {
     assert_eq!(newest(&disk), slot(3, 3, 0), "nor since this one");
 }
 
-/// It would take the place of the older one and bring nothing.
+/// It would replace the older slot without a benefit.
 #[test]
 fn a_slot_that_names_the_newest_durable_commit_is_not_written_again() {
     let disk = SimDisk::new(1);
@@ -144,7 +145,8 @@ fn a_slot_that_names_the_newest_durable_commit_is_not_written_again() {
     );
 }
 
-/// Else more would wait for slots in a small file than lives there, and a large one would be written more than it must.
+/// Otherwise more bytes would wait for slots in a small file than are live, and a large one would
+/// be written more than necessary.
 #[test]
 fn slots_are_as_frequent_as_the_file_is_small() {
     let disk = SimDisk::new(1);
@@ -164,9 +166,10 @@ fn slots_are_as_frequent_as_the_file_is_small() {
     assert_eq!(newest(&disk).seq, before + 1, "480 KiB of 8 MiB");
 }
 
-/// The slot of a process that failed, or was killed, before its sync may not be on the disk, and the older one is what a recovery has.
+/// If a process failed or was killed before its sync, its slot may not be on the disk, and recovery
+/// needs the older one.
 #[test]
-fn a_slot_that_another_process_did_not_sync_keeps_its_elder() {
+fn a_slot_that_another_process_did_not_sync_keeps_the_older_one() {
     let disk = SimDisk::new(1);
     let mut a = open(&disk, "a");
     commit(&mut a, FEW);
@@ -180,7 +183,7 @@ fn a_slot_that_another_process_did_not_sync_keeps_its_elder() {
     let failed = b.sync(SyncKind::Data);
     assert!(failed.is_err());
     assert_eq!(slots(&disk), [slot(3, 3, 0), slot(2, 1, 0)]);
-    // The other process knows of a newer durable commit, and has appended enough.
+    // The other process knows a newer durable commit, and has appended enough.
     commit(&mut a, MANY);
     assert_eq!(slots(&disk), [slot(3, 3, 0), slot(2, 1, 0)]);
     commit(&mut a, MANY);
@@ -188,7 +191,7 @@ fn a_slot_that_another_process_did_not_sync_keeps_its_elder() {
 }
 
 #[test]
-fn who_only_reads_writes_no_slot() {
+fn read_only_handles_write_no_slot() {
     let disk = SimDisk::new(1);
     let mut writer = open(&disk, "one");
     commit(&mut writer, FEW);
@@ -223,7 +226,7 @@ fn a_close_names_the_tip_after_one_sync_or_none() {
     assert_eq!(closed.0, 1, "before the slot");
     assert_eq!(newest(&disk), slot(3, 2, CLEAN));
 
-    // An older commit is durable, and the slot that names it.
+    // An older commit is durable, and so is the slot that names it.
     handle.make_reusable().expect("slot");
     publish(&mut handle, FEW);
     let closed = cost(&disk, || handle.close_clean().expect("close"));
@@ -242,7 +245,7 @@ fn a_close_names_the_tip_after_one_sync_or_none() {
     );
 }
 
-/// The reserve goes, and nothing else.
+/// It cuts off the reserve and nothing else.
 #[test]
 fn a_close_cuts_the_file_where_it_ends() {
     let disk = SimDisk::new(1);
@@ -251,7 +254,7 @@ fn a_close_cuts_the_file_where_it_ends() {
     let space = handle.space().expect("space");
     assert!(space.reserve_bytes > 0);
     handle.close_clean().expect("close");
-    let len = disk.contents(PATH).expect("there").len() as u64;
+    let len = disk.contents(PATH).expect("the file exists").len() as u64;
     assert_eq!(len, space.file_bytes - space.reserve_bytes);
     let report = handle.check(&mut |_, _| true).expect("check");
     assert_eq!((report.problems, report.cut), (vec![], None));
@@ -288,9 +291,10 @@ fn many_trailers() -> (SimDisk, Handle) {
     (disk, handle)
 }
 
-/// Who opens it next reads no long chain. A sync is due in any case, so the commit costs none.
+/// The next opening then reads no long chain. A sync is due in any case, so the fold needs none of
+/// its own.
 #[test]
-fn a_close_folds_what_is_much_where_it_syncs_in_any_case() {
+fn a_close_folds_a_long_chain_if_it_syncs_anyway() {
     let (disk, mut handle) = many_trailers();
     let closed = cost(&disk, || handle.close_clean().expect("close"));
     assert_eq!((closed.0, tip(&disk)), (1, 61));
@@ -311,9 +315,9 @@ fn a_close_folds_what_is_much_where_it_syncs_in_any_case() {
     assert_eq!(tip(&disk), 3, "three trailers are read quickly");
 }
 
-/// Who published is who closes.
+/// A process that published must close the file.
 #[test]
-fn what_a_process_published_is_without_a_slot_until_one_names_it_at_a_close() {
+fn a_process_is_unslotted_until_the_slot_of_a_close_names_its_commit() {
     let disk = SimDisk::new(1);
     let mut handle = open(&disk, "one");
     assert!(!handle.unslotted(), "nothing is there");
@@ -339,7 +343,7 @@ fn what_a_process_published_is_without_a_slot_until_one_names_it_at_a_close() {
     assert!(other.unslotted());
 }
 
-/// What of a file the last sync has made durable, and what was written since.
+/// What the last sync has made durable in a file, and what was written since.
 #[derive(Default)]
 struct Durable {
     tip: u64,
@@ -349,7 +353,7 @@ struct Durable {
     slots: u64,
 }
 
-/// Sees that each slot is written when it may be.
+/// Checks that each slot is written only when it may be.
 struct Watched {
     file: SimFile,
     durable: Arc<Mutex<Durable>>,
@@ -368,10 +372,10 @@ impl FileAbove for Watched {
             durable.tip = word(0);
         } else if let Some(block) = SLOTS.iter().position(|at| *at == offset_in_preamble) {
             let (seq, named) = (word(SEQ), word(NAMED));
-            assert!(named <= durable.synced_tip, "it names what is not durable");
+            assert!(named <= durable.synced_tip, "its commit is not durable");
             let (newest, of_newest) = durable.newest;
             assert_ne!(block, of_newest, "it takes the place of the newest one");
-            assert_eq!(newest, durable.synced_seq, "its elder is not durable");
+            assert_eq!(newest, durable.synced_seq, "the older slot is not durable");
             assert_eq!(seq, newest + 1);
             durable.newest = (seq, block);
             durable.slots += 1;
@@ -389,9 +393,9 @@ impl FileAbove for Watched {
     }
 }
 
-/// Rule 9, whatever is done by whom, and in which order.
+/// Rule 9, for any calls of several processes in any order.
 #[test]
-fn no_slot_is_written_before_what_it_names_and_its_elder_are_durable() {
+fn no_slot_is_written_before_its_commit_and_the_older_slot_are_durable() {
     let mut written = 0;
     for seed in 0..10 {
         let mut rng = SmallRng::seed_from_u64(seed);
@@ -433,7 +437,7 @@ fn no_slot_is_written_before_what_it_names_and_its_elder_are_durable() {
                 }
                 3 | 4 => handle.sync(SyncKind::Data).expect("sync"),
                 5 => handle.make_reusable().expect("slot"),
-                6 | 7 => drop(handle.reclaim_unsynced(&budget).expect("give back")),
+                6 | 7 => drop(handle.reclaim_unsynced(&budget).expect("reclaim")),
                 8 => handle.sync_published().expect("sync"),
                 _ => handle.close_clean().expect("close"),
             }

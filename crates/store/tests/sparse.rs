@@ -1,4 +1,5 @@
-//! Sparse neighbours share a frame (docs/decisions/sparse-pages.md): when they do, when not, and what becomes of the frame when one of them is written again.
+//! Sparse adjacent pages share a frame (docs/decisions/sparse-pages.md): when they do, when not,
+//! and what happens to the frame if one of them is written again.
 
 use crate::common::leaf;
 
@@ -45,13 +46,13 @@ fn write(handle: &mut Handle, model: &mut Vec<Vec<u8>>, page: u32, bytes: Vec<u8
     model[page as usize - 1] = bytes;
 }
 
-/// A store of leaves of which `kept` of ten rows stayed, in one commit.
+/// A store of leaves in one commit; about `kept` of ten rows stayed in each.
 fn store(disk: &SimDisk, page_size: usize, run_pages: u32, kept: u32) -> (Handle, Vec<Vec<u8>>) {
     let mut rng = SmallRng::seed_from_u64(page_size as u64 + u64::from(kept));
     let mut handle = open(disk, run_pages);
     let mut model = Vec::new();
     let pages = ((2 << 20) / page_size).clamp(96, 600) as u32;
-    // Page 1 stays empty: its byte 20 would say that SQLite leaves bytes of each page to others.
+    // Page 1 stays empty, because its byte 20 is the number of reserved bytes of each page.
     for page in 2..=pages {
         let bytes = leaf(&mut rng, page_size, kept, page);
         write(&mut handle, &mut model, page, bytes);
@@ -99,7 +100,7 @@ fn sparse_neighbours_share_a_frame_and_full_ones_do_not() {
             let frames = frames(&mut handle);
             let n = joined(&frames);
             let what = format!("{page_size} bytes, {kept} of 10 rows: {n} pages joined");
-            // Of the largest pages two make a batch, and pairs begin anywhere.
+            // Of the largest pages two make a batch, and pairs can begin anywhere.
             let least = if page_size > 16_384 { least * 2 } else { least };
             match least {
                 0 => assert_eq!(n, 0, "{what}"),
@@ -125,12 +126,12 @@ fn joining_makes_the_file_smaller_and_can_be_switched_off() {
         );
         handle.stats().expect("stats").frame_bytes
     });
-    // A third of a header at least for each of 512 pages.
+    // At least a third of a header for each of 512 pages.
     assert!(sizes[0] + 512 * 12 < sizes[1], "{sizes:?}");
 }
 
 #[test]
-fn a_page_that_is_written_again_does_not_drag_its_neighbour() {
+fn a_page_that_is_written_again_leaves_its_neighbour_in_place() {
     let disk = SimDisk::new(1);
     let (mut handle, mut model) = store(&disk, 4096, 0, 4);
     let before = frames(&mut handle);
@@ -153,7 +154,8 @@ fn a_page_that_is_written_again_does_not_drag_its_neighbour() {
     same(&mut handle, &model);
 }
 
-/// Pages of shared frames that are written again one by one leave shares behind; all of that is given back.
+/// If pages of shared frames are written again one by one, their shares die. All of that is
+/// reclaimed.
 #[test]
 fn small_updates_of_sparse_pages_do_not_make_the_file_grow() {
     small_updates(0, &|handle| {
@@ -166,7 +168,8 @@ fn small_updates_of_sparse_pages_do_not_make_the_file_grow() {
     });
 }
 
-/// The same as after SQLite's commits: a little each time, and what is coded anew is coded by the pool beside them.
+/// The same as after SQLite's commits: a little each time, and the pool encodes the runs beside
+/// them.
 #[test]
 fn small_updates_of_sparse_pages_do_not_make_the_file_grow_by_shares() {
     small_updates(1, &|handle| {
@@ -194,7 +197,7 @@ fn small_updates(threads: usize, reclaim: &dyn Fn(&mut Handle)) {
         }
     }
     let space = handle.space().expect("space");
-    // The limit of 25 %, and what two slots hold back. What was written is far more.
+    // The limit of 25 %, and what waits for two slots. Much more than that was written.
     assert!(
         most <= space.live_bytes * 4 / 3 + (3 << 20),
         "seed {seed}: {most}, {space:?}"
@@ -206,7 +209,7 @@ fn small_updates(threads: usize, reclaim: &dyn Fn(&mut Handle)) {
         idle <= space.file_bytes / 20 + (192 << 10),
         "seed {seed}: {space:?}"
     );
-    // No page is left in a frame most of which is dead.
+    // No page stays in a frame of which most is dead.
     let frames = frames(&mut handle);
     let left = |f: &&FrameInfo| f.codec == CodecId::JOINED;
     let halves = frames
@@ -221,7 +224,7 @@ fn small_updates(threads: usize, reclaim: &dyn Fn(&mut Handle)) {
         .count();
     assert!(
         halves * 20 <= model.len(),
-        "{halves} pages in frames of which nothing else lives"
+        "{halves} pages are alone in a shared frame"
     );
     same(&mut handle, &model);
 }

@@ -1,5 +1,5 @@
-//! A process that has not written for a while knows units that were free. What another process has written there meanwhile is needed for recovery, also when it
-//! is dead again (rule 9).
+//! A process that has not written for a while knows units that were free. Recovery needs what
+//! another process has written there meanwhile, even if it is dead again (rule 9).
 
 use densite_disk::OpenMode;
 use densite_sim_disk::SimDisk;
@@ -8,7 +8,7 @@ use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 
 const PAGE: usize = 4096;
-/// Pages whose frames fill some 25 units of 64 KiB.
+/// Pages whose frames fill about 25 units of 64 KiB.
 const FIRST: u64 = 400;
 /// Pages of a commit of the other process: more than a unit.
 const FEW: u64 = 20;
@@ -24,7 +24,7 @@ fn process(disk: &SimDisk, name: &str, tuning: Tuning) -> Handle {
     Handle::open(Box::new(file), name, options).expect("open")
 }
 
-/// Each commit folds, and no accounting follows it.
+/// Each commit folds, so no accounting follows it.
 fn folds() -> Tuning {
     Tuning {
         fold_deltas: 4,
@@ -83,12 +83,13 @@ fn what_another_process_wrote_since_the_slot_is_not_free_though_it_is_dead_again
     database.put(&mut other, 0..FEW, 4);
     let grown = other.space().expect("space").file_bytes - end;
     assert!(grown < PAGE as u64, "{grown} bytes");
-    // The first one writes more than the other one's extent takes.
+    // The first process writes more than the other one's extent takes.
     database.put(&mut first, FIRST..FIRST + 600, 5);
     database.is_whole(&mut process(&disk, "later", Tuning::default()));
 }
 
-/// The first process has freed some 25 units. Then another process has made a commit that the first one's accounting cannot follow.
+/// The first process has freed about 25 units. Then another process has made a commit that the
+/// first one's accounting cannot follow.
 fn freed_before_a_fold_of_another_process() -> (SimDisk, Database, Handle) {
     let disk = SimDisk::new(1);
     let mut database = Database { rounds: Vec::new() };
@@ -100,22 +101,24 @@ fn freed_before_a_fold_of_another_process() -> (SimDisk, Database, Handle) {
     (disk, database, first)
 }
 
-/// The slot names a commit of another process, and became durable before its writer had looked at what that commit left.
+/// The slot names a commit of another process, and became durable before its writer had loaded the
+/// accounting of that commit.
 #[test]
-fn what_was_freed_waits_for_no_second_slot_after_a_commit_of_another_process() {
+fn freed_units_wait_for_no_second_slot_after_a_commit_of_another_process() {
     let (disk, mut database, mut first) = freed_before_a_fold_of_another_process();
     first.make_reusable().expect("slot");
     let space = first.space().expect("space");
     assert!(space.free_bytes >= 20 << 16, "{space:?}");
     assert_eq!(space.waiting_bytes, 0, "{space:?}");
-    // What is written again is not needed by a recovery from that slot.
+    // A recovery from that slot does not need the units that are reused.
     database.put(&mut first, 0..FIRST / 2, 4);
     database.is_whole(&mut process(&disk, "later", Tuning::default()));
 }
 
-/// The same slot, which no sync has followed: a recovery may begin at the one before, and pass through what that freed.
+/// No sync has followed the same slot. A recovery can begin at the previous one, and reads the
+/// units that it freed.
 #[test]
-fn what_was_freed_waits_while_the_slot_that_names_its_commit_is_not_durable() {
+fn freed_units_wait_while_the_slot_that_names_their_commit_is_not_durable() {
     let (disk, mut database, mut first) = freed_before_a_fold_of_another_process();
     first.close_clean().expect("slot");
     let end = first.space().expect("space").file_bytes;

@@ -1,4 +1,4 @@
-//! What the tests of several crates share and no crate's tests can own.
+//! Test helpers that several crates share.
 
 #![forbid(unsafe_code)]
 

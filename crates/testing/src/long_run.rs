@@ -1,5 +1,5 @@
-//! One part of `make crash`: it takes seed after seed until its time is over, and ends with one
-//! line that says what it did.
+//! One part of `make crash`: runs one seed after another until its time is over, and ends with one
+//! line of results.
 //!
 //! A part is an ignored test whose name begins with `long_` (not `long_fuzz`). `tests/long` finds
 //! these tests, gives each its share of the time, and collects their last lines. `DENSITE_MINUTES`

@@ -2,10 +2,10 @@
 
 use std::io::Write;
 
-/// Says why a test cannot run on this machine. The test then returns, and counts as passed.
+/// Reports why a test cannot run on this machine. The test then returns, and counts as passed.
 ///
-/// The reason is a line on standard error and, because the test harness hides that, a line at the
-/// end of the file that `DENSITE_SKIPPED` names: `make test` counts these lines at its end.
+/// The reason goes to standard error. The test harness hides that, so it is also appended as a line
+/// to the file that `DENSITE_SKIPPED` names. `make test` counts these lines at its end.
 ///
 /// # Panics
 /// If `DENSITE_NO_SKIP` is 1: then every test has to run. If the file cannot be written.

@@ -1,4 +1,5 @@
-//! Is a database whole? Every stored frame, the map and the accounting; then SQLite's own check.
+//! Checks a whole database: every stored frame, the page map and the space accounting, then
+//! SQLite's own integrity check.
 
 use crate::db::{Access, Through};
 use crate::error::{Error, Result};
@@ -13,43 +14,43 @@ use densite_store::{self as store, Damage, Handle};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How long a lock is waited for.
+/// How long to wait for a lock.
 const WAIT: Duration = Duration::from_secs(1);
 const BUSY_MS: i32 = 1000;
 
-/// What was found.
+/// The result of a check.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Checked {
-    /// As given.
+    /// The path as given.
     pub path: PathBuf,
     /// How it is stored.
     pub form: Form,
-    /// Pages looked at.
+    /// Pages checked.
     pub pages: u64,
     /// Stored frames verified; `None` for a plain file.
     pub frames: Option<u64>,
     /// What is damaged in the store, and where.
     pub problems: Vec<Damage>,
-    /// Commits that were lost when the file was not closed cleanly, described; the state is a whole
-    /// earlier one.
+    /// Describes the commits that were lost because the file was not closed cleanly. The database
+    /// is a complete earlier state.
     pub cut: Option<String>,
-    /// The lines of SQLite's integrity check: "ok", or what it found; empty when it could not be
-    /// run.
+    /// The lines of SQLite's integrity check: "ok", or the problems it found. Empty if the check
+    /// could not run.
     pub integrity_check: Vec<String>,
 }
 
 impl Checked {
-    /// Whether all is well. A cut is not damage: the state is one that was published.
+    /// Whether no problem was found. A cut is not damage: the state is one that was published.
     pub fn ok(&self) -> bool {
         self.problems.is_empty() && (self.form == Form::Empty || self.integrity_check == ["ok"])
     }
 }
 
-/// Checks a database, compressed or plain. Damage is in the answer, not an error.
+/// Checks a database, compressed or plain. Damage is part of the result, not an error.
 ///
 /// # Errors
-/// See [`Error`]: what keeps it from being checked at all; [`Error::Interrupted`].
+/// Any [`Error`] that prevents the check; [`Error::Interrupted`].
 pub fn check(api: Api, path: &Path, progress: &mut dyn Progress) -> Result<Checked> {
     let target = target::resolve(path)?;
     let form = form::form(api, &target)?;
@@ -66,7 +67,8 @@ pub fn check(api: Api, path: &Path, progress: &mut dyn Progress) -> Result<Check
         Form::Empty => return Ok(checked),
         Form::Plain => Through::Host,
         Form::Compressed => {
-            // Before SQLite opens it: a connection could write, and with that forget a cut.
+            // This comes before SQLite opens the file: a connection could write and so remove the
+            // traces of a cut.
             let file = Through::Host.file(api, &target.path, Access::Read)?;
             lock::shared(api, &file, &target, WAIT)?;
             match form::open_store(&target, file) {
@@ -82,7 +84,7 @@ pub fn check(api: Api, path: &Path, progress: &mut dyn Progress) -> Result<Check
         }
     };
     progress.phase("SQLite", 0);
-    // A hot journal is rolled back, as SQLite would; a damaged store is only read.
+    // SQLite rolls back a hot journal here. A damaged store is only read.
     let db = if checked.problems.is_empty() {
         source::open_reading(api, through, &target, WAIT).map(|(db, _)| db)
     } else {

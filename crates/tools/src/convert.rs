@@ -1,15 +1,16 @@
-//! Turning one form of a database into the other.
+//! Converts a database from one form to the other.
 //!
-//! 1. Look: the source is a database of the right form, the destination is free, there is disk
-//!    space.
-//! 2. Create a temporary file beside the destination; it removes itself on every way out but the
-//!    last.
-//! 3. Let SQLite recover the source, and hold its state still ([`crate::source`]).
+//! 1. Check that the source is a database of the right form, that the destination is free, and that
+//!    there is disk space.
+//! 2. Create a temporary file beside the destination. Unless the last step succeeds, it removes
+//!    itself.
+//! 3. Let SQLite recover the source, and keep its state unchanged ([`crate::source`]).
 //! 4. Copy page by page, make the copy durable, read it back and compare every byte.
-//! 5. In place: replace the source by it ([`crate::replace`]). Otherwise: give the copy its name if
-//!    that is still free.
+//! 5. In place: replace the source with the copy ([`crate::replace`]). Otherwise: give the copy its
+//!    name if the name is still free.
 //!
-//! Until step 5 the source holds what it held (SQLite's own recovery aside), whatever happens.
+//! Until step 5 the content of the source is unchanged after any error. Only SQLite's own recovery
+//! can write to it.
 
 use crate::archive;
 use crate::copy::{self, Input};
@@ -33,16 +34,16 @@ use densite_vfs::pause;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// How to convert.
+/// Options of a conversion.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConvertOptions {
     /// Settings of the compressed file's frames, threads and cache.
     pub store: Options,
-    /// Smallest size rather than fast reads.
+    /// Whether small size is more important than fast reads.
     pub archive: bool,
-    /// Rewrite the database with pages of this many bytes.
+    /// The page size in bytes of the result, if it differs: the database is then rewritten.
     pub page_size: Option<u32>,
-    /// How long another connection's lock is waited for.
+    /// How long to wait for the lock of another connection.
     pub wait: Duration,
 }
 
@@ -57,11 +58,11 @@ impl Default for ConvertOptions {
     }
 }
 
-/// What was converted.
+/// The result of a conversion.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct ConvertReport {
-    /// The source, as given.
+    /// The source, as the caller gave it.
     pub source: PathBuf,
     /// The file that holds the result.
     pub destination: PathBuf,
@@ -82,7 +83,7 @@ pub struct ConvertReport {
 }
 
 impl ConvertReport {
-    /// Bytes of the result for each byte of the source; 0 where the source had none.
+    /// Bytes of the result for each byte of the source; 0 for an empty source.
     pub fn ratio(&self) -> f64 {
         match self.source_bytes {
             0 => 0.0,
@@ -97,10 +98,10 @@ enum To {
     Plain,
 }
 
-/// Turns the plain database `src` into a compressed one: at `dst`, or in its place.
+/// Converts the plain database `src` into a compressed one, at `dst` or in place.
 ///
 /// # Errors
-/// See [`Error`]; whatever it is, `src` holds what it held and `dst` was not created.
+/// See [`Error`]. After any error the content of `src` is unchanged and `dst` does not exist.
 pub fn compress(
     api: Api,
     src: &Path,
@@ -116,10 +117,10 @@ pub fn compress(
     convert(api, To::Compressed, src, dst, options, progress)
 }
 
-/// Turns the compressed database `src` into a plain one: at `dst`, or in its place.
+/// Converts the compressed database `src` into a plain one, at `dst` or in place.
 ///
 /// # Errors
-/// See [`Error`]; whatever it is, `src` holds what it held and `dst` was not created.
+/// See [`Error`]. After any error the content of `src` is unchanged and `dst` does not exist.
 pub fn decompress(
     api: Api,
     src: &Path,
@@ -154,12 +155,12 @@ fn convert(
     let wanted = dst.unwrap_or(&target.path);
     for left in paths::leftovers(wanted) {
         progress.message(&format!(
-            "{} was left by an interrupted run, unless one is going on; remove it if not",
+            "{} was left by an interrupted run or belongs to one that is still running; remove it if no run is active",
             left.display()
         ));
     }
     if to == To::Compressed {
-        // A rewriting has a draft beside the result.
+        // A rewrite has a draft beside the result.
         let copies = if options.page_size.is_some() { 2 } else { 1 };
         space::require(wanted, at_most(target.len.saturating_mul(copies)))?;
     }
@@ -174,7 +175,8 @@ fn convert(
         }
     };
     let header = source.header();
-    // What a WAL lays over the file is in pieces of its own.
+    // If pages of a WAL are laid over the file, the frames of the file do not show which pieces
+    // hold data.
     let held = match to == To::Plain && source.state().is_file_alone() {
         true => Some(copy::held(api, &target)?),
         false => None,
@@ -187,7 +189,7 @@ fn convert(
     let source_bytes = paths::len_or_zero(&target.path);
     let zero = match to {
         To::Compressed => freelist::leaves(&mut source, &header)?.unwrap_or_default(),
-        // They are zeros already where the store dropped them.
+        // The store returns zeros for free pages that it dropped.
         To::Plain => PageSet::default(),
     };
     let free_pages_zeroed = zero.len();
@@ -265,13 +267,13 @@ fn convert(
     })
 }
 
-/// Makes sure that the source has the form to convert from.
+/// Checks that the source has the form to convert from, and returns the VFS to read it with.
 fn check_form(api: Api, to: To, target: &Target) -> Result<Through> {
     match (to, form::form(api, target)?) {
         (To::Compressed, Form::Plain) => Ok(Through::Host),
         (To::Plain, Form::Compressed) => {
-            // Damage and newer formats are told here in full; the VFS could only give SQLite a
-            // number.
+            // Opening the store here reports damage and newer formats in full. Through the VFS,
+            // SQLite would only get an error code.
             let file = Through::Host.file(api, &target.path, crate::db::Access::Read)?;
             drop(
                 form::open_store(target, file)

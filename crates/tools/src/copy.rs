@@ -1,4 +1,4 @@
-//! Copies pages from one form to the other and proves the copy.
+//! Copies pages from one form to the other, and proves that the copy is equal.
 
 use crate::db::{Access, Through};
 use crate::error::{Error, Result};
@@ -14,35 +14,35 @@ use densite_sqlite::Api;
 use densite_store::{Handle, Options, PageContext};
 use std::path::Path;
 
-/// Bytes read and written at a time: a multiple of every page size.
+/// Bytes read and written at a time; a multiple of every page size.
 const CHUNK: u64 = 1 << 20;
 
-/// Zeros are looked for in blocks of so many bytes: at least one of a file system.
+/// Holes are made of blocks of this many zeros: at least one block of a file system.
 const HOLE: usize = 64 << 10;
 
-/// A compressed copy is published after this many bytes, so that what is pending stays small.
+/// A compressed copy is published after this many bytes, so that the pending state stays small.
 pub(crate) const PUBLISH_EVERY: u64 = 32 << 20;
 
-/// Sample pages for dictionaries: a 64th of the database, within these bounds, in bytes.
+/// Sample pages for dictionaries: a 64th of the database, but within these limits in bytes.
 const SAMPLE_LEAST: u64 = 4 << 20;
 const SAMPLE_MOST: u64 = 32 << 20;
 
-/// A state of the source with what need not be copied.
+/// A state of the source, and the parts that are not copied.
 pub(crate) struct Input<'a> {
     pub(crate) pages: &'a mut dyn Pages,
     pub(crate) header: Header,
-    /// Pages that the copy holds as zeros.
+    /// Pages that become zeros in the copy.
     pub(crate) zero: PageSet,
-    /// Which pieces of [`CHUNK`] bytes, counted from 0, hold anything but zeros, if that is known.
+    /// The pieces of [`CHUNK`] bytes, numbered from 0, that hold data other than zeros, if known.
     pub(crate) held: Option<PageSet>,
-    /// The copy does without the unallocated bytes of pages that may lose them.
+    /// Whether the copy has zeros in unallocated bytes of pages where SQLite allows it.
     pub(crate) scrub: bool,
     /// The source, for messages.
     pub(crate) path: &'a Path,
 }
 
 impl Input<'_> {
-    /// Fills `buf` with what the copy has at `offset`.
+    /// Fills `buf` with the content of the copy at `offset`.
     fn read(&mut self, buf: &mut [u8], offset: u64) -> Result<()> {
         self.pages.read(buf, offset)?;
         let size = self.header.page_size as usize;
@@ -65,7 +65,7 @@ impl Input<'_> {
         Ok(())
     }
 
-    /// Calls `each` with every chunk in order.
+    /// Calls `each` for every chunk, in order.
     fn chunks(
         &mut self,
         phase: &'static str,
@@ -83,7 +83,7 @@ impl Input<'_> {
                 });
             }
             let n = usize::try_from(CHUNK.min(len - offset)).unwrap_or(0);
-            // Nothing is done for what a file only claims to have.
+            // Skip pieces that hold no data: a damaged file can claim any length.
             let piece = u32::try_from(offset / CHUNK).ok();
             if let (Some(held), Some(piece)) = (&self.held, piece)
                 && !held.contains(piece)
@@ -101,8 +101,8 @@ impl Input<'_> {
     }
 }
 
-/// The pieces of a compressed file that hold anything, for [`Input::held`]: those with a frame. The
-/// caller keeps others from writing to it.
+/// The pieces of a compressed file that hold data, for [`Input::held`]: those with a frame. The
+/// caller must prevent writes to the file.
 pub(crate) fn held(api: Api, target: &Target) -> Result<PageSet> {
     let failed = |e| Error::from_store(&target.given, "read", e);
     let file = Through::Host.file(api, &target.path, Access::Read)?;
@@ -112,7 +112,7 @@ pub(crate) fn held(api: Api, target: &Target) -> Result<PageSet> {
     store
         .each_frame(&mut |frame| {
             let piece = u64::from(frame.page.saturating_sub(1)) * size / CHUNK;
-            // Further on nothing is left out.
+            // Pieces beyond the range of the set are always copied.
             if let Ok(piece) = u32::try_from(piece) {
                 held.insert(piece);
             }
@@ -121,12 +121,13 @@ pub(crate) fn held(api: Api, target: &Target) -> Result<PageSet> {
     Ok(held)
 }
 
-/// Bytes that are written of a database of `len` bytes.
+/// Bytes that are written for a database of `len` bytes.
 pub(crate) fn held_bytes(held: &PageSet, len: u64) -> u64 {
     len.min(held.len().saturating_mul(CHUNK))
 }
 
-/// Pages spread over the file, the same ones for the same database; none of those of `without`.
+/// Pages spread over the file, without those in `without`. The same database always gives the same
+/// pages.
 pub(crate) fn samples(
     from: &mut dyn Pages,
     header: &Header,
@@ -139,7 +140,7 @@ pub(crate) fn samples(
     let mut samples = Vec::new();
     let mut random = pages.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
     for i in 0..want.min(pages) {
-        // One page from each of `want` equal parts, anywhere within its part.
+        // Divide the file into `want` equal parts and take one pseudo-random page from each.
         let (first, next) = (i * pages / want, (i + 1) * pages / want);
         random ^= random << 13;
         random ^= random >> 7;
@@ -186,7 +187,7 @@ pub(crate) fn to_compressed(
     store.close_clean().map_err(failed)
 }
 
-/// Proves that a compressed file, opened anew, gives every byte of the input.
+/// Opens the compressed copy again and compares every byte with the input.
 pub(crate) fn prove_compressed(
     input: &mut Input<'_>,
     temp: &Temp,
@@ -218,7 +219,7 @@ pub(crate) fn to_plain(
     let failed = |e| Error::from_disk(temp.path(), "write", &e);
     let file = temp.open()?;
     let len = input.pages.len();
-    // What is all zeros becomes a hole.
+    // Blocks of zeros become holes.
     input.chunks("writing", progress, |chunk, offset| {
         let zero = |block: &[u8]| block.iter().all(|byte| *byte == 0);
         for (block, at) in chunk.chunks(HOLE).zip((offset..).step_by(HOLE)) {
@@ -232,7 +233,7 @@ pub(crate) fn to_plain(
     file.sync(SyncKind::Full).map_err(failed)
 }
 
-/// Proves that a plain file has every byte of the input.
+/// Compares every byte of a plain copy with the input.
 pub(crate) fn prove_plain(
     input: &mut Input<'_>,
     temp: &Temp,
@@ -283,8 +284,8 @@ fn prove(
     })
 }
 
-/// `purpose` keeps what different passes know of the file apart: a proof must not be answered from
-/// the writer's memory.
+/// Opens the store in `temp`. `purpose` separates cached state by purpose: the proof must not read
+/// from the memory of the writer.
 pub(crate) fn open_store(temp: &Temp, options: Options, purpose: &str) -> Result<Handle> {
     let (path, file) = (temp.path(), temp.open()?);
     let identity = format!("{purpose}:{}", path.display());
@@ -310,7 +311,7 @@ mod tests {
         }
     }
 
-    /// Some pages of which half the bytes repeat, the last one cut off.
+    /// Pages of which half the bytes repeat; the last page is cut off.
     fn data() -> Vec<u8> {
         let mut x = 1u32;
         (0..SIZE * 1500 + 300)
@@ -340,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn both_ways_and_every_difference_is_seen() {
+    fn copies_are_equal_both_ways_and_every_difference_is_found() {
         let dir = tempfile::tempdir().expect("a directory");
         let temp = file(&dir);
         let options = Options {
@@ -373,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn it_stops_when_asked() {
+    fn a_copy_stops_when_cancelled() {
         struct Stop(u32);
         impl Progress for Stop {
             fn cancelled(&mut self) -> bool {

@@ -1,4 +1,4 @@
-//! Connections and raw files of a database, by path.
+//! Opens connections and raw files of a database by path.
 
 use crate::error::{Error, Result};
 use crate::holders::holders;
@@ -6,28 +6,28 @@ use densite_sqlite::{self as sqlite, Api, Code, Connection, HostFile, HostVfs, f
 use std::ffi::CString;
 use std::path::Path;
 
-/// Which VFS reads a file.
+/// The VFS that reads a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Through {
-    /// The host's: bytes as they are stored.
+    /// The VFS of the host: bytes as stored.
     Host,
-    /// Ours: logical bytes of a compressed file.
+    /// The VFS "densite": logical bytes of a compressed file.
     Densite,
 }
 
-/// Whether a file is opened for writing.
+/// How a file is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Access {
-    /// For reading.
+    /// Read only.
     Read,
-    /// For reading and writing; it must exist.
+    /// Read and write. The file must exist.
     Write,
-    /// For reading, by a promise that nobody changes it: no locks, nothing beside it.
+    /// Read only, with the promise that no process changes it: without locks and companion files.
     Immutable,
 }
 
 impl Through {
-    /// The registered VFS.
+    /// Returns the registered VFS.
     pub(crate) fn vfs(self, api: Api) -> Result<HostVfs> {
         let found = match self {
             Through::Host => densite_vfs::host_vfs(api),
@@ -41,9 +41,9 @@ impl Through {
         })
     }
 
-    /// Opens the file itself, without SQLite's connection on top. Every access to a database goes
-    /// through the VFS: closing a descriptor of our own would drop the locks that other connections
-    /// of this process hold.
+    /// Opens the file itself, without a connection of SQLite. Every access to a database goes
+    /// through the VFS: closing a separate descriptor would drop the locks of other connections of
+    /// this process.
     pub(crate) fn file(self, api: Api, path: &Path, access: Access) -> Result<HostFile> {
         let mode = match access {
             Access::Read | Access::Immutable => ffi::OPEN_READONLY,
@@ -57,7 +57,7 @@ impl Through {
             .vfs(api)?
             .open_path(&c_path(path)?, parameters, ffi::OPEN_MAIN_DB | mode)
             .map_err(|e| from_sqlite(path, e))?;
-        // The host falls back to reading when it may not write.
+        // The host opens the file for reading if it has no permission to write.
         if access == Access::Write && got & ffi::OPEN_READWRITE == 0 {
             return Err(Error::Permission {
                 path: path.to_path_buf(),
@@ -67,7 +67,7 @@ impl Through {
         Ok(file)
     }
 
-    /// Opens a connection.
+    /// Opens a connection. `busy_ms` is SQLite's busy timeout in milliseconds.
     pub(crate) fn connect(
         self,
         api: Api,
@@ -101,7 +101,7 @@ impl Through {
     }
 }
 
-/// A `file:` URI for a path: what could be taken for its syntax is written as `%XX`.
+/// A `file:` URI for a path. Characters with a meaning in URIs are written as `%XX`.
 pub(crate) fn uri(path: &Path, parameters: &[(&str, &str)]) -> Result<String> {
     use std::fmt::Write as _;
     let text = utf8(path)?;
@@ -122,7 +122,7 @@ pub(crate) fn uri(path: &Path, parameters: &[(&str, &str)]) -> Result<String> {
     Ok(uri)
 }
 
-/// The path as text; SQLite's names are UTF-8.
+/// The path as text. SQLite requires UTF-8.
 pub(crate) fn utf8(path: &Path) -> Result<&str> {
     path.to_str().ok_or_else(|| {
         Error::Setting(format!(
@@ -138,13 +138,13 @@ fn c_path(path: &Path) -> Result<CString> {
     })
 }
 
-/// What SQLite said, shaped by what the caller can do.
+/// Converts an error of SQLite into one that says what the caller can do.
 pub(crate) fn from_sqlite(path: &Path, e: sqlite::Error) -> Error {
     let p = path.to_path_buf();
-    // SQLite has only a few words for what our VFS refuses; the VFS keeps a sentence.
+    // SQLite has only a few error codes for errors of our VFS. The VFS keeps the full message.
     let said = densite_vfs::take_last_error();
     match e.code.primary() {
-        // Shared memory is a file that grows by writing, which fails for want of space.
+        // Shared memory is a file. Its writes fail if the disk is full.
         _ if e.code == Code::IOERR_SHMSIZE => Error::NoSpace {
             dir: crate::error::parent_of(path),
             needed: None,

@@ -1,24 +1,24 @@
-//! A digest of a sequence of records: of what a b-tree holds, in the order of its keys, whatever
-//! its pages look like (`digester` walks it).
+//! A digest of a sequence of records: the content of a b-tree in key order, independent of its page
+//! layout. The module `digester` walks the tree.
 //!
-//! The digest of records r1 .. rn is the sum of h(ri) · b^(n-i) modulo 2^61 - 1, with h a hash of
-//! the record's payload and row id, and b chosen at random for each run. So that of a tree follows
-//! from those of its subtrees, which several threads work on; and two different sequences of hashes
-//! meet with a probability of n / 2^61 at most.
+//! The digest of records r1 .. rn is the sum of h(ri) · b^(n-i) modulo 2^61 - 1. Here h is a hash
+//! of the payload and row id of a record, and b is a random number for each run. The digest of a
+//! tree therefore follows from those of its subtrees, which several threads compute. Two different
+//! sequences of hashes have the same digest with a probability of at most n / 2^61.
 
 /// The prime 2^61 - 1.
 const P: u64 = (1 << 61) - 1;
 
-/// What is chosen at random for one comparison.
+/// The random numbers of one comparison.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Key {
     base: u64,
-    /// For the hashes of records.
+    /// The seed for the hashes of records.
     pub(crate) seed: u64,
 }
 
 impl Key {
-    /// Of two random numbers.
+    /// Creates a key from two random numbers.
     pub(crate) fn new(a: u64, b: u64) -> Key {
         Key {
             base: a % (P - 2) + 2,
@@ -30,19 +30,19 @@ impl Key {
 /// A digest of a sequence of records.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Digest {
-    /// Records.
+    /// Number of records.
     pub(crate) records: u64,
     sum: u64,
 }
 
 impl Digest {
-    /// Puts a record of this hash behind the others.
+    /// Appends a record with this hash.
     pub(crate) fn push(&mut self, key: Key, hash: u64) {
         self.records += 1;
         self.sum = add(mul(self.sum, key.base), hash % P);
     }
 
-    /// Puts another sequence behind this one.
+    /// Appends another sequence.
     pub(crate) fn append(&mut self, key: Key, other: &Digest) {
         let (mut power, mut base, mut n) = (1, key.base, other.records);
         while n > 0 {
@@ -64,7 +64,7 @@ fn add(a: u64, b: u64) -> u64 {
 
 fn mul(a: u64, b: u64) -> u64 {
     let product = u128::from(a) * u128::from(b);
-    // 2^61 is 1 modulo P: the upper bits count as much as the lower ones.
+    // 2^61 is 1 modulo P, so the upper bits are added to the lower ones.
     add((product as u64) & P, (product >> 61) as u64)
 }
 

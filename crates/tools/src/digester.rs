@@ -1,4 +1,4 @@
-//! Walks b-trees and takes the digests of what they hold.
+//! Walks b-trees and computes the digests of their content.
 
 use crate::digest::{Digest, Key};
 use crate::error::Result;
@@ -8,7 +8,7 @@ use crate::pages::Pages;
 use densite_disk::hash::{Xxh3_64, xxh3_64_with_seed};
 use densite_typed::page::{Cell, Page};
 
-/// SQLite goes no deeper.
+/// The greatest depth of a b-tree in SQLite.
 const DEPTH_MAX: u32 = 20;
 
 /// Why a tree has no digest.
@@ -16,7 +16,7 @@ const DEPTH_MAX: u32 = 20;
 pub(crate) enum Odd {
     /// Reading failed.
     Error(crate::error::Error),
-    /// A page is not what a b-tree has there.
+    /// A page is not a valid page of a b-tree at this place.
     NotATree,
 }
 
@@ -26,30 +26,30 @@ impl From<crate::error::Error> for Odd {
     }
 }
 
-/// A piece of a tree, in the order of keys.
+/// A part of a tree, in key order.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Piece {
-    /// All below this page, whose leaves lie so many levels deep; of a table with row ids above the
-    /// first and up to the second number.
+    /// All records below this page. Its leaves are `depth` levels deep. In a table with row ids,
+    /// all row ids are greater than `above` and at most `up_to`.
     Subtree {
         root: u32,
         depth: u32,
         above: Option<i64>,
         up_to: Option<i64>,
     },
-    /// A record of an interior page.
+    /// One record of an interior page.
     Record(Digest),
 }
 
-/// Walks trees, counting every page it meets.
+/// Walks trees and records every page that it visits.
 pub(crate) struct Digester<'a> {
     pages: &'a mut dyn Pages,
     header: &'a Header,
     key: Key,
-    /// A page and what it is parsed into, for each level.
+    /// The bytes and the parsed form of one page for each level.
     levels: Vec<(Vec<u8>, Page)>,
     overflow: Vec<u8>,
-    /// Pages met; each once, or it is an error.
+    /// Visited pages. Visiting a page twice is an error.
     pub(crate) seen: PageSet,
 }
 
@@ -65,7 +65,8 @@ impl<'a> Digester<'a> {
         }
     }
 
-    /// The pieces of the tree at `root`, of about a leaf's parent each. What is above them is met.
+    /// Divides the tree at `root` into pieces of about one parent of leaves each. The pages above
+    /// the pieces count as visited.
     pub(crate) fn pieces(&mut self, root: u32) -> std::result::Result<Vec<Piece>, Odd> {
         let depth = self.depth(root)?;
         let whole = Piece::Subtree {
@@ -74,7 +75,7 @@ impl<'a> Digester<'a> {
             above: None,
             up_to: None,
         };
-        // Trees of few pages are not worth taking apart.
+        // Trees of few pages are not divided.
         let mut pieces = vec![whole];
         for _ in 2..depth {
             let mut finer = Vec::new();
@@ -171,7 +172,7 @@ impl<'a> Digester<'a> {
         Ok(())
     }
 
-    /// One level of pieces instead of a subtree.
+    /// Replaces a subtree by the pieces one level below it.
     fn split(
         &mut self,
         root: u32,
@@ -212,7 +213,7 @@ impl<'a> Digester<'a> {
         Ok(())
     }
 
-    /// Levels of the tree, down its left edge. Pages are not met by this.
+    /// The depth of the tree along its left edge. Does not mark pages as visited.
     fn depth(&mut self, root: u32) -> std::result::Result<u32, Odd> {
         let mut number = root;
         for depth in 1..=DEPTH_MAX {
@@ -230,7 +231,7 @@ impl<'a> Digester<'a> {
         Err(Odd::NotATree)
     }
 
-    /// The hash of a cell's payload, with its row id.
+    /// The hash of the payload and row id of a cell.
     fn hash(&mut self, bytes: &[u8], page: &Page, cell: &Cell) -> std::result::Result<u64, Odd> {
         let from = cell.local_at as usize;
         let local = bytes
@@ -287,7 +288,7 @@ impl<'a> Digester<'a> {
         self.read(number, level)
     }
 
-    /// Reads and parses a page with the memory of a level, which comes back by [`Digester::give`].
+    /// Reads and parses a page into the buffers of a level. [`Digester::give`] returns the buffers.
     fn read(&mut self, number: u32, level: usize) -> std::result::Result<(Vec<u8>, Page), Odd> {
         if self.levels.len() <= level {
             self.levels

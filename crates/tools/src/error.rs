@@ -1,7 +1,7 @@
-//! What can go wrong in the library's verbs, shaped by what the caller can do.
+//! Errors of the verbs, grouped by what the caller can do.
 //!
-//! Every message is one sentence (a semicolon joins what is wrong and what to do) and names the
-//! file or value it is about. [`Error::class`] says what a caller can do.
+//! Every message is one sentence: what is wrong, with which file or value, and, after a semicolon,
+//! what to do. [`Error::class`] says what a caller can do.
 
 mod class;
 mod from;
@@ -13,89 +13,89 @@ use std::path::{Path, PathBuf};
 pub use class::ErrorClass;
 pub use from::parent_of;
 
-/// Shorthand for results of this crate.
+/// The result type of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// A failure of a verb.
+/// An error of a verb.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Error {
-    /// There is no such file.
+    /// The file does not exist.
     NotFound {
         /// The path as given.
         path: PathBuf,
     },
-    /// A directory where a file was wanted.
+    /// The path is a directory, but a file is needed.
     IsDirectory {
         /// The path as given.
         path: PathBuf,
     },
-    /// The operating system does not permit it, or the file system is read-only.
+    /// The operating system denies access, or the file system is read-only.
     Permission {
         /// The file or directory.
         path: PathBuf,
-        /// What was to be done with it ("read it", "create a file in it").
+        /// The action that failed ("read it", "create a file in it").
         doing: String,
     },
     /// Neither a SQLite database nor a Densite file.
     NotADatabase {
         /// The path as given.
         path: PathBuf,
-        /// Whether that is because it holds no bytes at all.
+        /// Whether the file has no bytes.
         empty: bool,
     },
-    /// A directory whose `chroma.sqlite3` does not have Chroma's tables.
+    /// The `chroma.sqlite3` in the directory does not have Chroma's tables.
     #[cfg(feature = "chroma")]
     NotChroma {
-        /// That file.
+        /// That `chroma.sqlite3`.
         path: PathBuf,
     },
-    /// Stored compressed already.
+    /// The database is compressed already.
     AlreadyCompressed {
         /// The path as given.
         path: PathBuf,
     },
-    /// A plain SQLite file already.
+    /// The database is a plain SQLite file already.
     AlreadyPlain {
         /// The path as given.
         path: PathBuf,
     },
-    /// The destination, or a file that would belong to it, exists.
+    /// The destination exists, or a file beside it that SQLite would use with it.
     Exists {
         /// The file that exists.
         path: PathBuf,
     },
-    /// The file has several names (hard links), and replacing one would part them.
+    /// The file has several names (hard links). Replacing one would separate it from the others.
     SeveralLinks {
         /// The path as given.
         path: PathBuf,
-        /// How many names it has.
+        /// The number of names.
         links: u64,
     },
-    /// Another connection has the database locked: try again when it is done.
+    /// Another connection holds a lock on the database. Try again later.
     Locked {
         /// The database.
         path: PathBuf,
-        /// Who holds locks on it, where that can be known.
+        /// The processes that hold locks on it, as far as known.
         by: Vec<Holder>,
     },
-    /// Not enough disk space.
+    /// There is not enough disk space.
     NoSpace {
-        /// The directory whose file system is short of space.
+        /// The directory whose file system is full.
         dir: PathBuf,
         /// Bytes needed at most, if known.
         needed: Option<u64>,
-        /// Bytes there are, if known.
+        /// Free bytes, if known.
         available: Option<u64>,
     },
-    /// The database is damaged: restore it from a backup.
+    /// The database is damaged. Restore it from a backup.
     Damaged {
         /// The database.
         path: PathBuf,
         /// What is wrong and where.
         what: String,
     },
-    /// Written by a newer version of this program.
+    /// A newer version of this program wrote the file.
     NewerFormat {
         /// The database.
         path: PathBuf,
@@ -104,22 +104,22 @@ pub enum Error {
         /// The newest version this program reads.
         supported: u32,
     },
-    /// The caller asked to stop; what had been begun was undone.
+    /// The caller cancelled the work. Its changes were undone.
     Interrupted {
         /// The database.
         path: PathBuf,
     },
-    /// Asked for something this version cannot do.
+    /// This version does not support the request.
     Unsupported(String),
-    /// A setting that cannot be met.
+    /// A setting is invalid.
     Setting(String),
     /// A file operation failed.
     Io {
         /// The file or directory.
         path: PathBuf,
-        /// What was to be done with it ("read", "rename").
+        /// The action that failed ("read", "rename").
         doing: String,
-        /// What the operating system said.
+        /// The message of the operating system.
         message: String,
     },
     /// There is no log beside the database.
@@ -127,16 +127,16 @@ pub enum Error {
         /// The database.
         path: PathBuf,
     },
-    /// The log beside a database said something.
+    /// The log beside a database reported an error.
     Log {
         /// Its directory.
         path: PathBuf,
-        /// As [`Error::kind`].
+        /// The same as [`Error::kind`].
         kind: &'static str,
-        /// What it said, and what to do.
+        /// The message of the log, and what to do.
         message: String,
     },
-    /// SQLite said something that fits none of the above.
+    /// SQLite reported an error that none of the other variants describes.
     Sqlite {
         /// The database.
         path: PathBuf,
@@ -175,7 +175,7 @@ impl Error {
         }
     }
 
-    /// The file or directory it is about, where there is one.
+    /// The file or directory of the error, if it has one.
     pub fn path(&self) -> Option<&Path> {
         match self {
             Error::NotFound { path }

@@ -1,4 +1,5 @@
-//! The first error of what SQLite calls: SQLite itself gets only a code.
+//! Keeps the first error of callbacks that SQLite calls, because SQLite itself gets only an error
+//! code.
 
 use crate::error::Error;
 use densite_sqlite::Code;
@@ -9,7 +10,7 @@ use std::sync::{Mutex, PoisonError};
 pub(crate) struct FirstError(Mutex<Option<Error>>);
 
 impl FirstError {
-    /// Gives SQLite a code, and keeps what it stands for.
+    /// Returns the error code for SQLite, and keeps the error.
     pub(crate) fn code<T>(&self, done: Result<T, Error>) -> Result<T, Code> {
         done.map_err(|e| {
             let code = match &e {
@@ -23,7 +24,7 @@ impl FirstError {
         })
     }
 
-    /// What went wrong first, if anything.
+    /// Takes the first error, if there was one.
     pub(crate) fn take(&self) -> Option<Error> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }

@@ -1,4 +1,4 @@
-//! What a file is.
+//! Detects the form of a database file.
 
 use crate::db::{Access, Through};
 use crate::error::{Error, Result};
@@ -16,11 +16,11 @@ pub enum Form {
     Compressed,
     /// A plain SQLite file.
     Plain,
-    /// No bytes yet.
+    /// The file has no bytes yet.
     Empty,
 }
 
-/// Tells the form of a file, or that it is no database.
+/// Detects the form of a file; an error if it is not a database.
 pub(crate) fn form(api: Api, target: &Target) -> Result<Form> {
     let file = Through::Host.file(api, &target.path, Access::Read)?;
     let failed = |e| Error::from_disk(&target.given, "read", &e);
@@ -31,10 +31,11 @@ pub(crate) fn form(api: Api, target: &Target) -> Result<Form> {
     }
     match store::probe(&file).map_err(|e| Error::from_store(&target.given, "read", e))? {
         store::Kind::Densite => Ok(Form::Compressed),
-        // A first transaction may have died: its journal or WAL decides, and SQLite reads those.
+        // A crash can have interrupted the first transaction. SQLite then needs the journal or WAL
+        // to recover the file.
         store::Kind::Empty if n == 0 => Ok(Form::Empty),
         store::Kind::Empty | store::Kind::Other => {
-            // The first page may have been half written with its old content in a journal.
+            // The first page can be half written while its old content is in a journal.
             if n > 0 && len_or_zero(&beside(&target.path, "-journal")) > 0 {
                 return Ok(Form::Plain);
             }
@@ -46,11 +47,11 @@ pub(crate) fn form(api: Api, target: &Target) -> Result<Form> {
     }
 }
 
-/// Opens the store in a compressed file to look at it.
+/// Opens the store in a compressed file for reading.
 pub(crate) fn open_store(target: &Target, file: HostFile) -> store::Result<Handle> {
     let options = Options {
         read_only: true,
-        // What is looked at lies here and there.
+        // The reads that follow are not sequential.
         readahead: Readahead::Off,
         ..Options::default()
     };

@@ -1,5 +1,5 @@
-//! SQLite's freelist in a state that is held still. Its leaves are never read by SQLite, so a copy
-//! may hold zeros in their place.
+//! Reads SQLite's freelist from a state that does not change. SQLite never reads its leaves, so a
+//! copy can hold zeros instead.
 
 use crate::error::Result;
 use crate::header::Header;
@@ -9,12 +9,12 @@ use densite_sqlite::image::{Freelist, freelist};
 pub(crate) use densite_sqlite::image::PageSet;
 pub(crate) use densite_sqlite::image::freelist::LOCK_BYTE;
 
-/// The freelist's leaves; `None` when the list is not well formed.
+/// The leaves of the freelist; `None` if the list is malformed.
 pub(crate) fn leaves(pages: &mut dyn Pages, header: &Header) -> Result<Option<PageSet>> {
     Ok(list(pages, header)?.map(|list| list.leaves))
 }
 
-/// The freelist; `None` when it is not well formed.
+/// The freelist; `None` if it is malformed.
 pub(crate) fn list(pages: &mut dyn Pages, header: &Header) -> Result<Option<Freelist>> {
     let size = u64::from(header.page_size);
     let count = u32::try_from(pages.len() / size).unwrap_or(u32::MAX);

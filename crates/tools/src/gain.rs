@@ -1,54 +1,54 @@
-//! What a vacuum and maintenance would give back, from figures: nothing is written, and not every
-//! page is read.
+//! Estimates how much space a vacuum and maintenance would free. It uses figures and a sample of
+//! pages, and writes nothing.
 
 use crate::archive;
 use crate::form::Form;
 use crate::objects::{ObjectKind, Objects};
 use crate::space::at_most;
 
-/// What a compressed page costs beside what it holds, the map aside: its frame's header, and what
-/// its columns need to be told apart. Measured by deleting every second row of tables: bytes saved
-/// for each page less.
+/// Cost in bytes of a compressed page besides its content and the page map: the header of its
+/// frame, and the parameters of its columns. Measured by deleting every second row of tables: bytes
+/// saved for each page less.
 const PAGE_COST: u64 = 100;
-/// Bytes of a plain database that are rewritten and verified in a second (two cores, a solid-state
-/// disk).
+/// Bytes of a plain database that a vacuum rewrites and verifies in a second, on two cores and a
+/// solid-state disk.
 const PLAIN_RATE: f64 = 150e6;
 /// The same for compressed databases, in bytes as SQLite sees them.
 const STORED_RATE: f64 = 85e6;
 /// The same for archives.
 const ARCHIVE_RATE: f64 = 6e6;
 
-/// Where the bytes of a database's file are, and what a vacuum would make of them. In bytes; what a
-/// vacuum would do is estimated.
+/// The use of the bytes of a database file, and the estimated result of a vacuum. All sizes are in
+/// bytes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub struct Gain {
-    /// Bytes of the file that hold something.
+    /// Bytes of the file that hold live content.
     pub live_bytes: u64,
-    /// Bytes of the file that nothing reaches, among live ones: replaced and dropped versions of
-    /// pages. Only compressed files have them.
+    /// Bytes of the file that nothing reaches, in units that also hold live bytes: replaced and
+    /// dropped versions of pages. Only compressed files have them.
     pub dead_bytes: u64,
-    /// Bytes of the file that may be written again: SQLite's free pages in a plain file, free units
+    /// Bytes of the file that can be written again: SQLite's free pages in a plain file, free units
     /// in a compressed one.
     pub free_bytes: u64,
-    /// Bytes in the pages of tables and indexes that hold nothing. In a plain file they take space,
-    /// as `live_bytes` does not count them; in a compressed one they are not stored.
+    /// Unused bytes in the pages of tables and indexes. In a plain file they take space and are not
+    /// part of `live_bytes`. In a compressed file they are not stored.
     pub unallocated_bytes: u64,
     /// Whether `unallocated_bytes` was estimated from a sample of pages.
     pub estimated: bool,
-    /// Length of the file after `PRAGMA densite_maintain`; of a plain file its length.
+    /// Length of the file after `PRAGMA densite_maintain`; for a plain file, its length now.
     pub maintained_bytes: u64,
     /// Length of the file after a vacuum.
     pub vacuumed_bytes: u64,
-    /// What a vacuum would give back.
+    /// Bytes that a vacuum would free.
     pub gives_back_bytes: u64,
-    /// What a vacuum needs at most beside the file while it runs.
+    /// The most disk space in bytes that a vacuum needs beside the file while it runs.
     pub needed_bytes: u64,
-    /// How long a vacuum may take.
+    /// Estimated duration of a vacuum in seconds.
     pub seconds: f64,
 }
 
-/// The figures that [`gain`] goes by.
+/// The input of [`gain`].
 pub(crate) struct Figures<'a> {
     pub(crate) form: Form,
     pub(crate) file_bytes: u64,
@@ -56,7 +56,7 @@ pub(crate) struct Figures<'a> {
     pub(crate) page_size: u32,
     pub(crate) free_pages: u64,
     pub(crate) objects: &'a Objects,
-    /// The store's, by name.
+    /// The figures of the store, by name.
     pub(crate) store: &'a [(String, u64)],
 }
 
@@ -67,14 +67,13 @@ impl Figures<'_> {
     }
 }
 
-/// Maintenance leaves one byte in so many that is dead or free: 5 per cent of the file, what it
-/// does not begin with included.
+/// After maintenance, at most one byte in this many is dead or free: 5 per cent of the file.
 const AT_REST: u64 = 20;
-/// With so many bytes more, a file of any size is left as it is
+/// Maintenance does not shrink a file that exceeds this share by fewer bytes than this
 /// (docs/decisions/space-reclamation.md).
 const AT_REST_MIN: u64 = 192 << 10;
 
-/// What a vacuum would give back.
+/// Estimates the gain of a vacuum.
 pub(crate) fn gain(f: &Figures<'_>) -> Gain {
     let size = u64::from(f.page_size);
     let trees = f
@@ -104,7 +103,7 @@ pub(crate) fn gain(f: &Figures<'_>) -> Gain {
                 let after = live.saturating_sub(saved_in_trees * PAGE_COST + of_free + map);
                 let after = after.max(live / 4);
                 let archive = archive::is_archive(f.objects);
-                // An archive is written twice.
+                // A vacuum writes an archive twice.
                 let copies = if archive { 2 } else { 1 };
                 (
                     live,
@@ -112,8 +111,8 @@ pub(crate) fn gain(f: &Figures<'_>) -> Gain {
                     f.store("free_bytes"),
                     maintained(live.saturating_sub(of_free)),
                     after.min(f.file_bytes),
-                    // It may come out larger than it was, if its tables changed since their models
-                    // were learned.
+                    // The new file can be larger than the old one if the tables changed after their
+                    // models were learned.
                     copies * at_most(after + after / 4).min(at_most(logical_after)),
                     if archive { ARCHIVE_RATE } else { STORED_RATE },
                 )

@@ -2,13 +2,13 @@
 
 use std::fmt;
 
-/// A process that holds a lock on the database.
+/// A process that holds a lock on a database.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Holder {
     /// Its process id.
     pub pid: u32,
-    /// Its name, where it can be read.
+    /// Its name, if it can be read.
     pub name: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! Which processes hold locks on a database, where the system tells.
+//! Lists the processes that hold locks on a database, where the system shows them.
 //!
 //! Linux lists record locks in `/proc/locks`, with process, device and inode. Reading that list
 //! opens no descriptor on the database. So it cannot drop a lock of this process, as closing a
@@ -12,25 +12,24 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How often the list is read at most. The system counts entries to know where to go on. A list
-/// that changes while it is read can lack some entries that never changed, and can give others
-/// twice.
+/// How often the list is read at most. The system counts entries to know where to continue. A list
+/// that changes while it is read can lack entries that never changed, and can contain others twice.
 const TRIES: usize = 16;
 /// A process that reads for longer than this counts as a reader.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
 
 /// The other processes that hold locks on the database or its shared memory. Empty if the system
-/// does not tell.
+/// does not show them.
 pub(crate) fn holders(db: &Path) -> Vec<Holder> {
     others(&[db.to_path_buf(), beside(db, "-shm")], 0..=u64::MAX)
 }
 
-/// The locks of readers in the shared memory (`WAL_READ_LOCK` of SQLite's file format). The lock of
-/// readers that use the database file alone is left out.
+/// The lock bytes of readers in the shared memory (`WAL_READ_LOCK` in SQLite's file format). The
+/// range leaves out the lock of readers that use only the database file.
 const READERS: RangeInclusive<u64> = 124..=127;
 
-/// The other processes that had a transaction open on the WAL at two looks, shortly after each
-/// other. While one of them reads, the WAL cannot restart. Empty if the system does not tell.
+/// The other processes that had a transaction open on the WAL at two times, shortly after each
+/// other. While one of them reads, the WAL cannot restart. Empty if the system does not show them.
 pub(crate) fn wal_readers(db: &Path) -> Vec<Holder> {
     let look = || others(&[beside(db, "-shm")], READERS);
     let mut readers = look();
@@ -42,7 +41,7 @@ pub(crate) fn wal_readers(db: &Path) -> Vec<Holder> {
     readers
 }
 
-/// The other processes that hold locks on some bytes of these files.
+/// The other processes that hold locks on bytes of this range in these files.
 fn others(paths: &[PathBuf], bytes: RangeInclusive<u64>) -> Vec<Holder> {
     let metas = paths.iter().filter_map(|path| std::fs::metadata(path).ok());
     let files: Vec<(u64, u64)> = metas.map(|meta| (meta.dev(), meta.ino())).collect();
@@ -57,8 +56,8 @@ fn others(paths: &[PathBuf], bytes: RangeInclusive<u64>) -> Vec<Holder> {
         .collect()
 }
 
-/// The processes that hold locks on some bytes of these files. Reads the list until it stays the
-/// same.
+/// The processes that hold locks on bytes of this range in these files. Reads the list until it
+/// stays the same.
 fn listed(files: &[(u64, u64)], bytes: &RangeInclusive<u64>) -> BTreeSet<u32> {
     let (mut pids, mut before) = (BTreeSet::new(), None);
     for _ in 0..TRIES {
@@ -74,10 +73,11 @@ fn listed(files: &[(u64, u64)], bytes: &RangeInclusive<u64>) -> BTreeSet<u32> {
     pids
 }
 
-/// The other processes that have a file open, with a lock or without. `file` is its device and
+/// The other processes that have a file open, with or without a lock. `file` is its device and
 /// inode.
 ///
-/// `/proc` shows the files of processes of the same user, and shows root the files of all.
+/// `/proc` shows only the files of processes of the same user. Root sees the files of all
+/// processes.
 pub(crate) fn openers(file: (u64, u64)) -> Vec<Holder> {
     let me = std::process::id();
     let Ok(processes) = std::fs::read_dir("/proc") else {
@@ -90,7 +90,7 @@ pub(crate) fn openers(file: (u64, u64)) -> Vec<Holder> {
         let fds = std::fs::read_dir(format!("/proc/{pid}/fd"));
         fds.is_ok_and(|mut fds| {
             fds.any(|fd| {
-                // The entry stands for the open file, whatever its name is now.
+                // The entry refers to the open file even if the file was renamed.
                 let meta = fd.and_then(|fd| std::fs::metadata(fd.path()));
                 meta.is_ok_and(|meta| (meta.dev(), meta.ino()) == file)
             })
@@ -105,19 +105,20 @@ pub(crate) fn openers(file: (u64, u64)) -> Vec<Holder> {
         .collect()
 }
 
-/// The name of a process, where it can be read.
+/// The name of a process, if it can be read.
 pub(crate) fn name_of(pid: u32) -> Option<String> {
     let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
     let name = name.trim();
     (!name.is_empty()).then(|| name.to_string())
 }
 
-/// Process ids of the lines of `/proc/locks` that hold (not wait for) a lock on some of these bytes
-/// of one of `files`, (device, inode).
+/// Process ids of the lines of `/proc/locks` that hold (not wait for) a lock on bytes of this range
+/// in one of `files`, given as (device, inode).
 fn parse(list: &str, files: &[(u64, u64)], bytes: &RangeInclusive<u64>) -> Vec<u32> {
     let mut pids = Vec::new();
     for line in list.lines() {
-        // "1: POSIX  ADVISORY  READ 8079 fe:00:9978034 128 128"; a waiter has "->" second.
+        // "1: POSIX  ADVISORY  READ 8079 fe:00:9978034 128 128"; the second word of a waiter is
+        // "->".
         let words: Vec<&str> = line.split_whitespace().collect();
         let [_, kind, _, _, pid, place, from, to, ..] = words.as_slice() else {
             continue;
@@ -128,7 +129,7 @@ fn parse(list: &str, files: &[(u64, u64)], bytes: &RangeInclusive<u64>) -> Vec<u
         let (Ok(pid), Ok(from)) = (pid.parse::<u32>(), from.parse::<u64>()) else {
             continue;
         };
-        // The end of the file is written EOF.
+        // EOF stands for the end of the file.
         let to = to.parse::<u64>().unwrap_or(u64::MAX);
         if from > *bytes.end() || to < *bytes.start() {
             continue;
@@ -155,7 +156,7 @@ fn parse(list: &str, files: &[(u64, u64)], bytes: &RangeInclusive<u64>) -> Vec<u
     pids
 }
 
-// The device number's layout in the Linux C library (gnu_dev_major, gnu_dev_minor).
+// The layout of device numbers in the Linux C library (gnu_dev_major, gnu_dev_minor).
 fn major_of(dev: u64) -> u64 {
     ((dev >> 8) & 0xfff) | ((dev >> 32) & 0xffff_f000)
 }
@@ -190,7 +191,7 @@ mod tests {
         assert_eq!(pids, [other.id()]);
     }
 
-    /// Also while other locks come and go.
+    /// This also holds while other locks are taken and released.
     #[test]
     fn no_holder_is_missed() {
         let dir = tempfile::tempdir().expect("a directory");

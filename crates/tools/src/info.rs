@@ -19,24 +19,23 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// How long a lock is waited for.
+/// How long to wait for a lock.
 const WAIT: Duration = Duration::from_secs(1);
 
-/// How a database keeps its transactions.
+/// The journal mode of a database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum JournalMode {
-    /// By a rollback journal (DELETE, TRUNCATE, PERSIST, MEMORY, OFF).
+    /// A rollback journal (DELETE, TRUNCATE, PERSIST, MEMORY, OFF).
     Rollback,
-    /// By a write-ahead log.
+    /// A write-ahead log.
     Wal,
 }
 
-/// Figures of a database. What is in a WAL and not yet in the file is not counted but in
-/// `wal_bytes`.
+/// Figures of a database. Content of a WAL that is not in the file yet counts only in `wal_bytes`.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Info {
-    /// As given.
+    /// The path as given.
     pub path: PathBuf,
     /// How it is stored.
     pub form: Form,
@@ -44,39 +43,40 @@ pub struct Info {
     pub logical_bytes: u64,
     /// Length of the file in bytes.
     pub stored_bytes: u64,
-    /// Bytes that the file takes on the disk (its blocks).
+    /// Bytes of the blocks that the file occupies on disk.
     pub allocated_bytes: u64,
-    /// Bytes per page; 0 when there is none yet.
+    /// Bytes per page; 0 if the database has no pages yet.
     pub page_size: u32,
     /// Pages.
     pub pages: u64,
     /// Pages on SQLite's freelist.
     pub free_pages: u64,
-    /// What the first page asks for.
+    /// The journal mode in the first page.
     pub journal_mode: JournalMode,
-    /// Length of the rollback journal beside it in bytes, 0 if none.
+    /// Length in bytes of the rollback journal beside the file, 0 if there is none.
     pub journal_bytes: u64,
-    /// Length of the WAL beside it in bytes, 0 if none.
+    /// Length in bytes of the WAL beside the file, 0 if there is none.
     pub wal_bytes: u64,
     /// The other processes that have a transaction open on the WAL. While one of them reads, the
-    /// WAL cannot restart, and grows. Empty if the system does not tell.
+    /// WAL cannot restart and grows. Empty if the system does not show them.
     pub wal_readers: Vec<Holder>,
-    /// Copies that interrupted runs left beside it.
+    /// Copies beside the file that interrupted runs left.
     pub leftovers: Vec<PathBuf>,
-    /// The store's figures by name, for a compressed file.
+    /// The figures of the store by name, for a compressed file.
     pub store: Option<Vec<(String, u64)>>,
-    /// Tables and indexes in the file: what a WAL adds to them is not there yet.
+    /// Tables and indexes in the file, without the content of a WAL.
     pub objects: Objects,
-    /// Why `objects` is empty, where it could not be found out.
+    /// Why `objects` is empty, if it could not be determined.
     pub objects_problem: Option<String>,
     /// Live bytes of each unit of a compressed file, in the order of the file. Empty for a plain
     /// file: see `objects`.
     pub units: Vec<u32>,
     /// Bytes of a unit; 0 for a plain file.
     pub unit_bytes: u64,
-    /// Figures of the log beside it, or what keeps them from being told; `None` without a log.
+    /// Figures of the log beside the file, or why they are not available; `None` if there is no
+    /// log.
     pub log: Option<std::result::Result<crate::log::Figures, String>>,
-    /// What a vacuum would give back; `None` where there is no database yet, or `objects` is empty.
+    /// The estimated gain of a vacuum; `None` if there is no database yet or `objects` is empty.
     pub gain: Option<Gain>,
 }
 
@@ -87,7 +87,7 @@ impl Info {
     }
 }
 
-/// Tells the figures of a database, compressed or plain.
+/// Returns the figures of a database, compressed or plain.
 ///
 /// # Errors
 /// See [`Error`]; [`Error::Locked`] while another connection writes to it.
@@ -99,7 +99,7 @@ pub fn info(api: Api, path: &Path) -> Result<Info> {
     })
 }
 
-/// The same; a lock is waited for so long.
+/// The same, but waits up to `wait` for a lock.
 pub(crate) fn info_within(api: Api, path: &Path, wait: Duration) -> Result<Info> {
     let target = target::resolve(path)?;
     let form = form::form(api, &target)?;
@@ -175,13 +175,13 @@ pub(crate) fn info_within(api: Api, path: &Path, wait: Duration) -> Result<Info>
             .and_then(|schema| objects::objects(&mut bytes, &header, &schema));
         match found {
             Ok(objects) => info.objects = objects,
-            // An interrupted checkpoint leaves such a file. That is no damage and needs no backup.
+            // An interrupted checkpoint leaves such a file. It is not damaged and needs no backup.
             Err(_) if !is_recovered(&target.path).unwrap_or(false) => {
                 info.objects_problem = Some(
-                    "the file is a whole database only together with the journal or WAL beside it, which goes into it when the database is opened or closed; `densite check` tells whether it is damaged".into(),
+                    "the file is complete only together with the journal or WAL beside it, which SQLite merges into it when the database is opened or closed; `densite check` shows whether it is damaged".into(),
                 );
             }
-            // The figures above hold all the same; what is wrong is for `check` to find out.
+            // The figures above are valid all the same. `check` reports what is wrong.
             Err(e) => info.objects_problem = Some(e.to_string()),
         }
     }

@@ -9,7 +9,7 @@ use densite_sqlite::{Code, Connection};
 use densite_store::Options;
 use std::path::Path;
 
-/// The lines of SQLite's integrity check. That the file is damaged is an answer too.
+/// The lines of SQLite's integrity check. A damaged file gives lines too, not an error.
 pub(crate) fn lines(db: &Connection, path: &Path) -> Result<Vec<String>> {
     let mut lines = Vec::new();
     let mut run = || -> densite_sqlite::Result<()> {
@@ -27,7 +27,7 @@ pub(crate) fn lines(db: &Connection, path: &Path) -> Result<Vec<String>> {
     Ok(lines)
 }
 
-/// Refuses a new database in which SQLite's integrity check finds anything.
+/// Returns an error if SQLite's integrity check finds a problem in a new database.
 pub(crate) fn full(db: &Connection, path: &Path) -> Result<()> {
     let lines = lines(db, path)?;
     said_ok(&lines, path)
@@ -55,7 +55,7 @@ fn said_ok(lines: &[String], path: &Path) -> Result<()> {
     }
 }
 
-/// Refuses a new compressed file with a damaged frame. No other process has that file.
+/// Returns an error if a new compressed file has a damaged frame. No other process has that file.
 pub(crate) fn frames(temp: &Temp, progress: &mut dyn Progress) -> Result<()> {
     let path = temp.path();
     let options = Options {

@@ -1,5 +1,4 @@
-//! Results and errors as JSON: the contract of docs/CLI.md, which the command and the C API keep
-//! alike.
+//! Results and errors as JSON: the contract of docs/CLI.md. The command and the C API both use it.
 
 use crate::log::Figures;
 use crate::{
@@ -102,7 +101,7 @@ pub fn checked(checked: &Checked) -> Value {
     })
 }
 
-/// The object of `densite compress` and `decompress`; `verb` is which.
+/// The object of `densite compress` and `densite decompress`; `verb` says which.
 pub fn converted(verb: &str, report: &ConvertReport) -> Value {
     json!({
         "verb": verb,
@@ -157,7 +156,7 @@ pub fn gain(gain: &Gain) -> Map<String, Value> {
         "vacuumed_bytes": gain.vacuumed_bytes,
         "gives_back_bytes": gain.gives_back_bytes,
         "needed_bytes": gain.needed_bytes,
-        // To tenths: it is an estimate.
+        // Rounded to tenths, because it is an estimate.
         "vacuum_seconds": (gain.seconds * 10.0).round() / 10.0,
     });
     match fields {
@@ -166,7 +165,7 @@ pub fn gain(gain: &Gain) -> Map<String, Value> {
     }
 }
 
-/// Tables and indexes, an object each.
+/// One object for each table and index.
 pub fn objects(objects: &Objects) -> Vec<Value> {
     let codec = |name: &str| name.replace(['+', ' '], "_");
     let object = |o: &Object| {
@@ -187,7 +186,7 @@ pub fn objects(objects: &Objects) -> Vec<Value> {
     objects.all.iter().map(object).collect()
 }
 
-/// An error as JSON: kind, message, and what it has beyond them.
+/// An error as JSON: kind, message, and the fields of `details`.
 pub fn error(kind: &str, text: &str, details: Value) -> Value {
     let mut object = json!({ "kind": kind, "message": text });
     if let (Value::Object(object), Value::Object(details)) = (&mut object, details) {
@@ -196,7 +195,7 @@ pub fn error(kind: &str, text: &str, details: Value) -> Value {
     object
 }
 
-/// What an error says beyond its message.
+/// The fields of an error besides its message.
 pub fn details(e: &Error) -> Value {
     let mut d = json!({});
     if let Some(path) = e.path() {
@@ -223,7 +222,7 @@ pub fn details(e: &Error) -> Value {
     d
 }
 
-/// The word for a form.
+/// The JSON name of a form.
 pub fn form(form: Form) -> &'static str {
     match form {
         Form::Compressed => "compressed",
@@ -232,7 +231,7 @@ pub fn form(form: Form) -> &'static str {
     }
 }
 
-/// The word for a kind of object.
+/// The JSON name of a kind of object.
 pub fn kind(kind: ObjectKind) -> &'static str {
     match kind {
         ObjectKind::Table => "table",

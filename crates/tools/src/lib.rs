@@ -1,13 +1,13 @@
-//! The verbs: conversion, vacuum, checking, figures.
+//! The verbs: conversion, vacuum, checking and figures.
 //!
-//! - [`compress`] and [`decompress`] turn one form of a database into the other;
-//! - [`vacuum()`] writes a database again, without deleted content;
-//! - [`info()`] gives its figures;
+//! - [`compress`] and [`decompress`] convert a database from one form to the other;
+//! - [`vacuum()`] rewrites a database without deleted content;
+//! - [`info()`] returns its figures;
 //! - [`check()`] verifies it.
 //!
 //! SQLite is called only through the [`Api`] of the caller, with the VFS "densite" registered
-//! (`densite_vfs`). So the same code serves the command, which links a SQLite of its own, and the
-//! extension, which uses that of its host. Names of files must be UTF-8, as in SQLite.
+//! (`densite_vfs`). So the same code serves the command, which links its own SQLite, and the
+//! extension, which uses the SQLite of its host. File names must be UTF-8, as SQLite requires.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]

@@ -1,4 +1,4 @@
-//! Waiting for the lock of a database.
+//! Waits for the lock of a database.
 
 use crate::db::from_sqlite;
 use crate::error::{Error, Result};
@@ -7,7 +7,7 @@ use crate::target::Target;
 use densite_sqlite::{Api, Code, HostFile, ffi};
 use std::time::{Duration, Instant};
 
-/// Takes SHARED, and waits for it up to `wait`. The lock goes with the file.
+/// Takes the SHARED lock, and waits for it up to `wait`. Closing the file releases the lock.
 pub(crate) fn shared(api: Api, file: &HostFile, target: &Target, wait: Duration) -> Result<()> {
     let deadline = Instant::now() + wait;
     loop {
@@ -25,7 +25,7 @@ pub(crate) fn shared(api: Api, file: &HostFile, target: &Target, wait: Duration)
     }
 }
 
-/// Calls `f` again as long as it finds the database locked, up to `wait`.
+/// Repeats `f` while it returns [`Error::Locked`], up to `wait`.
 pub(crate) fn patiently<T>(
     api: Api,
     wait: Duration,

@@ -1,4 +1,4 @@
-//! The log beside a database (`densite_ingest`), looked at without being its database's user.
+//! Reads the log beside a database (`densite_ingest`) without opening it for ingest.
 
 use crate::db::{Access, Through};
 use crate::error::{Error, Result};
@@ -10,26 +10,26 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// A log, and the database that it belongs to.
+/// A log and the database it belongs to.
 pub struct Beside {
-    /// The database, as given.
+    /// The path of the database, as given.
     pub db: PathBuf,
-    /// The log's directory.
+    /// The path of the log's directory.
     pub path: PathBuf,
-    /// The same, to be read from.
+    /// The same directory, for reading.
     pub dir: LogDir,
-    /// What ties it to its database.
+    /// The id that connects it to its database.
     pub id: LogId,
 }
 
-/// The log's directory of a database file, which may be named by a link.
+/// The log's directory of a database file. `db` can be a symbolic link.
 fn directory(db: &Path) -> Result<PathBuf> {
     let mut path = target::resolve(db)?.path.into_os_string();
     path.push("-log");
     Ok(path.into())
 }
 
-/// That a log is not there although the database names one.
+/// The error for a missing log that the database names; `None` if the database names no log.
 fn lost(api: Api, db: &Path) -> Option<Error> {
     let open = Through::Densite.connect(api, db, Access::Read, 0).ok()?;
     open.query_i64("SELECT 1 FROM main.densite_applied")
@@ -39,13 +39,13 @@ fn lost(api: Api, db: &Path) -> Option<Error> {
 }
 
 impl Beside {
-    /// `None` if there is no log beside the database.
+    /// Finds the log; `None` if there is no log beside the database.
     ///
     /// # Errors
-    /// [`Error::NotFound`] without a database; [`Error::Log`].
+    /// [`Error::NotFound`] if there is no database; [`Error::Log`].
     pub fn find(db: &Path) -> Result<Option<Beside>> {
         let path = directory(db)?;
-        // Whatever else has the name is met when it is opened, and told.
+        // Opening the directory reports any other problem with the name.
         if std::fs::symlink_metadata(&path).is_err_and(|e| e.kind() == ErrorKind::NotFound) {
             return Ok(None);
         }
@@ -59,11 +59,11 @@ impl Beside {
         }))
     }
 
-    /// Where there must be one.
+    /// Finds a log that must exist.
     ///
     /// # Errors
-    /// [`Error::NoLog`] besides those of [`Beside::find`]; [`Error::Log`] where the database names
-    /// one.
+    /// [`Error::NoLog`] in addition to the errors of [`Beside::find`]; [`Error::Log`] if the
+    /// database names a log.
     pub fn expect(api: Api, db: &Path) -> Result<Beside> {
         Beside::find(db)?.ok_or_else(|| {
             lost(api, db).unwrap_or_else(|| Error::NoLog {
@@ -72,7 +72,7 @@ impl Beside {
         })
     }
 
-    /// The log, for reading.
+    /// Opens the log for reading.
     ///
     /// # Errors
     /// [`Error::Log`].
@@ -80,12 +80,12 @@ impl Beside {
         Log::open_read_only(self.dir.clone(), self.id).map_err(|e| self.failed(&e))
     }
 
-    /// What the log said, as an error of this crate.
+    /// An error of the log as an error of this crate.
     pub fn failed(&self, e: &densite_log::Error) -> Error {
         Error::from_log(&self.path, e)
     }
 
-    /// What the database says of the log; `None` where it cannot be read.
+    /// The position of the database in the log; `None` if it cannot be read.
     pub fn applied(&self, api: Api) -> Option<Applied> {
         let db = Through::Densite
             .connect(api, &self.db, Access::Read, 0)
@@ -106,7 +106,7 @@ impl Beside {
         })
     }
 
-    /// All figures.
+    /// Reads all figures of the log.
     ///
     /// # Errors
     /// [`Error::Log`].
@@ -135,15 +135,15 @@ impl Beside {
     }
 }
 
-/// What to say of a copy of this database: rows that were acknowledged and wait in its log are not
-/// in the copy. `None` if none wait, or that cannot be known.
+/// A message about a copy of this database that lacks acknowledged rows, which wait in its log.
+/// `None` if no rows wait or if this is unknown.
 pub(crate) fn left_behind(api: Api, db: &Path, copy: &Path) -> Option<String> {
     let beside = Beside::find(db).ok()??;
     let applied = beside.applied(api).filter(|a| a.is_same)?;
     let rows = beside.read().ok()?.last().ok()?.checked_sub(applied.seq)?;
     (rows > 0).then(|| {
         format!(
-            "{} lacks what waits in the log of {} and is not applied ({rows} {}): let it be applied (densite_wait) and copy again, if that is to be in it",
+            "{} lacks the rows that wait in the log of {} ({rows} {}); to include them, wait until they are applied (densite_wait) and copy again",
             copy.display(),
             db.display(),
             if rows == 1 { "row" } else { "rows" },
@@ -151,18 +151,18 @@ pub(crate) fn left_behind(api: Api, db: &Path, copy: &Path) -> Option<String> {
     })
 }
 
-/// What the database says.
+/// The position of the database in its log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Applied {
-    /// It names this log.
+    /// Whether the database names this log.
     pub is_same: bool,
-    /// The last row that is applied.
+    /// The last applied row.
     pub seq: u64,
-    /// The last row that the database knows of: while rows are applied in another order, some
-    /// behind `seq` are applied.
+    /// The last row that the database knows. During clustered apply, some rows after `seq` are
+    /// applied.
     pub end: u64,
-    /// Rows that tables refused.
+    /// The number of rows that tables refused.
     pub rejects: u64,
 }
 
@@ -172,21 +172,21 @@ pub struct Applied {
 pub struct Figures {
     /// The log's directory.
     pub directory: PathBuf,
-    /// What ties it to its database.
+    /// The id that connects it to its database.
     pub id: LogId,
-    /// How large it is, and where it ends.
+    /// Its size and its end.
     pub status: Status,
-    /// Who reads it.
+    /// Its subscribers.
     pub subscribers: Vec<Subscriber>,
-    /// What the database says; `None` where it cannot be read.
+    /// The position of the database; `None` if it cannot be read.
     pub applied: Option<Applied>,
-    /// The first row there was before the database was asked: what is applied meanwhile may be
-    /// pruned.
+    /// The first row before the position of the database was read. Rows that are applied after that
+    /// can be pruned.
     began: u64,
     /// Bytes of rows that are not applied.
     pub unapplied_bytes: Option<u64>,
-    /// A process has the worker that applies them. Any has that uses ingest and may write to the
-    /// database.
+    /// Whether a process runs the worker that applies rows. Every process that uses ingest and can
+    /// write to the database has one.
     pub is_led: bool,
 }
 
@@ -197,23 +197,23 @@ impl Figures {
         behind.max_by_key(|s| s.rows_behind)
     }
 
-    /// Rows that are not applied.
+    /// The number of rows that are not applied.
     pub fn unapplied_rows(&self) -> Option<u64> {
         let applied = self.applied.as_ref()?;
         Some(self.status.last.saturating_sub(applied.seq))
     }
 
-    /// Why this log is not the one that the database goes on with, and what to do; `None` if it is.
-    /// Ingest refuses such a log.
+    /// Why the database does not continue with this log, and what to do; `None` if it does. Ingest
+    /// refuses such a log.
     pub fn misfit(&self) -> Option<String> {
         let applied = self.applied.as_ref()?;
         let (first, last) = (self.began, self.status.last);
         if !applied.is_same {
-            return Some("the database names another log than this one".to_owned());
+            return Some("the database names another log than this one; put back the log that belongs to it, or give that one up (DROP TABLE densite_applied, and move this log away)".to_owned());
         }
         if last < applied.end {
             return Some(format!(
-                "this is an older state of the log: it ends at row {last}, and the database is applied up to row {}; put back the newest one, or give it up \
+                "this is an older state of the log: it ends at row {last}, but the database is applied up to row {}; put back the newest state, or give it up \
                  (DROP TABLE densite_applied, and move this log away)",
                 applied.end
             ));
@@ -221,19 +221,19 @@ impl Figures {
         let lacks_rows = first > applied.seq.saturating_add(1);
         lacks_rows.then(|| {
             format!(
-                "the database is applied up to row {}, and the log begins at row {first}: the database is older than the log reaches back; put back the newest one",
+                "the database is applied up to row {}, but the log begins at row {first}: the database is older than the log reaches back; put back the newest copy of the database",
                 applied.seq
             )
         })
     }
 
-    /// Rows wait, and no process is there that would apply them.
+    /// Whether rows wait and no process applies them.
     pub fn is_left_alone(&self) -> bool {
         !self.is_led && self.unapplied_rows().is_some_and(|rows| rows > 0)
     }
 }
 
-/// The figures of the log beside a database, or what keeps them from being told; `None` without a
+/// The figures of the log beside a database, or why they are not available; `None` if there is no
 /// log.
 pub(crate) fn beside(api: Api, db: &Path) -> Option<std::result::Result<Figures, String>> {
     let figures = match Beside::find(db) {

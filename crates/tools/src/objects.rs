@@ -1,4 +1,4 @@
-//! Where the space of a database is: its tables and indexes, page by page.
+//! Determines which tables and indexes use the space of a database, page by page.
 
 use crate::error::{Error, Result};
 use crate::freelist::{self, LOCK_BYTE, PageSet};
@@ -14,7 +14,7 @@ use densite_store::{ColumnDescription, Handle, Subject};
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 
-/// What an [`Object`] is.
+/// The kind of an [`Object`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ObjectKind {
@@ -24,16 +24,16 @@ pub enum ObjectKind {
     WithoutRowid,
     /// An index.
     Index,
-    /// Not an object of the schema: pages that no b-tree's interior pages name and that are not
-    /// free, so overflow pages of long values of all objects.
+    /// Not an object of the schema: pages that no interior page of a b-tree names and that are not
+    /// free. These are the overflow pages of long values of all objects.
     Overflow,
-    /// Not an object of the schema: pages on the freelist, pointer maps, and the page that SQLite
-    /// locks.
+    /// Not an object of the schema: pages on the freelist, pointer maps, and the lock page of
+    /// SQLite.
     Free,
 }
 
-/// Pages that belong together. Over all objects of a database pages, raw and stored bytes add up to
-/// its own.
+/// Pages that belong together. The sums of pages, raw bytes and stored bytes over all objects are
+/// those of the database.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Object {
@@ -41,30 +41,30 @@ pub struct Object {
     pub kind: ObjectKind,
     /// Its name in the schema.
     pub name: Option<String>,
-    /// The table that an index is of.
+    /// The table of an index.
     pub table: Option<String>,
-    /// Pages, those of overflowing values left out.
+    /// Number of pages, without overflow pages.
     pub pages: u64,
     /// Their bytes, as SQLite sees them.
     pub raw_bytes: u64,
-    /// Bytes of their frames; of a frame of several pages, their share. `None` in a plain file.
+    /// Bytes of their frames. A frame of several pages counts in parts. `None` in a plain file.
     pub stored_bytes: Option<u64>,
-    /// Bytes in its pages that hold nothing; see [`Objects::exact`]. 0 for what is no table or
-    /// index.
+    /// Unused bytes in its pages; see [`Objects::exact`]. 0 for objects that are not tables or
+    /// indexes.
     pub unallocated_bytes: u64,
-    /// Pages that a rewriting would need, estimated.
+    /// Estimated number of pages after a rewrite.
     pub packed_pages: u64,
-    /// Pages by name of their codec, "none" where there is no frame (all zeros). Empty in a plain
-    /// file.
+    /// Number of pages by name of their codec; "none" for pages without a frame (all zeros). Empty
+    /// in a plain file.
     pub codecs: BTreeMap<&'static str, u64>,
-    /// Pages that are coded by the model that `columns` tells of: the one that is used most.
+    /// Pages that are coded with the model of `columns`, which is the most used one.
     pub model_pages: u64,
-    /// What its records hold, in their order.
+    /// The columns of its records, in order.
     pub columns: Vec<ObjectColumn>,
 }
 
 impl Object {
-    /// Stored bytes for each raw byte; `None` for a plain file and for what has no pages.
+    /// Stored bytes for each raw byte; `None` for a plain file and for objects without pages.
     pub fn ratio(&self) -> Option<f64> {
         let stored = self.stored_bytes?;
         (self.raw_bytes > 0).then(|| stored as f64 / self.raw_bytes as f64)
@@ -75,9 +75,9 @@ impl Object {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ObjectColumn {
-    /// Its name; `rowid` and `expression` for what has none.
+    /// Its name; `rowid` or `expression` if it has no name.
     pub name: String,
-    /// How it is coded, in words; empty when that is not known.
+    /// How it is coded, in words; empty if this is unknown.
     pub encodings: Vec<String>,
 }
 
@@ -87,37 +87,35 @@ pub struct ObjectColumn {
 pub struct Objects {
     /// Largest first; overflow and free pages last.
     pub all: Vec<Object>,
-    /// Pages of b-trees that could not be read: what lies below them is counted as overflow.
+    /// Pages of b-trees that could not be read. The pages below them count as overflow.
     pub broken: u64,
-    /// Whether unallocated bytes were counted in every page; otherwise a sample was taken.
+    /// Whether unallocated bytes were counted in every page. Otherwise they come from a sample.
     pub exact: bool,
-    /// Whose pages lie where, for parts of equal length that make up the database: for each the
-    /// objects that have pages in it, by their place in `all`, and how many. The last part may be
-    /// shorter.
+    /// The use of the database file in parts of equal length. Each part lists its objects as
+    /// indexes into `all`, with their number of pages in the part. The last part can be shorter.
     pub parts: Vec<Vec<(usize, u64)>>,
-    /// Pages of each part.
+    /// Number of pages in each part.
     pub part_pages: u64,
-    /// Pages that have a frame, and those of them whose frame has more pages than one outside of an
-    /// archive gets.
+    /// Pages that have a frame, and those whose frame has more pages than outside of an archive.
     pub(crate) framed: u64,
     pub(crate) in_long_runs: u64,
 }
 
-/// At most so many parts of a database are told apart.
+/// The largest number of parts.
 const PARTS: u64 = 1600;
 
-/// Pointer maps that are told apart beside one for each page of a tree: a page of a map tells of
-/// hundreds of pages, which may all be overflow.
+/// Pointer maps that are counted in addition to one for each page of a tree. One page of a map
+/// covers hundreds of pages, which can all be overflow pages.
 const MAPS_MORE: usize = 4096;
 
-/// Bytes of the pages that make a frame in the usual way, those of sparse pages aside.
+/// Bytes of the pages in a usual frame. Frames of sparse pages can have more.
 const USUAL_FRAME: u64 = 4096;
 
-/// A database's bytes; nobody writes them meanwhile.
+/// The bytes of a database that no other connection writes to.
 pub(crate) enum Bytes<F> {
     /// A plain file of this many bytes.
     Plain(F, u64, PathBuf),
-    /// A compressed one, of this many logical bytes.
+    /// A compressed file of this many logical bytes.
     Stored(Box<Handle>, u64, PathBuf),
 }
 
@@ -144,7 +142,7 @@ impl<F: File> Pages for Bytes<F> {
     }
 }
 
-/// What was counted of one owner's frames.
+/// Counts of the frames of one owner.
 #[derive(Default)]
 struct Tally {
     framed: u64,
@@ -153,7 +151,7 @@ struct Tally {
     models: HashMap<u32, u64>,
 }
 
-/// Finds the objects' pages and frames.
+/// Determines the pages and frames of all objects.
 ///
 /// # Errors
 /// I/O; damage of the page map.
@@ -165,7 +163,8 @@ pub(crate) fn objects(
     let size = u64::from(header.page_size);
     let total = bytes.len() / size;
     let count = u32::try_from(total).unwrap_or(u32::MAX);
-    // Owners: 1 on are the schema's, then the free pages; 0 is what nobody owns.
+    // Owners: the entries of the schema from 1, then the free pages. 0 stands for pages without an
+    // owner.
     let free_owner = schema.len() as u32 + 1;
     let mut owners = Owners::new(count);
     let mut pages = vec![0u64; schema.len() + 2];
@@ -183,8 +182,8 @@ pub(crate) fn objects(
     }
     let mut broken = walk.broken;
     let others = not_in_trees(bytes, header, count, &mut broken)?;
-    // Of pointer maps a file can claim any number: those that its trees cannot use belong to
-    // no object.
+    // A damaged file can claim any number of pointer maps. Maps beyond the number that its trees
+    // can use belong to no object.
     let most = usize::try_from(in_trees)
         .unwrap_or(usize::MAX)
         .saturating_add(MAPS_MORE);
@@ -211,8 +210,8 @@ pub(crate) fn objects(
             framed += 1;
             let is_long = u64::from(f.run_pages) > usual_run && f.codec != CodecId::JOINED;
             in_long_runs += u64::from(is_long);
-            // The store's pages are SQLite's, except for a moment while the page size changes: a frame
-            // counts where it begins.
+            // The store's pages are SQLite's, except for a moment while the page size changes. A
+            // frame counts for the page at its start.
             let at = u64::from(f.page - 1) * grain / size + 1;
             let owner = u32::try_from(at).map_or(0, |page| owners.of(page));
             let Some(tally) = tallies.get_mut(owner as usize) else {
@@ -230,7 +229,7 @@ pub(crate) fn objects(
             .iter()
             .filter_map(|t| most_used(t).map(|(id, _)| id))
         {
-            // A damaged model is a matter for `check`.
+            // `check` reports a damaged model.
             if let Ok(Some(description)) = store.model_description(id) {
                 said.insert(id, description);
             }
@@ -294,12 +293,12 @@ pub(crate) fn objects(
     })
 }
 
-/// Whose pages lie in each part; `place` says where in the list of objects an owner is.
+/// The objects in each part. `place` maps an owner to its index in the list of objects.
 fn parts(owners: &Owners, count: u32, part_pages: u64, place: &[usize]) -> Vec<Vec<(usize, u64)>> {
     let object = |owner: u32| place.get(owner as usize).copied().unwrap_or(0);
     let all = u64::from(count);
     let mut parts: Vec<Vec<(usize, u64)>> = Vec::new();
-    // First whose pages there are, then what is left of each part, which nobody owns.
+    // First the pages with an owner; then the rest of each part, which has no owner.
     parts.resize_with(
         usize::try_from(all.div_ceil(part_pages)).unwrap_or(0),
         Vec::new,
@@ -324,13 +323,13 @@ fn parts(owners: &Owners, count: u32, part_pages: u64, place: &[usize]) -> Vec<V
     parts
 }
 
-/// Pages that belong to no tree: the freelist, and pointer maps and the lock page.
+/// Pages that belong to no tree: the freelist, pointer maps and the lock page.
 pub(crate) struct Others<M> {
     pub(crate) list: PageSet,
     pub(crate) maps: M,
 }
 
-/// Finds them. A freelist that is not well formed counts as `broken`.
+/// Finds these pages. A malformed freelist counts as `broken`.
 pub(crate) fn not_in_trees(
     pages: &mut dyn Pages,
     header: &Header,
@@ -346,7 +345,7 @@ pub(crate) fn not_in_trees(
     let lock_page = u32::try_from(LOCK_BYTE / u64::from(header.page_size) + 1).unwrap_or(u32::MAX);
     let every = header.usable / 5 + 1;
     let last = if header.auto_vacuum { count } else { 0 };
-    // A map that would be the lock page is the page behind it.
+    // If the place of a map is the lock page, the map is the page after it.
     let maps = (2..=last).step_by(every as usize);
     let maps = maps.map(move |page| if page == lock_page { page + 1 } else { page });
     Ok(Others {
@@ -363,13 +362,13 @@ fn kind(entry: &Entry) -> ObjectKind {
     }
 }
 
-/// The model that most pages are coded by, and how many these are.
+/// The model with the most pages, and its number of pages.
 fn most_used(tally: &Tally) -> Option<(u32, u64)> {
     let models = tally.models.iter().map(|(id, n)| (*id, *n));
     models.max_by_key(|(id, n)| (*n, std::cmp::Reverse(*id)))
 }
 
-/// The columns of an entry, as the model has them.
+/// The columns of an entry, with the encodings of the model.
 fn columns(entry: &Entry, model: Option<&Vec<ColumnDescription>>) -> Vec<ObjectColumn> {
     let of = |subject: Subject| {
         let found = model.and_then(|m| m.iter().find(|d| d.subject == subject));

@@ -1,7 +1,7 @@
-//! The new file of a rewriting as SQLite sees it: a plain file, or the store in a compressed file.
+//! The new file of a rewrite as SQLite sees it: a plain file, or the store in a compressed file.
 //!
-//! What VACUUM INTO writes goes to the file by its descriptor. Nothing opens the file by its name,
-//! because in a directory of another user the name can lead anywhere by now.
+//! VACUUM INTO writes to the file through its descriptor. Nothing opens the file by name: in a
+//! directory of another user, the name can already lead to another file.
 
 use crate::copy;
 use crate::db::Through;
@@ -19,20 +19,20 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Each page of a new file is read once: what was decoded is of no further use.
+/// Each page of a new file is read only once, so a larger cache has no use.
 const CACHE_BYTES: usize = 1 << 20;
 
-/// A new file, in one of both forms.
+/// A new file in one of the two forms.
 enum Content {
     Plain(RealFile),
     Stored {
         store: Box<Handle>,
-        /// Bytes written since something was published.
+        /// Bytes written since the last publish.
         unpublished: u64,
     },
 }
 
-/// A new file that SQLite writes, or reads as it was written.
+/// A new file that SQLite writes or reads.
 pub(crate) struct Output {
     path: PathBuf,
     content: Mutex<Content>,
@@ -42,7 +42,7 @@ pub(crate) struct Output {
 }
 
 impl Output {
-    /// For writing; `temp` is empty.
+    /// For writing; the file in `temp` must be empty.
     pub(crate) fn new(temp: &Temp, form: Through, options: &Options) -> Result<Output> {
         let content = match form {
             Through::Host => Content::Plain(temp.open()?),
@@ -54,7 +54,7 @@ impl Output {
         Ok(Output::of(temp, content, 0))
     }
 
-    /// For reading.
+    /// For reading a written file.
     pub(crate) fn written(temp: &Temp, form: Through) -> Result<Output> {
         Ok(match reader(temp, form)? {
             Bytes::Plain(file, len, _) => Output::of(temp, Content::Plain(file), len),
@@ -78,12 +78,12 @@ impl Output {
         self.content.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What went wrong first, if anything.
+    /// Takes the first error, if there was one.
     pub(crate) fn take_error(&self) -> Option<Error> {
         self.failed.take()
     }
 
-    /// Learns from pages like those that will be written, `database` bytes of them.
+    /// Trains on sample pages of the source. `database` is its size in bytes.
     pub(crate) fn learn(&self, samples: &[Vec<u8>], database: u64) -> Result<()> {
         let Content::Stored { store, .. } = &mut *self.content() else {
             return Ok(());
@@ -92,8 +92,8 @@ impl Output {
         learned.map_err(|e| Error::from_store(&self.path, "write", e))
     }
 
-    /// Makes durable what was written. `wal` is whether the database is in WAL mode, which VACUUM
-    /// INTO does not carry over.
+    /// Makes the written file durable. `wal` says whether the database is in WAL mode, because
+    /// VACUUM INTO does not keep that mode.
     pub(crate) fn finish(&self, wal: bool) -> Result<()> {
         if wal {
             self.write_at(&[2, 2], 18)?;
@@ -182,7 +182,7 @@ impl ViewBytes for Output {
     }
 }
 
-/// The pages of a new file that is finished, each read once.
+/// Reads the pages of a finished new file, each once.
 pub(crate) fn reader(temp: &Temp, form: Through) -> Result<Bytes<RealFile>> {
     let path = temp.path().to_path_buf();
     if form == Through::Host {
@@ -203,7 +203,7 @@ pub(crate) fn reader(temp: &Temp, form: Through) -> Result<Bytes<RealFile>> {
     Ok(Bytes::Stored(Box::new(store), len, path))
 }
 
-/// What its first page says of a finished file, and how many bytes it has.
+/// The header in the first page of a finished file, and its length in bytes.
 pub(crate) fn shape(temp: &Temp, form: Through) -> Result<(Header, u64)> {
     let mut pages = reader(temp, form)?;
     let header = pages::header(&mut pages, temp.path())?;

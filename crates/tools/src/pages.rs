@@ -1,14 +1,14 @@
-//! One consistent state of a database, read as bytes.
+//! Access to one consistent state of a database as bytes.
 
 use crate::error::{Error, Result};
 use crate::header::{HEADER_LEN, Header};
 use std::path::Path;
 
-/// A database's logical bytes, unchanging while this is held.
+/// The logical bytes of a database, which do not change while this value exists.
 pub(crate) trait Pages {
     /// Logical length in bytes.
     fn len(&self) -> u64;
-    /// Fills `buf` from `offset`; what lies past the end is zeros.
+    /// Fills `buf` from `offset`, with zeros past the end.
     fn read(&mut self, buf: &mut [u8], offset: u64) -> Result<()>;
 }
 
@@ -30,12 +30,12 @@ impl Pages for Vec<u8> {
     }
 }
 
-/// What the first page of the database `path` says.
+/// Parses the header in the first page of the database `path`.
 pub(crate) fn header(pages: &mut dyn Pages, path: &Path) -> Result<Header> {
     let mut start = [0u8; HEADER_LEN];
     pages.read(&mut start, 0)?;
     Header::parse(&start).ok_or_else(|| Error::Damaged {
         path: path.to_path_buf(),
-        what: "its first page is no database's".into(),
+        what: "its first page is not the header page of a database".into(),
     })
 }

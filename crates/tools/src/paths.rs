@@ -1,21 +1,22 @@
-//! Names of the files beside a database: its journal, WAL and shared memory, and temporary copies.
+//! Names of the files beside a database: its journal, WAL, shared memory, and temporary copies.
 
 use crate::error::{Error, Result, parent_of};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-/// What stands between a database's name and the random part in the name of an unfinished copy.
+/// The text between the name of a database and the random part in the name of an unfinished copy.
 pub(crate) const TEMP_MARK: &str = "-densite-tmp-";
 
-/// The file that SQLite names by appending `suffix` to the database's name.
+/// The name that SQLite gives to a file beside the database: its name with `suffix` appended.
 pub(crate) fn beside(db: &Path, suffix: &str) -> PathBuf {
     let mut name = OsString::from(db.as_os_str());
     name.push(suffix);
     PathBuf::from(name)
 }
 
-/// Refuses a destination that exists, or that has the journal or WAL of an earlier database beside
-/// it: SQLite would take that one for the new file's own, and roll it into the new file.
+/// Returns an error if the destination exists, or if the journal or WAL of an earlier database is
+/// beside it. SQLite would take that file for the new database's own and write it into the new
+/// database.
 pub(crate) fn must_be_free(dst: &Path) -> Result<()> {
     for suffix in ["", "-journal", "-wal", "-shm"] {
         let path = if suffix.is_empty() {
@@ -41,13 +42,13 @@ pub(crate) fn must_be_free(dst: &Path) -> Result<()> {
     }
 }
 
-/// Length of a file in bytes; 0 when there is none.
+/// Length of a file in bytes; 0 if it does not exist.
 pub(crate) fn len_or_zero(path: &Path) -> u64 {
     std::fs::metadata(path).map_or(0, |m| m.len())
 }
 
 /// Copies that interrupted runs (a kill, a power cut) left beside a database. They are only
-/// reported: one can belong to a run that is still going.
+/// reported, because a copy can belong to a run that still works.
 pub(crate) fn leftovers(db: &Path) -> Vec<PathBuf> {
     let Some(name) = db.file_name() else {
         return Vec::new();

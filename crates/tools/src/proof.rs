@@ -1,12 +1,12 @@
 //! The proof that a rewritten database holds what its source holds.
 //!
 //! For each table and index, the digests of both b-trees are compared: the bytes of all records,
-//! their row ids and their order. The source is read a second time, beside the rewriting. The copy
-//! is read back, each page through its checksums. Along the way, every page of the copy is met
-//! exactly once, all leaves of a tree lie at one depth, and row ids keep within the bounds of their
-//! interior page. Schema and settings are compared by SQL. Pointer maps of auto_vacuum are left to
-//! SQLite's quick check. docs/decisions/vacuum.md says why this is enough, and what decides where
-//! digests differ.
+//! their row ids and their order. The source is read a second time, beside the rewrite. The copy is
+//! read back, each page through its checksums. The walk also checks that it visits every page of
+//! the copy exactly once, that all leaves of a tree are at one depth, and that row ids are within
+//! the bounds of their interior page. SQL compares schema and settings. SQLite's quick check covers
+//! pointer maps of auto_vacuum. docs/decisions/vacuum.md says why this is enough, and what decides
+//! if digests differ.
 
 mod sides;
 mod walk;
@@ -32,42 +32,43 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 use walk::{Watch, digest};
 
-/// Between two looks at how far it is.
+/// The interval of progress reports.
 const TICK: Duration = Duration::from_millis(20);
 
-/// A table's or index's b-tree.
+/// The b-tree of a table or index.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Tree {
     name: String,
     table: bool,
     root: u32,
-    /// When VACUUM comes to it: tables in the order of the schema, each with its indexes.
+    /// The position in the order in which VACUUM reads trees: tables in the order of the schema,
+    /// each with its indexes.
     turn: (i64, i64),
 }
 
-/// So many bytes the digest of the source keeps before VACUUM at most: what it decodes is then in
-/// the cache that both share.
+/// How far in bytes the digest of the source can be ahead of VACUUM. Then the pages that it decodes
+/// are still in the shared cache when VACUUM reads them.
 const LEAD_BYTES: u64 = 16 << 20;
 
-/// What was proven.
+/// The result of the proof.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Proven {
     /// Tables compared.
     pub(crate) tables: u64,
     /// Indexes compared.
     pub(crate) indexes: u64,
-    /// Rows of all tables.
+    /// Number of rows of all tables.
     pub(crate) rows: u64,
 }
 
-/// What the source holds.
+/// The content of the source.
 pub(crate) struct Old {
     pub(crate) trees: Vec<Tree>,
-    /// `None` where a page is not as SQLite writes it.
+    /// `None` if a page is not in the form that SQLite writes.
     pub(crate) digests: Option<Vec<Digest>>,
 }
 
-/// The b-trees of a database but for that of its schema, in an order that a rewriting keeps.
+/// The b-trees of a database, without that of its schema, in an order that a rewrite keeps.
 pub(crate) fn trees(db: &Connection) -> sqlite::Result<Vec<Tree>> {
     let mut found = db.prepare(
         "SELECT name, type='table', rootpage,
@@ -88,7 +89,7 @@ pub(crate) fn trees(db: &Connection) -> sqlite::Result<Vec<Tree>> {
                 .unwrap_or(0),
             turn: (
                 found.column(3).as_i64().unwrap_or(0),
-                // The table itself comes first.
+                // The table itself comes before its indexes.
                 found.column(4).as_i64().unwrap_or(0) * found.column(5).as_i64().unwrap_or(0),
             ),
         });
@@ -96,8 +97,8 @@ pub(crate) fn trees(db: &Connection) -> sqlite::Result<Vec<Tree>> {
     Ok(trees)
 }
 
-/// The digests of the source's trees, on this thread; `None` where there are none. What is stopped
-/// has none of use.
+/// Computes the digests of the source's trees on this thread; `None` if a page is not in the form
+/// that SQLite writes. After a stop the digests are incomplete and must not be used.
 pub(crate) fn digest_old(side: &OldSide<'_>, trees: &[Tree]) -> Result<Option<Vec<Digest>>> {
     let mut first = side.reader()?;
     let header = pages::header(&mut *first, given(side.view))?;
@@ -132,13 +133,13 @@ pub(crate) fn digest_old(side: &OldSide<'_>, trees: &[Tree]) -> Result<Option<Ve
     }
 }
 
-/// What is random in the digests of one comparison: the same for both sides.
+/// The random numbers for the digests of one comparison, the same for both sides.
 fn side_key(view: &View) -> Key {
     let (a, b) = view.random();
     Key::new(a, b)
 }
 
-/// Compares the copy with what the source holds.
+/// Compares the copy with the content of the source.
 pub(crate) fn prove(
     old_side: &OldSide<'_>,
     view: &LockedView,
@@ -149,7 +150,7 @@ pub(crate) fn prove(
     let path = given(old_side.view);
     let failed = |e| from_sqlite(path, e);
     let before = connect(old_side.api, view).map_err(failed)?;
-    // By its descriptor, and with nothing beside it, in WAL mode either.
+    // The copy is opened through its descriptor. No file beside it is opened, even in WAL mode.
     let bytes = Arc::new(Output::written(new_side.temp, new_side.form)?);
     let new_path = new_side.temp.path();
     let shown = LockedView::new(new_side.api, bytes).map_err(failed)?;
@@ -163,8 +164,8 @@ pub(crate) fn prove(
         return Err(differs(path, "its tables and indexes"));
     }
     let mut roots: Vec<u32> = trees.iter().map(|t| t.root).collect();
-    // The schema's own tree holds other roots than the source's: it is walked, and was compared by
-    // SQL.
+    // The tree of the schema has other root pages than the source's. SQL compared it above, so this
+    // walk only visits its pages.
     roots.push(1);
     let whole = walk_copy(new_side, &roots, side_key(old_side.view), path, progress)?;
     let digests = whole.map(|mut digests| {
@@ -204,7 +205,8 @@ pub(crate) fn prove(
     }
 }
 
-/// Digests of the copy's trees by all cores; `None` where it is not as SQLite writes databases.
+/// Computes the digests of the copy's trees on all cores; `None` if a page is not in the form that
+/// SQLite writes.
 fn walk_copy(
     side: &NewSide<'_>,
     roots: &[u32],
@@ -258,7 +260,7 @@ fn walk_copy(
     for page in others.filter(|p| *p <= count) {
         apart &= found.seen.insert(page);
     }
-    // Every page belongs to exactly one tree, or to none for a reason.
+    // Every page belongs to exactly one tree, or is a known page outside of the trees.
     Ok((apart && found.seen.len() == u64::from(count)).then_some(found.trees))
 }
 

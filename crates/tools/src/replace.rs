@@ -1,11 +1,11 @@
-//! A new file in the place of a database that is held alone.
+//! Puts a new file in the place of a database that this process holds alone.
 //!
-//! A rename replaces the file ([`crate::temp`]), under EXCLUSIVE. A process can have the file open
-//! without a lock. It would go on with the old file, and find the journal or WAL of the new one by
-//! name. Where the system shows such a process, it counts as one that holds a lock: when the work
-//! begins ([`wait_for_others`]), and before the rename. Other processes read the old file, which is
-//! retired. The VFS keeps them away from the new journal and WAL (`crates/vfs/src/place.rs`).
-//! docs/decisions/vacuum.md has the details, and what plain SQLite does.
+//! A rename replaces the file ([`crate::temp`]) under an EXCLUSIVE lock. A process can have the
+//! file open without a lock. It would continue with the old file, and find the journal or WAL of
+//! the new one by name. If the system shows such a process, it counts as a lock holder: at the
+//! start ([`wait_for_others`]) and before the rename. All other processes read the old file, which
+//! is retired. The VFS keeps them away from the new journal and WAL (`crates/vfs/src/place.rs`).
+//! docs/decisions/vacuum.md has the details and compares plain SQLite.
 
 use crate::error::{Error, Result};
 use crate::holders::openers;
@@ -18,10 +18,10 @@ use densite_sqlite::Api;
 use densite_vfs::pause;
 use std::time::Duration;
 
-/// Between two looks at who has the file open.
+/// Milliseconds between two checks for processes that have the file open.
 const LOOK_MS: i32 = 10;
 
-/// Makes `new` the content of `target`, which `source` holds alone.
+/// Replaces the content of `target`, which `source` holds alone, with `new`.
 pub(crate) fn replace(
     api: Api,
     source: &Source,
@@ -30,26 +30,26 @@ pub(crate) fn replace(
     wait: Duration,
     progress: &mut dyn Progress,
 ) -> Result<()> {
-    // Who came while it was written waits for our lock, with the old file open.
+    // A process that opened the file in the meantime has the old file and waits for our lock.
     wait_for_others(api, target, wait)?;
     let done = new.replace(target);
     if done.is_err() && still_there(target).is_ok() {
         return done;
     }
-    // From here on the old file has no name, whatever failed after that.
+    // From here on the old file has no name, even if a later step failed.
     pause::at("replaced");
-    // One that came just now is to give up waiting before the lock goes.
+    // A process that opened the file just now must give up waiting before this lock is released.
     let _ = wait_for_others(api, target, wait);
     if source.retire().is_err() {
         progress.message(&format!(
-            "programs that opened {} before and begin to write only now must be closed first",
+            "close all programs that opened {} before it was replaced: they must not write to it any more",
             target.given.display()
         ));
     }
     done
 }
 
-/// Waits until no other process has the file open that may be known of.
+/// Waits until the system shows no other process that has the file open.
 pub(crate) fn wait_for_others(api: Api, target: &Target, wait: Duration) -> Result<()> {
     patiently(api, wait, LOOK_MS, || match openers(target.inode) {
         by if by.is_empty() => Ok(()),

@@ -1,10 +1,10 @@
-//! Writing a held database again through SQL: SQLite's VACUUM INTO from a view of the source, and
-//! the proof of the result.
+//! Rewrites a database that this process holds alone, through SQL: SQLite's VACUUM INTO from a view
+//! of the source, and the proof of the result.
 //!
-//! SQLite runs on a thread of its own. So this thread can report progress and stop SQLite: the view
-//! fails SQLite's next read. The file that SQLite writes is one of ours too ([`crate::output`]).
-//! VACUUM INTO does not carry over WAL mode, which is set again. It keeps page size, encoding,
-//! auto_vacuum, user_version and application_id, and adds one to the version of the schema.
+//! SQLite runs on its own thread, so this thread can report progress and stop SQLite: the view then
+//! fails SQLite's next read. SQLite writes through a file of ours too ([`crate::output`]). VACUUM
+//! INTO does not keep WAL mode, so it is set again. It keeps page size, encoding, auto_vacuum,
+//! user_version and application_id, and adds one to the version of the schema.
 
 use crate::copy::{self, Input};
 use crate::db::{Through, from_sqlite};
@@ -25,60 +25,60 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// Deletes what need not be kept, before the rewriting. Called once, with a connection that alone
-/// has the database. The rewriting sees the changes. No file of the database has them until the new
-/// file takes its place. There is no journal: an error ends the work.
+/// Deletes content that need not be kept, before the rewrite. It is called once, with the only
+/// connection that has the database. The rewrite sees its changes. The file of the database does
+/// not have them until the new file takes its place. There is no journal: an error ends the work.
 pub type Prune<'a> = dyn FnMut(&Connection) -> Result<()> + Send + 'a;
 
-/// Between two looks at how far it is.
+/// The interval of progress reports.
 const TICK: Duration = Duration::from_millis(20);
 
-/// What is to be written, and where to.
+/// The input of a rewrite.
 pub(crate) struct Job<'a, 'p> {
     pub(crate) api: Api,
-    /// The source, which the caller holds still.
+    /// The source. The caller keeps it unchanged.
     pub(crate) state: Arc<State>,
     /// How the source is read.
     pub(crate) through: Through,
     /// The empty file to write.
     pub(crate) temp: Temp,
-    /// What it becomes in the end, and whether that is the source.
+    /// The final path of the result, and whether the result replaces the source.
     pub(crate) wanted: &'a Path,
     pub(crate) replaces: bool,
     /// The form of the result.
     pub(crate) to: Through,
     /// How a compressed result is stored.
     pub(crate) options: &'a Options,
-    /// Another page size than the source's.
+    /// The page size in bytes of the result, if it differs from that of the source.
     pub(crate) page_size: Option<u32>,
     pub(crate) prune: Option<&'a mut Prune<'p>>,
 }
 
-/// What was written.
+/// The result of a rewrite.
 #[derive(Debug)]
 pub(crate) struct Rewritten {
     pub(crate) temp: Temp,
     pub(crate) page_size: u32,
     pub(crate) pages: u64,
     pub(crate) proven: proof::Proven,
-    /// Whether it holds less than the source, for something was pruned.
+    /// Whether the result holds less than the source because something was pruned.
     pub(crate) pruned: bool,
 }
 
 impl Job<'_, '_> {
     /// Whether SQLite writes only a draft, and the result is a copy of it. The frames of an archive
-    /// are runs of pages in order. Nothing can be learned from pages of another size before they
-    /// exist.
+    /// are runs of pages in order. With another page size, training needs pages that do not exist
+    /// before the draft.
     fn is_draft(&self) -> bool {
         let archive = self.options.codec == CodecChoice::Archive;
         self.to == Through::Densite && (archive || self.page_size.is_some())
     }
 
-    /// How what SQLite writes is stored.
+    /// The store options for the file that SQLite writes.
     fn store(&self) -> Options {
         let options = self.options.clone();
         match self.is_draft() {
-            // Read once and thrown away: the cheapest level will do.
+            // A draft is read once and removed, so the lowest level is enough.
             true => Options {
                 level: 1,
                 codec: CodecChoice::Auto,
@@ -90,7 +90,7 @@ impl Job<'_, '_> {
     }
 }
 
-/// Writes and proves it, durably.
+/// Writes the new file, proves it, and makes it durable.
 pub(crate) fn rewrite(mut job: Job<'_, '_>, progress: &mut dyn Progress) -> Result<Rewritten> {
     let header = job.state.header();
     let target = job.state.target().clone();
@@ -175,7 +175,7 @@ pub(crate) fn rewrite(mut job: Job<'_, '_>, progress: &mut dyn Progress) -> Resu
     })
 }
 
-/// The pages of the draft as `compress` writes them.
+/// Copies the pages of the draft in the way of `compress`.
 fn copied(job: &Job<'_, '_>, progress: &mut dyn Progress) -> Result<Temp> {
     let target = job.state.target();
     let mut pages = output::reader(&job.temp, job.to)?;
@@ -192,7 +192,7 @@ fn copied(job: &Job<'_, '_>, progress: &mut dyn Progress) -> Result<Temp> {
     Ok(second)
 }
 
-/// What SQLite's thread does.
+/// The work of SQLite's thread.
 struct SqlPart<'a> {
     api: Api,
     locked: &'a LockedView,
@@ -200,7 +200,7 @@ struct SqlPart<'a> {
     into: &'a str,
     page_size: Option<u32>,
     old_side: &'a OldSide<'a>,
-    /// What learns from the source's pages before it is written.
+    /// The output that trains on pages of the source before the rewrite.
     learner: Option<&'a Output>,
 }
 
@@ -208,7 +208,7 @@ impl SqlPart<'_> {
     fn run(&self, prune: Option<&mut Prune<'_>>) -> Result<proof::Old> {
         let failed = |e| from_sqlite(self.given, e);
         let db = view::connect(self.api, self.locked).map_err(failed)?;
-        // What is written over the source is thrown away as a whole if anything fails.
+        // No journal is needed: after a failure all changes over the source are discarded.
         db.exec("PRAGMA journal_mode=OFF").map_err(failed)?;
         if let Some(prune) = prune {
             prune(&db)?;
@@ -220,7 +220,8 @@ impl SqlPart<'_> {
         let trees = proof::trees(&db).map_err(failed)?;
         self.learn()?;
         std::thread::scope(|scope| {
-            // SQLite waits for the disk, and for pages to be encoded, often enough.
+            // A second thread pays off: SQLite often waits for the disk and for pages to be
+            // encoded.
             let digests = scope.spawn(|| proof::digest_old(self.old_side, &trees));
             let done = db.exec(&format!("VACUUM INTO '{}'", self.into));
             self.old_side.alone.store(true, Ordering::Relaxed);
@@ -235,8 +236,8 @@ impl SqlPart<'_> {
         .map(|digests| proof::Old { trees, digests })
     }
 
-    /// What is learned only while pages are written comes too late for the first ones, and sooner
-    /// or later by chance.
+    /// Trains before the first page is written. Training during the rewrite would be too late for
+    /// the first pages, and its time would depend on chance.
     fn learn(&self) -> Result<()> {
         let Some(learner) = self.learner else {
             return Ok(());

@@ -1,4 +1,5 @@
-//! Proves that two databases hold the same: schema, settings and every row of every stored table.
+//! Proves that two databases have the same content: schema, settings and every row of every stored
+//! table.
 
 use crate::db::from_sqlite;
 use crate::error::{Error, Result};
@@ -6,10 +7,10 @@ use crate::progress::Progress;
 use densite_sqlite::{Connection, quoted};
 use std::path::Path;
 
-/// Settings that a rewriting keeps.
+/// Settings that a rewrite keeps.
 const SETTINGS: [&str; 4] = ["encoding", "user_version", "application_id", "auto_vacuum"];
 
-/// Rows between two looks at whether to stop.
+/// Rows between two checks for cancellation.
 const LOOK_EVERY: u64 = 1000;
 
 /// Compares settings and schema of `old` and `new`; `path` is the database, for messages.
@@ -40,7 +41,7 @@ pub(crate) fn settings_and_schema(
     Ok(())
 }
 
-/// Compares all rows of `old` and `new`, and says how many there are.
+/// Compares all rows of `old` and `new`, and returns their number.
 pub(crate) fn rows(
     old: &Connection,
     new: &Connection,
@@ -55,7 +56,7 @@ pub(crate) fn rows(
     Ok(rows)
 }
 
-/// Tables with a b-tree of their own; those of virtual tables are among them.
+/// Tables with a b-tree of their own, including those of virtual tables.
 fn stored_tables(db: &Connection, path: &Path) -> Result<Vec<String>> {
     let failed = |e| from_sqlite(path, e);
     let mut query = db

@@ -1,4 +1,4 @@
-//! What the schema of a database's file says of everything that has a b-tree.
+//! Reads the schema entries of a database file that have a b-tree.
 
 use crate::db::{Access, Through, from_sqlite};
 use crate::error::Result;
@@ -9,19 +9,19 @@ use densite_sqlite::{self as sqlite, Api, Connection, Value, ValueRef};
 #[derive(Debug)]
 pub(crate) struct Entry {
     pub(crate) name: String,
-    /// The table that an index is of.
+    /// The table of an index.
     pub(crate) table: Option<String>,
     pub(crate) without_rowid: bool,
-    /// The page that its b-tree begins at.
+    /// The root page of its b-tree.
     pub(crate) root: u32,
-    /// Names of what its records hold, in their order.
+    /// Names of the columns of its records, in order.
     pub(crate) columns: Vec<String>,
-    /// Which of them is another name of the row id; 0 is the first.
+    /// The index of the column that is an alias of the row id, from 0.
     pub(crate) rowid_alias: Option<usize>,
 }
 
-/// Reads the schema in the main file: by a connection that takes it as it is, without journal and
-/// WAL. The caller holds SHARED.
+/// Reads the schema in the main file. The connection reads the file without its journal and WAL.
+/// The caller holds SHARED.
 pub(crate) fn read(api: Api, through: Through, target: &Target) -> Result<Vec<Entry>> {
     let db = through.connect(api, &target.path, Access::Immutable, 0)?;
     entries(&db).map_err(|e| from_sqlite(&target.given, e))
@@ -56,8 +56,8 @@ fn entries(db: &Connection) -> sqlite::Result<Vec<Entry>> {
             rowid_alias: None,
         };
         if !index {
-            // SQLite answers with the record's columns for a table that is an index itself, and not
-            // at all for others.
+            // For a table that is an index itself, SQLite returns the columns of its records. For
+            // other tables it returns no rows.
             entry.without_rowid = !entry.columns.is_empty();
             if !entry.without_rowid {
                 table_columns(db, &mut entry)?;
@@ -68,7 +68,7 @@ fn entries(db: &Connection) -> sqlite::Result<Vec<Entry>> {
     Ok(all)
 }
 
-/// What the records of an index, or of a WITHOUT ROWID table, hold.
+/// The columns in the records of an index or a WITHOUT ROWID table.
 fn index_columns(db: &Connection, name: &str) -> sqlite::Result<Vec<String>> {
     let mut info = db.prepare("SELECT cid, name FROM pragma_index_xinfo(?1, 'main')")?;
     info.bind(1, &Value::Text(name.to_owned()))?;
@@ -83,9 +83,9 @@ fn index_columns(db: &Connection, name: &str) -> sqlite::Result<Vec<String>> {
     Ok(columns)
 }
 
-/// What the records of a table with row ids hold.
+/// The columns in the records of a table with row ids.
 fn table_columns(db: &Connection, entry: &mut Entry) -> sqlite::Result<()> {
-    // 2: generated and not stored.
+    // 2: generated columns that are not stored.
     let mut info =
         db.prepare("SELECT name, type, pk FROM pragma_table_xinfo(?1, 'main') WHERE hidden <> 2")?;
     info.bind(1, &Value::Text(entry.name.clone()))?;
@@ -101,7 +101,7 @@ fn table_columns(db: &Connection, entry: &mut Entry) -> sqlite::Result<()> {
         }
         entry.columns.push(text(info.column(0)));
     }
-    // A key that has an index is a column like any other.
+    // A key with an index of its own is an ordinary column.
     let mut indexes =
         db.prepare("SELECT 1 FROM pragma_index_list(?1, 'main') WHERE origin = 'pk'")?;
     indexes.bind(1, &Value::Text(entry.name.clone()))?;
@@ -111,7 +111,7 @@ fn table_columns(db: &Connection, entry: &mut Entry) -> sqlite::Result<()> {
     Ok(())
 }
 
-/// Text as SQLite keeps it, which need not be UTF-8.
+/// Text as SQLite stores it, which is not always UTF-8.
 fn text(value: ValueRef<'_>) -> String {
     String::from_utf8_lossy(value.as_bytes().unwrap_or_default()).into_owned()
 }

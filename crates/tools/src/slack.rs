@@ -1,8 +1,8 @@
-//! Unallocated bytes in the pages of each b-tree: those that hold nothing, and that a rewriting
-//! closes up.
+//! Counts unallocated bytes in the pages of each b-tree: bytes that hold nothing and that a rewrite
+//! removes.
 //!
-//! Of small databases every page is read, of larger ones a sample spread over each b-tree, so that
-//! asking takes little time whatever the size.
+//! In small databases every page is read; in larger ones a sample of each b-tree, so the time is
+//! bounded for any size.
 
 use crate::error::{Error, Result};
 use crate::header::Header;
@@ -10,12 +10,12 @@ use crate::pages::Pages;
 use crate::trees::Owners;
 use densite_typed::page::Page;
 
-/// Pages read of a database of more than that.
+/// The number of sampled pages. Databases with at most this many pages are read completely.
 const SAMPLE: u64 = 4096;
-/// At least so many of each b-tree, if there are not too many b-trees.
+/// At least this many pages are sampled in each b-tree, unless there are too many b-trees.
 const EACH: u64 = 32;
 
-/// What was found in one b-tree's pages; of a sample, what follows for all of them.
+/// The counts of one b-tree. In a sample they are scaled to all of its pages.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Slack {
     /// Bytes that hold nothing.
@@ -27,17 +27,17 @@ pub(crate) struct Slack {
 }
 
 impl Slack {
-    /// Pages that a rewriting would fill with what `pages` pages of `usable` bytes hold.
+    /// The number of pages after a rewrite of `pages` pages with `usable` usable bytes each.
     pub(crate) fn packed_pages(&self, pages: u64, usable: u64) -> u64 {
         let used = (pages * usable).saturating_sub(self.unallocated);
-        // A page is full when the next cell does not fit: half a cell is left on the average.
+        // A page is full when the next cell does not fit, so on average half a cell stays free.
         let left = used / self.cells.max(1) / 2;
         let packed = used.div_ceil(usable.saturating_sub(left).max(usable / 2).max(1));
         packed.clamp(pages.min(1), pages)
     }
 }
 
-/// What was counted of one owner.
+/// Counts of one owner.
 #[derive(Clone, Copy, Default)]
 struct Tally {
     met: u64,
@@ -46,7 +46,8 @@ struct Tally {
     cells: u64,
 }
 
-/// Looks into the pages of the owners of trees, 1 to `trees`; `pages` says how many each owner has.
+/// Counts in the pages of the tree owners 1 to `trees`. `pages` has the number of pages of each
+/// owner.
 pub(crate) fn slack(
     from: &mut dyn Pages,
     header: &Header,
@@ -74,8 +75,8 @@ pub(crate) fn slack(
             continue;
         };
         tally.met += 1;
-        // From the middle of each step on, so that the first page of a tree, its root, does not
-        // stand for others.
+        // The sample starts in the middle of a step. So the root, the first page of a tree, does
+        // not represent other pages.
         let step = step(n);
         if (tally.met + step / 2) % step != 0 {
             continue;

@@ -1,15 +1,15 @@
 //! The database to convert: recovered, locked and readable as one state.
 //!
-//! Two ways, both of which let SQLite itself roll back a hot journal and empty the WAL first:
+//! There are two ways. In both, SQLite itself rolls back a hot journal and empties the WAL first.
 //!
-//! - **alone** (to replace the file): EXCLUSIVE on the file, taken by raw locks, so that no other
-//!   connection has it and none can come. In WAL mode every connection holds SHARED while open, so
-//!   this waits for idle ones too. After locking, journal and WAL are looked at again: someone may
-//!   have written between our recovery and our lock, and then it starts over.
-//! - **beside others** (to write another file): a connection of ours holds the state still. In
-//!   rollback mode SHARED is enough: no process changes the file while one reader holds it. In WAL mode
-//!   the write lock (BEGIN IMMEDIATE) keeps the WAL as it is; what a reader's old snapshot kept in
-//!   it is laid over the file ([`crate::wal`]).
+//! - **alone** (to replace the file): raw locks take EXCLUSIVE on the file, so no other connection
+//!   has it open or can open it. In WAL mode every open connection holds SHARED, so this waits for
+//!   idle connections too. After locking, it checks journal and WAL again: another connection can
+//!   write between our recovery and our lock. Then it starts again.
+//! - **shared** (to write another file): a connection of ours keeps the state unchanged. In
+//!   rollback mode SHARED is enough: no process changes the file while a reader holds it. In WAL
+//!   mode the write lock (BEGIN IMMEDIATE) keeps the WAL unchanged. If the old snapshot of a reader
+//!   keeps pages in the WAL, they are laid over the file ([`crate::wal`]).
 
 mod recovered;
 mod state;
@@ -32,22 +32,24 @@ pub(crate) use recovered::{is_recovered, open_reading};
 use recovered::{not_a_database, read_state, recover};
 pub(crate) use state::State;
 
-/// Between two tries for a lock: longer than others take to see that the file is not open now.
+/// Milliseconds between two attempts to take a lock. Other processes need less time to see that
+/// this process closed the file.
 pub(crate) const PAUSE_MS: i32 = 100;
-/// How long one try waits: our VFS waits on its own, for a connection that closes.
+/// How long one attempt waits. Our VFS itself waits for a connection that is closing.
 pub(crate) const STEP: Duration = Duration::ZERO;
 
-/// A database held still.
+/// A database whose state is kept unchanged.
 pub(crate) struct Source {
-    // Closed before the connection that keeps the state still, unless somebody else reads it still.
+    // Closed before the connection that keeps the state unchanged, unless another thread still
+    // reads it.
     state: Arc<State>,
     _held: Option<Connection>,
-    /// Nothing but the promise of a read-only place keeps the state still.
+    /// Set if nothing but a read-only location keeps the state unchanged.
     on_trust: bool,
 }
 
 impl Source {
-    /// Holds it for this process alone, until dropped.
+    /// Holds the database for this process alone, until dropped.
     pub(crate) fn alone(
         api: Api,
         through: Through,
@@ -56,8 +58,8 @@ impl Source {
     ) -> Result<Source> {
         let deadline = Instant::now() + wait;
         loop {
-            // A short wait each time: who has the file open while another replaces it is in that
-            // one's way.
+            // Each attempt is short: a process that has the file open is in the way of another one
+            // that replaces it.
             let file = match recover(api, through, target, Access::Write, STEP) {
                 Ok(db) => {
                     drop(db);
@@ -78,7 +80,8 @@ impl Source {
                     Ok(()) | Err(Code::BUSY) => {}
                     Err(code) => return Err(from_sqlite(&target.path, code.into())),
                 }
-                // The lock must not stay half taken; the holders are asked for after ours are gone.
+                // The lock must not stay half taken. The list of holders is read after our locks
+                // are released.
                 let closed = file.close();
                 closed.map_err(|code| from_sqlite(&target.path, code.into()))?;
             }
@@ -92,7 +95,7 @@ impl Source {
         }
     }
 
-    /// Holds its state still beside other connections, until dropped.
+    /// Keeps the state unchanged beside other connections, until dropped.
     pub(crate) fn shared(
         api: Api,
         through: Through,
@@ -122,7 +125,8 @@ impl Source {
             return Source::new(target, file, None, Some(db));
         }
         if !writable {
-            // A reader cannot keep the WAL as it is, and the file alone is not the whole state.
+            // A read-only connection cannot keep the WAL unchanged, and the file alone is not the
+            // whole state.
             return Err(Error::Permission {
                 path: target.given.clone(),
                 doing: "bring its WAL into it".into(),
@@ -163,16 +167,16 @@ impl Source {
         })
     }
 
-    /// The state itself, for other threads. It is to be let go before the source is.
+    /// The state itself, for other threads. They must drop it before the source is dropped.
     pub(crate) fn state(&self) -> Arc<State> {
         Arc::clone(&self.state)
     }
 
-    /// Makes the file, which another has replaced, harmless: held alone it says from now on that it
-    /// keeps its transactions in a rollback journal. A connection that was opened before and begins
-    /// only now has the old file; in WAL mode it would mix what it writes with the WAL of the new
-    /// file, for that has the old one's name. With a journal SQLite sees that its file was moved,
-    /// and refuses to write.
+    /// Makes this file, which another file has replaced, safe for late writers: its header now says
+    /// rollback journal instead of WAL. The caller holds it alone. A connection that opened it
+    /// before and starts to write only now has the old file. In WAL mode it would add to the WAL of
+    /// the new file, because that WAL has the same name. With a journal, SQLite sees that its file
+    /// was moved and refuses to write.
     pub(crate) fn retire(&self) -> Result<()> {
         if !self.state.header.wal {
             return Ok(());
@@ -184,8 +188,8 @@ impl Source {
         done.map_err(|code| from_sqlite(&self.state.target.path, code.into()))
     }
 
-    /// Whether the state that was read was one state, where that could not be made sure of
-    /// beforehand.
+    /// Checks, for a database in a read-only location, that the state that was read was one state.
+    /// For all others the locks ensure this.
     pub(crate) fn confirm(&self) -> Result<()> {
         let target = &self.state.target;
         if self.on_trust && !is_recovered(&target.path)? {
@@ -197,7 +201,7 @@ impl Source {
         Ok(())
     }
 
-    /// What its first page says.
+    /// The header in its first page.
     pub(crate) fn header(&self) -> Header {
         self.state.header
     }

@@ -1,15 +1,15 @@
-//! Whether there is disk space for a new file.
+//! Checks the disk space for a new file.
 
 use crate::error::{Error, Result, parent_of};
 use densite_disk::{Dir, RealDir};
 use std::path::Path;
 
-/// Bytes that a compressed file can need beyond its pages, if no page shrinks: a fixed part, and
-/// one in [`OVERHEAD_PART`] bytes.
+/// Bytes that a compressed file can need besides its pages if no page shrinks: a fixed part, and
+/// one byte for each [`OVERHEAD_PART`] bytes.
 const OVERHEAD_BYTES: u64 = 256 << 10;
 const OVERHEAD_PART: u64 = 64;
 
-/// Bytes that a copy of so many bytes needs if no page shrinks.
+/// Bytes that a compressed copy of `bytes` bytes needs if no page shrinks.
 pub(crate) fn at_most(bytes: u64) -> u64 {
     bytes + bytes / OVERHEAD_PART + OVERHEAD_BYTES
 }
@@ -21,7 +21,7 @@ pub(crate) fn available(path: &Path) -> Result<u64> {
     free.map_err(|e| Error::from_disk(&dir, "look at", &e))
 }
 
-/// Refuses if less than `needed` bytes are free beside `wanted`.
+/// Returns an error if less than `needed` bytes are free in the directory of `wanted`.
 pub(crate) fn require(wanted: &Path, needed: u64) -> Result<()> {
     let available = available(wanted)?;
     if available < needed {

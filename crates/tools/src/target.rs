@@ -5,27 +5,27 @@ use densite_disk::Rights;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// The file itself, after symbolic links, with what is known without opening it.
+/// The file itself, after symbolic links, with its properties that are known without opening it.
 #[derive(Debug, Clone)]
 pub(crate) struct Target {
-    /// As the caller gave it, for messages.
+    /// The path as the caller gave it, for messages.
     pub(crate) given: PathBuf,
-    /// Absolute, without symbolic links: what is opened and replaced.
+    /// The absolute path without symbolic links, which is opened and replaced.
     pub(crate) path: PathBuf,
     /// Length in bytes.
     pub(crate) len: u64,
-    /// Names (hard links) it has.
+    /// Number of its names (hard links).
     pub(crate) links: u64,
-    /// Which file it is, as long as that one is kept: device and number.
+    /// The identity of the file while it exists: device and inode.
     pub(crate) inode: (u64, u64),
     /// Its owner, group and mode.
     pub(crate) rights: Rights,
 }
 
-/// Resolves a database that must exist and be an ordinary file.
+/// Resolves the path of a database, which must be an existing regular file.
 pub(crate) fn resolve(given: &Path) -> Result<Target> {
     let path = std::fs::canonicalize(given).map_err(|e| Error::from_std(given, "reach it", &e))?;
-    // No link is left in it, unless another process put one there just now.
+    // No symbolic link remains in it, unless another process created one just now.
     let meta =
         std::fs::symlink_metadata(&path).map_err(|e| Error::from_std(given, "look at it", &e))?;
     if meta.is_dir() {
@@ -49,8 +49,8 @@ pub(crate) fn resolve(given: &Path) -> Result<Target> {
     })
 }
 
-/// Refuses if the name leads to another file by now. A process that waited for the lock of another
-/// vacuum or conversion has the old file.
+/// Returns an error if the path now leads to another file. A process that waited for the lock of
+/// another vacuum or conversion has the old file.
 pub(crate) fn still_there(target: &Target) -> Result<()> {
     let now = std::fs::symlink_metadata(&target.path);
     match now.is_ok_and(|now| (now.dev(), now.ino()) == target.inode) {

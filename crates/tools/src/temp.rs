@@ -1,10 +1,10 @@
 //! An unfinished copy: a file that removes itself unless it is finished.
 //!
 //! The directory can belong to another user, who can exchange any name in it at any moment. So the
-//! file is made, and gets its rights, by its own descriptor. Code that needs the file open gets that
-//! descriptor ([`Temp::open`]). Its name is looked at before and after the file takes another name.
-//! Names are relative to the directory that was opened first ([`Anchor`]). Until the file is
-//! finished, only its owner can open it: other readers of the result get nothing before.
+//! file is created, and gets its permissions, through its own descriptor. Code that needs the file
+//! open gets that descriptor ([`Temp::open`]). The name is checked before and after the file gets
+//! another name. Names are relative to the directory that was opened first ([`Anchor`]). Until the
+//! file is finished, only its owner can open it, so other users cannot read it early.
 
 use crate::error::{Error, Result, parent_of};
 use crate::paths::{TEMP_MARK, beside};
@@ -13,13 +13,13 @@ use densite_disk::{self as disk, Anchor, RealFile, Rights, SyncKind};
 use std::hash::{BuildHasher, Hasher};
 use std::path::{Path, PathBuf};
 
-/// How many names are tried before giving up.
+/// How many names are tried.
 const TRIES: u32 = 16;
 
-/// What SQLite may leave beside a database.
+/// Suffixes of the files that SQLite can leave beside a database.
 pub(crate) const COMPANIONS: [&str; 3] = ["-journal", "-wal", "-shm"];
 
-/// A temporary file beside the file it will become. Dropped unfinished it is removed.
+/// A temporary file beside its final path. Dropping an unfinished one removes it.
 #[derive(Debug)]
 pub(crate) struct Temp {
     path: PathBuf,
@@ -27,14 +27,14 @@ pub(crate) struct Temp {
     dir: Anchor,
     file: RealFile,
     identity: (u64, u64),
-    /// The permission bits that it gets where it stands beside the source.
+    /// The permission bits of the finished file if it does not replace the source.
     mode: u32,
     live: bool,
 }
 
 impl Temp {
-    /// Creates an empty file `WANTED-densite-tmp-XXXX`, which only its owner may open: that of
-    /// `like` when it will replace that file, the caller when it will stand beside it.
+    /// Creates an empty file `WANTED-densite-tmp-XXXX` that only its owner can open. The owner is
+    /// that of `like` if the file will replace `like`, and the caller otherwise.
     pub(crate) fn create(wanted: &Path, like: &Target, replaces: bool) -> Result<Temp> {
         let dir_path = parent_of(wanted);
         let no_permission = || Error::Permission {
@@ -66,7 +66,7 @@ impl Temp {
             let identity = disk::File::identity(&file);
             let temp = Temp {
                 identity: identity.map_err(|e| Error::from_disk(&path, "look at", &e))?,
-                // The owner of the new file may always use it, whatever the old one's mode says.
+                // The owner of the new file always has access, whatever the mode of the old file.
                 mode: usual & (like.rights.mode() | 0o600),
                 path,
                 name,
@@ -75,7 +75,7 @@ impl Temp {
                 live: true,
             };
             if let Some(rights) = rights {
-                // That it may be done is known before the work begins.
+                // This reports a missing permission before the work begins.
                 temp.give(&rights.with_mode(0o600), like)?;
             }
             return Ok(temp);
@@ -83,16 +83,16 @@ impl Temp {
         Err(Error::Io {
             path: dir_path,
             doing: "create a temporary file in".into(),
-            message: "every name tried exists".into(),
+            message: "all tried names exist; try again".into(),
         })
     }
 
-    /// Where it is; for messages.
+    /// The path, for messages.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The file, whatever its name leads to.
+    /// Opens the file through its descriptor, independent of its name.
     pub(crate) fn open(&self) -> Result<RealFile> {
         let again = self.file.again();
         again.map_err(|e| Error::from_disk(&self.path, "open", &e))
@@ -114,13 +114,13 @@ impl Temp {
         self.file.give(rights).map_err(|e| match e.kind {
             disk::ErrorKind::Permission => Error::Permission {
                 path: like.path.clone(),
-                doing: "give its copy the same owner and mode (its owner or root may)".into(),
+                doing: "give its copy the same owner and mode (only its owner or root can)".into(),
             },
             _ => Error::from_disk(&self.path, "copy the mode to", &e),
         })
     }
 
-    /// Refuses when `name` leads to another file than this one.
+    /// Returns an error if `name` leads to another file.
     fn must_be(&self, name: &str) -> Result<()> {
         let found = self.dir.lookup(name);
         let found = found.map_err(|e| Error::from_disk(&self.path, "look at", &e))?;
@@ -130,16 +130,16 @@ impl Temp {
                 path: self.path.clone(),
                 doing: "finish".into(),
                 message: format!(
-                    "another program put something else in its place; make sure that nobody else writes to {}, and try again",
+                    "another program put something else in its place; make sure that no other program writes to {}, and try again",
                     parent_of(&self.path).display()
                 ),
             }),
         }
     }
 
-    /// Makes it the new content of `target`, whose lock the caller holds, durably, with the owner,
-    /// group and mode that `target` has now: what SQLite left beside the old file goes first, for
-    /// it would be taken for the new file's own.
+    /// Makes the file the new content of `target`, durably. The caller holds the lock of `target`.
+    /// The file gets the owner, group and mode that `target` has now. Files that SQLite left beside
+    /// the old file are removed first: SQLite would take them for the new file's own.
     pub(crate) fn replace(mut self, target: &Target) -> Result<()> {
         let failed = |doing: &'static str| {
             let path = target.path.clone();
@@ -167,23 +167,23 @@ impl Temp {
             .map_err(failed("replace"))?;
         self.live = false;
         self.must_be(&name)?;
-        // The file has its new content; which of the two a power cut would leave is open, and both
-        // hold the same.
+        // The path has its new content. After a power cut it can have the old or the new file; both
+        // have the same content.
         self.dir.sync().map_err(failed(
             "sync the directory, after its content was replaced, of",
         ))
     }
 
-    /// Gives it the name `dst`, which must still be free, durably. If that fails, the name is free
-    /// again.
+    /// Gives the file the name `dst`, durably. The name must still be free. After an error the name
+    /// is free again.
     pub(crate) fn rename_to(mut self, dst: &Path) -> Result<()> {
         let name = name_of(dst)?;
         let own = self.file.rights();
         own.and_then(|own| self.file.give(&own.with_mode(self.mode)))
             .map_err(|e| Error::from_disk(dst, "set the mode of", &e))?;
         self.sync()?;
-        // A second name never replaces a file, as a rename would. Where the file system has none,
-        // the name is looked at once more.
+        // Unlike a rename, a hard link never replaces a file. If the file system has no hard links,
+        // the name is checked once more.
         match self.dir.link(&self.name, &name) {
             Ok(()) => {}
             Err(e) if e.kind == disk::ErrorKind::Exists => {
@@ -203,20 +203,20 @@ impl Temp {
                 self.live = false;
                 Ok(())
             }
-            // Who is told of a failure does not look for a result, and would find the name taken
-            // when trying again.
+            // A caller that gets an error does not expect a result, and a retry would find the name
+            // taken.
             Err(e) => match self.dir.remove(&name) {
                 Ok(()) => Err(e),
                 Err(_) => Err(Error::Io {
                     path: dst.to_path_buf(),
                     doing: "finish".into(),
-                    message: format!("it is complete, but not yet proof against a power cut ({e})"),
+                    message: format!("it is complete, but not yet durable ({e})"),
                 }),
             },
         }
     }
 
-    /// Makes `dst`, which it is called already, its only name, durably.
+    /// Makes `dst`, which is already a name of the file, its only name, durably.
     fn leave_only(&self, dst: &Path, name: &str) -> Result<()> {
         self.must_be(name)?;
         match self.dir.remove(&self.name) {
@@ -234,13 +234,14 @@ impl Temp {
 impl Drop for Temp {
     fn drop(&mut self) {
         if self.live {
-            // Nobody is left to tell; what stays is named as a leftover by the next run.
+            // There is no caller to report an error to. The next run reports the file as a
+            // leftover.
             let _ = self.dir.remove(&self.name);
         }
     }
 }
 
-/// Who may use `target` now, if its name in `dir` still leads to it.
+/// The permissions of `target` now, if its name in `dir` still leads to it.
 fn rights_of(dir: &Anchor, target: &Target) -> Result<Rights> {
     let found = dir.lookup(&name_of(&target.path)?);
     let found = found.map_err(|e| Error::from_disk(&target.path, "look at", &e))?;
@@ -250,7 +251,7 @@ fn rights_of(dir: &Anchor, target: &Target) -> Result<Rights> {
     }
 }
 
-/// The last component of a path; SQLite's names are UTF-8, and so are ours.
+/// The last component of a path. It must be UTF-8, as SQLite requires.
 pub(crate) fn name_of(path: &Path) -> Result<String> {
     match path.file_name().and_then(|n| n.to_str()) {
         Some(name) => Ok(name.to_string()),
@@ -263,7 +264,7 @@ pub(crate) fn name_of(path: &Path) -> Result<String> {
 
 /// Eight letters and digits that no other run is likely to choose.
 fn random_name() -> String {
-    // The standard library seeds its hash maps from the system's randomness.
+    // The standard library seeds its hash maps with random numbers of the system.
     let mut hasher = std::hash::RandomState::new().build_hasher();
     hasher.write_u32(std::process::id());
     let mut n = hasher.finish();

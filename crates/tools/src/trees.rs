@@ -1,21 +1,21 @@
-//! Which page belongs to which b-tree, read off interior pages alone.
+//! Determines which page belongs to which b-tree, from interior pages alone.
 //!
-//! All leaves of a b-tree lie at one depth (SQLite keeps it so), so that depth is found once, down
-//! one edge of the tree; then interior pages are read and leaves are only counted. Nothing is
-//! believed: a page number that is out of range, or that has an owner already, is passed over, so
-//! every page is met once at most and a circle ends.
+//! SQLite keeps all leaves of a b-tree at one depth. So the depth is measured once, along one edge
+//! of the tree. Then only interior pages are read, and leaves are only counted. No page number is
+//! trusted: one that is out of range or already has an owner is skipped. So every page is visited
+//! at most once, and a cycle ends.
 
 use crate::error::{Error, Result};
 use crate::header::Header;
 use crate::pages::Pages;
 use densite_typed::page::{Kind, Page};
 
-/// SQLite goes no deeper.
+/// The greatest depth of a b-tree in SQLite.
 const DEPTH_MAX: usize = 20;
-/// Pages that owners are kept for together.
+/// Number of pages whose owners are allocated together.
 const CHUNK: usize = 4096;
 
-/// Who owns each page: numbers from 1; 0 is nobody.
+/// The owner of each page: a number from 1, or 0 if it has none.
 #[derive(Debug)]
 pub(crate) struct Owners {
     chunks: Vec<Option<Box<[u32; CHUNK]>>>,
@@ -23,14 +23,14 @@ pub(crate) struct Owners {
 }
 
 impl Owners {
-    /// Of a database of `count` pages.
+    /// For a database of `count` pages.
     pub(crate) fn new(count: u32) -> Owners {
         let mut chunks = Vec::new();
         chunks.resize_with(count as usize / CHUNK + 1, || None);
         Owners { chunks, count }
     }
 
-    /// The owner of a page; 1 is the first page.
+    /// The owner of a page. Pages are numbered from 1.
     pub(crate) fn of(&self, page: u32) -> u32 {
         let chunk = self.chunks.get(page as usize / CHUNK);
         let chunk = chunk.and_then(Option::as_ref);
@@ -40,8 +40,8 @@ impl Owners {
             .unwrap_or(0)
     }
 
-    /// The pages that have an owner, ascending, each with it: no more work than there are such
-    /// pages, however many the database claims.
+    /// The pages with an owner, ascending, each with its owner. The work depends on the number of
+    /// such pages, not on the number of pages that the database claims to have.
     pub(crate) fn owned(&self) -> impl Iterator<Item = (u32, u32)> {
         let chunks = self.chunks.iter().zip(0u32..);
         chunks.flat_map(|(chunk, i)| {
@@ -51,7 +51,8 @@ impl Owners {
         })
     }
 
-    /// Gives a page to `owner`, unless it is no page of the database or has an owner.
+    /// Sets the owner of a page and returns true. Returns false if the page is out of range or
+    /// already has an owner.
     pub(crate) fn give(&mut self, page: u32, owner: u32) -> bool {
         if page == 0 || page > self.count {
             return false;
@@ -70,12 +71,12 @@ impl Owners {
     }
 }
 
-/// What a page is to the walk.
+/// The result of reading a page.
 enum Look {
     Leaf,
-    /// Its children are in `Walk::children`.
+    /// An interior page. Its children are in `Walk::children`.
     Interior,
-    /// Not to be read, or no page of a b-tree.
+    /// The page cannot be read or is not a page of a b-tree.
     Broken,
 }
 
@@ -86,7 +87,7 @@ pub(crate) struct Walk<'a> {
     page: Page,
     bytes: Vec<u8>,
     children: Vec<u32>,
-    /// Interior pages and roots that could not be read.
+    /// Number of interior pages and roots that could not be read.
     pub(crate) broken: u64,
 }
 
@@ -102,17 +103,17 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Gives every page of the tree at `root` to `owner`; how many that were.
+    /// Assigns every page of the tree at `root` to `owner`. Returns the number of pages.
     ///
     /// # Errors
-    /// I/O. Damage is counted.
+    /// I/O. Damage is only counted.
     pub(crate) fn tree(&mut self, root: u32, owner: u32, owners: &mut Owners) -> Result<u64> {
         if !owners.give(root, owner) {
             self.broken += 1;
             return Ok(0);
         }
         let mut given = 1;
-        // A tree whose edges are both damaged is read whole.
+        // If both edges of the tree are damaged, all its pages are read.
         let leaves_at = match self.depth(root, false, owners.count)? {
             Some(depth) => depth,
             None => self.depth(root, true, owners.count)?.unwrap_or(DEPTH_MAX),
@@ -141,7 +142,8 @@ impl<'a> Walk<'a> {
         Ok(given)
     }
 
-    /// Interior levels of the tree, down its left or its right edge; `None` if that ends in damage.
+    /// The number of interior levels along the left or right edge of the tree; `None` if that edge
+    /// is damaged.
     fn depth(&mut self, root: u32, right: bool, count: u32) -> Result<Option<usize>> {
         let mut page = root;
         for depth in 0..DEPTH_MAX {
@@ -203,7 +205,7 @@ mod tests {
         auto_vacuum: false,
     };
 
-    /// A page of a table: with children it is interior.
+    /// A page of a table. With children it is an interior page.
     fn page(children: &[u32]) -> Vec<u8> {
         let mut page = vec![0; SIZE];
         let Some((right, cells)) = children.split_last() else {
@@ -225,8 +227,8 @@ mod tests {
         page
     }
 
-    /// A database whose page 1 is not looked at; the others have these children. Walks the tree at
-    /// page 2.
+    /// Walks the tree at page 2 of a database whose pages from 2 have these children. Page 1 is not
+    /// read.
     fn walk(children: &[&[u32]]) -> (u64, u64, Vec<u32>) {
         let mut bytes = vec![0; SIZE];
         bytes.extend(children.iter().flat_map(|c| page(c)));
@@ -240,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn all_levels_are_met() {
+    fn all_levels_are_visited() {
         let (given, broken, owned) = walk(&[&[3, 4], &[5, 6], &[7, 8], &[], &[], &[], &[], &[]]);
         assert_eq!((given, broken), (7, 0));
         assert_eq!(owned, [2, 3, 4, 5, 6, 7, 8]);

@@ -1,15 +1,16 @@
-//! Writing a database again in the place of its file. Deleted data are gone, and the rest lies
-//! together.
+//! Rewrites a database in the place of its file, without deleted data and free space.
 //!
-//! 1. Look: it is a database, and it has one name. Figures of a vacuum ([`VacuumPlan::new`]).
-//! 2. Check that there is space, and that a file can be made beside it ([`VacuumPlan::check`]). A
-//!    user can be asked now.
-//! 3. Let SQLite recover it, and take it alone: EXCLUSIVE, in WAL mode too ([`crate::source`]).
-//! 4. Prune, in a view that is in no file; write the new file; prove it ([`crate::rewrite`]).
-//! 5. Replace the file ([`crate::replace`]). If the new file is larger and nothing was pruned, the
-//!    database stays as it is.
+//! 1. Check that it is a database with one name, and compute its figures ([`VacuumPlan::new`]).
+//! 2. Check that there is space and that a file can be created beside it ([`VacuumPlan::check`]).
+//!    At this point the caller can ask the user.
+//! 3. Let SQLite recover the database, and hold it alone: EXCLUSIVE, also in WAL mode
+//!    ([`crate::source`]).
+//! 4. Prune in a view that is not in any file; write the new file; prove it ([`crate::rewrite`]).
+//! 5. Replace the file ([`crate::replace`]). If the new file is larger and nothing was pruned, keep
+//!    the old file.
 //!
-//! Until the rename the database holds what it held, SQLite's own recovery aside.
+//! Until the rename the content of the database is unchanged. Only SQLite's own recovery can write
+//! to it.
 
 use crate::archive;
 use crate::db::Through;
@@ -34,12 +35,12 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// How to vacuum.
+/// Options of a vacuum.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VacuumOptions {
     /// Settings of a compressed file's new frames, threads and cache.
     pub store: Options,
-    /// How long another connection's lock is waited for.
+    /// How long to wait for the lock of another connection.
     pub wait: Duration,
 }
 
@@ -52,11 +53,11 @@ impl Default for VacuumOptions {
     }
 }
 
-/// What was vacuumed.
+/// The result of a vacuum.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct VacuumReport {
-    /// As given.
+    /// The path as given.
     pub path: PathBuf,
     /// How it is stored, before and after.
     pub form: Form,
@@ -70,36 +71,36 @@ pub struct VacuumReport {
     pub bytes_before: u64,
     /// Length of the file in bytes after.
     pub bytes_after: u64,
-    /// What the file took on the disk before, in bytes.
+    /// Bytes that the file occupied on disk before.
     pub allocated_before: u64,
-    /// What the file takes on the disk after, in bytes.
+    /// Bytes that the file occupies on disk after.
     pub allocated_after: u64,
-    /// Tables that were compared with the old ones.
+    /// Number of tables that were compared with the old ones.
     pub tables: u64,
-    /// Indexes that were compared.
+    /// Number of indexes that were compared.
     pub indexes: u64,
-    /// Rows of the tables.
+    /// Number of rows of the tables.
     pub rows: u64,
-    /// Whether the new file took the old one's place: it was not larger, or something was pruned.
+    /// Whether the new file replaced the old one: it was not larger, or something was pruned.
     pub replaced: bool,
     /// Length in bytes of the new file, whether it was used or not.
     pub written_bytes: u64,
-    /// Wall time, without that for which a user was asked.
+    /// Wall time, without the time for asking the user.
     pub elapsed: Duration,
 }
 
 impl VacuumReport {
-    /// Bytes on the disk that were given back; negative where more are taken than before.
+    /// Bytes freed on disk; negative if the file occupies more than before.
     pub fn freed_bytes(&self) -> i64 {
         let signed = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
         signed(self.allocated_before) - signed(self.allocated_after)
     }
 }
 
-/// Rewrites a database in its place, compressed or plain as it is, without asking.
+/// Rewrites a database in place, compressed or plain as it is, without asking.
 ///
 /// # Errors
-/// See [`Error`]; whatever it is, the database holds what it held.
+/// See [`Error`]. After any error the content of the database is unchanged.
 pub fn vacuum(
     api: Api,
     path: &Path,
@@ -111,7 +112,7 @@ pub fn vacuum(
     plan.run(options, None, progress)
 }
 
-/// A vacuum that has not begun: what it would give back and need.
+/// A planned vacuum: what it would free and what it needs.
 #[derive(Debug, Clone)]
 pub struct VacuumPlan {
     api: Api,
@@ -122,16 +123,16 @@ pub struct VacuumPlan {
 }
 
 impl VacuumPlan {
-    /// The plan for a database. SQLite rolls back a hot journal and brings a WAL in, as far as it
-    /// may.
+    /// Plans the vacuum of a database. SQLite rolls back a hot journal and writes a WAL into the
+    /// file, as far as other connections allow.
     ///
     /// # Errors
-    /// See [`Error`]: what keeps it from being vacuumed, space and permission aside.
+    /// Any [`Error`] that prevents the vacuum, except for space and permission.
     pub fn new(api: Api, path: &Path, options: &VacuumOptions) -> Result<VacuumPlan> {
         let started = Instant::now();
         loop {
             let plan = VacuumPlan::try_new(api, path, options)?;
-            // Who waited for another vacuum looked at the file that it replaced.
+            // If this process waited for another vacuum, the plan is that of the replaced file.
             if target::still_there(&plan.target).is_ok() {
                 return Ok(VacuumPlan {
                     looked: started.elapsed(),
@@ -151,8 +152,8 @@ impl VacuumPlan {
             });
         }
         if through == Through::Densite {
-            // Damage and newer formats are told here in full; the VFS could only give SQLite a
-            // number.
+            // Opening the store here reports damage and newer formats in full. Through the VFS,
+            // SQLite would only get an error code.
             let file = Through::Host.file(api, &target.path, crate::db::Access::Read)?;
             let opened = form::open_store(&target, file);
             drop(opened.map_err(|e| Error::from_store(&target.given, "open", e))?);
@@ -183,12 +184,12 @@ impl VacuumPlan {
         })
     }
 
-    /// The database's figures.
+    /// The figures of the database.
     pub fn info(&self) -> &Info {
         &self.info
     }
 
-    /// What a vacuum would give back and need.
+    /// What a vacuum would free and need.
     pub fn gain(&self) -> &Gain {
         &self.gain
     }
@@ -201,8 +202,7 @@ impl VacuumPlan {
         space::available(&self.target.path)
     }
 
-    /// Whether there is space for the new file beside the old one, and whether it may be made
-    /// there.
+    /// Checks that there is space for the new file beside the old one, and permission to create it.
     ///
     /// # Errors
     /// [`Error::NoSpace`], [`Error::Permission`].
@@ -212,10 +212,10 @@ impl VacuumPlan {
         space::require(path, self.gain.needed_bytes)
     }
 
-    /// Does it; `prune` may delete what need not be kept.
+    /// Runs the vacuum. `prune` can delete content that need not be kept.
     ///
     /// # Errors
-    /// See [`Error`]; whatever it is, the database holds what it held.
+    /// See [`Error`]. After any error the content of the database is unchanged.
     pub fn run(
         &self,
         options: &VacuumOptions,
@@ -226,7 +226,7 @@ impl VacuumPlan {
         let target = &self.target;
         for left in paths::leftovers(&target.path) {
             progress.message(&format!(
-                "{} was left by an interrupted run, unless one is going on; remove it if not",
+                "{} was left by an interrupted run or belongs to one that is still running; remove it if no run is active",
                 left.display()
             ));
         }
@@ -289,9 +289,9 @@ impl VacuumPlan {
     }
 }
 
-/// The figures of a whole database. Without its WAL a file need not be whole, as long as another
-/// process keeps the WAL from going into it. To hold the database alone brings the WAL in;
-/// otherwise the error names the holders.
+/// The figures of the complete database. Without its WAL the file can be incomplete while another
+/// process prevents a checkpoint. Taking the database alone writes the WAL into the file; if this
+/// fails, the error names the lock holders.
 fn whole(api: Api, through: Through, target: &Target) -> Result<Info> {
     let look = || {
         let info = info::info_within(api, &target.given, STEP)?;
@@ -306,7 +306,7 @@ fn whole(api: Api, through: Through, target: &Target) -> Result<Info> {
     drop(Source::alone(api, through, target, STEP)?);
     match look()? {
         (info, true) => Ok(info),
-        // Others came meanwhile.
+        // Other connections wrote in the meantime.
         (_, false) => Err(Error::Locked {
             path: target.given.clone(),
             by: holders(&target.path),

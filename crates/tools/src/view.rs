@@ -1,6 +1,6 @@
-//! A held database as SQLite sees it while it is rewritten. Reads come from the source. Writes (of
-//! pruning) go to a temporary file. So the source does not change until the new file takes its
-//! place.
+//! A database that this process holds alone, as SQLite sees it during a rewrite. Reads come from
+//! the source. Writes (of pruning) go to a temporary file, so the source does not change until the
+//! new file takes its place.
 
 use crate::error::{Error, Result};
 use crate::first_error::FirstError;
@@ -17,41 +17,42 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Race tests stop a rewriting that has read so many bytes: then some are written.
+/// Race tests pause a rewrite after it has read this many bytes: at this point it has also written
+/// some.
 const PAUSE_AFTER: u64 = 3 << 20;
 
-/// A source with changes over it. Locked one at a time; nothing is called with the lock held but
-/// the files.
+/// A source with changes over it. The lock protects the changes. Only file operations run while it
+/// is held.
 pub(crate) struct View {
     base: Arc<State>,
     page_size: u64,
     /// Logical length in bytes.
     len: AtomicU64,
     changes: Mutex<Changes>,
-    /// Whether there are any.
+    /// Whether there are changes.
     changed: AtomicBool,
     /// Bytes that SQLite has read.
     read: AtomicU64,
-    /// What SQLite asks for next fails.
+    /// If set, SQLite's next read fails.
     stop: AtomicBool,
-    /// For digests of what it holds.
+    /// For the digests of its content.
     random: (u64, u64),
-    /// The first error, which SQLite only gets a code of.
+    /// The first error. SQLite itself gets only its code.
     failed: FirstError,
 }
 
-/// Pages that were written.
+/// Written pages.
 #[derive(Default)]
 struct Changes {
-    /// Where each lies in the file: the how-many-eth; 1 is the database's first page.
+    /// The index of each changed page in the file, by page number from 1.
     places: HashMap<u64, u64>,
-    /// Made when first needed.
+    /// Created on first use.
     file: Option<(Temp, RealFile)>,
 }
 
 impl View {
     pub(crate) fn new(base: Arc<State>, page_size: u32) -> View {
-        // The standard library seeds its hash maps from the system's randomness.
+        // The standard library seeds its hash maps with random numbers of the system.
         let random = |n: u64| std::hash::RandomState::new().hash_one(n);
         View {
             random: (random(1), random(2)),
@@ -66,7 +67,7 @@ impl View {
         }
     }
 
-    /// Has SQLite's next read fail: it ends what it is doing.
+    /// Makes SQLite's next read fail, which ends its statement.
     pub(crate) fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
     }
@@ -76,12 +77,12 @@ impl View {
         self.read.load(Ordering::Relaxed)
     }
 
-    /// What went wrong first, if anything.
+    /// Takes the first error, if there was one.
     pub(crate) fn take_error(&self) -> Option<Error> {
         self.failed.take()
     }
 
-    /// Two random numbers, the same as long as it lives.
+    /// Two random numbers that stay the same for the life of this view.
     pub(crate) fn random(&self) -> (u64, u64) {
         self.random
     }
@@ -91,7 +92,7 @@ impl View {
         self.changed.load(Ordering::Acquire)
     }
 
-    /// The source below.
+    /// The source under the changes.
     pub(crate) fn base(&self) -> &State {
         &self.base
     }
@@ -100,12 +101,12 @@ impl View {
         self.changes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reads what SQLite would; past the end are zeros.
+    /// Reads the bytes that SQLite would read, with zeros past the end.
     pub(crate) fn read_at(&self, buf: &mut [u8], offset: u64) -> Result<()> {
         self.read_with(buf, offset, &mut |part, at| self.base.read(part, at))
     }
 
-    /// The same, with the source's bytes from `below`.
+    /// The same, but `below` reads the bytes of the source.
     pub(crate) fn read_with(
         &self,
         buf: &mut [u8],
@@ -132,7 +133,7 @@ impl View {
         Ok(())
     }
 
-    /// Fills `part`, which lies within `page`, if that was changed.
+    /// Fills `part`, which lies within `page`, if that page was changed. Returns whether it was.
     fn read_changed(&self, part: &mut [u8], page: u64, at: u64) -> Result<bool> {
         let changes = self.changes();
         let (Some(place), Some((temp, file))) = (changes.places.get(&page), &changes.file) else {
@@ -154,7 +155,7 @@ impl View {
         let whole = part.len() as u64 == self.page_size;
         let mut old = Vec::new();
         if !whole {
-            // SQLite writes whole pages; a part of one is laid over what there is.
+            // SQLite writes whole pages. A part of a page is laid over its current content.
             old.resize(usize::try_from(self.page_size).unwrap_or(0), 0);
             self.read_at(&mut old, (page - 1) * self.page_size)?;
             let from = usize::try_from(at % self.page_size).unwrap_or(0);
@@ -223,7 +224,7 @@ impl ViewBytes for View {
     }
 }
 
-/// A reader of a view for one thread, by a file of its own where that can be.
+/// Reads a view for one thread, through a file of its own if possible.
 pub(crate) struct Reader<'a> {
     view: &'a View,
     own: Option<State>,
@@ -256,7 +257,7 @@ pub(crate) fn connect(api: Api, view: &LockedView) -> densite_sqlite::Result<Con
     Connection::open(api, &view.uri(), flags, None)
 }
 
-/// Where messages say a view is from.
+/// The path of the source of a view, for messages.
 pub(crate) fn given(view: &View) -> &Path {
     &view.base().target().given
 }

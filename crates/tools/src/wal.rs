@@ -1,12 +1,13 @@
-//! Pages that are in a WAL and not yet in the database file.
+//! Reads pages that are in a WAL and not yet in the database file.
 //!
-//! Used when a reader's old snapshot keeps the WAL from being emptied: then the state to copy is
-//! the database file with these pages laid over it. The caller holds SQLite's write lock, so that
-//! no process appends to the WAL or restarts it; a checkpoint that runs beside us only moves pages
-//! that are laid over anyway.
+//! This is used if the old snapshot of a reader keeps the WAL from being emptied. Then the state to
+//! copy is the database file with these pages laid over it. The caller holds SQLite's write lock,
+//! so no process appends to the WAL or restarts it. A concurrent checkpoint only moves pages that
+//! are laid over the file anyway.
 //!
-//! A frame counts if and only if its salts are the header's, its checksum continues the chain from
-//! the header, and a frame at or after it ends a commit. (That is SQLite's rule for recovery.)
+//! A frame counts if and only if its salts equal those of the header, its checksum continues the
+//! chain from the header, and a frame at or after it ends a commit. (This is SQLite's rule for
+//! recovery.)
 //!
 //! offset  size  WAL header (big-endian)        offset  size  frame header
 //!      0     4  0x377f0682 or ..83                  0     4  page number
@@ -25,10 +26,10 @@ const HEADER: usize = 32;
 const FRAME_HEADER: usize = 24;
 const VERSION: u32 = 3_007_000;
 
-/// Where in a WAL the newest committed version of each page is.
+/// The newest committed version of each page in a WAL.
 #[derive(Debug)]
 pub(crate) struct Wal {
-    /// Offset of the page's bytes by page number (1 is the first).
+    /// Offset in bytes of each page, by page number from 1.
     pages: HashMap<u32, u64>,
     /// Pages of the database after the last commit.
     pub(crate) page_count: u32,
@@ -40,7 +41,7 @@ impl Wal {
         self.pages.get(&page).copied()
     }
 
-    /// Reads a WAL for pages of `page_size` bytes; `None` when it holds no whole commit.
+    /// Reads a WAL with pages of `page_size` bytes; `None` if it holds no complete commit.
     pub(crate) fn read(file: &dyn File, path: &Path, page_size: u32) -> Result<Option<Wal>> {
         let failed = |e| Error::from_disk(path, "read", &e);
         let len = file.len().map_err(failed)?;
@@ -89,7 +90,7 @@ impl Wal {
     }
 }
 
-/// SQLite's WAL checksum over `bytes`, a multiple of 8 long.
+/// SQLite's WAL checksum over `bytes`, whose length must be a multiple of 8.
 fn checksum(big: bool, (mut a, mut b): (u32, u32), bytes: &[u8]) -> (u32, u32) {
     let word = |c: &[u8]| {
         let c = c.try_into().unwrap_or([0; 4]);
@@ -113,7 +114,8 @@ mod tests {
     use densite_disk::{OpenMode, RealFile};
     use rusqlite::Connection;
 
-    /// A WAL with two commits, as SQLite writes it, and the database's length in pages after each.
+    /// A WAL with two commits, as SQLite writes it, and the length of the database in pages after
+    /// each commit.
     fn sample(dir: &Path) -> (Vec<u8>, [i64; 2], Connection) {
         let db = Connection::open(dir.join("a.db")).expect("open");
         let pages = |db: &Connection| {
@@ -150,7 +152,7 @@ mod tests {
         assert!(bytes[at as usize..].starts_with(b"SQLite format 3\0"));
         assert_eq!(whole.find(second as u32 + 1), None);
 
-        // The last frame torn anywhere: its commit does not count, the one before does.
+        // The last frame is torn at any place: its commit does not count, and the one before does.
         let last = bytes.len() - (FRAME_HEADER + 1024);
         for at in [
             last,
@@ -172,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn no_header_no_pages() {
+    fn a_wal_without_a_header_has_no_pages() {
         let dir = tempfile::tempdir().expect("a directory");
         let (bytes, ..) = sample(dir.path());
         assert!(parse(dir.path(), b"").is_none());

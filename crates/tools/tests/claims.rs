@@ -1,4 +1,4 @@
-//! Files that claim to have far more than they hold: what is done goes by what they hold.
+//! Files that claim to have far more pages than they hold. The work must depend on what they hold.
 
 mod common;
 
@@ -10,9 +10,10 @@ use rusqlite::Connection;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// Processor time of this process in seconds: unlike a clock it does not go on while others work.
+/// Processor time of this process in seconds. Unlike wall time it does not include the time of
+/// other processes.
 fn seconds() -> f64 {
-    let stat = std::fs::read_to_string("/proc/self/stat").expect("the system tells");
+    let stat = std::fs::read_to_string("/proc/self/stat").expect("/proc/self/stat is readable");
     let fields: Vec<&str> = stat
         .rsplit(") ")
         .next()
@@ -23,9 +24,10 @@ fn seconds() -> f64 {
     (ticks(11) + ticks(12)) / 100.0
 }
 
-/// The most memory that this process had, in KiB.
+/// The peak memory of this process in KiB.
 fn peak_kib() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").expect("the system tells");
+    let status =
+        std::fs::read_to_string("/proc/self/status").expect("/proc/self/status is readable");
     let line = status
         .lines()
         .find(|l| l.starts_with("VmHWM"))
@@ -37,7 +39,7 @@ fn peak_kib() -> u64 {
         .expect("a number")
 }
 
-/// A compressed file of some KiB that claims so many pages, with its checksums right.
+/// A compressed file of a few KiB that claims to have this many pages, with valid checksums.
 fn claiming(path: &Path, settings: &str, pages: u64) {
     let plain = path.with_extension("plain");
     let db = Connection::open(&plain).expect("open");
@@ -74,7 +76,7 @@ fn work_goes_by_what_a_file_holds() {
         assert_eq!(in_parts, info.pages, "{settings}");
         VacuumPlan::new(api(), &path, &VacuumOptions::default()).expect("a plan");
     }
-    // Old: 25 s for each look, or all memory.
+    // Work that depends on the claim takes 25 s for each call, or all memory.
     assert!(seconds() - begun < 20.0, "{} s", seconds() - begun);
     assert!(peak_kib() < 800 << 10, "{} KiB", peak_kib());
 }
@@ -83,7 +85,7 @@ fn work_goes_by_what_a_file_holds() {
 fn what_is_only_claimed_is_not_written() {
     let dir = tempfile::tempdir().expect("a directory");
     let (path, plain) = (dir.path().join("a.db"), dir.path().join("b.db"));
-    // More than there is room for, and no more than any file system allows.
+    // More than the disk has room for, but not more than file systems allow.
     let pages = (1u64 << 40) / 4096;
     claiming(&path, "PRAGMA auto_vacuum=NONE", pages);
     let options = ConvertOptions::default();

@@ -1,5 +1,6 @@
-//! The library in a process that uses SQLite itself: the locks of its connections survive whatever the
-//! library does (POSIX locks go when any descriptor of the file is closed), and are respected.
+//! The library in a process that uses SQLite itself. It must respect the locks of the connections
+//! of this process, and must not drop them. (Closing any descriptor of a file drops the POSIX locks
+//! of the process on it.)
 
 mod common;
 
@@ -30,7 +31,8 @@ fn database(path: &Path, vfs: &str, mode: &str) -> Connection {
     db
 }
 
-/// Locks of this process on a file, as the system lists them: what kind, from where and to where. A list that changes while it is read may lack some that are there, so it is read several times.
+/// The locks of this process on a file, as the system lists them: kind, start and end. A list that
+/// changes while it is read can lack entries, so it is read several times.
 fn locks(path: &Path) -> BTreeSet<[String; 3]> {
     let inode = std::fs::metadata(path).expect("metadata").ino();
     let me = std::process::id().to_string();
@@ -75,7 +77,7 @@ fn locks_of_the_process_survive() {
             "{vfs} {mode}: info or check dropped locks"
         );
 
-        // In place: not while we have it open ourselves.
+        // In place the conversion is refused while this process has the database open.
         let convert = if vfs == "densite" {
             densite_tools::decompress
         } else {
@@ -91,7 +93,7 @@ fn locks_of_the_process_survive() {
             "{vfs} {mode}: a refused conversion dropped locks"
         );
 
-        // To another file: in WAL mode the writer is in the way, otherwise not.
+        // To another file: in WAL mode the writer blocks it, in rollback mode it does not.
         let other = beside(&path, "b.db");
         let made = convert(api(), &path, Some(&other), &options(), &mut Silent);
         match mode {
@@ -112,7 +114,7 @@ fn locks_of_the_process_survive() {
 }
 
 #[test]
-fn what_an_old_snapshot_keeps_in_the_wal_is_copied() {
+fn pages_that_an_old_snapshot_keeps_in_the_wal_are_copied() {
     for vfs in ["unix", "densite"] {
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("a.db");
@@ -157,7 +159,7 @@ fn what_an_old_snapshot_keeps_in_the_wal_is_copied() {
                 .expect("a row"),
             "ok"
         );
-        // The reader's snapshot is the old one still.
+        // The reader still has its old snapshot.
         assert_eq!(
             reader
                 .query_row("SELECT count(*) FROM t", [], |r| r.get::<_, i64>(0))
@@ -169,7 +171,7 @@ fn what_an_old_snapshot_keeps_in_the_wal_is_copied() {
 
 #[test]
 fn a_connection_that_was_opened_before_is_refused_to_write_to_the_old_file() {
-    // Of this process, and without a lock: nobody can see it.
+    // The connection is in this process and holds no lock, so it cannot be detected.
     for vfs in ["unix", "densite"] {
         for mode in ["DELETE", "WAL"] {
             let dir = tempfile::tempdir().expect("a directory");
@@ -182,7 +184,8 @@ fn a_connection_that_was_opened_before_is_refused_to_write_to_the_old_file() {
                 densite_tools::compress
             };
             convert(api(), &path, None, &options(), &mut Silent).expect("converted");
-            // Reading gives the old rows, which are the same; what it wrote would go to a file without a name.
+            // Reads return the old rows, which are the same. A write would go to a file that has no
+            // name.
             let n: i64 = old
                 .query_row("SELECT count(*) FROM t", [], |r| r.get(0))
                 .expect("reads");
@@ -201,7 +204,8 @@ fn a_connection_that_was_opened_before_is_refused_to_write_to_the_old_file() {
     }
 }
 
-/// By its name SQLite would take the new file's journal or WAL for the old one's: roll it back there, or put what is in the WAL into the old file, and remove it.
+/// By its name, SQLite would take the journal or WAL of the new file for that of the old one. It
+/// would roll the journal back, or write the WAL into the old file, and then remove it.
 #[test]
 fn what_is_written_to_the_new_file_is_safe_from_a_connection_that_has_the_old_one() {
     let reads = ["SELECT count(*) FROM t", "PRAGMA wal_checkpoint(TRUNCATE)"];
@@ -210,7 +214,7 @@ fn what_is_written_to_the_new_file_is_safe_from_a_connection_that_has_the_old_on
         "PRAGMA journal_mode=MEMORY; UPDATE t SET b='old' WHERE a=2",
         "PRAGMA journal_mode=WAL; UPDATE t SET b='old' WHERE a=2",
     ];
-    // With a WAL whoever has used the file holds a lock.
+    // In WAL mode, every connection that has used the file holds a lock.
     let cases = [("DELETE", false), ("DELETE", true), ("WAL", false)];
     let acts = || reads.iter().chain(&writes);
     for (mode, is_used, acts) in cases
@@ -229,16 +233,16 @@ fn what_is_written_to_the_new_file_is_safe_from_a_connection_that_has_the_old_on
             let done = old.execute_batch(acts);
             assert!(
                 done.is_err() || reads.contains(&acts),
-                "{what}: it was lost"
+                "{what}: a write to the old file must fail"
             );
             let n = old.query_row("SELECT count(*) FROM t WHERE b LIKE 'text%'", [], |r| {
                 r.get(0)
             });
-            assert_eq!(n, Ok(5000), "{what}: what the old file holds");
+            assert_eq!(n, Ok(5000), "{what}: the content of the old file");
         };
         vacuum(&path);
         let new = common::open(&path);
-        // Pages are written before the end: there is a hot journal, or a WAL with something in it.
+        // This writes pages before the commit, so there is a hot journal or a WAL with pages.
         new.execute_batch("PRAGMA cache_size=5; PRAGMA wal_autocheckpoint=0; BEGIN IMMEDIATE; UPDATE t SET b='new'")
             .expect("new");
         act(&format!("{what}, within a transaction"));

@@ -1,4 +1,4 @@
-//! A database that is converted in a process that has it open, and the rows that come into its log.
+//! A database is converted while this process has it open, and rows come into its log.
 
 mod common;
 
@@ -11,7 +11,8 @@ use std::time::Duration;
 fn connect(path: &Path, vfs: &str) -> Connection {
     api();
     let con = Connection::open(format!("file:{}?vfs={vfs}", path.display())).expect("opens");
-    // SAFETY: an open connection of that library.
+    // SAFETY: the handle is that of an open connection of that library, and `con` outlives its use
+    // here.
     let lent = unsafe { densite_sqlite::Connection::borrow(api(), con.handle().cast()) };
     densite_vfs::create_functions(&lent.expect("a connection")).expect("functions");
     con
@@ -24,7 +25,7 @@ fn ingest(path: &Path, vfs: &str) -> Connection {
     con
 }
 
-/// Up to which row, at most twenty seconds from now.
+/// Waits at most twenty seconds. Returns the last applied row.
 fn wait(con: &Connection) -> rusqlite::Result<i64> {
     con.query_row("SELECT densite_wait(NULL, 20)", [], |row| row.get(0))
 }
@@ -34,7 +35,8 @@ fn ids(con: &Connection) -> String {
         .expect("reads")
 }
 
-/// A database with one row, converted, and a connection that was opened before, whose worker leads.
+/// Creates a database with one row and converts it. Returns a connection that was opened before,
+/// and whose process has the applier.
 fn converted(path: &Path, vfs: &str) -> Connection {
     let con = connect(path, vfs);
     con.execute_batch("PRAGMA journal_mode = DELETE; CREATE TABLE t(id INTEGER PRIMARY KEY)")
@@ -56,7 +58,8 @@ fn converted(path: &Path, vfs: &str) -> Connection {
     old
 }
 
-/// The worker that leads cannot read what the file is now: it leaves that to one that can, and takes it on again when that has gone.
+/// The worker of the applier cannot read the converted file. It leaves the work to a process that
+/// can, and takes it back when that process is gone.
 #[test]
 fn rows_are_applied_by_who_can_read_the_file() {
     let dir = tempfile::tempdir().expect("a directory");
@@ -69,13 +72,13 @@ fn rows_are_applied_by_who_can_read_the_file() {
         assert_eq!(wait(&new).expect("applied"), id);
         assert_eq!(ids(&new), all);
         drop(new);
-        // Nobody else is there: it is as it was before.
+        // No other connection is open now: the state is the same as before.
         std::thread::sleep(Duration::from_millis(300));
     }
     drop(old);
 }
 
-/// It would wait for ever: what is applied goes to the file that has the name now.
+/// This connection would wait forever: rows are applied to the file that now has the name.
 #[test]
 fn who_has_the_old_file_open_is_told_so() {
     for vfs in ["unix", "densite"] {
@@ -88,7 +91,7 @@ fn who_has_the_old_file_open_is_told_so() {
         assert_eq!(wait(&new).expect("applied"), 2, "{vfs}");
         let told = wait(&old).expect_err("not for this one").to_string();
         assert!(told.contains("open the database anew"), "{vfs}: {told}");
-        // Nor does it write.
+        // It cannot write either.
         let told = old.execute_batch("INSERT INTO t_in VALUES (3)");
         let told = told.expect_err("it is not its log").to_string();
         assert!(told.contains("open the database anew"), "{vfs}: {told}");

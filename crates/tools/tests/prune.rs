@@ -1,4 +1,5 @@
-//! Pruning before a vacuum: what is deleted is gone from the new file, and the old one knows nothing of it until then.
+//! Pruning before a vacuum: deleted rows are missing in the new file, and the old file is not
+//! changed before it is replaced.
 
 use densite_tools::{Api, Error, Silent, VacuumOptions, VacuumPlan};
 use rusqlite::Connection;
@@ -34,7 +35,7 @@ fn prune(db: &densite_tools::Connection) -> densite_tools::Result<()> {
 }
 
 #[test]
-fn what_is_pruned_is_gone_and_all_else_is_there() {
+fn pruned_rows_are_gone_and_all_others_are_there() {
     let api = common::api();
     for (journal, compress) in [
         ("DELETE", false),
@@ -104,7 +105,7 @@ fn a_failure_after_pruning_leaves_the_rows() {
         };
         let failed = plan.run(&options, Some(&mut failing), &mut Silent);
         assert_eq!(failed.expect_err("fails").to_string(), "as the test wants");
-        // And one that comes after it: somebody stops the rewriting.
+        // A second failure, after pruning: the caller cancels the rewrite.
         struct Stop;
         impl densite_tools::Progress for Stop {
             fn cancelled(&mut self) -> bool {

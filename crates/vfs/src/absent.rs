@@ -1,42 +1,42 @@
-//! Journals and WALs that are known not to be there.
+//! Caching the answer that a journal or WAL does not exist.
 //!
-//! In a rollback mode SQLite asks at the begin of every transaction whether there is a journal and
+//! In a rollback mode SQLite asks at the begin of each transaction whether there is a journal and
 //! whether there is a WAL: two calls of xAccess under SHARED (`hasHotJournal`,
-//! `pagerOpenWalIfPresent`). As a rule there are none. In a transaction that reads one row these
-//! calls take an eighth of the time. So an answer "no" is given again without asking the host, if
+//! `pagerOpenWalIfPresent`). Usually neither exists. In a transaction that reads one row these
+//! calls take an eighth of the time. So an answer "no" is repeated without asking the host, if
 //!
-//! 1. it was the host's, to this connection, under SHARED, of a database in a rollback mode,
+//! 1. the host gave it to this connection, under SHARED, for a database in a rollback mode,
 //! 2. no commit was published since, and
 //! 3. it is no older than [`AGE`].
 //!
 //! Why this changes nothing for a reader:
 //!
-//! - A *journal* that came since belongs to a transaction that has published nothing (2). Either
-//!   its writer is alive: then it is not hot. Or its writer died: then the pages that it wrote are
-//!   in no commit, and the newest commit holds what rolling back would give. A transaction over
-//!   several files is no exception: each file is judged by its own commits.
-//! - A *WAL* is made only when page 1 says so, which is a commit (2). With page 1 in WAL mode
-//!   nothing is given from memory (1). Only SQLite's RBU puts a WAL beside a database of a rollback
-//!   mode, by a rename under EXCLUSIVE. So a commit is made where such a lock goes and a WAL is
-//!   there (`MainFile::tell_of_wal`).
+//! - A *journal* that appeared since belongs to a transaction that has published nothing (2). If
+//!   its writer is alive, it is not hot. If its writer died, no commit has the pages that it wrote.
+//!   The newest commit then holds what a rollback would give. Each file of a transaction over
+//!   several files is judged by its own commits.
+//! - A *WAL* is created only when page 1 says so, which takes a commit (2). With page 1 in WAL mode
+//!   nothing is answered from memory (1). Only SQLite's RBU puts a WAL beside a database in a
+//!   rollback mode, by a rename under EXCLUSIVE. So when such a lock is released and a WAL exists,
+//!   a commit is made (`MainFile::tell_of_wal`).
 //!
 //! For a writer it would matter. A writer can begin beside a hot journal without rolling it back,
-//! for example because its own journal is in memory. The hot journal would later damage its
-//! commit. So RESERVED makes up for the question that was not put (`MainFile::journal_came`). If
-//! there is such a journal, the answer is SQLITE_BUSY. SQLite then begins again and rolls it back.
-//! Plain SQLite could have given the same answer: that journal's writer was at work since this
-//! transaction began, or within [`AGE`] before.
+//! for example because its own journal is in memory. The hot journal would later damage its commit.
+//! So RESERVED asks the skipped question (`MainFile::journal_came`). If there is such a journal,
+//! the answer is SQLITE_BUSY. SQLite then begins again and rolls it back. Plain SQLite could have
+//! given the same answer: that journal's writer was at work since this transaction began, or within
+//! [`AGE`] before.
 //!
-//! The bound of time (3) is for connections that find the journal and need EXCLUSIVE to roll it
-//! back. Readers that follow each other without a gap would keep them out for ever; so readers,
-//! too, soon see the journal.
+//! The time limit (3) is for connections that find the journal and need EXCLUSIVE to roll it back.
+//! Readers that follow each other without a gap would keep them out for ever. With the limit,
+//! readers soon see the journal too.
 //!
-//! Besides, a connection whose file was replaced has no journal and no WAL, whatever lies beside
-//! the new file (`place.rs`).
+//! A connection whose file was replaced has no journal and no WAL, whatever lies beside the new
+//! file (`place.rs`).
 //!
-//! SQLite asks the VFS, not the file. The thread tells which connection asks: it has just taken
-//! SHARED through it. The address of the name tells it, too: it lies in the memory of that
-//! connection's own name.
+//! SQLite calls xAccess on the VFS, not on the file. The thread identifies the connection: it has
+//! just taken SHARED through it. The address of the name identifies it too: it lies in the memory
+//! of that connection's own name.
 
 use crate::place::Place;
 use densite_disk::sync::Mutex;
@@ -46,33 +46,33 @@ use std::ffi::CStr;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-/// How long an answer is good.
+/// How long an answer is valid.
 const AGE: Duration = Duration::from_millis(10);
 
 thread_local! {
-    /// Of the connection that took SHARED last on this thread.
+    /// The connection that took SHARED last on this thread.
     static LAST: RefCell<Option<Arc<Absent>>> = const { RefCell::new(None) };
 }
 
-/// What one connection knows of its journal and its WAL.
+/// What one connection knows about its journal and its WAL.
 #[derive(Default)]
 pub(crate) struct Absent {
-    /// Addresses of their names; 0 is none.
+    /// Addresses of their names; 0 if there is no name.
     journal: usize,
     wal: usize,
-    /// Of the database, once a lock was taken.
+    /// Where the database is; set at the first lock.
     place: OnceLock<Place>,
     known: Mutex<Known>,
 }
 
 #[derive(Default)]
 struct Known {
-    /// Since SHARED was taken: the newest commit, of a rollback mode, and when it was looked at.
+    /// The newest commit of a database in a rollback mode, and the time, when SHARED was taken.
     now: Option<Seen>,
-    /// When the host last said that there is no journal, and that there is no WAL.
+    /// The newest commit and the time when the host last said that there is no journal or no WAL.
     journal: Option<Seen>,
     wal: Option<Seen>,
-    /// The host was not asked for the journal since SHARED was taken.
+    /// The host was not asked about the journal since SHARED was taken.
     not_asked: bool,
 }
 
@@ -83,7 +83,7 @@ struct Seen {
 }
 
 impl Known {
-    /// Whether what was seen at `before` still holds.
+    /// Whether an answer from `before` is still valid.
     fn holds(&self, before: Option<Seen>) -> bool {
         self.now
             .zip(before)
@@ -92,7 +92,7 @@ impl Known {
 }
 
 impl Absent {
-    /// Of the database that SQLite opened under `name`.
+    /// For the database that SQLite opened under `name`.
     pub(crate) fn of(name: FileName<'_>) -> Arc<Absent> {
         let address = |name: Option<FileName<'_>>| name.map_or(0, |name| name.as_ptr().addr());
         Arc::new(Absent {
@@ -103,13 +103,13 @@ impl Absent {
         })
     }
 
-    /// Whether the database's name leads to another file.
+    /// Whether the database's name now leads to another file.
     pub(crate) fn is_left(&self) -> bool {
         self.place.get().is_some_and(Place::is_left)
     }
 
-    /// SHARED was taken through this connection. `commit` is the newest one, of a database in a
-    /// rollback mode; `place` is asked once for where the database is.
+    /// SHARED was taken through this connection. `commit` is the newest commit if the database is
+    /// in a rollback mode. `place` is called once, to find where the database is.
     pub(crate) fn begin(self: &Arc<Self>, commit: Option<u64>, place: impl FnOnce() -> Place) {
         self.place.get_or_init(place);
         let at = Instant::now();
@@ -118,7 +118,7 @@ impl Absent {
             known.now = commit.map(|commit| Seen { commit, at });
             known.not_asked = false;
         }
-        // Without the note the host is asked, as it should be.
+        // If the thread is ending, nothing is noted and the host is asked each time.
         let _ = LAST.try_with(|last| {
             let mut last = last.borrow_mut();
             if !last.as_ref().is_some_and(|last| Arc::ptr_eq(last, self)) {
@@ -127,14 +127,15 @@ impl Absent {
         });
     }
 
-    /// The lock changed otherwise: nothing is given from memory until SHARED is taken again.
+    /// The lock changed in another way: nothing is answered from memory until SHARED is taken
+    /// again.
     pub(crate) fn end(&self) {
         let mut known = self.known.lock();
         known.now = None;
         known.not_asked = false;
     }
 
-    /// The file has other contents: their commits have the same numbers.
+    /// The file has other contents, whose commits can have the same numbers.
     pub(crate) fn forget(&self) {
         *self.known.lock() = Known::default();
     }
@@ -144,7 +145,7 @@ impl Absent {
         self.known.lock().not_asked
     }
 
-    /// The host is asked for the journal next time.
+    /// The next question about the journal goes to the host.
     pub(crate) fn forget_journal(&self) {
         self.known.lock().journal = None;
     }
@@ -159,7 +160,7 @@ impl Absent {
         address == self.wal && known.holds(known.wal)
     }
 
-    /// The host said that there is no file of the name at `address`.
+    /// The host said that no file with the name at `address` exists.
     fn note(&self, address: usize) {
         let mut known = self.known.lock();
         let now = known.now;
@@ -171,7 +172,7 @@ impl Absent {
     }
 }
 
-/// Answers xAccess for existence: from memory where that is allowed, else by `host`.
+/// Answers xAccess for existence: from memory where that is allowed, otherwise by `host`.
 pub(crate) fn exists(path: &CStr, host: impl FnOnce() -> Result<bool, Code>) -> Result<bool, Code> {
     let address = path.as_ptr().addr();
     let last = LAST.try_with(|last| last.borrow().clone()).ok().flatten();
@@ -210,10 +211,10 @@ mod tests {
         let absent = absent();
         assert!(!absent.knows(8), "no lock was taken");
         begin(&absent, Some(7));
-        assert!(!absent.knows(8), "nobody asked");
+        assert!(!absent.knows(8), "the host was not asked");
         absent.note(8);
         assert!(absent.knows(8));
-        assert!(!absent.knows(16), "that is the other one");
+        assert!(!absent.knows(16), "the journal's answer is not the WAL's");
         absent.end();
         assert!(!absent.knows(8), "no lock is held");
         begin(&absent, Some(7));
@@ -224,7 +225,7 @@ mod tests {
         assert!(!absent.knows(8), "it is in WAL mode, or cannot be read");
         absent.note(8);
         begin(&absent, None);
-        assert!(!absent.knows(8), "what was seen then is not known");
+        assert!(!absent.knows(8), "no commit is known");
     }
 
     #[test]

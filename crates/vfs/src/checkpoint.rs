@@ -1,33 +1,33 @@
 //! A WAL checkpoint through the store, and what happens when its last step fails.
 //!
-//! SQLite (`walCheckpoint`) holds the checkpoint lock (1) and read lock 0 (3), sends
-//! CKPT_START, writes pages, sends CKPT_DONE and ignores the answer. Then
+//! SQLite (`walCheckpoint`) holds the checkpoint lock (1) and read lock 0 (3), sends CKPT_START,
+//! writes pages, sends CKPT_DONE and ignores the answer. Then
 //!
 //! - if the WAL's end was reached, xTruncate and xSync follow, and their errors count;
-//! - if not, it only advances `nBackfill` in shared memory. From then on readers take the
-//!   frames up to there from the database file.
+//! - if not, it only advances `nBackfill` in shared memory. From then on readers take the frames up
+//!   to there from the database file.
 //!
-//! So a publish that fails at CKPT_DONE would, after a partial checkpoint, leave readers
-//! with old pages. The order of defence:
+//! So if a publish failed at CKPT_DONE, a partial checkpoint would leave readers with old pages.
+//! The defence has three steps:
 //!
-//! 1. xTruncate and xSync answer with the error until the checkpoint is over. A complete
+//! 1. xTruncate and xSync return the error until the checkpoint is over. A complete
 //!    checkpoint therefore does not advance `nBackfill` at all.
-//! 2. For a partial one, `nBackfill` is put back to what it was at CKPT_START, when SQLite
-//!    gives read lock 0 back and before that lock goes. Nobody else changes `nBackfill`
-//!    meanwhile: the checkpoint lock is ours, and a writer resets it only when the whole
+//! 2. After a partial one, `nBackfill` is set back to its value at CKPT_START. This happens when
+//!    SQLite releases read lock 0, before that lock goes. No other process changes `nBackfill`
+//!    meanwhile: we hold the checkpoint lock, and a writer resets it only when the whole
 //!    WAL was backfilled, which needs read lock 0. The frames stay in the WAL, because a
-//!    writer starts the WAL over only when `nBackfill` has reached its end.
+//!    writer restarts the WAL only when `nBackfill` has reached its end.
 //! 3. Between SQLite's store and that moment (a few instructions, unless this process dies
-//!    there) a reader could begin and take the wrong `nBackfill` along. So CKPT_DONE makes
-//!    the two copies of the WAL index's header differ. A beginning reader checks the
-//!    header after it has read `nBackfill` (`walTryBeginRead`) and retries while it is bad;
-//!    should this process die, the next one rebuilds the index, with `nBackfill` 0
-//!    (`walIndexRecover`). The header is mended together with `nBackfill`, unless a writer
-//!    has written a new one in between. What is left: a failed publish, and a commit and a
-//!    begin of two other connections, all within those few instructions.
+//!    there) a reader could begin with the wrong `nBackfill`. So CKPT_DONE makes the two
+//!    copies of the WAL index's header differ. A beginning reader checks the header after it
+//!    has read `nBackfill` (`walTryBeginRead`) and retries while the header is bad. If this
+//!    process dies, the next one rebuilds the index, with `nBackfill` 0 (`walIndexRecover`).
+//!    The header is repaired together with `nBackfill`, unless a writer has written a new one
+//!    in between. One case remains: a failed publish, and a commit and a begin of two other
+//!    connections, all within those few instructions.
 //!
-//! With a WAL index on the heap (locking_mode=EXCLUSIVE) we see no shared memory, but then
-//! there are no other readers either, so every checkpoint reaches the end and 1 suffices.
+//! With a WAL index on the heap (locking_mode=EXCLUSIVE) we see no shared memory. But then there
+//! are no other readers, so every checkpoint reaches the end and step 1 suffices.
 
 use crate::codes::Done;
 use densite_sqlite::Code;
@@ -44,29 +44,29 @@ pub(crate) const RECOVER_LOCK: i32 = 2;
 /// `WAL_READ_LOCK(0)`.
 pub(crate) const READ_LOCK_0: i32 = 3;
 
-/// Bytes of the WAL index that we know: two headers of 48 and the checkpoint's part.
+/// The bytes of the WAL index that we use: two headers of 48 bytes and the checkpoint's part.
 const INDEX_KNOWN: i32 = 136;
 /// The last word of the second copy of the header: half of its checksum.
 const SECOND_CHECKSUM: usize = 92;
 /// `WalCkptInfo.nBackfill`.
 const BACKFILL: usize = 96;
-/// Bytes of one copy of the index's header, and two of its fields: `isInit`, and the number of
+/// The bytes of one copy of the index's header, and two of its fields: `isInit` and the number of
 /// frames (`mxFrame`).
 const HEADER_COPY: usize = 48;
 const IS_INIT: usize = 12;
 const MX_FRAME: usize = 16;
 
-/// How far the checkpoint under way has come.
+/// The state of the current checkpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum Phase {
-    /// None is under way.
+    /// No checkpoint is under way.
     #[default]
     None,
     /// Between CKPT_START and CKPT_DONE.
     Writing,
     /// CKPT_DONE has published.
     Done,
-    /// CKPT_DONE could not publish.
+    /// CKPT_DONE failed to publish.
     Failed(Code),
 }
 
@@ -77,7 +77,7 @@ pub(crate) struct Checkpoint {
     index: Option<Index>,
     /// `nBackfill` at CKPT_START.
     backfill: Option<u32>,
-    /// What CKPT_DONE put in place of the header's checksum, and what was there.
+    /// What CKPT_DONE wrote over the header's checksum, and the checksum before.
     dirtied: Option<(u32, u32)>,
     /// The shared memory was unmapped: the WAL is being closed.
     unmapped: bool,
@@ -89,23 +89,23 @@ pub(crate) struct Checkpoint {
     asked: bool,
 }
 
-/// The first region of the shared memory. Alive until xShmUnmap.
+/// The first region of the shared memory. Valid until xShmUnmap.
 #[derive(Clone, Copy)]
 struct Index(NonNull<u8>);
 
-// SAFETY: shared memory, accessed by atomic words only.
+// SAFETY: shared memory that is accessed only as atomic words.
 unsafe impl Send for Index {}
 
 impl Index {
     fn word(&self, offset: usize) -> &AtomicU32 {
-        // SAFETY: the region is mapped, page-aligned and at least `INDEX_KNOWN` bytes long;
-        // all users of it, SQLite included, access this word atomically or under locks.
+        // SAFETY: the region is mapped, page-aligned and at least `INDEX_KNOWN` bytes long. All its
+        // users, including SQLite, access this word atomically or under locks.
         unsafe { AtomicU32::from_ptr(self.0.as_ptr().add(offset).cast::<u32>()) }
     }
 }
 
 impl Checkpoint {
-    /// Notes where region 0 lies; null when it is not mapped.
+    /// Notes the address of region 0; null if it is not mapped.
     pub(crate) fn set_index(&mut self, address: *mut c_void, size: i32) {
         self.unmapped = false;
         self.index = NonNull::new(address.cast::<u8>())
@@ -113,14 +113,14 @@ impl Checkpoint {
             .map(Index);
     }
 
-    /// Notes that the shared memory goes.
+    /// Notes that the shared memory is about to be unmapped.
     pub(crate) fn forget_index(&mut self) {
         self.unmapped = self.index.is_some();
         self.index = None;
     }
 
-    /// Whether SQLite has let go of the shared memory since this was last asked, as its
-    /// last close does before it gives EXCLUSIVE back.
+    /// Whether SQLite has unmapped the shared memory since the last call. Its last close does so
+    /// before it releases EXCLUSIVE.
     pub(crate) fn take_last_close(&mut self) -> bool {
         std::mem::take(&mut self.unmapped)
     }
@@ -130,25 +130,25 @@ impl Checkpoint {
         self.index.is_some()
     }
 
-    /// Notes that no checkpoint is under way: its lock goes, or a commit of rollback mode begins.
-    /// With a WAL index on the heap no lock tells when one is over.
+    /// Notes that no checkpoint is under way: its lock is released, or a commit in a rollback mode
+    /// begins. With a WAL index on the heap, no lock shows when a checkpoint is over.
     pub(crate) fn is_over(&mut self) {
         self.phase = Phase::None;
     }
 
-    /// Whether CKPT_DONE was published and the checkpoint is not over.
+    /// Whether CKPT_DONE has published and the checkpoint is not over yet.
     pub(crate) fn is_done(&self) -> bool {
         self.phase == Phase::Done
     }
 
-    /// Whether this connection is checkpointing, so that it may write to the store.
+    /// Whether this connection is checkpointing and so can write to the store.
     pub(crate) fn is_under_way(&self) -> bool {
         self.phase != Phase::None
     }
 
-    /// Whether the database file is what the WAL's end says: all of it was backfilled. For the
-    /// holder of the checkpoint lock. Only of an index that is whole: both copies of its header
-    /// are the same, as `walIndexTryHdr` wants it.
+    /// Whether the database file has everything that is in the WAL: all frames are backfilled. For
+    /// the holder of the checkpoint lock. False unless the index is intact: both copies of its
+    /// header are the same, as `walIndexTryHdr` requires.
     pub(crate) fn is_complete(&self) -> bool {
         let Some(index) = self.index else {
             return false;
@@ -162,17 +162,17 @@ impl Checkpoint {
         whole && init && load(BACKFILL) == load(MX_FRAME)
     }
 
-    /// SQLite rebuilds the WAL's index, through this connection.
+    /// SQLite rebuilds the WAL's index through this connection.
     pub(crate) fn rebuilds(&mut self) {
         self.rebuilt = true;
     }
 
-    /// Whether SQLite did so since the last snapshot began.
+    /// Whether SQLite has rebuilt the index since the last snapshot began.
     pub(crate) fn has_rebuilt(&self) -> bool {
         self.rebuilt
     }
 
-    /// A snapshot begins. Whether SQLite drops for it the pages that it has: it does when it has
+    /// A snapshot begins. Returns whether SQLite drops its cached pages for it. It does when it has
     /// rebuilt the index, and when the index's header has changed (`walIndexTryHdr`).
     pub(crate) fn snapshot_resets(&mut self) -> bool {
         let now = self
@@ -196,12 +196,12 @@ impl Checkpoint {
         self.asked = true;
     }
 
-    /// Whether that happened since this was last asked.
+    /// Whether `PRAGMA wal_checkpoint` was compiled since the last call.
     pub(crate) fn take_asked(&mut self) -> bool {
         std::mem::take(&mut self.asked)
     }
 
-    /// CKPT_START: the pages follow.
+    /// CKPT_START: pages follow.
     pub(crate) fn start(&mut self) {
         self.phase = Phase::Writing;
         self.backfill = self
@@ -210,13 +210,13 @@ impl Checkpoint {
         self.dirtied = None;
     }
 
-    /// CKPT_DONE is about to publish. Until [`Checkpoint::ends`] it counts as failed: so it does
-    /// if the publish panics. SQLite ignores the answer either way.
+    /// CKPT_DONE is about to publish. Until [`Checkpoint::ends`] the checkpoint counts as failed,
+    /// also if the publish panics. SQLite ignores the answer either way.
     pub(crate) fn publishes(&mut self) {
         self.phase = Phase::Failed(Code::IOERR);
     }
 
-    /// CKPT_DONE has published, or has failed to.
+    /// CKPT_DONE has published or failed to.
     pub(crate) fn ends(&mut self, published: Done) {
         match published {
             Ok(()) => self.phase = Phase::Done,
@@ -224,7 +224,7 @@ impl Checkpoint {
         }
     }
 
-    /// From here to `release_readers` no reader may begin.
+    /// From here until `release_readers` no reader can begin.
     fn fail(&mut self, code: Code) {
         self.phase = Phase::Failed(code);
         if let Some(index) = self.index {
@@ -234,7 +234,7 @@ impl Checkpoint {
         }
     }
 
-    /// Read lock 0 is about to go: puts `nBackfill` and the header right.
+    /// Read lock 0 is about to be released: restores `nBackfill` and the header.
     pub(crate) fn release_readers(&mut self) {
         if !matches!(self.phase, Phase::Failed(_)) {
             return;
@@ -247,7 +247,7 @@ impl Checkpoint {
             }
         }
         if let Some((ours, was)) = self.dirtied.take() {
-            // A writer may have written a new header since; then that one is right.
+            // If a writer has written a new header since, that one is right and stays.
             let _ = index.word(SECOND_CHECKSUM).compare_exchange(
                 ours,
                 was,
@@ -278,12 +278,12 @@ mod tests {
         checkpoint.fail(Code::FULL);
         assert_eq!(checkpoint.check(), Err(Code::FULL));
         let base = words.as_mut_ptr();
-        // SAFETY: within the array; the checkpoint is not running.
+        // SAFETY: within the array; nothing else accesses it now.
         unsafe {
             assert_ne!(
                 base.add(SECOND_CHECKSUM / 4).read(),
                 7,
-                "no reader may begin"
+                "no reader can begin"
             );
             base.add(BACKFILL / 4).write(25);
         }
@@ -298,7 +298,7 @@ mod tests {
         let mut checkpoint = index(&mut words);
         checkpoint.start();
         checkpoint.fail(Code::IOERR);
-        // SAFETY: within the array; the checkpoint is not running.
+        // SAFETY: within the array; nothing else accesses it now.
         unsafe { words.as_mut_ptr().add(SECOND_CHECKSUM / 4).write(99) };
         checkpoint.release_readers();
         assert_eq!(words[SECOND_CHECKSUM / 4], 99);
@@ -310,7 +310,7 @@ mod tests {
         let mut checkpoint = index(&mut words);
         checkpoint.start();
         checkpoint.ends(Ok(()));
-        // SAFETY: within the array; the checkpoint is not running.
+        // SAFETY: within the array; nothing else accesses it now.
         unsafe { words.as_mut_ptr().add(BACKFILL / 4).write(25) };
         checkpoint.release_readers();
         assert_eq!(words[BACKFILL / 4], 25);

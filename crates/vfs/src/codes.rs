@@ -1,9 +1,9 @@
-//! One table from the store's errors to SQLite's codes.
+//! The mapping from the store's errors to SQLite's codes.
 
 use densite_sqlite::Code;
 use densite_store::Error;
 
-/// What a call of SQLite's answers that has no other answer.
+/// The answer to a call of SQLite that returns nothing but success or a code.
 pub(crate) type Done = Result<(), Code>;
 
 /// The code that SQLite gets for an error of the store.
@@ -19,7 +19,7 @@ pub(crate) fn code_of(error: &Error) -> Code {
                 )
             });
             match host {
-                // SQLite takes this one for the end of the file.
+                // SQLite takes this code for the end of the file.
                 Some(code) if code != Code::IOERR_SHORT_READ => code,
                 _ => disk.op.into(),
             }

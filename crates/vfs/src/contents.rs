@@ -8,11 +8,11 @@
 //!               a wrong setting ────▶ Refused
 //! ```
 //!
-//! Invariant: what was judged without a lock is judged again under the first SHARED, because
-//! another connection can have been writing at that moment (rule 7).
-//! Invariant: an empty file is judged again whenever its size is asked, it is read or written or a
-//! lock is taken, until it is empty no more.
-//! Invariant: a judgement holds as long as the file has the same contents (see `overwritten`).
+//! Invariant: a file that was judged without a lock is judged again under the first SHARED, because
+//! another connection can have been writing at that moment (rule 7). Invariant: an empty file is
+//! judged again whenever SQLite asks its size, reads or writes it, or takes a lock, until it is no
+//! longer empty. Invariant: a judgement is valid while the file has the same contents (see
+//! `overwritten`).
 
 use crate::codes::code_of;
 use crate::overwritten::Overwritten;
@@ -22,28 +22,28 @@ use densite_store::{Error, Kind};
 
 /// What the file is.
 pub(crate) enum State {
-    /// Empty: what it becomes is not known yet.
+    /// Empty: it can still become plain or Densite.
     Undecided,
-    /// Not Densite's: passed through.
+    /// Not a Densite file: passed through to the host.
     Plain,
-    /// Densite's.
+    /// A Densite file.
     Store(Stored),
-    /// It could not be judged, or is Densite's and cannot be opened.
+    /// It could not be judged, or it is a Densite file that cannot be opened.
     Broken(Error),
-    /// Its URI asks for what cannot be; the file itself was not touched.
+    /// Its URI has an invalid setting. The file itself was not touched.
     Refused(String),
 }
 
-/// What an open file is, and how sure that is.
+/// What an open file is, and how certain that is.
 pub(crate) struct Contents {
     state: State,
-    /// Judged under a lock, or never locked at all.
+    /// It was judged under a lock, or SQLite never locks it.
     judged_locked: bool,
     overwritten: Overwritten,
 }
 
 impl Contents {
-    /// Of a file that is to be judged; `unlocked`: SQLite never locks it.
+    /// For a file that is still to be judged. `unlocked`: SQLite never locks it.
     pub(crate) fn unjudged(unlocked: bool) -> Contents {
         Contents {
             state: State::Undecided,
@@ -52,7 +52,7 @@ impl Contents {
         }
     }
 
-    /// Of a file whose settings are wrong, as `message` says.
+    /// For a file whose settings are wrong, with the reason.
     pub(crate) fn refused(message: String) -> Contents {
         Contents {
             state: State::Refused(message),
@@ -65,7 +65,7 @@ impl Contents {
         &self.state
     }
 
-    /// The store, if it is in charge.
+    /// The store, if the file is a Densite file.
     pub(crate) fn store(&self) -> Option<&Stored> {
         match &self.state {
             State::Store(stored) => Some(stored),
@@ -73,7 +73,7 @@ impl Contents {
         }
     }
 
-    /// The store, if it is in charge.
+    /// The store, if the file is a Densite file.
     pub(crate) fn store_mut(&mut self) -> Option<&mut Stored> {
         match &mut self.state {
             State::Store(stored) => Some(stored),
@@ -81,12 +81,13 @@ impl Contents {
         }
     }
 
-    /// What is known of contents that came in the place of others.
+    /// The state of contents that replaced others.
     pub(crate) fn overwritten(&mut self) -> &mut Overwritten {
         &mut self.overwritten
     }
 
-    /// SQLite has looked at the change counter, which is in `buf`. If it can have pages of other contents, it sees another one.
+    /// SQLite has read the change counter, which is in `buf`. If SQLite can have cached pages of
+    /// other contents, this changes the counter in `buf`, so that SQLite drops them.
     pub(crate) fn force_reset(&mut self, buf: &mut [u8]) {
         if self.store_mut().is_some_and(Stored::is_unproved) {
             self.overwritten.keeps_pages();
@@ -99,8 +100,8 @@ impl Contents {
         matches!(self.state, State::Undecided | State::Broken(_))
     }
 
-    /// The file's first lock was taken. Whether it is to be judged again. It is not if it is the
-    /// store's already: that was decided by checksums.
+    /// The file's first lock was taken. Returns whether it is to be judged again. A file that is
+    /// already the store's is not: checksums decided that.
     pub(crate) fn is_due_under_lock(&mut self) -> bool {
         if std::mem::replace(&mut self.judged_locked, true) {
             return self.is_pending();
@@ -108,8 +109,8 @@ impl Contents {
         !matches!(self.state, State::Store(_) | State::Refused(_))
     }
 
-    /// Judges the file by what was found in it; `open` opens the store. An error that is not the
-    /// one of the last time is answered, to be reported.
+    /// Judges the file by what was found in it; `open` opens the store. Returns an error to report,
+    /// unless it is the same as the last time.
     pub(crate) fn judge(
         &mut self,
         found: Result<Kind, Error>,
@@ -146,21 +147,20 @@ impl Contents {
         self.state = State::Store(stored);
     }
 
-    /// Notes that a plain file was found, or made, `size` bytes long. An empty file is
-    /// undecided.
+    /// Notes that a plain file is `size` bytes long. An empty file is undecided.
     pub(crate) fn plain_is_empty(&mut self, size: u64, keep_plain: bool) {
         if size == 0 && !keep_plain {
             self.state = State::Undecided;
         }
     }
 
-    /// The file is closed: the store lets go of it, and no call finds it usable any more.
+    /// The file is closed: the store is released, and every later call fails.
     pub(crate) fn close(&mut self) {
         self.state = State::Refused(String::new());
     }
 
-    /// Why the file at `path` is of no use, when that will not change: a wrong setting, or a
-    /// format that is too new.
+    /// Why the file at `path` cannot be used, if that will not change: a wrong setting, or a format
+    /// that is too new.
     pub(crate) fn refusal(&self, path: &str) -> Option<String> {
         match &self.state {
             State::Refused(message) => Some(message.clone()),
@@ -169,7 +169,7 @@ impl Contents {
         }
     }
 
-    /// The code of a state that can answer nothing.
+    /// The code for calls that this state cannot answer.
     pub(crate) fn useless(&self) -> Code {
         match &self.state {
             State::Broken(error) => code_of(error),

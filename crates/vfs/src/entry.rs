@@ -1,4 +1,4 @@
-//! How SQLite gets to know Densite: the entry points of an extension.
+//! The entry points through which SQLite loads Densite.
 
 use crate::main_file::refusal;
 use crate::sql::create_functions;
@@ -6,16 +6,16 @@ use crate::vfs::{NAME, register};
 use densite_sqlite::{Code, Connection, Error, Result, entry_point, ffi::Db};
 use std::ffi::{c_char, c_int, c_void};
 
-/// What a loaded extension does once: registers the VFS and, for this connection and all
-/// later ones of the library, the SQL functions.
+/// Loads the extension: registers the VFS and the SQL functions, for this connection and all later
+/// ones of this SQLite.
 ///
-/// Answers `SQLITE_OK_LOAD_PERMANENTLY`, or an error with a message in `error` that SQLite
+/// Returns `SQLITE_OK_LOAD_PERMANENTLY`, or an error code with a message in `error` that SQLite
 /// frees.
 ///
 /// # Safety
-/// Called by SQLite, or with its arguments, as an extension's entry point.
+/// SQLite calls it as an extension's entry point, or the caller passes the same arguments.
 pub unsafe fn load(db: *mut Db, error: *mut *mut c_char, table: *const c_void) -> c_int {
-    // SAFETY: passed on to the caller.
+    // SAFETY: the caller guarantees it.
     let done = unsafe {
         entry_point(db, error, table, |connection| {
             let api = connection.api();
@@ -31,25 +31,25 @@ pub unsafe fn load(db: *mut Db, error: *mut *mut c_char, table: *const c_void) -
     }
 }
 
-/// The entry point for `sqlite3_auto_extension`: of a statically linked SQLite, and of
-/// every connection after [`load`].
+/// The entry point for `sqlite3_auto_extension`, for a statically linked SQLite and for every
+/// connection after [`load`].
 ///
-/// It is idempotent. A connection whose database cannot be used for a reason that a user
-/// must act on (a wrong URI parameter, a format that is too new) fails to open with that
-/// reason as its message: here alone a VFS has a say in what `sqlite3_errmsg` shows.
+/// It is idempotent. If the connection's database cannot be used for a reason that the user must
+/// fix (a wrong URI parameter, a format that is too new), opening fails with that reason as its
+/// message. Only here can a VFS affect what `sqlite3_errmsg` shows.
 ///
 /// # Safety
-/// Called by SQLite, or with its arguments, as an extension's entry point.
+/// SQLite calls it as an extension's entry point, or the caller passes the same arguments.
 pub unsafe extern "C" fn densite_init(
     db: *mut Db,
     error: *mut *mut c_char,
     table: *const c_void,
 ) -> c_int {
-    // SAFETY: passed on to the caller.
+    // SAFETY: the caller guarantees it.
     unsafe { entry_point(db, error, table, init) }
 }
 
-/// What [`densite_init`] does, for a program that has a connection already.
+/// The same as [`densite_init`], for a program that already has a connection.
 ///
 /// # Errors
 /// SQLite's, and the reason why the connection's database cannot be used.
@@ -64,9 +64,9 @@ pub fn init(connection: &Connection) -> Result<()> {
 
 /// Makes opening fail with a message.
 ///
-/// SQLite begins the answer of an automatic extension with "automatic extension loading failed".
-/// But it also takes the connection's newest error for the result of opening. So a statement fails
-/// with the message: one for which SQLite need not read the file.
+/// SQLite puts "automatic extension loading failed" before the message of an automatic extension.
+/// But it also takes the connection's newest error as the result of opening. So this runs a
+/// statement that fails with the message and for which SQLite need not read the file.
 fn fail_to_open(connection: &Connection, message: String) -> Result<()> {
     match connection.exec("PRAGMA main.densite_level") {
         Err(said) if said.message == message => Ok(()),

@@ -1,14 +1,14 @@
 //! Which open files of this process are the same file.
 //!
-//! Files of the system are told apart by device and inode: a file can have several names. Files of
-//! other hosts have nothing but their names.
+//! Files of the system are identified by device and inode, because a file can have several names.
+//! Files of other hosts are identified by their names.
 
 use crate::place::{Place, has_system_files};
 use densite_sqlite::{HostFile, HostVfs};
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Equal for the connections of this process on the same file, and for no others.
+/// Equal for two connections of this process if and only if they have the same file open.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Identity(String);
 
@@ -40,12 +40,12 @@ impl Identity {
         }
     }
 
-    /// As bytes: names that differ can look the same as text.
+    /// From the bytes of the name: different names can look the same as text.
     fn of_name(vfs: HostVfs, path: &CStr) -> Identity {
         Identity(format!("{}:{path:?}", vfs.name()))
     }
 
-    /// A made-up one.
+    /// An invented identity for tests.
     #[cfg(test)]
     pub(crate) fn named(name: &str) -> Identity {
         Identity(name.to_owned())

@@ -1,10 +1,10 @@
 //! What the background worker (`worker`) and this process's connections tell each other about a
 //! file.
 //!
-//! A connection tells when it opens, writes and closes. The worker begins a *session* on the file
-//! once no connection has written for a while. The session ends when somebody writes. The last connection
-//! waits for its end before it closes: so the worker uses SQLite only as long as the application
-//! does.
+//! A connection reports when it opens, writes and closes. The worker begins a *session* on the file
+//! once no connection has written for a while. The session ends when a connection writes. The last
+//! connection waits for its end before it closes. So the worker uses SQLite only as long as the
+//! application does.
 
 use crate::maintain::DEAD_LIMIT;
 use densite_disk::sync::{Condvar, Mutex};
@@ -18,10 +18,10 @@ pub(crate) struct Idle {
     begin: Instant,
     /// When a connection of this process last wrote: milliseconds since `begin`.
     wrote: AtomicU64,
-    /// It wrote since the last session began: the worker has the file on its list.
+    /// A connection wrote since the last session began: the worker has the file on its list.
     listed: AtomicBool,
-    /// Of the connection that wrote last: per cent of the file that can be dead or free while
-    /// writing.
+    /// The setting of the connection that wrote last: the per cent of the file that can be dead or
+    /// free while writing.
     dead_limit: AtomicU8,
     /// Connections with a WAL index in shared memory.
     wal_users: AtomicU32,
@@ -35,11 +35,11 @@ struct Doing {
     connections: u32,
     /// The worker has the file open.
     session: bool,
-    /// Messages of the worker. It must not call the application, and SQLite's log does.
+    /// Messages of the worker. It must not call the application, and SQLite's log callback would.
     messages: Vec<(Code, String)>,
 }
 
-/// The worker may have the file open until this is dropped.
+/// While this exists, the worker can have the file open.
 pub(crate) struct Session<'a>(&'a Idle);
 
 impl Default for Idle {
@@ -58,7 +58,7 @@ impl Default for Idle {
 }
 
 impl Idle {
-    /// Whether this is of this process, and not what a child of fork has of its parent.
+    /// Whether this process made it. A forked child has a copy of its parent's.
     pub(crate) fn is_ours(&self) -> bool {
         self.process == densite_disk::process::id()
     }
@@ -70,7 +70,7 @@ impl Idle {
 
     /// A connection is about to close; the last one waits for the end of a session.
     pub(crate) fn closing(&self) {
-        // In a child of fork nobody is there who would end the session.
+        // In a forked child there is no worker that would end the session.
         if !self.is_ours() {
             return;
         }
@@ -101,7 +101,7 @@ impl Idle {
         self.listed.load(Ordering::Relaxed)
     }
 
-    /// Notes that the worker has the file on its list. False if it had it already.
+    /// Notes that the worker has the file on its list. Returns false if it was already there.
     pub(crate) fn list(&self) -> bool {
         !self.listed.swap(true, Ordering::AcqRel)
     }
@@ -111,22 +111,22 @@ impl Idle {
         self.listed.store(false, Ordering::Release);
     }
 
-    /// Notes the limit of the connection that writes, in per cent.
+    /// Notes the dead limit of the connection that writes, in per cent.
     pub(crate) fn set_dead_limit(&self, limit: u8) {
         self.dead_limit.store(limit, Ordering::Relaxed);
     }
 
-    /// The limit of the connection that wrote last, in per cent.
+    /// The dead limit of the connection that wrote last, in per cent.
     pub(crate) fn dead_limit(&self) -> u8 {
         self.dead_limit.load(Ordering::Relaxed)
     }
 
-    /// A connection has got a WAL index in shared memory.
+    /// A connection has mapped a WAL index in shared memory.
     pub(crate) fn begins_wal(&self) {
         self.wal_users.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// A connection has no WAL index in shared memory any more.
+    /// A connection has unmapped its WAL index in shared memory.
     pub(crate) fn ends_wal(&self) {
         self.wal_users.fetch_sub(1, Ordering::AcqRel);
     }
@@ -136,7 +136,7 @@ impl Idle {
         self.wal_users.load(Ordering::Acquire) > 0
     }
 
-    /// Begins a session, if anybody has the file open.
+    /// Begins a session, if a connection has the file open.
     pub(crate) fn begin(&self) -> Option<Session<'_>> {
         let mut doing = self.doing.lock();
         if doing.connections == 0 {
@@ -146,16 +146,16 @@ impl Idle {
         Some(Session(self))
     }
 
-    /// Messages of the worker, once, for a thread of the application's to tell.
+    /// Takes the worker's messages, for a thread of the application to report.
     pub(crate) fn take_messages(&self) -> Vec<(Code, String)> {
-        // Whoever comes while another does this finds nothing.
+        // If another thread holds the lock, this returns no messages instead of waiting.
         let Some(mut doing) = self.doing.try_lock() else {
             return Vec::new();
         };
         std::mem::take(&mut doing.messages)
     }
 
-    /// Keeps a message of the worker's, the newest few.
+    /// Keeps a message of the worker. At most eight are kept.
     pub(crate) fn keep_message(&self, code: Code, message: String) {
         let mut doing = self.doing.lock();
         if doing.messages.len() < 8 {
@@ -165,7 +165,8 @@ impl Idle {
 }
 
 impl Session<'_> {
-    /// Waits for so long, or until the last connection closes. Whether the session may go on.
+    /// Waits for this time, or until the last connection closes. Returns whether the session can go
+    /// on.
     pub(crate) fn pause(&self, time: Duration) -> bool {
         let until = Instant::now() + time;
         let mut doing = self.0.doing.lock();
@@ -190,7 +191,7 @@ mod tests {
     #[test]
     fn the_last_connection_waits_for_the_session_and_ends_its_pause() {
         let idle = Idle::default();
-        assert!(idle.begin().is_none(), "nobody has it open");
+        assert!(idle.begin().is_none(), "no connection has it open");
         idle.opened();
         idle.opened();
         let session = idle.begin().expect("two have it open");

@@ -1,8 +1,8 @@
-//! The files that this process has written to, until they are idle: the background worker's queue.
+//! The background worker's queue: the files that this process has written to, until they are idle.
 //!
-//! One thread for each process takes them from here. The first file starts it, and it ends by
-//! itself when there is nothing to do. What is done with an idle file is not known here: whoever
-//! adds a file says it, by a [`Session`] (`worker`).
+//! Each process has one thread that takes files from here. The first file starts it, and it ends
+//! when it has had nothing to do for a while. The caller that adds a file says what to do with it,
+//! by a [`Session`] (`worker`).
 
 use crate::open_files::OpenFile;
 use crate::settings::Settings;
@@ -12,27 +12,27 @@ use std::ffi::{CStr, CString};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-/// A file is idle when no connection of this process has written to it for so long.
+/// A file is idle when no connection of this process has written to it for this long.
 const QUIET: Duration = Duration::from_secs(1);
 /// The pause after a session that got no locks.
 const BUSY_WAIT: Duration = Duration::from_secs(10);
 /// How long the thread waits for work before it ends.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The only VFS over which there is a worker.
+/// The worker runs only over this VFS.
 const UNIX: &str = "unix";
 
 static KEEPER: PerProcess<Keeper> = PerProcess::new();
 
-/// What is done with an idle file.
+/// The function that the worker runs on an idle file.
 pub(crate) type Session = fn(&Job) -> End;
 
 /// How a session ended.
 pub(crate) enum End {
     /// Nothing is left to do, or no connection has the file open.
     Over,
-    /// Somebody writes, to the WAL at least. Whoever publishes puts the file on the list, but that
-    /// can take a while.
+    /// A connection writes, at least to the WAL. Its next publish puts the file on the list, but
+    /// that can take a while.
     Disturbed,
     /// Others held their locks all the time.
     Locked,
@@ -43,11 +43,11 @@ pub(crate) struct Job {
     file: Weak<OpenFile>,
     spec: ConnectionSpec,
     session: Session,
-    /// It was locked; not before this.
+    /// If it was locked: the time of the next try.
     not_before: Option<Instant>,
 }
 
-/// How a file is opened once more.
+/// How to open a file once more.
 pub(crate) struct ConnectionSpec {
     pub(crate) vfs: HostVfs,
     pub(crate) path: CString,
@@ -55,14 +55,14 @@ pub(crate) struct ConnectionSpec {
     pub(crate) settings: Settings,
 }
 
-/// Whether there can be a worker for a file of this process over `vfs`: the library takes part in
-/// threads, and the VFS's locks keep the connections of one process apart.
+/// Whether a worker is possible for a file of this process over `vfs`. SQLite must be thread-safe,
+/// and the VFS's locks must keep the connections of one process apart.
 pub(crate) fn is_possible(vfs: HostVfs) -> bool {
     vfs.name() == UNIX && vfs.api().has_mutexes() && gate::guard_forks()
 }
 
-/// Adds a file that was written to, unless it is on the list. `session` is done with it once it is
-/// idle.
+/// Adds a file that was written to, unless it is already listed. The worker runs `session` on it
+/// once it is idle.
 pub(crate) fn add(
     file: &Arc<OpenFile>,
     vfs: HostVfs,
@@ -96,17 +96,17 @@ impl ConnectionSpec {
 }
 
 impl Job {
-    /// The file, if somebody has it open.
+    /// The file, if a connection has it open.
     pub(crate) fn file(&self) -> Option<Arc<OpenFile>> {
         self.file.upgrade()
     }
 
-    /// How it is opened once more.
+    /// How to open it once more.
     pub(crate) fn spec(&self) -> &ConnectionSpec {
         &self.spec
     }
 
-    /// When its session is due, if somebody has it open.
+    /// When its session is due, if a connection has it open.
     fn due(&self) -> Option<Instant> {
         let quiet = self.file()?.idle().wrote() + QUIET;
         Some(self.not_before.map_or(quiet, |at| at.max(quiet)))
@@ -131,7 +131,7 @@ impl Keeper {
         list.files.push(job);
         if !list.running {
             let thread = std::thread::Builder::new().name("densite-idle".into());
-            // Without a thread the worker gives nothing back; the next close or write does.
+            // Without a thread the worker reclaims no space; the next close or write does.
             list.running = thread.spawn(|| self.work()).is_ok();
         }
         self.more.notify_all();
@@ -140,7 +140,7 @@ impl Keeper {
     fn work(&'static self) {
         while let Some(mut job) = self.next() {
             let session = || (job.session)(&job);
-            // A panic ends this session, not the thread; the file is closed on the way.
+            // A panic ends this session, not the thread. Unwinding closes the file.
             match std::panic::catch_unwind(std::panic::AssertUnwindSafe(session)) {
                 Ok(End::Locked) => {
                     job.not_before = Some(Instant::now() + BUSY_WAIT);
@@ -156,14 +156,14 @@ impl Keeper {
         }
     }
 
-    /// Puts a file on the list again, unless a writer did.
+    /// Puts a file back on the list, unless a writer did.
     fn again(&self, job: Job) {
         if job.file().is_some_and(|file| file.idle().list()) {
             self.list.lock().files.push(job);
         }
     }
 
-    /// Waits for a file that has become idle; `None` ends the thread.
+    /// Waits for a file that has become idle. `None` ends the thread.
     fn next(&self) -> Option<Job> {
         let mut list = self.list.lock();
         let mut patience = Instant::now() + PATIENCE;

@@ -1,12 +1,12 @@
-//! A database held by its caller, as a main database file for SQLite: the VFS
-//! "densite-locked-view".
+//! The VFS "densite-locked-view": a database that its caller has locked, as a main database file.
 //!
-//! Who rewrites a database holds it by a lock of its own and hands it to SQLite as bytes, so that one connection can read it (and change
-//! what it sees) while the file itself is neither locked again nor written. Names are tokens that live as long as their [`LockedView`]. There
-//! are no locks, for the holder has them, and nothing beside the file: journals are to be `OFF` or `MEMORY`. A new database, which
-//! VACUUM INTO writes ([`LockedView::output`]), has a journal that keeps nothing: what fails is thrown away as a whole.
-//!
-//! A database in WAL mode is shown as one with a rollback journal: whoever holds it has brought its WAL in.
+//! `vacuum` and similar tools lock a database themselves and give SQLite its bytes. Then one
+//! connection can read it and change what it sees. The file itself is neither locked again nor
+//! written. Names are tokens that live as long as their [`LockedView`]. There are no locks, because
+//! the caller holds them. There are no files beside it, so the journal mode must be `OFF` or
+//! `MEMORY`. The output of VACUUM INTO ([`LockedView::output`]) has a journal that drops its
+//! contents: after a failure the caller discards the whole output. A database in WAL mode appears
+//! in a rollback mode: the caller has checkpointed its WAL.
 
 use crate::vfs::host_vfs;
 use densite_disk::sync::Mutex;
@@ -19,12 +19,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The name of the VFS.
 const LOCKED_VIEW_VFS: &CStr = c"densite-locked-view";
-/// Where a database's first page says how it keeps its transactions: two bytes, 2 for a WAL.
+/// The two bytes of the first page that hold the journal mode; 2 means WAL.
 const VERSIONS: std::ops::Range<u64> = 18..20;
 
-/// What SQLite reads and writes in place of the file.
+/// The bytes that SQLite reads and writes instead of the file.
 pub trait ViewBytes: Send + Sync {
-    /// Reads at `offset`; answers how many bytes lie before the end.
+    /// Reads at `offset`. Returns how many bytes were read before the end.
     ///
     /// # Errors
     /// A code for SQLite.
@@ -55,7 +55,7 @@ struct Tokens {
 
 static TOKENS: PerProcess<Tokens> = PerProcess::new();
 
-/// A locked view that SQLite can open; dropped, its name means nothing any more.
+/// A locked view that SQLite can open. Dropping it invalidates its name.
 pub struct LockedView {
     token: String,
 }
@@ -63,8 +63,7 @@ pub struct LockedView {
 impl LockedView {
     /// Makes `bytes` a database that SQLite can open by [`LockedView::uri`].
     ///
-    /// # Errors
-    /// SQLite's, and when the VFS "densite" is not registered by this build.
+    /// SQLite's errors, and an error if this build has not registered the VFS "densite".
     pub fn new(api: Api, bytes: Arc<dyn ViewBytes>) -> Result<LockedView> {
         let host = host_vfs(api).ok_or_else(|| {
             Error::new(
@@ -81,8 +80,9 @@ impl LockedView {
         Ok(LockedView { token })
     }
 
-    /// Makes `bytes`, which are none yet, a database that SQLite can write by [`LockedView::uri`]. What it writes to the journal is dropped,
-    /// for SQLite gives the destination of VACUUM INTO one whatever is asked for: nothing of it can be rolled back.
+    /// Makes empty `bytes` a database that SQLite can write by [`LockedView::uri`]. Journal writes
+    /// are dropped, so nothing can be rolled back: VACUUM INTO always gives its destination a
+    /// journal.
     ///
     /// # Errors
     /// As [`LockedView::new`].
@@ -98,7 +98,7 @@ impl LockedView {
         format!("{}-journal", self.token)
     }
 
-    /// The name to open it by.
+    /// The URI to open it by.
     pub fn uri(&self) -> String {
         format!(
             "file:{}?vfs={}",
@@ -116,7 +116,7 @@ impl Drop for LockedView {
     }
 }
 
-/// A file that keeps nothing.
+/// A file that drops everything written to it.
 struct Dropped;
 
 impl ViewBytes for Dropped {
@@ -156,7 +156,7 @@ impl Vfs for LockedViewVfs {
     ) -> std::result::Result<Opened<LockedViewFile, LockedViewFile>, Code> {
         let of_database = ffi::OPEN_MAIN_DB | ffi::OPEN_MAIN_JOURNAL | ffi::OPEN_WAL;
         let Some(name) = name.filter(|_| flags & of_database != 0) else {
-            // Temporary files.
+            // A temporary file.
             return Ok(Opened::Host);
         };
         let token = name.path().to_string_lossy();
@@ -186,14 +186,14 @@ impl Vfs for LockedViewVfs {
     }
 }
 
-/// Whether a path is a held database or what would lie beside it.
+/// Whether a path is a locked view, or its journal or WAL.
 fn is_token(path: &CStr) -> bool {
     let path = path.to_string_lossy();
     let name = path.trim_end_matches("-journal").trim_end_matches("-wal");
     TOKENS.get().views.lock().contains_key(name)
 }
 
-/// An open held database.
+/// An open locked view.
 struct LockedViewFile(Arc<dyn ViewBytes>);
 
 impl VfsFile for LockedViewFile {
@@ -253,7 +253,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_held_databases_alone_are_tokens() {
+    fn only_names_of_locked_views_are_tokens() {
         let tokens = &TOKENS.get().views;
         tokens.lock().insert("view-x".into(), Arc::new(Dropped));
         assert!(is_token(c"view-x") && is_token(c"view-x-journal") && is_token(c"view-x-wal"));

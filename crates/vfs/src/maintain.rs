@@ -1,36 +1,38 @@
-//! Maintenance: free pages are dropped, dead bytes become free units, free units leave the file.
+//! Maintenance: drops free pages, turns dead bytes into free units, and cuts free units off the
+//! file.
 //!
-//! `trim` says which pages, the store says which units. This module says down to what, and
-//! `main_file/rest.rs` does it at the right moments:
+//! `trim` selects the pages, the store selects the units. This module has the limits, and
+//! `main_file/rest.rs` does the work at the right moments:
 //!
-//! - **While writing.** A connection that commits in a rollback mode, or checkpoints, has the
-//!   writer's right anyway. When more of the file than `densite_dead_limit` is dead or free, each
-//!   such transaction moves a part in proportion to what it stored, until the limit is kept. The
-//!   store says how much, and for how long
-//!   ([`Handle::reclaim_share`](densite_store::Handle::reclaim_share)). Nothing is synced for it.
+//! - **While writing.** A connection that commits in a rollback mode, or checkpoints, has the right
+//!   to write anyway. If more of the file than `densite_dead_limit` is dead or free, each such
+//!   transaction moves records in proportion to what it stored, until the limit is kept. The store
+//!   decides how much, and for how long
+//!   ([`Handle::reclaim_share`](densite_store::Handle::reclaim_share)). This needs no sync.
 //! - **At rest**: `PRAGMA densite_maintain`; the last close and the background worker (`worker`)
-//!   from half of the dead limit on. Down to [`REST_LIMIT`], or [`ASKED_LIMIT`] if asked for, in
-//!   slices (`slice`). Each has locks of its own, so that no connection waits longer than one takes
-//!   (rule 3). A close gives up after some time.
+//!   above half of the dead limit. They go down to [`REST_LIMIT`], or [`ASKED_LIMIT`] for the
+//!   PRAGMA, in slices (`slice`). Each slice takes its own locks, so no connection waits longer
+//!   than one slice takes (rule 3). A close gives up after some time.
 
 use densite_store::Damage;
 
-/// Per cent of the file that can be dead or free at rest.
+/// The per cent of the file that can be dead or free at rest.
 pub(crate) const REST_LIMIT: u8 = 5;
-/// The same after `densite_maintain`: a caller that asks for it wants a small file, and waits.
+/// The same after `densite_maintain`: its caller wants a small file and waits for it.
 pub(crate) const ASKED_LIMIT: u8 = 3;
-/// The same while writing, unless `densite_dead_limit` says otherwise.
+/// The same while writing, unless `densite_dead_limit` sets another value.
 pub(crate) const DEAD_LIMIT: u8 = 25;
-/// The last close begins at the dead limit divided by this. Not at [`REST_LIMIT`]: programs that
-/// open, write a little and close would pay at each close for the last per cent of the file.
+/// The last close begins at the dead limit divided by this. It does not begin at [`REST_LIMIT`]:
+/// otherwise programs that open, write a little and close would pay at each close for the last per
+/// cent.
 const CLOSE_PART: u8 = 2;
 
-/// What a connection knows of the maintenance that is due.
+/// What a connection knows about due maintenance.
 #[derive(Debug)]
 pub(crate) struct Maintenance {
-    /// Per cent of the file that can be dead or free while writing.
+    /// The per cent of the file that can be dead or free while writing.
     dead_limit: u8,
-    /// What the slices found damaged since `densite_maintain` was asked for.
+    /// What slices found damaged since `densite_maintain` began.
     damaged: Vec<Damage>,
 }
 
@@ -44,7 +46,7 @@ impl Default for Maintenance {
 }
 
 impl Maintenance {
-    /// Per cent of the file that can be dead or free while writing.
+    /// The per cent of the file that can be dead or free while writing.
     pub(crate) fn dead_limit(&self) -> u8 {
         self.dead_limit
     }
@@ -54,7 +56,8 @@ impl Maintenance {
         self.dead_limit = limit;
     }
 
-    /// Per cent of the file that can be dead or free before giving back at rest begins by itself.
+    /// The per cent of the file that can be dead or free before reclamation at rest begins by
+    /// itself.
     pub(crate) fn rest_begins(&self) -> u8 {
         (self.dead_limit / CLOSE_PART).max(REST_LIMIT)
     }

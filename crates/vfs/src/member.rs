@@ -1,25 +1,25 @@
-//! A connection as one of those that this process has on a file: its lock, and what it counts as.
+//! A connection as one of this process's connections on a file: its lock and its roles.
 
 use crate::neighbours::Neighbours;
 use crate::open_files::OpenFile;
 use densite_sqlite::ffi;
 use std::sync::Arc;
 
-/// A connection's part in an [`OpenFile`]. The file is known once the store has opened it.
+/// A connection's membership in an [`OpenFile`]. The file is known once the store has opened it.
 pub(crate) struct Member {
-    /// Not a connection's: the background worker's own.
+    /// This is the background worker's own file, not a connection's.
     is_worker: bool,
     /// The lock that SQLite holds through this file, `LOCK_...`.
     level: i32,
     /// Something was published since SQLite took its lock.
     has_published: bool,
     open_file: Option<Arc<OpenFile>>,
-    /// Counted among those with a WAL index in shared memory.
+    /// Counted among the connections with a WAL index in shared memory.
     is_wal_user: bool,
 }
 
 impl Member {
-    /// A connection of the application's, or the worker.
+    /// For a connection of the application, or for the worker.
     pub(crate) fn new(is_worker: bool) -> Member {
         Member {
             is_worker,
@@ -30,7 +30,7 @@ impl Member {
         }
     }
 
-    /// Whether it is the background worker's.
+    /// Whether this is the background worker's own file.
     pub(crate) fn is_worker(&self) -> bool {
         self.is_worker
     }
@@ -48,7 +48,7 @@ impl Member {
         self.level = level;
     }
 
-    /// Notes that SQLite took a lock: nothing was published since.
+    /// Notes that SQLite took a lock; nothing was published since.
     pub(crate) fn begins(&mut self) {
         self.has_published = false;
     }
@@ -63,17 +63,17 @@ impl Member {
         self.has_published
     }
 
-    /// What it shares with the process's other connections on the file.
+    /// The state that it shares with the process's other connections on the file.
     pub(crate) fn open_file(&self) -> Option<&Arc<OpenFile>> {
         self.open_file.as_ref()
     }
 
-    /// Their locks.
+    /// The locks of these connections.
     pub(crate) fn neighbours(&self) -> Option<&Neighbours> {
         self.open_file.as_ref().map(|file| file.neighbours())
     }
 
-    /// Becomes one of those that have `file` open; `uses_wal` as for [`Member::count_wal_user`].
+    /// Joins the connections that have `file` open; `uses_wal` as for [`Member::count_wal_user`].
     pub(crate) fn join(&mut self, file: Arc<OpenFile>, uses_wal: bool) {
         if let Some(before) = &self.open_file {
             before.neighbours().moved(self.level, ffi::LOCK_NONE);
@@ -87,7 +87,7 @@ impl Member {
         self.count_wal_user(uses_wal);
     }
 
-    /// Is none of them any more, except for its lock. The last one waits for the worker.
+    /// Leaves these connections, but its lock still counts. The last one waits for the worker.
     pub(crate) fn leave(&mut self) {
         let Some(file) = self.open_file.as_ref().filter(|_| !self.is_worker) else {
             return;

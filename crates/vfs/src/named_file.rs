@@ -1,7 +1,7 @@
 //! The host's file of a main database, and the name that SQLite opened it by.
 //!
-//! SQLite's name leads to the journal and the WAL beside the file. It lives as long as the file is
-//! open.
+//! From that name SQLite derives the journal and the WAL beside the file. The name lives until the
+//! file is closed.
 
 use crate::identity::Identity;
 use crate::place::Place;
@@ -17,12 +17,12 @@ pub(crate) struct NamedFile {
     path: String,
 }
 
-// SAFETY: `name` points to memory of SQLite's that is constant while the file is open; all else
-// is Send by itself.
+// SAFETY: `name` points to memory of SQLite that does not change while the file is open. All other
+// fields are Send.
 unsafe impl Send for NamedFile {}
 
 impl NamedFile {
-    /// Opens the file; answers it and the flags that it was opened with.
+    /// Opens the file. Returns it and the flags that it was opened with.
     ///
     /// # Errors
     /// The host's.
@@ -34,12 +34,12 @@ impl NamedFile {
         name: FileName<'_>,
         flags: i32,
     ) -> Result<(NamedFile, i32), Code> {
-        // SAFETY: passed on to the caller.
+        // SAFETY: the caller guarantees it.
         let (host, flags) = unsafe { vfs.open(Some(name), flags) }?;
         Ok((NamedFile::over(vfs, host, name), flags))
     }
 
-    /// A file that is not opened: each call to the host is an error.
+    /// A file that is not open: each call to the host fails.
     ///
     /// # Safety
     /// As [`NamedFile::open`].
@@ -56,7 +56,7 @@ impl NamedFile {
         }
     }
 
-    /// The library that uses it.
+    /// The SQLite library that uses it.
     pub(crate) fn api(&self) -> Api {
         self.vfs.api()
     }
@@ -78,7 +78,7 @@ impl NamedFile {
 
     /// SQLite's name for it.
     pub(crate) fn name(&self) -> Option<FileName<'_>> {
-        // SAFETY: a name that lives until the file is closed, as `open` demands.
+        // SAFETY: the name lives until the file is closed, as `open` requires.
         unsafe { FileName::from_ptr(self.api(), self.name) }
     }
 
@@ -94,29 +94,29 @@ impl NamedFile {
         })
     }
 
-    /// Which file it is.
+    /// The file's identity.
     pub(crate) fn identity(&self) -> Identity {
         let path = self.name().map_or(c"", FileName::path);
         Identity::of(self.vfs, &self.host, path)
     }
 
-    /// Whether a WAL lies beside it; no if the host cannot tell.
+    /// Whether a WAL exists beside it; false if the host cannot tell.
     pub(crate) fn has_wal(&self) -> bool {
         self.name()
             .and_then(FileName::wal)
             .is_some_and(|wal| self.vfs.access(wal.path(), ffi::ACCESS_EXISTS) == Ok(true))
     }
 
-    /// As [`NamedFile::may_be_hot`]; when in doubt, yes.
+    /// As [`NamedFile::may_be_hot`]; true if the host cannot tell.
     pub(crate) fn journal_may_be_hot(&self) -> bool {
         self.may_be_hot().unwrap_or(true)
     }
 
-    /// Whether a journal lies beside the file that SQLite might roll back: by its own rule one
-    /// whose first byte is not zero. A journal that cannot be opened counts as one.
+    /// Whether a journal beside the file might be hot. By SQLite's own rule that is a journal whose
+    /// first byte is not zero. A journal that cannot be opened counts too.
     ///
     /// # Errors
-    /// Those of the host, when it cannot be told.
+    /// The host's, if it cannot tell.
     pub(crate) fn may_be_hot(&self) -> Result<bool, Code> {
         let Some(journal) = self.journal() else {
             return Ok(true);
@@ -125,8 +125,8 @@ impl NamedFile {
             return Ok(false);
         }
         let flags = ffi::OPEN_READONLY | ffi::OPEN_MAIN_JOURNAL;
-        // SAFETY: the name lives in the database's name, and this file is closed at the
-        // end of this function.
+        // SAFETY: the name is part of the database's name, and this file is closed at the end of
+        // this function.
         let Ok((file, _)) = (unsafe { self.vfs.open(Some(journal), flags) }) else {
             return Ok(true);
         };
@@ -138,8 +138,9 @@ impl NamedFile {
         }
     }
 
-    /// Takes EXCLUSIVE in the three steps that others do not notice (`main_file/rest.rs`), for a
-    /// connection at this level. Answers whether it is held; if not, other locks can be held.
+    /// Takes EXCLUSIVE in the three steps that other connections do not notice
+    /// (`main_file/rest.rs`), for a connection at this level. Returns whether it is held. If not,
+    /// lower locks can be held.
     pub(crate) fn lock_alone(&self, level: i32) -> bool {
         let host = &self.host;
         (level >= ffi::LOCK_SHARED || host.lock(ffi::LOCK_SHARED).is_ok())

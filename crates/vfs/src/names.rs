@@ -1,11 +1,14 @@
-//! Names of URI parameters and PRAGMAs: which are known, and which one an unknown name was probably meant to be.
+//! Names of URI parameters and PRAGMAs: which are known, and the likely correction of an unknown
+//! one.
 //!
-//! SQLite ignores parameters that it does not know, and programs rely on it: their own, their driver's, or those of a VFS above. So an unknown parameter is an error only
+//! SQLite ignores unknown parameters, and programs rely on that for their own parameters, their
+//! driver's, or those of another VFS. So an unknown parameter is an error only
 //!
-//! - where the URI itself names this VFS, unless it begins with `_`, as drivers' own do, or
-//! - where it looks like one of ours: at most [`SLIPS`] characters are wrong, missing, too many or exchanged.
+//! - if the URI itself names this VFS, unless it begins with `_`, as drivers' parameters do, or
+//! - if it looks like one of ours: at most [`SLIPS`] characters are wrong, missing, added or
+//!   exchanged.
 //!
-//! PRAGMAs that begin with `densite_` are all ours.
+//! All PRAGMAs that begin with `densite_` are ours.
 
 use densite_sqlite::FileName;
 
@@ -20,7 +23,7 @@ const OURS: [&str; 8] = [
     "maintain",
     "densite",
 ];
-/// SQLite's own, of its VFSes and extensions (memdb, RBU, encryption) too.
+/// SQLite's own, including those of its VFSes and extensions (memdb, RBU, encryption).
 const SQLITES: [&str; 15] = [
     "vfs",
     "mode",
@@ -47,13 +50,13 @@ const PRAGMAS: [&str; 5] = [
     "densite_dead_limit",
     "densite_maintain",
 ];
-/// Differences of a name that looks like another one.
+/// The greatest number of differences at which two names look alike.
 const SLIPS: usize = 2;
 
-/// Checks the parameters of a name that was opened through the VFS `vfs`.
+/// Checks the URI parameters of a name that was opened through the VFS `vfs`.
 ///
 /// # Errors
-/// A sentence that names the unknown one and the nearest that is known.
+/// A sentence that names the unknown parameter and the nearest known one.
 pub(crate) fn check_parameters(name: FileName<'_>, vfs: &str) -> Result<(), String> {
     let is_named = name
         .parameter(c"vfs")
@@ -77,7 +80,7 @@ fn check_parameter(key: &str, is_named: bool) -> Result<(), String> {
     ))
 }
 
-/// What to say of a PRAGMA of ours that is not known; `None` for one that is, and for others' PRAGMAs.
+/// The message for an unknown PRAGMA of ours; `None` for a known one and for PRAGMAs of others.
 pub(crate) fn unknown_pragma(name: &str) -> Option<String> {
     if !name.starts_with("densite_") || PRAGMAS.contains(&name) {
         return None;
@@ -88,14 +91,15 @@ pub(crate) fn unknown_pragma(name: &str) -> Option<String> {
     ))
 }
 
-/// The known name that differs least, and by how much.
+/// The known name with the fewest differences, and their number.
 fn nearest<'a>(name: &str, known: &[&'a str]) -> (&'a str, usize) {
     let all = known.iter().map(|known| (*known, slips(name, known)));
     all.min_by_key(|(_, slips)| *slips)
         .unwrap_or(("", usize::MAX))
 }
 
-/// Characters to change, add, leave out, or exchange with the next one, to make one name of the other. Capital letters count as small ones.
+/// The number of characters to change, add, remove, or exchange with the next one, to turn one name
+/// into the other. Case does not count.
 fn slips(a: &str, b: &str) -> usize {
     let letters = |name: &str| name.to_ascii_lowercase().chars().collect::<Vec<char>>();
     let (a, b) = (letters(a), letters(b));
@@ -140,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn what_looks_like_ours_is_never_ignored() {
+    fn parameters_that_look_like_ours_are_errors() {
         for key in [
             "levle",
             "LEVEL",
@@ -158,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn others_are_left_alone_unless_the_uri_names_this_vfs() {
+    fn unknown_parameters_are_ignored_unless_the_uri_names_this_vfs() {
         for (key, is_named, is_fine) in [
             ("application", false, true),
             ("application", true, false),

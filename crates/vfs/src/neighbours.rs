@@ -1,29 +1,29 @@
-//! What this process's other connections do on the same file.
+//! The locks of this process's other connections on the same file.
 //!
-//! SQLite's locks say only "busy". A connection that meets the short lock of a closing
-//! one (rule 3) must wait, for plain SQLite would not have been busy; one that meets a real
-//! lock must not. Within the process this module tells the two apart; what it does not
-//! explain is another process, and is waited for during a bounded time.
+//! SQLite's locks report only "busy". A connection that finds the short lock of a closing
+//! connection (rule 3) must wait, because plain SQLite would not have been busy. A connection that
+//! finds a real lock must not wait. Within the process this module distinguishes the two. Any other
+//! lock belongs to another process, and the connection waits for it for a limited time.
 
 use densite_disk::sync::{Condvar, Mutex};
 use densite_sqlite::ffi;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-/// How long a lock of another process is waited for that may be a closing connection's. As
-/// a rule that one is held for less than a millisecond, with `synchronous=OFF` for one sync
-/// of the file; a busy disk makes either ten times as long.
+/// How long to wait for a lock of another process that can be a closing connection's. Usually that
+/// one is held for less than a millisecond; with `synchronous=OFF`, for one sync of the file. A
+/// busy disk makes either ten times as long.
 const FOREIGN_WAIT: Duration = Duration::from_millis(250);
-/// The same for a connection that has SHARED and wants EXCLUSIVE: a closing one never gets
-/// EXCLUSIVE then, and gives back at once what it has got.
+/// The same for a connection that has SHARED and wants EXCLUSIVE. A closing connection cannot get
+/// EXCLUSIVE then, and releases its locks at once.
 const FOREIGN_WAIT_SHARED: Duration = Duration::from_millis(25);
-/// The same for one that has SHARED and wants RESERVED, or the checkpoint lock. Maintenance holds
-/// them for 10 ms, with a pause as long before it takes them again; a busy machine makes that
-/// several times as long.
+/// The same for a connection that has SHARED and wants RESERVED, or the checkpoint lock.
+/// Maintenance holds them for 10 ms, and pauses as long before it takes them again. On a busy
+/// machine that takes several times as long.
 const FOREIGN_WAIT_RESERVED: Duration = Duration::from_millis(100);
 /// The pause between two tries.
 const FOREIGN_STEP: Duration = Duration::from_millis(1);
-/// How long a closing connection of this process is waited for at most.
+/// How long to wait for a closing connection of this process at most.
 const OWN_WAIT: Duration = Duration::from_secs(5);
 
 /// The locks of this process's connections on one file.
@@ -33,16 +33,16 @@ pub(crate) struct Neighbours {
     shared: AtomicU32,
     /// Connections with RESERVED or more.
     reserved: AtomicU32,
-    /// A connection is closing the file cleanly under a lock of its own.
+    /// A connection is closing the file under a lock of its own.
     closing: Mutex<bool>,
     closed: Condvar,
 }
 
-/// The right to be the one that closes; ends when dropped.
+/// The right to close under a lock of one's own; dropping it ends the right.
 pub(crate) struct Closing<'a>(&'a Neighbours);
 
 impl Neighbours {
-    /// Notes that a connection's lock went from one level to another.
+    /// Notes that a connection's lock changed from one level to another.
     pub(crate) fn moved(&self, from: i32, to: i32) {
         for (count, level) in [
             (&self.shared, ffi::LOCK_SHARED),
@@ -60,8 +60,8 @@ impl Neighbours {
         }
     }
 
-    /// Whether a connection of this process other than one at level `mine` explains that
-    /// `wanted` is busy. RESERVED counts against SHARED: it may have become PENDING.
+    /// Whether another connection of this process explains why `wanted` is busy for one at level
+    /// `mine`. RESERVED explains a busy SHARED, because it can have become PENDING.
     fn explains(&self, mine: i32, wanted: i32) -> bool {
         let (count, level) = if wanted >= ffi::LOCK_PENDING {
             (&self.shared, ffi::LOCK_SHARED)
@@ -71,13 +71,13 @@ impl Neighbours {
         count.load(Ordering::Relaxed) > u32::from(mine >= level)
     }
 
-    /// Whether another connection than one at level `mine` holds a lock.
+    /// Whether a connection other than one at level `mine` holds a lock.
     pub(crate) fn others_hold(&self, mine: i32) -> bool {
         self.shared.load(Ordering::Relaxed) > u32::from(mine >= ffi::LOCK_SHARED)
     }
 
-    /// Tries a busy lock again, once, after a connection of this process, or its worker, has let
-    /// go of locks of its own.
+    /// Tries a busy lock once more, after a connection of this process, or its worker, has released
+    /// locks of its own.
     pub(crate) fn after_closing<T>(&self, attempt: &mut impl FnMut() -> Option<T>) -> Option<T> {
         let closing = self.closing.lock();
         if *closing {
@@ -87,14 +87,14 @@ impl Neighbours {
         None
     }
 
-    /// The same for the checkpoint lock. With `patience` it is waited for as if another process's
-    /// maintenance had it.
+    /// The same for the checkpoint lock. With `patience` it also waits as for another process's
+    /// maintenance.
     pub(crate) fn retry_checkpoint<T>(
         &self,
         patience: bool,
         mut attempt: impl FnMut() -> Option<T>,
     ) -> Option<T> {
-        // The slice that was in the way may be over since.
+        // The slice that held the lock may be over by now.
         let done = self.after_closing(&mut attempt).or_else(&mut attempt);
         if done.is_some() || !patience {
             return done;
@@ -109,7 +109,7 @@ impl Neighbours {
         None
     }
 
-    /// Begins to close; `None` when another does.
+    /// Begins to close; `None` if another connection is closing.
     pub(crate) fn begin_closing(&self) -> Option<Closing<'_>> {
         let mut closing = self.closing.lock();
         if *closing {
@@ -119,8 +119,8 @@ impl Neighbours {
         Some(Closing(self))
     }
 
-    /// Tries a lock again that was busy, as long as what is in the way may be a connection
-    /// that closes. `attempt` answers `None` when it is still busy.
+    /// Tries a busy lock again while a closing connection can be what holds it. `attempt` returns
+    /// `None` while the lock is busy.
     pub(crate) fn retry<T>(
         &self,
         mine: i32,

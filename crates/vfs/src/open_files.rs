@@ -1,7 +1,7 @@
-//! The files that this process has open: what their connections share, once for each file.
+//! The files that this process has open, with the state that the connections on each file share.
 //!
 //! This is the only registry of open files in this crate. Its key is the file's [`Identity`]. An
-//! entry lives as long as a connection, or the worker, has the file open.
+//! entry lives while a connection, or the worker, has the file open.
 
 use crate::identity::Identity;
 use crate::idle::Idle;
@@ -17,17 +17,17 @@ struct Files(Mutex<HashMap<Identity, Weak<OpenFile>>>);
 
 static FILES: PerProcess<Files> = PerProcess::new();
 
-/// What this process's connections on one file share.
+/// The state that this process's connections on one file share.
 #[derive(Default)]
 pub(crate) struct OpenFile {
     neighbours: Neighbours,
     idle: Idle,
-    /// Where the pages of its WAL are noted, while the store has the file open.
+    /// The pre-encoded pages of its WAL, while the store has the file open.
     preencoded: Mutex<Weak<PreEncoded>>,
 }
 
 impl OpenFile {
-    /// The entry of a file; a new one if no connection has it open.
+    /// The entry of a file; a new one if it has none.
     pub(crate) fn on(identity: &Identity) -> Arc<OpenFile> {
         let mut files = FILES.get().0.lock();
         if let Some(found) = files.get(identity).and_then(Weak::upgrade) {
@@ -39,7 +39,7 @@ impl OpenFile {
         fresh
     }
 
-    /// The entry of a file, if somebody has it open.
+    /// The entry of a file, if a connection has it open.
     pub(crate) fn find(identity: &Identity) -> Option<Arc<OpenFile>> {
         FILES.get().0.lock().get(identity)?.upgrade()
     }
@@ -54,12 +54,12 @@ impl OpenFile {
         &self.idle
     }
 
-    /// Makes known where the pages of its WAL are noted.
+    /// Sets the pre-encoded pages of its WAL.
     pub(crate) fn announce(&self, preencoded: &Arc<PreEncoded>) {
         *self.preencoded.lock() = Arc::downgrade(preencoded);
     }
 
-    /// Where the pages of its WAL are noted; `None` if the store does not have it open.
+    /// The pre-encoded pages of its WAL; `None` if the store does not have the file open.
     pub(crate) fn preencoded(&self) -> Option<Arc<PreEncoded>> {
         self.preencoded.lock().upgrade()
     }

@@ -1,68 +1,67 @@
-//! Other contents are written over a file that is open: `cp` over it, a backup that is put back in
-//! place.
+//! Other contents are written over an open file: `cp` over it, or a restored backup.
 //!
-//! The store tells ([`Error::Overwritten`](densite_store::Error::Overwritten)): the commit in the
-//! file does not stand on the one that was known. Then the file is judged again, as if it had been
-//! opened just now. But SQLite keeps pages, and pages of two databases must not meet. So that is
-//! done only where SQLite keeps nothing that it would not compare or drop:
+//! The store detects it ([`Error::Overwritten`](densite_store::Error::Overwritten)): the commit in
+//! the file is not a successor of the known one. Then the file is judged again, as if it had just
+//! been opened. But SQLite caches pages, and pages of two databases must not mix. So this happens
+//! only when SQLite compares or drops its cached pages:
 //!
 //! - *In a rollback mode* when a transaction begins. SQLite then compares 16 bytes of page 1 and
-//!   drops its pages if they differ. They can be the same in both files: that one time we make sure
-//!   that they differ ([`Overwritten::forces_reset`]).
+//!   drops its pages if they differ. They can be the same in both files, so this one time we make
+//!   them differ ([`Overwritten::forces_reset`]).
 //! - *In WAL mode* when a snapshot begins for which SQLite drops its pages. The header of the WAL
-//!   index is another one than last time, or this connection has just rebuilt it.
+//!   index has changed since the last one, or this connection has just rebuilt the index.
 //!
-//! Everywhere else the answer is an error, until one of these moments comes. So it is while the new
-//! contents are still being written: what the newest slot and the tip say must be there before they
-//! are taken. An empty file is an empty database.
+//! At all other times the answer is an error, until one of these moments comes. It is also an error
+//! while the new contents are still being written: everything that the newest slot and the tip name
+//! must exist before it is used. An empty file is an empty database.
 
 use densite_store::Handle;
 use std::time::{Duration, Instant};
 
-/// How Densite's files begin.
+/// The first bytes of a Densite file.
 const MAGIC: &[u8] = b"Densite";
-/// How often a connection looks at the beginning of a snapshot that is the one it had before: from
-/// there on SQLite can answer from its own pages.
+/// How often a connection checks the contents when a snapshot begins that is the same as before. In
+/// between SQLite can answer from its cached pages.
 const AGE: Duration = Duration::from_millis(10);
-/// SQLite's look at the change counter and what follows it, at the begin of a transaction in a
+/// SQLite's read of the change counter and the bytes after it, at the begin of a transaction in a
 /// rollback mode.
 const VERSION: (u64, usize) = (24, 16);
 
-/// What a connection knows of contents that came in the place of others.
+/// What a connection knows about contents that replaced others.
 #[derive(Default)]
 pub(crate) struct Overwritten {
-    /// The file was judged again, and what is in it is not whole yet.
+    /// The file was judged again, and its contents are not complete yet.
     unsettled: bool,
-    /// SQLite can have pages of the old contents.
+    /// SQLite can have cached pages of the old contents.
     kept: bool,
-    /// When it was last checked whether the contents are the same.
+    /// When the contents were last checked.
     looked: Option<Instant>,
 }
 
 impl Overwritten {
-    /// Other contents have come: the file is judged again.
+    /// The file has other contents and is judged again.
     pub(crate) fn begins(&mut self) {
         self.unsettled = true;
         self.kept = true;
     }
 
-    /// SQLite can have pages of other contents.
+    /// SQLite can have cached pages of other contents.
     pub(crate) fn keeps_pages(&mut self) {
         self.kept = true;
     }
 
-    /// Whether what was opened is to be waited for.
+    /// Whether the opened contents are still incomplete.
     pub(crate) fn awaits(&self, handle: &Handle) -> bool {
         self.unsettled && handle.is_cut()
     }
 
-    /// The file was judged, and is whole.
+    /// The file was judged, and its contents are complete.
     pub(crate) fn set_whole(&mut self) {
         self.unsettled = false;
     }
 
-    /// A snapshot begins, for which SQLite drops its pages or not (`resets`). Whether to check now
-    /// that the contents are the same.
+    /// A snapshot begins. `resets`: SQLite drops its cached pages for it. Returns whether to check
+    /// the contents now.
     pub(crate) fn is_due(&mut self, resets: bool) -> bool {
         let now = Instant::now();
         let is_recent = |at: Instant| now.duration_since(at) < AGE;
@@ -73,8 +72,8 @@ impl Overwritten {
         true
     }
 
-    /// SQLite has looked at the change counter. If it can have pages of other contents, it sees
-    /// another counter than there is, once, and drops them.
+    /// SQLite has read the change counter. If it can have cached pages of other contents, this
+    /// changes the counter in `buf` once, so that SQLite drops them.
     pub(crate) fn forces_reset(&mut self, buf: &mut [u8]) {
         if std::mem::take(&mut self.kept) {
             for byte in buf {
@@ -84,12 +83,12 @@ impl Overwritten {
     }
 }
 
-/// Whether a read is SQLite's look at the change counter.
+/// Whether this is SQLite's read of the change counter.
 pub(crate) fn reads_version(buf: &[u8], offset: u64) -> bool {
     (offset, buf.len()) == VERSION
 }
 
-/// Whether what was read is the begin of a file of the store.
+/// Whether these bytes are the beginning of a Densite file.
 pub(crate) fn begins_as_store(buf: &[u8], offset: u64) -> bool {
     offset == 0 && buf.starts_with(MAGIC)
 }

@@ -1,11 +1,11 @@
 //! Named points at which race tests stop a connection.
 //!
-//! Honoured only in builds with debug assertions or the feature `pause`; in others a call
-//! is nothing. Disarmed, a call is one relaxed load.
+//! They work only in builds with debug assertions or the feature `pause`; in other builds a call
+//! does nothing. A disarmed call is one relaxed load.
 //!
-//! Within a process a test arms a point with a callback ([`arm`]). A child process is told
-//! by its environment: `DENSITE_PAUSE=point:file` makes it wait at `point` until `file`
-//! exists, having first created `file.reached`.
+//! Within a process a test arms a point with a callback ([`arm`]). For a child process the test
+//! sets an environment variable: with `DENSITE_PAUSE=point:file` it creates `file.reached` at
+//! `point` and waits until `file` exists.
 
 #[cfg(any(debug_assertions, feature = "pause"))]
 mod armed {
@@ -44,7 +44,7 @@ mod armed {
                 .find(|(name, _)| name == point)
                 .map(|(_, call)| Arc::clone(call))
         };
-        // Called without the lock: a callback may run SQL that passes points itself.
+        // Called without the lock, because a callback can run SQL that passes points itself.
         if let Some(call) = found {
             call();
         }
@@ -60,7 +60,7 @@ mod armed {
         {
             let file = file.to_string();
             let wait = move || {
-                // A test looks for this file; if it cannot be made the test times out.
+                // A test waits for this file. If it cannot be created, the test times out.
                 let _ = std::fs::write(format!("{file}.reached"), b"");
                 while !Path::new(&file).exists() {
                     std::thread::sleep(Duration::from_millis(1));
@@ -72,7 +72,7 @@ mod armed {
         STATE.store(state, Ordering::Relaxed);
     }
 
-    /// Has `call` run whenever `point` is passed, until [`disarm`].
+    /// Runs `call` whenever `point` is passed, until [`disarm`].
     pub fn arm(point: &str, call: impl Fn() + Send + Sync + 'static) {
         let mut points = POINTS.lock();
         points.retain(|(name, _)| name != point);
@@ -80,7 +80,7 @@ mod armed {
         STATE.store(ARMED, Ordering::Relaxed);
     }
 
-    /// Takes a point's callback away.
+    /// Removes a point's callback.
     pub fn disarm(point: &str) {
         let mut points = POINTS.lock();
         points.retain(|(name, _)| name != point);
@@ -93,7 +93,7 @@ mod armed {
 #[cfg(any(debug_assertions, feature = "pause"))]
 pub use armed::{arm, at, disarm};
 
-/// Passes a point: nothing in this build.
+/// Passes a point. Does nothing in this build.
 #[cfg(not(any(debug_assertions, feature = "pause")))]
 #[inline(always)]
 pub fn at(_point: &str) {}

@@ -1,13 +1,13 @@
 //! Whether a file's name still leads to it.
 //!
 //! SQLite finds a database's journal and its WAL by its name. Suppose that `densite vacuum`, or
-//! any other program, puts another file in the place of one that a connection has open without a
-//! lock. Then the connection would take what lies beside the new file for its own. It would roll
-//! the new file's journal back into the old file, or checkpoint its WAL there, and delete it.
-//! SQLite looks for such a move only before it begins a journal on the disk.
+//! another program, replaces a file that a connection has open without a lock. Then the connection
+//! would take the files beside the new one for its own. It would roll the new file's journal back
+//! into the old file, or checkpoint its WAL there, and delete it. SQLite checks for such a move
+//! only before it begins a journal on the disk.
 //!
-//! So a connection whose file was replaced sees no journal and no WAL (`absent.rs`). It begins
-//! none in any mode, and it gets no shared memory: it reads what the old file holds.
+//! So a connection whose file was replaced sees no journal and no WAL (`absent.rs`). It begins no
+//! journal in any mode and gets no shared memory. It reads the contents of the old file.
 
 use densite_sqlite::{Code, HostFile, HostVfs, ffi};
 use std::ffi::{CStr, OsStr, c_int, c_void};
@@ -18,10 +18,10 @@ use std::path::Path;
 /// Device and inode.
 pub(crate) type Inode = (u64, u64);
 
-/// Where a file was when it was asked for.
+/// Where a file was when this was determined.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// The host's files are not the system's, or the name leads nowhere.
+    /// The host's files are not files of the system, or the name leads nowhere.
     Unknown,
     /// The name leads to it.
     Here(Box<Path>, Inode),
@@ -42,17 +42,17 @@ impl Place {
         }
     }
 
-    /// A file that `vfs` has opened under this path.
+    /// The place of a file that `vfs` has opened under this path.
     ///
     /// It is found by the path, because closing a descriptor of our own would drop SQLite's locks
-    /// (rule 14). The path can meanwhile name another file; the host knows.
+    /// (rule 14). The path can lead to another file by now; the host knows that.
     pub(crate) fn of(vfs: HostVfs, file: &HostFile, path: &CStr) -> Place {
         let place = Place::of_path(vfs, path);
         if !matches!(place, Place::Here(..)) {
             return place;
         }
         let mut moved: c_int = 0;
-        // SAFETY: this operation puts an int there.
+        // SAFETY: this operation writes an int to its argument.
         let rc =
             unsafe { file.file_control(ffi::FCNTL_HAS_MOVED, (&raw mut moved).cast::<c_void>()) };
         match moved == 0 || rc == Code::NOTFOUND {
@@ -61,7 +61,7 @@ impl Place {
         }
     }
 
-    /// Whether the name leads to another file now. A name that leads nowhere does not.
+    /// Whether the name leads to another file now. False if it leads nowhere.
     pub(crate) fn is_left(&self) -> bool {
         match self {
             Place::Unknown => false,
@@ -71,7 +71,7 @@ impl Place {
     }
 }
 
-/// Whether the VFS keeps its files in the system's folders, under the same names.
+/// Whether the VFS keeps its files in the system's directories, under the same names.
 pub(crate) fn has_system_files(vfs: HostVfs) -> bool {
     vfs.name().starts_with("unix")
 }

@@ -1,20 +1,20 @@
-//! PRAGMAs of the store: what SQLite asks, and the settings that they show and change.
+//! PRAGMAs of the store: their arguments, and the settings that they show and change.
 //!
 //! They are `densite_level`, `densite_threads`, `densite_decoded_cache`, `densite_dead_limit` and
-//! `densite_maintain`, which is no setting (`main_file/control.rs`).
+//! `densite_maintain`. The last one is not a setting (`main_file/control.rs`).
 
 use crate::maintain::{Maintenance, dead_limit};
 use crate::settings::{Settings, cache_mib, level, threads};
 use densite_store::{Handle, Options};
 use std::ffi::{CStr, c_char};
 
-/// Reads what SQLITE_FCNTL_PRAGMA asks: the PRAGMA's name, in small letters, and the value if there
-/// is one.
+/// Reads the arguments of SQLITE_FCNTL_PRAGMA: the PRAGMA's name in lower case, and the value if
+/// there is one.
 ///
 /// # Safety
-/// `arguments` are three pointers, of which the last two are null or terminated text.
+/// `arguments` are three pointers. Each of the last two is null or points to terminated text.
 pub(crate) unsafe fn read(arguments: *mut *mut c_char) -> Option<(String, Option<String>)> {
-    // SAFETY: as the caller vouches; text outlives the call.
+    // SAFETY: the caller guarantees it; the text outlives the call.
     let text = |i: usize| unsafe {
         let ptr = *arguments.add(i);
         (!ptr.is_null()).then(|| CStr::from_ptr(ptr).to_string_lossy().into_owned())
@@ -22,7 +22,7 @@ pub(crate) unsafe fn read(arguments: *mut *mut c_char) -> Option<(String, Option
     Some((text(1)?.to_ascii_lowercase(), text(2)))
 }
 
-/// The value of a setting: of an open file of the store, or of a file that can become one.
+/// The value of a setting, for a Densite file or for a file that can become one.
 pub(crate) fn value(name: &str, options: &Options, maintenance: &Maintenance) -> String {
     match name {
         "densite_dead_limit" => maintenance.dead_limit().to_string(),
@@ -32,7 +32,7 @@ pub(crate) fn value(name: &str, options: &Options, maintenance: &Maintenance) ->
     }
 }
 
-/// Changes a setting, also for the open file of the store if there is one.
+/// Changes a setting. If the store has the file open, it applies at once.
 ///
 /// # Errors
 /// A sentence that names the value and what is allowed.

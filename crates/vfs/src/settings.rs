@@ -1,25 +1,25 @@
-//! What a database's URI asks for.
+//! The settings in a database's URI.
 
 use crate::names::check_parameters;
 use densite_sqlite::FileName;
 use densite_store::{CodecChoice, Options, Readahead, Tuning};
 use std::ffi::CStr;
 
-/// The levels that zstd has.
+/// The levels of zstd.
 pub(crate) const LEVELS: std::ops::RangeInclusive<i32> = -7..=22;
-/// More threads than this are a slip of the pen.
+/// The greatest number of threads; a greater one is surely a mistake.
 pub(crate) const THREADS_MAX: usize = 256;
-/// The largest cache that may be asked for: 1 TiB, in MiB.
+/// The largest allowed cache: 1 TiB, in MiB.
 pub(crate) const CACHE_MAX_MIB: usize = 1 << 20;
 
 /// The settings of one open database.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Settings {
-    /// The store's part.
+    /// The store's settings.
     pub(crate) options: Options,
     /// `densite=off`: a new or empty file stays plain.
     pub(crate) keep_plain: bool,
-    /// `maintain=off`: space is given back only when `densite_maintain` asks.
+    /// `maintain=off`: only `densite_maintain` reclaims space.
     pub(crate) maintain_off: bool,
     /// `nolock` or `immutable`: SQLite takes no locks on this file.
     pub(crate) unlocked: bool,
@@ -53,7 +53,7 @@ impl Settings {
             settings.options.readahead = readahead(&value)?;
         }
         if let Some(value) = text(c"x_tuning") {
-            // For tests: rare things made common. Not part of the interface.
+            // For tests: makes rare cases common. Not part of the interface.
             settings.options.tuning = tuning(&value)?;
         }
         if let Some(value) = text(c"maintain") {
@@ -91,7 +91,7 @@ pub(crate) fn threads(value: &str) -> Result<usize, String> {
         .ok_or_else(|| format!("threads={value}: use a whole number from 0 to {THREADS_MAX}"))
 }
 
-/// The decoded-page cache's budget in MiB.
+/// The size of the cache of decoded pages, in MiB.
 pub(crate) fn cache_mib(value: &str) -> Result<usize, String> {
     number(value, CACHE_MAX_MIB).ok_or_else(|| {
         format!("decoded_cache={value}: use a whole number of MiB from 0 to {CACHE_MAX_MIB}")
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn others_are_refused_with_the_value_and_what_is_allowed() {
+    fn other_values_are_refused_with_the_value_and_what_is_allowed() {
         for value in ["23", "-8", "three", "", "3.5"] {
             let error = level(value).expect_err("out of range");
             assert!(error.contains(&format!("level={value}")) && error.contains("-7 to 22"));
@@ -165,7 +165,9 @@ mod tests {
             threads("-1").expect_err("negative"),
             threads("257").expect_err("too many"),
             cache_mib("64MiB").expect_err("a unit"),
-            run_pages("3").map(|_| 0usize).expect_err("no power of two"),
+            run_pages("3")
+                .map(|_| 0usize)
+                .expect_err("not a power of two"),
         ] {
             assert!(error.contains("use "), "{error}");
         }

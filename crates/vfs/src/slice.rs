@@ -1,37 +1,37 @@
-//! A slice of maintenance at rest: its locks, and what it leaves.
+//! A slice of maintenance at rest: its locks, and what remains to be done.
 //!
-//! No lock is held while the file is synced: a slice ends where a sync is due ([`Rest::Sync`]), and
-//! the next one goes on from there.
+//! No lock is held while the file is synced. A slice ends where a sync is due ([`Rest::Sync`]), and
+//! the next one continues from there.
 //!
 //! Locks of a slice (rule 2):
 //!
-//! 1. SHARED, if SQLite does not hold it. Under it bytes 18 and 19 of page 1 tell the mode.
-//! 2. In a rollback mode no journal may be hot; then RESERVED, without SHARED having gone: no other connection
-//!    becomes the writer meanwhile, and readers go on.
+//! 1. SHARED, if SQLite does not hold it. Under it bytes 18 and 19 of page 1 give the mode.
+//! 2. In a rollback mode no journal may be hot. Then RESERVED, while SHARED is still held: no other
+//!    connection becomes the writer meanwhile, and readers go on.
 //! 3. In WAL mode the checkpoint lock. Writers and readers go on.
-//! 4. With a WAL that this connection has not looked at yet, EXCLUSIVE, which proves that no connection
-//!    uses it. Not the worker.
+//! 4. If this connection has not mapped the WAL's index yet, EXCLUSIVE, which proves that no
+//!    connection uses the WAL. The worker does not do this.
 
 use crate::checkpoint::{CHECKPOINT_LOCK, Checkpoint};
 use crate::member::Member;
 use crate::named_file::NamedFile;
 use densite_sqlite::ffi;
 
-/// Bytes of a region of the WAL's index, as SQLite maps them (`WALINDEX_PGSZ`).
+/// The size in bytes of a region of the WAL's index, as SQLite maps it (`WALINDEX_PGSZ`).
 const INDEX_REGION: i32 = 32 << 10;
 
-/// What a slice leaves.
+/// What remains after a slice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Rest {
-    /// Nothing that could be given back.
+    /// No space is left to reclaim.
     Done,
-    /// Another slice.
+    /// Another slice is needed.
     More,
-    /// A sync, without any lock, and another slice.
+    /// A sync without any lock is needed, then another slice.
     Sync,
 }
 
-/// Which lock of a slice is held besides SHARED.
+/// The lock that a slice holds besides SHARED.
 pub(crate) enum Slice {
     Reserved,
     Checkpoint,
@@ -39,13 +39,13 @@ pub(crate) enum Slice {
 }
 
 impl Slice {
-    /// Takes SHARED, the first lock of a slice, unless SQLite holds it. Whether it is held.
+    /// Takes SHARED, the first lock of a slice, unless SQLite holds it. Returns whether it is held.
     pub(crate) fn share(file: &NamedFile, member: &Member) -> bool {
         member.level() >= ffi::LOCK_SHARED || file.host().lock(ffi::LOCK_SHARED).is_ok()
     }
 
-    /// Takes the other locks of a slice, or none, and gives SHARED back then. `in_rollback_mode`
-    /// is the mode of the newest commit under SHARED, if it can be read.
+    /// Takes the other locks of a slice, or none, and then releases SHARED. `in_rollback_mode` is
+    /// the mode of the newest commit under SHARED, if it can be read.
     pub(crate) fn lock(
         file: &NamedFile,
         member: &Member,
@@ -73,28 +73,29 @@ impl Slice {
         slice
     }
 
-    /// Gives its locks back.
+    /// Releases the locks of the slice.
     pub(crate) fn unlock(self, file: &NamedFile, member: &Member, checkpoint: &mut Checkpoint) {
         if matches!(self, Slice::Checkpoint) {
             let flags = ffi::SHM_UNLOCK | ffi::SHM_EXCLUSIVE;
-            // Nothing can be done about a lock that stays; SQLite ignores the same.
+            // Nothing can be done if the release fails; SQLite ignores this error too.
             let _ = file.host().shm_lock(CHECKPOINT_LOCK, 1, flags);
         }
         back_to_level(file, member, checkpoint);
     }
 }
 
-/// Gives back what a slice took beyond SQLite's own lock.
+/// Releases what a slice took beyond SQLite's own lock.
 fn back_to_level(file: &NamedFile, member: &Member, checkpoint: &mut Checkpoint) {
     if member.is_worker() && checkpoint.uses_wal() {
-        // Whoever closes the WAL must be alone there.
+        // A connection that closes the WAL must be its only user.
         checkpoint.forget_index();
         let _ = file.host().shm_unmap(false);
     }
     let _ = file.host().unlock(member.level());
 }
 
-/// The worker's file: maps the WAL's index for this slice, if a connection of this process has it.
+/// For the worker: maps the WAL's index for this slice, if a connection of this process has it
+/// mapped.
 fn map_index(file: &NamedFile, member: &Member, checkpoint: &mut Checkpoint) -> bool {
     let is_used = member
         .open_file()

@@ -59,7 +59,7 @@ fn info(connection: &Connection, schema: &str) -> Result<Vec<Vec<Value>>> {
     Ok(rows)
 }
 
-/// The rows for a file that Densite does not store.
+/// The rows for a file that is not a Densite file.
 fn plain_info(connection: &Connection, schema: &str) -> Result<Vec<Vec<Value>>> {
     let schema = quoted(schema);
     let ask = |pragma: &str| -> Result<i64> {

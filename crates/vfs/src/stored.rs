@@ -1,4 +1,4 @@
-//! A file that is the store's: its handle, and what the VFS knows of its present contents.
+//! A Densite file: its handle, and what the VFS knows about its current contents.
 
 use crate::late_truncate::sync_journal;
 use crate::maintain::Maintenance;
@@ -10,23 +10,23 @@ use densite_disk::SyncKind;
 use densite_store::{Error, Handle, Options, ReclaimBudget};
 use std::time::Instant;
 
-/// Bytes that a slice moves at most.
+/// The most bytes that a slice moves.
 const SLICE_BYTES: u64 = 1 << 20;
 
-/// An open file of the store.
+/// An open Densite file.
 pub(crate) struct Stored {
     handle: Box<Handle>,
     trim: Trim,
-    /// SQLite synced the file and did not write to it since.
+    /// SQLite synced the file and has not written to it since.
     synced: bool,
-    /// The WAL knows the store.
+    /// The store is announced to the connections that write the WAL.
     announced: bool,
-    /// What [`Handle::unproved`] said the last time.
+    /// The last value of [`Handle::unproved`].
     unproved: u64,
 }
 
 impl Stored {
-    /// Opens the store in a file that is one, or is empty; `identity` is the file's.
+    /// Opens the store in a file that is a Densite file or empty; `identity` is the file's.
     ///
     /// # Errors
     /// The store's.
@@ -46,19 +46,20 @@ impl Stored {
         })
     }
 
-    /// Whether SQLite can have pages of other contents, as far as the store can tell: since the last time nothing proved that they are
-    /// of these.
+    /// Whether SQLite can have cached pages of other contents, as far as the store can tell. True
+    /// if the store has since failed to prove that its pages are of the same contents.
     pub(crate) fn is_unproved(&mut self) -> bool {
         let now = self.handle.unproved();
         std::mem::replace(&mut self.unproved, now) != now
     }
 
-    /// The handle, to be asked.
+    /// The handle, for reading its state.
     pub(crate) fn view(&self) -> &Handle {
         &self.handle
     }
 
-    /// The handle. Writes and syncs of SQLite's go through [`Stored::write`] and [`Stored::sync`].
+    /// The handle. SQLite's writes and syncs go through [`Stored::write`] and [`Stored::sync`]
+    /// instead.
     pub(crate) fn handle(&mut self) -> &mut Handle {
         &mut self.handle
     }
@@ -73,7 +74,7 @@ impl Stored {
         self.handle.write_at(buf, offset)
     }
 
-    /// SQLite's xSync, with the writer's right.
+    /// SQLite's xSync, with the right to write.
     ///
     /// # Errors
     /// The store's.
@@ -83,13 +84,14 @@ impl Stored {
         done
     }
 
-    /// Whether SQLite synced the file, did not write to it since, and yet something is pending:
-    /// the database was cut.
+    /// Whether SQLite synced the file and has not written to it since, and yet a change is pending:
+    /// the database was truncated.
     pub(crate) fn is_cut_late(&self) -> bool {
         self.synced && self.handle.has_pending()
     }
 
-    /// Makes the store known to the file's WAL, once there is something to know.
+    /// Makes the store known to the connections that write the file's WAL, once it can pre-encode
+    /// pages.
     pub(crate) fn announce(&mut self, file: &OpenFile) {
         if !self.announced
             && let Some(preencoded) = self.handle.preencoded()
@@ -117,8 +119,8 @@ impl Stored {
         self.trim.step(&mut self.handle, reach)
     }
 
-    /// What was trimmed at rest can be published: in a rollback mode only when the end of the last
-    /// journal is durable (`trim`). Where that fails it is forgotten, with what else is pending.
+    /// Keeps what was trimmed at rest for the next publish. In a rollback mode it first makes the
+    /// end of the last journal durable (`trim`). If that fails, all pending changes are forgotten.
     pub(crate) fn keep_trimmed(&mut self, trimmed: Trimmed, file: &NamedFile) -> Trimmed {
         if trimmed.pages == 0 || trimmed.again {
             return trimmed;
@@ -131,9 +133,9 @@ impl Stored {
         trimmed
     }
 
-    /// A slice, after its trim: publishes, and moves what fits until `until` if more than
-    /// `down_to` per cent are dead or free. Unless it has `begun`, nothing is moved below the
-    /// limit at which giving back begins.
+    /// The part of a slice after its trim. Publishes, and moves records until `until` if more than
+    /// `down_to` per cent are dead or free. Before reclamation has `begun`, it moves nothing below
+    /// the limit where reclamation starts.
     ///
     /// # Errors
     /// The store's.

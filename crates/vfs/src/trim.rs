@@ -1,77 +1,78 @@
-//! Trim: leaf pages of SQLite's freelist are never read, so their frames are dropped.
+//! Trim: drops the frames of pages that are leaves of SQLite's freelist, because SQLite never reads
+//! these.
 //!
 //! A page can be dropped when it is a leaf of the freelist in a state of the file that is
-//! *committed* and that no rollback can take back. What that means, clause by clause:
+//! *committed* and that no rollback can take back. In detail:
 //!
-//! - **Committed.** The newest commit of the store is not always one of SQLite's. A checkpoint that
-//!   stopped half-way, a commit that failed after its publish, a writer that was killed leave
-//!   others, whose freelist can name live pages. So the number of a commit is kept that is known to
-//!   be SQLite's ([`Trim::committed`]), and trimming looks at no other. It is known
-//!   - when RESERVED was taken in a rollback mode: SQLite had SHARED before and looked for a hot
-//!     journal under it (or `absent` made up for it);
+//! - **Committed.** The newest commit of the store is not always a commit of SQLite. A checkpoint
+//!   that stopped half-way, a commit that failed after its publish, or a killed writer can leave
+//!   other states, whose freelist can name live pages. So the number of a commit that is known to
+//!   be SQLite's is kept ([`Trim::committed`]), and trimming uses only that one. It is known
+//!   - when RESERVED was taken in a rollback mode: SQLite held SHARED before and looked for a hot
+//!     journal under it (or `absent` did so);
 //!   - at COMMIT_PHASETWO, when the journal is gone;
-//!   - at the xTruncate that follows CKPT_DONE: SQLite sends it only when the WAL's end was
-//!     reached, under the checkpoint lock;
+//!   - at the xTruncate after CKPT_DONE: SQLite sends it only if the checkpoint reached the WAL's
+//!     end, under the checkpoint lock;
 //!   - under an EXCLUSIVE lock of our own, when no journal is hot (`main_file/rest.rs`).
 //! - **For good**, in a WAL: its frames are durable before a checkpoint begins, and readers of
 //!   older snapshots keep a checkpoint from reaching the end.
-//! - **For good**, in a rollback mode: the pages that a transaction frees are not in its journal,
-//!   and a journal that was unlinked without a sync of its directory can come back. So a commit
-//!   trims what was free *before* it. By then its own journal has taken the place of the one
-//!   before, durably. Rolling that back needs no page that was free before and was not written
-//!   since. At rest the directory is synced first.
-//! - **Leaves only.** Trunks are read. A list that is not well formed is left alone
+//! - **For good**, in a rollback mode: the journal of a transaction does not have the pages that
+//!   the transaction frees, and a journal that was unlinked without a sync of its directory can
+//!   come back. So a commit trims what was free *before* it. By then its own journal has durably
+//!   replaced the one before. Rolling that back needs no page that was free before and was not
+//!   written since. At rest the directory is synced first.
+//! - **Leaves only.** SQLite reads trunk pages. A malformed list is not used
 //!   (`densite_sqlite::image::freelist`).
 //!
-//! To look is to walk the whole list. So that a small transaction does not pay for a large one, a
-//! commit looks only when enough pages were written and freed since the last look: a
-//! [`SHARE`]-th of the list. It drops only in proportion to that.
+//! Finding the pages takes a walk over the whole list. A small transaction must not pay for a large
+//! one. So a commit walks the list only when enough pages were written and freed since the last
+//! walk: a [`SHARE`]-th of the list. It drops only in proportion to that.
 
 use densite_sqlite::image::{Header, freelist, header::HEADER_LEN};
 use densite_store::{Error, Handle};
 
-/// A walk is paid for by changes to one page in so many of the list.
+/// A walk needs changes to one page in this many of the list.
 const SHARE: u64 = 16;
-/// Pages dropped for each page written or freed.
+/// The pages dropped for each page written or freed.
 const EACH: u64 = 4;
-/// Pages dropped in any case.
+/// The pages dropped in any case.
 const LEAST: u64 = 1024;
-/// Pages dropped in a slice.
+/// The pages dropped in a slice.
 const SLICE_PAGES: usize = 4096;
 
 /// What a connection knows for trimming.
 #[derive(Debug, Default)]
 pub(crate) struct Trim {
-    /// A commit of the store that is a committed state of SQLite's.
+    /// A commit of the store that is a committed state of SQLite.
     committed: Option<u64>,
-    /// Pages written since the last look.
+    /// The pages written since the last walk.
     written: u64,
-    /// Pages that the freelist had at the last look; `None` before the first.
+    /// The pages on the freelist at the last walk; `None` before the first.
     free: Option<u32>,
-    /// The last look left some.
+    /// The last walk left pages to drop.
     left: bool,
-    /// What a slice left of the list, and the commit that it left.
+    /// The part of the list that a slice has not dropped yet, and the commit that it belongs to.
     rest: Option<(u64, Vec<u32>)>,
 }
 
-/// What a step dropped.
+/// The result of a step.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Trimmed {
     pub(crate) pages: u64,
-    /// There are more.
+    /// More pages are left to drop.
     pub(crate) left: bool,
-    /// The list was not walked: it is the rest of one that was.
+    /// The pages come from an earlier walk's list.
     pub(crate) again: bool,
 }
 
-/// How far a step goes.
+/// How much a step drops.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reach {
     /// In proportion to what was written.
     Due,
-    /// All there is.
+    /// All pages.
     All,
-    /// All there is, so many at a time that a slice has time for them.
+    /// All pages, but per step only as many as a slice has time for.
     Slice,
 }
 
@@ -81,29 +82,29 @@ impl Trim {
         self.written += 1;
     }
 
-    /// Notes that the newest commit is a committed state of SQLite's; the caller says why.
+    /// Notes that the newest commit is a committed state of SQLite. The caller knows why.
     pub(crate) fn is_committed(&mut self, handle: &mut Handle) {
         self.committed = handle.newest_commit().ok();
     }
 
-    /// The same, if the database is in a rollback mode: in WAL mode the caller's reasons say
-    /// nothing of the file.
+    /// The same, if the database is in a rollback mode. In WAL mode the caller's reasons do not
+    /// apply to the file.
     pub(crate) fn committed_without_wal(&mut self, handle: &mut Handle) {
         let newest = handle.newest_commit().ok();
-        // Asked after the newest commit was, so it is that one's mode.
+        // The mode is read after the newest commit, so it is that commit's mode.
         if handle.in_rollback_mode() {
             self.committed = newest;
         }
     }
 
-    /// What the last step dropped is not to be dropped: it is still there at the next look.
+    /// The last step's drops were discarded: those pages are still to be dropped.
     pub(crate) fn forget(&mut self) {
         self.left = true;
         self.rest = None;
     }
 
-    /// A slice is over, and what was published since its list was taken is its own: that changed
-    /// nothing that the rest of the list says.
+    /// A slice is over. The commits since it took its list are its own, and they change nothing in
+    /// the rest of the list.
     pub(crate) fn goes_on(&mut self, handle: &mut Handle) {
         if let Some((commit, _)) = &mut self.rest
             && let Ok(newest) = handle.newest_commit()
@@ -112,7 +113,7 @@ impl Trim {
         }
     }
 
-    /// Drops what can be dropped, to be published with what else is pending.
+    /// Drops the pages that can be dropped; the next publish includes that.
     ///
     /// # Errors
     /// The store's. The frames stay, and nothing is lost.
@@ -128,7 +129,7 @@ fn step(handle: &mut Handle, trim: &mut Trim, reach: Reach) -> Result<Trimmed, E
     if handle.newest_commit().ok() != Some(committed) {
         return Ok(Trimmed::default());
     }
-    // Nobody else has made a commit since a slice took this list.
+    // No other connection has committed since a slice took this list.
     if reach == Reach::Slice
         && let Some((_, rest)) = trim.rest.take().filter(|(left, _)| *left == committed)
     {
@@ -180,7 +181,7 @@ fn step(handle: &mut Handle, trim: &mut Trim, reach: Reach) -> Result<Trimmed, E
     })
 }
 
-/// Drops what a slice has time for, and keeps the rest.
+/// Drops as many pages as a slice has time for and keeps the rest of the list.
 fn drop_some(
     handle: &mut Handle,
     trim: &mut Trim,

@@ -1,4 +1,4 @@
-//! The VFS: which files go through the store and which to the host as they are.
+//! The VFS: decides which files go through the store and which directly to the host.
 
 use crate::absent;
 use crate::identity::Identity;
@@ -11,26 +11,26 @@ use crate::worker;
 use densite_sqlite::{Api, Code, FileName, HostVfs, Opened, Registered, Result, Vfs, ffi};
 use std::ffi::CStr;
 
-/// The name under which the VFS is registered as a rule.
+/// The usual name of the VFS.
 pub const NAME: &CStr = c"densite";
 
 type OpenedFile = std::result::Result<Opened<MainFile, WalFile>, Code>;
 
-/// The VFS over a host's.
+/// The VFS over a host's VFS.
 pub(crate) struct DensiteVfs {
     name: String,
     host: HostVfs,
 }
 
-/// Registers the VFS under `name` over the host's VFS `host`, or its default one. It stays
-/// registered for ever. Registering again under the same name changes nothing but, when
-/// `make_default` is set, which one is the default.
+/// Registers the VFS under `name` over the host's VFS `host`, or over the default one. It stays
+/// registered for ever. Registering the same name again only makes it the default, if
+/// `make_default` is set.
 ///
 /// # Errors
-/// When there is no such host VFS, or when SQLite refuses.
+/// If there is no such host VFS, or if SQLite refuses.
 pub fn register(api: Api, name: &CStr, host: Option<&CStr>, make_default: bool) -> Result<()> {
     match densite_sqlite::registered::<DensiteVfs>(api, name) {
-        // Another build of Densite in this process came first: that one stays.
+        // If another build of Densite in this process was first, its VFS stays.
         Registered::Ours { vfs, .. } | Registered::Foreign(vfs) => {
             return if make_default {
                 densite_sqlite::make_default(vfs)
@@ -55,8 +55,8 @@ pub fn register(api: Api, name: &CStr, host: Option<&CStr>, make_default: bool) 
     Ok(())
 }
 
-/// The host's VFS below the one registered as [`NAME`]; `None` when that one is not
-/// registered, or not by this build.
+/// The host's VFS below the one registered as [`NAME`]. `None` if that one is not registered, or
+/// was registered by another build.
 pub fn host_vfs(api: Api) -> Option<HostVfs> {
     match densite_sqlite::registered::<DensiteVfs>(api, NAME) {
         Registered::Ours { host, .. } => Some(host),
@@ -86,8 +86,8 @@ impl DensiteVfs {
         Ok(Opened::File { file, flags })
     }
 
-    /// Opens a WAL: of a database that the store has open its pages are noted, any other is the
-    /// host's own.
+    /// Opens a WAL. If the store has its database open, the WAL's pages are noted; otherwise the
+    /// host opens the WAL itself.
     fn open_wal(&self, name: FileName<'_>, flags: i32) -> OpenedFile {
         let database = database_of(name.path());
         let open_file = database
@@ -115,7 +115,7 @@ impl Vfs for DensiteVfs {
         match name {
             Some(name) if flags & ffi::OPEN_MAIN_DB != 0 => self.open_main(name, flags),
             Some(name) if flags & ffi::OPEN_WAL != 0 => self.open_wal(name, flags),
-            // Journals and temporary files are the host's own, in SQLite's own memory.
+            // The host opens journals and temporary files itself, in SQLite's memory.
             _ => Ok(Opened::Host),
         }
     }

@@ -1,12 +1,12 @@
-//! The WAL of a database of the store: the host's file, whose pages are noted as they pass by.
+//! The WAL of a Densite database: the host's file. Written pages are noted for pre-encoding.
 //!
-//! Every call goes to the host unchanged. A page that SQLite writes here comes to the store at the
-//! next checkpoint. The store is told at once, so that its pool can encode the page until then
-//! (`densite_store::PreEncoded`). Nothing depends on it.
+//! Every call goes to the host unchanged. A page that SQLite writes here reaches the store at the
+//! next checkpoint. The store gets it at once, so that its pool can encode the page before then
+//! (`densite_store::PreEncoded`). Correctness does not depend on that.
 //!
 //! SQLite (`walWriteOneFrame`) writes a frame's header of 24 bytes, which begins with the page's
-//! number, and then the page behind it. Or frames come together, from
-//! `densite_sqlite::coalesced_vfs`. Pages that come in any other way are not noted.
+//! number, and then the page behind it. Coalesced writes (`densite_sqlite::coalesced_vfs`) hold
+//! several frames. Pages written in any other way are not noted.
 
 use crate::codes::Done;
 use densite_sqlite::{Above, HostFile};
@@ -14,9 +14,9 @@ use densite_store::PreEncoded;
 use std::ffi::{CStr, CString};
 use std::sync::Arc;
 
-/// Bytes of a frame's header.
+/// The size of a frame's header in bytes.
 const FRAME_HEADER: usize = 24;
-/// What SQLite appends to a database's name for its WAL.
+/// The suffix that SQLite appends to a database's name for its WAL.
 const SUFFIX: &[u8] = b"-wal";
 
 /// The path of the database that a WAL belongs to.
@@ -24,7 +24,7 @@ pub(crate) fn database_of(wal: &CStr) -> Option<CString> {
     CString::new(wal.to_bytes().strip_suffix(SUFFIX)?).ok()
 }
 
-/// Bytes of a page, as a WAL's own header tells.
+/// The page size in bytes, from a WAL's own header.
 fn page_size(header: &[u8]) -> Option<usize> {
     let size = header.get(8..12)?.try_into().ok()?;
     usize::try_from(u32::from_be_bytes(size)).ok()
@@ -34,9 +34,9 @@ fn page_size(header: &[u8]) -> Option<usize> {
 pub(crate) struct WalFile {
     host: HostFile,
     preencoded: Arc<PreEncoded>,
-    /// Where the page of the frame whose header came last will be, and its number.
+    /// Where the page of the last header will be written, and its number.
     expected: Option<(u64, u32)>,
-    /// Bytes of a page, by the WAL's header or by the newest page; 0 before there was either.
+    /// The page size in bytes, from the WAL's header or the newest page; 0 if unknown.
     page: usize,
 }
 
@@ -50,11 +50,11 @@ impl WalFile {
         }
     }
 
-    /// Looks at what was written.
+    /// Notes the pages in what was written.
     fn watch(&mut self, buf: &[u8], offset: u64) {
         let expected = self.expected.take();
         match (expected, buf.first_chunk()) {
-            // The WAL's own header: it begins anew, all of it has been checkpointed.
+            // The WAL's own header: SQLite restarts the WAL, because all of it was checkpointed.
             _ if offset == 0 => {
                 self.preencoded.forget();
                 self.page = page_size(buf).unwrap_or(self.page);
@@ -74,7 +74,7 @@ impl WalFile {
         }
     }
 
-    /// Frames that were written together; the last may be a header alone.
+    /// Notes frames that were written together. The last one can be a header alone.
     fn watch_frames(&mut self, buf: &[u8], offset: u64) {
         let frame = FRAME_HEADER + self.page;
         if !matches!(buf.len() % frame, 0 | FRAME_HEADER) {

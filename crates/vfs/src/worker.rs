@@ -1,33 +1,33 @@
-//! The background worker: it gives space back in files that no connection writes to any more, while they
-//! are open.
+//! The background worker: reclaims space in open files that no connection writes to.
 //!
-//! Its thread takes files from the [queue](crate::idle_queue). Once no connection of this process has
-//! written to a file or its WAL for a second, it does what `densite_maintain` does, slice by slice,
-//! if more than half of `densite_dead_limit` is dead or free. It drops free pages in any case.
+//! Its thread takes files from the [queue](crate::idle_queue). Once no connection of this process
+//! has written to a file or its WAL for a second, it does the same as `densite_maintain`, slice by
+//! slice, if more than half of `densite_dead_limit` is dead or free. It drops free pages in any
+//! case.
 //!
-//! Why that is sound in a process that is not ours:
+//! Why that is sound in a process that belongs to the application:
 //!
-//! - **It has a file of its own**, opened through the host's VFS under the same name, and uses no
-//!   connection and no file of one. To SQLite's VFS it is one more connection of this process, with
-//!   locks of its own; nothing is opened beside it (rule 14). That it is the same file is checked
-//!   by its identity.
-//! - **The library takes part in threads**: it has mutexes
-//!   ([`densite_sqlite::Api::has_mutexes`]). Where it has none there is no worker.
+//! - **It has its own file**, opened through the host's VFS under the same name. It uses no
+//!   connection and no connection's file. To SQLite's VFS it is one more connection of this
+//!   process, with its own locks; nothing is opened beside it (rule 14). The file's identity proves
+//!   that it is the same file.
+//! - **SQLite is thread-safe**: it has mutexes ([`densite_sqlite::Api::has_mutexes`]). Without them
+//!   there is no worker.
 //! - **The VFS below is SQLite's own "unix"**, whose locks keep connections of one process apart.
-//!   Others need not ("unix-none" has none), so there is no worker over them.
+//!   Other VFSes need not do that ("unix-none" has no locks), so there is no worker over them.
 //! - **It uses SQLite only while the application does**: the last connection to close waits until
-//!   the worker has closed its file (`idle`). So it is not there when SQLite shuts down or is
-//!   unloaded. A process that ends does not wait for it; what it leaves is what a kill leaves.
-//! - **It calls nothing of the application's**: its messages are told by the next connection that
-//!   writes or closes.
-//! - **Forks** wait for the end of the slice ([`densite_sqlite::gate`]); a child has no worker
+//!   the worker has closed its file (`idle`). So the worker is gone when SQLite shuts down or is
+//!   unloaded. A process that ends does not wait for it, and leaves the file as a kill does.
+//! - **It never calls the application**: the next connection that writes or closes reports its
+//!   messages.
+//! - **Forks** wait for the end of the slice ([`densite_sqlite::gate`]). A child has no worker
 //!   until it writes itself.
 //!
-//! Left out, besides: `maintain=off`, files opened for reading only, `nolock` and `immutable`. With
-//! `locking_mode=EXCLUSIVE` (a WAL index on the heap included) SHARED is busy. In WAL mode a slice
-//! is done only while a connection of this process holds the shared memory. So the worker never
-//! makes this process look as if it used a WAL that it does not use, and never makes a WAL index.
-//! What lies in the WAL waits for its checkpoint.
+//! The worker skips `maintain=off`, files opened for reading only, `nolock` and `immutable`. With
+//! `locking_mode=EXCLUSIVE` (also with a WAL index on the heap) SHARED is busy. In WAL mode a slice
+//! runs only while a connection of this process has the shared memory mapped. So the worker never
+//! makes this process look as if it used a WAL that it does not use, and it never creates a WAL
+//! index. Frames in the WAL wait for their checkpoint.
 
 use crate::idle_queue::{End, Job};
 use crate::main_file::{MainFile, OpenedBy};
@@ -38,14 +38,14 @@ use std::ffi::CStr;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Between two slices: others get the locks then, those of other processes too.
+/// The pause between two slices, so that other connections and processes get the locks.
 const PAUSE: Duration = Duration::from_millis(10);
-/// Slices in a row for which there was no lock, after which the session ends.
+/// The session ends after this many slices in a row without a lock.
 const TRIES: u32 = 30;
-/// The pause after a slice for which there was no lock.
+/// The pause after a slice that got no lock.
 const BUSY_PAUSE: Duration = Duration::from_millis(100);
 
-/// Gives back what is to be given back in an idle file, until somebody writes or all have closed.
+/// Reclaims space in an idle file until a connection writes or all have closed it.
 pub(crate) fn session(job: &Job) -> End {
     let Some(file) = job.file() else {
         return End::Over;
@@ -94,14 +94,15 @@ pub(crate) fn session(job: &Job) -> End {
     end
 }
 
-/// The worker's file. Closed when dropped: fields go in their order, the name last.
+/// The worker's file. Dropping it closes the file. Fields are dropped in order, so the name goes
+/// last.
 struct Own {
     file: MainFile,
     _name: OwnedName,
 }
 
 impl Own {
-    /// Opens a file once more; `None` if that is not the one that was written to.
+    /// Opens the file once more; `None` if the name now leads to another file.
     fn open(job: &Job, same: &Arc<OpenFile>) -> Option<Own> {
         let spec = job.spec();
         let parameters: Vec<(&CStr, &CStr)> = spec

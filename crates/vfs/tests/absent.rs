@@ -1,4 +1,5 @@
-//! What is known not to be there is not asked for again, and what comes is seen all the same.
+//! The host is not asked again about a journal or WAL known to be absent; new ones are still
+//! noticed.
 
 use crate::common;
 
@@ -8,7 +9,7 @@ use rusqlite::Connection;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// Longer than an answer is good.
+/// Longer than an answer is valid.
 const AGED: Duration = Duration::from_millis(30);
 
 #[test]
@@ -27,14 +28,15 @@ fn lookups_do_not_ask_for_journal_and_wal_each_time() {
         }
         faults.asked.load(Ordering::Relaxed) - before
     };
-    // How often depends on the time they take.
+    // The number of questions depends on how long the lookups take.
     let asked = all(LOOKUPS);
     assert!(asked < 2 * LOOKUPS, "{asked} for {LOOKUPS} lookups");
     std::thread::sleep(AGED);
-    assert_eq!(all(1), 2, "what is old is asked again");
+    assert_eq!(all(1), 2, "an expired answer is asked for again");
 }
 
-/// A database of which 500 rows say 1, and the journal of a transaction that wrote over all of them, as one that died would have left it.
+/// A database with 500 rows of value 1, and the hot journal of a transaction that overwrote all of
+/// them.
 fn with_journal(place: &Place) -> (Connection, Vec<u8>) {
     let db = place.open("t.db");
     fill(&db, 500);
@@ -58,12 +60,13 @@ fn a_hot_journal_changes_nothing_for_readers_and_is_rolled_back() {
     assert_eq!(int(&db, "SELECT sum(v) FROM t"), 500);
     assert!(
         !place.path("t.db-journal").exists(),
-        "a reader rolls it back before long"
+        "a reader soon rolls it back"
     );
     assert_sound(&db);
 }
 
-/// A hot journal comes between a read and a write of a connection. Whether the write met it; else SQLite itself did, for it was slow.
+/// A hot journal appears between a read and a write of a connection. Returns whether the write was
+/// busy; if the machine was too slow, SQLite itself has rolled it back.
 fn journal_comes_before_a_write(mode: &str) -> bool {
     let place = Place::new();
     let (db, journal) = with_journal(&place);
@@ -84,7 +87,8 @@ fn journal_comes_before_a_write(mode: &str) -> bool {
     met.is_some()
 }
 
-/// Take out: the call of `journal_came` in `take_lock`. Then the write is rolled back by whoever opens the database next.
+/// Fails without the call of `journal_came` in `take_lock`: the next connection that opens the
+/// database then rolls the write back.
 #[test]
 fn nobody_writes_beside_a_hot_journal() {
     for mode in ["MEMORY", "DELETE", "PERSIST"] {
@@ -106,11 +110,12 @@ fn a_change_to_wal_is_seen_at_once() {
     }
 }
 
-/// SQLite's RBU renames a WAL into its place under EXCLUSIVE, which it takes by calls of its own, beside a database of a rollback mode.
+/// SQLite's RBU renames a WAL into place beside a database in a rollback mode. It does so under
+/// EXCLUSIVE, which it takes by calls of its own.
 #[test]
 fn a_wal_that_is_put_beside_the_database_under_an_exclusive_lock_is_seen_at_once() {
     let place = Place::new();
-    // What a WAL with one more row is, of the same database.
+    // The WAL of the same database with one more row.
     let made = place.open("made.db");
     run(&made, "CREATE TABLE t(a); INSERT INTO t VALUES (1)");
     std::fs::copy(place.path("made.db"), place.path("x.db")).expect("copies");

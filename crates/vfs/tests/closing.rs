@@ -1,19 +1,19 @@
-//! The last close, and what others notice of it: nothing (rule 3).
+//! Other connections do not notice the last close (rule 3).
 
 use crate::common::{self, Place, assert_sound, fill, int, run};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::Duration;
 
-/// Pause points are the process's: one test at a time.
+/// Pause points are global to the process, so these tests run one at a time.
 static PAUSES: Mutex<()> = Mutex::new(());
 
 fn alone() -> MutexGuard<'static, ()> {
     PAUSES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A connection that meets the lock of a closing one waits for it, even without a busy
-/// timeout: plain SQLite would not have been busy.
+/// A connection that finds the lock of a closing one waits for it, even without a busy timeout,
+/// because plain SQLite would not have been busy.
 #[test]
 fn a_reader_waits_for_a_closing_connection() {
     let _alone = alone();
@@ -27,7 +27,7 @@ fn a_reader_waits_for_a_closing_connection() {
     let reached = std::sync::Mutex::new(Some(reached));
     densite_vfs::pause::arm("closing-locked", move || {
         if let Some(tell) = reached.lock().expect("not poisoned").take() {
-            tell.send(()).expect("someone waits");
+            tell.send(()).expect("the test receives");
             std::thread::sleep(Duration::from_millis(100));
         }
     });
@@ -41,14 +41,14 @@ fn a_reader_waits_for_a_closing_connection() {
 }
 
 #[test]
-fn a_real_lock_is_busy_at_once() {
+fn a_lock_of_a_transaction_is_busy_at_once() {
     let _alone = alone();
     let place = Place::new();
     let (writer, reader) = (place.open("x.db"), place.open("x.db"));
     fill(&writer, 10);
     reader.busy_timeout(Duration::ZERO).expect("sets");
     run(&writer, "BEGIN EXCLUSIVE");
-    // The machine may have other things to do now and then.
+    // The machine can be busy now and then, so only the quickest run counts.
     let quickest = (0..20).map(|_| {
         let begin = std::time::Instant::now();
         let error = reader.execute_batch("SELECT * FROM t").expect_err("busy");
@@ -56,7 +56,7 @@ fn a_real_lock_is_busy_at_once() {
         assert_eq!(code, Some(rusqlite::ErrorCode::DatabaseBusy));
         begin.elapsed()
     });
-    let quickest = quickest.min().expect("some");
+    let quickest = quickest.min().expect("at least one run");
     assert!(quickest < Duration::from_millis(20), "{quickest:?}");
 }
 
@@ -72,7 +72,7 @@ fn a_close_beside_a_hot_journal_leaves_it_alone() {
     let seen = std::sync::Arc::clone(&taken);
     let path = place.path("x.db-journal");
     densite_vfs::pause::arm("closing-locked", move || {
-        // Other tests of this file close too.
+        // Other tests of this file close too, so this checks the path.
         if path.exists() {
             seen.store(true, std::sync::atomic::Ordering::Relaxed);
         }
@@ -105,8 +105,7 @@ fn many_connections_open_write_and_close_at_once() {
     assert_sound(&db);
 }
 
-/// The slot that the end of a WAL gets is for that end alone: later commits in rollback
-/// mode write no more than before.
+/// The end of a WAL gets a slot once. Later commits in a rollback mode write no more than before.
 #[test]
 fn leaving_wal_mode_leaves_no_cost_behind() {
     let _alone = alone();
@@ -137,9 +136,10 @@ fn leaving_wal_mode_leaves_no_cost_behind() {
     );
 }
 
-/// With `nolock` nothing tells a close whether another connection is in the middle of a transaction: it must not move records then.
+/// With `nolock` a close cannot know whether another connection has an open transaction. So it must
+/// not move records.
 #[test]
-fn a_close_without_locks_gives_nothing_back_beside_anothers_transaction() {
+fn a_close_without_locks_reclaims_nothing_during_another_transaction() {
     let _alone = alone();
     let place = Place::new();
     let open = || place.try_open("x.db", "&nolock=1").expect("opens");
@@ -158,9 +158,9 @@ fn a_close_without_locks_gives_nothing_back_beside_anothers_transaction() {
             .parse::<u64>()
             .expect("a number")
             > 300_000,
-        "nothing to give back"
+        "nothing to reclaim"
     );
-    // Pages of the transaction have gone to the file already, and no journal beside it tells of them.
+    // Pages of the transaction are already in the file, and no journal beside it shows that.
     run(
         &writing,
         "PRAGMA journal_mode=MEMORY; PRAGMA cache_size=5; BEGIN IMMEDIATE; CREATE TABLE u(b); INSERT INTO u SELECT randomblob(500) FROM t",

@@ -1,5 +1,5 @@
-//! A disk that fails: what was acknowledged stays, what was not is an error, and the
-//! connection works on (rule 11), also where SQLite does not look at the answer.
+//! A failing disk: acknowledged data stays, an unacknowledged change is an error, and the
+//! connection goes on (rule 11), even if SQLite ignores the answer.
 
 use crate::common;
 
@@ -8,12 +8,12 @@ use common::{Place, assert_sound, fill, int, run, text};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Pause points are the process's: one test at a time.
+/// Pause points are global to the process, so these tests run one at a time.
 static PAUSES: Mutex<()> = Mutex::new(());
 
-/// A checkpoint that does not reach the WAL's end ignores the answer of CKPT_DONE and
-/// sends readers to the database file. When publishing fails there, they must go on to
-/// read from the WAL, and the WAL must not be started over.
+/// A checkpoint that does not reach the WAL's end ignores the answer of CKPT_DONE and sends readers
+/// to the database file. If publishing fails there, readers must still read from the WAL, and no
+/// writer may restart it.
 #[test]
 fn a_partial_checkpoint_that_cannot_publish_loses_nothing() {
     let _alone = PAUSES.lock().unwrap_or_else(PoisonError::into_inner);
@@ -59,7 +59,7 @@ fn a_partial_checkpoint_that_cannot_publish_loses_nothing() {
         );
         assert_sound(db);
     }
-    // The next writer must not start the WAL over.
+    // The next writer must not restart the WAL.
     run(&writer, "INSERT INTO t(b) VALUES ('third')");
     assert_eq!(
         int(
@@ -125,7 +125,7 @@ fn a_full_disk_fails_the_commit_and_the_connection_works_on() {
         let failed = db.execute_batch("UPDATE t SET b = hex(randomblob(30))");
         faults.writes.store(false, Relaxed);
         if mode == "WAL" {
-            // The main file is not written by a commit.
+            // In WAL mode a commit does not write to the main file.
             failed.expect("commits");
         } else {
             let error = failed.expect_err("full");
@@ -189,14 +189,14 @@ fn a_failed_read_is_an_error_and_passes() {
         db.query_row("SELECT sum(length(b)) FROM t", [], |_| Ok(()))
             .is_err()
     );
-    // Also while opening: what looks wrong there is judged again under SHARED (rule 7).
+    // This holds for opening too: an error there is judged again under SHARED (rule 7).
     let early = place.try_open_over(&vfs, "x.db", "");
     faults.reads.store(false, Relaxed);
     assert_eq!(int(&db, "SELECT count(*) FROM t"), 2000);
     assert_eq!(int(&early.expect("opens"), "SELECT count(*) FROM t"), 2000);
 }
 
-/// `densite_maintain` answers how much it gave back; a disk that fails is an error and not "nothing".
+/// `densite_maintain` returns how much it reclaimed; a failing disk is an error and not 0.
 #[test]
 fn maintenance_that_fails_says_so_and_loses_nothing() {
     let (faults, vfs) = flaky("maintain");

@@ -1,4 +1,5 @@
-//! Ingest into databases that Densite stores: the worker opens the same file through the same VFS, and its sync of the file writes no slot.
+//! Ingest into Densite databases: the worker opens the same file through the same VFS, and its sync
+//! of the file writes no slot.
 
 use crate::common::{Place, assert_sound, int, run, text};
 

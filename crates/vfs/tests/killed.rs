@@ -1,6 +1,7 @@
-//! What processes leave that were killed comes back at the next last close, or while a connection is idle, whatever it does.
+//! Space left by killed processes is reclaimed at the next last close, or while a connection is
+//! idle.
 //!
-//! The process that is killed is this test program, started again for the "test" that writes.
+//! The killed process is this test program, started again for the "test" that writes.
 
 use crate::common::{self, Place, assert_sound, int, noise, run};
 use rusqlite::Connection;
@@ -9,7 +10,7 @@ use std::time::{Duration, Instant};
 
 const ROWS: u32 = 6000;
 
-/// The process that is killed: changes rows all over the database for ever, and now and then deletes some.
+/// The killed process: changes rows all over the database for ever, and sometimes deletes some.
 #[test]
 fn writes_until_it_is_killed() {
     let Some(db) = killed("changes") else { return };
@@ -25,7 +26,7 @@ fn writes_until_it_is_killed() {
     }
 }
 
-/// Another one: leaves a file of which most is dead, and nothing in a journal or a WAL.
+/// Another killed process: leaves a file that is mostly dead, and nothing in a journal or a WAL.
 #[test]
 fn leaves_much_and_waits() {
     let Some(db) = killed("waits") else { return };
@@ -40,7 +41,7 @@ fn leaves_much_and_waits() {
     wait();
 }
 
-/// A third one: leaves a file in which nothing is dead.
+/// A third killed process: leaves a file without dead bytes.
 #[test]
 fn leaves_little_and_waits() {
     let Some(db) = killed("small") else { return };
@@ -48,7 +49,7 @@ fn leaves_little_and_waits() {
     wait();
 }
 
-/// Tells that it has come so far, and does nothing more.
+/// Signals that it has reached this point, and then does nothing.
 fn wait() {
     std::fs::write(std::env::var("KILLED_DONE").expect("a path"), "").expect("writes");
     loop {
@@ -56,7 +57,7 @@ fn wait() {
     }
 }
 
-/// The database of a process that is to be killed, if this is the one that is asked for.
+/// The database of the process to be killed, if this process was started for `what`.
 fn killed(what: &str) -> Option<Connection> {
     let var = |name: &str| std::env::var(name).ok();
     let (path, journal) = (var("KILLED_DB")?, var("KILLED_MODE")?);
@@ -99,13 +100,16 @@ fn kill(mut child: Child) {
     child.wait().expect("ends");
 }
 
-/// A database that a process has left that was killed while it did nothing.
+/// A database left by a process that was killed while it did nothing.
 fn left(journal: &str, does: &str) -> Place {
     let place = Place::new();
     let child = start(&place, journal, does);
     let until = Instant::now() + Duration::from_secs(120);
     while !place.path("done").exists() {
-        assert!(Instant::now() < until, "it never came so far");
+        assert!(
+            Instant::now() < until,
+            "the process did not get that far in time"
+        );
         std::thread::sleep(Duration::from_millis(5));
     }
     kill(child);
@@ -113,10 +117,12 @@ fn left(journal: &str, does: &str) -> Place {
 }
 
 fn size(place: &Place, name: &str) -> u64 {
-    std::fs::metadata(place.path(name)).expect("is there").len()
+    std::fs::metadata(place.path(name))
+        .expect("the file exists")
+        .len()
 }
 
-/// Bytes of a fresh compressed copy.
+/// The size in bytes of a fresh compressed copy.
 fn fresh(place: &Place) -> u64 {
     let db = place.open("x.db");
     let copy = place.path("fresh.db");
@@ -129,7 +135,7 @@ fn fresh(place: &Place) -> u64 {
     size(place, "fresh.db")
 }
 
-/// No more than the limit is dead or free; and what a file of any size may have.
+/// At most the limit is dead or free, plus a constant for a file of any size.
 fn is_within_limit(place: &Place, best: u64) -> bool {
     size(place, "x.db") <= best * 4 / 3 + (192 << 10)
 }
@@ -153,7 +159,7 @@ fn a_last_close_that_only_read_brings_back_what_was_left() {
     }
 }
 
-/// A process that was killed before it published what it had appended leaves it behind the end.
+/// A process that was killed before it published leaves its appended records after the end.
 #[test]
 fn what_lies_behind_the_end_is_cut_off() {
     let place = left("DELETE", "small");

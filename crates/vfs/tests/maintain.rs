@@ -1,11 +1,13 @@
-//! Space comes back: while writing, when asked, and at the last close.
+//! Space is reclaimed while writing, by `densite_maintain`, and at the last close.
 
 use crate::common::{self, Place, assert_sound, int, noise, run, text};
 use rusqlite::Connection;
 use std::time::{Duration, Instant};
 
 fn size(place: &Place, name: &str) -> u64 {
-    std::fs::metadata(place.path(name)).expect("is there").len()
+    std::fs::metadata(place.path(name))
+        .expect("the file exists")
+        .len()
 }
 
 fn content(db: &Connection) -> String {
@@ -15,7 +17,7 @@ fn content(db: &Connection) -> String {
     )
 }
 
-/// Bytes of a fresh compressed copy.
+/// The size in bytes of a fresh compressed copy.
 fn fresh(place: &Place, db: &Connection) -> u64 {
     let copy = place.path("fresh.db");
     let _ = std::fs::remove_file(&copy);
@@ -99,7 +101,7 @@ fn the_last_close_gives_back_unless_it_is_off() {
 
 #[test]
 fn while_writing_the_limit_is_kept() {
-    // Without locks it is the application that gives the right to commit, and so to move.
+    // Without locks, the application gives the right to commit and so to move records.
     for (journal, parameters) in [("DELETE", ""), ("WAL", ""), ("DELETE", "&nolock=1")] {
         let place = Place::new();
         let db = open(&place, journal, parameters);
@@ -107,7 +109,7 @@ fn while_writing_the_limit_is_kept() {
         noise(&db, 20_000);
         let bytes = |name: &str| -> u64 { common::figure(&db, name).parse().expect("a number") };
         for round in 0..300 {
-            // Rows here and there, each in a page of its own: every page is written anew every 15 rounds.
+            // Scattered rows, each in its own page: every page is rewritten every 15 rounds.
             run(
                 &db,
                 &format!(
@@ -125,7 +127,7 @@ fn while_writing_the_limit_is_kept() {
                     dead * 100 <= stored * 30,
                     "{journal} {round}: {dead} of {stored} are dead"
                 );
-                // What waits for a slot, two times a mebibyte, and the reserve come on top.
+                // On top come two mebibytes that wait for a slot, and the reserve.
                 assert!(
                     stored * 100 <= live * 140 + (300 << 20),
                     "{journal} {round}: {stored} for {live}"
@@ -154,7 +156,7 @@ fn a_transaction_a_lock_and_a_hot_journal_are_left_alone() {
     assert!(error.to_string().contains("locked"), "{error}");
     run(&db, "ROLLBACK");
     let was = content(&db);
-    // A journal that is hot: RESERVED would hide it from readers.
+    // A hot journal: RESERVED would hide it from readers.
     run(
         &db,
         "PRAGMA cache_size=1; BEGIN; UPDATE t SET b = b || 'x'; DELETE FROM t WHERE a > 100",
@@ -219,7 +221,7 @@ fn the_limit_is_a_pragma() {
 }
 
 #[test]
-fn what_is_damaged_stays_is_named_and_keeps_nothing_else() {
+fn densite_maintain_names_damage_and_reclaims_everything_else() {
     let place = Place::new();
     let db = open(&place, "DELETE", "&maintain=off");
     noise(&db, 40_000);
@@ -227,7 +229,7 @@ fn what_is_damaged_stays_is_named_and_keeps_nothing_else() {
     drop(db);
     let path = place.path("x.db");
     let before = size(&place, "x.db");
-    // Leaves, all over a unit in the middle of what was loaded.
+    // Damages leaves all over a unit in the middle of what was loaded.
     let mut bytes = std::fs::read(&path).expect("reads");
     let middle = bytes.len() / 3;
     for byte in bytes[middle..middle + 65536].iter_mut().step_by(100) {
@@ -249,7 +251,7 @@ fn what_is_damaged_stays_is_named_and_keeps_nothing_else() {
 }
 
 #[test]
-fn asked_for_it_waits_as_the_busy_timeout_says_and_is_busy_then() {
+fn densite_maintain_waits_for_the_busy_timeout_and_then_is_busy() {
     let place = Place::new();
     let db = open(&place, "DELETE", "");
     noise(&db, 100);
@@ -267,7 +269,7 @@ fn asked_for_it_waits_as_the_busy_timeout_says_and_is_busy_then() {
         begin.elapsed()
     };
     run(&asks, "PRAGMA busy_timeout=700");
-    // The second time too, though SQLite's handler has counted to its end.
+    // The second time too, although SQLite's handler has counted to its end.
     for _ in 0..2 {
         let waited = refused();
         assert!(waited >= Duration::from_millis(700), "{waited:?}");

@@ -1,4 +1,4 @@
-//! Other contents are written over a file that is open, in the same inode, as `cp` does it.
+//! Other contents are written over an open file, in the same inode, as `cp` does.
 
 use crate::common::{Place, assert_sound, bytes, int, run};
 use rusqlite::Connection;
@@ -6,7 +6,8 @@ use std::fs::OpenOptions;
 use std::io::{Seek, SeekFrom, Write};
 use std::path::Path;
 
-/// Two databases made alike have the same change counter, number of pages and schema; only the rows tell them apart.
+/// Two databases that are made in the same way have the same change counter, page count and schema.
+/// Only the rows differ.
 fn rows(db: &Connection, mark: &str) {
     run(
         db,
@@ -18,7 +19,7 @@ fn rows(db: &Connection, mark: &str) {
     );
 }
 
-/// The marks of all rows, each once.
+/// The distinct marks of all rows.
 fn marks(db: &Connection) -> rusqlite::Result<String> {
     db.query_row(
         "SELECT ifnull(group_concat(DISTINCT substr(b, 1, 3)), '') FROM t",
@@ -31,7 +32,7 @@ fn put(path: &Path, content: &[u8]) {
     std::fs::write(path, content).expect("writes");
 }
 
-/// The contents of a database of the store, or a plain one, whose rows have this mark.
+/// The contents of a Densite or plain database whose rows have this mark.
 fn contents(mark: &str, plain: bool) -> Vec<u8> {
     let (place, name) = (Place::new(), "made.db");
     let db = match plain {
@@ -60,7 +61,8 @@ fn new_contents_are_taken_when_a_transaction_begins() {
             put(&path, &new);
             for db in &connections {
                 let now = marks(db).expect("reads");
-                // Where neither is ours SQLite goes by its change counter, and keeps its pages.
+                // If neither is a Densite file, SQLite compares only the change counter and keeps
+                // its pages.
                 if !(old_is_plain && new_is_plain) {
                     assert_eq!(now, "new", "{what}");
                     assert_sound(db);
@@ -87,7 +89,7 @@ fn new_contents_are_taken_when_a_transaction_begins() {
     }
 }
 
-/// A backup that is put back has the salt of the file, and commits of the same numbers follow in both.
+/// A restored backup has the salt of the file, and both continue with commits of the same numbers.
 #[test]
 fn an_older_state_is_taken_and_nothing_of_the_later_one_comes_back() {
     for others in 0..4 {
@@ -99,7 +101,8 @@ fn an_older_state_is_taken_and_nothing_of_the_later_one_comes_back() {
         run(&db, "UPDATE t SET b = 'two' || b");
         run(&db, "UPDATE t SET b = 'thr' || b WHERE a > 10");
         assert_eq!(marks(&db).expect("reads"), "two,thr");
-        // The backup goes on by itself, as with another process: its commits have the numbers of those above.
+        // The backup continues on its own, as in another process: its commits have the numbers of
+        // those above.
         let other = place.path("other.db");
         put(&other, &before);
         let apart = place.open("other.db");
@@ -134,7 +137,7 @@ fn while_a_copy_is_under_way_there_is_an_error_and_never_a_mixture() {
     for new in [contents("new", false), bytes(&backup)] {
         let old = contents("old", false);
         put(&path, &old);
-        // Every page comes from the file.
+        // Every page is read from the file.
         let open = || place.try_open("x.db", "&decoded_cache=0").expect("opens");
         let (db, reader) = (open(), open());
         assert_eq!(marks(&db).expect("reads"), "old");
@@ -145,7 +148,12 @@ fn while_a_copy_is_under_way_there_is_an_error_and_never_a_mixture() {
         let mut errors = 0;
         for chunk in new.chunks(new.len() / 40) {
             match marks(&db) {
-                Ok(all) => assert_eq!(all, "new", "{}", file.metadata().expect("is there").len()),
+                Ok(all) => assert_eq!(
+                    all,
+                    "new",
+                    "{}",
+                    file.metadata().expect("the file exists").len()
+                ),
                 Err(_) => errors += 1,
             }
             // An I/O error ends a transaction.
@@ -160,13 +168,13 @@ fn while_a_copy_is_under_way_there_is_an_error_and_never_a_mixture() {
         assert!(errors > 40, "{errors}");
         assert_eq!(marks(&db).expect("all is there"), "new");
         assert_sound(&db);
-        assert!(reader.is_autocommit(), "its pages were not there any more");
+        assert!(reader.is_autocommit(), "its pages are gone");
         assert_eq!(marks(&reader).expect("another transaction"), "new");
         assert_sound(&reader);
     }
 }
 
-/// What was written in a transaction is not published over contents that it does not stand on.
+/// Pending writes of a transaction are not published over contents that they do not belong to.
 #[test]
 fn a_transaction_does_not_write_over_new_contents() {
     for new_is_plain in [false, true] {
@@ -190,8 +198,8 @@ fn a_transaction_does_not_write_over_new_contents() {
     }
 }
 
-/// What SQLite's own superlock demonstration does: under all locks database and WAL of two files are exchanged, and the WAL's index is
-/// made void.
+/// What SQLite's own superlock demonstration does: under all locks it exchanges database and WAL of
+/// two files, and invalidates the WAL's index.
 #[test]
 fn in_wal_mode_database_and_wal_are_exchanged() {
     for new_is_plain in [false, true] {
@@ -217,7 +225,9 @@ fn in_wal_mode_database_and_wal_are_exchanged() {
             put(&place.path("x.db"), &with[0]);
             put(&place.path("x.db-wal"), &with[1]);
             let shm = OpenOptions::new().write(true).open(place.path("x.db-shm"));
-            shm.expect("opens").write_all(&[0; 96]).expect("made void");
+            shm.expect("opens")
+                .write_all(&[0; 96])
+                .expect("invalidated");
         };
         for (with, mark) in [(files("new.db"), "new"), (was, "old")] {
             exchange(&with);
@@ -233,7 +243,8 @@ fn in_wal_mode_database_and_wal_are_exchanged() {
     }
 }
 
-/// Over the database of a WAL alone: SQLite goes on with its pages, of which nobody could tell what they belong to.
+/// If only the database of a WAL is overwritten, SQLite would go on with cached pages of unknown
+/// origin.
 #[test]
 fn in_wal_mode_a_database_that_is_overwritten_alone_is_an_error() {
     let place = Place::new();
@@ -247,7 +258,7 @@ fn in_wal_mode_a_database_that_is_overwritten_alone_is_an_error() {
     std::thread::sleep(std::time::Duration::from_millis(20));
     let error = marks(&db).expect_err("neither old nor a mixture");
     assert!(error.to_string().contains("disk I/O error"), "{error}");
-    let said = densite_vfs::take_last_error().expect("why");
+    let said = densite_vfs::take_last_error().expect("a message");
     assert!(said.contains("written over"), "{said}");
     drop(db);
     assert_eq!(marks(&place.open("x.db")).expect("reads"), "new");

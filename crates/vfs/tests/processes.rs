@@ -1,7 +1,7 @@
 //! Several processes on one database.
 //!
-//! The other process is this test program, started again for one "test" that does nothing
-//! unless it is told to by its environment.
+//! The other process is this test program, started again for one "test". That test does nothing
+//! unless its environment tells it to.
 
 use crate::common::{self, Place, assert_sound, fill, int, run, text};
 use std::path::Path;
@@ -92,9 +92,9 @@ fn commits_are_seen_by_other_processes_in_every_mode() {
     }
 }
 
-/// Rule 5: a WAL reader takes its lock first and reads only then how far the log was
-/// backfilled; a checkpoint elsewhere may finish in between, and the reader then takes
-/// pages from the database file that are newer than its lock.
+/// Rule 5: a WAL reader first takes its lock and then reads how far the log was backfilled. A
+/// checkpoint in another process can finish in between. The reader then reads pages from the
+/// database file that are newer than its lock.
 #[test]
 fn a_checkpoint_between_a_readers_lock_and_its_first_read() {
     let place = Place::new();
@@ -116,8 +116,8 @@ fn a_checkpoint_between_a_readers_lock_and_its_first_read() {
     assert_sound(&db);
 }
 
-/// Rule 4: a checkpoint that does not reach the WAL's end never syncs, and yet sends
-/// readers of other processes to the database file.
+/// Rule 4: a checkpoint that does not reach the WAL's end never syncs, but sends readers of other
+/// processes to the database file.
 #[test]
 fn a_partial_checkpoint_is_seen_by_other_processes() {
     let place = Place::new();
@@ -177,8 +177,8 @@ fn a_process_killed_with_an_open_transaction_leaves_the_state_before() {
     }
 }
 
-/// A WAL's close asks by a lock whether it is the last. While others are connected the
-/// answer is no, and comes at once.
+/// A WAL's close uses a lock to find out whether it is the last. While other processes are
+/// connected, the answer is no, at once.
 #[test]
 fn closing_beside_another_process_in_wal_mode_waits_for_nothing() {
     let place = Place::new();
@@ -197,7 +197,7 @@ fn closing_beside_another_process_in_wal_mode_waits_for_nothing() {
         drop(db);
         begin.elapsed()
     });
-    let quickest = quickest.min().expect("some");
+    let quickest = quickest.min().expect("at least one run");
     std::fs::write(&go, b"").expect("writes");
     assert_eq!(finish(child), "Integer(10)");
     assert!(quickest < Duration::from_millis(15), "{quickest:?}");

@@ -1,4 +1,5 @@
-//! A connection whose file was replaced, as `mv` does it, keeps away from the journal and the WAL of the new one.
+//! A connection whose file was replaced, as `mv` does, does not touch the new file's journal and
+//! WAL.
 
 use crate::common::{Place, assert_sound, fill, int, run, text};
 use rusqlite::ffi;
@@ -27,7 +28,7 @@ fn what_lies_beside_the_new_file_is_not_touched() {
             "PRAGMA cache_size=5; PRAGMA wal_autocheckpoint=0; BEGIN IMMEDIATE; DELETE FROM t WHERE a % 2",
         );
         let tries = || {
-            // A WAL is of the name, so that in WAL mode nothing can be read either.
+            // A WAL is found by the name, so in WAL mode reads fail too.
             let read = old.query_row("SELECT count(*) FROM t", [], |row| row.get(0));
             let moved = |e: &rusqlite::Error| {
                 e.sqlite_error().map(|e| e.extended_code) == Some(ffi::SQLITE_READONLY_DBMOVED)

@@ -1,4 +1,4 @@
-//! URI parameters and PRAGMAs: taken when right, refused with a reason when wrong.
+//! URI parameters and PRAGMAs: right values are accepted, wrong ones are refused with a reason.
 
 use crate::common::{self, Place, fill, int, run, text};
 
@@ -48,7 +48,7 @@ fn wrong_parameters_are_refused_with_the_reason_and_touch_nothing() {
             message.starts_with(place.path("x.db").to_str().expect("text")),
             "{message}"
         );
-        let kept = densite_vfs::take_last_error().expect("the same for the library");
+        let kept = densite_vfs::take_last_error().expect("a message for the library");
         assert!(kept.contains(part), "{kept}");
         assert!(densite_vfs::take_last_error().is_none());
         assert!(!place.path("x.db").exists(), "{parameter}");
@@ -64,7 +64,7 @@ fn a_wrong_parameter_in_attach_is_an_error_too() {
     assert!(db.execute_batch(&sql).is_err());
     assert!(
         densite_vfs::take_last_error()
-            .expect("a sentence")
+            .expect("a message")
             .contains("level=99")
     );
     assert!(!path.exists());
@@ -95,7 +95,7 @@ fn pragmas_set_and_read() {
         assert_eq!(text(&db, "PRAGMA densite_level"), "9");
         fill(&db, 10);
     }
-    // A plain file has none.
+    // A plain file has no such settings.
     let rows = |db: &rusqlite::Connection, sql: &str| {
         let mut stmt = db.prepare(sql).expect("compiles");
         let mut rows = stmt.query([]).expect("runs");

@@ -1,4 +1,4 @@
-//! Connections that share a cache, and so one open file.
+//! Connections with a shared cache share one open file.
 
 use crate::common::{Place, run};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,9 +6,10 @@ use std::time::{Duration, Instant};
 
 const SHARED: &str = "&cache=shared";
 
-/// SQLite tells the file of each connection that joins, while another thread may be at the same file: that is in nobody's way.
+/// SQLite calls the file's xFileControl for each connection that joins, while another thread may be
+/// using the file. Neither disturbs the other.
 #[test]
-fn who_joins_is_in_nobodys_way() {
+fn a_joining_connection_does_not_disturb_others() {
     let place = Place::new();
     let first = place.try_open("a.db", SHARED).expect("opens");
     run(&first, "CREATE TABLE t(a); INSERT INTO t VALUES (1)");

@@ -1,4 +1,4 @@
-//! Pages that deletes leave half empty share frames, and hold what plain SQLite holds.
+//! Pages that deletes leave half empty share frames and keep the same content as in plain SQLite.
 
 use crate::common::{Place, assert_sound, run, wrapped};
 use densite_store::codec::CodecId;
@@ -58,7 +58,7 @@ fn delete_every_second(mode: &str) {
     drop(db);
     let db = place.open("x.db");
     assert!(rows(&db) == rows(&plain), "{mode}");
-    // By the index, and after rows came into the sparse pages.
+    // The same again by the index, after new rows went to the sparse pages.
     for db in [&plain, &db] {
         run(
             db,

@@ -1,4 +1,4 @@
-//! SQL through the VFS: what SQLite can do it can do here.
+//! SQL through the VFS works as in plain SQLite.
 
 use crate::common::{self, Place, assert_sound, copy, figure, fill, int, run, text, wrapped};
 
@@ -113,7 +113,7 @@ fn backups_go_both_ways_and_vacuum_into_makes_a_store() {
 }
 
 #[test]
-fn read_only_ways_in() {
+fn read_only_databases_can_be_read_and_not_written() {
     let place = Place::new();
     fill(&place.open("x.db"), 100);
     let before = common::bytes(&place.path("x.db"));
@@ -147,8 +147,8 @@ fn exclusive_locking_and_no_syncs() {
     }
 }
 
-/// Rule 4: what is committed is in the file itself, whatever the locking mode and whether
-/// or not anything is synced.
+/// Rule 4: a committed transaction is in the file itself, with every locking mode and with or
+/// without syncs.
 #[test]
 fn a_copy_of_the_files_taken_after_a_commit_has_it() {
     for setup in [
@@ -169,8 +169,8 @@ fn a_copy_of_the_files_taken_after_a_commit_has_it() {
     }
 }
 
-/// A transaction that spilled its cache, caught in the middle: the journal restores the
-/// state before.
+/// A copy in the middle of a transaction that spilled its cache: the journal restores the state
+/// before.
 #[test]
 fn a_copy_of_the_files_taken_within_a_transaction_rolls_back() {
     let place = Place::new();
@@ -198,7 +198,7 @@ fn a_copy_of_the_files_taken_within_a_transaction_rolls_back() {
 fn the_host_side_of_the_file_is_as_designed() {
     let place = Place::new();
     let db = place.open("x.db");
-    // Rule 13: nothing of a store can be mapped.
+    // Rule 13: a Densite file cannot be mapped.
     assert_eq!(int(&db, "PRAGMA mmap_size=1000000"), 0);
     fill(&db, 100);
     assert_eq!(int(&db, "PRAGMA mmap_size"), 0);

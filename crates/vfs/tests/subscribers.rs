@@ -6,7 +6,7 @@ use densite_log::{Batch, Log, LogId, Op, Options, Table, Txn, Value};
 use rusqlite::Connection;
 use std::sync::Arc;
 
-/// Runs a query whose rows are written as text, columns separated by a bar.
+/// Runs a query and returns its rows as text, with a bar between columns.
 fn rows(db: &Connection, sql: &str) -> Vec<String> {
     let mut statement = db.prepare(sql).unwrap_or_else(|e| panic!("{sql}: {e}"));
     let n = statement.column_count();
@@ -95,7 +95,7 @@ fn a_subscriber_reads_what_it_has_not_acknowledged() {
         assert_eq!(
             int(&db, "SELECT densite_ack('indexer', 1)"),
             2,
-            "never back"
+            "an acknowledgement never goes back"
         );
         assert_eq!(rows(&db, all), [third]);
         assert_eq!(int(&db, "SELECT densite_subscribe('late', 'start')"), 0);
@@ -193,7 +193,8 @@ fn settings_are_kept() {
     assert_eq!(read(&place.open("a.db")), [0, 1000, 2000]);
 }
 
-/// Rule 4, and the rule of subscribers: nothing goes that is not applied durably and acknowledged.
+/// Rule 4 and the rule for subscribers: pruning removes only rows that are durably applied and
+/// acknowledged.
 #[test]
 fn pruning_waits_for_the_database_and_for_subscribers() {
     for mode in ["WAL", "DELETE"] {

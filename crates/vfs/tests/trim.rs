@@ -1,9 +1,9 @@
-//! Free pages lose their frames, and no page that anybody may still ask for does.
+//! Free pages lose their frames, but a page that a reader can still need never does.
 
 use crate::common::{self, Place, assert_sound, copy, figure, int, run, text};
 use rusqlite::Connection;
 
-/// Fills `table` with rows of 900 bytes that tell what they are.
+/// Fills `table` with rows of 900 bytes of distinct content.
 fn rows(db: &Connection, table: &str, n: u32) {
     run(
         db,
@@ -27,7 +27,7 @@ fn free(db: &Connection) -> i64 {
     int(db, "PRAGMA freelist_count")
 }
 
-/// Everything that a table holds, in short.
+/// A summary of everything in a table.
 fn content(db: &Connection, table: &str) -> String {
     text(
         db,
@@ -60,7 +60,7 @@ fn a_complete_checkpoint_drops_free_pages() {
     run(&db, "PRAGMA wal_checkpoint");
     let free = free(&db);
     assert!(free > 1000);
-    // Trunks stay, one in a thousand.
+    // Trunk pages stay, one in a thousand.
     let dropped = full - framed(&db);
     assert!(
         dropped >= free - 5,
@@ -97,7 +97,8 @@ fn after_a_partial_checkpoint_nothing_is_dropped() {
     run(&reader, "BEGIN");
     assert_eq!(int(&reader, "SELECT count(*) FROM u"), 60);
     let was = content(&reader, "u");
-    // Page 1 and the trunk change once more: the checkpoint leaves both as they were before `u` was written.
+    // Page 1 and the trunk change once more. The checkpoint leaves both as they were before `u` was
+    // written.
     run(&db, "DELETE FROM v WHERE a > 20");
     let before = framed(&db);
     run(&db, "PRAGMA wal_checkpoint(PASSIVE)");
@@ -153,7 +154,7 @@ fn in_a_rollback_mode_the_commit_after_drops_them() {
         assert!(freed > 900);
         assert!(
             framed(&db) >= before,
-            "{journal}: the journal may come back"
+            "{journal}: the journal can come back"
         );
         run(&db, "INSERT INTO u VALUES(1000, 'another row')");
         let left = left.replacen("400 ", "401 ", 1) + "another ";
@@ -194,7 +195,8 @@ fn the_last_close_drops_what_is_left() {
     }
 }
 
-/// The journal of a commit is gone, but not durably: after a power cut it is there again. Pages that the commit freed are not in it.
+/// The journal of a commit is gone, but not durably: after a power cut it is back. It does not have
+/// the pages that the commit freed.
 #[test]
 fn a_journal_that_comes_back_finds_its_pages() {
     let place = Place::new();
@@ -202,7 +204,7 @@ fn a_journal_that_comes_back_finds_its_pages() {
     rows(&db, "t", 400);
     rows(&db, "u", 400);
     let was = (content(&db, "t"), content(&db, "u"));
-    // A spill writes the journal in its final form; a second link keeps it.
+    // A spill writes the journal in its final form. A second link keeps the file.
     run(
         &db,
         "PRAGMA cache_size=1; BEGIN; UPDATE t SET b = 'x' || b WHERE a = 1; DROP TABLE u; CREATE TABLE z(x)",
@@ -210,7 +212,8 @@ fn a_journal_that_comes_back_finds_its_pages() {
     let journal = place.path("x.db-journal");
     let saved = place.path("saved");
     std::fs::hard_link(&journal, &saved).expect("links");
-    // The journal is synced as it is at the commit: copied when everything but its end has happened.
+    // This gives the state just before the commit deletes its journal: everything else has
+    // happened, and the journal is synced.
     run(&db, "COMMIT");
     assert!(!journal.exists());
     for (from, to) in [("x.db", "y.db"), ("saved", "y.db-journal")] {
@@ -219,13 +222,14 @@ fn a_journal_that_comes_back_finds_its_pages() {
     let back = place.open("y.db");
     assert_eq!((content(&back, "t"), content(&back, "u")), was);
     assert_sound(&back);
-    // The next commit's journal takes its place; only then are the pages dropped.
+    // The next commit's journal replaces it; only then are the pages dropped.
     let before = framed(&db);
     run(&db, "DELETE FROM t WHERE a = 1");
     assert!(framed(&db) < before - 50);
 }
 
-/// A slice leaves most of a long list to the next one; pages that somebody takes in between are nobody's to drop.
+/// A slice leaves most of a long list to the next one. Pages that another connection takes in
+/// between must not be dropped.
 #[test]
 fn a_list_that_others_have_taken_pages_of_is_walked_anew() {
     let place = Place::new();
@@ -273,12 +277,12 @@ fn a_list_that_is_not_well_formed_is_left_alone() {
     run(&plain, "CREATE TABLE u(x); DROP TABLE t");
     let count = u32::try_from(free(&plain)).expect("small");
     drop(plain);
-    // The header says one page more than the list has.
+    // The header counts one page more than the list has.
     let mut bytes = common::bytes(&place.path("plain.db"));
     bytes[36..40].copy_from_slice(&(count + 1).to_be_bytes());
     std::fs::write(place.path("plain.db"), bytes).expect("writes");
     let (plain, to) = (place.plain("plain.db"), place.open("x.db"));
-    // A backup copies pages as they are.
+    // A backup copies pages unchanged.
     copy(&plain, &to);
     let before = framed(&to);
     run(&to, "INSERT INTO u VALUES(1)");

@@ -1,4 +1,4 @@
-//! Pages that SQLite writes to the WAL are encoded before the checkpoint asks for them.
+//! Pages that SQLite writes to the WAL are encoded before the checkpoint needs them.
 
 use crate::common::{self, Place, assert_sound, fill, int, run, wrapped};
 use densite_store::PreEncoded;
@@ -13,15 +13,16 @@ fn preencoded_of(db: &Connection) -> Arc<PreEncoded> {
         .expect("a store")
 }
 
-/// A connection as the ingest worker has one: frames of its WAL are written together.
+/// A connection like the ingest worker's, which writes several frames of its WAL at once.
 fn coalescing(place: &Place) -> Connection {
     let name = densite_sqlite::coalesced_vfs(common::densite(), Some(densite_vfs::NAME));
-    let name = name.expect("registers").expect("nobody has that name");
+    let name = name.expect("registers").expect("the name is free");
     let flags = rusqlite::OpenFlags::SQLITE_OPEN_READ_WRITE;
     Connection::open_with_flags_and_vfs(place.path("x.db"), flags, name.as_c_str()).expect("opens")
 }
 
-/// A database with rows, a commit of the store after which the pool knows how to encode, and a WAL that nobody checkpoints by himself and that begins anew.
+/// A database with rows and a commit after which the pool can encode its pages. Its WAL has been
+/// restarted, and SQLite does not checkpoint it by itself.
 fn begun(rows: u32) -> (Place, Connection, Arc<PreEncoded>) {
     let place = Place::new();
     let db = place.try_open("x.db", "&threads=1").expect("opens");
@@ -39,7 +40,7 @@ fn begun(rows: u32) -> (Place, Connection, Arc<PreEncoded>) {
 fn one_is_ready(preencoded: &PreEncoded) {
     let until = Instant::now() + Duration::from_secs(20);
     while preencoded.ready() == 0 {
-        assert!(Instant::now() < until, "none is ready");
+        assert!(Instant::now() < until, "no page is ready");
         std::thread::sleep(Duration::from_millis(1));
     }
 }
@@ -73,7 +74,7 @@ fn pages_of_the_wal_are_ready_at_the_checkpoint() {
         k += 1;
     }
     let ready = preencoded.ready();
-    // A second connection checkpoints what the first wrote.
+    // A second connection checkpoints the first one's pages.
     let other = place.try_open("x.db", "&threads=1").expect("opens");
     run(&other, "PRAGMA wal_checkpoint");
     assert!(
@@ -97,7 +98,8 @@ fn pages_of_the_wal_are_ready_at_the_checkpoint() {
     assert_sound(&again);
 }
 
-/// One transaction larger than all that is kept of pages: what it brings is learned and encoded while it goes on.
+/// One transaction with more pages than are kept for encoding: they are learned and encoded while
+/// it goes on.
 #[test]
 fn a_bulk_load_finds_its_frames_ready() {
     let place = Place::new();
@@ -113,7 +115,7 @@ fn a_bulk_load_finds_its_frames_ready() {
     let preencoded = preencoded_of(&db);
     let pages = int(&db, "PRAGMA page_count") as usize;
     assert!(pages > 3000, "{pages} pages");
-    // The pool may be behind, but is at it; how far it came depends on the machine.
+    // The pool can be behind; how far it has come depends on the machine.
     let until = Instant::now() + Duration::from_secs(20);
     while preencoded.ready() < pages / 4 {
         assert!(Instant::now() < until, "{} of {pages}", preencoded.ready());
@@ -132,7 +134,7 @@ fn a_bulk_load_finds_its_frames_ready() {
 }
 
 #[test]
-fn a_wal_that_begins_anew_forgets() {
+fn restarting_the_wal_forgets_its_pages() {
     let place = Place::new();
     let db = place.try_open("x.db", "&threads=1").expect("opens");
     fill(&db, 50_000);
@@ -147,15 +149,16 @@ fn a_wal_that_begins_anew_forgets() {
     assert_eq!(
         preencoded.ready(),
         0,
-        "of what was rolled back nothing stays"
+        "no page of the rolled back transaction stays"
     );
     assert_eq!(int(&db, "SELECT count(*) FROM t WHERE b LIKE 'never%'"), 0);
     assert_sound(&db);
 }
 
-/// The ingest worker's frames come together, 60 KiB at a time; of those only the frame that commits comes alone.
+/// The ingest worker writes frames together, 60 KiB at a time. Only the frame that commits is
+/// written alone.
 #[test]
-fn frames_that_come_together_are_ready_at_the_checkpoint() {
+fn coalesced_frames_are_ready_at_the_checkpoint() {
     const PARTS: u32 = 12;
     const ROWS: u32 = 48_000;
     let (place, db, preencoded) = begun(ROWS);
@@ -171,7 +174,7 @@ fn frames_that_come_together_are_ready_at_the_checkpoint() {
             ),
         );
     }
-    // Whatever else is noted sends the worker on; this is one page, and none that is ready.
+    // Noting any other page wakes the worker. This is one page, and it does not become ready.
     let until = Instant::now() + Duration::from_secs(20);
     for k in 0.. {
         run(&writer, &format!("UPDATE t SET b = 'one {k}' WHERE a = 1"));
@@ -180,7 +183,8 @@ fn frames_that_come_together_are_ready_at_the_checkpoint() {
         }
         assert!(Instant::now() < until, "{} are ready", preencoded.ready());
     }
-    // A checkpoint does without what a worker is at; so the worker comes to rest first.
+    // A checkpoint does not wait for a page that a worker is encoding. So this waits until the
+    // worker is idle.
     let mut ready = 0;
     while std::mem::replace(&mut ready, preencoded.ready()) != ready {
         std::thread::sleep(Duration::from_millis(100));
@@ -197,12 +201,12 @@ fn frames_that_come_together_are_ready_at_the_checkpoint() {
     assert_sound(&db);
 }
 
-/// Nobody has told the size of a page but the WAL's own header.
+/// Only the WAL's own header has given the page size so far.
 #[test]
-fn the_first_frames_that_come_together_are_noted() {
+fn the_first_coalesced_frames_are_noted() {
     let (place, db, preencoded) = begun(48_000);
     let writer = coalescing(&place);
-    // Pages that spill, and no frame that commits.
+    // Pages that spill, without a frame that commits.
     run(
         &writer,
         "PRAGMA wal_autocheckpoint=0; PRAGMA cache_size=50; BEGIN; UPDATE t SET b = 'many ' || b",

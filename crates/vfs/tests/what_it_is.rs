@@ -1,4 +1,4 @@
-//! What a file is: plain, empty, Densite's or damaged, and when that is judged again.
+//! What a file is: plain, empty, Densite or damaged, and when that is judged again.
 
 use crate::common::{Place, assert_sound, bytes, figure, fill, int, run, text};
 
@@ -45,7 +45,7 @@ fn an_empty_file_becomes_a_store_unless_told_otherwise() {
     assert_eq!(figure(&db, "kind"), "plain");
     drop(db);
     assert!(place.is_plain("plain.db") && !place.is_plain("x.db"));
-    // It says what becomes of an empty file, not that a store is unreadable.
+    // `densite=off` decides about an empty file only. A Densite file is still readable.
     let db = place.try_open("x.db", "&densite=off").expect("opens");
     assert_eq!(int(&db, "SELECT count(*) FROM t"), 10);
 }
@@ -83,7 +83,7 @@ fn a_plain_file_that_is_emptied_and_made_a_store_meanwhile_is_noticed() {
     assert_eq!(int(&early, "SELECT count(*) FROM t"), 10);
     std::fs::File::create(place.path("x.db")).expect("empties");
     let other = place.open("x.db");
-    // Two statements: with one the schema would have the number that `early` knows.
+    // Two statements: with one, the schema would have the version that `early` knows.
     run(
         &other,
         "CREATE TABLE u(a); CREATE TABLE v(a); INSERT INTO u VALUES (7)",
@@ -106,8 +106,8 @@ fn a_first_transaction_that_rolls_back_leaves_an_empty_database() {
     assert_eq!(int(&place.open("x.db"), "SELECT count(*) FROM t"), 10);
 }
 
-/// Rule 7: for a file that cannot be read the size is an error, never 0: with 0 SQLite
-/// would delete the journal, and with it the only way back.
+/// Rule 7: the size of an unreadable file is an error, never 0. With 0, SQLite would delete the
+/// journal and make recovery impossible.
 #[test]
 fn a_damaged_store_is_an_error_and_keeps_its_journal() {
     let place = Place::new();
@@ -120,7 +120,7 @@ fn a_damaged_store_is_an_error_and_keeps_its_journal() {
         std::fs::copy(place.path(&from), place.path(&to)).expect("copies");
     }
     run(&db, "ROLLBACK");
-    // Everything behind the magic is rubbish.
+    // All bytes after the magic are damaged.
     let mut broken = bytes(&place.path("bad.db"));
     for byte in broken.iter_mut().skip(16) {
         *byte ^= 0x5a;
@@ -133,12 +133,12 @@ fn a_damaged_store_is_an_error_and_keeps_its_journal() {
     assert!(error.sqlite_error_code().is_some(), "{error}");
     assert!(!bytes(&place.path("bad.db-journal")).is_empty());
     assert!(bytes(&place.path("bad.db")) == broken, "left as it was");
-    let message = densite_vfs::take_last_error().expect("a sentence");
+    let message = densite_vfs::take_last_error().expect("a message");
     assert!(message.contains("bad.db"), "{message}");
 }
 
 #[test]
-fn what_is_no_database_at_all_is_told_by_sqlite() {
+fn a_file_that_is_no_database_gives_sqlites_error() {
     let place = Place::new();
     std::fs::write(
         place.path("x.db"),
@@ -195,10 +195,11 @@ fn versions_and_figures() {
     );
 }
 
-/// Names are bytes. One that is not UTF-8 is shown with a replacement character; a copy may really be called so, and has the same salt: what is
-/// known of the one must not be taken for what is known of the other.
+/// Names are bytes. A name that is not UTF-8 is shown with a replacement character. A copy can
+/// really have that name, and it has the same salt. Knowledge about one file must not be applied to
+/// the other.
 #[test]
-fn a_name_that_is_not_text_is_not_taken_for_another() {
+fn a_name_that_is_not_utf8_is_not_confused_with_another() {
     use std::os::unix::ffi::OsStrExt;
     let place = Place::new();
     let odd = place
@@ -226,11 +227,11 @@ fn a_name_that_is_not_text_is_not_taken_for_another() {
             &format!("SELECT count(*) FROM t WHERE b = '{mark} ' || a"),
         )
     };
-    // As another process would have: with the same numbers of commits.
+    // As another process would do: the commits have the same numbers.
     change(&open(&shown), "second");
     let first = open(&odd);
     change(&first, "first");
-    // Read from the store, not from what the connection has cached.
+    // Read from the store, not from the connection's cache.
     assert_eq!(count(&open(&odd), "first"), 300);
     let second = open(&shown);
     assert_eq!(count(&second, "second"), 300);

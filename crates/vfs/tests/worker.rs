@@ -1,15 +1,15 @@
-//! Space comes back by itself while a connection is open and does nothing.
+//! Space is reclaimed by itself while a connection is open and idle.
 
 use crate::common::{Place, assert_sound, figure, noise, run, text};
 use rusqlite::Connection;
 use std::time::{Duration, Instant};
 
-/// How long the worker may take on a busy machine.
+/// How long the worker can take on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 fn size(place: &Place) -> u64 {
     std::fs::metadata(place.path("x.db"))
-        .expect("is there")
+        .expect("the file exists")
         .len()
 }
 
@@ -29,7 +29,7 @@ fn open(place: &Place, journal: &str, parameters: &str) -> Connection {
     db
 }
 
-/// A database most of which was deleted; it was as large as this.
+/// Makes a database and deletes most of it. Returns the size of the file before the delete.
 fn deleted(db: &Connection, place: &Place, n: u32) -> u64 {
     noise(db, n);
     run(db, "PRAGMA wal_checkpoint");
@@ -66,12 +66,13 @@ fn an_idle_connection_gives_space_back() {
                 .map(|name| figure(&db, name).parse::<u64>().expect("a number"))
                 .sum();
             let is = size(&place);
-            // Five per cent, and what a file of any size may have; the reserve is counted among the free bytes.
+            // Five per cent, and a constant for a file of any size. The reserve counts among the
+            // free bytes.
             if idle <= is / 20 + (192 << 10) + (256 << 10) {
                 break;
             }
             assert!(Instant::now() < until, "{journal}: {idle} of {is}");
-            // Less often than it takes to count as idle.
+            // Polls less often than once per second, so that the file counts as idle.
             std::thread::sleep(Duration::from_millis(1500));
         }
         assert_eq!(content(&db), left, "{journal}");
@@ -81,7 +82,7 @@ fn an_idle_connection_gives_space_back() {
             .parse()
             .expect("a number");
         assert!(moved > 0 && written > full / 2, "{moved} {written} {full}");
-        // It goes on: a second round.
+        // A second round works too.
         let full = deleted(&db, &place, 30_000);
         let left = content(&db);
         shrinks_to(&place, full / 2);
@@ -93,12 +94,13 @@ fn an_idle_connection_gives_space_back() {
 }
 
 #[test]
-fn not_between_the_checkpoints_of_a_wal_that_is_written() {
+fn the_worker_waits_while_the_wal_is_written() {
     let place = Place::new();
     let db = open(&place, "WAL", "");
     let full = deleted(&db, &place, 20_000);
     let moved = || figure(&db, "moved_bytes").parse::<u64>().expect("a number");
-    // The checkpoint moves what a commit may; then only the WAL is written, for longer than a file counts as idle.
+    // The checkpoint moves a commit's share. Then only the WAL is written, for longer than a file
+    // needs to count as idle.
     let before = moved();
     let until = Instant::now() + Duration::from_millis(2500);
     let mut last = Instant::now();
@@ -106,7 +108,7 @@ fn not_between_the_checkpoints_of_a_wal_that_is_written() {
         let begin = Instant::now();
         run(&db, "UPDATE t SET b = 'x' WHERE a = 7");
         let is = moved();
-        // A machine that stood still for so long has let the file be idle.
+        // If the machine stood still for this long, the file was idle.
         if last.elapsed() > Duration::from_millis(800) {
             break;
         }
@@ -114,7 +116,7 @@ fn not_between_the_checkpoints_of_a_wal_that_is_written() {
         last = begin;
         std::thread::sleep(Duration::from_millis(20));
     }
-    // It was only put off.
+    // It was only postponed.
     shrinks_to(&place, full / 2);
     assert!(moved() > before);
 }
@@ -137,7 +139,7 @@ fn not_when_it_is_off_or_the_database_is_locked_for_good() {
         let left = content(&db);
         std::thread::sleep(Duration::from_millis(2500));
         let is = size(&place);
-        // What the commit itself has given back is not the worker's.
+        // The commit itself reclaims space too; that is not the worker's.
         assert!(
             is > full / 2,
             "{journal}{parameters} {locking}: {is} of {full}"
@@ -159,11 +161,11 @@ fn closing_while_it_works_loses_nothing() {
             drop(db);
             let is = size(&place);
             assert!(is < full / 2, "{journal} {wait}: {is} of {full}");
-            // The worker does not make a close think that somebody else is there.
+            // The worker does not make a close believe that another connection is open.
             assert!(!place.path("x.db-wal").exists(), "{journal} {wait}");
             assert!(!place.path("x.db-shm").exists(), "{journal} {wait}");
             std::thread::sleep(Duration::from_millis(20));
-            assert_eq!(size(&place), is, "nobody has it open");
+            assert_eq!(size(&place), is, "no connection has it open");
             let db = place.open("x.db");
             assert_eq!(content(&db), left);
             assert_sound(&db);

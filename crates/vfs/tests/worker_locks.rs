@@ -1,6 +1,7 @@
-//! The background worker's locks: whoever meets them waits, and a fork does.
+//! The background worker's locks: connections and forks wait for them.
 //!
-//! The worker is held up in the middle of its slices, with its locks, by a pause point. That is for the whole process, so each of these tests runs alone.
+//! A pause point stops the worker in the middle of its slices, while it holds its locks. Pause
+//! points are global to the process, so these tests run one at a time.
 
 use crate::common::{self, Place, assert_sound, figure, int, run, text};
 use densite_disk::sync::{Mutex, MutexGuard};
@@ -14,10 +15,10 @@ use std::time::{Duration, Instant};
 
 static ALONE: Mutex<()> = Mutex::new(());
 
-/// How long the worker is held up with its locks: six times as long as a slice should take.
+/// How long the worker is stopped with its locks: six times as long as a slice should take.
 const HELD: Duration = Duration::from_millis(60);
 const PATIENCE: Duration = Duration::from_secs(60);
-/// So many commits of the other process are enough.
+/// The number of commits that the other process must make.
 const ENOUGH: u32 = 51;
 
 /// The worker's slices, each of which takes [`HELD`].
@@ -47,7 +48,7 @@ impl Slices {
         }
     }
 
-    /// Waits until the worker is in a slice that has just begun.
+    /// Waits until the worker has just begun a slice.
     fn await_one(&self) {
         let until = Instant::now() + PATIENCE;
         let seen = self.count.load(Ordering::SeqCst);
@@ -80,7 +81,7 @@ fn open(place: &Place, journal: &str) -> Connection {
     db
 }
 
-/// Makes a database of which most is deleted, so that there is much to do.
+/// Makes a database that is mostly deleted, so that there is much to reclaim.
 fn deleted(db: &Connection) {
     run(
         db,
@@ -114,7 +115,7 @@ fn connections_of_its_process_wait() {
         deleted(&db);
         slices.await_one();
         if journal == "WAL" {
-            // EXCLUSIVE, and nobody else may be there.
+            // This needs EXCLUSIVE, and no other connection may be open.
             assert_eq!(text(&db, "PRAGMA journal_mode=DELETE"), "delete");
         }
         assert_sound(&db);
@@ -141,7 +142,7 @@ fn the_last_close_waits_and_leaves_no_wal() {
     }
 }
 
-/// The other process: writes until it is told to end, and never waits for a lock by itself.
+/// The other process: writes until the test ends it, without a busy timeout.
 #[test]
 fn other_process() {
     let (Ok(path), Ok(end)) = (std::env::var("OTHER_DB"), std::env::var("OTHER_END")) else {
@@ -191,7 +192,7 @@ fn writers_of_other_processes_wait() {
         let end = place.path("end");
         let child = start(&place.path("x.db"), &end);
         let until = Instant::now() + PATIENCE;
-        // To look into the database would be in their way.
+        // Reading the database here would disturb them.
         let enough = place.path("end.enough");
         let is_done = || slices.count.load(Ordering::SeqCst) >= before + 5 && enough.exists();
         while !is_done() && Instant::now() < until {
@@ -204,10 +205,7 @@ fn writers_of_other_processes_wait() {
         let error = String::from_utf8_lossy(&out.stderr);
         assert!(out.status.success(), "{journal}: {told}{error}");
         let met = slices.count.load(Ordering::SeqCst) - before;
-        assert!(
-            met >= 5,
-            "{journal}: the worker made {met} slices meanwhile"
-        );
+        assert!(met >= 5, "{journal}: the worker ran {met} slices meanwhile");
         assert!(int(&db, "SELECT count(*) FROM u") >= i64::from(ENOUGH));
         assert_sound(&db);
     }
@@ -219,7 +217,8 @@ unsafe extern "C" {
     fn _exit(status: i32) -> !;
 }
 
-/// A process that forks while its worker is in a slice; the child opens the file, which is idle otherwise, and writes.
+/// A process that forks while its worker is in a slice. The child opens the otherwise idle file and
+/// writes.
 #[test]
 fn forking_process() {
     let Ok(path) = std::env::var("FORK_DB") else {
@@ -243,7 +242,7 @@ fn forking_process() {
     for child in 0..3 {
         deleted(&db);
         slices.await_one();
-        // SAFETY: the child runs what follows and leaves by _exit.
+        // SAFETY: the child runs only the code below and leaves by _exit.
         let pid = unsafe { fork() };
         if pid == 0 {
             let done = std::panic::catch_unwind(|| {
@@ -256,7 +255,7 @@ fn forking_process() {
         }
         let begin = Instant::now();
         let mut status = -1;
-        // SAFETY: a place for the status; 1 is WNOHANG.
+        // SAFETY: `status` is writable; 1 is WNOHANG.
         while unsafe { waitpid(pid, &raw mut status, 1) } == 0 {
             assert!(begin.elapsed() < Duration::from_secs(20), "{child} hangs");
             std::thread::sleep(Duration::from_millis(1));

@@ -1,7 +1,8 @@
 //! A child process of the tests; see `densite_tests::procs`.
 
 fn main() {
-    // A panic of any thread ends the process: what it found must not be lost in the others' noise.
+    // A panic of any thread ends the process, so that its message is not lost among messages of
+    // other threads.
     let report = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |info| {
         report(info);

@@ -1,16 +1,16 @@
-//! Crashes: a workload runs on the simulated disk, the power goes at a change of it, and what
-//! is found afterwards is held against what SQLite promises.
+//! Crash tests: a workload runs on the simulated disk, the power is cut at one of its changes, and
+//! the result is compared with the promises of SQLite.
 //!
-//! The same workloads run over any VFS: plain SQLite on the simulated disk is the control.
+//! The same workloads run over any VFS. Plain SQLite on the simulated disk is the control.
 //!
-//! A case is a pair of a workload and the change at which the power goes (a third number, the
-//! seed of the cut, says what survives). One run of a workload serves many cases: what a cut
-//! would leave is captured as the run goes by. Some runs are really cut, so that connections
-//! to a dead disk are seen as well. Whatever the case:
+//! A case is a workload and the change at which the power is cut. A third number, the seed of the
+//! cut, determines what survives. One run of a workload serves many cases: the result of each cut
+//! is captured during the run. Some runs are really cut, to test connections to a dead disk. In
+//! every case:
 //! - `integrity_check` is ok, and the database can be written;
-//! - it is in the state after some transaction, the same as plain SQLite in memory would be
-//!   in: nothing is there in part, and transactions are lost from the end only;
-//! - where [`Promise::Durable`], no acknowledged transaction is missing;
+//! - the database is in the state after some transaction, as plain SQLite in memory computes it: no
+//!   transaction is present in part, and only the last transactions are lost;
+//! - with [`Promise::Durable`], no acknowledged transaction is missing;
 //! - the same holds after a second cut during recovery;
 //! - an atomic snapshot of all files has every acknowledged transaction, whatever the settings.
 
@@ -35,18 +35,18 @@ use run::Ending;
 use state::Digest;
 use verify::Found;
 
-/// How many cases to make of one workload.
+/// The number of cases of one workload.
 #[derive(Debug, Clone, Copy)]
 pub struct Plan {
-    /// Changes at which the power goes, spread over the run; each is one case.
+    /// Changes at which the power is cut, spread over the run. Each is one case.
     pub cuts: usize,
     /// Further changes at which an atomic snapshot is taken.
     pub snapshots: usize,
-    /// How many of the cuts really end the run.
+    /// Number of cuts that really end the run.
     pub real_cuts: usize,
     /// Whether to cut a second time during recovery, in one case of four.
     pub second_cuts: bool,
-    /// Whether settings change on the way ([`Workload::restless`]).
+    /// Whether settings change during the run ([`Workload::restless`]).
     pub restless: bool,
 }
 
@@ -62,25 +62,25 @@ impl Default for Plan {
     }
 }
 
-/// What came of the cases of one or more workloads.
+/// The result of the cases of one or more workloads.
 #[derive(Debug, Default, Clone)]
 pub struct Tally {
-    /// Distinct pairs of a workload and a change at which the power went.
+    /// Distinct pairs of a workload and a change at which the power was cut.
     pub cases: u64,
-    /// Snapshots looked at.
+    /// Checked snapshots.
     pub snapshots: u64,
-    /// Second cuts looked at.
+    /// Checked second cuts.
     pub second_cuts: u64,
     /// Cases in which a transaction that had begun was lost.
     pub lost: u64,
     /// Cases in which an acknowledged transaction was lost, where that is allowed.
     pub lost_acknowledged: u64,
-    /// Each thing that broke a promise, with the seeds that bring it back.
+    /// Each broken promise, with the seeds that reproduce it.
     pub failures: Vec<String>,
 }
 
 impl Tally {
-    /// Adds the figures of another.
+    /// Adds the figures of another tally.
     pub fn add(&mut self, other: Tally) {
         self.cases += other.cases;
         self.snapshots += other.snapshots;
@@ -91,7 +91,7 @@ impl Tally {
     }
 
     /// # Panics
-    /// When a promise was broken, with the first few failures.
+    /// If a promise was broken, with the first few failures.
     pub fn assert_kept(&self) {
         let first: Vec<_> = self.failures.iter().take(5).map(String::as_str).collect();
         assert!(
@@ -113,7 +113,7 @@ impl fmt::Display for Tally {
     }
 }
 
-/// Captures that are held in memory at one time.
+/// The largest number of captures in memory.
 const CAPTURES_MAX: usize = 200;
 
 /// Runs the cases of a range of workload seeds with the same promise.
@@ -150,10 +150,10 @@ pub fn crash(stand: &Stand<'_>, workload: &Workload, plan: Plan) -> Tally {
     trial.tally
 }
 
-/// Runs one case again, as a failure names it, and says what the disk was asked to do before.
+/// Runs one case again, as a failure names it. Returns the result and the last calls to the disk.
 ///
 /// # Panics
-/// When the workload fails without a cut.
+/// If the workload fails without a cut.
 pub fn replay(stand: &Stand<'_>, workload: &Workload, change: u64, cut_seed: u64) -> String {
     let states = state::states(workload).expect("plain SQLite runs the workload");
     let prepared = run::prepare(stand, workload).expect("a disk that does not fail");
@@ -195,7 +195,7 @@ impl Trial<'_> {
     fn all(&mut self, plan: Plan) -> Result<(), String> {
         self.states = state::states(self.workload).map_err(|e| format!("the model: {e}"))?;
         let prepared = run::prepare(self.stand, self.workload)?;
-        // The first run only counts.
+        // The first run only counts the changes.
         let (whole, ending) = run::run(self.stand, self.workload, &prepared, &[], None);
         if let Ending::Failed(e) = ending {
             return Err(format!("without a cut: {e}"));
@@ -217,7 +217,7 @@ impl Trial<'_> {
         Ok(())
     }
 
-    /// `n` changes out of `1..=total` without repetition, or all of them.
+    /// `n` distinct changes out of `1..=total`, or all of them.
     fn spread(&mut self, n: usize, total: u64) -> Vec<u64> {
         let mut all: Vec<u64> = (1..=total).collect();
         let n = n.min(all.len());
@@ -270,7 +270,7 @@ impl Trial<'_> {
     fn really_cut(&mut self, prepared: &SimDisk, change: u64) -> Result<(), String> {
         let (run, ending) = run::run(self.stand, self.workload, prepared, &[], Some(change));
         if let Ending::Complete = ending {
-            // A cut at the last change of all, in a close that ignores errors.
+            // The cut is at the last change, in a close that ignores errors.
             let dead = self.stand.host().disk().is_dead();
             if !dead {
                 return Err(format!("change {change} never came"));

@@ -1,4 +1,4 @@
-//! Runs a workload, and notes what was acknowledged when.
+//! Runs a workload, and records when each state was acknowledged.
 
 use densite_sim_disk::{Capture, Captured, SimDisk};
 use rusqlite::Connection;
@@ -7,36 +7,37 @@ use super::stand::Stand;
 use super::state::{Digest, digest};
 use super::workload::{Journal, SCHEMA, Step, Workload};
 
-/// A point of a run, by the changes of the disk up to then.
+/// A point of a run: the number of disk changes so far.
 #[derive(Debug, Clone, Copy)]
 struct Mark {
     changes: u64,
     state: usize,
 }
 
-/// What came of a run.
+/// The result of a run.
 #[derive(Debug, Default)]
 pub(super) struct Run {
-    /// When each state was begun and when it was acknowledged.
+    /// When each state was begun, and when it was acknowledged.
     begun: Vec<Mark>,
     acknowledged: Vec<Mark>,
-    /// The state that the database had from the start.
+    /// The state of the database at the start.
     first: usize,
-    /// Changes of the disk in all.
+    /// Number of disk changes in total.
     pub(super) changes: u64,
     pub(super) captured: Vec<Captured>,
-    /// The changes in words.
+    /// The changes as text.
     pub(super) trace: Vec<String>,
-    /// States aside of the script's: each was there after the script's state of this number, and was undone.
+    /// States outside of the script. Each followed the script's state with this number and was
+    /// undone.
     pub(super) detours: Vec<(Digest, usize)>,
-    /// Changes at which a transaction aside had failed and was not there.
+    /// Changes at which a transaction outside of the script had failed and was not found.
     pub(super) failed_aside: Vec<u64>,
-    /// What happened by which change, in words.
+    /// Events as text, with the change before them.
     pub(super) notes: Vec<(u64, String)>,
 }
 
 impl Run {
-    /// One that begins in this state.
+    /// A run that begins in this state.
     pub(super) fn from(first: usize) -> Run {
         Run {
             first,
@@ -44,7 +45,7 @@ impl Run {
         }
     }
 
-    /// The last changes before this one, and what happened meanwhile.
+    /// The last changes before this one, and the events between them.
     pub(super) fn story(&self, change: u64) -> String {
         let number = |line: &str| line.split(':').next().and_then(|n| n.parse::<u64>().ok());
         let changes = self
@@ -81,7 +82,7 @@ impl Run {
     }
 }
 
-/// How a run ends.
+/// The end of a run.
 #[derive(Debug)]
 pub(super) enum Ending {
     /// All steps were done.
@@ -90,10 +91,10 @@ pub(super) enum Ending {
     Failed(String),
 }
 
-/// A disk with the database that a prepared workload starts from.
+/// Creates a disk with the database from which a prepared workload starts.
 ///
 /// # Errors
-/// What SQLite says, on a disk that never fails.
+/// Errors of SQLite, on a disk that never fails.
 pub(super) fn prepare(stand: &Stand<'_>, workload: &Workload) -> Result<SimDisk, String> {
     stand.boot(&SimDisk::new(workload.seed));
     if workload.prepared {
@@ -111,8 +112,8 @@ pub(super) fn prepare(stand: &Stand<'_>, workload: &Workload) -> Result<SimDisk,
     Ok(disk)
 }
 
-/// Runs the workload on a copy of the prepared disk, capturing what is asked for; the cut
-/// comes at change `cut`, if at all.
+/// Runs the workload on a copy of the prepared disk, with the requested captures. The power is cut
+/// at change `cut`, if given.
 pub(super) fn run(
     stand: &Stand<'_>,
     workload: &Workload,
@@ -145,7 +146,7 @@ struct Driver<'a> {
     workload: &'a Workload,
     disk: &'a SimDisk,
     db: Connection,
-    /// A second connection that reads, and what it sees.
+    /// A second connection that reads, and the digest of what it sees.
     reader: Option<(Connection, u64)>,
 }
 

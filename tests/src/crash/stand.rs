@@ -1,4 +1,4 @@
-//! Where a workload runs: a VFS name, over a simulated machine.
+//! The place where a workload runs: a VFS name over a simulated machine.
 
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,7 @@ use crate::simvfs::SimVfs;
 /// The database of every crash test.
 const PATH: &str = "/db/crash.db";
 
-/// A VFS to open databases with, and the simulated machine under it.
+/// A VFS to open databases with, and the simulated machine below it.
 #[derive(Debug, Clone)]
 pub struct Stand<'a> {
     host: &'a SimVfs,
@@ -44,12 +44,12 @@ impl<'a> Stand<'a> {
         self.host
     }
 
-    /// Starts the machine on `disk`; connections of its earlier life are closed by then.
+    /// Starts the machine on `disk`. All earlier connections must be closed.
     ///
     /// # Panics
-    /// When a file stays open for seconds: it would be a leak of the VFS under test.
+    /// If a file stays open for seconds, which is a leak of the VFS under test.
     pub fn boot(&self, disk: &SimDisk) {
-        // A worker of a VFS may be a moment behind the last close.
+        // A worker of a VFS can close its file a moment after the last connection.
         let patience = Instant::now() + Duration::from_secs(10);
         while self.host.open_files() > 0 && Instant::now() < patience {
             std::thread::sleep(Duration::from_millis(1));
@@ -62,10 +62,10 @@ impl<'a> Stand<'a> {
         self.host.reboot(disk.clone());
     }
 
-    /// Opens the database. Nobody waits for a lock: there is one thread.
+    /// Opens the database. There is one thread, so no busy timeout is needed.
     ///
     /// # Errors
-    /// As SQLite's.
+    /// Errors of SQLite.
     pub fn connect(&self) -> rusqlite::Result<Connection> {
         let uri = format!("file:{PATH}?{}", self.uri_parameters);
         let db = Connection::open_with_flags_and_vfs(uri, OpenFlags::default(), self.vfs.as_str())?;

@@ -1,4 +1,4 @@
-//! The states that a database passes through, and which of them one is in.
+//! The states of a database during a workload, and which of them a database is in.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -7,12 +7,12 @@ use rusqlite::types::ValueRef;
 
 use super::workload::{SCHEMA, Step, Workload};
 
-/// A hash of everything in a database; 0 when it has no schema.
+/// A hash of the whole content of a database; 0 if it has no schema.
 pub(super) type Digest = u64;
 
-/// The states of a workload in their order: empty, with the schema, after each transaction.
+/// The states of a workload in order: empty, with the schema, after each transaction.
 ///
-/// They come from plain SQLite in memory, which no crash touches.
+/// Plain SQLite in memory computes them, and no crash affects it.
 pub(super) fn states(workload: &Workload) -> rusqlite::Result<Vec<Digest>> {
     let db = Connection::open_in_memory()?;
     let mut states = vec![digest(&db)?];
@@ -56,7 +56,7 @@ pub(super) fn digest(db: &Connection) -> rusqlite::Result<Digest> {
     Ok(hasher.finish())
 }
 
-/// What is wrong with the rows by themselves: transactions that are there in part.
+/// Describes transactions that are present in part, without knowing the states.
 pub(super) fn partial(db: &Connection) -> rusqlite::Result<Option<String>> {
     let sql = "
         SELECT 'transaction ' || coalesce(d.txn, l.txn) || ' has ' || coalesce(n, 0)

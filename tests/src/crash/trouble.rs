@@ -1,11 +1,12 @@
-//! Calls of the disk fail while a workload runs, and then the power goes.
+//! Calls of the disk fail while a workload runs, and then the power is cut.
 //!
-//! A transaction whose COMMIT answers an error may be there or not; the application looks, on the same connection or a new one, and tries it again if it
-//! is not. What follows builds upon what was found. So after the cut
-//! - no transaction that was acknowledged is missing, however many calls failed before and after;
-//! - nor is one that was found there, once a later one was acknowledged;
-//! - and where only calls on the database fail, no other transaction is there that failed, was not found, and was not tried again: the application went
-//!   on with another one (`Driver::detour`).
+//! A transaction whose COMMIT returns an error can be present or not. The application checks this,
+//! on the same connection or a new one, and repeats the transaction if it is missing. Later
+//! transactions build on the result. So after the cut
+//! - no acknowledged transaction is missing, however many calls failed before and after;
+//! - a transaction that was found is not missing, if a later one was acknowledged;
+//! - if only calls on the database fail: a transaction that failed, was not found and was not
+//!   repeated is not present. The application continued with another one (`Driver::detour`).
 
 use densite_disk::Op;
 use densite_sim_disk::{Capture, Fault, FaultKind, OpSet, SimDisk};
@@ -20,26 +21,26 @@ use super::state::{Digest, digest, states};
 use super::verify::{Found, verify};
 use super::workload::{Promise, SCHEMA, Step, Workload};
 
-/// What fails, and how.
+/// Which calls fail, and how often.
 #[derive(Debug, Clone, Copy)]
 pub struct Trouble {
-    /// Only calls on paths that end so.
+    /// Only calls on paths with this suffix fail.
     pub on_path: Option<&'static str>,
     /// Calls that fail.
     pub ops: &'static [Op],
-    /// A step in so many meets a failure.
+    /// A failure is set for one step in this many.
     pub one_in: u32,
-    /// Cuts of one workload.
+    /// Number of cuts of one workload.
     pub cuts: u64,
 }
 
-/// Changes after a failure at each of which the power goes.
+/// Number of changes after a failure at which the power is cut.
 const AFTER_FAILURE: u64 = 16;
 
-/// Attempts at a transaction on a disk that fails now and then; the last ones on one that does not.
+/// Attempts at a transaction on a disk that sometimes fails. In the last ones it does not fail.
 const ATTEMPTS: u32 = 8;
 
-/// Runs a workload on a failing disk, and the power goes at some changes of it.
+/// Runs a workload on a failing disk, and cuts the power at some changes.
 pub fn trouble(stand: &Stand<'_>, workload: &Workload, trouble: Trouble) -> Tally {
     let mut tally = Tally::default();
     if let Err(e) = cases(stand, workload, trouble, &mut tally) {
@@ -56,14 +57,14 @@ fn cases(
 ) -> Result<(), String> {
     let states = states(workload).map_err(|e| format!("the model: {e}"))?;
     let prepared = prepare(stand, workload)?;
-    // The first run only counts: the same dice, the same failures.
+    // The first run only counts the changes. The same random numbers give the same failures.
     let whole = run(stand, workload, trouble, (&prepared, &states), &[])?;
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(workload.seed ^ 0x7201_b1e5);
     let mut captures: Vec<(u64, Capture)> = (0..trouble.cuts)
         .map(|_| (rng.random_range(1..=whole.changes), rng.random()))
         .map(|(change, seed)| (change, Capture::Cut(seed)))
         .collect();
-    // What failed aside comes back, if at all, within the next commit.
+    // If a failed transaction outside of the script comes back, it does so within the next commit.
     for failed in &whole.failed_aside {
         captures.extend((1..=AFTER_FAILURE).map(|n| (failed + n, Capture::Cut(rng.random()))));
     }
@@ -165,7 +166,7 @@ fn run(
 }
 
 impl Driver<'_> {
-    /// Perhaps a call will fail.
+    /// Sets a fault for the next step, with some probability.
     fn arm(&mut self) {
         self.disk.clear_faults();
         if !self.rng.random_ratio(1, self.trouble.one_in) {
@@ -199,7 +200,7 @@ impl Driver<'_> {
         self.db.as_ref().ok_or(rusqlite::Error::InvalidQuery)
     }
 
-    /// What changes no row; whether it is done does not matter.
+    /// Runs statements that change no row. Their result does not matter.
     fn try_it(&mut self, sql: &str) {
         self.arm();
         let done = self.connection().and_then(|db| db.execute_batch(sql));
@@ -208,7 +209,7 @@ impl Driver<'_> {
         }
     }
 
-    /// Rolls back, and now and then opens a new connection.
+    /// Rolls back, and sometimes opens a new connection.
     fn after_failure(&mut self) {
         if let Some(db) = &self.db
             && !db.is_autocommit()
@@ -225,7 +226,8 @@ impl Driver<'_> {
 
     /// Makes the database reach `state`.
     fn commit(&mut self, run: &mut Run, state: usize, statements: &str) -> Result<(), String> {
-        // After a failed append to a WAL plain SQLite, too, may find later what it did not find at first.
+        // After a failed append to a WAL, plain SQLite can also find a transaction later that it
+        // did not find at first.
         if state > 1 && self.trouble.on_path.is_some() && self.rng.random_ratio(1, 3) {
             self.detour(run, state - 1)?;
         }
@@ -260,7 +262,8 @@ impl Driver<'_> {
         Ok(())
     }
 
-    /// A transaction that is not of the script. If it fails, it is not tried again; if it is there, it is undone.
+    /// Runs a transaction that is not in the script. If it fails, it is not repeated; if it is
+    /// present, it is undone.
     fn detour(&mut self, run: &mut Run, state: usize) -> Result<(), String> {
         let (txn, id) = (9_000_000 + state, 5_000_000 + 2 * state);
         let pad = "aside ".repeat(self.rng.random_range(1..400));
@@ -304,7 +307,7 @@ impl Driver<'_> {
         }
     }
 
-    /// What is there, on a disk that is well if need be.
+    /// The current state, read without faults if the first attempt fails.
     fn looked(&mut self) -> Result<Digest, String> {
         let mut answer = self.connection().and_then(digest);
         if answer.is_err() {
@@ -315,7 +318,7 @@ impl Driver<'_> {
         answer.map_err(|e| format!("reading after a failure: {e}"))
     }
 
-    /// Whether a transaction that failed is there all the same.
+    /// Whether a failed transaction is present all the same.
     fn is_there(&mut self, state: usize, attempt: u32) -> Result<bool, String> {
         let now = self.looked()?;
         let is = |n: usize| self.states.get(n) == Some(&now);

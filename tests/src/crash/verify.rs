@@ -1,4 +1,4 @@
-//! Looks at what a crash left.
+//! Checks the database that a crash left.
 
 use densite_sim_disk::{Capture, SimDisk};
 use rusqlite::Connection;
@@ -6,7 +6,7 @@ use rusqlite::Connection;
 use super::stand::Stand;
 use super::state::{Digest, digest, partial};
 
-/// What a database was found to be.
+/// The state of a database after a crash.
 #[derive(Debug)]
 pub(super) enum Found {
     /// Sound, and in this state.
@@ -17,8 +17,8 @@ pub(super) enum Found {
 
 /// Opens what survived on `disk`, checks it, writes to it once more and checks again.
 ///
-/// With a seed, power is cut a second time at some change of the recovery, and what that
-/// leaves is returned too.
+/// With a seed, the power is cut a second time during recovery, and the resulting disk is returned
+/// too.
 pub(super) fn verify(
     stand: &Stand<'_>,
     disk: &SimDisk,
@@ -68,7 +68,7 @@ fn integrity(db: &Connection) -> Result<(), String> {
     }
 }
 
-/// A recovered database can be written.
+/// Checks that a recovered database can be written.
 fn go_on(stand: &Stand<'_>) -> Result<(), String> {
     let db = stand.connect().map_err(|e| format!("open: {e}"))?;
     db.execute_batch(

@@ -1,8 +1,8 @@
-//! What is done to a database before the power goes, derived from a seed.
+//! The transactions before a power cut, derived from a seed.
 //!
-//! Every transaction writes rows whose amounts add up to zero, and one row in `done` that says
-//! how many there are; some move amounts between rows of an earlier transaction, some delete
-//! one altogether. So a transaction that is there in part shows.
+//! Every transaction writes rows whose amounts have the sum zero, and one row in `done` with the
+//! number of these rows. Some transactions move amounts between rows of an earlier transaction, and
+//! some delete an earlier one completely. So a partial transaction is detected.
 
 use std::fmt;
 
@@ -29,7 +29,7 @@ impl Journal {
         Journal::Wal,
     ];
 
-    /// As SQL names it.
+    /// Its name in SQL.
     pub fn name(self) -> &'static str {
         match self {
             Journal::Delete => "DELETE",
@@ -51,7 +51,7 @@ pub enum Synchronous {
 }
 
 impl Synchronous {
-    /// As SQL names it.
+    /// Its name in SQL.
     pub fn name(self) -> &'static str {
         match self {
             Synchronous::Off => "OFF",
@@ -62,7 +62,7 @@ impl Synchronous {
     }
 }
 
-/// What SQLite promises of a database after a power cut.
+/// What SQLite promises for a database after a power cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Promise {
     /// Nothing.
@@ -80,25 +80,25 @@ pub struct Workload {
     pub journal: Journal,
     /// `PRAGMA synchronous`.
     pub synchronous: Synchronous,
-    /// Gives the script and the settings below.
+    /// Determines the script and the settings below.
     pub seed: u64,
     /// `PRAGMA page_size`, bytes.
     pub page_size: u32,
     /// `PRAGMA auto_vacuum`: 0 none, 1 full, 2 incremental.
     pub auto_vacuum: u32,
-    /// `PRAGMA cache_size`, pages; a small one spills in the middle of a transaction.
+    /// `PRAGMA cache_size`, pages. With a small one, SQLite writes in the middle of a transaction.
     pub cache_pages: u32,
     /// `PRAGMA locking_mode=EXCLUSIVE`.
     pub exclusive: bool,
     /// `PRAGMA wal_autocheckpoint`, pages; 0 for never.
     pub autocheckpoint_pages: u32,
-    /// How many transactions the script has.
+    /// The number of transactions in the script.
     pub transactions: u32,
-    /// Start from a database that is durable and holds the schema, instead of from nothing.
+    /// Whether to start with a durable database that has the schema, instead of an empty disk.
     pub prepared: bool,
-    /// Journal mode, locking mode, page size and auto_vacuum change on the way.
+    /// Whether journal mode, locking mode, page size and auto_vacuum change during the run.
     pub restless: bool,
-    /// Changes the disk after [`Workload::shape`] has.
+    /// Changes the disk after [`Workload::shape`].
     pub reshape: Option<fn(&SimDisk)>,
 }
 
@@ -113,15 +113,16 @@ pub enum Step {
     Maintain(&'static str),
     /// The connection is closed and a new one opened.
     Reopen,
-    /// A second connection begins to read, and goes on seeing what it sees now.
+    /// A second connection begins a read transaction, and its snapshot must not change.
     ReaderBegins,
-    /// It ends.
+    /// The read transaction ends.
     ReaderEnds,
 }
 
-/// What a restless connection does.
+/// Setting changes of a restless workload.
 ///
-/// No page size changes while the journal stays after a commit (PERSIST, or EXCLUSIVE without TRUNCATE): there a power cut breaks plain SQLite itself, as
+/// The page size does not change while the journal file stays after a commit (PERSIST, or EXCLUSIVE
+/// without TRUNCATE). In these modes a power cut breaks plain SQLite itself, as
 /// `tests/tests/control.rs` shows.
 const CHANGES: &[&str] = &[
     "PRAGMA journal_mode=DELETE",
@@ -138,7 +139,7 @@ const CHANGES: &[&str] = &[
     "PRAGMA locking_mode=NORMAL; PRAGMA journal_mode=DELETE; PRAGMA page_size=2048; VACUUM; PRAGMA journal_mode=WAL",
 ];
 
-/// The tables. They are the first state that a database reaches; before, it is empty.
+/// The tables. They are the first state of a database, which is empty before.
 pub const SCHEMA: &str = "
     CREATE TABLE ledger(id INTEGER PRIMARY KEY, txn INTEGER, part INTEGER, amount INTEGER, pad);
     CREATE INDEX ledger_txn ON ledger(txn, part);
@@ -182,7 +183,7 @@ impl Workload {
         match (self.journal, self.synchronous) {
             (_, S::Off) => Promise::Nothing,
             (_, S::Normal) => Promise::Consistent,
-            // The journal's removal is durable only once its directory is synced.
+            // The removal of the journal is durable only after a sync of its directory.
             (J::Delete, S::Full) => Promise::Consistent,
             (_, S::Extra) => Promise::Durable,
             (_, S::Full) if self.restless => Promise::Consistent,
@@ -190,14 +191,14 @@ impl Workload {
         }
     }
 
-    /// Makes `disk` the worst one on which SQLite keeps its promise.
+    /// Gives `disk` the worst behaviour under which SQLite keeps its promise.
     ///
-    /// With FULL and EXTRA that is one that writes in any order and leaves garbage where a file
-    /// grew. NORMAL with a rollback journal is weaker: SQLite syncs a journal's records and the
-    /// count of them together, and its checksum looks at one byte in 200, so it needs a disk
-    /// that keeps the order of writes within a file. DELETE without EXTRA shortens the database
-    /// (auto_vacuum) after a removal of the journal that is not durable, so it needs a file
-    /// system with a journal of metadata.
+    /// With FULL and EXTRA the disk writes in any order and leaves garbage where a file grew.
+    /// NORMAL with a rollback journal is weaker: SQLite syncs the records of a journal and their
+    /// count together, and its checksum covers one byte in 200. So it needs a disk that keeps the
+    /// order of writes within a file. DELETE without EXTRA shortens the database (auto_vacuum)
+    /// after a removal of the journal that is not durable. So it needs a file system with a journal
+    /// of metadata.
     pub fn shape(&self, disk: &SimDisk) {
         let rollback = self.journal != Journal::Wal || self.restless;
         if rollback && self.synchronous == Synchronous::Normal {
@@ -241,7 +242,7 @@ impl Workload {
             alive: Vec::new(),
         };
         let readers = self.journal == Journal::Wal && !self.exclusive && !self.restless;
-        // Dice of its own: what is written is the same with and without.
+        // A separate generator, so that the written rows are the same with and without changes.
         let mut changes = Xoshiro256PlusPlus::seed_from_u64(self.seed ^ 0xc4a6_e5ee);
         let mut reading = false;
         let mut steps = Vec::new();
@@ -300,11 +301,11 @@ fn pick<T: Copy>(rng: &mut Xoshiro256PlusPlus, from: &[T]) -> T {
     from[rng.random_range(0..from.len())]
 }
 
-/// Writes SQL, and remembers what the rows are that it speaks of.
+/// Writes SQL, and tracks the rows that it refers to.
 struct Writer {
     rng: Xoshiro256PlusPlus,
     id_next: u32,
-    /// Transactions whose rows are there.
+    /// Transactions whose rows exist.
     alive: Vec<u32>,
 }
 
@@ -347,7 +348,7 @@ impl Writer {
         format!("INSERT INTO ledger VALUES ({id}, {txn}, {part}, {amount}, '{pad}')")
     }
 
-    /// Moves an amount between two rows of one transaction; each has at least two.
+    /// Moves an amount between two rows of one transaction. Each transaction has at least two rows.
     fn shift(&mut self) -> String {
         let at = self.rng.random_range(0..self.alive.len());
         let (txn, by) = (self.alive[at], self.rng.random_range(1..500i64));
@@ -358,7 +359,7 @@ impl Writer {
         )
     }
 
-    /// What is rolled back may be anything.
+    /// Statements to roll back. They can be anything.
     fn aborted(&mut self) -> Vec<String> {
         let pad = self.pad();
         vec![

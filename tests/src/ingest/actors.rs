@@ -1,4 +1,5 @@
-//! Who uses the database at the same time: writers in processes of their own, a subscriber, and somebody who checkpoints, prunes, fills the disk up and goes.
+//! The concurrent users of the database: writers in separate processes, a subscriber, and a keeper
+//! that checkpoints, prunes, fills the disk and closes connections.
 
 use super::ledger::{Ledger, Row, Told, Txn};
 use super::site::Process;
@@ -14,22 +15,22 @@ use std::time::Duration;
 /// The subscriber's name.
 pub const SUBSCRIBER: &str = "indexer";
 
-/// What the actors of a run share.
+/// State shared by the actors of a run.
 pub(super) struct Stage<'a> {
     /// The machine's disk.
     pub disk: &'a SimDisk,
-    /// What happens.
+    /// The record of events.
     pub ledger: &'a Ledger,
-    /// Writers are done.
+    /// Set when the writers are done.
     pub over: AtomicBool,
-    /// Held for writing while the disk is full, for reading by those who need one that is not.
+    /// Locked for writing while the disk is full, and for reading by actors that need free space.
     pub room: RwLock<()>,
-    /// Transactions of each writer.
+    /// Number of transactions of each writer.
     pub transactions: i64,
 }
 
 impl Stage<'_> {
-    /// Tries until it is done or the machine is dead; a full disk passes.
+    /// Repeats an action until it succeeds or the machine is dead. A full disk is temporary.
     fn insist<T>(&self, what: impl Fn() -> rusqlite::Result<T>) -> Option<T> {
         for _ in 0..2000 {
             match what() {
@@ -47,7 +48,8 @@ impl Stage<'_> {
         None
     }
 
-    /// Notes an error, unless the disk or a lock is to blame. On a machine without power nothing is said of anything.
+    /// Records an error, unless the disk or a lock causes it. After a power cut no errors are
+    /// recorded.
     fn unless_of_the_disk(&self, e: &rusqlite::Error, what: &str) {
         if !is_of_the_disk(e) && !self.disk.is_dead() {
             self.ledger.note(format!("{what}: {e}"));
@@ -55,7 +57,7 @@ impl Stage<'_> {
     }
 }
 
-/// Whether an error is one that a disk without room, a lock, or a machine without power gives.
+/// Whether the error comes from a full disk, a lock, or a machine without power.
 fn is_of_the_disk(e: &rusqlite::Error) -> bool {
     use rusqlite::ErrorCode as Code;
     matches!(
@@ -70,7 +72,8 @@ fn is_of_the_disk(e: &rusqlite::Error) -> bool {
     )
 }
 
-/// Writes transactions, and closes everything and comes back now and then: another process applies then.
+/// Writes transactions. Sometimes it closes everything and starts again, so another process becomes
+/// the applier.
 pub(super) fn writer(stage: &Stage<'_>, process: &Process, w: i64, seed: u64) {
     let mut rng = SmallRng::seed_from_u64(seed);
     let Some(mut con) = stage.insist(|| process.ingest()) else {
@@ -123,7 +126,7 @@ fn transaction(stage: &Stage<'_>, con: &mut Connection, w: i64, x: i64, rng: &mu
     };
     let from = rng.random_range(0..4);
     let rows = match rng.random_ratio(2, 5) {
-        // Enough of one table to be put in order.
+        // Enough rows of one table for a clustered apply.
         true => (0..8)
             .map(|i| ("clustered", w, x * 20 + from + i))
             .collect(),
@@ -139,7 +142,7 @@ fn transaction(stage: &Stage<'_>, con: &mut Connection, w: i64, x: i64, rng: &mu
         taken_back.iter().for_each(|row| insert(&mut sql, row, rng));
         sql.push_str("ROLLBACK TO s;");
     }
-    // A refused COMMIT is stored in the log's state, for which there must be room.
+    // A refused COMMIT is stored in the state of the log, which needs free space.
     let room = (how == 1).then(|| stage.room.read());
     sql.push_str(if how == 2 { "ROLLBACK" } else { "COMMIT" });
     if how == 1 {
@@ -176,7 +179,7 @@ fn transaction(stage: &Stage<'_>, con: &mut Connection, w: i64, x: i64, rng: &mu
     stage.ledger.txns.lock().push(txn);
 }
 
-/// Reads the log in order and acknowledges.
+/// Reads the log in order and acknowledges rows.
 pub(super) fn subscriber(stage: &Stage<'_>, process: &Process, seed: u64) {
     let mut rng = SmallRng::seed_from_u64(seed);
     let Some(con) = stage.insist(|| process.connect()) else {
@@ -226,7 +229,7 @@ pub(super) fn subscriber(stage: &Stage<'_>, process: &Process, seed: u64) {
     }
 }
 
-/// Checkpoints, prunes, waits, and takes the room away for a while.
+/// Checkpoints, prunes, waits, and fills the disk for a while.
 pub(super) fn keeper(stage: &Stage<'_>, process: &Process, seed: u64, fills: bool) {
     let mut rng = SmallRng::seed_from_u64(seed);
     let Some(con) = stage.insist(|| process.ingest()) else {

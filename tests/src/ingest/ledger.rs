@@ -1,64 +1,66 @@
-//! What was asked of ingest, and what it said when, by the changes of the disk up to then.
+//! Records the requests to ingest and their results, each with the number of disk changes at that
+//! time.
 
 use densite_disk::sync::Mutex;
 use densite_sim_disk::SimDisk;
 
-/// Numbers of the disk's changes before something began and when it was done; `None` if nobody was told that it was.
+/// The number of disk changes before a request began and when it returned.
 #[derive(Debug, Clone, Copy)]
 pub struct When {
     /// Before it began.
     pub began: u64,
-    /// When it was answered.
+    /// When it returned.
     pub done: u64,
 }
 
-/// What the application was told of a transaction.
+/// The result of a transaction, as the application knows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Told {
-    /// It is committed; the number of its last row.
+    /// Committed, with the number of its last row.
     Committed(u64),
-    /// It is not.
+    /// Not committed.
     Nothing,
-    /// It was not told: the machine failed first.
+    /// Unknown: the machine failed before COMMIT returned.
     Unknown,
 }
 
-/// A row: the table's name and two numbers that no other row has.
+/// A row: the name of its table, and two numbers that identify it.
 pub(super) type Row = (&'static str, i64, i64);
 
 /// A transaction.
 #[derive(Debug, Clone)]
 pub struct Txn {
-    /// Its rows in order, without those that a savepoint took back.
+    /// Its rows in order, without those that a savepoint rolled back.
     pub rows: Vec<Row>,
-    /// Rows that were taken back before COMMIT.
+    /// Rows that were rolled back before COMMIT.
     pub taken_back: Vec<Row>,
-    /// What was told.
+    /// The result.
     pub told: Told,
-    /// When.
+    /// The time of COMMIT.
     pub when: When,
 }
 
-/// Everything that happened.
+/// All events of a run.
 #[derive(Debug, Default)]
 pub struct Ledger {
     /// Transactions in the order of their ends.
     pub txns: Mutex<Vec<Txn>>,
-    /// Positions that the subscriber asked for, and whether that was acknowledged.
+    /// Positions that the subscriber acknowledged, and whether the acknowledgement returned.
     pub acks: Mutex<Vec<(u64, bool, When)>>,
-    /// Where the subscriber began, which is behind what was pruned by then, and when it was added.
+    /// The first position of the subscriber, which is after the pruned rows, and the time of the
+    /// subscription.
     pub subscribed: Mutex<Option<(u64, When)>>,
-    /// What is wrong already while it runs.
+    /// Problems that were found during the run.
     pub wrong: Mutex<Vec<String>>,
 }
 
-/// The table refuses these rows.
+/// Whether the table refuses this row.
 pub(super) fn is_refused(row: &Row) -> bool {
     row.0 == "t" && row.2 % 10 == 7
 }
 
 impl Ledger {
-    /// Runs something and notes when.
+    /// Runs something, and returns its result with its time.
     pub fn when<T>(disk: &SimDisk, what: impl FnOnce() -> T) -> (T, When) {
         let began = disk.changes();
         let answer = what();
@@ -66,12 +68,12 @@ impl Ledger {
         (answer, When { began, done })
     }
 
-    /// Notes something that must not be.
+    /// Records a problem.
     pub fn note(&self, what: String) {
         self.wrong.lock().push(what);
     }
 
-    /// How many transactions were acknowledged.
+    /// The number of acknowledged transactions.
     pub fn acknowledged(&self) -> usize {
         let txns = self.txns.lock();
         txns.iter()

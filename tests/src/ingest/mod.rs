@@ -1,10 +1,14 @@
-//! Ingest on a simulated disk that has the database and its log: writers in several processes, the worker that applies, takeover, a subscriber that acknowledges, checkpoints,
-//! pruning, a disk that is full now and then; and the power goes at any change of the disk.
+//! Ingest on a simulated disk that has the database and its log. There are writers in several
+//! processes, the worker that applies, takeover, a subscriber that acknowledges, checkpoints,
+//! pruning, and a disk that is sometimes full. The power is cut at any change of the disk.
 //!
-//! What is found afterwards is held against what was told: every acknowledged row is in its table once, or among the rejects once; a transaction that was not acknowledged is there whole or not at all; what was
-//! rolled back is not there; the subscriber is where it was told that it is, and finds all that follows; the database is sound, and ingest goes on.
+//! The result is compared with what the application was told. Every acknowledged row is in its
+//! table once, or among the rejects once. A transaction that was not acknowledged is present as a
+//! whole or not at all. Rolled back rows are missing. The subscriber is at its acknowledged
+//! position and finds all later rows. The database is sound, and ingest continues.
 //!
-//! A seed says what is asked for, and what a cut leaves. It does not say how the threads take turns, so each run is another one; a failure tells what the disk was asked to do last.
+//! A seed determines the requests and the result of a cut, but not the scheduling of the threads.
+//! So every run is different; a failure prints the last calls to the disk.
 
 mod actors;
 mod ledger;
@@ -27,35 +31,36 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
-/// What a run is like.
+/// The settings of a run.
 #[derive(Debug, Clone, Copy)]
 pub struct Workload {
-    /// Of everything that is random in it.
+    /// The seed of all random choices.
     pub seed: u64,
     /// `WAL` or `DELETE`.
     pub journal: &'static str,
-    /// Whether the disk is full now and then.
+    /// Whether the disk is sometimes full.
     pub fills: bool,
 }
 
-/// What was looked at.
+/// What was checked.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Tally {
-    /// Cuts.
+    /// Number of cuts.
     pub cuts: usize,
-    /// Transactions that were acknowledged.
+    /// Number of acknowledged transactions.
     pub acknowledged: usize,
     /// Runs that ended with a log whose first rows were pruned.
     pub pruned: u64,
-    /// Disks on which rows were being applied in another order than that of the log: some were, and others before them were not.
+    /// Number of disks with an incomplete clustered apply: some rows were applied while earlier
+    /// rows of the log were not.
     pub clustered: u64,
-    /// Pages that checkpoints beside the worker wrote in the runs that are cut.
+    /// Number of pages that checkpoints outside of the worker wrote in the runs that are cut.
     pub beside: usize,
-    /// Cuts between two of them: a few of a hundred.
+    /// Number of cuts between two of these pages, which are a few per cent.
     pub between: usize,
 }
 
-/// Two pages that a checkpoint writes one after the other have so few other changes between them.
+/// Two pages that one checkpoint writes in a row have at most this many other changes between them.
 const NEAR: u64 = 20;
 
 const TABLES: &str = "CREATE TABLE t(id INTEGER PRIMARY KEY, w INT, n INT, u INT UNIQUE, pad TEXT, CHECK (n % 10 <> 7)); CREATE INDEX by_n ON t(w, n);
@@ -65,7 +70,7 @@ impl Site {
     /// Starts the machine on a disk that has the database, durably, and no log.
     ///
     /// # Panics
-    /// When SQLite cannot make it.
+    /// If SQLite cannot create it.
     pub fn begin(&self, journal: &'static str) -> SimDisk {
         let workload = Workload {
             seed: 1,
@@ -89,7 +94,7 @@ impl Workload {
         con.close().expect("closes");
         let disk = disk.snapshot();
         let mut rng = SmallRng::seed_from_u64(self.seed);
-        // Copies have them too.
+        // Copies of the disk have the same policies.
         disk.set_entry_policy(
             [EntryPolicy::DirSync, EntryPolicy::FileSync][rng.random_range(0..2)],
         );
@@ -98,7 +103,7 @@ impl Workload {
         disk
     }
 
-    /// Runs it on this disk, to its end or until the power goes.
+    /// Runs the workload on this disk, to its end or until the power is cut.
     pub fn run(&self, site: &Site, disk: &SimDisk) -> Ledger {
         site.boot(disk);
         let ledger = Ledger::default();
@@ -129,20 +134,22 @@ impl Workload {
         ledger
     }
 
-    /// One run with `cuts` captures of what a cut would leave, and its end; then runs that are really cut.
+    /// Runs once with `cuts` captures of the result of a cut, and checks these and the end. Then
+    /// makes runs that are really cut.
     ///
     /// # Panics
-    /// When anything is not as promised.
+    /// If a promise is broken.
     pub fn crash(&self, site: &Site, cuts: u64, real_cuts: u64) -> Tally {
         let mut tally = Tally::default();
         let prepared = self.prepared(site);
-        // How many changes a run has is another number each time; this is about the least.
+        // The number of changes differs from run to run. This is about the smallest one.
         let changes = 900;
         let disk = prepared.snapshot();
         let mut rng = SmallRng::seed_from_u64(self.seed ^ 0xc0);
         for _ in 0..cuts {
             let seed = rng.random();
-            // The beginning, where the database comes to name its log, is a small part of a run and has promises of its own.
+            // The beginning of a run, where the database starts to name its log, is short and has
+            // its own promises.
             let last = if rng.random_ratio(1, 4) { 120 } else { changes };
             disk.capture_at(rng.random_range(1..last), Capture::Cut(seed));
         }
@@ -197,10 +204,13 @@ impl Workload {
         tally
     }
 
-    /// The database is put back as it was at some moments of a run, the log is that of its end. Answers how often that was refused, how often everything was caught up, and how often that was with a clustered apply that was on its way.
+    /// Restores the database to its state at some moments of a run, and keeps the log of the end.
+    /// Returns the number of refusals, the number of complete recoveries, and how many of these had
+    /// an incomplete clustered apply.
     ///
     /// # Panics
-    /// When it is refused although the log has what is missing, or taken although it has not, or anything is not as promised.
+    /// If the database is refused although the log has the missing rows, or is accepted although it
+    /// does not, or if another promise is broken.
     pub fn restored(&self, site: &Site, moments: u64) -> (usize, usize, u64) {
         let disk = self.prepared(site).snapshot();
         let mut rng = SmallRng::seed_from_u64(self.seed ^ 0xba);
@@ -238,7 +248,7 @@ impl Workload {
             let said = site.process().ingest().expect_err(&what).to_string();
             let why = match applied {
                 Ok(_) => "restored from an older backup",
-                // From before it had a log.
+                // The state is from before the database had a log.
                 Err(_) => "does not name",
             };
             assert!(
@@ -281,10 +291,10 @@ impl Workload {
     }
 }
 
-/// Number of the first row in the log.
+/// The number of the first row in the log.
 ///
 /// # Panics
-/// When there is none that can be read.
+/// If the log has no readable row.
 pub fn first_row(disk: &SimDisk) -> u64 {
     let dir = Arc::new(disk.dir(LOG));
     let id = densite_log::id_in(dir.clone())
@@ -294,7 +304,7 @@ pub fn first_row(disk: &SimDisk) -> u64 {
     log.status().expect("a status").first
 }
 
-/// Ends the program if what it is told to watch goes on for minutes: a wait that never ends would not say which seed it was.
+/// Ends the program if a step takes minutes. Otherwise an endless wait would not show its seed.
 fn watch(what: String) -> Sender<()> {
     let (done, wait) = channel();
     std::thread::spawn(move || {

@@ -1,6 +1,8 @@
-//! Where ingest runs: one simulated disk that has the database and its log, and processes on it.
+//! The place where ingest runs: one simulated disk with the database and its log, and processes on
+//! it.
 //!
-//! What makes a process here is a log of its own that is open (its locks, its slot, its worker), so a value of [`Process`] is one as far as the log and ingest can tell.
+//! An open log (with its locks, its writer slot and its worker) makes a process. So for the log and
+//! ingest, a value of [`Process`] is a process of its own.
 
 use crate::procs::subject;
 use crate::simvfs::SimVfs;
@@ -21,30 +23,31 @@ pub const PATH: &str = "/db/app.db";
 /// Its log.
 pub const LOG: &str = "/db/app.db-log";
 
-/// What is under SQLite.
+/// The layers below SQLite.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Under {
     /// The simulated disk.
     Plain,
-    /// Densite, and then the simulated disk.
+    /// Densite over the simulated disk.
     Densite,
 }
 
-/// The machine, and the VFS through which SQLite sees its disk.
+/// The machine, and the VFS through which SQLite uses its disk.
 pub struct Site {
     name: String,
     under: Under,
     life: Mutex<Life>,
 }
 
-/// From one start of the machine to the next. Each has VFSs of its own: what a process knows of a file it knows by the VFS and the path, and no process lives on when the power goes.
+/// One life of the machine, from a start to the next. Each life has its own VFSs: a process
+/// identifies a file by VFS and path, and no process survives a power cut.
 struct Life {
     number: u64,
     host: SimVfs,
     vfs: String,
 }
 
-/// See the module.
+/// A process; see the module.
 #[derive(Clone)]
 pub struct Process {
     storage: Arc<SimStorage>,
@@ -54,11 +57,11 @@ pub struct Process {
 struct SimStorage {
     disk: SimDisk,
     process: u64,
-    /// The life of the machine.
+    /// The number of the machine's life.
     life: u64,
 }
 
-/// How the log is opened: small segments, so that there are many to prune.
+/// The options of the log: small segments, so that there are many to prune.
 pub fn options(id: LogId) -> Options {
     Options {
         segment_bytes: 12 << 10,
@@ -103,7 +106,7 @@ impl StorageBackend for SimStorage {
         }
     }
 
-    /// So small that checkpoints begin beside the worker every few transactions.
+    /// Small limits, so that checkpoints outside of the worker begin every few transactions.
     fn wal_bytes(&self) -> (u64, u64) {
         (16 << 10, 40 << 10)
     }
@@ -127,7 +130,7 @@ impl Life {
 }
 
 impl Site {
-    /// A machine whose VFSs have names that begin so.
+    /// Creates a machine. `name` is the start of its VFS names.
     pub fn new(name: &str, under: Under) -> Site {
         Site {
             name: name.to_owned(),
@@ -136,10 +139,10 @@ impl Site {
         }
     }
 
-    /// Starts the machine on `disk`; every connection of its earlier life is closed by then.
+    /// Starts the machine on `disk`. All earlier connections must be closed.
     ///
     /// # Panics
-    /// When a file stays open for seconds.
+    /// If a file stays open for seconds.
     pub fn boot(&self, disk: &SimDisk) {
         let mut life = self.life.lock();
         let patience = Instant::now() + Duration::from_secs(10);
@@ -147,7 +150,7 @@ impl Site {
             std::thread::sleep(Duration::from_millis(1));
         }
         assert_eq!(life.host.open_files(), 0, "every connection is closed");
-        // A VFS is never freed, and would keep the disk.
+        // A VFS is never freed, and would keep the disk in memory.
         life.host.reboot(SimDisk::new(0));
         *life = Life::begin(&self.name, life.number + 1, self.under, disk);
     }
@@ -157,7 +160,7 @@ impl Site {
         self.life.lock().host.beside()
     }
 
-    /// A new process on the machine.
+    /// Creates a process on the machine.
     pub fn process(&self) -> Process {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         let life = self.life.lock();
@@ -177,7 +180,7 @@ impl Process {
     /// A connection without ingest.
     ///
     /// # Errors
-    /// SQLite's.
+    /// Errors of SQLite.
     pub fn plain(&self) -> rusqlite::Result<Connection> {
         let con = Connection::open_with_flags_and_vfs(
             format!("file:{PATH}?threads=0"),
@@ -191,13 +194,14 @@ impl Process {
     /// A connection with the functions of ingest.
     ///
     /// # Errors
-    /// SQLite's.
+    /// Errors of SQLite.
     ///
     /// # Panics
-    /// When the functions cannot be added.
+    /// If the functions cannot be added.
     pub fn connect(&self) -> rusqlite::Result<Connection> {
         let con = self.plain()?;
-        // SAFETY: an open connection of that library.
+        // SAFETY: the handle is that of an open connection of that library, and `con` outlives
+        // `lent`.
         let lent =
             unsafe { densite_sqlite::Connection::borrow(subject::api(), con.handle().cast()) }
                 .expect("a connection");
@@ -208,7 +212,7 @@ impl Process {
     /// A connection with ingest into the tables of the workload.
     ///
     /// # Errors
-    /// SQLite's, ingest's.
+    /// Errors of SQLite and of ingest.
     pub fn ingest(&self) -> rusqlite::Result<Connection> {
         let con = self.connect()?;
         con.execute_batch(

@@ -1,4 +1,4 @@
-//! What is found on a disk, held against what was told.
+//! Compares the content of a disk with what the application was told.
 
 use super::actors::SUBSCRIBER;
 use super::ledger::{Ledger, Row, Told, Txn, is_refused};
@@ -9,13 +9,14 @@ use rusqlite::Connection;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// What went wrong, in words.
+/// A result, with the problem as text.
 pub(super) type Checked<T> = Result<T, String>;
 
-/// How often a row is in its table, and how often among the rejects.
+/// For each row, how often it is in its table and how often among the rejects.
 type Places = BTreeMap<(String, i64, i64), (u64, u64)>;
 
-/// The disk as a cut at this change left it; `None`: the run went to its end, or the cut was a real one and answers tell.
+/// The change at which the disk was captured. `None` if the run ended or was really cut: then the
+/// returned results count.
 #[derive(Debug, Clone, Copy)]
 pub struct At(pub Option<u64>);
 
@@ -33,10 +34,11 @@ fn said(e: rusqlite::Error) -> String {
     e.to_string()
 }
 
-/// Opens what is on the disk, lets everything be applied, and looks for every row. Answers whether a clustered apply was on its way.
+/// Opens the database, waits until all rows are applied, and checks every row. Returns whether
+/// there was an incomplete clustered apply.
 ///
 /// # Errors
-/// What is not as it was promised.
+/// The first broken promise.
 pub fn verify(site: &Site, disk: &SimDisk, at: At, ledger: &Ledger) -> Checked<bool> {
     site.boot(disk);
     let process = site.process();
@@ -57,7 +59,7 @@ pub fn verify(site: &Site, disk: &SimDisk, at: At, ledger: &Ledger) -> Checked<b
     if sound != "ok" {
         return Err(sound);
     }
-    // And it goes on.
+    // Ingest must continue.
     con.execute_batch("INSERT INTO t_in VALUES (-1, -1, -1, -1, 'after')")
         .and_then(|()| con.query_row("SELECT densite_wait()", [], |_| Ok(())))
         .map_err(|e| format!("afterwards: {e}"))?;
@@ -65,7 +67,7 @@ pub fn verify(site: &Site, disk: &SimDisk, at: At, ledger: &Ledger) -> Checked<b
         r.get::<_, i64>(0)
     });
     match there.map_err(said)? {
-        // Without the table it has no log yet.
+        // Without this table the database has no log yet.
         1 => Ok(clustered.is_ok_and(|done| done > 0)),
         n => Err(format!(
             "a row that was added afterwards is there {n} times"
@@ -108,7 +110,7 @@ fn rows_are_where_they_belong(con: &Connection, at: At, ledger: &Ledger) -> Chec
             Told::Committed(_) if ended => all,
             Told::Nothing if ended => none,
             Told::Unknown => all || none,
-            // A COMMIT that was going to be refused may have been cut off between the log and the refusal.
+            // The cut can be between the log and the refusal of a COMMIT.
             _ if at.began(txn) => all || none,
             _ => none,
         };
@@ -129,7 +131,8 @@ fn rows_are_where_they_belong(con: &Connection, at: At, ledger: &Ledger) -> Chec
     }
 }
 
-/// The subscriber is where it was told that it is, and everything after that is in the log, once and in order.
+/// Checks that the subscriber is at its acknowledged position, and that all later rows are in the
+/// log, once and in order.
 fn subscriber_lacks_nothing(disk: &SimDisk, at: At, ledger: &Ledger) -> Checked<()> {
     let subscribed = *ledger.subscribed.lock();
     let dir = || -> LogDir { Arc::new(disk.dir(LOG)) };
@@ -151,7 +154,7 @@ fn subscriber_lacks_nothing(disk: &SimDisk, at: At, ledger: &Ledger) -> Checked<
     let sure = acks
         .iter()
         .filter(|(_, ok, when)| *ok && at.done(when.done));
-    // Nobody was told where it begins if the machine failed just then.
+    // If the machine failed during the subscription, its first position is unknown.
     let (from, to) = subscribed.map_or((0, position), |(begin, _)| (begin, begin));
     let least = sure.map(|(seq, ..)| *seq).max().unwrap_or(from).max(from);
     let asked = acks

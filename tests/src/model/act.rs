@@ -1,4 +1,4 @@
-//! Doing a step on one side.
+//! Executes a step on one side.
 
 use rusqlite::Connection;
 
@@ -10,17 +10,17 @@ use super::reopen::reopen;
 use super::side::{Flavour, Side};
 use super::step::Action;
 
-/// What a side remembers from one step to another.
+/// State of a side between steps.
 #[derive(Default)]
 pub(crate) struct Memory {
-    /// What the second connection saw when its snapshot began.
+    /// The content that the second connection saw when its snapshot began.
     pub(crate) snapshot: Option<Digest>,
-    /// Digest of the last step that took one: for the report of a difference.
+    /// The digest of the last step that computed one, to report differences.
     pub(crate) digest: Option<Digest>,
 }
 
-/// Does it. An error of SQLite's is an answer; `Err` is for what must never be: an unsound
-/// database, a snapshot that moved, a store whose check fails.
+/// Executes a step. An error of SQLite is a normal outcome. `Err` means that a check failed: an
+/// unsound database, a snapshot that changed, or damage in the store.
 pub(crate) fn act(
     side: &mut Side,
     memory: &mut Memory,
@@ -113,7 +113,7 @@ pub(crate) fn act(
     }
 }
 
-/// What calls other than SQL answered.
+/// The outcome of calls other than SQL.
 pub(crate) fn answer(db: &Connection, found: rusqlite::Result<Vec<String>>, dir: &str) -> Outcome {
     match found {
         Ok(text) => Outcome::of_text(Some(db), text),

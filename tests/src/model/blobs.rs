@@ -1,4 +1,4 @@
-//! Values through the incremental API.
+//! Reads and writes values through the incremental API.
 
 use rusqlite::Connection;
 

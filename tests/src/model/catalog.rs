@@ -1,4 +1,4 @@
-//! The tables, indexes, views and triggers there are: what a next step can be about.
+//! The existing tables, indexes, views and triggers, from which steps choose.
 
 use rusqlite::Connection;
 
@@ -13,7 +13,7 @@ pub(crate) struct Column {
     pub(crate) generated: bool,
 }
 
-/// An ordinary table that steps may do with as they like.
+/// An ordinary table that steps can change freely.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Table {
     pub(crate) schema: String,
@@ -23,7 +23,7 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    /// The name as SQL wants it.
+    /// Its qualified name for SQL.
     pub(crate) fn sql(&self) -> String {
         format!("{}.{}", self.schema, self.name)
     }
@@ -42,7 +42,7 @@ impl Table {
     }
 }
 
-/// Something of a schema other than a table.
+/// An object of a schema that is not a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Object {
     pub(crate) kind: String,
@@ -51,7 +51,7 @@ pub(crate) struct Object {
     pub(crate) table: String,
 }
 
-/// All of them.
+/// All objects.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Catalog {
     pub(crate) tables: Vec<Table>,
@@ -122,7 +122,7 @@ impl Catalog {
         self.tables.iter().filter(fits).collect()
     }
 
-    /// Indexes, views, triggers or virtual tables whose names begin so.
+    /// Indexes, views, triggers or virtual tables whose names begin with `prefix`.
     pub(crate) fn objects(&self, kind: &str, prefix: &str) -> Vec<&Object> {
         let fits = |o: &&Object| o.kind == kind && o.name.starts_with(prefix);
         self.objects.iter().filter(fits).collect()

@@ -72,7 +72,7 @@ pub(crate) fn backup_in(
     Ok(answer(side.main(), done, dir))
 }
 
-/// Steps a backup to its end; what each step answered.
+/// Steps a backup to its end. Returns the result of each step.
 fn copy(
     from: &Connection,
     to: &mut Connection,
@@ -106,8 +106,8 @@ fn copy(
     }
 }
 
-/// Compares a copy of `main` with `main` itself and adds its digest to the answer; on
-/// Densite's side, the copy is of the form it was asked for.
+/// Compares a copy of `main` with `main`, and adds its digest to the outcome. For Densite, also
+/// checks that the copy has the requested form.
 fn check_copy(
     side: &Side,
     memory: &mut Memory,
@@ -116,7 +116,7 @@ fn check_copy(
     outcome: &mut Outcome,
 ) -> Result<(), String> {
     let path = side.path(name);
-    // A backup that was busy to the end may have written nothing.
+    // A backup that was busy until its end can leave an empty file.
     let is_empty = std::fs::metadata(&path).is_ok_and(|file| file.len() == 0);
     if side.flavour == Flavour::Densite && !is_empty && is_densite(&path) == plain {
         return Err(format!(
@@ -132,7 +132,7 @@ fn check_copy(
     if !digest.is_sound() {
         return Err(format!("the integrity check of {name} fails:\n{digest}"));
     }
-    // Within a transaction, and while another connection writes, the two may differ.
+    // In a transaction, or while another connection writes, the two can differ.
     if side.main().is_autocommit()
         && let Ok(ours) = Digest::of_rows(side.main())
     {

@@ -3,7 +3,7 @@
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{Rng, SeedableRng};
 
-/// The source of every choice of a run: the same seed gives the same run.
+/// The source of all choices of a run. The same seed gives the same run.
 pub(crate) struct Dice(Xoshiro256PlusPlus);
 
 impl Dice {
@@ -26,17 +26,17 @@ impl Dice {
         low + self.below(high - low + 1)
     }
 
-    /// True `percent` times of a hundred.
+    /// True with a probability of `percent` per cent.
     pub(crate) fn percent(&mut self, percent: usize) -> bool {
         self.below(100) < percent
     }
 
-    /// One of these; there is at least one.
+    /// One of these values, which must not be empty.
     pub(crate) fn pick<'a, T>(&mut self, of: &'a [T]) -> &'a T {
         &of[self.below(of.len())]
     }
 
-    /// One of these, if there are any.
+    /// One of these values, or `None` if it is empty.
     pub(crate) fn pick_from<T>(&mut self, of: Vec<T>) -> Option<T> {
         let at = self.below(of.len());
         of.into_iter().nth(at)

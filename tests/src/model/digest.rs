@@ -8,7 +8,7 @@ use rusqlite::Connection;
 
 use super::outcome::hash_value;
 
-/// Per object what it holds: the text of a pragma, or rows and their hash.
+/// The content of each object: the value of a pragma, or the number and hash of rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Digest(BTreeMap<String, String>);
 
@@ -25,7 +25,7 @@ const PRAGMAS: &[&str] = &[
 ];
 
 impl Digest {
-    /// Of every table of every database of `db`: all rows with their row ids, the schema
+    /// The digest of all databases of `db`: all rows of all tables with their row ids, the schema
     /// tables, sizes, and SQLite's own integrity check.
     pub(crate) fn of(db: &Connection) -> rusqlite::Result<Digest> {
         let mut found = BTreeMap::new();
@@ -35,7 +35,7 @@ impl Digest {
         Ok(Digest(found))
     }
 
-    /// Of the rows and schema of `main` only, without row ids and places: for comparing a
+    /// The digest of the rows and schema of `main`, without row ids and page numbers. It compares a
     /// database with its copy.
     pub(crate) fn of_rows(db: &Connection) -> rusqlite::Result<Digest> {
         let mut found = BTreeMap::new();
@@ -50,7 +50,7 @@ impl Digest {
     ) -> rusqlite::Result<()> {
         for pragma in PRAGMAS {
             let value = names(db, &format!("SELECT * FROM pragma_{pragma}('{schema}')"));
-            // Not every pragma has a function of its name.
+            // Some pragmas have no table-valued function.
             let value = match value {
                 Ok(value) => value,
                 Err(_) => names(db, &format!("PRAGMA {schema}.{pragma}"))?,
@@ -90,7 +90,7 @@ impl Digest {
         lines.join("\n")
     }
 
-    /// A number that stands for all of it.
+    /// A hash of the whole digest.
     pub(crate) fn number(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
         self.0.hash(&mut hasher);
@@ -107,8 +107,8 @@ impl fmt::Display for Digest {
     }
 }
 
-/// Adds the schema table and every table's rows. Virtual tables count by the tables that
-/// hold their content.
+/// Adds the schema table and the rows of every table. Virtual tables count through the tables with
+/// their content.
 fn tables(
     db: &Connection,
     schema: &str,
@@ -116,7 +116,7 @@ fn tables(
     found: &mut BTreeMap<String, String>,
 ) -> rusqlite::Result<()> {
     let place = if exact { ", rowid, rootpage" } else { "" };
-    // VACUUM INTO leaves an empty sqlite_sequence out.
+    // VACUUM INTO omits an empty sqlite_sequence.
     let which = if exact {
         ""
     } else {

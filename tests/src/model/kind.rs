@@ -2,7 +2,7 @@
 
 macro_rules! kinds {
     ($($name:ident)*) => {
-        /// A kind of operation. A run counts only when each succeeded often enough.
+        /// A kind of operation. A run passes only if each kind succeeded often enough.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
         pub(crate) enum Kind { $($name),* }
 
@@ -45,7 +45,7 @@ kinds! {
     Digest
 }
 
-/// How often each kind succeeded, and how often it was tried.
+/// The number of successes and attempts of each kind.
 #[derive(Debug, Clone)]
 pub(crate) struct Tally {
     succeeded: Vec<u32>,
@@ -69,13 +69,13 @@ impl Tally {
         self.succeeded[kind as usize]
     }
 
-    /// The kinds that succeeded less than `often` times.
+    /// The kinds with fewer than `often` successes.
     pub(crate) fn below(&self, often: u32) -> Vec<Kind> {
         let few = |kind: &Kind| self.succeeded(*kind) < often;
         Kind::ALL.iter().copied().filter(few).collect()
     }
 
-    /// One line: each kind with successes and tries.
+    /// One line: each kind with its successes and attempts.
     pub(crate) fn line(&self) -> String {
         let one = |kind: &Kind| {
             let i = *kind as usize;

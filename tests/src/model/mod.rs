@@ -1,15 +1,15 @@
 //! The model test: plain SQLite and Densite side by side.
 //!
-//! Every step is chosen by a seed, done on both sides through the same SQLite, and must
-//! give the same rows, the same error with the same words, the same counters. Every so many
-//! steps all content is compared: each row of each table with its row id, the schema, the
-//! number of pages and of free pages, and SQLite's integrity check has to be content.
+//! A seed chooses every step. Both sides execute it through the same SQLite, and must return the
+//! same rows, the same error with the same message, and the same counters. After a number of steps
+//! the whole content is compared: each row of each table with its row id, the schema, and the
+//! numbers of pages and free pages. SQLite's integrity check must be ok.
 //!
-//! A run is about one page size and goes through all journal modes, with one or two
-//! connections. It fails unless each kind of operation (`kind.rs`) succeeded often enough.
+//! A run uses mainly one page size, all journal modes, and one or two connections. It fails unless
+//! each kind of operation (`kind.rs`) succeeded often enough.
 //!
-//! Known and left out: without a journal (`journal_mode=OFF`) SQLite leaves a statement that
-//! fails, and a ROLLBACK, undefined; so in this mode only such steps are taken that succeed.
+//! One known limit: without a journal (`journal_mode=OFF`), the result of a failing statement and
+//! of ROLLBACK is undefined in SQLite. In this mode only steps that succeed are chosen.
 
 mod act;
 mod blobs;

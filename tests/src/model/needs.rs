@@ -1,9 +1,9 @@
-//! What must come before a step of some kind.
+//! Preconditions of steps.
 
 use super::kind::Kind::{self, *};
 use super::write::{Journal, World};
 
-/// What a kind needs.
+/// A precondition of a kind.
 pub(crate) enum Need {
     /// Another kind of step first.
     Step(Kind),
@@ -11,7 +11,7 @@ pub(crate) enum Need {
     CloseSecond,
 }
 
-/// A kind that cannot leave a statement half done, and so is allowed without a journal.
+/// Whether steps of this kind cannot fail halfway, so they are allowed without a journal.
 fn is_safe_without_journal(kind: Kind) -> bool {
     matches!(
         kind,
@@ -63,8 +63,8 @@ fn is_safe_without_journal(kind: Kind) -> bool {
     )
 }
 
-/// What must come before a step of that kind, if anything. Now and then a step is tried all
-/// the same: then both sides must fail alike.
+/// The precondition of a kind that is not met, if any. Sometimes a step is tried anyway: then both
+/// sides must fail in the same way.
 pub(crate) fn need(world: &mut World, kind: Kind) -> Option<Need> {
     let step = |kind| Some(Need::Step(kind));
     if world.journal == Journal::Off && !is_safe_without_journal(kind) {
@@ -90,16 +90,16 @@ pub(crate) fn need(world: &mut World, kind: Kind) -> Option<Need> {
         world.journal,
         Journal::Delete | Journal::Truncate | Journal::Persist
     );
-    // SQLite, since it takes no new checksum seed for a journal in memory: under
-    // locking_mode=EXCLUSIVE the journal's file stays open and is what such a journal is written
-    // to, over records of older transactions that a ROLLBACK then takes for its own.
+    // This avoids a bug of SQLite: for a journal in memory it does not choose a new checksum seed.
+    // Under locking_mode=EXCLUSIVE the journal file stays open, and the new journal is written to
+    // it over records of older transactions. A ROLLBACK then takes these records for its own.
     if kind == JournalMemory && world.exclusive && file_journal {
         return step(LockingNormal);
     }
     let bold = world.journal != Journal::Off && kind != JournalOff && world.dice.percent(4);
     if bold {
         return match kind {
-            // These would not be steps at all.
+            // Without these preconditions the step would have no meaning.
             Release | RollbackTo if world.savepoints.is_empty() => step(Savepoint),
             SnapshotRead | SnapshotEnd if !world.snapshot => step(SnapshotBegin),
             SnapshotBegin if world.snapshot => step(SnapshotEnd),
@@ -107,7 +107,7 @@ pub(crate) fn need(world: &mut World, kind: Kind) -> Option<Need> {
             CrossCommit | CrossRollback if !world.attached && !world.attached_plain => step(Attach),
             BackupIn if !world.copy => step(BackupOut),
             BackupInPlain if !world.copy_plain => step(BackupOutPlain),
-            // The backup API may not be used so.
+            // The backup API does not allow this.
             BackupIn | BackupInPlain if world.in_transaction => step(Commit),
             _ => None,
         };
@@ -149,7 +149,7 @@ pub(crate) fn need(world: &mut World, kind: Kind) -> Option<Need> {
             second
         }
         LockingExclusive if world.second_open => second,
-        // A WAL whose index is in memory cannot go back to shared use.
+        // A WAL with its index in memory cannot return to shared use.
         LockingNormal if world.exclusive && world.journal == Journal::Wal => leave_wal(world),
         CheckpointPassive | CheckpointFull | CheckpointRestart | CheckpointTruncate
             if world.journal != Journal::Wal =>
@@ -223,7 +223,7 @@ fn needs_no_transaction(kind: Kind) -> bool {
     )
 }
 
-/// Whether a kind writes to `main` and so meets a reader in rollback mode.
+/// Whether a kind writes to `main`, so that a reader blocks it in rollback mode.
 fn writes(kind: Kind) -> bool {
     !matches!(
         kind,

@@ -1,4 +1,4 @@
-//! What a connection answers to a step: everything that must be the same on both sides.
+//! The result of a step on a connection: everything that must be equal on both sides.
 
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -7,10 +7,10 @@ use rusqlite::fallible_iterator::FallibleIterator;
 use rusqlite::types::ValueRef;
 use rusqlite::{Batch, Connection};
 
-/// Rows that are kept as text for a report; the others only enter the hash.
+/// Rows that are kept as text for a report. All other rows only enter the hash.
 const ROWS_KEPT: usize = 6;
 
-/// The answer to one step.
+/// The result of one step.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Outcome {
     /// The first rows, as text.
@@ -19,7 +19,7 @@ pub(crate) struct Outcome {
     pub(crate) last: Option<String>,
     pub(crate) rows: u64,
     hash: u64,
-    /// Extended code and message of the statement that failed; the ones after it did not run.
+    /// The extended code and the message of the failed statement. Later statements did not run.
     pub(crate) error: Option<(i32, String)>,
     pub(crate) changes: u64,
     total_changes: u64,
@@ -29,8 +29,8 @@ pub(crate) struct Outcome {
 }
 
 impl Outcome {
-    /// Runs all statements of `sql` and takes down what they answer. `{DIR}` in it stands for
-    /// the side's folder, and is put back into messages.
+    /// Runs all statements of `sql` and records their results. `{DIR}` stands for the directory of
+    /// the side, and replaces it in messages.
     pub(crate) fn of_sql(db: &Connection, sql: &str, dir: &str) -> Outcome {
         let mut outcome = Outcome::default();
         let before = db.total_changes();
@@ -73,7 +73,7 @@ impl Outcome {
         Ok(())
     }
 
-    /// An answer that is not rows: what a step of several calls found.
+    /// The outcome of a step of several calls, as text.
     pub(crate) fn of_text(db: Option<&Connection>, text: Vec<String>) -> Outcome {
         let mut hasher = DefaultHasher::new();
         text.hash(&mut hasher);
@@ -143,7 +143,7 @@ impl fmt::Display for Outcome {
     }
 }
 
-/// The code and the words of an error, without the side's folder.
+/// The code and the message of an error, without the directory of the side.
 pub(crate) fn code_and_message(error: &rusqlite::Error, dir: &str) -> (i32, String) {
     let (code, message) = match error {
         rusqlite::Error::SqliteFailure(e, m) => (e.extended_code, m.clone().unwrap_or_default()),

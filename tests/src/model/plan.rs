@@ -1,4 +1,4 @@
-//! Which step comes next: kinds that lag behind first, and what a kind needs before it can be.
+//! Chooses the next step: first kinds with few successes, then the preconditions of a kind.
 
 use super::kind::Kind::{self, *};
 use super::kind::Tally;
@@ -6,13 +6,13 @@ use super::needs::{Need, need};
 use super::step::{Action, Proof, Step};
 use super::write::{Journal, World};
 
-/// Each kind is to succeed this often.
+/// Each kind must succeed this often.
 pub(crate) const SUCCESSES: u32 = 50;
 
-/// The number of steps that a wish is pursued before another takes its place.
+/// Number of steps for which a chosen kind is pursued before another one replaces it.
 const PATIENCE: u32 = 6;
 
-/// The plan: what is wished for now.
+/// The plan: the kind that is currently pursued.
 pub(crate) struct Plan {
     wish: Option<(Kind, u32)>,
 }
@@ -22,7 +22,7 @@ impl Plan {
         Plan { wish: None }
     }
 
-    /// The next step. `progress` is how much of the run is done, from 0 to 1.
+    /// The next step. `progress` is the completed part of the run, from 0 to 1.
     pub(crate) fn next(&mut self, world: &mut World, tally: &Tally, progress: f64) -> Step {
         let (wished, age) = match self.wish.take() {
             Some((kind, age)) if age < PATIENCE => (kind, age),
@@ -46,7 +46,7 @@ impl Plan {
         if kind != wished {
             self.wish = Some((wished, age + 1));
         }
-        // What cannot be done for want of an object makes or removes one.
+        // If no object exists for the kind, another step creates or removes one.
         for candidate in [kind, counterpart(kind), Insert, CreateTable, DropTable] {
             let allowed = need(world, candidate).is_none() || candidate == kind;
             if allowed && let Some(step) = world.step(candidate) {
@@ -61,7 +61,7 @@ impl Plan {
     }
 }
 
-/// Frequent kinds: they make the content that the others work on.
+/// Frequent kinds. They create the content for all other kinds.
 const ROWS: &[Kind] = &[
     Insert,
     Insert,
@@ -91,7 +91,7 @@ fn choose(world: &mut World, tally: &Tally, progress: f64) -> Kind {
     if world.page_size != world.home_page_size && world.dice.percent(50) {
         return VacuumPageSize;
     }
-    // Without a journal only few kinds are safe, so that does not last long.
+    // Without a journal only few kinds are safe, so this mode does not last long.
     if world.journal == Journal::Off && world.dice.percent(12) {
         return *world.dice.pick(&[
             JournalDelete,
@@ -116,7 +116,7 @@ fn choose(world: &mut World, tally: &Tally, progress: f64) -> Kind {
     }
 }
 
-/// Makes room for a kind, or something for it to work on.
+/// The kind that makes room for another kind, or creates an object for it.
 fn counterpart(kind: Kind) -> Kind {
     match kind {
         CreateTable | CreateWithoutRowid | CreateGenerated | CreateTableAs => DropTable,

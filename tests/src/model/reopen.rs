@@ -1,4 +1,4 @@
-//! Closing everything, looking at what is left, and opening again.
+//! Closes all connections, checks the files, and opens them again.
 
 use super::act::Memory;
 use super::outcome::Outcome;
@@ -22,7 +22,7 @@ pub(crate) fn reopen(
     }
     let files = side.files();
     if side.flavour == Flavour::Densite {
-        // Closing a descriptor of our own would drop the locks that this process has on the file.
+        // Closing another descriptor would drop the locks of this process on the file.
         if side.second.is_none() {
             if !is_densite(&side.path("main.db")) {
                 return Err("main.db is not a Densite file".to_owned());
@@ -44,7 +44,7 @@ pub(crate) fn reopen(
     Ok(Outcome::of_text(Some(side.main()), text))
 }
 
-/// Verifies every frame and the accounting of a file that nobody has open.
+/// Verifies every frame and the accounting of a file without open connections.
 pub(crate) fn check_store(side: &Side, name: &str) -> Result<(), String> {
     let path = side.path(name);
     let open = || -> densite_store::Result<densite_store::CheckReport> {

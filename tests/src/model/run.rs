@@ -1,4 +1,4 @@
-//! A run: steps on both sides until all was done often enough, or a difference.
+//! A run: steps on both sides until a difference, or until all kinds succeeded often enough.
 
 use std::collections::VecDeque;
 use std::fmt::Write as _;
@@ -14,17 +14,17 @@ use super::side::{Flavour, Side};
 use super::step::{Action, Proof, Step};
 use super::write::{Journal, World};
 
-/// All content is compared at least this often, in steps.
+/// The largest number of steps between two comparisons of the whole content.
 const DIGEST_EVERY: u64 = 25;
-/// Steps before the one that failed that a report shows.
+/// Number of steps before the failed one that a report shows.
 const HISTORY: usize = 30;
 
-/// What to run.
+/// The settings of a run.
 #[derive(Debug, Clone, Copy)]
 pub struct Config {
-    /// Decides every choice.
+    /// The seed of all choices.
     pub seed: u64,
-    /// Page size in bytes; steps count while it is this.
+    /// The page size in bytes. Only steps at this page size count.
     pub page_size: usize,
     /// The number of steps at that page size.
     pub steps: u64,
@@ -34,20 +34,20 @@ pub struct Config {
     pub check_from: Option<u64>,
 }
 
-/// What a run did.
+/// The result of a run.
 #[derive(Debug, Clone)]
 pub struct Report {
-    /// Steps in all, those at another page size included.
+    /// Number of steps, including those at other page sizes.
     pub steps: u64,
-    /// Each kind of operation with its successes and tries.
+    /// Each kind of operation with its successes and attempts.
     pub tally: String,
 }
 
-/// Runs it.
+/// Executes a run.
 ///
 /// # Errors
-/// The first difference, or a kind of operation that did not succeed often enough: with
-/// seed, step, statement, both answers, and how to replay it.
+/// The first difference, or a kind of operation that did not succeed often enough. The text has
+/// seed, step, statement, both outcomes, and how to replay the run.
 pub fn run(config: Config) -> Result<Report, String> {
     host::register();
     let folder = host::folder();
@@ -90,7 +90,7 @@ struct Run {
     plan: Plan,
     history: VecDeque<String>,
     step: u64,
-    /// Steps at the page size that the run is about.
+    /// Number of steps at the page size of the run.
     counted: u64,
 }
 
@@ -129,7 +129,7 @@ impl Run {
         self.observe()
     }
 
-    /// One step, and what has to be looked at after it.
+    /// Executes one step and the checks after it.
     fn one(&mut self) -> Result<(), String> {
         self.step += 1;
         let done = self.counted as f64 / self.config.steps.max(1) as f64;
@@ -152,7 +152,7 @@ impl Run {
         Ok(())
     }
 
-    /// SQLite's integrity check after a step: for finding the step that did the harm.
+    /// Runs SQLite's integrity check after a step, to find the step that caused damage.
     fn check(&self, step: &Step) -> Result<(), String> {
         for side in &self.sides {
             let found: rusqlite::Result<String> =
@@ -165,7 +165,7 @@ impl Run {
         Ok(())
     }
 
-    /// Does a step on both sides and compares the answers.
+    /// Executes a step on both sides and compares the outcomes.
     fn compare(&mut self, step: &Step) -> Result<Outcome, String> {
         let text = format!("{}: {:?} {:?}", self.step, step.kind, step.action);
         if self.history.len() == HISTORY {
@@ -210,7 +210,7 @@ impl Run {
         let history: Vec<_> = self.history.iter().map(String::as_str).collect();
         format!(
             "{self}, step {}: {:?}\n{:?}\n{what}\njournal {:?}, page size {}, before that:\n  {}\nReplay: DENSITE_SEED={} DENSITE_PAGE_SIZE={} DENSITE_STEPS={} \
-             cargo test --release -p densite-tests --test model -- --ignored --nocapture replay",
+             cargo test --release -p densite-tests --test main -- --ignored --nocapture model::replay",
             self.step,
             step.kind,
             step.action,
@@ -223,7 +223,7 @@ impl Run {
         )
     }
 
-    /// What a step changed of what the next ones build on.
+    /// Updates the state of the world that later steps build on.
     fn learn(&mut self, step: &Step, outcome: &Outcome) -> Result<(), String> {
         let world = &mut self.world;
         world.in_transaction = !self.sides[0].main().is_autocommit();
@@ -254,7 +254,7 @@ impl Run {
         Ok(())
     }
 
-    /// Reads schema and modes on both sides, and compares them too.
+    /// Reads schema and modes on both sides, and compares them.
     fn observe(&mut self) -> Result<(), String> {
         let sql = "PRAGMA main.journal_mode; PRAGMA main.locking_mode; PRAGMA main.page_size;
                    PRAGMA main.page_count; PRAGMA main.auto_vacuum";
@@ -300,7 +300,7 @@ impl Run {
         Ok(())
     }
 
-    /// A last comparison, and the store's own check of every file.
+    /// The last comparison, and the store's own check of every file.
     fn end(&mut self) -> Result<(), String> {
         if self.world.in_transaction {
             self.compare(&Step {
@@ -348,7 +348,7 @@ impl std::fmt::Display for Run {
     }
 }
 
-/// Whether a kind can change schema, modes or sizes: all but plain rows and reads.
+/// Whether a kind can change schema, modes or sizes: all kinds except plain rows and reads.
 fn changes_shape(kind: Kind) -> bool {
     use Kind::*;
     !matches!(

@@ -1,4 +1,4 @@
-//! One of the two databases that are kept side by side.
+//! One of the two databases that are compared.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,22 +7,22 @@ use std::time::Duration;
 use rusqlite::functions::FunctionFlags;
 use rusqlite::{Connection, OpenFlags};
 
-/// Who answers on this side.
+/// The VFS of a side.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Flavour {
     /// SQLite on its own VFS.
     Plain,
-    /// SQLite on Densite's.
+    /// SQLite on Densite's VFS.
     Densite,
 }
 
-/// A folder with databases, and the connections to the main one.
+/// A directory with databases, and the connections to the main one.
 pub(crate) struct Side {
     pub(crate) flavour: Flavour,
     pub(crate) dir: PathBuf,
     pub(crate) main: Option<Connection>,
     pub(crate) second: Option<Connection>,
-    /// URI parameters of Densite's for `main.db`: `&level=1&threads=0`.
+    /// Densite's URI parameters for `main.db`: `&level=1&threads=0`.
     pub(crate) settings: String,
 }
 
@@ -52,7 +52,7 @@ impl Side {
             .expect("the main connection is open between steps")
     }
 
-    /// The second connection, opened when it is first needed.
+    /// The second connection, which is opened on first use.
     pub(crate) fn second(&mut self) -> rusqlite::Result<&Connection> {
         if self.second.is_none() {
             self.second = Some(self.open("main.db", true)?);
@@ -83,7 +83,7 @@ impl Side {
         Ok(db)
     }
 
-    /// Names of the files in the folder.
+    /// Names of the files in the directory.
     pub(crate) fn files(&self) -> Vec<String> {
         let entries = fs::read_dir(&self.dir).expect("list a side's folder");
         let name = |e: fs::DirEntry| e.file_name().to_string_lossy().into_owned();
@@ -95,8 +95,8 @@ impl Side {
     }
 }
 
-/// Whether a file is Densite's, by its first bytes. Only for files that are not open: closing
-/// it drops the locks that this process has on it.
+/// Whether a file is Densite's, by its first bytes. The file must not be open: closing it here
+/// drops the locks of this process on it.
 pub(crate) fn is_densite(path: &Path) -> bool {
     fs::read(path).is_ok_and(|bytes| bytes.starts_with(b"Densite"))
 }
@@ -117,7 +117,7 @@ const WORDS: &[&str] = &[
     "ember", "quiet", "north", "paper", "velvet", "harbour",
 ];
 
-/// Words, which compress.
+/// Words, which compress well.
 fn text_of(seed: i64, len: i64) -> String {
     let len = usize::try_from(len).unwrap_or(0);
     let mut state = seed.unsigned_abs();
@@ -130,7 +130,7 @@ fn text_of(seed: i64, len: i64) -> String {
     text
 }
 
-/// Zeros, noise, or something in between, as the seed says.
+/// Zeros, noise, or a mixture, depending on the seed.
 fn blob_of(seed: i64, len: i64) -> Vec<u8> {
     let len = usize::try_from(len).unwrap_or(0);
     let mut state = seed.unsigned_abs();

@@ -1,36 +1,36 @@
-//! One step: what is done on both sides, and what counts as its success.
+//! One step: what both sides execute, and what counts as success.
 
 use super::kind::Kind;
 use super::outcome::Outcome;
 
-/// What to do.
+/// The operation of a step.
 #[derive(Debug, Clone)]
 pub(crate) enum Action {
-    /// SQL on the main connection. `{DIR}` stands for the side's folder.
+    /// SQL on the main connection. `{DIR}` stands for the directory of the side.
     Main(String),
-    /// SQL on the main connection after a statement that is another one for plain SQLite, and
-    /// whose rows may differ.
+    /// SQL on the main connection, after a statement that differs for plain SQLite and whose rows
+    /// can differ.
     MainAfter {
         first: String,
         plain: String,
         sql: String,
     },
-    /// A checkpoint of `main` in that mode. How many frames a WAL has depends on what was in
-    /// SQLite's page cache, and that on whether the VFS lets it read parts of overflow pages
-    /// past that cache: so only whether it was busy is compared.
+    /// A checkpoint of `main` in that mode. The number of frames in a WAL depends on SQLite's page
+    /// cache, and that depends on whether the VFS lets SQLite read parts of overflow pages past the
+    /// cache. So only the busy flag is compared.
     Checkpoint(&'static str),
-    /// SQL on the second connection, which is opened if need be.
+    /// SQL on the second connection, which is opened if necessary.
     Second(String),
     /// Closes the second connection.
     CloseSecond,
-    /// Opens a transaction on the second connection and takes down what it sees.
+    /// Begins a transaction on the second connection and records what it sees.
     SnapshotBegin,
-    /// Looks whether the second connection still sees the same.
+    /// Checks that the second connection still sees the same.
     SnapshotRead,
-    /// Reads a value of `keep_blobs` through the incremental API in pieces of that many bytes,
-    /// the nth row and the one after it.
+    /// Reads a value of `keep_blobs` through the incremental API, in pieces of that many bytes: the
+    /// nth row and the one after it.
     BlobRead { nth: usize, piece: usize },
-    /// Writes into a value through the incremental API: that many bytes from there on.
+    /// Writes to a value through the incremental API: that many bytes from an offset on.
     BlobWrite {
         nth: usize,
         per_mille: usize,
@@ -41,8 +41,8 @@ pub(crate) enum Action {
     Cursor { query: String, statement: String },
     /// VACUUM INTO, and compares the copy with its source.
     VacuumInto { sql: String, plain: bool },
-    /// Copies the main database into a file with the backup API, so many pages at a time,
-    /// with a statement after the first of them, and compares.
+    /// Copies the main database into a file with the backup API, with a given number of pages at a
+    /// time and a statement after the first step. Then compares the copy.
     BackupOut {
         plain: bool,
         pages: i32,
@@ -50,9 +50,9 @@ pub(crate) enum Action {
     },
     /// Copies such a file back over the main database.
     BackupIn { plain: bool, pages: i32 },
-    /// Closes all connections, or all but the second one, looks at what they leave, and opens
-    /// again. `settings` are Densite's URI parameters; with `check` the store is verified in
-    /// between, if nobody has it open.
+    /// Closes all connections, or all except the second one, checks the files, and opens again.
+    /// `settings` are Densite's URI parameters. With `check` the store is verified in between, if
+    /// no connection has it open.
     Reopen {
         settings: String,
         keep_second: bool,
@@ -62,7 +62,7 @@ pub(crate) enum Action {
     Digest,
 }
 
-/// What counts as success.
+/// The condition of success.
 #[derive(Debug, Clone)]
 pub(crate) enum Proof {
     /// No error.
@@ -77,7 +77,7 @@ pub(crate) enum Proof {
     Differ,
     /// A constraint was violated.
     Constraint,
-    /// No error; a checkpoint of a WAL that nobody was in the way of.
+    /// No error, and the checkpoint of a WAL was not blocked.
     Checkpoint,
 }
 
@@ -99,7 +99,7 @@ impl Proof {
 /// One step.
 #[derive(Debug, Clone)]
 pub(crate) struct Step {
-    /// `None`: only prepares another one.
+    /// `None` if the step only prepares another one.
     pub(crate) kind: Option<Kind>,
     pub(crate) action: Action,
     pub(crate) proof: Proof,
@@ -114,12 +114,12 @@ impl Step {
         }
     }
 
-    /// SQL on the main connection that succeeds when it does not fail.
+    /// SQL on the main connection. It succeeds if there is no error.
     pub(crate) fn sql(kind: Kind, sql: impl Into<String>) -> Step {
         Step::new(kind, Action::Main(sql.into()), Proof::Ok)
     }
 
-    /// SQL on the main connection that succeeds when it writes rows.
+    /// SQL on the main connection. It succeeds if it writes rows.
     pub(crate) fn writes(kind: Kind, sql: impl Into<String>) -> Step {
         Step::new(kind, Action::Main(sql.into()), Proof::Changes)
     }

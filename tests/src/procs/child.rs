@@ -1,4 +1,4 @@
-//! A running child: what it reported, and how it ends.
+//! A running child process: what it has reported, and how it ends.
 
 use std::io::{ErrorKind, Read};
 use std::path::Path;
@@ -8,14 +8,14 @@ use std::time::{Duration, Instant};
 use rustix::fs::{OFlags, fcntl_setfl};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 
-/// No child takes longer than this to do what it is told.
+/// A child that takes longer than this for a task counts as hanging.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A child process. It is killed when dropped.
 pub struct Child {
     child: std::process::Child,
     errors: tempfile::NamedTempFile,
-    /// Bytes it reported that have not been taken.
+    /// Reported bytes that have not been taken.
     reported: Vec<u8>,
 }
 
@@ -23,7 +23,7 @@ impl Child {
     /// Starts the worker binary at `program`.
     ///
     /// # Panics
-    /// When it cannot be started.
+    /// If it cannot be started.
     pub fn start(program: &str, args: &[&str], environment: &[(&str, &str)]) -> Child {
         let errors = tempfile::NamedTempFile::new().expect("temporary file");
         let mut command = Command::new(program);
@@ -47,10 +47,10 @@ impl Child {
         Pid::from_child(&self.child)
     }
 
-    /// Takes what it has reported so far into [`Child::take`]'s reach. Returns false when the pipe has ended.
+    /// Reads its reports so far, for [`Child::take`]. Returns false if the pipe has ended.
     ///
     /// # Panics
-    /// When the pipe fails.
+    /// If the pipe fails.
     pub fn drain(&mut self) -> bool {
         let pipe = self.child.stdout.as_mut().expect("a pipe");
         let mut buf = [0; 4096];
@@ -65,7 +65,7 @@ impl Child {
         }
     }
 
-    /// Whole reports of `N` bytes that were drained and not taken before.
+    /// Complete reports of `N` bytes that were read and not taken before.
     pub fn take<const N: usize>(&mut self) -> Vec<[u8; N]> {
         let whole = self.reported.len() / N * N;
         let (reports, _) = self.reported[..whole].as_chunks::<N>();
@@ -77,7 +77,7 @@ impl Child {
     /// Waits until it has reported at least `bytes` bytes that were not taken.
     ///
     /// # Panics
-    /// When it ends before or takes too long.
+    /// If it ends before or takes too long.
     pub fn await_report(&mut self, bytes: usize) {
         let begin = Instant::now();
         while self.reported.len() < bytes {
@@ -95,7 +95,7 @@ impl Child {
         }
     }
 
-    /// Whether a whole line was reported and not taken.
+    /// Whether a complete line was reported and not taken.
     pub fn has_line(&mut self) -> bool {
         self.drain();
         self.reported.contains(&b'\n')
@@ -104,7 +104,7 @@ impl Child {
     /// The next line it reports.
     ///
     /// # Panics
-    /// When it ends before or takes too long.
+    /// If it ends before or takes too long.
     pub fn line(&mut self) -> String {
         let begin = Instant::now();
         loop {
@@ -123,7 +123,7 @@ impl Child {
         }
     }
 
-    /// Lets it run for a time, taking in its reports. Returns early, with true, when it has ended by itself.
+    /// Lets it run for a time, and reads its reports. Returns true early if it has ended.
     pub fn run_for(&mut self, time: Duration) -> bool {
         let end = Instant::now() + time;
         loop {
@@ -138,10 +138,10 @@ impl Child {
         }
     }
 
-    /// Says a line to it.
+    /// Writes a line to its standard input.
     ///
     /// # Panics
-    /// When it does not listen any more.
+    /// If it does not read any more.
     pub fn say(&mut self, line: &str) {
         use std::io::Write;
         let pipe = self.child.stdin.as_mut().expect("a pipe");
@@ -150,20 +150,20 @@ impl Child {
             .expect("tell a child");
     }
 
-    /// Ends its standard input, which asks it to end.
+    /// Closes its standard input, which asks it to end.
     pub fn hang_up(&mut self) {
         self.child.stdin = None;
     }
 
-    /// Stops it (SIGSTOP) and returns when it has stopped; false when it ended instead.
+    /// Stops it (SIGSTOP) and waits until it has stopped. Returns false if it ended instead.
     ///
     /// # Panics
-    /// When the system refuses.
+    /// If the system refuses.
     pub fn stop(&mut self) -> bool {
         if kill_process(self.pid(), Signal::STOP).is_err() {
             return false;
         }
-        // NOWAIT: the end of a child is left for `wait`.
+        // NOWAIT: the exit status of a child is left for `wait`.
         let either = WaitIdOptions::STOPPED | WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
         let status = waitid(WaitId::Pid(self.pid()), either).expect("wait for a child to stop");
         if !status.is_some_and(|s| s.stopped()) {
@@ -173,15 +173,16 @@ impl Child {
         true
     }
 
-    /// Lets a stopped child go on.
+    /// Lets a stopped child continue.
     pub fn go_on(&mut self) {
         kill_process(self.pid(), Signal::CONT).expect("continue a child");
     }
 
-    /// Kills it (SIGKILL) and takes in what it still reported. Returns whether it had ended by itself, well.
+    /// Kills it (SIGKILL) and reads its last reports. Returns whether it had already ended with
+    /// success.
     ///
     /// # Panics
-    /// When it had ended by itself in any other way.
+    /// If it had already ended in any other way.
     pub fn kill(&mut self) -> bool {
         let ended = self.child.try_wait().expect("look at a child");
         if ended.is_none() {
@@ -199,10 +200,10 @@ impl Child {
         true
     }
 
-    /// Waits until it ends by itself.
+    /// Waits until it ends.
     ///
     /// # Panics
-    /// When it does not end well, or not in time.
+    /// If it fails or does not end in time.
     pub fn finish(&mut self) {
         let begin = Instant::now();
         while self.drain() {
@@ -225,7 +226,7 @@ impl Child {
         );
     }
 
-    /// What it wrote to its standard error.
+    /// The content of its standard error.
     pub fn errors(&self) -> String {
         std::fs::read_to_string(self.errors.path()).unwrap_or_default()
     }
@@ -233,16 +234,17 @@ impl Child {
 
 impl Drop for Child {
     fn drop(&mut self) {
-        // It may have ended already.
+        // It can have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// Copies a database file with its journal and WAL, as they are now. The copies go to `to`, whose directory must exist.
+/// Copies a database file with its journal and WAL in their current state. The directory of `to`
+/// must exist.
 ///
 /// # Panics
-/// When a file cannot be copied.
+/// If a file cannot be copied.
 pub fn copy_database(from: &Path, to: &Path) {
     for suffix in ["", "-journal", "-wal"] {
         let beside = |path: &Path| {

@@ -1,16 +1,18 @@
-//! The role `crowd`: several threads, each with connections of its own, read and write one database with those of other
-//! processes, and check what every reader may rely on.
+//! The role `crowd`: several threads, each with its own connections, read and write one database
+//! together with other processes, and check what every reader can rely on.
 //!
-//! Arguments: subject, path, settings (SQL), seed, number of the process, how many threads, access (`rw` or `ro`).
-//! Each thread is a *person* with a number; a commit of that person adds one to their count, an entry in the log, and moves
-//! amounts between people. After a commit the number of the person (4 bytes) and their count (8 bytes) are written to
-//! standard output. The process ends well when its standard input ends.
+//! Arguments: subject, path, settings (SQL), seed, number of the process, number of threads, access
+//! (`rw` or `ro`).
+//! Each thread is a *person* with a number. A commit of a person adds one to the person's count,
+//! adds an entry to the log, and moves amounts between people. After a commit the thread writes the
+//! number of the person (4 bytes) and the count (8 bytes) to standard output. The process exits
+//! with success when its standard input ends.
 //!
-//! What is checked, in one transaction: the sum of all balances is 0; each person's log has their last [`KEPT`]
-//! entries and no gap; what a person wrote last is what they find; read twice, everything is the same, whatever others
-//! did meanwhile.
+//! Each check runs in one transaction: the sum of all balances is 0; the log of each person has the
+//! last [`KEPT`] entries without a gap; a person finds the own last write; two reads give the same
+//! result, whatever other connections did in between.
 //!
-//! BUSY is an answer only where plain SQLite would give it: after the busy timeout.
+//! BUSY is allowed only where plain SQLite would return it: after the busy timeout.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{Read, Write};
@@ -25,17 +27,17 @@ use rusqlite::{Connection, ffi, params};
 use super::Subject;
 use super::subject::{READ_ONLY, READ_WRITE, code, primary};
 
-/// Entries that the log keeps of each person.
+/// Number of log entries that are kept for each person.
 pub const KEPT: i64 = 30;
-/// How long a lock is waited for.
+/// How long to wait for a lock.
 pub const BUSY_TIMEOUT: Duration = Duration::from_secs(30);
-/// Bytes of a report.
+/// Length of a report in bytes.
 pub const REPORT: usize = 12;
 
-/// Makes the database for `people` people.
+/// Creates the database for `people` people.
 ///
 /// # Errors
-/// SQLite's.
+/// Errors of SQLite.
 pub fn create(db: &Connection, people: u32) -> rusqlite::Result<()> {
     db.execute_batch(&format!(
         "BEGIN IMMEDIATE;
@@ -50,7 +52,7 @@ pub fn create(db: &Connection, people: u32) -> rusqlite::Result<()> {
     ))
 }
 
-/// The entry of a person's commit.
+/// The log entry of a commit.
 fn entry(id: u32, n: i64) -> String {
     let len = (id as usize * 31 + n as usize * 97) % 700;
     let mut text = format!("person {id} commit {n} ");
@@ -60,13 +62,13 @@ fn entry(id: u32, n: i64) -> String {
     text
 }
 
-/// Asserts what holds in every transaction; returns everyone's count and a hash of all there is.
+/// Asserts the invariants of every transaction. Returns all counts and a hash of the whole content.
 ///
 /// # Errors
-/// SQLite's.
+/// Errors of SQLite.
 ///
 /// # Panics
-/// When it does not hold.
+/// If an invariant is violated.
 pub fn observe(db: &Connection) -> rusqlite::Result<(Vec<i64>, u64)> {
     let mut hash = DefaultHasher::new();
     let (mut counts, mut sum) = (Vec::new(), 0);
@@ -115,7 +117,7 @@ pub fn observe(db: &Connection) -> rusqlite::Result<(Vec<i64>, u64)> {
     Ok((counts, hash.finish()))
 }
 
-/// What all threads of a process know.
+/// The state shared by all threads of a process.
 struct Crowd {
     subject: Subject,
     path: String,
@@ -124,10 +126,10 @@ struct Crowd {
     stop: AtomicBool,
 }
 
-/// Does the role.
+/// Runs the role.
 ///
 /// # Panics
-/// When anything fails.
+/// If anything fails.
 pub fn run(args: &[String]) {
     let [subject, path, settings, seed, process, threads, access] = args else {
         panic!("crowd wants subject, path, settings, seed, process, threads, access");
@@ -150,7 +152,7 @@ pub fn run(args: &[String]) {
             let id = process * threads + thread;
             scope.spawn(move || crowd.live(id, seed ^ u64::from(id) << 32));
         }
-        // Whatever it says, its end is meant.
+        // The content does not matter, only the end.
         let _ = std::io::stdin().read_to_end(&mut Vec::new());
         crowd.stop.store(true, Ordering::Relaxed);
     });
@@ -180,8 +182,9 @@ impl Crowd {
                     7 if !self.read_only => person.checkpoint(&db),
                     _ => person.look(&db),
                 }
-                // In rollback mode threads of one process share one lock on the file: if they read without pause it is
-                // never free, and no writer anywhere gets on.
+                // In rollback mode the threads of one process share one lock on the file. If they
+                // read without pause, the lock is never free, and no writer of any process can
+                // proceed.
                 let pause = if self.read_only { 60 } else { 15 };
                 std::thread::sleep(Duration::from_millis(rng.random_range(0..pause)));
             }
@@ -201,7 +204,7 @@ impl Crowd {
         Ok(db)
     }
 
-    /// Does something that may be BUSY after the timeout, and then was not done.
+    /// Executes something that can be BUSY after the timeout; then it returns `None`.
     fn expect<T>(&self, what: impl FnOnce() -> rusqlite::Result<T>, name: &str) -> Option<T> {
         let begin = Instant::now();
         match what() {
@@ -212,8 +215,8 @@ impl Crowd {
                 if busy && waited >= BUSY_TIMEOUT.mul_f32(0.9) {
                     return None;
                 }
-                // Whoever may not write cannot roll back or recover what a killed writer left. Those
-                // who may need a moment in which nobody holds a lock.
+                // A read-only connection cannot roll back or recover the work of a killed writer.
+                // Connections that can do so need a moment without locks.
                 if self.read_only && primary(&e) == ffi::SQLITE_READONLY {
                     std::thread::sleep(Duration::from_millis(200));
                     return None;
@@ -226,7 +229,7 @@ impl Crowd {
 
 struct Person<'a> {
     id: u32,
-    /// What this thread last committed.
+    /// The last count that this thread committed.
     count: Option<i64>,
     crowd: &'a Crowd,
     rng: SmallRng,
@@ -295,7 +298,7 @@ impl Person<'_> {
         let mut report = [0; REPORT];
         report[..4].copy_from_slice(&self.id.to_le_bytes());
         report[4..].copy_from_slice(&(n as u64).to_le_bytes());
-        // One write of a few bytes to a pipe is one piece, whatever other threads do.
+        // Writing a few bytes to a pipe is atomic, whatever other threads write.
         let mut out = std::io::stdout().lock();
         out.write_all(&report)
             .and_then(|()| out.flush())
@@ -330,7 +333,7 @@ impl Person<'_> {
         self.end(db, "COMMIT");
     }
 
-    /// Keeps a snapshot while others go on.
+    /// Keeps a snapshot while other connections write.
     fn hold(&mut self, db: &Connection) {
         if !self.begin(db, "BEGIN") {
             return;
@@ -347,8 +350,8 @@ impl Person<'_> {
         self.end(db, "COMMIT");
     }
 
-    /// Asks for a checkpoint; that others are in the way is an ordinary answer. A short wait: a checkpoint that waits for
-    /// every reader holds everybody up.
+    /// Runs a checkpoint, which other connections can block. The wait is short: a checkpoint that
+    /// waits for every reader blocks all connections.
     fn checkpoint(&mut self, db: &Connection) {
         let mode =
             ["PASSIVE", "PASSIVE", "FULL", "RESTART", "TRUNCATE"][self.rng.random_range(0..5)];

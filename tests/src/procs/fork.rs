@@ -1,13 +1,14 @@
-//! The role `fork`: a process that forks while it is busy, and whose children work on their own.
+//! The role `fork`: a process that forks while it is busy, and whose children work independently.
 //!
 //! Arguments: `store` or `sqlite`, and the path of a Densite file with a table t of 2000 rows.
 //!
-//! - `store`: one thread is stuck inside a publish, with all the locks that takes; others open and close the same file and keep the
-//!   pool busy. No SQLite is involved, whose own mutexes would not survive a fork either.
-//! - `sqlite`: a connection has read and written, so that there are threads and caches; another is stuck inside xLock with
-//!   SHARED, and one inside the close of a file, with EXCLUSIVE.
+//! - `store`: one thread is stuck inside a publish with all its locks. Other threads open and close
+//!   the same file and keep the pool busy. SQLite is not used, because its own mutexes would not
+//!   survive a fork either.
+//! - `sqlite`: a connection has read and written, so there are threads and caches. Another one is
+//!   stuck inside xLock with SHARED, and a third one inside the close of a file with EXCLUSIVE.
 //!
-//! Each child opens the same file and reads it, makes a file of its own with threads, and ends.
+//! Each child opens and reads the same file, creates its own file with threads, and ends.
 
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
@@ -23,7 +24,7 @@ use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 use super::Subject;
 
 const FORKS: u32 = 12;
-/// A child that takes longer hangs.
+/// A child that takes longer counts as hanging.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 unsafe extern "C" {
@@ -31,10 +32,10 @@ unsafe extern "C" {
     fn _exit(status: i32) -> !;
 }
 
-/// Does the role.
+/// Runs the role.
 ///
 /// # Panics
-/// When a child fails or hangs.
+/// If a child fails or hangs.
 pub fn run(args: &[String]) {
     let [part, path] = args else {
         panic!("fork wants a part and a path")
@@ -46,10 +47,11 @@ pub fn run(args: &[String]) {
     }
 }
 
-/// Forks; the child runs `body` and ends. Waits for it.
+/// Forks and waits for the child, which runs `body` and ends.
 fn in_child(what: &str, body: impl FnOnce()) {
     std::io::stderr().flush().expect("flush");
-    // SAFETY: the child runs only `body` and leaves by _exit. What that needs of this process's threads is what is tested.
+    // SAFETY: the child runs only `body` and leaves by _exit. The test is about what `body` needs
+    // of the threads of this process.
     let child = unsafe { fork() };
     assert!(child >= 0, "no fork");
     if child == 0 {
@@ -74,7 +76,7 @@ fn in_child(what: &str, body: impl FnOnce()) {
     }
 }
 
-/// A file whose first write after it is told so does not come back.
+/// A file whose next write does not return once the flag is set.
 struct Stuck {
     file: RealFile,
     stick: &'static AtomicBool,
@@ -88,7 +90,7 @@ impl FileAbove for Stuck {
 
     fn write_at(&self, buf: &[u8], offset: u64) -> Result<()> {
         while self.stick.load(Ordering::Relaxed) {
-            // Told once; whoever listened may be gone.
+            // Sent once. The receiver can be gone.
             let _ = self.stuck.send(());
             std::thread::sleep(Duration::from_millis(1));
         }
@@ -162,7 +164,7 @@ fn store(path: &Path) {
             writer.publish().expect("publish");
         });
         stuck.recv().expect("the writer gets stuck");
-        // The pool works, and the registry is in use all the time.
+        // The pool is busy, and the registry is always in use.
         let busy = beside(path, "busy.store");
         scope.spawn(move || {
             let mut handle = open(&busy);
@@ -180,12 +182,12 @@ fn store(path: &Path) {
             in_child(&format!("fork {n} of the store"), || {
                 let mut same = open(&shared);
                 verify(&mut same, 200);
-                // Asked by every close; the parent's answer waits behind its stuck publish.
+                // Every close asks for this. In the parent, the answer waits for its stuck publish.
                 assert!(!same.unslotted());
                 let own = beside(path, &format!("own-{n}.store"));
                 let mut handle = open(&own);
                 fill(&mut handle, 400);
-                // The parent's threads stayed there.
+                // The threads of the parent do not exist in the child.
                 let threads = std::fs::read_dir("/proc/self/task").expect("tasks").count();
                 assert!(threads > 1, "the child has no pool of its own");
                 verify(&mut handle, 400);
@@ -212,7 +214,7 @@ fn sqlite(path: &Path) {
             let me = std::thread::current().id();
             pause::arm("closing-locked", move || {
                 while std::thread::current().id() == me && STICK.load(Ordering::Relaxed) {
-                    // Told once.
+                    // Sent once.
                     let _ = closer_sender.send(());
                     std::thread::sleep(Duration::from_millis(1));
                 }
@@ -224,7 +226,7 @@ fn sqlite(path: &Path) {
             let me = std::thread::current().id();
             pause::arm("shared-taken", move || {
                 while std::thread::current().id() == me && STICK.load(Ordering::Relaxed) {
-                    // Told once.
+                    // Sent once.
                     let _ = sender.send(());
                     std::thread::sleep(Duration::from_millis(1));
                 }
@@ -254,8 +256,8 @@ fn sqlite(path: &Path) {
                     .expect("check");
                 assert_eq!(check, "ok");
                 own.close().map_err(|(_, e)| e).expect("close");
-                // The parent closes that one and has EXCLUSIVE. So it is busy; but the parent's close is not this process's, and
-                // nobody here waits for its end.
+                // The parent is closing this file and holds EXCLUSIVE, so it is busy. The close
+                // belongs to the parent, so the child does not wait for its end.
                 let begin = Instant::now();
                 let busy = Subject::Densite.open(&closing).and_then(|db| {
                     db.busy_timeout(Duration::ZERO)?;
@@ -266,7 +268,7 @@ fn sqlite(path: &Path) {
                     "{:?}",
                     begin.elapsed()
                 );
-                // A plain look at the file as bytes: it is the child's to see too.
+                // Reads the file as bytes: the child created it, so no lock of the parent is lost.
                 let mut magic = [0; 7];
                 std::fs::File::open(beside(path, &format!("own-{n}.db")))
                     .and_then(|mut f| f.read_exact(&mut magic))

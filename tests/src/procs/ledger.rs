@@ -1,8 +1,8 @@
-//! A workload whose state after n commits follows from the seed alone.
+//! A workload whose state after n commits depends only on the seed.
 //!
-//! Commit n writes some rows of table `entry`, deletes those of commit n - [`KEPT`], moves
-//! amounts between accounts and writes n down, all in one transaction. So a database tells how many commits it
-//! holds, and whether it holds them whole.
+//! Commit n writes some rows of table `entry`, deletes those of commit n - [`KEPT`], moves amounts
+//! between accounts and stores n, all in one transaction. So a database shows how many commits it
+//! holds, and whether they are complete.
 
 use std::collections::BTreeMap;
 
@@ -10,21 +10,21 @@ use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use rusqlite::{Connection, params};
 
-/// Commits whose rows are kept.
+/// Number of commits whose rows are kept.
 pub const KEPT: u64 = 40;
-/// Accounts that amounts are moved between.
+/// Number of accounts.
 const ACCOUNTS: usize = 400;
 
 /// The workload of one seed.
 #[derive(Debug, Clone)]
 pub struct Ledger {
     seed: u64,
-    /// Commits in `balances`.
+    /// Number of commits in `balances`.
     at: u64,
     balances: Vec<i64>,
 }
 
-/// What one commit does.
+/// The changes of one commit.
 #[derive(Debug)]
 pub struct Step {
     /// Rows (number within the commit, text).
@@ -36,7 +36,7 @@ pub struct Step {
 }
 
 impl Ledger {
-    /// No commit yet.
+    /// A ledger without commits.
     pub fn new(seed: u64) -> Ledger {
         Ledger {
             seed,
@@ -45,7 +45,7 @@ impl Ledger {
         }
     }
 
-    /// What commit `n` does.
+    /// The changes of commit `n`.
     pub fn step(&self, n: u64) -> Step {
         let mut rng = SmallRng::seed_from_u64(self.seed ^ n.wrapping_mul(0x9E37_79B9_7F4A_7C15));
         let count = if rng.random_range(0..12) == 0 {
@@ -80,10 +80,10 @@ impl Ledger {
         }
     }
 
-    /// Makes the empty ledger, in one transaction.
+    /// Creates the empty ledger, in one transaction.
     ///
     /// # Errors
-    /// SQLite's.
+    /// Errors of SQLite.
     pub fn create(db: &Connection) -> rusqlite::Result<()> {
         db.execute_batch(&format!(
             "BEGIN IMMEDIATE;
@@ -98,10 +98,10 @@ impl Ledger {
         ))
     }
 
-    /// Commits in the database; `None` when there is no ledger in it.
+    /// Number of commits in the database; `None` if it has no ledger.
     ///
     /// # Errors
-    /// SQLite's.
+    /// Errors of SQLite.
     pub fn committed(db: &Connection) -> rusqlite::Result<Option<u64>> {
         let there = "SELECT count(*) FROM sqlite_schema WHERE name = 'last'";
         if db.query_row(there, [], |r| r.get::<_, i64>(0))? == 0 {
@@ -111,10 +111,10 @@ impl Ledger {
         Ok(Some(n as u64))
     }
 
-    /// The changes of commit `n`, without BEGIN and COMMIT.
+    /// Executes the changes of commit `n`, without BEGIN and COMMIT.
     ///
     /// # Errors
-    /// SQLite's.
+    /// Errors of SQLite.
     pub fn apply(db: &Connection, n: u64, step: &Step) -> rusqlite::Result<()> {
         let mut insert = db.prepare_cached("INSERT INTO entry VALUES (?1, ?2, ?3)")?;
         for (i, text) in &step.rows {
@@ -135,10 +135,11 @@ impl Ledger {
         Ok(())
     }
 
-    /// Asserts that the database is exactly what it was after one of the commits `from` to `to`; returns which.
+    /// Asserts that the database is exactly in the state after one of the commits `from` to `to`.
+    /// Returns its number.
     ///
     /// # Panics
-    /// When it is not.
+    /// If it is not.
     pub fn assert_state(&mut self, db: &Connection, from: u64, to: u64, what: &str) -> u64 {
         let check: String = db
             .query_row("PRAGMA integrity_check", [], |r| r.get(0))

@@ -1,9 +1,9 @@
 //! Processes under test: children that write and read a database until they are killed.
 //!
 //! A child is the binary `worker` of this package. It works on one database through one
-//! [`Subject`] and reports what it has been promised (a commit that returned) over its
-//! standard output before it goes on, so that the parent knows after a kill what must be there.
-//! A child that sees anything wrong says so on standard error and exits with 1.
+//! [`Subject`]. It reports each promise (a commit that returned) to its standard output before it
+//! continues, so that the parent knows after a kill what must be there. A child that detects a
+//! problem writes it to standard error and exits with 1.
 
 pub mod child;
 pub mod crowd;
@@ -20,10 +20,10 @@ pub use puppet::Puppet;
 pub use settings::seed;
 pub use subject::Subject;
 
-/// What the worker binary does: `args` are a role and the role's own arguments.
+/// The work of the worker binary: `args` are a role and the arguments of the role.
 ///
 /// # Panics
-/// When the role finds anything wrong; the caller's process then ends with a failure.
+/// If the role detects a problem. The process of the caller then fails.
 pub fn work(args: &[String]) {
     let (role, rest) = args.split_first().expect("a role");
     match role.as_str() {

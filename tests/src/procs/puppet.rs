@@ -1,19 +1,21 @@
-//! The role `puppet`: does what it is told, one line at a time. For tests that need two processes and an exact order.
+//! The role `puppet`: executes commands, one line at a time. For tests that need two processes and
+//! an exact order.
 //!
-//! No arguments. A line on standard input is a command, the answer is one line on standard output:
+//! It has no arguments. A line on standard input is a command; the answer is one line on standard
+//! output:
 //!
 //! ```text
 //! open NAME SUBJECT FLAGS PATH   FLAGS: rw, ro or uri (PATH is then a URI)
-//! sql NAME SQL                   runs statements; rows are thrown away
+//! sql NAME SQL                   runs statements; rows are ignored
 //! ask NAME SQL                   runs a query; the answer is its rows: columns by |, rows by ;
 //! close NAME
-//! info PATH, check PATH          what the library says of a file
-//! pause POINT SKIP FILE          stops at the point, from its (SKIP + 1)th passing on: makes FILE.reached, waits for FILE
+//! info PATH, check PATH          the result of the library for a file
+//! pause POINT SKIP FILE          stops at its (SKIP + 1)th passing: creates FILE.reached, awaits FILE
 //! sleep POINT MS                 sleeps there
 //! panic POINT                    panics there
-//! resume POINT                   does nothing of the kind there any more
+//! resume POINT                   removes the action of the point
 //! drop NAME                      forgets a connection without closing it
-//! during close A ask B SQL       closes A on a thread of its own and has B ask at the same time
+//! during close A ask B SQL       closes A on its own thread and lets B ask at the same time
 //! ```
 //!
 //! Answers: `ok`, `ok ROWS`, or `err CODE MESSAGE`. Connections have no busy timeout.
@@ -31,12 +33,12 @@ use rusqlite::{Connection, OpenFlags};
 use super::subject::{READ_ONLY, READ_WRITE, api, code};
 use super::{Child, Subject};
 
-/// Does the role.
+/// Runs the role.
 ///
 /// # Panics
-/// On a command it does not know.
+/// If a command is unknown.
 pub fn run() {
-    // A panic inside a callback is not the end of this process: that is what is tested.
+    // A panic inside a callback must not end this process: that is what the test checks.
     drop(std::panic::take_hook());
     let mut connections = HashMap::new();
     for line in std::io::stdin().lock().lines() {
@@ -51,7 +53,7 @@ pub fn run() {
             .and_then(|()| out.flush())
             .expect("answer");
     }
-    // As an application whose process ends without closing.
+    // Like an application whose process ends without closing.
     std::mem::forget(connections);
 }
 
@@ -119,7 +121,7 @@ fn connection<'a>(connections: &'a HashMap<String, Connection>, name: &str) -> &
         .unwrap_or_else(|| panic!("there is no connection {name}"))
 }
 
-/// The first words; the last one is the rest of the line.
+/// The first `N` words. The last one is the rest of the line.
 fn words<const N: usize>(line: &str) -> [&str; N] {
     let words: Vec<&str> = line.splitn(N, ' ').collect();
     words.try_into().expect("as many words")
@@ -128,7 +130,7 @@ fn words<const N: usize>(line: &str) -> [&str; N] {
 /// The rows of a query as text.
 ///
 /// # Errors
-/// SQLite's.
+/// Errors of SQLite.
 pub fn rows(db: &Connection, sql: &str) -> rusqlite::Result<String> {
     let mut query = db.prepare(sql)?;
     let columns = query.column_count();
@@ -150,7 +152,7 @@ pub fn rows(db: &Connection, sql: &str) -> rusqlite::Result<String> {
     Ok(out.join(";"))
 }
 
-/// `A ask B SQL`, behind `during close`: A is closing, and holds what locks it takes for that, while B asks.
+/// `A ask B SQL`, after `during close`: B asks while A is closing with all its locks.
 fn during(connections: &mut HashMap<String, Connection>, rest: &str) -> rusqlite::Result<String> {
     let [a, _, b, sql] = words(rest);
     let closing = connections.remove(a).expect("a connection");
@@ -169,7 +171,8 @@ fn during(connections: &mut HashMap<String, Connection>, rest: &str) -> rusqlite
     })
 }
 
-/// Stops whoever passes `point` for the (`skip` + 1)th time until `file` exists; tells by `file.reached`.
+/// Stops the thread that passes `point` for the (`skip` + 1)th time, until `file` exists. Creates
+/// `file.reached` then.
 fn pause_at(point: &str, skip: u32, file: PathBuf) {
     let passed = AtomicU32::new(0);
     pause::arm(point, move || {
@@ -189,25 +192,25 @@ fn reached(file: &Path) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// The parent's side: one puppet.
+/// The parent's side of one puppet.
 pub struct Puppet {
     child: Child,
     pauses: u32,
-    /// Goes last: it removes what the child may have open.
+    /// The last field, so it is dropped after the child that can have files in it open.
     dir: tempfile::TempDir,
 }
 
-/// A point at which a puppet was told to stop.
+/// A point where a puppet stops.
 pub struct Stop {
     file: PathBuf,
     point: String,
 }
 
 impl Puppet {
-    /// Starts one.
+    /// Starts a puppet.
     ///
     /// # Panics
-    /// When it cannot be started.
+    /// If it cannot be started.
     pub fn start(program: &str) -> Puppet {
         let dir = tempfile::tempdir().expect("directory");
         Puppet {
@@ -217,15 +220,15 @@ impl Puppet {
         }
     }
 
-    /// Gives a command and does not wait for the answer.
+    /// Sends a command and does not wait for the answer.
     pub fn tell(&mut self, command: &str) {
         self.child.say(command);
     }
 
-    /// The answer to a command: the rows, or the error's extended code.
+    /// The answer to a command: the rows, or the extended error code.
     ///
     /// # Panics
-    /// When none comes.
+    /// If there is no answer.
     pub fn answer(&mut self) -> Result<String, i32> {
         let line = self.child.line();
         match line.split_once(' ') {
@@ -239,24 +242,24 @@ impl Puppet {
         }
     }
 
-    /// Whether the answer to what it was told has come.
+    /// Whether the answer to the last command has arrived.
     pub fn has_answered(&mut self) -> bool {
         self.child.has_line()
     }
 
-    /// Gives a command and waits for the answer.
+    /// Sends a command and waits for the answer.
     ///
     /// # Errors
-    /// SQLite's extended code.
+    /// The extended error code of SQLite.
     pub fn obey(&mut self, command: &str) -> Result<String, i32> {
         self.tell(command);
         self.answer()
     }
 
-    /// The same for a command that must succeed.
+    /// Sends a command that must succeed, and returns its answer.
     ///
     /// # Panics
-    /// When it does not.
+    /// If it fails.
     pub fn must(&mut self, command: &str) -> String {
         self.obey(command)
             .unwrap_or_else(|code| panic!("{command}: code {code}"))
@@ -267,7 +270,7 @@ impl Puppet {
         self.must(&format!("open {name} {subject} rw {}", path.display()));
     }
 
-    /// Has it stop at a pause point, when it has passed it `skip` times.
+    /// Makes it stop at a pause point after it has passed the point `skip` times.
     pub fn stop_at(&mut self, point: &str, skip: u32) -> Stop {
         self.pauses += 1;
         let file = self.dir.path().join(self.pauses.to_string());
@@ -278,10 +281,10 @@ impl Puppet {
         }
     }
 
-    /// Waits until it has come to the point; false when it answered without having come there.
+    /// Waits until it reaches the point. Returns false if it answered before.
     ///
     /// # Panics
-    /// When neither happens.
+    /// If neither happens in time.
     pub fn comes_to(&mut self, stop: &Stop) -> bool {
         let begin = Instant::now();
         loop {
@@ -300,7 +303,7 @@ impl Puppet {
         }
     }
 
-    /// Lets it go on from the point.
+    /// Lets it continue from the point.
     pub fn go_on(&mut self, stop: &Stop) {
         std::fs::write(&stop.file, b"").expect("go on");
     }

@@ -1,14 +1,14 @@
-//! The store of a database file, looked at without SQLite.
+//! Checks the store of a database file without SQLite.
 
 use std::path::Path;
 
 use densite_disk::{OpenMode, RealFile};
 use densite_store::{CheckReport, Handle, Kind, Options};
 
-/// What the file is; `Empty` when there is none.
+/// The kind of a file; `Empty` if it does not exist.
 ///
 /// # Panics
-/// When it cannot be read.
+/// If it cannot be read.
 pub fn kind(path: &Path) -> Kind {
     if !path.exists() {
         return Kind::Empty;
@@ -17,11 +17,11 @@ pub fn kind(path: &Path) -> Kind {
     densite_store::probe(&file).expect("read")
 }
 
-/// Checks every frame, the map and the accounting of the store. Only while this process has no
-/// connection on the file: closing it here would drop that connection's locks (rule 14).
+/// Checks every frame, the map and the accounting of the store. This process must have no
+/// connection to the file: closing it here would drop the locks of that connection (rule 14).
 ///
 /// # Panics
-/// When the file cannot be opened as a store.
+/// If the file cannot be opened as a store.
 pub fn check(path: &Path) -> CheckReport {
     let file = RealFile::open(path, OpenMode::Read).expect("open");
     let options = Options {
@@ -35,11 +35,11 @@ pub fn check(path: &Path) -> CheckReport {
     handle.check(&mut |_, _| true).expect("check")
 }
 
-/// Asserts that the store, if the file is one, is whole and lost nothing. The page cache outlives a
-/// process, so after a kill no commit may be cut.
+/// Asserts that the store, if the file is one, is sound and lost nothing. The page cache of the
+/// system survives a killed process, so no commit can be cut off.
 ///
 /// # Panics
-/// When it is not.
+/// If it is not.
 pub fn assert_whole(path: &Path, what: &str) {
     if kind(path) != Kind::Densite {
         return;

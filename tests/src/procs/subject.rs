@@ -1,4 +1,4 @@
-//! What is tested: Densite, and plain SQLite as the control.
+//! The tested system: Densite, or plain SQLite as the control.
 
 use std::fmt;
 use std::path::Path;
@@ -24,10 +24,10 @@ pub const READ_WRITE: OpenFlags =
 pub const READ_ONLY: OpenFlags = OpenFlags::SQLITE_OPEN_READ_ONLY;
 
 impl Subject {
-    /// Opens a database for reading and writing, created when missing.
+    /// Opens a database for reading and writing, and creates it if it is missing.
     ///
     /// # Errors
-    /// SQLite's.
+    /// Errors of SQLite.
     pub fn open(self, path: &Path) -> rusqlite::Result<Connection> {
         self.open_with(path, READ_WRITE)
     }
@@ -35,7 +35,7 @@ impl Subject {
     /// Opens a database.
     ///
     /// # Errors
-    /// SQLite's.
+    /// Errors of SQLite.
     pub fn open_with(self, path: &Path, flags: OpenFlags) -> rusqlite::Result<Connection> {
         match self {
             Subject::Plain => Connection::open_with_flags(path, flags),
@@ -71,19 +71,19 @@ impl FromStr for Subject {
 /// The SQLite that is linked into this process, with the VFS "densite" and Densite's functions.
 ///
 /// # Panics
-/// When it cannot be registered.
+/// If it cannot be registered.
 pub fn api() -> Api {
     static API: OnceLock<Api> = OnceLock::new();
     *API.get_or_init(|| {
         let api = densite_linked::api().expect("the API table of the linked SQLite");
         densite_vfs::register(api, densite_vfs::NAME, None, false).expect("register the VFS");
-        // SAFETY: an entry point that is part of this program.
+        // SAFETY: the entry point is part of this program.
         unsafe { api.auto_extension(densite_vfs::densite_init) }.expect("register the functions");
         api
     })
 }
 
-/// The extended code of a failure of SQLite; -1 for any other error.
+/// The extended code of an error of SQLite; -1 for any other error.
 pub fn code(e: &rusqlite::Error) -> i32 {
     match e {
         rusqlite::Error::SqliteFailure(e, _) => e.extended_code,
@@ -91,7 +91,7 @@ pub fn code(e: &rusqlite::Error) -> i32 {
     }
 }
 
-/// The primary code of a failure of SQLite.
+/// The primary code of an error of SQLite.
 pub fn primary(e: &rusqlite::Error) -> i32 {
     code(e) & 0xff
 }

@@ -1,8 +1,8 @@
-//! The role `writer`: commits one step of a [`Ledger`] after the other and reports each.
+//! The role `writer`: commits one step of a [`Ledger`] after the other, and reports each.
 //!
-//! Arguments: subject, path, settings (SQL), seed, how many commits at most.
-//! After each commit its number is written to standard output, 8 bytes little-endian, before the next begins.
-//! It ends well when it has made that many, and closes its connection as an application would.
+//! Arguments: subject, path, settings (SQL), seed, largest number of commits. After each commit it
+//! writes the number to standard output, as 8 bytes little-endian, before the next commit begins.
+//! After the last commit it closes its connection as an application would, and exits with success.
 
 use std::io::Write;
 use std::path::Path;
@@ -11,10 +11,10 @@ use rusqlite::Connection;
 
 use super::{Subject, ledger::Ledger};
 
-/// Does the role.
+/// Runs the role.
 ///
 /// # Panics
-/// When anything fails.
+/// If anything fails.
 pub fn run(args: &[String]) {
     let [subject, path, settings, seed, commits] = args else {
         panic!("writer wants subject, path, settings, seed, commits");

@@ -1,8 +1,8 @@
 //! The `sqlite3_io_methods` of a simulated file.
 //!
-//! Invariant: memory that SQLite hands us as a `sqlite3_file` of this VFS holds a [`Handle`]
-//! whose `file` came from `Box::into_raw` in `xOpen`, from then until `xClose`. SQLite makes
-//! one call at a time on it.
+//! Invariant: from `xOpen` until `xClose`, memory that SQLite passes as a `sqlite3_file` of this
+//! VFS holds a [`Handle`] whose `file` came from `Box::into_raw`. SQLite makes one call at a time
+//! on it.
 
 use std::ffi::{c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -12,7 +12,7 @@ use rusqlite::ffi::{self, sqlite3_file, sqlite3_int64};
 
 use super::open_file::{Code, OpenFile};
 
-/// What follows the methods in a `sqlite3_file` of this VFS.
+/// The content of a `sqlite3_file` of this VFS.
 #[repr(C)]
 pub(super) struct Handle {
     pub(super) base: sqlite3_file,
@@ -41,7 +41,7 @@ pub(super) static METHODS: ffi::sqlite3_io_methods = ffi::sqlite3_io_methods {
     xUnfetch: None,
 };
 
-/// Runs the body of a callback; a panic becomes `SQLITE_IOERR` and goes no further.
+/// Runs the body of a callback. A panic becomes `SQLITE_IOERR` and does not unwind further.
 pub(super) fn answer(body: impl FnOnce() -> Result<(), Code>) -> c_int {
     match catch_unwind(AssertUnwindSafe(body)) {
         Ok(Ok(())) => ffi::SQLITE_OK,
@@ -53,7 +53,7 @@ pub(super) fn answer(body: impl FnOnce() -> Result<(), Code>) -> c_int {
 /// The open file behind a `sqlite3_file`.
 ///
 /// # Safety
-/// `file` is an open file of this VFS, and no other call is using it.
+/// `file` is an open file of this VFS, and no other call uses it.
 unsafe fn open<'a>(file: *mut sqlite3_file) -> &'a mut OpenFile {
     // SAFETY: by the invariant above.
     unsafe { &mut *(*file.cast::<Handle>()).file }
@@ -179,7 +179,7 @@ unsafe extern "C" fn file_control(file: *mut sqlite3_file, op: c_int, arg: *mut 
                 unsafe { *number = c_int::from(open.has_moved()) };
             }
             ffi::SQLITE_FCNTL_EXTERNAL_READER => {
-                // All connections are of this process.
+                // All connections belong to this process.
                 // SAFETY: the argument of this operation is a place for an int.
                 unsafe { *number = 0 };
             }

@@ -1,12 +1,12 @@
-//! The locks of one database file among the connections of this process.
+//! The locks of one database file between the connections of this process.
 //!
-//! The rules are those of SQLite's own unix VFS between threads: any number of SHARED; one
-//! RESERVED beside them; PENDING lets no new SHARED in; EXCLUSIVE is alone. A connection that
-//! goes from RESERVED to EXCLUSIVE and finds readers keeps PENDING.
+//! The rules are those of SQLite's unix VFS between threads: any number of SHARED locks, with one
+//! RESERVED lock beside them. PENDING prevents new SHARED locks. EXCLUSIVE is alone. A connection
+//! that goes from RESERVED to EXCLUSIVE and finds readers keeps PENDING.
 
 use std::collections::BTreeMap;
 
-/// Who holds a lock: an open file.
+/// The owner of a lock: an open file.
 pub(super) type Holder = u64;
 
 /// A level of SQLite's locks, in their order.
@@ -18,11 +18,11 @@ pub(super) enum Level {
     Exclusive,
 }
 
-/// Somebody else is in the way.
+/// Another connection holds a conflicting lock.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Busy;
 
-/// Who holds what on one file.
+/// The locks on one file.
 #[derive(Debug, Default)]
 pub(super) struct Locks {
     held: BTreeMap<Holder, Level>,
@@ -33,12 +33,13 @@ impl Locks {
         self.held.get(&who).copied()
     }
 
-    /// Whether anybody holds more than SHARED.
+    /// Whether a connection holds more than SHARED.
     pub(super) fn reserved(&self) -> bool {
         self.held.values().any(|l| *l > Level::Shared)
     }
 
-    /// Raises the lock of `who` to `want`, or leaves it (but for PENDING, see above).
+    /// Raises the lock of `who` to `want`. If that fails, the lock does not change (except to
+    /// PENDING, see above).
     pub(super) fn lock(&mut self, who: Holder, want: Level) -> Result<(), Busy> {
         let have = self.level(who);
         if have >= Some(want) {
@@ -68,7 +69,7 @@ impl Locks {
         Ok(())
     }
 
-    /// Lowers the lock of `who` to `to`, which is SHARED or none.
+    /// Lowers the lock of `who` to `to`, which is SHARED or `None`.
     pub(super) fn unlock(&mut self, who: Holder, to: Option<Level>) {
         if self.level(who) <= to {
             return;

@@ -1,4 +1,5 @@
-//! The machine behind a VFS: a disk, and what is lost with its power: locks and shared memory.
+//! The machine behind a VFS: a disk, and the state that is lost with the power: locks and shared
+//! memory.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,7 +12,7 @@ use rusqlite::ffi;
 use super::locks::Locks;
 use super::shm::Shm;
 
-/// What connections share of one database file.
+/// The state that connections to one database file share.
 #[derive(Debug, Default)]
 pub(super) struct Node {
     pub(super) locks: Mutex<Locks>,
@@ -35,13 +36,13 @@ impl Machine {
         }
     }
 
-    /// What the connections to the file at `path` share.
+    /// The shared state of the connections to the file at `path`.
     pub(super) fn node(&self, path: &str) -> Arc<Node> {
         let mut nodes = self.nodes.lock();
         nodes.entry(path.to_owned()).or_default().clone()
     }
 
-    /// A name on the simulated disk that no file has, what a power cut left behind included.
+    /// An unused name on the simulated disk. Files that survived a power cut count as used.
     pub(super) fn temp_path(&self) -> String {
         loop {
             let n = self.temp_next.fetch_add(1, Ordering::Relaxed);
@@ -53,7 +54,7 @@ impl Machine {
     }
 }
 
-/// What a registered VFS points to.
+/// The state of a registered VFS.
 #[derive(Debug)]
 pub(super) struct State {
     machine: Mutex<Arc<Machine>>,
@@ -63,7 +64,7 @@ pub(super) struct State {
     pub(super) characteristics: AtomicI32,
     pub(super) open_files: AtomicUsize,
     holder_next: AtomicU64,
-    /// Numbers of the disk's changes that a checkpoint beside ingest's worker made, about.
+    /// Numbers of the disk changes of checkpoints outside of ingest's worker, approximately.
     pub(super) beside: Mutex<Vec<u64>>,
 }
 
@@ -83,7 +84,7 @@ impl State {
         self.machine.lock().clone()
     }
 
-    /// Files that are open stay with the machine they were opened on.
+    /// Starts a new machine on `disk`. Open files stay with the machine on which they were opened.
     pub(super) fn reboot(&self, disk: SimDisk) {
         *self.machine.lock() = Arc::new(Machine::new(disk));
     }

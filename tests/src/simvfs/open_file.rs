@@ -1,4 +1,4 @@
-//! One file that SQLite has open: what its methods do, in safe Rust and in SQLite's codes.
+//! One file that SQLite has open: its methods, in safe Rust and with SQLite's codes.
 
 use std::ffi::c_int;
 use std::sync::Arc;
@@ -41,7 +41,7 @@ pub(super) fn parent(path: &str) -> &str {
     path.rsplit_once('/').map_or("", |(dir, _)| dir)
 }
 
-/// A file as `xOpen` made it.
+/// A file that `xOpen` created.
 #[derive(Debug)]
 pub(super) struct OpenFile {
     state: Arc<State>,
@@ -50,16 +50,16 @@ pub(super) struct OpenFile {
     path: String,
     node: Arc<Node>,
     holder: u64,
-    /// The directory is synced with the first sync: the file is a journal that was created.
+    /// The first sync also syncs the directory, because the file is a new journal.
     sync_dir: bool,
     persist_wal: bool,
 }
 
 impl OpenFile {
-    /// Opens `path` (`None` for a temporary file) as the flags of `xOpen` say.
+    /// Opens `path` (`None` for a temporary file) with the flags of `xOpen`.
     ///
-    /// A journal or WAL that may be created syncs its directory with its first sync, as in
-    /// SQLite's unix VFS; no other file ever does.
+    /// A journal or WAL with the create flag syncs its directory with its first sync, as in
+    /// SQLite's unix VFS. No other file does.
     pub(super) fn open(
         state: &Arc<State>,
         path: Option<&str>,
@@ -97,7 +97,7 @@ impl OpenFile {
         })
     }
 
-    /// Fills `buf`, with zeros where the file has ended.
+    /// Fills `buf`, with zeros past the end of the file.
     pub(super) fn read(&self, buf: &mut [u8], offset: u64) -> Result<(), Code> {
         let n = self.file.read_at(buf, offset).map_err(|e| code(&e))?;
         match buf.get_mut(n..) {
@@ -143,7 +143,7 @@ impl OpenFile {
 
     // ---- locks ----
 
-    /// Locks fail with the disk: a connection that is dead must not go on from its cache.
+    /// Locks fail with the disk: a dead connection must not continue from its cache.
     fn alive(&self, or: Code) -> Result<(), Code> {
         if self.machine.disk.is_dead() {
             Err(or)
@@ -170,7 +170,7 @@ impl OpenFile {
         self.node.locks.lock().reserved()
     }
 
-    /// The level held, as SQLite numbers them.
+    /// The held level, as SQLite numbers it.
     pub(super) fn lock_state(&self) -> c_int {
         let level = self.node.locks.lock().level(self.holder);
         level.map_or(ffi::SQLITE_LOCK_NONE, |l| l as c_int)
@@ -178,7 +178,7 @@ impl OpenFile {
 
     // ---- shared memory ----
 
-    /// Null when the region is not there and is not to be made.
+    /// Returns null if the region does not exist and must not be created.
     pub(super) fn shm_map(&self, index: c_int, size: c_int, make: bool) -> Result<*mut u8, Code> {
         self.alive(ffi::SQLITE_IOERR_SHMMAP)?;
         let index = usize::try_from(index).map_err(|_| ffi::SQLITE_IOERR_SHMMAP)?;
@@ -224,7 +224,7 @@ impl OpenFile {
         !self.machine.disk.exists(&self.path).unwrap_or(true)
     }
 
-    /// Sets the persist-WAL bit (0 or 1), or leaves it (negative), and returns it.
+    /// Sets the persist-WAL bit (0 or 1), or keeps it (negative), and returns it.
     pub(super) fn persist_wal(&mut self, set: c_int) -> c_int {
         if set >= 0 {
             self.persist_wal = set != 0;

@@ -1,7 +1,7 @@
 //! The shared memory of one database in WAL mode: regions of heap memory and eight locks.
 //!
-//! It belongs to the connections that map it and goes with the last of them, as it would be
-//! emptied by the first opener of a `-shm` file; nothing of it is on the disk.
+//! It belongs to the connections that map it and disappears with the last of them, because the
+//! first connection that opens a `-shm` file empties it. No part of it is on the disk.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicU64;
@@ -11,7 +11,7 @@ use super::locks::{Busy, Holder};
 /// Locks of the shared memory.
 pub(super) const LOCKS: usize = rusqlite::ffi::SQLITE_SHM_NLOCK as usize;
 
-/// What one connection holds, a bit for each lock.
+/// The locks of one connection, one bit for each lock.
 #[derive(Debug, Default, Clone, Copy)]
 struct Held {
     shared: u8,
@@ -21,25 +21,25 @@ struct Held {
 /// The shared memory of one database.
 #[derive(Debug, Default)]
 pub(super) struct Shm {
-    /// Atomics because SQLite reads and writes them from several threads. A region never
-    /// moves: pointers into it are out.
+    /// Atomics, because SQLite reads and writes them from several threads. A region never moves,
+    /// because SQLite has pointers into it.
     regions: Vec<Box<[AtomicU64]>>,
     held: BTreeMap<Holder, Held>,
 }
 
-/// The bits of the `n` locks from `first` on; `None` when there are no such locks.
+/// The bits of `n` locks starting with `first`; `None` if a lock does not exist.
 fn mask(first: usize, n: usize) -> Option<u8> {
     let end = first.checked_add(n).filter(|end| *end <= LOCKS)?;
     Some((first..end).fold(0, |bits, i| bits | 1 << i))
 }
 
 impl Shm {
-    /// `who` uses the shared memory from now on.
+    /// Adds `who` to the users of the shared memory.
     pub(super) fn join(&mut self, who: Holder) {
         self.held.entry(who).or_default();
     }
 
-    /// `who` stops using it; the last one takes it away.
+    /// Removes `who`. The last user removes the shared memory.
     pub(super) fn leave(&mut self, who: Holder) {
         self.held.remove(&who);
         if self.held.is_empty() {
@@ -51,8 +51,8 @@ impl Shm {
         self.held.contains_key(&who)
     }
 
-    /// Where region `index` of `size` bytes starts; `None` when it is not there and is not to
-    /// be made.
+    /// The start of region `index` of `size` bytes; `None` if it does not exist and must not be
+    /// created.
     pub(super) fn region(&mut self, index: usize, size: usize, make: bool) -> Option<*mut u8> {
         if make {
             while self.regions.len() <= index {
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_one_takes_it_away() {
+    fn the_last_connection_removes_the_shared_memory() {
         let mut shm = Shm::default();
         shm.join(1);
         shm.join(2);

@@ -1,6 +1,7 @@
 //! The methods of the registered `sqlite3_vfs` itself.
 //!
-//! Invariant: `pAppData` of a `sqlite3_vfs` of ours points to a [`State`] that is never freed.
+//! Invariant: `pAppData` of a `sqlite3_vfs` of this module points to a [`State`] that is never
+//! freed.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::sync::Arc;
@@ -12,13 +13,13 @@ use super::io_methods::{Handle, METHODS, answer};
 use super::machine::State;
 use super::open_file::{Code, OpenFile, code, parent};
 
-/// The longest path, in bytes with its end.
+/// The longest path in bytes, including its end.
 pub(super) const PATH_MAX: c_int = 512;
 
 /// Milliseconds from the start of the Julian calendar to 1970.
 const JULIAN_1970_MS: i64 = 210_866_760_000_000;
 
-/// A `sqlite3_vfs` of ours, not registered; `name` and `state` live for ever.
+/// Creates a `sqlite3_vfs` without registering it. `name` and `state` live forever.
 pub(super) fn table(name: &'static CStr, state: &'static Arc<State>) -> sqlite3_vfs {
     sqlite3_vfs {
         iVersion: 2,
@@ -49,7 +50,7 @@ pub(super) fn table(name: &'static CStr, state: &'static Arc<State>) -> sqlite3_
 /// The state behind a VFS.
 ///
 /// # Safety
-/// `vfs` is one of ours.
+/// `vfs` was created by this module.
 unsafe fn state<'a>(vfs: *mut sqlite3_vfs) -> &'a Arc<State> {
     // SAFETY: by the invariant above.
     unsafe { &*(*vfs).pAppData.cast::<Arc<State>>() }
@@ -58,7 +59,7 @@ unsafe fn state<'a>(vfs: *mut sqlite3_vfs) -> &'a Arc<State> {
 /// A path as text.
 ///
 /// # Safety
-/// `name` is a string that ends with a zero and outlives the use of the result.
+/// `name` is a zero-terminated string that outlives the result.
 unsafe fn text<'a>(name: *const c_char) -> Result<&'a str, Code> {
     // SAFETY: as the caller promises.
     let name = unsafe { CStr::from_ptr(name) };
@@ -139,7 +140,7 @@ unsafe extern "C" fn access(
     })
 }
 
-/// Paths start at the root; there is no current directory, and no links.
+/// Paths start at the root. There is no current directory, and there are no links.
 unsafe extern "C" fn full_pathname(
     _vfs: *mut sqlite3_vfs,
     name: *const c_char,

@@ -1,4 +1,5 @@
-//! What ARCHITECTURE.md names exists: files, folders, and the functions of its ways through the code.
+//! Everything that ARCHITECTURE.md names exists: files, folders, and the functions of its paths
+//! through the code.
 
 use std::path::{Path, PathBuf};
 
@@ -6,13 +7,13 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-/// The document, each run of white space as one blank, so that names are whole whatever line they are on.
+/// The document with white space reduced to single blanks, so that names are not split by lines.
 fn document() -> String {
     let text = std::fs::read_to_string(root().join("ARCHITECTURE.md")).expect("the document");
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// What stands between backticks.
+/// The texts between backticks.
 fn quoted(text: &str) -> impl Iterator<Item = &str> {
     text.split('`').skip(1).step_by(2)
 }
@@ -35,13 +36,14 @@ fn sources() -> Vec<(PathBuf, String)> {
     found
 }
 
-/// Whether a source has this text, and no letter behind it.
+/// Whether a source contains this text, not followed by a letter.
 fn has(source: &str, what: &str) -> bool {
     let mut at = source.match_indices(what).map(|(at, _)| at + what.len());
     at.any(|end| !source[end..].starts_with(|c: char| c.is_alphanumeric() || c == '_'))
 }
 
-/// Whether a source defines a function of that name, in an `impl` or a trait of that type if one is given; or else a module.
+/// Whether a source defines a function of that name, in an `impl` or a trait of the given type; or
+/// else a module.
 fn defines(source: &str, owner: Option<&str>, name: &str) -> bool {
     let function = format!("fn {name}");
     match owner.filter(|owner| owner.starts_with(char::is_uppercase)) {
@@ -60,7 +62,7 @@ fn defines(source: &str, owner: Option<&str>, name: &str) -> bool {
     }
 }
 
-/// `Owner::name` or `name`, if it is written like a function.
+/// Parses `Owner::name` or `name`, if it looks like a function.
 fn function(quoted: &str) -> Option<(Option<&str>, &str)> {
     let is_name = |s: &str| {
         s.starts_with(|c: char| c.is_lowercase())
@@ -68,7 +70,7 @@ fn function(quoted: &str) -> Option<(Option<&str>, &str)> {
     };
     match quoted.rsplit_once("::") {
         Some((owner, name)) if is_name(name) => Some((owner.rsplit("::").next(), name)),
-        // What begins with `densite_` is a name of SQL.
+        // Names that begin with `densite_` are names in SQL.
         None if is_name(quoted) && quoted.contains('_') && !quoted.starts_with("densite_") => {
             Some((None, quoted))
         }
@@ -113,7 +115,7 @@ fn functions_that_are_named_exist() {
             missing.push(format!("{}::{name}", owner.unwrap_or_default()));
         }
     }
-    // A name that is followed by its file stands there.
+    // A name that is followed by a file name must be in that file.
     let pieces: Vec<&str> = document.split('`').collect();
     for window in pieces.windows(4).skip(1).step_by(2) {
         let [quoted, " (", file, _] = window else {
@@ -134,7 +136,7 @@ fn functions_that_are_named_exist() {
 }
 
 #[test]
-fn what_is_missing_is_found() {
+fn missing_names_are_found() {
     let source = "impl Reader {\n    pub(crate) fn newest(&mut self) {}\n}\nfn read_pages() {}";
     assert!(defines(source, Some("Reader"), "newest"));
     assert!(defines(source, None, "read_pages"));

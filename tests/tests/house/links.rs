@@ -1,5 +1,5 @@
-//! Each relative link of a document leads to a file that exists. If it names an anchor, that
-//! heading exists too. Anchors are computed as GitHub does.
+//! Each relative link of a document leads to an existing file. If it names an anchor, that heading
+//! exists too. Anchors are computed in the way of GitHub.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -8,8 +8,8 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-/// The Markdown files below a folder of the repository. Folders of installed, built or measured
-/// files are left out.
+/// The Markdown files below a folder of the repository, without folders of installed, built or
+/// measured files.
 fn documents(folder: &Path, found: &mut Vec<PathBuf>) {
     let entries = std::fs::read_dir(root().join(folder));
     for entry in entries.unwrap_or_else(|e| panic!("{}: {e}", folder.display())) {
@@ -28,7 +28,7 @@ fn documents(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// The text without blocks of code, which are fenced, or indented behind an empty line.
+/// The text without code blocks, which are fenced, or indented after an empty line.
 fn prose(text: &str) -> String {
     let mut prose = String::new();
     let (mut is_fenced, mut is_indented, mut was_empty) = (false, false, true);
@@ -61,7 +61,7 @@ fn links(text: &str) -> Vec<String> {
         .collect()
 }
 
-/// The text of a heading as it is shown: of a link only its text, and no marks.
+/// The visible text of a heading: only the text of links, and no markup.
 fn shown(heading: &str) -> String {
     let mut shown = String::new();
     let mut rest = heading;
@@ -73,7 +73,7 @@ fn shown(heading: &str) -> String {
     shown.replace(['[', '`', '*'], "")
 }
 
-/// The anchors of a document: one for each heading. A heading that comes again gets a number.
+/// The anchors of a document, one for each heading. A repeated heading gets a number.
 fn anchors(text: &str) -> BTreeSet<String> {
     let mut anchors = BTreeSet::new();
     let mut times: BTreeMap<String, u32> = BTreeMap::new();
@@ -101,7 +101,7 @@ fn anchors(text: &str) -> BTreeSet<String> {
     anchors
 }
 
-/// What is wrong with a link of a document, if anything.
+/// The problem of a link, if there is one.
 fn wrong(document: &Path, target: &str) -> Option<&'static str> {
     if target.contains("://") || target.starts_with("mailto:") {
         return None;
@@ -115,7 +115,7 @@ fn wrong(document: &Path, target: &str) -> Option<&'static str> {
     if !file.exists() {
         return Some("no such file");
     }
-    // Anchors of other files, such as lines of a source, are for the site that shows them.
+    // Anchors in other files, such as lines of a source, depend on the site that shows them.
     if anchor.is_empty() || file.extension().is_none_or(|e| e != "md") {
         return None;
     }
@@ -162,7 +162,7 @@ fn links_are_found_outside_of_code() {
     let text = "[a](b.md) `[c](d.md)` ![e](f.png)\n\n    [g](h.md)\n\n[two\nlines](i.md#j)\n";
     assert_eq!(links(text), ["b.md", "f.png", "i.md#j"]);
     assert_eq!(links("```\n[a](b.md)\n```\n[c](d.md)"), ["d.md"]);
-    // A line that goes on is no code.
+    // An indented continuation line is not code.
     assert_eq!(links("- one\n    [a](b.md)"), ["b.md"]);
 }
 
@@ -182,7 +182,7 @@ fn anchors_are_those_of_github() {
 }
 
 #[test]
-fn dead_links_are_told() {
+fn dead_links_are_reported() {
     let document = Path::new("docs/README.md");
     assert_eq!(wrong(document, "nowhere.md"), Some("no such file"));
     assert_eq!(wrong(document, "CLI.md#nowhere"), Some("no such heading"));

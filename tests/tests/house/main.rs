@@ -1,4 +1,5 @@
-//! The house rules: what documents name exists, links lead somewhere, modules use each other in one direction.
+//! The house rules: names in documents exist, links lead to files, and modules have no dependency
+//! cycles.
 
 mod architecture;
 mod links;

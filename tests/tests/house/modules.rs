@@ -1,7 +1,7 @@
-//! Modules of a crate do not use each other in circles: what a module needs can be read before it.
+//! Modules of a crate have no dependency cycles, so each module can be read after the ones it uses.
 //!
-//! A module that uses its parent or its own children is no circle: they are one room. Only `use` lines and paths that begin with
-//! `crate` or `super` count, and no tests.
+//! A module that uses its parent or its own children does not count as a cycle. Only `use` lines
+//! and paths that begin with `crate` or `super` count, and tests do not count.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 type Module = Vec<String>;
 type Graph = BTreeMap<Module, BTreeSet<Module>>;
 
-/// The crates' folders of sources.
+/// The source folders of the crates.
 fn crates() -> Vec<(String, PathBuf)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates");
     let mut found: Vec<_> = std::fs::read_dir(root)
@@ -25,7 +25,7 @@ fn crates() -> Vec<(String, PathBuf)> {
     found
 }
 
-/// The files below a folder, by the modules that they are.
+/// The files below a folder, by module.
 fn modules(source: &Path, at: &[String], found: &mut BTreeMap<Module, PathBuf>) {
     for entry in std::fs::read_dir(source).expect("sources") {
         let path = entry.expect("a file").path();
@@ -41,7 +41,7 @@ fn modules(source: &Path, at: &[String], found: &mut BTreeMap<Module, PathBuf>) 
     }
 }
 
-/// The source without comments and tests. Tests in a file of their own end nothing.
+/// The source without comments and tests. A `mod tests;` in another file does not end the source.
 fn code(text: &str) -> String {
     let text = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or("");
     let lines = text
@@ -102,7 +102,7 @@ fn paths(code: &str) -> Vec<Module> {
     found
 }
 
-/// Which modules use which.
+/// The dependencies between modules.
 fn graph(source: &Path) -> Graph {
     let mut known = BTreeMap::new();
     modules(source, &[], &mut known);
@@ -129,7 +129,7 @@ fn graph(source: &Path) -> Graph {
     graph
 }
 
-/// Everything that can be reached from a module.
+/// All modules that can be reached from a module.
 fn reached<'a>(graph: &'a Graph, from: &'a Module) -> BTreeSet<&'a Module> {
     let mut found = BTreeSet::new();
     let mut next: Vec<&Module> = graph[from].iter().collect();
@@ -141,7 +141,7 @@ fn reached<'a>(graph: &'a Graph, from: &'a Module) -> BTreeSet<&'a Module> {
     found
 }
 
-/// Modules that reach themselves.
+/// Modules that can reach themselves.
 fn in_circles(graph: &Graph) -> BTreeSet<String> {
     let reaches_itself = |module: &&Module| reached(graph, module).contains(module);
     graph
@@ -152,18 +152,18 @@ fn in_circles(graph: &Graph) -> BTreeSet<String> {
 }
 
 #[test]
-fn modules_do_not_use_each_other_in_circles() {
+fn modules_have_no_dependency_cycles() {
     let mut wrong = Vec::new();
     for (name, source) in crates() {
         for module in in_circles(&graph(&source)) {
-            wrong.push(format!("{name}: {module} stands in a circle"));
+            wrong.push(format!("{name}: {module} is in a dependency cycle"));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 #[test]
-fn circles_are_found() {
+fn cycles_are_found() {
     let paths = |code: &str| -> Vec<String> {
         let found = paths(code).into_iter();
         found.map(|p| p.join("::")).collect()
@@ -192,7 +192,7 @@ fn circles_are_found() {
     assert_eq!(found, ["b", "c"]);
 }
 
-/// Where tests are listed in a `main.rs`, a file that is not would never run.
+/// Where a `main.rs` lists the tests, a file that is not listed would never run.
 #[test]
 fn every_file_of_tests_is_run() {
     for (name, source) in crates() {

@@ -1,4 +1,4 @@
-//! The documents name tests and files; here it is seen that these exist, so that a promise is never held by a name alone.
+//! Tests and files that the documents name exist, so that a promise never rests on a name alone.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-/// The documents of the project, from its root: those there, and all below these folders.
+/// The documents of the project: those in its root, and all below these folders.
 fn documents() -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut folders = ["docs", "examples", "bench", "python"]
@@ -28,7 +28,7 @@ fn documents() -> Vec<PathBuf> {
             let is_folder = entry.file_type().expect("a type").is_dir();
             let is_ours = !entry.file_name().to_string_lossy().starts_with('.');
             match is_folder {
-                // What was installed or measured there is not ours.
+                // Installed or measured files are not part of the project.
                 true if is_ours && !path.ends_with("node_modules") && !path.ends_with("data") => {
                     folders.push(path);
                 }
@@ -45,13 +45,14 @@ fn text(document: &Path) -> String {
     read.unwrap_or_else(|e| panic!("{}: {e}", document.display()))
 }
 
-/// What stands between backquotes on one line.
+/// The texts between backquotes on one line.
 fn quoted(text: &str) -> impl Iterator<Item = &str> {
     let lines = text.lines().filter(|l| !l.starts_with("```"));
     lines.flat_map(|l| l.split('`').skip(1).step_by(2))
 }
 
-/// The tests a document names: `path/of/file.rs::name`, or `::name` for one of the file that was named last.
+/// The tests that a document names: `path/of/file.rs::name`, or `::name` for a test of the last
+/// named file.
 fn named(document: &str) -> Vec<(&str, &str)> {
     let mut tests = Vec::new();
     let mut file = None;
@@ -68,9 +69,9 @@ fn named(document: &str) -> Vec<(&str, &str)> {
     tests
 }
 
-/// Whether a test of that name is in the file and is run.
+/// Whether the file has a test of that name, and the test is run.
 fn is_run(source: &str, name: &str) -> bool {
-    // A function, or a line of the macro that makes one.
+    // A function, or a line of the macro that creates one.
     let Some((before, _)) = source.split_once(&format!("fn {name}(")) else {
         return source.contains(&format!("    {name}: "));
     };
@@ -96,7 +97,8 @@ fn every_named_test_exists() {
     );
 }
 
-/// The other documents name tests by shorter paths: some file that ends so has the test.
+/// The other documents name tests by shorter paths. A file whose path ends in this way must have
+/// the test.
 #[test]
 fn every_test_named_for_short_exists() {
     let mut sources = Vec::new();
@@ -127,7 +129,7 @@ fn every_test_named_for_short_exists() {
     assert!(missing.is_empty(), "{missing:#?}");
 }
 
-/// Paths of files that the documents name in full.
+/// Paths of files that the documents name in full exist.
 #[test]
 fn every_named_file_exists() {
     let tops: Vec<String> = std::fs::read_dir(root())
@@ -156,9 +158,9 @@ fn every_named_file_exists() {
     assert!(missing.is_empty(), "{missing:#?}");
 }
 
-/// Each room stands in ARCHITECTURE.md, and those that are said to forbid `unsafe` do.
+/// ARCHITECTURE.md has a row for each crate, and the crates that it says forbid `unsafe` do so.
 #[test]
-fn every_room_is_described() {
+fn every_crate_is_described() {
     let document = text(Path::new("ARCHITECTURE.md"));
     let mut wrong = BTreeSet::new();
     for entry in std::fs::read_dir(root().join("crates")).expect("the rooms") {

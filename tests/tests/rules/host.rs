@@ -1,4 +1,4 @@
-//! Rules 13 to 17: towards the host.
+//! Rules 13 to 17: behaviour towards the host.
 
 use std::cell::Cell;
 use std::ffi::{CString, c_int, c_void};
@@ -15,7 +15,8 @@ use rusqlite::ffi;
 use super::memory::Sparse;
 use super::{Place, handle, make_table, puppet, raw};
 
-/// An open main database file of a VFS, used without a connection: its methods are called as SQLite would.
+/// An open main database file of a VFS, used without a connection: the test calls its methods as
+/// SQLite would.
 pub(crate) struct Raw {
     /// The `sqlite3_file`, which the VFS changes.
     memory: Box<[Cell<u64>]>,
@@ -44,7 +45,7 @@ impl Raw {
         let text =
             |suffix: &str| CString::new(format!("{}{suffix}", path.display())).expect("a path");
         let vfs = CString::new(vfs).expect("a name");
-        // SAFETY: terminated strings that live during the call, which copies them.
+        // SAFETY: the strings are terminated and live during the call, which copies them.
         let name = unsafe {
             ffi::sqlite3_create_filename(
                 text("").as_ptr(),
@@ -54,7 +55,7 @@ impl Raw {
                 std::ptr::null_mut(),
             )
         };
-        // SAFETY: a terminated string; what is found stays registered.
+        // SAFETY: the string is terminated. A VFS that is found stays registered.
         let vfs = unsafe { ffi::sqlite3_vfs_find(vfs.as_ptr()).as_mut() }.expect("the VFS");
         let words = usize::try_from(vfs.szOsFile).expect("a size").div_ceil(8);
         let raw = Raw {
@@ -63,7 +64,8 @@ impl Raw {
         };
         let flags = ffi::SQLITE_OPEN_MAIN_DB | ffi::SQLITE_OPEN_READWRITE | ffi::SQLITE_OPEN_CREATE;
         let open = vfs.xOpen.expect("xOpen");
-        // SAFETY: aligned memory of the size that the VFS asks for, and a name made for this.
+        // SAFETY: the memory is aligned and of the size that the VFS needs, and the name was
+        // created for this call.
         let rc = unsafe { open(vfs, name, raw.file(), flags, std::ptr::null_mut()) };
         done(rc).expect("open");
         raw
@@ -78,11 +80,11 @@ impl Raw {
         unsafe { &*(*self.file()).pMethods }
     }
 
-    /// What xRead answers and has put into the buffer, which was full of 0xAA.
+    /// The result of xRead, and the content of the buffer, which was filled with 0xAA before.
     pub(crate) fn read_as_it_is(&self, offset: u64, len: usize) -> (i32, Vec<u8>) {
         let mut buf = vec![0xAA; len];
         let read = self.methods().xRead.expect("xRead");
-        // SAFETY: an open file and as much memory as is said.
+        // SAFETY: the file is open, and the buffer has the given length.
         let rc = unsafe {
             read(
                 self.file(),
@@ -101,7 +103,7 @@ impl Raw {
 
     pub(crate) fn write(&self, bytes: &[u8], offset: u64) -> Done {
         let write = self.methods().xWrite.expect("xWrite");
-        // SAFETY: an open file and as much memory as is said.
+        // SAFETY: the file is open, and the buffer has the given length.
         done(unsafe {
             write(
                 self.file(),
@@ -142,7 +144,7 @@ impl Raw {
     /// xFileControl with an argument of the type that the operation takes.
     pub(crate) fn control<T>(&self, op: i32, argument: &mut T) -> Done {
         let control = self.methods().xFileControl.expect("xFileControl");
-        // SAFETY: an open file and the operation's argument, as the caller knows it.
+        // SAFETY: the file is open, and the caller passes the argument type of the operation.
         done(unsafe { control(self.file(), op, std::ptr::from_mut(argument).cast()) })
     }
 
@@ -178,7 +180,7 @@ impl Raw {
 
 impl Drop for Raw {
     fn drop(&mut self) {
-        // SAFETY: open, and never used again; the name goes last.
+        // SAFETY: the file is open and not used again. The name is freed last.
         unsafe {
             self.methods().xClose.expect("xClose")(self.file());
             ffi::sqlite3_free_filename(self.name);
@@ -186,9 +188,11 @@ impl Drop for Raw {
     }
 }
 
-/// Rule 13: "SIZE_HINT, CHUNK_SIZE and MMAP_SIZE are swallowed, xFetch yields NULL, HAS_MOVED is forwarded."
+/// Rule 13: "SIZE_HINT, CHUNK_SIZE and MMAP_SIZE are swallowed, xFetch yields NULL, HAS_MOVED is
+/// forwarded."
 ///
-/// Take out: their arms in `MainFile::control`: the host then makes the file 64 MiB long, maps it, or knows nothing of the move.
+/// Take out: their arms in `MainFile::control`. The host then makes the file 64 MiB long, maps it,
+/// or does not report the move.
 #[test]
 fn rule_13_the_host_is_not_told_how_the_file_grows() {
     let place = Place::new();
@@ -223,8 +227,9 @@ fn rule_13_the_host_is_not_told_how_the_file_grows() {
     assert_eq!(moved, 1);
 }
 
-/// Rule 13: "Of the host's device characteristics only POWERSAFE_OVERWRITE is passed on: never SEQUENTIAL, SAFE_APPEND or ATOMIC."
-/// (Two that say nothing about the order or the atomicity of writes may stay: UNDELETABLE_WHEN_OPEN and IMMUTABLE.)
+/// Rule 13: "Of the host's device characteristics only POWERSAFE_OVERWRITE is passed on: never
+/// SEQUENTIAL, SAFE_APPEND or ATOMIC." (UNDELETABLE_WHEN_OPEN and IMMUTABLE are allowed: they say
+/// nothing about the order or atomicity of writes.)
 ///
 /// Take out: the mask in `MainFile::device_characteristics`.
 #[test]
@@ -235,7 +240,7 @@ fn rule_13_no_promise_of_the_device_is_passed_on() {
     let file = Raw::open_through("rule-13", Path::new("/app.db"));
     let passed = file.characteristics() & !ffi::SQLITE_IOCAP_UNDELETABLE_WHEN_OPEN;
     assert_eq!(passed, ffi::SQLITE_IOCAP_POWERSAFE_OVERWRITE);
-    // The same once it is a store.
+    // The same after the file has become a store.
     file.lock_to_write();
     file.write(&[1; 512], 0).expect("write");
     let passed = file.characteristics() & !ffi::SQLITE_IOCAP_UNDELETABLE_WHEN_OPEN;
@@ -244,9 +249,11 @@ fn rule_13_no_promise_of_the_device_is_passed_on() {
     assert_eq!(file.characteristics(), 0);
 }
 
-/// Rule 13: "The physical bytes at 1 GiB stay empty." (SQLite locks them; on some systems locked bytes cannot be written.)
+/// Rule 13: "The physical bytes at 1 GiB stay empty." (SQLite locks them; on some systems locked
+/// bytes cannot be written.)
 ///
-/// Take out: what leaves `LOCK_UNIT` out in `Appender::make_room` and `tail_start`, and in `Writer::keep_reserve`.
+/// Take out: the code that skips `LOCK_UNIT` in `Appender::make_room` and `tail_start`, and in
+/// `Writer::keep_reserve`.
 #[test]
 fn rule_13_the_bytes_at_one_gib_stay_empty() {
     const PAGE: usize = 65536;
@@ -262,7 +269,8 @@ fn rule_13_the_bytes_at_one_gib_stay_empty() {
         writer
             .write_at(&page(number), u64::from(number - 1) * PAGE as u64)
             .expect("write");
-        // Short and long steps around the place, so that it is met by frames, trailers and the reserve.
+        // Short and long steps around the place, so that frames, trailers and the reserve all reach
+        // it.
         if number % 1500 == 0 || (number > 16200 && number % 7 == 0) {
             writer.publish().expect("publish");
         }
@@ -286,10 +294,12 @@ fn rule_13_the_bytes_at_one_gib_stay_empty() {
     assert_eq!(report.problems, vec![]);
 }
 
-/// Rule 14: "POSIX locks vanish when any descriptor of that file closes in the process: in a process that uses SQLite every access
-/// goes through the host's xOpen, a probe of the format or `densite.info()` included."
+/// Rule 14: "POSIX locks vanish when any descriptor of that file closes in the process: in a
+/// process that uses SQLite every access goes through the host's xOpen, a probe of the format or
+/// `densite.info()` included."
 ///
-/// Put in: any `std::fs::File::open` of the database, in `judge`, `identity` or the library's `info` and `check`.
+/// Put in: any `std::fs::File::open` of the database, in `judge`, in `identity`, or in `info` and
+/// `check` of the library.
 #[test]
 fn rule_14_locks_survive_whatever_else_the_process_does() {
     for mode in ["DELETE", "WAL"] {
@@ -310,14 +320,14 @@ fn rule_14_locks_survive_whatever_else_the_process_does() {
             format!("open b densite ro {path}"),
             "ask b SELECT count(*) FROM t".to_owned(),
             "close b".to_owned(),
-            // Opened, never used: only judged.
+            // Opened but never used: its format is only detected.
             format!("open b densite rw {path}"),
             "close b".to_owned(),
             format!("open b densite uri file:{path}?level=99"),
             format!("open b plain rw {path}"),
             "close b".to_owned(),
         ] {
-            // Some of these fail, and may: what counts is what they do to the lock.
+            // Some of these commands can fail. The test only checks the lock.
             let _ = puppet.obey(&command);
             let taken = mine.execute_batch("BEGIN IMMEDIATE").expect_err(&command);
             assert_eq!(code(&taken), ffi::SQLITE_BUSY, "{mode}, after {command}");
@@ -328,11 +338,14 @@ fn rule_14_locks_survive_whatever_else_the_process_does() {
     }
 }
 
-/// Rule 15: "After fork the child makes new pools and mutexes (process-id check) and holds no lock that belongs to the parent."
+/// Rule 15: "After fork the child makes new pools and mutexes (process-id check) and holds no lock
+/// that belongs to the parent."
 ///
-/// The parent is in the middle of a publish, its pool is busy and files are being opened, when it forks; the child opens the same
-/// file and another one, reads and writes. The role `fork` does both (see there), first on the store, then under SQLite.
-/// Take out: the process id in the registry's key (`Shared::attach`), in `Pool::get` or in `OpenFile::on`.
+/// When the parent forks, it is in the middle of a publish, its pool is busy, and files are being
+/// opened. The child opens, reads and writes the same file and another one. The role `fork` does
+/// both, first with the store, then under SQLite.
+/// Take out: the process id in the registry's key (`Shared::attach`), in `Pool::get` or in
+/// `OpenFile::on`.
 #[test]
 fn rule_15_a_child_of_fork_works_on_its_own() {
     let place = Place::new();
@@ -348,8 +361,10 @@ fn rule_15_a_child_of_fork_works_on_its_own() {
 
 /// Rule 16: "xRead and xWrite come in odd lengths and offsets; short reads zero-fill."
 ///
-/// The methods of the file against a vector of bytes; page 1, and with it the page size, is written and read in pieces.
-/// Take out: the reading of a page's other bytes in `Handle::write_at`, or the zero-filling in xRead.
+/// Compares the methods of the file with a vector of bytes. Page 1, and with it the page size, is
+/// written and read in pieces.
+/// Take out: reading the other bytes of a page in `Handle::write_at`, or filling with zeros in
+/// xRead.
 #[test]
 fn rule_16_odd_reads_and_writes() {
     for seed in 0..5 {
@@ -456,9 +471,11 @@ fn rule_16_the_page_size_changes() {
     }
 }
 
-/// Rule 16: "the lock page at 1 GiB (logical) exists": it is like any other page, and so are those behind it.
+/// Rule 16: "the lock page at 1 GiB (logical) exists": it is like any other page, and so are the
+/// pages after it.
 ///
-/// Take out: nothing in particular; a store that left out the logical page, as it leaves out the physical bytes, fails.
+/// Take out: nothing in particular. A store fails if it omits the logical page as it omits the
+/// physical bytes.
 #[test]
 fn rule_16_the_logical_page_at_one_gib() {
     const GIB: u64 = 1 << 30;
@@ -491,9 +508,11 @@ fn rule_16_the_logical_page_at_one_gib() {
 
 /// Rule 17: "A callback never panics across FFI."
 ///
-/// Each pause point lies inside a callback; told to panic there, the statement fails, the process lives and the database is whole.
-/// Take out: `catch_unwind` in `densite_sqlite`'s `guard` (the process then aborts); `Checkpoint::publishes` in
-/// `MainFile::checkpoint_done` (a checkpoint then ends well that was not published).
+/// Each pause point is inside a callback. If it panics there, the statement fails, the process
+/// lives, and the database is sound.
+/// Take out: `catch_unwind` in `densite_sqlite`'s `guard` (the process then aborts);
+/// `Checkpoint::publishes` in `MainFile::checkpoint_done` (then a checkpoint that was not published
+/// ends with success).
 #[test]
 fn rule_17_no_panic_crosses() {
     let read = "ask a SELECT sum(v) FROM t";
@@ -531,7 +550,7 @@ fn rule_17_no_panic_crosses() {
         } else {
             puppet.obey(command)
         };
-        // An error of a close has nobody to go to.
+        // A close has no caller that could receive its error.
         if point != "closing-locked" {
             answer.expect_err(&what);
         }
@@ -547,8 +566,8 @@ fn rule_17_no_panic_crosses() {
     }
 }
 
-/// Rule 17: a checkpoint that panics while it publishes sends no reader to the database file, though SQLite ignores what CKPT_DONE
-/// answers.
+/// Rule 17: a checkpoint that panics while it publishes moves no reader to the database file,
+/// although SQLite ignores the result of CKPT_DONE.
 ///
 /// Take out: `Checkpoint::publishes` in `MainFile::checkpoint_done`.
 #[test]
@@ -558,13 +577,13 @@ fn rule_17_a_checkpoint_that_panics_moves_no_reader() {
     let (mut writer, mut reader) = (puppet(), puppet());
     writer.open("w", Subject::Densite, &place.db());
     writer.must("sql w PRAGMA wal_autocheckpoint=0; UPDATE t SET v = 1");
-    // A snapshot that keeps the checkpoint from the WAL's end.
+    // A snapshot that keeps the checkpoint from reaching the end of the WAL.
     reader.open("r", Subject::Densite, &place.db());
     reader.must("sql r BEGIN");
     assert_eq!(reader.must("ask r SELECT sum(v) FROM t"), "2000");
     writer.must("sql w UPDATE t SET v = 2 WHERE id <= 10");
     writer.must("panic before-publish");
-    // SQLite may take it for a success.
+    // SQLite may report success.
     let _ = writer.obey("ask w PRAGMA wal_checkpoint(PASSIVE)");
     assert_eq!(super::seeing::backfilled(&place), 0);
     let mut third = puppet();

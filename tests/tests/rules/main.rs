@@ -1,8 +1,9 @@
-//! The seventeen rules of the store (docs/RULES.md), each with tests that provoke its breach.
+//! The seventeen rules of the store (docs/RULES.md), each with tests that try to break it.
 //!
-//! Each test quotes what the rule promises and says which code to take out to see it fail. Those that need two processes use
-//! puppets (`densite_tests::procs::puppet`), those that are races stop at named points (`densite_vfs::pause`), and those
-//! about the store alone work on its handles, over files in memory where bytes are to be looked at or lost.
+//! Each test quotes the rule and says which code to take out to make it fail. Tests that need two
+//! processes use puppets (`densite_tests::procs::puppet`). Tests of races stop at named points
+//! (`densite_vfs::pause`). Tests of the store alone use its handles, over files in memory if they
+//! inspect or drop bytes.
 
 mod host;
 mod memory;
@@ -23,7 +24,7 @@ fn puppet() -> Puppet {
     Puppet::start(env!("CARGO_BIN_EXE_worker"))
 }
 
-/// A place for one database.
+/// The directory of one database.
 struct Place {
     dir: TempDir,
 }
@@ -39,18 +40,19 @@ impl Place {
         self.dir.path().join("app.db")
     }
 
-    /// The database's companion with that suffix.
+    /// The path of the database's companion file with that suffix.
     fn beside(&self, suffix: &str) -> PathBuf {
         self.dir.path().join(format!("app.db{suffix}"))
     }
 
-    /// Its length; 0 when there is none.
+    /// The length of a companion file; 0 if it does not exist.
     fn len_beside(&self, suffix: &str) -> u64 {
         std::fs::metadata(self.beside(suffix)).map_or(0, |m| m.len())
     }
 }
 
-/// Makes a database with a table t(id, v, pad) of some hundred pages, all v = 0, and closes it.
+/// Creates a database with a table t(id, v, pad) of some hundred pages, all with v = 0, and closes
+/// it.
 fn make_table(path: &Path, journal_mode: &str) {
     let db = Subject::Densite.open(path).expect("open");
     db.execute_batch(&format!(
@@ -63,7 +65,7 @@ fn make_table(path: &Path, journal_mode: &str) {
     db.close().map_err(|(_, e)| e).expect("close");
 }
 
-/// Settings under which what is stored is plain to see: no threads, no codec, a page a frame.
+/// Settings that make stored bytes easy to find: no threads, no codec, one page in a frame.
 fn raw() -> Options {
     Options {
         threads: 0,
@@ -75,12 +77,12 @@ fn raw() -> Options {
     }
 }
 
-/// A handle of its own: different identities share nothing, as in different processes.
+/// A separate handle: handles with different identities share nothing, as in different processes.
 fn handle(file: impl File + 'static, identity: &str, options: Options) -> Handle {
     Handle::open(Box::new(file), identity, options).expect("open the store")
 }
 
-/// A page whose bytes tell its number and a mark, and do not compress.
+/// A page with its number and a mark in its bytes, which do not compress.
 fn page(number: u32, mark: u32, len: usize) -> Vec<u8> {
     let mut x = u64::from(number) << 32 | u64::from(mark) | 1 << 63;
     let mut bytes: Vec<u8> = std::iter::repeat_with(|| {
@@ -98,7 +100,7 @@ fn page(number: u32, mark: u32, len: usize) -> Vec<u8> {
 
 const PAGE: usize = 4096;
 
-/// Writes pages 1 to `pages`, all with the same mark. Not published.
+/// Writes pages 1 to `pages` with the same mark, without publishing.
 fn write_all(handle: &mut Handle, pages: u32, mark: u32) {
     for number in 1..=pages {
         handle
@@ -110,7 +112,7 @@ fn write_all(handle: &mut Handle, pages: u32, mark: u32) {
     }
 }
 
-/// The mark that all pages have.
+/// The mark of all pages, which must be the same.
 fn read_all(handle: &mut Handle, pages: u32) -> u32 {
     let mut marks = std::collections::BTreeSet::new();
     for number in 1..=pages {

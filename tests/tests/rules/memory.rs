@@ -1,4 +1,4 @@
-//! A file in memory that tests can look into, change, and be called from.
+//! A file in memory whose bytes tests can read and change, with a hook for reads.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use densite_disk::{File, Result, SyncKind};
 
 type Hook = Box<dyn FnMut(u64, usize) + Send>;
 
-/// Clones share the bytes, not the hook.
+/// Clones share the bytes, but not the hook.
 #[derive(Default)]
 pub(crate) struct Memory {
     bytes: Arc<Mutex<Vec<u8>>>,
@@ -32,7 +32,7 @@ impl Memory {
         }
     }
 
-    /// The bytes as they are.
+    /// The current bytes.
     pub(crate) fn bytes(&self) -> Vec<u8> {
         self.bytes.lock().clone()
     }
@@ -48,7 +48,7 @@ impl Memory {
 
 impl File for Memory {
     fn read_at(&self, buf: &mut [u8], offset: u64) -> Result<usize> {
-        // Taken out, so that the hook may use this file.
+        // Taken out, so that the hook can use this file.
         let hook = self.hook.lock().take();
         if let Some(mut hook) = hook {
             hook(offset, buf.len());
@@ -84,10 +84,10 @@ impl File for Memory {
     }
 }
 
-/// Bytes that are kept of a [`Sparse`] file together.
+/// Number of bytes in a block of a [`Sparse`] file.
 const BLOCK: usize = 4096;
 
-/// A large file of which blocks that are one byte over and over take no memory. Clones share it.
+/// A large file in which blocks of one repeated byte take no memory. Clones share it.
 #[derive(Clone, Default)]
 pub(crate) struct Sparse(Arc<Mutex<SparseBytes>>);
 
@@ -105,7 +105,7 @@ enum Block {
 
 impl Block {
     fn of(bytes: &[u8]) -> Block {
-        // Each byte is the one before it: a comparison of the two slices is as fast as memory.
+        // All bytes are equal if each equals the one before it: comparing two slices is fast.
         if bytes[1..] == bytes[..bytes.len() - 1] {
             Block::Same(bytes[0])
         } else {
@@ -120,7 +120,7 @@ impl Sparse {
         self.0.lock().len
     }
 
-    /// Whether any write touched the range.
+    /// Whether a write touched the range.
     pub(crate) fn was_written(&self, range: std::ops::Range<u64>) -> bool {
         self.0
             .lock()

@@ -1,4 +1,4 @@
-//! Rules 8 to 10 and 12: recovery, space and numbers.
+//! Rules 8 to 10 and 12: recovery, space and dictionary numbers.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,12 +14,13 @@ use rusqlite::{Connection, OpenFlags};
 use super::memory::Memory;
 use super::{PAGE, Place, handle, make_table, page, raw, read_all, write_all};
 
-/// Where the tip lies in the file (docs/FORMAT.md).
+/// The place of the tip in the file (docs/FORMAT.md).
 const TIP: std::ops::Range<usize> = 12288..12336;
 /// Length of a record's header (docs/FORMAT.md).
 const RECORD_LEN: usize = 30;
 
-/// A file after each of three commits of `pages` pages; each begins where the one before ended.
+/// The file after each of three commits of `pages` pages. Each commit begins where the one before
+/// ended.
 fn three_commits(pages: u32) -> (Memory, [Vec<u8>; 3]) {
     let file = Memory::default();
     let mut writer = handle(file.clone(), "w", raw());
@@ -33,7 +34,8 @@ fn three_commits(pages: u32) -> (Memory, [Vec<u8>; 3]) {
     (file, states)
 }
 
-/// Opens bytes as after a power cut; the mark of all pages, and what was cut.
+/// Opens bytes as after a power cut. Returns the mark of all pages, and the description of what was
+/// cut off.
 fn recover(bytes: Vec<u8>, pages: u32) -> (u32, Option<String>) {
     let mut reader = handle(Memory::new(bytes), "r", raw());
     let mark = read_all(&mut reader, pages);
@@ -42,7 +44,7 @@ fn recover(bytes: Vec<u8>, pages: u32) -> (u32, Option<String>) {
     (mark, report.cut)
 }
 
-/// The place of a page's bytes as they were written.
+/// The offset of a page's bytes as they were written.
 fn place_of(bytes: &[u8], number: u32, mark: u32) -> usize {
     let needle = page(number, mark, PAGE);
     bytes
@@ -51,10 +53,11 @@ fn place_of(bytes: &[u8], number: u32, mark: u32) -> usize {
         .expect("a raw page")
 }
 
-/// Rule 8: "A trailer covers the checksums of all its pieces; recovery verifies every frame past the slot."
+/// Rule 8: "A trailer covers the checksums of all its pieces; recovery verifies every frame past
+/// the slot."
 ///
-/// Of the third commit everything survived a power cut but one sector of one frame.
-/// Take out: the checksum in `chain::next_commit` (take `Record::parse` for `Record::open`).
+/// All of the third commit survived a power cut except one sector of one frame.
+/// Take out: the checksum in `chain::next_commit` (use `Record::parse` instead of `Record::open`).
 #[test]
 fn rule_08_recovery_verifies_every_frame() {
     const PAGES: u32 = 6;
@@ -70,13 +73,14 @@ fn rule_08_recovery_verifies_every_frame() {
     }
 }
 
-/// Rule 8: "Trailers chain by hash, with a random epoch for each recovery, so that no stale trailer behind a torn tail can be taken for the
-/// next one."
+/// Rule 8: "Trailers chain by hash, with a random epoch for each recovery, so that no stale trailer
+/// behind a torn tail can be taken for the next one."
 ///
-/// A power cut takes the second commit and the tip, and leaves the third on the disk, where it ends. The next writer makes a commit of the
-/// same length, even with the same contents and number; then there is a power cut again and the tip is lost.
-/// Take out: `chain.finish(fields) == hash` and `trailer.prev == *prev` in `chain::next_commit`; for the same contents it is enough to make
-/// `Writer::epoch` 0 everywhere.
+/// A power cut removes the second commit and the tip, and leaves the third commit at its place. The
+/// next writer makes a commit of the same length, even with the same contents and number. Then a
+/// second power cut loses the tip.
+/// Take out: `chain.finish(fields) == hash` and `trailer.prev == *prev` in `chain::next_commit`;
+/// for equal contents it is enough to make `Writer::epoch` 0 everywhere.
 #[test]
 fn rule_08_a_stale_trailer_is_not_the_next_one() {
     const PAGES: u32 = 6;
@@ -89,7 +93,8 @@ fn rule_08_a_stale_trailer_is_not_the_next_one() {
         "without a tip, what is whole counts"
     );
     for mark in [2, 20] {
-        // The second commit is lost; the third lies behind the hole. The reserve of zeros is no part of a commit.
+        // The second commit is lost, and the third one is after the hole. The reserve of zeros is
+        // not part of a commit.
         let end_of_first = place_of(&second, 1, 2) - RECORD_LEN;
         let end_of_second = place_of(&third, 1, 3) - RECORD_LEN;
         let mut cut = third.clone();
@@ -114,11 +119,13 @@ fn rule_08_a_stale_trailer_is_not_the_next_one() {
     }
 }
 
-/// Rule 9: "Nothing that a durable slot reaches, and nothing written since it, is reused before a newer slot is durable."
+/// Rule 9: "Nothing that a durable slot reaches, and nothing written since it, is reused before a
+/// newer slot is durable."
 ///
-/// A database is written over and over, synced now and then; power cuts at many moments leave a whole state that is not older than the
-/// newest synced one.
-/// Take out: the comparison with the commit in `Space::slot_durable` (`freed_at <= commit`), or call it without a sync in between.
+/// A database is written repeatedly and synced at times. After power cuts at many moments there is
+/// a complete state that is not older than the newest synced one.
+/// Take out: the comparison with the commit in `Space::slot_durable` (`freed_at <= commit`), or
+/// call it without a sync in between.
 #[test]
 fn rule_09_what_a_durable_slot_reaches_is_not_reused() {
     const PAGES: u32 = 48;
@@ -130,7 +137,7 @@ fn rule_09_what_a_durable_slot_reaches_is_not_reused() {
     let mut longest = 0;
     for mark in 1..=260u32 {
         write_all(&mut writer, PAGES, mark);
-        // Many commits between two syncs now, and one each then.
+        // Phases with many commits between two syncs alternate with phases of one.
         if mark % 60 < 30 && mark % 7 != 0 {
             writer.publish().expect("publish");
         } else {
@@ -153,13 +160,13 @@ fn rule_09_what_a_durable_slot_reaches_is_not_reused() {
         }
         longest = disk.contents("/app.db").map_or(0, |b| b.len());
     }
-    // The test is about reuse: without any the file would have all 260 states.
+    // The test needs reuse: without it the file would hold all 260 states.
     let all = 260 * PAGES as usize * PAGE;
     assert!(longest < all / 2, "nothing was reused: {longest} of {all}");
 }
 
-/// Rule 9: "The store syncs a slot by itself every so many megabytes, so that synchronous=OFF or endless partial checkpoints do not stop
-/// reuse."
+/// Rule 9: "The store syncs a slot by itself every so many megabytes, so that synchronous=OFF or
+/// endless partial checkpoints do not stop reuse."
 ///
 /// Take out: `self.sync_and_name` in `Handle::try_publish`.
 #[test]
@@ -181,7 +188,7 @@ fn rule_09_writing_without_syncs_does_not_grow_for_ever() {
 
 /// Rule 10: "The last close makes a slot durable that names the tip."
 ///
-/// Commits that were never synced are there after a clean close and a power cut.
+/// Commits without a sync are present after a clean close and a power cut.
 /// Take out: the sync in `Handle::close_clean`.
 #[test]
 fn rule_10_a_clean_close_is_durable() {
@@ -208,9 +215,11 @@ fn rule_10_a_clean_close_is_durable() {
     }
 }
 
-/// Rule 10 under SQLite: whatever the mode, the last close leaves a file that says so itself.
+/// Rule 10 under SQLite: in every mode the last close leaves a file that is marked as closed
+/// cleanly.
 ///
-/// Take out: `close_clean_alone` in `MainFile::close_file` (rollback modes), `close_clean` in `MainFile::give_lock` (WAL).
+/// Take out: `close_clean_alone` in `MainFile::close_file` (rollback modes), `close_clean` in
+/// `MainFile::give_lock` (WAL).
 #[test]
 fn rule_10_the_last_close_names_the_tip() {
     for settings in [
@@ -250,14 +259,15 @@ fn rule_10_the_last_close_names_the_tip() {
 
 /// Rule 10: "Ending before a proven tip is damage and reported".
 ///
-/// The end of a cleanly closed file is missing or overwritten: never an earlier state without a word.
-/// Take out: the error of `load_back` in `find_in` (go on from the older slot instead).
+/// The end of a cleanly closed file is missing or overwritten. It must never silently give an
+/// earlier state.
+/// Take out: the error of `load_back` in `find_in` (continue from the older slot instead).
 #[test]
 fn rule_10_an_end_before_a_proven_tip_is_damage() {
     let (file, _) = three_commits(6);
     let mut writer = handle(file.clone(), "w2", raw());
     writer.close_clean().expect("close");
-    // Nothing was published by this handle, so there is nothing to close: it must name the tip all the same.
+    // This handle has published nothing, but its close must name the tip all the same.
     write_all(&mut writer, 6, 4);
     writer.close_clean().expect("close");
     drop(writer);
@@ -281,11 +291,12 @@ fn rule_10_an_end_before_a_proven_tip_is_damage() {
     }
 }
 
-/// Rule 10: "in a file that was not closed, the state is exactly an earlier published one, never a mixture, and `check` reports the cut.
-/// Recovery only reads; the next writer overwrites the torn tail."
+/// Rule 10: "in a file that was not closed, the state is exactly an earlier published one, never a
+/// mixture, and `check` reports the cut. Recovery only reads; the next writer overwrites the torn
+/// tail."
 ///
-/// The file ends at every possible place behind what is durable.
-/// Take out: `cut` in `find_in` (silence).
+/// The file ends at every possible place after the durable part.
+/// Take out: `cut` in `find_in` (report nothing).
 #[test]
 fn rule_10_a_file_that_was_not_closed_holds_an_earlier_state() {
     const PAGES: u32 = 5;
@@ -310,7 +321,7 @@ fn rule_10_a_file_that_was_not_closed_holds_an_earlier_state() {
         );
         assert!(file.bytes() == third[..end], "recovery wrote");
         seen.insert(mark);
-        // The next writer goes on from there.
+        // The next writer continues from there.
         write_all(&mut reader, PAGES, 50);
         reader.close_clean().expect("close");
         assert_eq!(recover(file.bytes(), PAGES), (50, None), "end {end}");
@@ -318,8 +329,10 @@ fn rule_10_a_file_that_was_not_closed_holds_an_earlier_state() {
     assert!(seen.is_superset(&BTreeSet::from([1, 2, 3])), "{seen:?}");
 }
 
-/// The dictionaries in a file, living and dead: number to the hashes of their contents. A dictionary's record is 30 bytes,
-/// of which the first two are 3 and, above it, the codec it is for (2 or 3), and 0; then number, length, 0, version, 0, checksum (docs/FORMAT.md).
+/// The dictionaries in a file, used or not: for each number, the hashes of its contents. The record
+/// of a dictionary has a header of 30 bytes. The first byte is 3, with the codec (2 or 3) in the
+/// bits above it, and the second byte is 0; then number, length, 0, version, 0, checksum
+/// (docs/FORMAT.md).
 fn dictionaries(bytes: &[u8]) -> BTreeMap<u32, BTreeSet<u64>> {
     let word = |at: usize| {
         bytes
@@ -351,8 +364,9 @@ fn dictionaries(bytes: &[u8]) -> BTreeMap<u32, BTreeSet<u64>> {
 
 /// Rule 12: "Dictionary and model numbers are never reused."
 ///
-/// Tables of ever other shapes are filled, so that each is worth a dictionary; some of them in transactions that are rolled back, some are
-/// dropped later, so that their dictionaries retire; connections close, and power cuts take what was not synced. No number ever stands for
+/// Tables of changing shapes are filled, so that each one is worth a dictionary. Some are filled in
+/// transactions that are rolled back, and some are dropped later, so that their dictionaries
+/// retire. Connections close, and power cuts remove unsynced content. A number must never stand for
 /// two contents.
 /// Take out: the root section's `next_dict` in `State::next_dict`.
 #[test]
@@ -373,7 +387,7 @@ fn rule_12_dictionary_numbers_are_never_reused() {
     let mut db = open();
     for round in 0..28 {
         let columns: Vec<String> = (0..round + 2).map(|c| format!("c{c}")).collect();
-        // Words of a table's own: a page alone cannot tell them, a dictionary can.
+        // Words specific to a table: not predictable within a page, but with a dictionary.
         let word = |c: u64| {
             let which = format!("((i * {} + {c}) % 61 + {round})", 7 + c);
             format!(
@@ -404,7 +418,7 @@ fn rule_12_dictionary_numbers_are_never_reused() {
                 db = open();
             }
             4 => {
-                // Cut in the middle of a commit that brings a dictionary.
+                // The cut is in the middle of a commit that adds a dictionary.
                 vfs.disk().cut_at_change(vfs.disk().changes() + 40);
                 let _ = db.execute_batch(&format!(
                     "CREATE TABLE cut AS SELECT *, 'cut' FROM t{round}"
@@ -431,7 +445,7 @@ fn rule_12_dictionary_numbers_are_never_reused() {
     );
 }
 
-/// The pages of a plain database with one table of a shape and of words of its own.
+/// The pages of a plain database with one table of its own shape and words.
 fn plain_pages(shape: u64) -> Vec<Vec<u8>> {
     let place = Place::new();
     let db = Subject::Plain.open(&place.db()).expect("open");
@@ -457,8 +471,8 @@ fn plain_pages(shape: u64) -> Vec<Vec<u8>> {
     bytes.chunks(PAGE).map(<[u8]>::to_vec).collect()
 }
 
-/// Rule 12 on the store alone: a number that was given within a commit that was given up, and whose dictionary reached the file, is not
-/// given again.
+/// Rule 12 on the store alone: a commit used a number and was given up after its dictionary reached
+/// the file. The number is not used again.
 ///
 /// Take out: `max(writer.last_dict + 1)` in `Handle::install`.
 #[test]
@@ -474,7 +488,7 @@ fn rule_12_a_number_that_was_given_up_is_not_given_again() {
         for (page, at) in plain_pages(round).iter().zip(0u64..) {
             writer.write_at(page, at * PAGE as u64).expect("write");
         }
-        // What does not compress drives the dictionary out of the buffer and into the file.
+        // Data that do not compress push the dictionary out of the buffer and into the file.
         for number in 0..300 {
             let at = u64::from(number + 1000) * PAGE as u64;
             writer

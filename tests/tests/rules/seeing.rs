@@ -1,4 +1,4 @@
-//! Rules 4 to 7: what others see.
+//! Rules 4 to 7: what other connections see.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,10 +14,11 @@ use rusqlite::{Connection, ffi};
 use super::memory::Memory;
 use super::{PAGE, Place, handle, make_table, puppet, raw, read_all, write_all};
 
-/// Rule 4: "Publish completes inside SQLITE_FCNTL_SYNC, also with locking_mode=EXCLUSIVE and synchronous=OFF (xSync is then not
-/// called) ... COMMIT_PHASETWO comes after the journal is gone".
+/// Rule 4: "Publish completes inside SQLITE_FCNTL_SYNC, also with locking_mode=EXCLUSIVE and
+/// synchronous=OFF (xSync is then not called) ... COMMIT_PHASETWO comes after the journal is gone".
 ///
-/// While the writer publishes, before and after, the journal must be there: killed at either point, it is rolled back.
+/// Before and during the publish of the writer, the journal must exist: if the writer is killed at
+/// either point, the journal is rolled back.
 /// Take out: the publish at FCNTL_SYNC in `MainFile::control`.
 #[test]
 fn rule_04_publish_comes_before_the_journal_goes() {
@@ -43,7 +44,7 @@ fn rule_04_publish_comes_before_the_journal_goes() {
             writer.kill();
             assert_eq!(sum(&place), 0, "{what}: rolled back");
         }
-        // And a commit that returned is there, whatever happens then.
+        // A commit that returned is present, whatever happens later.
         let place = Place::new();
         make_table(&place.db(), "DELETE");
         let mut writer = puppet();
@@ -60,17 +61,19 @@ fn sum(place: &Place) -> i64 {
         .expect("sum")
 }
 
-/// `WalCkptInfo.nBackfill` of a WAL index: frames up to there are read from the database file.
+/// `WalCkptInfo.nBackfill` of a WAL index: frames up to this number are read from the database
+/// file.
 pub(crate) fn backfilled(place: &Place) -> u32 {
     let index = std::fs::read(place.beside("-shm")).expect("read the WAL index");
     u32::from_ne_bytes(index[96..100].try_into().expect("4 bytes"))
 }
 
-/// Rule 4: "at SQLITE_FCNTL_CKPT_DONE (a checkpoint that does not reach the WAL's end never calls xSync and yet moves readers to the
-/// database file)".
+/// Rule 4: "at SQLITE_FCNTL_CKPT_DONE (a checkpoint that does not reach the WAL's end never calls
+/// xSync and yet moves readers to the database file)".
 ///
-/// A reader keeps the checkpoint from the WAL's end. While the checkpoint publishes, no reader may have been sent to the database file; a
-/// process that begins to read at that moment, and one that does afterwards, see everything.
+/// A reader keeps the checkpoint from reaching the end of the WAL. While the checkpoint publishes,
+/// no reader may read from the database file yet. A process that starts to read at that moment, and
+/// one that starts later, see everything.
 /// Take out: the publish in `MainFile::checkpoint_done`.
 #[test]
 fn rule_04_a_partial_checkpoint_is_published() {
@@ -112,14 +115,15 @@ fn rule_04_a_partial_checkpoint_is_published() {
             "2010"
         );
     }
-    // The snapshot is as it was.
+    // The snapshot is unchanged.
     assert_eq!(reader.must("ask r SELECT sum(v) FROM t"), "2000");
 }
 
 /// Rule 4: "and at the xTruncate that follows".
 ///
-/// With synchronous=OFF no xSync follows either. Each publish of a complete checkpoint comes before readers are sent to the file.
-/// Take out: the publish in `MainFile::truncate`: then one comes at the checkpoint's end.
+/// With synchronous=OFF there is no xSync either. Each publish of a complete checkpoint comes
+/// before readers use the database file.
+/// Take out: the publish in `MainFile::truncate`; then one comes at the end of the checkpoint.
 #[test]
 fn rule_04_the_truncation_of_a_checkpoint_is_published() {
     let place = Place::new();
@@ -134,7 +138,7 @@ fn rule_04_the_truncation_of_a_checkpoint_is_published() {
     reader.must("ask r SELECT sum(v) FROM t");
     writer.must("sql w VACUUM");
     for passing in 0.. {
-        assert_eq!(backfilled(&place), 0, "the WAL is to start anew");
+        assert_eq!(backfilled(&place), 0, "the WAL must restart");
         let stop = writer.stop_at("before-publish", passing);
         writer.tell("ask w PRAGMA wal_checkpoint(PASSIVE)");
         if !writer.comes_to(&stop) {
@@ -150,7 +154,7 @@ fn rule_04_the_truncation_of_a_checkpoint_is_published() {
         );
         writer.go_on(&stop);
         writer.answer().expect("checkpoint");
-        // The same again, for the next passing: the database file is long, and becomes short.
+        // The same for the next passing: the database file is long and becomes short.
         writer.must("sql w INSERT INTO t(v, pad) SELECT 0, hex(randomblob(150)) FROM t");
         writer.must("sql w PRAGMA wal_checkpoint(TRUNCATE)");
         writer.must("sql w DELETE FROM t WHERE id > 100");
@@ -160,18 +164,20 @@ fn rule_04_the_truncation_of_a_checkpoint_is_published() {
     assert_eq!(reader.must("ask r PRAGMA integrity_check"), "ok");
 }
 
-/// Rule 5: "Freshness is checked at every read and every xFileSize of the main file, not only when a lock is taken. A WAL reader takes
-/// its lock first and only then reads how far the log was backfilled".
+/// Rule 5: "Freshness is checked at every read and every xFileSize of the main file, not only when
+/// a lock is taken. A WAL reader takes its lock first and only then reads how far the log was
+/// backfilled".
 ///
 /// The reader stops between the two, and a checkpoint of another process completes there.
-/// Take out: `self.refresh` in `Handle::read_at`, or the look at the journal mode in `Handle::refresh` (`LockLevel::Shared`: true).
+/// Take out: `self.refresh` in `Handle::read_at`, or the check of the journal mode in
+/// `Handle::refresh` (`LockLevel::Shared`: true).
 #[test]
 fn rule_05_a_checkpoint_between_a_readers_lock_and_its_first_read() {
     let place = Place::new();
     make_table(&place.db(), "WAL");
     let mut reader = puppet();
     reader.open("r", Subject::Densite, &place.db());
-    // It knows the store as it is now.
+    // It has loaded the current state of the store.
     assert_eq!(reader.must("ask r SELECT sum(v) FROM t"), "0");
     let mut writer = puppet();
     writer.open("w", Subject::Densite, &place.db());
@@ -239,11 +245,14 @@ fn rule_06_the_cache_knows_versions() {
     }
 }
 
-/// Rule 6: "A frame is read, checked (page number, version, checksum), and on mismatch the map is refreshed and the read retried; only then
-/// is it corruption. So space reclamation never invalidates a reader."
+/// Rule 6: "A frame is read, checked (page number, version, checksum), and on mismatch the map is
+/// refreshed and the read retried; only then is it corruption. So space reclamation never
+/// invalidates a reader."
 ///
-/// Between a reader's look at the map and its read of the frame, another process writes so much that the place has other bytes.
-/// Take out: the loop in `Handle::read_published`, or the comparison of number and version in `decode_frame_with`.
+/// After a reader has looked up a frame in the map and before it reads the frame, another process
+/// writes so much that the place has other bytes.
+/// Take out: the loop in `Handle::read_published`, or the comparison of number and version in
+/// `decode_frame_with`.
 #[test]
 fn rule_06_a_place_that_was_used_again_is_no_damage() {
     const PAGES: u32 = 40;
@@ -255,7 +264,7 @@ fn rule_06_a_place_that_was_used_again_is_no_damage() {
     let (switch, bytes) = (armed.clone(), file.clone());
     let mut mark = 1;
     let reading = file.hooked(move |offset, len| {
-        // A frame is being read: in the meantime the file turns over several times.
+        // Called for the read of a frame: the file is rewritten several times before it.
         if offset < 16384 || len < PAGE || !switch.swap(false, Ordering::Relaxed) {
             return;
         }
@@ -273,7 +282,7 @@ fn rule_06_a_place_that_was_used_again_is_no_damage() {
     };
     let mut reader = handle(reading, "r", uncached);
     let mut got = vec![0; PAGE];
-    // The first pages lie beside the preamble, in a place that is never used again.
+    // The first pages are beside the preamble, in a place that is never reused.
     for page in [20, 30, PAGES] {
         armed.store(true, Ordering::Relaxed);
         let read = reader.read_at(&mut got, u64::from(page - 1) * PAGE as u64);
@@ -287,7 +296,7 @@ fn rule_06_a_place_that_was_used_again_is_no_damage() {
     }
 }
 
-/// Rule 6, the other side: what does not change by itself is damage, with page and offset.
+/// Rule 6, the reverse: a mismatch that stays is damage, reported with page and offset.
 #[test]
 fn rule_06_what_stays_wrong_is_damage() {
     let file = Memory::default();
@@ -316,11 +325,12 @@ fn rule_06_what_stays_wrong_is_damage() {
     }
 }
 
-/// Rule 7: "xFileSize never answers 0 for a file it cannot read (SQLite would delete the journal or WAL)".
+/// Rule 7: "xFileSize never answers 0 for a file it cannot read (SQLite would delete the journal or
+/// WAL)".
 ///
-/// A file with a hot journal, and one with a WAL, whose header is damaged, or that gives EIO, is opened and used in every way: the
-/// companion must be as it was.
-/// Take out: the last arm of `MainFile::file_size` (answer 0).
+/// A file with a hot journal or a WAL has a damaged header, or returns EIO. It is opened and used
+/// in every way, and the companion file must not change.
+/// Take out: the last arm of `MainFile::file_size` (return 0).
 #[test]
 fn rule_07_an_unreadable_file_keeps_its_journal_and_wal() {
     for mode in ["DELETE", "WAL"] {
@@ -347,7 +357,8 @@ fn rule_07_an_unreadable_file_keeps_its_journal_and_wal() {
             std::fs::write(place.db(), &damaged).expect("damage");
             let what = format!("{mode}, bytes {from} to {to} damaged");
             if store::kind(&place.db()) != Kind::Densite {
-                // Nothing says any more that it was ours: SQLite itself says that it is no database.
+                // The file is not recognised as ours any more. SQLite itself reports that it is not
+                // a database.
                 assert_eq!((from, to), (0, 40), "{what}");
             }
             for sql in [
@@ -380,7 +391,7 @@ fn rule_07_an_unreadable_file_keeps_its_journal_and_wal() {
                 std::fs::read(place.db()).is_ok_and(|now| now == damaged),
                 "{what}: the file was touched"
             );
-            // Once it is readable again, nothing is lost.
+            // When the file is readable again, nothing is lost.
             std::fs::write(place.db(), &whole).expect("mend");
             assert_eq!(sum(&place), if mode == "WAL" { 2000 } else { 0 }, "{what}");
         }
@@ -400,11 +411,12 @@ fn rule_07_eio_keeps_the_journal() {
         .expect("make");
     db.execute_batch("PRAGMA cache_size=1; BEGIN; UPDATE t SET v = zeroblob(90000)")
         .expect("begin");
-    // As after a kill: the journal is there and nobody holds a lock.
+    // As after a kill: the journal exists, and no connection holds a lock.
     let disk = vfs.disk().snapshot();
     let mut journal = disk.contents("/app.db-journal").expect("a journal");
     assert!(journal.len() > 512);
-    // It is hot once its header counts its pages, which SQLite writes when it syncs.
+    // The journal becomes hot when its header has the number of pages, which SQLite writes when it
+    // syncs.
     journal[8..12].copy_from_slice(&1u32.to_be_bytes());
     disk.put_file("/app.db-journal", &journal);
     std::mem::forget(db);
@@ -431,7 +443,8 @@ fn rule_07_eio_keeps_the_journal() {
 
 /// Rule 7: "what looks wrong at xOpen is judged again under SHARED."
 ///
-/// The file is half written when it is opened, as by a process that creates it at that moment, and whole when it is first locked.
+/// When the file is opened, it is half written, as if another process were creating it. When it is
+/// first locked, it is complete.
 /// Take out: `judge_under_lock` in `MainFile::take_lock` and `settle` in `MainFile::read`.
 #[test]
 fn rule_07_a_file_is_judged_again_under_its_first_lock() {

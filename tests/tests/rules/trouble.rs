@@ -13,7 +13,8 @@ const PAGES: u32 = 30;
 
 /// Rule 11: "After ENOSPC or EIO on a read or write the same connection works on".
 ///
-/// Every read and every write of a publish fails in turn: nobody sees any of it, and the same writes can be published.
+/// Every read and every write of a publish fails in turn. Other handles see none of it, and the
+/// same writes can be published again.
 /// Take out: the buffer that `Appender::flush` and `flush_with` keep after a failure (clear it).
 #[test]
 fn rule_11_a_failed_read_or_write_leaves_the_handle_working() {
@@ -51,7 +52,7 @@ fn rule_11_a_failed_read_or_write_leaves_the_handle_working() {
                             assert!(matches!(e, Error::Full(_) | Error::Io(_)), "{what}: {e}");
                             assert_eq!(attempt, 0, "{what}: it fails again");
                             failed = true;
-                            // Somebody else sees the state before.
+                            // Another handle sees the earlier state.
                             assert_eq!(read_all(&mut open("r"), PAGES), 1, "{what}");
                         }
                     }
@@ -75,10 +76,12 @@ fn rule_11_a_failed_read_or_write_leaves_the_handle_working() {
     }
 }
 
-/// Rule 11: "after a failed sync it returns SQLITE_IOERR until reopened, and nothing acknowledged is lost."
+/// Rule 11: "after a failed sync it returns SQLITE_IOERR until reopened, and nothing acknowledged
+/// is lost."
 ///
-/// The simulated disk drops what a failed sync did not bring to it, shows it all the same, and brings nothing back later, as Linux does.
-/// Whoever writes next, on the same file reopened, in the same process or in another one, sees those commits and builds upon them.
+/// The simulated disk drops data after a failed sync, still returns them to reads, and never writes
+/// them later, as Linux does. The next writer on the reopened file, in the same process or in
+/// another one, sees those commits and builds on them.
 /// Take out: `self.poisoned` in `Handle::poison`; `again::write_again` in `Handle::sync_failed`.
 #[test]
 fn rule_11_a_failed_sync_poisons_until_reopened() {
@@ -93,7 +96,7 @@ fn rule_11_a_failed_sync_poisons_until_reopened() {
         };
         let mut writer = open(&disk, "w");
         disk.sync_dir("/").expect("sync");
-        // Some commits, so that slots are written and places are used again.
+        // Several commits, so that slots are written and places are reused.
         let mut mark = 0;
         let mut next = || {
             mark += 1;
@@ -125,7 +128,7 @@ fn rule_11_a_failed_sync_poisons_until_reopened() {
             assert!(matches!(again, Err(Error::Poisoned)), "{again:?}");
         }
         drop(writer);
-        // Reopened it works; what is synced from now on is there after a power cut.
+        // After reopening it works. Synced content survives a power cut from now on.
         if seed % 3 == 0 {
             other = open(&disk, "reopened");
         }
@@ -148,7 +151,8 @@ fn rule_11_a_failed_sync_poisons_until_reopened() {
     }
 }
 
-/// Rule 11 under SQLite: a connection answers SQLITE_IOERR from a failed sync on until it is opened again.
+/// Rule 11 under SQLite: after a failed sync a connection returns SQLITE_IOERR until it is opened
+/// again.
 ///
 /// Take out: as above.
 #[test]
@@ -186,7 +190,7 @@ fn rule_11_a_connection_gives_ioerr_after_a_failed_sync() {
 
 /// Rule 11: "A reserve of space lets a full disk still checkpoint a DELETE."
 ///
-/// The disk is full to the last byte but for a WAL that is long enough; rows are deleted and checkpointed.
+/// The disk is full, except for a WAL that is long enough. Rows are deleted and checkpointed.
 /// Take out: `Writer::keep_reserve`.
 #[test]
 fn rule_11_a_full_disk_still_checkpoints_a_delete() {

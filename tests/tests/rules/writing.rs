@@ -1,4 +1,4 @@
-//! Rules 1 to 3: who may write.
+//! Rules 1 to 3: the right to write.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use super::{Place, handle, make_table, puppet, raw, read_all, write_all};
 
 /// Rule 1: "Gaining the right means catching up first."
 ///
-/// Two processes write by turns; the second knows only what was there before the first one wrote.
+/// Two processes write alternately. The second one knows only the state before the first one wrote.
 /// Take out: `shared.refresh` in `Handle::begin_write`.
 #[test]
 fn rule_01_gaining_the_right_catches_up() {
@@ -25,7 +25,7 @@ fn rule_01_gaining_the_right_catches_up() {
     assert_eq!(read_all(&mut b, 20), 1);
     write_all(&mut a, 20, 2);
     a.publish().expect("publish");
-    // b has read nothing since.
+    // b has read nothing in between.
     b.write_at(&super::page(21, 2, super::PAGE), 20 * super::PAGE as u64)
         .expect("write");
     b.publish().expect("publish");
@@ -38,10 +38,11 @@ fn rule_01_gaining_the_right_catches_up() {
     }
 }
 
-/// Rule 1: "A writer of the store holds EXCLUSIVE on the file, or SHARED plus the WAL checkpoint lock."
+/// Rule 1: "A writer of the store holds EXCLUSIVE on the file, or SHARED plus the WAL checkpoint
+/// lock."
 ///
-/// Writes that were not published when the right ends must not be there when it is gained again: SQLite gave that
-/// transaction up, and others have written since.
+/// Writes that were not published when the right to write ends must be gone when it is gained
+/// again: SQLite gave up that transaction, and other connections have written since.
 /// Take out: `give_up_unpublished` in `MainFile::give_lock`.
 #[test]
 fn rule_01_nothing_unpublished_outlives_the_right() {
@@ -70,10 +71,10 @@ fn rule_01_nothing_unpublished_outlives_the_right() {
     assert_eq!(ours[60..64], 77u32.to_be_bytes());
 }
 
-/// Rule 1: "With locking_mode=EXCLUSIVE or a heap wal-index the checkpoint lock is a no-op in SQLite, and the last close
-/// checkpoints under EXCLUSIVE alone."
+/// Rule 1: "With locking_mode=EXCLUSIVE or a heap wal-index the checkpoint lock is a no-op in
+/// SQLite, and the last close checkpoints under EXCLUSIVE alone."
 ///
-/// Take out: whatever makes a write possible under EXCLUSIVE without the checkpoint lock.
+/// Take out: the code that allows writes under EXCLUSIVE without the checkpoint lock.
 #[test]
 fn rule_01_exclusive_alone_is_the_right_to_checkpoint() {
     let place = Place::new();
@@ -98,7 +99,8 @@ fn rule_01_exclusive_alone_is_the_right_to_checkpoint() {
     }
 }
 
-/// Leaves a journal of a transaction that is published and not over: its writer was killed in between.
+/// Leaves the journal of a transaction that is published but not finished: its writer was killed in
+/// between.
 fn leave_hot_journal(place: &Place) {
     let mut writer = puppet();
     writer.open("w", Subject::Densite, &place.db());
@@ -109,8 +111,9 @@ fn leave_hot_journal(place: &Place) {
     assert!(place.len_beside("-journal") > 0);
 }
 
-/// Rule 2: "in rollback mode makes sure there is no non-empty journal, and only then, without dropping SHARED, takes
-/// RESERVED ... If a journal exists it leaves." (RESERVED makes a hot journal look cold, and readers see half a transaction.)
+/// Rule 2: "in rollback mode makes sure there is no non-empty journal, and only then, without
+/// dropping SHARED, takes RESERVED ... If a journal exists it leaves." (RESERVED makes a hot
+/// journal look cold, and readers see half a transaction.)
 ///
 /// Take out: `!self.journal_may_be_hot()` in `NamedFile::lock_alone`.
 #[test]
@@ -119,7 +122,7 @@ fn rule_02_a_close_leaves_a_hot_journal_alone() {
     make_table(&place.db(), "DELETE");
     let mut closer = puppet();
     closer.open("c", Subject::Densite, &place.db());
-    // From now on its close has something to do.
+    // From now on its close has work to do.
     closer.must("sql c PRAGMA user_version = 5");
     leave_hot_journal(&place);
     let stop = closer.stop_at("closing-locked", 0);
@@ -140,8 +143,9 @@ fn rule_02_a_close_leaves_a_hot_journal_alone() {
     assert_eq!(sum, 0, "the transaction was rolled back");
 }
 
-/// Rule 2, the other side: without a journal, or with an empty or overwritten one (journal_mode=TRUNCATE and PERSIST), a close
-/// does its work, so that the test above shows something.
+/// Rule 2, the reverse: without a journal, or with an empty or overwritten one
+/// (journal_mode=TRUNCATE and PERSIST), a close does its work. Otherwise the test above would prove
+/// nothing.
 #[test]
 fn rule_02_a_cold_journal_keeps_no_close_from_its_work() {
     for mode in ["DELETE", "TRUNCATE", "PERSIST"] {
@@ -160,11 +164,11 @@ fn rule_02_a_cold_journal_keeps_no_close_from_its_work() {
     }
 }
 
-/// Rule 3: "a connection's own xLock ... that meets it waits, in the process and for a bounded time across processes. No BUSY
-/// that plain SQLite would not give."
+/// Rule 3: "a connection's own xLock ... that meets it waits, in the process and for a bounded time
+/// across processes. No BUSY that plain SQLite would not give."
 ///
-/// A connection without busy timeout begins to read, or to write, while one of another process closes and goes on holding its
-/// lock for 10 ms.
+/// A connection without a busy timeout begins to read or write while a connection of another
+/// process closes and holds its lock for 10 ms.
 /// Take out: `neighbours.retry` in `MainFile::lock_host`.
 #[test]
 fn rule_03_a_close_in_another_process_makes_nobody_busy() {
@@ -195,7 +199,7 @@ fn rule_03_a_close_in_another_process_makes_nobody_busy() {
     }
 }
 
-/// Rule 3, within one process: however long the close takes.
+/// Rule 3 within one process: the wait lasts as long as the close.
 ///
 /// Take out: `closed.wait_for` in `Neighbours::retry`.
 #[test]
@@ -210,9 +214,11 @@ fn rule_03_a_close_in_the_same_process_makes_nobody_busy() {
     puppet.must("during close c ask reader SELECT count(*) FROM t");
 }
 
-/// Rule 3: "Maintenance yields": a close that meets any lock of another connection leaves at once, and the file is none the worse.
+/// Rule 3: "Maintenance yields": a close that finds any lock of another connection stops at once
+/// and leaves the file valid.
 ///
-/// Take out: `is_ok()` on RESERVED and EXCLUSIVE in `NamedFile::lock_alone` (the test then finds the file changed under a reader).
+/// Take out: `is_ok()` on RESERVED and EXCLUSIVE in `NamedFile::lock_alone` (the test then finds
+/// the file changed under a reader).
 #[test]
 fn rule_03_a_close_yields_to_every_lock() {
     let place = Place::new();
@@ -235,7 +241,8 @@ fn rule_03_a_close_yields_to_every_lock() {
     }
 }
 
-/// Rule 3: connections that come and go, and close with something to do each time, never make others BUSY.
+/// Rule 3: connections that open and close repeatedly, with work at each close, never cause BUSY
+/// for others.
 ///
 /// Take out: `neighbours.retry` in `MainFile::lock_host`.
 #[test]
@@ -268,7 +275,8 @@ fn rule_03_coming_and_going_makes_nobody_busy() {
     }
 }
 
-/// Rule 3: "it holds the lock for 10 ms at most": the close of what is durable already writes a slot and syncs nothing.
+/// Rule 3: "it holds the lock for 10 ms at most": if everything is durable already, the close
+/// writes a slot and syncs nothing.
 ///
 /// Take out: `durable` in `Handle::close_clean` (sync always).
 #[test]
@@ -290,7 +298,7 @@ fn rule_03_a_close_of_what_is_durable_does_not_sync() {
     }
 }
 
-/// What plain SQLite answers to the last test's reader: never BUSY either.
+/// The control: in the last test plain SQLite never returns BUSY to the reader either.
 #[test]
 fn rule_03_control() {
     let place = Place::new();
@@ -309,7 +317,7 @@ fn rule_03_control() {
         }
         churner.answer().expect("close");
     }
-    // And that a test for BUSY can fail.
+    // A test for BUSY must be able to fail.
     churner.open("c", Subject::Plain, &place.db());
     churner.must("sql c BEGIN EXCLUSIVE");
     let busy = db

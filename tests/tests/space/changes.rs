@@ -1,4 +1,4 @@
-//! What the database should hold, the changes that are made to it, and what it holds.
+//! The expected content of the database, the changes to it, and its real content.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use rusqlite::Connection;
 
 pub(crate) const TABLES: [&str; 3] = ["t0", "t1", "t2"];
 
-/// A row without its bytes, which follow from it: tag and length.
+/// A row without its bytes, which depend on tag and length.
 pub(crate) type Row = (i64, i64);
 /// Tables and their rows.
 pub(crate) type Model = BTreeMap<&'static str, BTreeMap<i64, Row>>;
@@ -24,9 +24,9 @@ pub(crate) fn noise(key: i64, tag: i64, len: i64) -> Vec<u8> {
 pub(crate) enum Change {
     Create(&'static str),
     Drop(&'static str),
-    /// Keys from, to, each so far from the next; tag and length.
+    /// Keys from a first to a last one with a fixed step; tag and length.
     Put(&'static str, i64, i64, i64, Row),
-    /// Keys whose rest by this is that, in a range.
+    /// Keys in a range with the given remainder.
     Delete(&'static str, i64, i64, i64, i64),
 }
 
@@ -112,7 +112,7 @@ impl Change {
     }
 }
 
-/// What the database holds; every row's bytes are compared.
+/// The content of the database. The bytes of every row are compared.
 pub(crate) fn content(db: &Connection) -> rusqlite::Result<Model> {
     let mut model = Model::new();
     for table in TABLES {

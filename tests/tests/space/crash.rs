@@ -1,13 +1,14 @@
-//! Kills and power cuts, inside a step or behind one.
+//! Kills and power cuts, during a step or after it.
 
 use rand::RngExt as _;
 
-use crate::Durable;
-use crate::changes::content;
-use crate::run::Run;
+use super::Durable;
+use super::changes::content;
+use super::run::Run;
 
 impl Run<'_> {
-    /// A step with a crash in it or behind it: a kill, which loses nothing that was written, or a power cut.
+    /// A step with a crash during it or after it: a kill, which loses no written data, or a power
+    /// cut.
     pub(crate) fn crash(&mut self) {
         let disk = self.host.disk();
         let acknowledged = self.states.len();
@@ -41,7 +42,8 @@ impl Run<'_> {
         self.host.reboot(after);
         let found =
             content(self.open().expect("opens after a crash")).expect("reads after a crash");
-        // A power cut that only followed: all was acknowledged. One inside: all before it.
+        // A power cut after the step keeps all acknowledged states. One during the step keeps all
+        // states before it.
         let safe = match self.kind.durable {
             _ if !power && whole => self.states.len() - 1,
             Durable::Last => {
@@ -70,7 +72,8 @@ impl Run<'_> {
             .query_row("PRAGMA integrity_check", [], |r| r.get(0))
             .expect("checks");
         assert_eq!(sound, "ok");
-        // From here on there is no way back: recovery may not be durable before the next commit, so with the next crash it is again.
+        // Recovery may not be durable before the next commit. So after the next crash the state can
+        // be this one again, but not an earlier one.
         let from = safe;
         self.states.drain(..from);
         self.states.push(found);

@@ -1,4 +1,4 @@
-//! A database in use, and the steps that are made with it.
+//! A database in use, and the steps of a run.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,8 +10,8 @@ use rand::rngs::Xoshiro256PlusPlus;
 use rusqlite::functions::FunctionFlags;
 use rusqlite::{Connection, OpenFlags};
 
-use crate::changes::{Change, Model, content, noise};
-use crate::{Durable, Kind};
+use super::changes::{Change, Model, content, noise};
+use super::{Durable, Kind};
 
 pub(crate) const PATH: &str = "/db/space.db";
 
@@ -24,9 +24,9 @@ pub(crate) struct Run<'a> {
     pub(crate) auto_vacuum: u32,
     pub(crate) rng: Xoshiro256PlusPlus,
     pub(crate) db: Option<Connection>,
-    /// A second connection with a snapshot, and what it sees.
+    /// A second connection with a snapshot, and the content of the snapshot.
     pub(crate) reader: Option<(Connection, Model)>,
-    /// The states since the database was opened or crashed; the newest is last.
+    /// The states since the database was opened or recovered. The newest is last.
     pub(crate) states: Vec<Model>,
     pub(crate) tally: &'a mut BTreeMap<&'static str, u32>,
 }
@@ -46,7 +46,7 @@ impl Run<'_> {
         Ok(db)
     }
 
-    /// The writer, opened if need be.
+    /// The writer's connection, opened if necessary.
     pub(crate) fn open(&mut self) -> rusqlite::Result<&Connection> {
         if self.db.is_none() {
             let db = self.connect()?;
@@ -68,7 +68,7 @@ impl Run<'_> {
         *self.tally.entry(what).or_default() += 1;
     }
 
-    /// A snapshot is in the way of every commit but in WAL mode.
+    /// Ends the snapshot. Except in WAL mode, it would block every commit.
     pub(crate) fn end_snapshot(&mut self) {
         if let Some((reader, seen)) = self.reader.take() {
             assert_eq!(content(&reader).expect("reads"), seen, "a snapshot changed");
@@ -76,7 +76,8 @@ impl Run<'_> {
         }
     }
 
-    /// One transaction, with savepoints, that commits or rolls back. `Ok` if all of it was done.
+    /// Runs one transaction with savepoints, which commits or rolls back. `Ok` if all of it
+    /// succeeded.
     pub(crate) fn transaction(&mut self) -> rusqlite::Result<()> {
         if self.kind.journal != "WAL" {
             self.end_snapshot();
@@ -105,7 +106,7 @@ impl Run<'_> {
         }
         script.push(if commits { "COMMIT" } else { "ROLLBACK" }.into());
         self.count(if commits { "commits" } else { "rollbacks" });
-        // Before it is acknowledged it may be there or not.
+        // Before the acknowledgement the transaction can be present or not.
         if commits {
             self.states.push(model);
         }
@@ -123,7 +124,8 @@ impl Run<'_> {
             .query_row(&format!("PRAGMA wal_checkpoint({mode})"), [], |_| Ok(()))
     }
 
-    /// `densite_maintain`, by either connection; nobody is in its way but snapshots, which it need not mind.
+    /// Runs `densite_maintain` on either connection. Only snapshots are open, and these must not
+    /// block it.
     pub(crate) fn maintain(&mut self) -> rusqlite::Result<()> {
         self.open()?;
         let by_reader = self.reader.is_none() && self.rng.random_range(0..3) == 0;
@@ -148,7 +150,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// No free page has a frame, and little is dead or free.
+    /// Asserts that no free page has a frame, and that few bytes are dead or free.
     pub(crate) fn rests(&self) -> rusqlite::Result<()> {
         let db = self.db.as_ref().expect("open");
         let figure = |name: &str| -> rusqlite::Result<i64> {
@@ -159,7 +161,8 @@ impl Run<'_> {
             |name: &str| db.query_row(&format!("PRAGMA {name}"), [], |r| r.get::<_, i64>(0));
         let (pages, free) = (pragma("page_count")?, pragma("freelist_count")?);
         let framed = figure("framed_pages")?;
-        // Trunks stay: one for each page_size / 4 - 8 leaves at least, and old ones that are not full.
+        // Trunk pages keep frames: one for at least page_size / 4 - 8 leaves, and old ones that are
+        // not full.
         let trunks = free * 4 / i64::from(self.page_size - 64) + 8 + free / 50;
         assert!(
             framed <= pages - free + trunks,
@@ -176,7 +179,7 @@ impl Run<'_> {
 
     pub(crate) fn in_store<T>(&self, body: impl FnOnce(&mut densite_store::Handle) -> T) -> T {
         let db = self.db.as_ref().expect("open");
-        // SAFETY: an open connection of the linked library.
+        // SAFETY: the handle is that of an open connection of the linked library.
         let wrapped =
             unsafe { densite_sqlite::Connection::borrow(subject::api(), db.handle().cast()) };
         densite_vfs::with_handle(&wrapped.expect("not null"), c"main", body)
@@ -184,7 +187,7 @@ impl Run<'_> {
             .expect("is a store")
     }
 
-    /// Everything is as the model has it.
+    /// Asserts that all content equals that of the model.
     pub(crate) fn compare(&mut self) {
         let db = self.open().expect("opens");
         let found = content(db).expect("reads");
@@ -202,7 +205,7 @@ impl Run<'_> {
         assert_eq!(report.problems, vec![], "check");
     }
 
-    /// One step. An error is one of the disk's, which is dead.
+    /// Runs one step. An error is an error of the dead disk.
     pub(crate) fn step(&mut self) -> rusqlite::Result<()> {
         match self.rng.random_range(0..20) {
             0..=9 => self.transaction()?,
@@ -233,7 +236,7 @@ impl Run<'_> {
                 if let Some(db) = self.db.take() {
                     db.close().map_err(|(_, e)| e)?;
                 }
-                // A close syncs what a WAL held.
+                // A close syncs the content of a WAL.
                 if self.kind.durable == Durable::Any {
                     let last = self.now().clone();
                     self.states.push(last);

@@ -1,4 +1,4 @@
-//! Files that may only be read.
+//! Files with read permission only.
 
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
@@ -8,7 +8,7 @@ use super::*;
 use densite_testing::skip;
 use densite_tests::model::folder;
 
-/// The user that owns nothing; the superuser is not bound by permissions.
+/// A user without any files. Permissions do not bind the superuser.
 const NOBODY: u32 = 65534;
 
 #[test]
@@ -23,7 +23,7 @@ fn mode_ro_reads_and_does_not_write() {
     let error = db.execute_batch("DELETE FROM t").expect_err("read-only");
     assert_eq!(code_of(&error).0, rusqlite::ffi::SQLITE_READONLY);
     assert!(db.is_readonly("main").expect("main is there"));
-    // And sees what others write.
+    // It sees writes of other connections.
     densite(&path)
         .execute_batch("DELETE FROM t WHERE id > 100")
         .expect("write");
@@ -78,7 +78,7 @@ fn immutable_takes_no_locks_and_makes_no_files() {
             .execute_batch("DELETE FROM t")
             .expect_err("immutable");
         assert_eq!(code_of(&error).0, rusqlite::ffi::SQLITE_READONLY);
-        // It holds no lock that another connection could meet.
+        // It holds no lock that blocks another connection.
         immutable
             .execute_batch("BEGIN; SELECT count(*) FROM t")
             .expect("read");
@@ -92,12 +92,13 @@ fn immutable_takes_no_locks_and_makes_no_files() {
     }
 }
 
-/// Plain SQLite and Densite give a user without rights the same answers.
+/// Plain SQLite and Densite return the same results to a user without rights.
 #[test]
 fn read_only_files_and_folders() {
     let dir = folder();
     open_to_all(dir.path());
-    // Rollback and WAL, in a folder that may be written or not, in files that may be or not.
+    // Rollback and WAL, in directories with and without write permission, and in files with and
+    // without it.
     for (journal, folder_mode, file_mode) in [
         ("delete", 0o555, 0o666),
         ("delete", 0o555, 0o444),
@@ -148,7 +149,7 @@ fn read_only_files_and_folders() {
     }
 }
 
-/// What the child process does.
+/// The work of the child process.
 #[test]
 #[ignore = "a child of read_only_files_and_folders"]
 fn child_without_rights() {
@@ -184,13 +185,13 @@ fn child_without_rights() {
     }
 }
 
-/// Runs `child_without_rights` as a user without rights; `None` when that cannot be done here.
+/// Runs `child_without_rights` as a user without rights; `None` if this is not possible here.
 fn as_nobody(dir: &Path) -> Option<String> {
     let mut command = Command::new(std::env::current_exe().expect("this program"));
     command
         .args([
             "--exact",
-            "access::child_without_rights",
+            "sql_features::access::child_without_rights",
             "--ignored",
             "--nocapture",
             "--test-threads=1",
@@ -222,7 +223,7 @@ fn as_nobody(dir: &Path) -> Option<String> {
 
 fn rustix_uid() -> u32 {
     use std::os::unix::fs::MetadataExt;
-    // The owner of a process's own entry is its user.
+    // The owner of `/proc/self` is the user of this process.
     std::fs::metadata("/proc/self").map_or(0, |m| m.uid())
 }
 

@@ -5,7 +5,8 @@ use densite_tests::model::folder;
 use rusqlite::backup::{Backup, StepResult};
 use rusqlite::ffi;
 
-/// Where the source's pages are smaller than those the destination began with, SQLite writes beyond its pager: pieces of pages, and a cut.
+/// If the pages of the source are smaller than those of the destination, SQLite writes past its
+/// pager: parts of pages, and a truncation.
 #[test]
 fn a_backup_between_any_two_page_sizes() {
     let dir = folder();
@@ -20,7 +21,7 @@ fn a_backup_between_any_two_page_sizes() {
                 let what = format!("from pages of {from} to {to} with {rows} rows");
                 let path = dir.path().join(format!("{from}-{to}-{rows}.db"));
                 let mut copy = densite(&path);
-                // Of other content, shorter or longer than the source.
+                // With other content, shorter or longer than the source.
                 copy.execute_batch(&format!(
                     "PRAGMA page_size={to}; CREATE TABLE old(x);
                      WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {rows})
@@ -47,7 +48,8 @@ fn a_backup_between_any_two_page_sizes() {
     }
 }
 
-/// An image is what a plain file would be, also with pages that the store has dropped; it can be opened in memory, and copied back.
+/// An image equals a plain file, even for pages that the store has dropped. It can be opened in
+/// memory and copied back.
 #[test]
 fn an_image_in_memory_and_back() {
     let dir = folder();
@@ -63,7 +65,7 @@ fn an_image_in_memory_and_back() {
         .expect("write");
         assert!(number(&db, "PRAGMA freelist_count") > 100);
         let mut len = 0;
-        // SAFETY: an open connection, a terminated name and a place for the length.
+        // SAFETY: an open connection, a terminated name, and a place for the length.
         let image = unsafe { ffi::sqlite3_serialize(db.handle(), c"main".as_ptr(), &mut len, 0) };
         assert!(!image.is_null());
         assert_eq!(
@@ -72,10 +74,11 @@ fn an_image_in_memory_and_back() {
         );
         let memory = Connection::open_in_memory().expect("open");
         let flags = ffi::SQLITE_DESERIALIZE_FREEONCLOSE | ffi::SQLITE_DESERIALIZE_RESIZEABLE;
-        // SAFETY: an open connection, and memory of SQLite's that is given to it.
+        // SAFETY: an open connection, and memory of SQLite whose ownership passes to it.
         let rc = unsafe {
             if journal == "wal" {
-                // In memory there is no WAL: as a plain file that was taken out of WAL mode.
+                // There is no WAL in memory, so the header is changed as for a plain file that
+                // leaves WAL mode.
                 image.add(18).write(1);
                 image.add(19).write(1);
             }
@@ -94,12 +97,13 @@ fn an_image_in_memory_and_back() {
     }
 }
 
-/// Where SQLite has nothing to roll back with, a transaction that it gives up leaves nothing: what was never published is forgotten with the lock.
+/// Without a journal SQLite cannot roll back. If it gives up a transaction, nothing of it stays:
+/// unpublished writes are dropped with the lock.
 #[test]
 fn a_transaction_without_a_journal_that_is_given_up_leaves_nothing() {
     let dir = folder();
     let path = dir.path().join("app.db");
-    // By ROLLBACK, and by closing.
+    // Given up by ROLLBACK, and by closing.
     for end in ["ROLLBACK", ""] {
         let _ = std::fs::remove_file(&path);
         let db = densite(&path);
@@ -107,7 +111,7 @@ fn a_transaction_without_a_journal_that_is_given_up_leaves_nothing() {
             "PRAGMA journal_mode=OFF; PRAGMA cache_size=5; {SOME_ROWS}"
         ))
         .expect("write");
-        // More than the cache holds, so pages are written in the middle of it.
+        // More than the cache holds, so pages are written during the transaction.
         db.execute_batch(&format!(
             "BEGIN; UPDATE t SET x = hex(randomblob(200)); DELETE FROM t WHERE id % 3 = 0; {end}"
         ))

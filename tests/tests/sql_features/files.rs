@@ -1,4 +1,4 @@
-//! Which files become Densite's, which stay plain, and what others make of them.
+//! Which files become Densite files, which stay plain, and how other programs see them.
 
 use std::process::Command;
 
@@ -49,14 +49,14 @@ fn densite_off_keeps_a_new_file_plain() {
         assert!(starts_with(&path, PLAIN_MAGIC));
         check_rows(&plain(&path));
     }
-    // A Densite file is one whatever the URI says.
+    // An existing Densite file is opened as one, whatever the URI says.
     let path = dir.path().join("dense.db");
     densite(&path).execute_batch(SOME_ROWS).expect("write");
     check_rows(&try_densite(&path, "densite=off").expect("open"));
     assert!(starts_with(&path, MAGIC));
 }
 
-/// A plain file opened through Densite is written byte for byte as plain SQLite writes it.
+/// Through Densite, a plain file is written byte for byte as by plain SQLite.
 #[test]
 fn a_plain_file_is_served_as_it_is() {
     let dir = folder();
@@ -72,7 +72,7 @@ fn a_plain_file_is_served_as_it_is() {
         std::fs::read(&one).expect("read"),
         std::fs::read(&other).expect("read")
     );
-    // In WAL mode, with mapped memory, and from both sides at once.
+    // In WAL mode, with mapped memory, and from both sides at the same time.
     let (a, b) = (densite(&other), plain(&other));
     assert_eq!(text(&a, "PRAGMA journal_mode = wal"), "wal");
     assert_eq!(number(&a, "PRAGMA mmap_size = 1048576"), 1_048_576);
@@ -222,7 +222,7 @@ fn the_wal_mode_stays() {
 }
 
 #[test]
-fn mapped_memory_is_no_harm() {
+fn mapped_memory_is_not_used() {
     let dir = folder();
     let path = dir.path().join("app.db");
     let db = densite(&path);
@@ -256,9 +256,9 @@ fn databases_in_memory_and_temporary_ones_are_sqlites_own() {
     }
 }
 
-/// A commit that cuts the database makes the end of its journal durable first. In TRUNCATE mode that journal is an
-/// empty file, which SQLite keeps open under locking_mode=EXCLUSIVE and writes again: it must stay where it is, for
-/// after a crash a journal without a name rolls nothing back.
+/// A commit that shortens the database first makes the end of its journal durable. In TRUNCATE mode
+/// that journal is an empty file, which SQLite keeps open under locking_mode=EXCLUSIVE and writes
+/// again. It must keep its name, because after a crash a journal without a name rolls nothing back.
 #[test]
 fn a_journal_in_use_keeps_its_name() {
     for locking in ["NORMAL", "EXCLUSIVE"] {
@@ -272,7 +272,7 @@ fn a_journal_in_use_keeps_its_name() {
             ))
             .expect("settings");
             db.execute_batch(SOME_ROWS).expect("write");
-            // Pages go, so the database is cut.
+            // Pages are freed, so the database is shortened.
             db.execute_batch("DELETE FROM t WHERE id > 20")
                 .expect("delete");
             db.execute_batch(

@@ -1,11 +1,11 @@
-//! Databases that cross the lock page, which SQLite leaves out at 1 GiB.
+//! Databases that cross the lock page at 1 GiB, which SQLite does not use.
 
 use super::*;
 use densite_tests::model::folder;
 
 const GIB: i64 = 1 << 30;
 
-/// The database is a little more than 1 GiB, its file small: the rows are zeros.
+/// The database has a little more than 1 GiB, but its file is small because the rows are zeros.
 #[test]
 fn a_database_crosses_the_lock_page() {
     let dir = folder();
@@ -56,7 +56,7 @@ fn a_database_crosses_the_lock_page() {
         ),
         number(&db, "PRAGMA page_count") * 65536
     );
-    // Back below it, with a journal, and up again.
+    // Below it again, with a journal, and then above it.
     db.execute_batch("PRAGMA journal_mode = wal; PRAGMA synchronous = off; BEGIN; UPDATE t SET x = upper(x) WHERE id > 55; ROLLBACK; UPDATE t SET x = x || '' WHERE id > 58;")
         .expect("write beyond the lock page");
     check(&db);

@@ -120,7 +120,7 @@ fn pragmas_read_and_set() {
     let dir = folder();
     let path = dir.path().join("app.db");
     let db = try_densite(&path, "level=7&threads=2&decoded_cache=9").expect("open");
-    // As the URI says, already before the file is anything.
+    // The URI's value is visible even before the file has content.
     assert_eq!(number(&db, "PRAGMA densite_level"), 7);
     db.execute_batch(SOME_ROWS).expect("write");
     assert_eq!(number(&db, "PRAGMA densite_level"), 7);
@@ -154,7 +154,7 @@ fn pragmas_read_and_set() {
     }
     // A wrong value changes nothing.
     assert_eq!(number(&db, "PRAGMA densite_level"), 1);
-    // The default: zstd level 3 and 64 MiB; and a setting is the connection's own.
+    // The defaults are zstd level 3 and 64 MiB. A setting belongs to its connection.
     let other = densite(&path);
     assert_eq!(number(&other, "PRAGMA densite_level"), 3);
     assert_eq!(number(&other, "PRAGMA densite_decoded_cache"), 64);
@@ -162,7 +162,7 @@ fn pragmas_read_and_set() {
 }
 
 #[test]
-fn pragmas_are_nothing_on_a_plain_file() {
+fn pragmas_have_no_effect_on_a_plain_file() {
     let dir = folder();
     let path = dir.path().join("plain.db");
     plain(&path).execute_batch(SOME_ROWS).expect("write");
@@ -217,7 +217,7 @@ fn info_gives_the_figures() {
     let stored = std::fs::metadata(&path).expect("the file").len();
     assert_eq!(info("stored_bytes"), i64::try_from(stored).expect("small"));
     assert!(info("stored_bytes") < info("logical_bytes"));
-    // Without an argument it is main; every figure is a number, and none is there twice.
+    // Without an argument it is main. Every figure is a number, and its name is unique.
     assert_eq!(
         number(&db, "SELECT count(*) FROM densite_info"),
         number(&db, "SELECT count(DISTINCT name) FROM densite_info('main')")
@@ -229,7 +229,7 @@ fn info_gives_the_figures() {
         ),
         0
     );
-    // In a transaction that has changed the file, too.
+    // This also works in a transaction that has changed the file.
     db.execute_batch("BEGIN; INSERT INTO t(x) VALUES ('more')")
         .expect("begin");
     assert_eq!(info("page_size"), 4096);

@@ -14,8 +14,8 @@ fn backup_in_both_directions() {
         let backup = Backup::new(from, to).expect("begin a backup");
         while backup.step(5).expect("step") != StepResult::Done {}
     };
-    // To plain, to memory, to Densite with another page size; and from each back over a
-    // Densite file with other content.
+    // Copies to a plain file, to memory, and to Densite with another page size; and from each of
+    // them back over a Densite file with other content.
     let mut copies = [
         plain(&path("copy.db")),
         Connection::open_in_memory().expect("open"),
@@ -48,7 +48,7 @@ fn backup_in_both_directions() {
     assert!(starts_with(&path("dense.db"), MAGIC));
 }
 
-/// A writer between the steps of a backup: the copy is of one moment.
+/// A writer writes between the steps of a backup: the copy has the state of one moment.
 #[test]
 fn a_backup_of_a_database_in_use_is_of_one_moment() {
     let dir = folder();
@@ -65,7 +65,7 @@ fn a_backup_of_a_database_in_use_is_of_one_moment() {
     let mut steps = 0;
     while backup.step(3).expect("step") != StepResult::Done {
         steps += 1;
-        // The first steps are undone by these writes of another connection.
+        // These writes of another connection restart the backup.
         if steps < 4 {
             writer
                 .execute_batch("BEGIN; INSERT INTO t(x) VALUES ('meanwhile'); UPDATE sums SET n = n + 1; COMMIT")
@@ -134,7 +134,7 @@ fn one_transaction_over_attached_databases() {
     }
 }
 
-/// The other way round: a Densite file attached to a plain database, by its URI.
+/// The reverse: a Densite file attached to a plain database by its URI.
 #[test]
 fn a_densite_file_attached_to_a_plain_database() {
     let dir = folder();
@@ -152,7 +152,7 @@ fn a_densite_file_attached_to_a_plain_database() {
     assert!(starts_with(&path("dense.db"), MAGIC) && starts_with(&path("plain.db"), PLAIN_MAGIC));
 }
 
-/// Two connections of one process: isolation, locks and freshness as in plain SQLite.
+/// Two connections of one process: isolation, locks and visibility are those of plain SQLite.
 #[test]
 fn one_file_opened_twice() {
     let dir = folder();
@@ -164,7 +164,7 @@ fn one_file_opened_twice() {
             journal
         );
         a.execute_batch(SOME_ROWS).expect("write");
-        // By another name of the same file, too.
+        // The second connection uses another name of the same file.
         let link = dir.path().join(format!("{journal}-link.db"));
         std::os::unix::fs::symlink(&path, &link).expect("make a link");
         let b = densite(&link);
@@ -187,7 +187,7 @@ fn one_file_opened_twice() {
         b.execute_batch("DELETE FROM t WHERE id > 400")
             .expect("write from the other");
         assert_eq!(number(&a, "SELECT count(*) FROM t"), 400);
-        // Closing one leaves the other its locks.
+        // Closing one connection does not drop the locks of the other.
         a.execute_batch("BEGIN IMMEDIATE").expect("lock");
         drop(b);
         let c = densite(&path);
@@ -231,8 +231,8 @@ fn vacuum_into_either_form() {
     assert!(error.is_err(), "an existing file is refused");
 }
 
-/// What a connection has cached stays valid until another one writes, and not longer: `data_version` counts as in
-/// plain SQLite, step by step.
+/// The cache of a connection stays valid exactly until another connection writes: `data_version`
+/// counts as in plain SQLite, step by step.
 #[test]
 fn a_cache_is_given_up_exactly_when_another_connection_wrote() {
     let dir = folder();

@@ -1,4 +1,4 @@
-//! The structures, and owners that release them.
+//! The structures of the interface, and owners that release them.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 
@@ -45,23 +45,23 @@ pub struct ArrowArrayStream {
 
 macro_rules! owned {
     ($vis:vis $owner:ident, $raw:ident) => {
-        /// One of those structures that is ours; it is released at the end.
+        /// An owned structure; it is released on drop.
         $vis struct $owner(pub(super) $raw);
 
         // SAFETY: the interface allows a structure to be moved and released on any thread.
         unsafe impl Send for $owner {}
-        // SAFETY: what is shared is only read.
+        // SAFETY: shared structures are only read.
         unsafe impl Sync for $owner {}
 
         impl $owner {
-            /// Takes over what a producer made; its place is left as released. `None` where it was
-            /// released already.
+            /// Takes over a producer's structure and marks the original as released. `None` if it
+            /// was already released.
             ///
             /// # Safety
-            /// `place` is null or a structure of the producer's that keeps the interface's rules.
+            /// `place` is null or a structure of a producer that keeps the interface's rules.
             $vis unsafe fn take(place: *mut $raw) -> Option<$owner> {
-                // SAFETY: as the caller vouches; a structure may be moved bit by bit, if the place
-                // is marked.
+                // SAFETY: the caller guarantees it. The interface allows moving a structure bit by
+                // bit if the original is marked as released.
                 unsafe {
                     let raw = place.as_mut()?;
                     raw.release?;
@@ -75,7 +75,7 @@ macro_rules! owned {
         impl Drop for $owner {
             fn drop(&mut self) {
                 if let Some(release) = self.0.release {
-                    // SAFETY: ours, and released once.
+                    // SAFETY: it is owned, and released once.
                     unsafe { release(&raw mut self.0) };
                 }
             }
@@ -88,36 +88,36 @@ owned!(pub OwnedArray, ArrowArray);
 owned!(pub(super) OwnedStream, ArrowArrayStream);
 
 impl ArrowArrayStream {
-    /// A place for a stream.
+    /// An empty stream, to be written to.
     pub fn empty() -> ArrowArrayStream {
-        // SAFETY: null pointers and no functions are all allowed.
+        // SAFETY: null pointers and absent functions are allowed values.
         unsafe { std::mem::zeroed() }
     }
 
-    /// Releases it, unless that was done or it was moved out.
+    /// Releases it, unless it was released or moved out.
     ///
     /// # Safety
-    /// A stream that keeps the interface's rules.
+    /// The stream keeps the interface's rules.
     pub unsafe fn release(&mut self) {
-        // SAFETY: as the caller vouches.
+        // SAFETY: the caller guarantees it.
         drop(unsafe { OwnedStream::take(self) });
     }
 }
 
 impl ArrowSchema {
-    /// A place for a schema.
+    /// An empty schema, to be written to.
     pub(super) fn empty() -> ArrowSchema {
-        // SAFETY: null pointers, zeros and no function are all allowed.
+        // SAFETY: null pointers, zeros and an absent function are allowed values.
         unsafe { std::mem::zeroed() }
     }
 
     /// The children.
     ///
     /// # Safety
-    /// A schema that keeps the interface's rules.
+    /// The schema keeps the interface's rules.
     pub(super) unsafe fn children(&self) -> Vec<&ArrowSchema> {
         let n = usize::try_from(self.n_children).unwrap_or(0);
-        // SAFETY: as many pointers as there are children, each to a schema that lives as long.
+        // SAFETY: there are `n_children` pointers, each to a schema that lives as long as this one.
         (0..n)
             .filter_map(|i| unsafe { (*self.children.add(i)).as_ref() })
             .collect()
@@ -125,28 +125,28 @@ impl ArrowSchema {
 }
 
 impl ArrowArray {
-    /// A place for an array.
+    /// An empty array, to be written to.
     pub(super) fn empty() -> ArrowArray {
-        // SAFETY: null pointers, zeros and no function are all allowed.
+        // SAFETY: null pointers, zeros and an absent function are allowed values.
         unsafe { std::mem::zeroed() }
     }
 
     /// The children.
     ///
     /// # Safety
-    /// An array that keeps the interface's rules.
+    /// The array keeps the interface's rules.
     pub(super) unsafe fn children(&self) -> Vec<&ArrowArray> {
         let n = usize::try_from(self.n_children).unwrap_or(0);
-        // SAFETY: as many pointers as there are children, each to an array that lives as long.
+        // SAFETY: there are `n_children` pointers, each to an array that lives as long as this one.
         (0..n)
             .filter_map(|i| unsafe { (*self.children.add(i)).as_ref() })
             .collect()
     }
 
-    /// A buffer; null where there is none.
+    /// A buffer; null if there is no such buffer.
     ///
     /// # Safety
-    /// An array that keeps the interface's rules.
+    /// The array keeps the interface's rules.
     pub(super) unsafe fn buffer(&self, index: usize) -> *const c_void {
         if i64::try_from(index).is_ok_and(|i| i < self.n_buffers) && !self.buffers.is_null() {
             // SAFETY: within the array of buffers.
@@ -157,7 +157,7 @@ impl ArrowArray {
     }
 }
 
-/// Text of a structure's; empty for null.
+/// A text of a structure; empty for null.
 ///
 /// # Safety
 /// `text` is null or a terminated string.
@@ -165,7 +165,7 @@ pub(super) unsafe fn text(text: *const c_char) -> String {
     if text.is_null() {
         return String::new();
     }
-    // SAFETY: as the caller vouches.
+    // SAFETY: the caller guarantees it.
     unsafe { CStr::from_ptr(text) }
         .to_string_lossy()
         .into_owned()

@@ -1,8 +1,8 @@
-//! A query's columns, as an Arrow consumer takes them.
+//! A query's columns for an Arrow consumer.
 //!
-//! What we hand out keeps its memory by itself: each structure's `private_data` is a box of ours,
-//! and its `release` drops that. A consumer may move children out before it releases their parent;
-//! what was moved is marked, and left alone.
+//! Exported structures own their memory: each structure's `private_data` is a box of ours, and its
+//! `release` drops that. A consumer can move children out before it releases their parent; moved
+//! children are marked, and are not released again.
 
 use super::abi::{ArrowArray, ArrowArrayStream, ArrowSchema};
 use crate::batch::Batch;
@@ -15,12 +15,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// `ARROW_FLAG_NULLABLE`
 const NULLABLE: i64 = 2;
-/// What a stream's methods answer for a failure: `EIO`.
+/// The result of a stream's methods for a failure: `EIO`.
 const EIO: c_int = 5;
 
-/// What an array points to.
+/// The memory that an array points to.
 struct Memory {
-    /// The array's own list of `_buffers`.
+    /// The array's list of pointers to `_buffers`.
     pointers: Vec<*const c_void>,
     children: Vec<*mut ArrowArray>,
     _buffers: Vec<Buffer>,
@@ -48,7 +48,7 @@ fn count(n: usize) -> i64 {
     i64::try_from(n).unwrap_or(i64::MAX)
 }
 
-/// An array of rows: a struct whose children are the columns.
+/// An array for a batch of rows: a struct whose children are the columns.
 fn array_of(batch: Batch) -> ArrowArray {
     let rows = batch.rows;
     let children = batch
@@ -66,7 +66,7 @@ fn child(column: Filled) -> ArrowArray {
         .filter(|_| nulls > 0)
         .map(|bits| Buffer::Bytes(bits.into_bytes()));
     let buffers = match column.values {
-        // All are NULL, which takes no buffers.
+        // All values are NULL; such an array has no buffers.
         Values::Unknown(rows) => return array(rows, rows, Vec::new(), Vec::new()),
         Values::Integers(values) => vec![valid, Some(Buffer::Integers(values))],
         Values::Reals(values) => vec![valid, Some(Buffer::Reals(values))],
@@ -106,7 +106,7 @@ fn array(
 }
 
 unsafe extern "C" fn release_array(array: *mut ArrowArray) {
-    // SAFETY: made by `array`, released once by its consumer; its children are boxes of ours,
+    // SAFETY: made by `array`, and its consumer releases it once. Its children are boxes of ours,
     // released or marked as moved.
     unsafe {
         let Some(array) = array.as_mut() else { return };
@@ -121,14 +121,14 @@ unsafe extern "C" fn release_array(array: *mut ArrowArray) {
     }
 }
 
-/// What a schema points to.
+/// The strings that a schema points to.
 struct Words {
     format: CString,
     name: CString,
     children: Vec<*mut ArrowSchema>,
 }
 
-/// The schema of columns.
+/// The schema for these columns.
 fn schema_of(names: &[String], kinds: &[Kind]) -> ArrowSchema {
     let children = names.iter().zip(kinds).map(|(name, kind)| {
         let format = match kind {
@@ -174,7 +174,7 @@ fn schema(
 }
 
 unsafe extern "C" fn release_schema(schema: *mut ArrowSchema) {
-    // SAFETY: made by `schema`, released once by its consumer; its children are boxes of ours,
+    // SAFETY: made by `schema`, and its consumer releases it once. Its children are boxes of ours,
     // released or marked as moved.
     unsafe {
         let Some(schema) = schema.as_mut() else {
@@ -191,23 +191,23 @@ unsafe extern "C" fn release_schema(schema: *mut ArrowSchema) {
     }
 }
 
-/// Told of a stream's failure on the thread on which it happens.
+/// Called with a stream's failure, on the thread on which it happens.
 pub type OnFailure = fn(&Error);
 
 struct State {
     query: Query,
-    /// A stream that has failed goes on to fail: an end would look as if that were all.
+    /// A failed stream keeps failing, because an end would look like the end of the rows.
     failed: Option<Error>,
     last_error: CString,
     on_failure: OnFailure,
 }
 
 impl State {
-    /// Runs a method's body; its failure is kept for `get_last_error`.
+    /// Runs a method's body and keeps its failure for `get_last_error`.
     fn answer(&mut self, body: impl FnOnce(&mut Query) -> Result<()>) -> c_int {
         if self.failed.is_none() {
             let query = &mut self.query;
-            // After a panic the query is not asked again.
+            // After a panic the query is not used again.
             let done = catch_unwind(AssertUnwindSafe(|| body(query))).unwrap_or_else(|payload| {
                 std::mem::forget(payload);
                 Err(Error::Source("densite: internal error".into()))
@@ -238,15 +238,17 @@ pub fn stream_of(query: Query, on_failure: OnFailure) -> ArrowArrayStream {
     }
 }
 
+/// The state of a stream.
+///
 /// # Safety
 /// A live stream made by [`stream_of`], used by one call at a time.
 unsafe fn state<'a>(stream: *mut ArrowArrayStream) -> &'a mut State {
-    // SAFETY: as the caller vouches.
+    // SAFETY: the caller guarantees it.
     unsafe { &mut *(*stream).private_data.cast::<State>() }
 }
 
 unsafe extern "C" fn get_schema(stream: *mut ArrowArrayStream, out: *mut ArrowSchema) -> c_int {
-    // SAFETY: a consumer's call: a live stream, and a place.
+    // SAFETY: a consumer's call, with a live stream and a valid `out`.
     unsafe {
         state(stream).answer(|query| {
             let kinds = query.kinds()?;
@@ -257,7 +259,7 @@ unsafe extern "C" fn get_schema(stream: *mut ArrowArrayStream, out: *mut ArrowSc
 }
 
 unsafe extern "C" fn get_next(stream: *mut ArrowArrayStream, out: *mut ArrowArray) -> c_int {
-    // SAFETY: a consumer's call: a live stream, and a place.
+    // SAFETY: a consumer's call, with a live stream and a valid `out`.
     unsafe {
         state(stream).answer(|query| {
             let batch = query.next_batch()?;
@@ -268,20 +270,19 @@ unsafe extern "C" fn get_next(stream: *mut ArrowArrayStream, out: *mut ArrowArra
 }
 
 unsafe extern "C" fn get_last_error(stream: *mut ArrowArrayStream) -> *const c_char {
-    // SAFETY: a consumer's call: a live stream, whose text lives until its next call.
+    // SAFETY: a consumer's call, with a live stream, whose text lives until its next call.
     unsafe { state(stream).last_error.as_ptr() }
 }
 
 unsafe extern "C" fn release_stream(stream: *mut ArrowArrayStream) {
-    // SAFETY: made by `stream_of`, released once by its consumer.
+    // SAFETY: made by `stream_of`, and its consumer releases it once.
     unsafe {
         let Some(stream) = stream.as_mut() else {
             return;
         };
         let state = Box::from_raw(stream.private_data.cast::<State>());
         stream.release = None;
-        // Ends a statement: nothing in it panics but what SQLite's own callbacks would, which catch
-        // it.
+        // This ends a statement. Callbacks of SQLite catch their own panics.
         let _ = catch_unwind(AssertUnwindSafe(|| state.query.abandon()));
     }
 }

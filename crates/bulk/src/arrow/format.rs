@@ -2,17 +2,17 @@
 
 use crate::text::{Decimal, Unit};
 
-/// A type that can be read.
+/// A supported type.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Type {
     Null,
     Bool,
-    /// Signed or not, and its bytes.
+    /// Its sign and its size in bytes.
     Integer {
         signed: bool,
         bytes: usize,
     },
-    /// Its bytes.
+    /// Its size in bytes.
     Float(usize),
     /// Text or blobs, with offsets of 32 or 64 bits.
     Strings {
@@ -22,30 +22,30 @@ pub(super) enum Type {
     Views {
         text: bool,
     },
-    /// Blobs, all of so many bytes.
+    /// Blobs of this size in bytes.
     Fixed(usize),
-    /// Days since 1970, in 32 bits.
+    /// Days since 1970-01-01, in 32 bits.
     Days,
-    /// The same as milliseconds, in 64 bits.
+    /// Days since 1970-01-01 as milliseconds, in 64 bits.
     DaysInMilli,
-    /// Since 1970-01-01; `utc` where the type has a time zone, since its values are in UTC then. In
-    /// 64 bits.
+    /// Time since 1970-01-01, in 64 bits. `utc`: the type has a time zone, so its values are in
+    /// UTC.
     Timestamp {
         unit: Unit,
         utc: bool,
     },
-    /// Since midnight.
+    /// Time since midnight.
     Time {
         unit: Unit,
         bytes: usize,
     },
-    /// An integer of the unit.
+    /// A duration as an integer number of its unit.
     Duration,
     Decimal(Decimal),
 }
 
 impl Type {
-    /// Reads a format; `None` for one that has no counterpart in SQLite.
+    /// Parses a format; `None` if it has no counterpart in SQLite.
     pub(super) fn of(format: &str) -> Option<Type> {
         let integer = |signed, bytes| Type::Integer { signed, bytes };
         let unit = |letter: &str| match letter {
@@ -135,10 +135,10 @@ impl Type {
 }
 
 impl Type {
-    /// Whether an array of the type has so many buffers.
+    /// Whether an array of the type can have this number of buffers.
     pub(super) fn has_buffers(&self, n: i64) -> bool {
         match self {
-            // Older producers give one that means nothing.
+            // Older producers add a buffer without meaning.
             Type::Null => (0..=1).contains(&n),
             Type::Strings { .. } => n == 3,
             Type::Views { .. } => n >= 3,
@@ -147,7 +147,7 @@ impl Type {
     }
 }
 
-/// A type's format in words, for a user.
+/// A readable name of a type's format.
 pub(super) fn name(format: &str) -> String {
     let known = match format.get(..2).unwrap_or(format) {
         "+l" | "+L" | "+w" => "a list",

@@ -1,4 +1,4 @@
-//! What a producer hands over, as columns.
+//! Reads a producer's data as columns.
 
 use super::abi::{
     ArrowArray, ArrowArrayStream, ArrowSchema, OwnedArray, OwnedSchema, OwnedStream, text,
@@ -19,27 +19,27 @@ pub struct Field {
     /// Its name.
     pub name: String,
     kind: Type,
-    /// The type of the values, where the column has numbers of a dictionary.
+    /// The type of the values, if the column has indices into a dictionary.
     dictionary: Option<Box<Field>>,
 }
 
-/// A stream of batches that is ours to read and to release.
+/// An owned stream of batches.
 pub struct Stream {
     stream: OwnedStream,
     fields: Vec<Field>,
 }
 
 impl Stream {
-    /// Takes over a stream and asks for its schema.
+    /// Takes over a stream and reads its schema.
     ///
     /// # Errors
-    /// [`Error::Misuse`] when it was released; [`Error::Type`] naming a column of a type without
-    /// counterpart; the producer's.
+    /// [`Error::Misuse`] if it was already released; [`Error::Type`] with the name of a column
+    /// whose type has no counterpart in SQLite; the producer's.
     ///
     /// # Safety
     /// `place` is null or a stream that keeps the interface's rules.
     pub unsafe fn take(place: *mut ArrowArrayStream) -> Result<Stream> {
-        // SAFETY: passed on.
+        // SAFETY: the caller guarantees it.
         let stream = unsafe { OwnedStream::take(place) };
         let mut stream =
             stream.ok_or_else(|| Error::Misuse("the Arrow stream was consumed already".into()))?;
@@ -75,16 +75,16 @@ impl Source for Stream {
         if done != Some(0) {
             return Err(failed(&mut self.stream));
         }
-        // SAFETY: the producer has just made it, or marked the end.
+        // SAFETY: the producer has just made it, or has marked the end.
         let Some(array) = (unsafe { OwnedArray::take(&raw mut array) }) else {
             return Ok(None);
         };
-        // SAFETY: as above, of the stream's schema.
+        // SAFETY: as above; the array has the stream's schema.
         unsafe { columns_of(&self.fields, array) }.map(Some)
     }
 }
 
-/// What a producer says about its failure.
+/// A producer's failure.
 fn failed(stream: &mut OwnedStream) -> Error {
     let raw = &raw mut stream.0;
     // SAFETY: a live stream's own method; the text is copied before another call.
@@ -95,19 +95,19 @@ fn failed(stream: &mut OwnedStream) -> Error {
     )
 }
 
-/// The columns of a schema: its children, for it must be a struct.
+/// The columns of a schema: its children. The schema must be a struct.
 ///
 /// # Errors
 /// [`Error::Type`].
 ///
 /// # Safety
-/// A schema that keeps the interface's rules.
+/// The schema keeps the interface's rules.
 pub unsafe fn fields_of(schema: &OwnedSchema) -> Result<Vec<Field>> {
-    // SAFETY: as the caller vouches.
+    // SAFETY: the caller guarantees it.
     unsafe {
         if text(schema.0.format) != "+s" {
             return Err(Error::Type(
-                "the Arrow data is a single column; hand over a table or record batches".into(),
+                "the Arrow data is a single column; pass a table or record batches".into(),
             ));
         }
         schema
@@ -119,10 +119,12 @@ pub unsafe fn fields_of(schema: &OwnedSchema) -> Result<Vec<Field>> {
     }
 }
 
+/// A column of a schema.
+///
 /// # Safety
 /// As [`fields_of`].
 unsafe fn field(schema: &ArrowSchema) -> Result<Field> {
-    // SAFETY: as the caller vouches; the dictionary is null or lives as long.
+    // SAFETY: the caller guarantees it; the dictionary is null or lives as long.
     let (column, format, dictionary) = unsafe {
         (
             text(schema.name),
@@ -152,24 +154,24 @@ unsafe fn field(schema: &ArrowSchema) -> Result<Field> {
     })
 }
 
-/// The columns of a batch and its rows.
+/// The number of rows of a batch, and its columns.
 ///
 /// # Errors
-/// [`Error::Source`] for a batch that does not fit the schema.
+/// [`Error::Source`] if the batch does not match the schema.
 ///
 /// # Safety
-/// An array of that schema that keeps the interface's rules.
+/// The array has that schema and keeps the interface's rules.
 pub unsafe fn columns_of(fields: &[Field], array: OwnedArray) -> Result<(usize, Vec<Chunk>)> {
     let array = Arc::new(array);
     let owner: Owner = Arc::clone(&array) as Owner;
     let rows = length(array.0.length)?;
     let offset = length(array.0.offset)?;
-    // SAFETY: as the caller vouches.
+    // SAFETY: the caller guarantees it.
     let children = unsafe { array.0.children() };
     if children.len() != fields.len() {
         return Err(misfit());
     }
-    // SAFETY: as above; the validity bitmap has a bit for each row, where there is one.
+    // SAFETY: as above; the validity bitmap, if there is one, has a bit for each row.
     let valid = unsafe {
         let bits = array.0.buffer(0).cast::<u8>();
         let none = bits.is_null() || array.0.null_count == 0;
@@ -180,7 +182,7 @@ pub unsafe fn columns_of(fields: &[Field], array: OwnedArray) -> Result<(usize, 
             )
         })
     };
-    // A count of -1 says that nobody has counted. A table's rows have no NULLs of their own.
+    // A count of -1 means unknown. A row of a table cannot itself be NULL.
     if valid.is_some_and(|valid| (0..rows).any(|row| !valid.get(row))) {
         return Err(Error::Source(
             "rows of the Arrow data are NULL as a whole".into(),
@@ -204,8 +206,10 @@ fn length(n: i64) -> Result<usize> {
     usize::try_from(n).map_err(|_| misfit())
 }
 
+/// A column of a batch.
+///
 /// # Safety
-/// `array` is of the field's type and lives as long as `owner`; it has `skip + rows` values.
+/// `array` is of the field's type, lives as long as `owner`, and has `skip + rows` values.
 unsafe fn chunk(
     field: &Field,
     array: &ArrowArray,
@@ -214,20 +218,20 @@ unsafe fn chunk(
     owner: &Owner,
 ) -> Result<Chunk> {
     let first = length(array.offset)? + skip;
-    // A producer whose batches are not of its schema would have memory read that is not there: its
-    // numbers of buffers tell the worst of that.
+    // If a producer's batches did not match its schema, this would read invalid memory. The number
+    // of buffers reveals the worst cases.
     if !field.kind.has_buffers(array.n_buffers)
         || field.dictionary.is_some() == array.dictionary.is_null()
     {
         return Err(misfit());
     }
-    // SAFETY: the validity bitmap has a bit for each value, where there is one.
+    // SAFETY: the validity bitmap, if there is one, has a bit for each value.
     let valid = unsafe {
         let bits = array.buffer(0).cast::<u8>();
         let none = bits.is_null() || array.null_count == 0 || field.kind == Type::Null;
         (!none).then(|| Bits::new(Slice::new(bits, Bits::bytes_for(first, rows), owner), first))
     };
-    // SAFETY: as the caller vouches.
+    // SAFETY: the caller guarantees it.
     let mut data = unsafe { data(&field.kind, array, first, rows, valid.as_ref(), owner) }?;
     // SAFETY: as above; the dictionary is null or lives as long.
     let dictionary = unsafe { array.dictionary.as_ref() };
@@ -242,13 +246,15 @@ unsafe fn chunk(
     Ok(Chunk { rows, valid, data })
 }
 
-/// Offsets that there are for so many strings. For none there may be none.
+/// The number of offsets for this many strings. For no strings there may be no offsets.
 fn ends_of(rows: usize) -> usize {
     if rows == 0 { 0 } else { rows + 1 }
 }
 
+/// The values of a column, starting at `first`.
+///
 /// # Safety
-/// As [`chunk`], from the value at `first` on.
+/// As [`chunk`].
 unsafe fn data(
     kind: &Type,
     array: &ArrowArray,
@@ -257,8 +263,8 @@ unsafe fn data(
     valid: Option<&Bits>,
     owner: &Owner,
 ) -> Result<Data> {
-    // SAFETY: for all below: a buffer of the type's layout, with a value for each row from `first`
-    // on.
+    // SAFETY: for all calls below: the buffer has the type's layout, with a value for each row from
+    // `first` on.
     unsafe {
         let values = array.buffer(1);
         Ok(match kind {
@@ -320,7 +326,7 @@ unsafe fn data(
                 }
             }
             Type::Views { text } => {
-                // The last buffer tells the lengths of those between it and the views.
+                // The last buffer has the lengths of the buffers between it and the views.
                 let n = usize::try_from(array.n_buffers)
                     .unwrap_or(0)
                     .saturating_sub(3);
@@ -348,7 +354,8 @@ unsafe fn data(
             Type::DaysInMilli => {
                 const DAY: i64 = 86_400_000;
                 let at: Slice<i64> = slice(values, first, rows, owner);
-                // Whole days, says the format; what is none of them loses nothing.
+                // The format requires whole days. Any other value is written as a timestamp, so
+                // nothing is lost.
                 Data::written(rows, valid, |out, row| {
                     match at.get(row).copied().unwrap_or(0) {
                         whole if whole % DAY == 0 => date(out, whole / DAY),
@@ -393,8 +400,10 @@ unsafe fn data(
     }
 }
 
+/// Values of a buffer.
+///
 /// # Safety
-/// A buffer with `len` values from the value at `first` on.
+/// The buffer has `len` values, starting at `first`.
 unsafe fn slice<T: Plain>(
     buffer: *const c_void,
     first: usize,
@@ -402,7 +411,7 @@ unsafe fn slice<T: Plain>(
     owner: &Owner,
 ) -> Slice<T> {
     let values = buffer.cast::<T>();
-    // SAFETY: as the caller vouches.
+    // SAFETY: the caller guarantees it.
     unsafe {
         let from = if values.is_null() {
             values
@@ -413,8 +422,10 @@ unsafe fn slice<T: Plain>(
     }
 }
 
+/// A column of strings.
+///
 /// # Safety
-/// A buffer that reaches as far as the last place.
+/// The buffer has `len` bytes.
 unsafe fn strings(
     places: Places,
     buffer: *const c_void,
@@ -423,7 +434,7 @@ unsafe fn strings(
     owner: &Owner,
 ) -> Result<Data> {
     let len = len.map_err(|_| misfit())?;
-    // SAFETY: as the caller vouches.
+    // SAFETY: the caller guarantees it.
     let bytes = unsafe { Slice::new(buffer.cast(), len, owner) };
     Ok(Data::Strings {
         places,

@@ -1,9 +1,10 @@
 //! The Arrow C data and stream interfaces
 //! (<https://arrow.apache.org/docs/format/CDataInterface.html>).
 //!
-//! - [`ArrowSchema`], [`ArrowArray`], [`ArrowArrayStream`]: the structures as they lie in memory;
-//! - [`Stream`]: one that somebody hands over, read batch by batch;
-//! - [`stream_of`]: a query's columns, handed over.
+//! - [`ArrowSchema`], [`ArrowArray`], [`ArrowArrayStream`]: the structures with their memory
+//!   layout;
+//! - [`Stream`]: a stream from a producer, read batch by batch;
+//! - [`stream_of`]: a query's columns as a stream for a consumer.
 
 mod abi;
 mod export;

@@ -1,4 +1,5 @@
-//! Rows of a CSV file. Every field is text, as it is for `.import` of the sqlite3 shell; the table's columns make numbers of it.
+//! Rows of a CSV file. Every field is text, as with `.import` of the sqlite3 shell. The columns of
+//! the table convert text to numbers.
 
 use super::records::{Fault, Record, Records, Wrong};
 use super::{Bad, Column, Row, Source};
@@ -7,16 +8,16 @@ use rusqlite::types::Value;
 use std::fs::File;
 use std::io::{self, BufReader, Cursor, Read};
 
-/// What some programs begin UTF-8 with.
+/// The bytes with which some programs begin UTF-8 files.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 pub(super) struct Csv {
     records: Records<BufReader<io::Chain<Cursor<Vec<u8>>, File>>>,
-    /// Bytes of the byte order mark.
+    /// Length of the byte order mark.
     mark: u64,
     columns: Vec<Column>,
     record: Record,
-    /// The record is the first of a file without a header line, and is still to be handed out.
+    /// The record is the first one of a file without a header line and has not been returned yet.
     is_ready: bool,
     null: Option<String>,
 }
@@ -27,12 +28,12 @@ impl Csv {
         let quote = args.quote.byte();
         if matches!(delimiter, b'\n' | b'\r') {
             return Err(Bad::file(
-                "cannot be read with line ends as delimiters; give --delimiter another character",
+                "cannot be read with line ends as delimiters; choose another character for --delimiter",
             ));
         }
         if quote == Some(delimiter) {
             return Err(Bad::file(
-                "cannot be read with quotes as delimiters; give --quote none too",
+                "cannot be read with quotes as delimiters; give --quote none as well",
             ));
         }
         let unread = |e: &io::Error| Bad::file(format!("cannot be read: {e}"));
@@ -89,18 +90,18 @@ impl Csv {
         };
         let problem = match fault {
             Fault::QuoteWithin => {
-                "has a quote in a field that does not begin with one; put the field in quotes and write the quote twice, or give --quote none where quotes are text"
+                "has a quote in a field that does not begin with one; put the field in quotes and write the quote twice, or give --quote none if quotes are ordinary text"
             }
             Fault::TextBehind => {
-                "has text behind the closing quote of a field; write a quote within a field twice, or give --quote none where quotes are text"
+                "has text after the closing quote of a field; write a quote within a field twice, or give --quote none if quotes are ordinary text"
             }
             Fault::Unclosed => {
-                "begins a field in quotes that the file does not end; a part of the file is missing, or a quote is one too many; give --quote none where quotes are text"
+                "begins a quoted field that has no closing quote; a part of the file is missing, or there is a quote too many; give --quote none if quotes are ordinary text"
             }
         };
         Bad {
             column: self.columns.get(field).map(|column| column.name.clone()),
-            // Where the next record begins is not known for a field of several lines.
+            // If a field spans several lines, the start of the next record is unknown.
             is_last: !is_one_line,
             ..Bad::row(line, problem)
         }
@@ -128,7 +129,7 @@ impl Source for Csv {
         if fields != columns {
             return Err(Bad::row(
                 at,
-                format!("has {fields} fields, the file's first line has {columns}"),
+                format!("has {fields} fields, but the first line of the file has {columns}"),
             ));
         }
         let mut values = Vec::with_capacity(self.columns.len());

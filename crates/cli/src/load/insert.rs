@@ -1,4 +1,4 @@
-//! Bringing rows in, in one transaction: all of them, or none.
+//! Inserts rows in one transaction: all of them, or none.
 
 use super::order::Part;
 use super::target::{self, Target};
@@ -8,19 +8,19 @@ use densite_tools::Progress;
 use rusqlite::types::Value;
 use rusqlite::{Connection, params_from_iter};
 
-/// What was done.
+/// The result of a load.
 #[derive(Debug, Default)]
 pub(crate) struct Loaded {
     pub(crate) rows: u64,
     pub(crate) created: bool,
-    /// Rows were brought into the order of the key.
+    /// Whether the rows were sorted by the key.
     pub(crate) sorted: bool,
-    /// Rows left out, and the first of them.
+    /// The number of skipped rows, and the first of them.
     pub(crate) skipped: u64,
     pub(crate) bad: Vec<Bad>,
 }
 
-/// Why nothing was done.
+/// Why nothing was loaded.
 pub(crate) enum Stop {
     Input(Bad),
     Table(String),
@@ -34,21 +34,21 @@ impl From<rusqlite::Error> for Stop {
     }
 }
 
-/// Bad rows that are told in full.
+/// The number of skipped rows that are described in full.
 const TOLD: usize = 10;
-/// Statements for rows with different columns that are kept prepared.
+/// The number of prepared statements that are kept for rows with different columns.
 const STATEMENTS: usize = 64;
-/// Rows between two looks at progress and at signals.
+/// The number of rows between two checks for signals and progress reports.
 const TURN: u64 = 1024;
 
-/// How rows are brought in.
+/// Options of a load.
 pub(crate) struct Options<'a> {
     pub(crate) table: &'a str,
-    /// Leave out rows that cannot be loaded.
+    /// Whether to skip rows that cannot be loaded.
     pub(crate) skip_errors: bool,
-    /// Columns of the file are the table's by their order.
+    /// Whether the columns of the file are assigned to those of the table in order.
     pub(crate) by_order: bool,
-    /// Bytes of rows held in memory for sorting.
+    /// The most bytes of rows that are kept in memory for sorting.
     pub(crate) memory: u64,
 }
 
@@ -56,12 +56,12 @@ struct Load<'a> {
     db: &'a Connection,
     options: &'a Options<'a>,
     target: Target,
-    /// Of each column of the file, the table's.
+    /// For each column of the file, the index of the table's column.
     places: Vec<usize>,
     loaded: Loaded,
 }
 
-/// Loads all rows of a source. On an error nothing was changed.
+/// Loads all rows of a source. After an error the database is unchanged.
 pub(crate) fn load(
     db: &Connection,
     source: &mut dyn Source,
@@ -75,7 +75,8 @@ pub(crate) fn load(
         Ok(loaded)
     });
     if done.is_err() {
-        // What failed before tells more; a connection that is closed rolls back too.
+        // The earlier error is more useful than one of this rollback. Closing the connection also
+        // rolls back.
         db.execute_batch("ROLLBACK").ok();
     }
     done
@@ -106,10 +107,10 @@ fn within(
     loop {
         let (mut rows, is_end) = load.read(source, progress)?;
         if !is_known {
-            // The first rows tell which columns there are.
+            // The first rows determine the columns.
             if source.columns().is_empty() {
                 return Err(Stop::Input(Bad::file(
-                    "has no rows to tell the columns of the new table",
+                    "has no rows, so the columns of the new table are unknown",
                 )));
             }
             target::create(db, options.table, source.columns())?;
@@ -131,7 +132,7 @@ fn within(
 }
 
 impl Load<'_> {
-    /// As many rows as fit into memory; whether they are the last.
+    /// Reads as many rows as fit into memory. Returns whether they are the last ones.
     fn read(
         &mut self,
         source: &mut dyn Source,
@@ -168,7 +169,7 @@ impl Load<'_> {
         Ok(())
     }
 
-    /// Finds the table's column for those of the file that are new.
+    /// Finds the table's columns for new columns of the file.
     fn map_columns(&mut self, source: &dyn Source, at: Option<u64>) -> Result<(), Bad> {
         let columns = source.columns();
         for (i, column) in columns.iter().enumerate().skip(self.places.len()) {
@@ -186,9 +187,9 @@ impl Load<'_> {
                         columns.len(),
                         self.target.columns.len()
                     ),
-                    false if self.target.columns.iter().any(named) => "is there twice".to_owned(),
+                    false if self.target.columns.iter().any(named) => "occurs twice".to_owned(),
                     false => format!(
-                        "is no column of table {table} that takes values; it has {}",
+                        "is not a column of table {table} that takes values; the table has {}",
                         self.target.columns.join(", ")
                     ),
                 };
@@ -206,7 +207,7 @@ impl Load<'_> {
         Ok(())
     }
 
-    /// Brings rows into the order of the table's key, unless they are, or order may matter.
+    /// Sorts rows by the key of the table, unless they are sorted or their order can matter.
     fn sort(&mut self, source: &dyn Source, rows: &mut [Row]) -> Result<(), Stop> {
         let at = rows
             .first()
@@ -220,7 +221,7 @@ impl Load<'_> {
             let column = self.target.columns.iter().position(|c| c == name)?;
             self.places.iter().position(|p| *p == column)
         };
-        // A key that the file does not have is made as rows come.
+        // Rows without the key get keys in the order of insertion.
         let Some(key) = self
             .target
             .key
@@ -234,7 +235,8 @@ impl Load<'_> {
             let part = |i: &usize| Part::of(row.values.get(*i).and_then(Option::as_ref));
             key.iter().map(part).collect()
         };
-        // Nor one that a row does not have: of an INTEGER PRIMARY KEY the next number, which depends on the rows before it.
+        // The same holds for single rows without a key: an INTEGER PRIMARY KEY then gets the next
+        // number, which depends on the rows before it.
         let is_made = |row: &Row| key_of(row).contains(&Part::Null);
         if !rows.is_sorted_by_key(key_of) && !rows.iter().any(is_made) {
             rows.sort_by_cached_key(key_of);
@@ -276,12 +278,12 @@ impl Load<'_> {
         }
     }
 
-    /// What the table refused about a row; `None` for an error that is not the row's.
+    /// The table's reason to refuse a row; `None` for an error that does not depend on the row.
     fn refused(&self, row: &Row, e: &rusqlite::Error) -> Option<Bad> {
         let rusqlite::Error::SqliteFailure(error, message) = e else {
             return None;
         };
-        // TOOBIG, CONSTRAINT (with RAISE of a trigger), MISMATCH.
+        // TOOBIG, CONSTRAINT (also RAISE in a trigger), MISMATCH.
         if !matches!(error.extended_code & 0xff, 18..=20) {
             return None;
         }
@@ -295,7 +297,8 @@ impl Load<'_> {
                     .is_some_and(|(_, name)| name == column.as_str())
             })
         };
-        // Only the row id has a type that is insisted upon in tables that are not STRICT, and then no column is named.
+        // In tables that are not STRICT only the row id has a strict type. SQLite's message then
+        // names no column.
         let row_id = || match (error.extended_code & 0xff, self.target.key.as_slice()) {
             (20, [key]) => self.target.columns.iter().find(|c| *c == key),
             _ => None,
@@ -310,7 +313,7 @@ impl Load<'_> {
     }
 }
 
-/// About what a row takes in memory.
+/// The approximate memory of a row in bytes.
 fn size_of_row(row: &Row) -> u64 {
     let bytes = |value: &Option<Value>| match value {
         Some(Value::Text(text)) => text.len(),

@@ -1,4 +1,5 @@
-//! Rows of JSON lines: an object in each line, its keys are columns. A key that a line does not have gets the column's default.
+//! Rows of JSON lines: each line is an object with column names as keys. For a missing key the
+//! column gets its default.
 
 use super::{Bad, Column, Row, Source};
 use rusqlite::types::Value;
@@ -55,11 +56,11 @@ impl Jsonl {
     }
 }
 
-/// An integer that is none of SQLite's: as a float it would lose digits.
+/// Finds an integer beyond 64 bits, which would lose digits as a float.
 fn too_large(line: &[u8]) -> Option<&str> {
     const DIGITS: usize = 19;
     let is_long = |run: &[u8]| run.len() >= DIGITS && run.iter().all(u8::is_ascii_digit);
-    // Nearly always it ends here.
+    // Nearly all lines have no long run of digits.
     if !line.split(|b| !b.is_ascii_digit()).any(is_long) {
         return None;
     }
@@ -84,7 +85,7 @@ fn too_large(line: &[u8]) -> Option<&str> {
     None
 }
 
-/// What follows a text whose first quote is passed.
+/// The rest after a string whose opening quote has been read.
 fn behind_text(mut rest: &[u8]) -> &[u8] {
     while let Some((first, behind)) = rest.split_first() {
         rest = match first {
@@ -142,17 +143,14 @@ impl Source for Jsonl {
             if let Some(number) = too_large(line) {
                 return Err(Bad {
                     value: Some(number.to_owned()),
-                    ..Bad::row(
-                        self.at,
-                        "is a larger integer than SQLite has; write it as a text",
-                    )
+                    ..Bad::row(self.at, "is an integer beyond 64 bits; write it as text")
                 });
             }
             return match serde_json::from_slice(line) {
                 Ok(Json::Object(object)) => Ok(Some(self.row(object))),
                 Ok(other) => {
                     let shown = super::shown(&Value::Text(other.to_string()));
-                    let bad = Bad::row(self.at, "is not a JSON object of columns and values");
+                    let bad = Bad::row(self.at, "is not a JSON object with columns and values");
                     Err(Bad {
                         value: Some(shown),
                         ..bad

@@ -1,6 +1,7 @@
-//! Reading rows from a file and inserting them into a table: what `densite load` does.
+//! Reads rows from a file and inserts them into a table, for `densite load`.
 //!
-//! A [`Source`] gives rows; [`target`] says what the table is like, [`insert`] brings them in, sorted by its key where they fit into memory.
+//! A [`Source`] returns rows, [`target`] describes the table, and [`insert`] inserts the rows. Rows
+//! that fit into memory are sorted by the key first.
 
 mod csv;
 pub(crate) mod insert;
@@ -16,31 +17,31 @@ use std::fs::File;
 use std::os::fd::AsFd;
 use std::path::Path;
 
-/// A row as a file has it.
+/// A row of a file.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Row {
-    /// Where it is in the file: number of its first line, or of the row, from 1.
+    /// Its place in the file: the number of its first line, or of the row, from 1.
     pub(crate) at: u64,
-    /// By column of the file; `None` where this row does not name the column.
+    /// Values by column of the file; `None` if this row does not have the column.
     pub(crate) values: Vec<Option<Value>>,
 }
 
-/// Something that cannot be loaded.
+/// A row or file that cannot be loaded.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Bad {
-    /// Line or row; `None` if it is about the file.
+    /// Line or row; `None` if the problem concerns the whole file.
     pub(crate) at: Option<u64>,
     pub(crate) column: Option<String>,
     pub(crate) value: Option<String>,
     pub(crate) problem: String,
-    /// Nothing that follows in the file can be read either.
+    /// Whether reading cannot continue after this problem.
     pub(crate) is_last: bool,
-    /// The file is damaged, or not of its format.
+    /// Whether the file is damaged or has another format.
     pub(crate) is_damaged: bool,
 }
 
 impl Bad {
-    /// About the file as a whole.
+    /// A problem of the whole file.
     pub(crate) fn file(problem: impl Into<String>) -> Bad {
         Bad {
             at: None,
@@ -52,7 +53,7 @@ impl Bad {
         }
     }
 
-    /// About a file that is damaged.
+    /// A problem of a damaged file.
     pub(crate) fn damaged(problem: impl Into<String>) -> Bad {
         Bad {
             is_damaged: true,
@@ -60,7 +61,7 @@ impl Bad {
         }
     }
 
-    /// About one row.
+    /// A problem of one row.
     pub(crate) fn row(at: u64, problem: impl Into<String>) -> Bad {
         Bad {
             at: Some(at),
@@ -69,7 +70,7 @@ impl Bad {
         }
     }
 
-    /// With the column and its value.
+    /// Adds the column and its value.
     pub(crate) fn with(mut self, column: &str, value: Option<String>) -> Bad {
         self.column = Some(column.to_owned());
         self.value = value;
@@ -79,9 +80,9 @@ impl Bad {
 
 /// Rows from a file.
 pub(crate) trait Source {
-    /// What a place in the file is called: "line" or "row".
+    /// The name of a place in the file: "line" or "row".
     fn unit(&self) -> &'static str;
-    /// Names of the columns that are known by now, and types for a table that is to be made; rows of JSON may bring more.
+    /// The columns known so far, with types for a new table. Rows of JSON can add more columns.
     fn columns(&self) -> &[Column];
     /// The next row.
     fn next(&mut self) -> Result<Option<Row>, Bad>;
@@ -93,11 +94,11 @@ pub(crate) trait Source {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Column {
     pub(crate) name: String,
-    /// Type in a table that is made for it; empty for none.
+    /// The type in a new table; empty for no type.
     pub(crate) declared: &'static str,
 }
 
-/// The file's format by what was asked for or by its name.
+/// The format of the file: the requested one, or that of its extension.
 pub(crate) fn format_of(args: &LoadArgs) -> Option<FileFormat> {
     let by_name = || {
         let extension = args.file.extension()?.to_str()?.to_ascii_lowercase();
@@ -133,7 +134,7 @@ fn is_tsv(path: &Path) -> bool {
         .is_some_and(|e| e.eq_ignore_ascii_case("tsv"))
 }
 
-/// A value in few words, for a message.
+/// A short form of a value, for messages.
 pub(crate) fn shown(value: &Value) -> String {
     const MOST: usize = 60;
     let text = match value {

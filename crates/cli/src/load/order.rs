@@ -1,18 +1,20 @@
-//! The order of a table's key, near enough to SQLite's: it only has to make neighbours of neighbours.
+//! The order of a table's key, close to SQLite's. It only has to put rows together that are near in
+//! the table.
 
 use rusqlite::types::Value;
 
-/// A value of a key. Text that looks like a number is one, for a column may make one of it.
+/// A value of a key. Text that looks like a number counts as a number, because a column can convert
+/// it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Part {
     Null,
-    /// The number as a float, in the order of its bits, then exactly if it is an integer.
+    /// The number as a float, in the order of its bits; then the exact value if it is an integer.
     Number(i64, i64),
     Text(String),
     Blob(Vec<u8>),
 }
 
-/// A float as an integer in the same order.
+/// Converts a float to an integer with the same order.
 fn ordered(x: f64) -> i64 {
     let bits = x.to_bits() as i64;
     bits ^ (((bits >> 63) as u64) >> 1) as i64

@@ -1,6 +1,7 @@
-//! Rows of a Parquet file. Dates, times and decimals become text as `densite.insert` writes them, exact; nested values JSON.
+//! Rows of a Parquet file. Dates, times and decimals become exact text, in the same form as
+//! `densite.insert` writes. Nested values become JSON.
 //!
-//! The reader looks at damaged files by assertions: a panic of its is an error of the file's.
+//! The reader panics on some damaged files. Such a panic becomes an error about the file.
 
 mod int96;
 
@@ -27,22 +28,24 @@ pub(super) struct Parquet {
     bytes: u64,
 }
 
-/// What a column's numbers mean.
+/// The meaning of a column's numbers.
 enum Kind {
-    /// What they are.
+    /// Plain numbers.
     Own,
     Time(Unit),
-    /// With a time zone or not: then they are in UTC.
+    /// The flag says whether the column has a time zone; its values are then in UTC.
     Timestamp(Unit, bool),
     /// Timestamps of 96 bits.
     Int96(Box<Int96s>),
 }
 
-/// What the reader says of a file: that it is damaged or no Parquet, unless the system failed to read it or the reader lacks what it needs.
+/// Converts an error of the reader. It means that the file is damaged or not Parquet, unless the
+/// system failed to read the file or the reader lacks a feature.
 fn failed(e: &ParquetError) -> Bad {
     let is_damaged = match e {
         ParquetError::NYI(_) => false,
-        // Encrypted, or of a compression that is not built in: the reader has no other name for these.
+        // The file is encrypted, or its compression is not built in. The reader has no other error
+        // for these.
         ParquetError::General(said) => !said.contains("feature"),
         ParquetError::External(e) => {
             let e = e.downcast_ref::<std::io::Error>();
@@ -56,12 +59,13 @@ fn failed(e: &ParquetError) -> Bad {
     }
 }
 
-/// Has the reader work; a panic of its is an error.
+/// Runs the reader, and turns a panic into an error.
 fn caught<T>(read: impl FnOnce() -> Result<T, Bad>) -> Result<T, Bad> {
-    // What the reader leaves half done is not used again: the error is the file's last.
+    // The half-finished state of the reader is not used again: this error is the last one of the
+    // file.
     catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(|_| {
         Err(Bad::damaged(
-            "is damaged: the Parquet reader fails on it; have it written again",
+            "is damaged: the Parquet reader fails on it; create the file again",
         ))
     })
 }
@@ -75,7 +79,7 @@ impl Parquet {
         let about = file.metadata();
         if about.as_ref().is_ok_and(|m| !m.is_file()) {
             return Err(Bad::file(
-                "cannot be read as Parquet, which is not read from its beginning: give a file that is on a disk",
+                "cannot be read as Parquet, which needs random access; give a regular file",
             ));
         }
         let bytes = about.map_or(0, |m| m.len());
@@ -132,7 +136,7 @@ impl Parquet {
     }
 }
 
-/// How many columns of single values a field has.
+/// The number of leaf columns of a field.
 fn leaves(field: &Type) -> usize {
     match field.is_primitive() {
         true => 1,
@@ -140,7 +144,7 @@ fn leaves(field: &Type) -> usize {
     }
 }
 
-/// What the numbers of a field mean; `leaf` is its place among the file's columns.
+/// The meaning of the numbers of a field; `leaf` is its index among the leaf columns of the file.
 fn kind_of(field: &Type, leaf: usize, file: &File) -> Result<Kind, Bad> {
     if !field.is_primitive() {
         return Ok(Kind::Own);
@@ -151,7 +155,8 @@ fn kind_of(field: &Type, leaf: usize, file: &File) -> Result<Kind, Bad> {
         TimeUnit::NANOS => Unit::Nano,
     };
     let info = field.get_basic_info();
-    // Older files have only the one, whose timestamps are in UTC; newer ones may have only the other.
+    // Older files have only the converted type, whose timestamps are in UTC. Newer files can have
+    // only the logical type.
     Ok(match (info.logical_type_ref(), info.converted_type()) {
         (Some(LogicalType::Timestamp(of)), _) => {
             Kind::Timestamp(unit(&of.unit), of.is_adjusted_to_u_t_c)
@@ -168,13 +173,14 @@ fn kind_of(field: &Type, leaf: usize, file: &File) -> Result<Kind, Bad> {
     })
 }
 
-/// The type of a column in a table that is made for it.
+/// The type of a column in a new table.
 fn declared(field: &Type) -> &'static str {
     if !field.is_primitive() {
         return "TEXT";
     }
     let info = field.get_basic_info();
-    // Older files have only the one, newer ones both. Decimals are text, for NUMERIC would make floating point of them.
+    // Older files have only the converted type, newer ones have both. Decimals are text, because
+    // NUMERIC would convert them to floating point.
     match (info.logical_type_ref(), info.converted_type()) {
         (Some(LogicalType::Integer(_)), _) => return "INTEGER",
         (
@@ -216,7 +222,7 @@ fn declared(field: &Type) -> &'static str {
 
 /// Why a value cannot be loaded.
 enum Problem {
-    /// What is wrong, and the value.
+    /// What is wrong with the value, and the value.
     Value(&'static str, String),
     File(Bad),
 }
@@ -227,7 +233,7 @@ fn text(write: impl FnOnce(&mut String)) -> Value {
     Value::Text(text)
 }
 
-/// A value as it is stored, by what its column is.
+/// Converts a value for SQLite, according to the kind of its column.
 fn value_of(field: &Field, kind: &mut Kind) -> Result<Value, Problem> {
     let number = match field {
         Field::Int(n) | Field::TimeMillis(n) => Some(i64::from(*n)),
@@ -266,7 +272,10 @@ fn value_of(field: &Field, kind: &mut Kind) -> Result<Value, Problem> {
         Field::UShort(n) => Value::Integer(i64::from(*n)),
         Field::UInt(n) => Value::Integer(i64::from(*n)),
         Field::ULong(n) => Value::Integer(i64::try_from(*n).map_err(|_| {
-            Problem::Value("is larger than SQLite's largest integer", n.to_string())
+            Problem::Value(
+                "is larger than the largest integer of SQLite",
+                n.to_string(),
+            )
         })?),
         Field::Float16(x) => Value::Real(f64::from(*x)),
         Field::Float(x) => Value::Real(f64::from(*x)),
@@ -298,7 +307,8 @@ impl Source for Parquet {
     }
 
     fn bytes_read(&self) -> u64 {
-        // Of row groups nobody says where they are read; rows tell as much.
+        // The reader does not report its position in a row group, so the progress follows the
+        // number of rows.
         match self.total {
             0 => self.bytes,
             total => (u128::from(self.bytes) * u128::from(self.at) / u128::from(total)) as u64,

@@ -1,8 +1,10 @@
-//! Records of a CSV file, read strictly.
+//! Reads records of a CSV file strictly.
 //!
-//! A field begins with a quote or has none. After its closing quote a field ends, and two quotes within it are one. A file that breaks this was written
-//! by other rules, or was damaged: read leniently, a stray quote would swallow the lines up to the next one. Records end with LF, CR or both. Empty lines
-//! are skipped, unless records have one field: other programs write NULL or an empty text as an empty line there. Lines are counted within quotes too.
+//! A field is quoted if it begins with a quote. It then ends after its closing quote, and two
+//! quotes within it stand for one. Other files follow other rules or are damaged: with lenient
+//! reading, a stray quote would swallow the lines up to the next one. Records end with LF, CR or CR
+//! LF. Empty lines are skipped unless records have one field, because other programs write NULL or
+//! an empty text in this way. Lines within quotes are counted too.
 
 use std::io::{self, BufRead};
 
@@ -10,7 +12,7 @@ use std::io::{self, BufRead};
 #[derive(Debug, Default)]
 pub(super) struct Record {
     bytes: Vec<u8>,
-    /// Where each field ends.
+    /// The end offset of each field.
     ends: Vec<usize>,
     /// The line in which it begins, from 1.
     pub(super) line: u64,
@@ -42,13 +44,13 @@ impl Record {
 pub(super) enum Fault {
     /// A quote in a field that does not begin with one.
     QuoteWithin,
-    /// A quoted field goes on behind its closing quote.
+    /// A quoted field continues after its closing quote.
     TextBehind,
     /// The file ends before the closing quote.
     Unclosed,
 }
 
-/// Why there is no record.
+/// Why a record cannot be read.
 #[derive(Debug)]
 pub(super) enum Wrong {
     Read(io::Error),
@@ -56,14 +58,14 @@ pub(super) enum Wrong {
         fault: Fault,
         /// The line of the quote.
         line: u64,
-        /// The place of the field in its record, from 0.
+        /// The index of the field in its record, from 0.
         field: usize,
-        /// Whether reading can go on with the next line: the record that is left out has no more than this one.
+        /// Whether the record has only one line, so reading can continue with the next line.
         is_one_line: bool,
     },
 }
 
-/// Where in a record reading is.
+/// The state of the reader within a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum At {
     /// Before the first byte of a record.
@@ -72,9 +74,9 @@ enum At {
     Field,
     Plain,
     Quoted,
-    /// Behind a quote within a quoted field: it closes the field, or is the first of two.
+    /// After a quote within a quoted field: the quote closes the field or is the first of two.
     Closing,
-    /// A wrong record's rest, up to the end of the line.
+    /// In the rest of a bad record, up to the end of the line.
     Rest,
 }
 
@@ -83,13 +85,13 @@ pub(super) struct Records<R> {
     input: R,
     delimiter: u8,
     quote: Option<u8>,
-    /// The line that is read, from 1.
+    /// The current line, from 1.
     line: u64,
     /// Bytes that were read.
     bytes: u64,
-    /// The last byte was a CR: an LF that follows belongs to it.
+    /// The last byte was a CR. An LF after it belongs to the same line end.
     is_behind_cr: bool,
-    /// Records have one field, so an empty line is a record whose field is empty.
+    /// Records have one field, so an empty line is a record with an empty field.
     has_one_field: bool,
 }
 
@@ -106,21 +108,22 @@ impl<R: BufRead> Records<R> {
         }
     }
 
-    /// From here on records have one field.
+    /// Sets that all further records have one field.
     pub(super) fn expect_one_field(&mut self) {
         self.has_one_field = true;
     }
 
-    /// How far reading is, in bytes.
+    /// The number of bytes read so far.
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// The next record; false at the end of the file. After a fault in one line the next call goes on behind that line.
+    /// Reads the next record. Returns false at the end of the file. After a fault in one line the
+    /// next call continues after that line.
     pub(super) fn read(&mut self, record: &mut Record) -> Result<bool, Wrong> {
         record.begin(self.line);
         let mut at = At::Record;
-        // The line in which the field's quote stands, and what is wrong with the record.
+        // The line of the field's opening quote, and the fault of the record.
         let mut opened = self.line;
         let mut wrong: Option<(Fault, u64, usize)> = None;
         loop {
@@ -133,7 +136,7 @@ impl<R: BufRead> Records<R> {
             while let Some(&byte) = buffer.get(used) {
                 let is_end = byte == b'\n' || byte == b'\r';
                 if std::mem::take(&mut self.is_behind_cr) && byte == b'\n' {
-                    // The line was counted with its CR.
+                    // The CR already counted the line.
                     if at == At::Quoted {
                         record.bytes.push(byte);
                     }

@@ -1,29 +1,30 @@
-//! The table that rows go to.
+//! The table that receives the rows.
 
 use super::Column;
 use densite_sqlite::quoted;
 use rusqlite::{Connection, OptionalExtension};
 
-/// What is to be known of a table.
+/// The properties of a table.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Target {
-    /// Names of its columns that can be inserted into.
+    /// Names of the columns that accept values.
     pub(crate) columns: Vec<String>,
     /// Names of the columns of its primary key, in order.
     pub(crate) key: Vec<String>,
-    /// Rows may be brought in in another order: nothing looks at each one.
+    /// Whether rows can be inserted in another order, because no rule depends on the order.
     pub(crate) may_sort: bool,
 }
 
-/// Finds a table; `None` if there is none, and the reason if it takes no rows.
+/// Finds a table. `None` if it does not exist; an error text if it cannot receive rows.
 pub(crate) fn find_table(
     db: &Connection,
     table: &str,
 ) -> rusqlite::Result<Option<Result<Target, String>>> {
-    // As SQLite keeps `sqlite_` for itself: what ingest reads there would be rows of a file.
+    // SQLite reserves `sqlite_` in the same way. Otherwise ingest would read rows of a file as its
+    // own state.
     if table.to_ascii_lowercase().starts_with("densite_") {
         return Ok(Some(Err(format!(
-            "names that begin with densite_ are for Densite's own tables: {table} takes no rows; choose another name"
+            "names that begin with densite_ are reserved for Densite's own tables: {table} takes no rows; choose another name"
         ))));
     }
     let kind: Option<String> = db
@@ -38,7 +39,7 @@ pub(crate) fn find_table(
         Some("table") => {}
         Some(kind) => {
             return Ok(Some(Err(format!(
-                "{table} is a {kind}, and rows are loaded into tables only"
+                "{table} is a {kind}, but rows can be loaded only into tables"
             ))));
         }
     }
@@ -57,7 +58,8 @@ pub(crate) fn find_table(
         .map(|(name, pk, _)| (*pk, name.clone()))
         .collect();
     key.sort();
-    // A trigger looks at each row; and where the table's own ON CONFLICT drops rows, order says which.
+    // A trigger can depend on the order of rows. With ON CONFLICT in the table, the order decides
+    // which rows are dropped.
     let order_matters: bool = db.query_row(
         "SELECT count(*) > 0 FROM main.sqlite_schema WHERE tbl_name = ?1 COLLATE NOCASE AND (type = 'trigger' OR type = 'table' AND sql LIKE '%conflict%')",
         [table],
@@ -74,7 +76,7 @@ pub(crate) fn find_table(
     })))
 }
 
-/// Makes a table with the file's columns.
+/// Creates a table with the columns of the file.
 pub(crate) fn create(db: &Connection, table: &str, columns: &[Column]) -> rusqlite::Result<()> {
     let columns: Vec<String> = columns
         .iter()

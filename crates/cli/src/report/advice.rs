@@ -1,4 +1,4 @@
-//! What would bring space back, with the command to type.
+//! Advice on how to reclaim space, with the commands to run.
 
 use super::text::{escaped, quoted, share, size};
 use crate::verbs::gain::time;
@@ -6,13 +6,13 @@ use densite_tools::{Form, Info};
 use std::fmt::Write as _;
 use std::path::Path;
 
-/// Below this part of the file a vacuum is not worth its time.
+/// A vacuum that frees less than one byte in this many is marked as hardly worth it.
 const WORTH: u64 = 20;
 
 pub(super) fn section(info: &Info, page: &mut String) {
     let Some(gain) = &info.gain else { return };
     let path = quoted(&info.path.to_string_lossy());
-    page.push_str("<section>\n<h2>What would bring it back</h2>\n<table class=\"advice\">\n<thead><tr><th>brings back</th><th>by</th><th></th></tr></thead>\n<tbody>\n");
+    page.push_str("<section>\n<h2>How to reclaim it</h2>\n<table class=\"advice\">\n<thead><tr><th>frees</th><th>by</th><th></th></tr></thead>\n<tbody>\n");
     let mut row = |bytes: String, command: &str, what: &str| {
         let _ = writeln!(
             page,
@@ -21,14 +21,14 @@ pub(super) fn section(info: &Info, page: &mut String) {
         );
     };
     let worth = match gain.gives_back_bytes * WORTH < info.stored_bytes {
-        true => " Hardly worth it.",
+        true => " This is hardly worth it.",
         false => "",
     };
     row(
         format!("about {}", size(gain.gives_back_bytes),),
         &format!("densite vacuum {path}"),
         &format!(
-            "{} of the file. It takes about {} and needs up to {} beside the file; meanwhile nobody else can use the database.{worth}",
+            "{} of the file. It takes about {} and needs up to {} beside the file; no other program can use the database meanwhile.{worth}",
             share(gain.gives_back_bytes, info.stored_bytes),
             time(gain.seconds),
             size(gain.needed_bytes),
@@ -39,21 +39,21 @@ pub(super) fn section(info: &Info, page: &mut String) {
         row(
             format!("about {}", size(maintained)),
             &format!("densite sql {path} 'PRAGMA densite_maintain'"),
-            "happens by itself when a program that has the database open is idle, or closes it last; others go on using it meanwhile.",
+            "happens by itself when a program has the database open and is idle, or closes it last. Other programs can use it meanwhile.",
         );
     }
     if info.form == Form::Plain {
         row(
             "most of the rest".into(),
             &format!("densite compress {path}"),
-            "stores it compressed, typically in a third to a seventh; programs then open it through Densite.",
+            "compresses it, typically to between a third and a seventh; programs then open it through Densite.",
         );
     }
     if info.wal_bytes > 0 {
         row(
             size(info.wal_bytes),
             &format!("densite sql {path} 'PRAGMA wal_checkpoint(TRUNCATE)'"),
-            "brings the WAL into the file and empties it, if no reader needs it.",
+            "writes the WAL into the file and empties it, if no reader needs it.",
         );
     }
     for left in &info.leftovers {
@@ -62,7 +62,7 @@ pub(super) fn section(info: &Info, page: &mut String) {
         row(
             size(bytes),
             &format!("rm {}", quoted(&name.to_string_lossy())),
-            "was left by an interrupted run, unless one is going on.",
+            "was left by an interrupted run or belongs to one that is still running.",
         );
     }
     page.push_str("</tbody>\n</table>\n</section>\n");

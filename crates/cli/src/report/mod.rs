@@ -1,7 +1,7 @@
-//! The page of `densite report`: one file without scripts and without anything from elsewhere.
+//! The page of `densite report`: one file without scripts and without external resources.
 //!
-//! What comes from the database or the command line is text to it: [`text::escaped`] stands between, and a policy in the page's head forbids
-//! the browser to load or run anything.
+//! Everything from the database or the command line is text: [`text::escaped`] escapes it, and a
+//! policy in the head of the page forbids the browser to load or run anything.
 
 mod advice;
 mod objects;
@@ -12,7 +12,8 @@ use densite_tools::{Form, Info};
 use std::fmt::Write as _;
 use text::{escaped, share, size};
 
-/// Colours of both schemes, told apart by people who see few of them (Okabe and Ito), and by brightness; hatching for what holds nothing.
+/// Colours for light and dark mode that colour-blind people can distinguish (Okabe and Ito), and
+/// that differ in brightness. Unused space is hatched.
 const STYLE: &str = include_str!("style.css");
 
 /// The whole page.
@@ -40,7 +41,7 @@ pub(crate) fn page(info: &Info) -> String {
     } else if let Some(problem) = &info.objects_problem {
         let _ = writeln!(
             page,
-            "<p class=\"warn\">Tables and indexes could not be told: {}</p>",
+            "<p class=\"warn\">Tables and indexes could not be read: {}</p>",
             escaped(problem)
         );
     }
@@ -84,14 +85,14 @@ fn head(info: &Info, name: &str, page: &mut String) {
     if info.wal_bytes > 0 {
         let _ = writeln!(
             page,
-            "<p class=\"warn\">A WAL of {} lies beside it; what is in it is not in these figures.</p>",
+            "<p class=\"warn\">There is a WAL of {} beside it; these figures do not include its content.</p>",
             size(info.wal_bytes)
         );
     }
     page.push_str("</header>\n");
 }
 
-/// The file's bytes by what they are.
+/// The bytes of the file by use.
 fn split(info: &Info, page: &mut String) {
     let Some(gain) = &info.gain else { return };
     let stored = info.form == Form::Compressed;
@@ -102,13 +103,13 @@ fn split(info: &Info, page: &mut String) {
             "dead",
             "dead",
             gain.dead_bytes,
-            "replaced pages among live ones",
+            "replaced pages between live ones",
         ));
         parts.push((
             "free",
             "free",
             gain.free_bytes,
-            "is written again before the file grows",
+            "is reused before the file grows",
         ));
     } else {
         parts.push((
@@ -125,12 +126,12 @@ fn split(info: &Info, page: &mut String) {
         ));
     }
     let whole: u64 = parts.iter().map(|p| p.2).sum();
-    page.push_str("<section>\n<h2>The file</h2>\n<div class=\"split\" role=\"img\" aria-label=\"the file by what its bytes are\">");
+    page.push_str("<section>\n<h2>The file</h2>\n<div class=\"split\" role=\"img\" aria-label=\"the file by use of its bytes\">");
     for (class, _, bytes, _) in parts.iter().filter(|p| p.2 > 0) {
         let _ = write!(
             page,
             "<span class=\"{class}\" style=\"flex-grow:{}\"></span>",
-            // No part is too small to be seen.
+            // Every part is wide enough to be visible.
             (bytes * 1000 / whole.max(1)).max(3)
         );
     }

@@ -1,4 +1,4 @@
-//! Tables and indexes, with a bar for each.
+//! Tables and indexes, each with a bar.
 
 use super::text::{escaped, share, size};
 use crate::out;
@@ -40,7 +40,7 @@ pub(super) fn section(info: &Info, page: &mut String) {
     if info.objects.broken > 0 {
         let _ = writeln!(
             page,
-            "<p class=\"warn\">{} pages that tell what belongs where could not be read; what is below them counts as long values. Run densite check.</p>",
+            "<p class=\"warn\">{} interior pages could not be read; the pages below them count as long values. Run densite check.</p>",
             info.objects.broken
         );
     }
@@ -91,7 +91,7 @@ fn row(o: &Object, stored: bool, widest: u64, page: &mut String) {
         }
     };
     if let Some(bytes) = o.stored_bytes {
-        // What is stored, and above it what it stands for.
+        // The stored bytes, and the bytes that SQLite sees.
         bar("live", bytes);
         bar(
             "raw",

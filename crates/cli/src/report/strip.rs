@@ -1,18 +1,18 @@
-//! The file from its beginning to its end, in rows of cells.
+//! The file from start to end, as rows of cells.
 
 use super::text::{escaped, share, size};
 use densite_tools::json::kind;
 use densite_tools::{Info, Object, ObjectKind};
 use std::fmt::Write as _;
 
-/// Cells of a row.
+/// Cells in a row.
 const COLUMNS: usize = 80;
-/// At most so many cells.
+/// The largest number of cells.
 const CELLS: usize = 1600;
-/// Edge of a cell, and the distance to the next one's.
+/// The edge of a cell, and the distance between the starts of two cells.
 const EDGE: usize = 11;
 const STEP: usize = 12;
-/// Objects that have a colour of their own.
+/// Number of objects with their own colour.
 const COLOURED: usize = 6;
 
 pub(super) fn section(info: &Info, page: &mut String) {
@@ -25,7 +25,7 @@ pub(super) fn section(info: &Info, page: &mut String) {
     page.push_str("</section>\n");
 }
 
-/// A compressed file: how much of each unit is live.
+/// A compressed file: the live part of each unit.
 fn by_unit(info: &Info, page: &mut String) {
     let each = info.units.len().div_ceil(CELLS).max(1);
     let cell_bytes = info.unit_bytes * each as u64;
@@ -51,7 +51,7 @@ fn by_unit(info: &Info, page: &mut String) {
     }
     let _ = writeln!(
         page,
-        "<p>Each square is {}, in the order of the file. The stronger its colour, the more of it is live.</p>",
+        "<p>Each square is {}, in the order of the file. The stronger its colour, the larger its live part.</p>",
         size(cell_bytes)
     );
     grid(&cells, "the file by how much of it is live", page);
@@ -69,7 +69,7 @@ fn by_unit(info: &Info, page: &mut String) {
     page.push_str("</p>\n");
 }
 
-/// A plain file: whose pages lie where.
+/// A plain file: the objects of the pages.
 fn by_object(info: &Info, page: &mut String) {
     let objects = &info.objects;
     let mut cells = Vec::new();
@@ -90,10 +90,10 @@ fn by_object(info: &Info, page: &mut String) {
     }
     let _ = writeln!(
         page,
-        "<p>Each square is {}, in the order of the file, and has the colour of what most of its pages are.</p>",
+        "<p>Each square is {}, in the order of the file, and has the colour of the object that most of its pages belong to.</p>",
         size(objects.part_pages * u64::from(info.page_size))
     );
-    grid(&cells, "the file by whose pages lie where", page);
+    grid(&cells, "the file by the objects of its pages", page);
     page.push_str("<p class=\"legend\">");
     for (i, object) in objects.all.iter().enumerate() {
         let coloured =
@@ -108,7 +108,7 @@ fn by_object(info: &Info, page: &mut String) {
     page.push_str("</p>\n");
 }
 
-/// The colour of an object, by its place in the list.
+/// The colour class of an object, by its index in the list.
 fn class(place: usize, object: Option<&Object>) -> &'static str {
     match object.map(|o| o.kind) {
         Some(ObjectKind::Free) => "free",

@@ -1,7 +1,7 @@
-//! Text for the page.
+//! Escapes and formats text for the page.
 
-/// Text as HTML shows it, in elements and in attributes: markup is not markup, and control characters, those that turn the direction of writing
-/// included, are shown as a sign.
+/// Escapes text for HTML elements and attributes. Markup loses its meaning, and control characters,
+/// including those that change the direction of text, are shown as symbols.
 pub(super) fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -21,7 +21,7 @@ pub(super) fn escaped(text: &str) -> String {
     out
 }
 
-/// A word for the shell.
+/// Quotes a word for the shell.
 pub(super) fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+,:@".contains(c);
     if !word.is_empty() && !word.starts_with('-') && word.chars().all(plain) {

@@ -1,10 +1,10 @@
-//! Results as a table, as CSV or as JSON.
+//! Prints results as tables, CSV or JSON.
 //!
 //! | value | table | CSV | JSON |
 //! |---|---|---|---|
 //! | NULL | nothing | nothing | `null` |
-//! | integer, real | digits | digits | number; a real that is not finite is `"Infinity"`, `"-Infinity"` |
-//! | text | as it is, control characters as `^X` | quoted where needed; the empty text is `""` | string |
+//! | integer, real | digits | digits | number; infinite reals are `"Infinity"`, `"-Infinity"` |
+//! | text | control characters as `^X` | quoted where needed; empty text is `""` | string |
 //! | blob | `X'00FF'` | `X'00FF'` | `{"hex": "00FF"}` |
 
 use crate::shown;
@@ -14,20 +14,20 @@ use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
-/// Rows of a table are laid out together in groups of this many, so that memory stays bounded.
+/// Tables are laid out in groups of this many rows, so that memory is bounded.
 const TABLE_ROWS: usize = 10_000;
 
-/// Takes the results of statements, one after the other.
+/// Receives the results of statements, one after the other.
 pub(crate) trait Sink {
-    /// A result with these columns begins.
+    /// Begins a result with these columns.
     fn begin(&mut self, out: &mut dyn Write, columns: &[String]) -> io::Result<()>;
-    /// One of its rows.
+    /// Adds a row of the result.
     fn row(&mut self, out: &mut dyn Write, values: &[ValueRef<'_>]) -> io::Result<()>;
-    /// It ends, after its last row or at an error.
+    /// Ends the result, after its last row or at an error.
     fn end(&mut self, out: &mut dyn Write) -> io::Result<()>;
 }
 
-/// Frames for reading.
+/// Tables with borders.
 #[derive(Default)]
 pub(crate) struct Tables {
     columns: Vec<String>,
@@ -87,12 +87,13 @@ impl Sink for Tables {
     }
 }
 
-/// Comma-separated values, a header line for each result.
+/// Comma-separated values with a header line for each result.
 #[derive(Default)]
 pub(crate) struct Csv;
 
 impl Csv {
-    /// NULL and the empty text must differ, so fields come quoted and the crate adds none.
+    /// NULL and the empty text must differ, so this function quotes the fields, and the crate does
+    /// not.
     fn record<'a>(
         out: &mut dyn Write,
         fields: impl Iterator<Item = (bool, String)> + 'a,
@@ -166,7 +167,8 @@ impl Sink for Json {
     }
 }
 
-/// The same within the one object of `--json`: `{"columns": [...], "rows": [{...}]}` for each result.
+/// The results in the single object of `--json`: `{"columns": [...], "rows": [{...}]}` for each
+/// result.
 #[derive(Default)]
 pub(crate) struct Wrapped {
     results: u64,
@@ -194,7 +196,7 @@ impl Sink for Wrapped {
     }
 }
 
-/// Column names made different: the second "a" becomes "a:1", as SQLite does for views.
+/// Makes column names unique: the second "a" becomes "a:1", as SQLite does in views.
 fn keys_plain(columns: &[String]) -> Vec<String> {
     let mut keys: Vec<String> = Vec::with_capacity(columns.len());
     let mut used = std::collections::HashSet::new();
@@ -227,7 +229,7 @@ fn hex(bytes: &[u8]) -> String {
 }
 
 fn real(x: f64) -> String {
-    // Debug keeps ".0" on whole numbers, so that a real still looks like one.
+    // Debug keeps ".0" on whole numbers, so reals stay recognisable.
     if x.is_finite() {
         format!("{x:?}")
     } else if x > 0.0 {
@@ -237,7 +239,7 @@ fn real(x: f64) -> String {
     }
 }
 
-/// For table and CSV.
+/// Formats a value for tables and CSV.
 fn plain(v: ValueRef<'_>) -> String {
     match v {
         ValueRef::Null => String::new(),

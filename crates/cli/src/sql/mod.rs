@@ -1,4 +1,4 @@
-//! What `densite sql` needs: statements out of text, results into text.
+//! Splits SQL text into statements, and formats their results.
 
 pub(crate) mod format;
 pub(crate) mod split;

@@ -1,22 +1,22 @@
-//! Cuts text into statements as it arrives, so that a large script is never held as a whole.
+//! Splits text into statements as it arrives, so that a large script is never in memory as a whole.
 //!
-//! A statement ends at a semicolon outside quotes and comments; that of CREATE TRIGGER ends at the
-//! semicolon after END where END follows a semicolon. (These are the rules of `sqlite3_complete`.)
+//! A statement ends at a semicolon outside of quotes and comments. CREATE TRIGGER ends at a
+//! semicolon after END, if END follows a semicolon. (These are the rules of `sqlite3_complete`.)
 
-/// A statement and where it began.
+/// A statement and the line where it begins.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Piece {
     /// Its text, comments included.
     pub(crate) sql: String,
-    /// Line of its first word, 1 for the first.
+    /// The line of its first word, from 1.
     pub(crate) line: u64,
 }
 
-/// What a character is part of.
+/// The syntactic context of a character.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Within {
     Code,
-    /// A quoted name or string; ends at this character.
+    /// A quoted name or string, which ends at this character.
     Quoted(char),
     /// A comment to the end of the line.
     LineComment,
@@ -24,7 +24,7 @@ enum Within {
     BlockComment,
 }
 
-/// How far the words at a statement's start tell what it is.
+/// The kind of a statement, as far as its first words show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     /// No word yet.
@@ -40,7 +40,7 @@ enum Kind {
     TriggerEnd,
 }
 
-/// The state between two lines.
+/// The state of the splitter between two lines.
 #[derive(Debug)]
 pub(crate) struct Splitter {
     text: String,
@@ -51,7 +51,7 @@ pub(crate) struct Splitter {
 }
 
 impl Splitter {
-    /// At the start of the text.
+    /// The state at the start of the text.
     pub(crate) fn new() -> Splitter {
         Splitter {
             text: String::new(),
@@ -62,13 +62,13 @@ impl Splitter {
         }
     }
 
-    /// Whether no statement is begun: a line that starts now starts a statement.
+    /// Whether no statement has begun, so the next line starts one.
     pub(crate) fn is_blank(&self) -> bool {
         self.kind == Kind::Blank && self.within == Within::Code
     }
 
-    /// Takes the next line (with its end) and returns the statements that end in it. A word, a quote
-    /// or a comment sign must not be cut between two calls.
+    /// Takes the next line, including its line end, and returns the statements that end in it. A
+    /// word, a quote or a comment mark must not be split between two calls.
     pub(crate) fn push(&mut self, line: &str) -> Vec<Piece> {
         let mut done = Vec::new();
         let mut chars = line.chars().peekable();
@@ -122,7 +122,7 @@ impl Splitter {
         done
     }
 
-    /// What is left at the end of the text: a last statement without semicolon, complete or not.
+    /// The rest at the end of the text: a last statement without a semicolon, complete or not.
     pub(crate) fn finish(self) -> Option<Piece> {
         let begun = self.kind != Kind::Blank
             || !matches!(
@@ -155,7 +155,7 @@ impl Splitter {
         };
     }
 
-    /// A sign or a quoted text.
+    /// Notes a symbol or a quoted text.
     fn other(&mut self) {
         self.word("");
     }

@@ -45,7 +45,7 @@ fn text(c: &Checked) -> String {
     let verdict = match (c.ok(), &c.cut) {
         (true, None) => "ok",
         (true, Some(_)) => {
-            "ok, at an earlier state: the newest changes were lost when it was not closed cleanly"
+            "ok, at an earlier state: the newest changes were lost because the database was not closed cleanly"
         }
         (false, _) => "damaged; restore it from a backup",
     };

@@ -1,4 +1,4 @@
-//! What `compress` and `decompress` say when they are done.
+//! The output of `compress` and `decompress`.
 
 use crate::args::Common;
 use crate::failure::Failure;
@@ -9,7 +9,8 @@ use serde_json::json;
 use std::io;
 use std::path::Path;
 
-/// A file that has the form asked for already is left as it is, and that is no failure; where a second file was wanted, there is none.
+/// A file that already has the requested form is not changed, and this is not a failure. With a
+/// separate destination it is one, because the destination was not created.
 pub(super) fn tell(
     common: Common,
     verb: &str,

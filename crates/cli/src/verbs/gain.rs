@@ -1,4 +1,4 @@
-//! Live, dead, free and unallocated bytes, and what a vacuum would give back: in `info` and `vacuum`.
+//! Live, dead, free and unallocated bytes and the gain of a vacuum, for `info` and `vacuum`.
 
 use crate::out;
 use densite_tools::Gain;
@@ -27,19 +27,19 @@ pub(super) fn lines(gain: &Gain, stored: bool) -> Vec<(&'static str, String)> {
     lines
 }
 
-/// What maintenance gives back, in words.
+/// The gain of maintenance, in words.
 fn maintenance(gain: &Gain) -> String {
     let file = gain.vacuumed_bytes + gain.gives_back_bytes;
     match file.saturating_sub(gain.maintained_bytes) {
         0 => "nothing".to_string(),
         bytes => format!(
-            "about {}, when the database is idle or by PRAGMA densite_maintain",
+            "about {}, when the database is idle or after PRAGMA densite_maintain",
             indicatif::BinaryBytes(bytes)
         ),
     }
 }
 
-/// What a vacuum gives back and needs, in words.
+/// The gain and the needs of a vacuum, in words.
 pub(super) fn sentence(gain: &Gain) -> String {
     format!(
         "about {} of {}; it needs up to {} beside the file, and about {}",

@@ -8,7 +8,7 @@ use crate::{out, sqlite};
 use densite_tools::log::Figures;
 use densite_tools::{Form, Info, JournalMode};
 
-/// Figures of the store that the lines above them tell already.
+/// Figures of the store that other lines already show.
 const SAID: [&str; 7] = [
     "page_size",
     "pages",
@@ -25,7 +25,7 @@ pub(crate) fn run(common: Common, args: &InfoArgs) -> Outcome {
         out::message(
             common,
             &format!(
-                "{} was left by an interrupted run, unless one is going on; remove it if not",
+                "{} was left by an interrupted run or belongs to one that is still running; remove it if no run is active",
                 path.display()
             ),
         );
@@ -36,7 +36,7 @@ pub(crate) fn run(common: Common, args: &InfoArgs) -> Outcome {
     Ok(0)
 }
 
-/// What a user wants to know of a log at a glance.
+/// A summary of the log.
 fn log_lines(log: &Result<Figures, String>) -> Vec<(&'static str, String)> {
     let figures = match log {
         Ok(log) => log,
@@ -75,9 +75,9 @@ fn log_lines(log: &Result<Figures, String>) -> Vec<(&'static str, String)> {
     lines
 }
 
-/// Who applies rows that wait.
+/// Shown if rows wait and no process applies them.
 pub(super) const NOBODY: &str =
-    "nobody now: they wait for a process that uses ingest and may write to the database";
+    "no process now: they wait for one that uses ingest and can write to the database";
 
 fn mode(mode: JournalMode) -> &'static str {
     match mode {
@@ -127,7 +127,7 @@ fn text(info: &Info) -> String {
             row(
                 "WAL is read by",
                 format!(
-                    "{}; it cannot begin anew until their transactions end",
+                    "{}; it cannot restart until their transactions end",
                     shown(&readers.join(", "))
                 ),
             );

@@ -21,7 +21,7 @@ pub(crate) fn run(common: Common, args: &LoadArgs) -> Outcome {
             "usage",
             2,
             format!(
-                "{}: the name does not tell the format; give --format csv, jsonl or parquet",
+                "{}: the format is not clear from the name; give --format csv, jsonl or parquet",
                 args.file.display()
             ),
             json!({}),
@@ -29,7 +29,7 @@ pub(crate) fn run(common: Common, args: &LoadArgs) -> Outcome {
     };
     let mut source = open_file(args, format).map_err(|bad| input(args, "line", bad))?;
     sqlite::api()?;
-    // Before there is anything to undo.
+    // Signals are handled before there is anything to undo.
     let mut bar = Bar::interruptible(common)?;
     let is_new = is_missing(&args.db);
     let opened = Opened {
@@ -37,7 +37,8 @@ pub(crate) fn run(common: Common, args: &LoadArgs) -> Outcome {
         is_new,
     };
     let db = opened.get()?;
-    // Who is told that rows are loaded may throw the file away: without a WAL FULL leaves a journal that a power cut may bring back.
+    // The user can delete the file after a successful load. In rollback mode, FULL leaves the
+    // removal of the journal unsynced, so a power cut could undo the load; EXTRA prevents this.
     db.pragma_update(None, "synchronous", "EXTRA")
         .map_err(|e| failure(&args.db, None, &e))?;
     let bytes = std::fs::metadata(&args.file).map_or(0, |m| m.len());
@@ -64,10 +65,10 @@ pub(crate) fn run(common: Common, args: &LoadArgs) -> Outcome {
             return Err(Failure::Other("interrupted", 130, text, json!({})));
         }
     };
-    // The last close writes what WAL mode left to do; what fails there fails the command.
+    // The last close finishes the work of WAL mode. An error there is an error of the command.
     opened.keep().map_err(|e| failure(&args.db, None, &e))?;
     for bad in &loaded.bad {
-        out::message(common, &format!("left out: {}", sentence(args, unit, bad)));
+        out::message(common, &format!("skipped: {}", sentence(args, unit, bad)));
     }
     let seconds = begin.elapsed().as_secs_f64();
     let object = json!({
@@ -88,9 +89,10 @@ pub(crate) fn run(common: Common, args: &LoadArgs) -> Outcome {
     Ok(0)
 }
 
-/// The database that rows go to. One that the command made goes away with this, unless it is kept.
+/// The database that receives the rows. If the command created it, dropping this removes it, unless
+/// it is kept.
 struct Opened {
-    /// Until it is closed.
+    /// `None` after closing.
     db: Option<Connection>,
     is_new: bool,
 }
@@ -101,7 +103,7 @@ impl Opened {
         self.db.as_ref().ok_or_else(closed)
     }
 
-    /// Closes it, with what was loaded.
+    /// Closes the database and keeps the loaded rows.
     fn keep(mut self) -> rusqlite::Result<()> {
         match self.db.take() {
             Some(db) => db.close().map_err(|(_, e)| e),
@@ -113,13 +115,14 @@ impl Opened {
 impl Drop for Opened {
     fn drop(&mut self) {
         if let Some(db) = self.db.take().filter(|_| self.is_new) {
-            // A file that stays is empty, and the failure itself tells more.
+            // If the file cannot be removed, it stays and is empty. The failure itself is more
+            // useful to the user.
             remove(&db).ok();
         }
     }
 }
 
-/// Whether opening a database makes its file.
+/// Whether opening the database creates its file.
 fn is_missing(db: &str) -> bool {
     let mut flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     if db.starts_with("file:") {
@@ -129,12 +132,14 @@ fn is_missing(db: &str) -> bool {
     opened.is_err_and(|e| e.sqlite_error_code() == Some(ErrorCode::CannotOpen))
 }
 
-/// Removes the file of a database in which nobody has done anything, under a lock that keeps others from beginning to.
+/// Removes the file of an unused database, under a lock that keeps other connections from starting
+/// to use it.
 fn remove(db: &Connection) -> rusqlite::Result<()> {
     if !db.is_autocommit() {
         db.execute_batch("ROLLBACK")?;
     }
-    // A transaction in an empty file begins with a write, for which a full disk has no room. The lock that was taken for it stays in this mode.
+    // In an empty file, BEGIN EXCLUSIVE starts with a write, which fails on a full disk. In this
+    // locking mode the connection keeps the lock that it took for the write.
     db.pragma_update(None, "locking_mode", "EXCLUSIVE")?;
     let begun = db.execute_batch("BEGIN EXCLUSIVE");
     let no_room = |e: &rusqlite::Error| {
@@ -174,7 +179,7 @@ fn text(common: Common, args: &LoadArgs, loaded: &Loaded, seconds: f64) -> Strin
         shown(&args.table),
     );
     if loaded.created {
-        text += ", which was made";
+        text += ", which was created";
     }
     if loaded.skipped > 0 {
         let _ = write!(text, "; {} left out", out::thousands(loaded.skipped));
@@ -182,7 +187,7 @@ fn text(common: Common, args: &LoadArgs, loaded: &Loaded, seconds: f64) -> Strin
     text + "\n"
 }
 
-/// File, place, column, value, and what is wrong.
+/// A message with file, place, column, value and problem.
 fn sentence(args: &LoadArgs, unit: &str, bad: &Bad) -> String {
     let mut text = args.file.display().to_string();
     if let Some(at) = bad.at {
@@ -212,7 +217,7 @@ fn input(args: &LoadArgs, unit: &str, bad: Bad) -> Failure {
     let mut text = sentence(args, unit, &bad);
     text += "; nothing was loaded";
     if !bad.is_last {
-        text += ", --skip-errors leaves such rows out";
+        text += "; --skip-errors skips such rows";
     }
     let (kind, code) = match bad.is_damaged {
         true => ("damaged", 5),

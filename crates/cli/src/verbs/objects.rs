@@ -1,4 +1,4 @@
-//! Tables and indexes, as `densite info` shows them.
+//! The tables and indexes in the output of `densite info`.
 
 use crate::out;
 use crate::shown::shown;
@@ -7,16 +7,16 @@ use densite_tools::json::kind;
 use densite_tools::{Info, Object, ObjectKind};
 use std::fmt::Write as _;
 
-/// Objects that are shown without `--columns`.
+/// Number of objects that are shown without `--columns`.
 const SHORT: usize = 10;
 
-/// The largest, or with `columns` all of them and what is known of their columns.
+/// The largest objects; with `columns` all of them, with the encodings of their columns.
 pub(super) fn text(info: &Info, columns: bool) -> String {
     let mut text = String::new();
     if let Some(problem) = &info.objects_problem {
         let _ = writeln!(
             text,
-            "\ntables and indexes could not be told: {}",
+            "\ntables and indexes could not be read: {}",
             shown(problem)
         );
         return text;
@@ -37,12 +37,12 @@ pub(super) fn text(info: &Info, columns: bool) -> String {
         let _ = writeln!(text, "... and {more} more: densite info --columns");
     }
     if info.wal_bytes > 0 {
-        text.push_str("What is in the WAL is not in these figures.\n");
+        text.push_str("These figures do not include the content of the WAL.\n");
     }
     if info.objects.broken > 0 {
         let _ = writeln!(
             text,
-            "{} pages that tell what belongs where could not be read; what is below them counts as overflow. Run densite check.",
+            "{} interior pages could not be read; the pages below them count as overflow. Run densite check.",
             info.objects.broken
         );
     }

@@ -13,7 +13,7 @@ use std::path::Path;
 
 pub(crate) fn run(common: Common, args: &ReportArgs) -> Outcome {
     let api = sqlite::api()?;
-    // Before the database is looked at, which may take a while.
+    // Checked before the database is read, because that can take a while.
     may_write(common, args)?;
     let info = densite_tools::info(api, &args.db)?;
     let page = report::page(&info);
@@ -36,7 +36,8 @@ pub(crate) fn run(common: Common, args: &ReportArgs) -> Outcome {
     Ok(0)
 }
 
-/// Refuses an existing file unless the user agreed beforehand; and the database and what belongs to it in any case.
+/// Refuses an existing file unless the user gave `--yes`. Always refuses the database and its
+/// companion files.
 fn may_write(common: Common, args: &ReportArgs) -> Result<(), Failure> {
     let Ok(there) = fs::symlink_metadata(&args.output) else {
         return Ok(());
@@ -97,7 +98,7 @@ fn write(common: Common, path: &Path, page: &[u8]) -> Result<(), Failure> {
     };
     let mut file = options.open(path).map_err(failed)?;
     file.write_all(page).map_err(|e| {
-        // Half a page is of no use to anybody.
+        // A half-written page has no use.
         let _ = fs::remove_file(path);
         failed(e)
     })

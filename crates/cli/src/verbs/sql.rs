@@ -1,6 +1,6 @@
 //! `densite sql DB [SQL]`
 //!
-//! Statement by statement, stopping at the first error; results are printed as they come.
+//! Runs statement by statement and stops at the first error. Results are printed as they arrive.
 
 use crate::args::{Common, Format, SqlArgs};
 use crate::exit::exit_code;
@@ -52,8 +52,8 @@ pub(crate) fn run(common: Common, args: &SqlArgs) -> Outcome {
     run.finish(common.json, done)
 }
 
-/// Opens the database, which is made if it is missing and `create` says so; what is wrong with the path is said in our words, for SQLite only
-/// says that it cannot.
+/// Opens the database. A missing database is created if `create` is set. Problems with the path are
+/// reported in our words, because SQLite only says that it cannot open the file.
 pub(super) fn open(db: &str, create: bool) -> Result<Connection, Failure> {
     let uri = db.starts_with("file:");
     if !uri && db != ":memory:" {
@@ -76,7 +76,7 @@ pub(super) fn open(db: &str, create: bool) -> Result<Connection, Failure> {
                         "not_found",
                         1,
                         format!(
-                            "{db}: there is no such file; check the path, or give --create to make a new database"
+                            "{db}: there is no such file; check the path, or give --create to create a new database"
                         ),
                         json!({ "path": db }),
                     ));
@@ -97,14 +97,14 @@ pub(super) fn open(db: &str, create: bool) -> Result<Connection, Failure> {
     };
     let ready = Connection::open_with_flags_and_vfs(name, flags, sqlite::VFS).and_then(|c| {
         c.busy_timeout(BUSY_TIMEOUT)?;
-        // SQLite's own default; the library linked here was built with another.
+        // SQLite's own default; the linked library was built with another one.
         c.pragma_update(None, "foreign_keys", false)?;
         Ok(c)
     });
     ready.map_err(|e| failure(db, None, &e))
 }
 
-/// The URI with our VFS in it, unless it names one: then a parameter that is not known is an error.
+/// The URI with our VFS added. If it names a VFS itself, unknown parameters are an error.
 fn with_our_vfs(uri: &str) -> String {
     let (uri, fragment) = match uri.split_once('#') {
         Some((uri, fragment)) => (uri, format!("#{fragment}")),
@@ -149,7 +149,7 @@ impl Run<'_> {
             }
             if splitter.is_blank() && line.trim_start().starts_with('.') {
                 return Err(other(format!(
-                    "{}: commands with a dot belong to the sqlite3 shell; give SQL statements and --format",
+                    "{}: commands with a dot work only in the sqlite3 shell; use SQL statements and --format",
                     line.trim()
                 )));
             }
@@ -158,7 +158,7 @@ impl Run<'_> {
                 self.piece(piece)?;
             }
             if !pieces.is_empty() {
-                // Whoever writes our stdin may wait for the answer before writing on.
+                // A program that writes our stdin can wait for the answer before it writes more.
                 self.out.flush()?;
             }
         }
@@ -177,7 +177,7 @@ impl Run<'_> {
             statements,
         } = self;
         *statements += 1;
-        // What the VFS said of an earlier statement that went well after all is not about this one.
+        // Clears a message of the VFS from an earlier statement that succeeded after all.
         let _ = densite_vfs::take_last_error();
         let number = *statements;
         let failed = |e: rusqlite::Error| failure(db, Some((number, piece)), &e);
@@ -189,7 +189,8 @@ impl Run<'_> {
                 while rows.next().map_err(failed)?.is_some() {}
                 continue;
             }
-            // The first row is asked for before anything is printed: a statement that fails at once leaves no header.
+            // Fetches the first row before the header is printed, so a statement that fails at once
+            // prints no header.
             let mut row = rows.next().map_err(failed)?;
             sink.begin(out, &columns)?;
             let mut broken = None;
@@ -219,7 +220,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// A transaction left open is rolled back, and that is worth an error: its changes are gone.
+    /// Rolls back an open transaction and returns an error, because its changes are lost.
     fn close(&mut self) -> Result<(), Failure> {
         if self.connection.is_autocommit() {
             return Ok(());
@@ -232,7 +233,7 @@ impl Run<'_> {
 
     fn finish(mut self, json: bool, done: Result<(), Failure>) -> Outcome {
         let changes = self.connection.total_changes();
-        // The last close writes what WAL mode left to do; what fails there fails the command.
+        // The last close finishes the work of WAL mode. An error there is an error of the command.
         let done = match (done, self.connection.close()) {
             (Ok(()), Err((_, e))) => Err(failure(self.db, None, &e)),
             (done, _) => done,
@@ -293,7 +294,7 @@ fn is_no_space(sqlite_code: Option<i32>) -> bool {
     sqlite_code.is_some_and(|code| code & 0xff == Code::FULL.0 || code == Code::IOERR_SHMSIZE.0)
 }
 
-/// A sentence that names the statement, and the exit code that SQLite's result code stands for.
+/// A failure that names the statement, with the exit code for SQLite's result code.
 pub(super) fn failure(db: &str, at: Option<(u64, &Piece)>, e: &rusqlite::Error) -> Failure {
     let (sqlite_code, message) = match e {
         rusqlite::Error::SqliteFailure(error, Some(message)) => {
@@ -307,7 +308,8 @@ pub(super) fn failure(db: &str, at: Option<(u64, &Piece)>, e: &rusqlite::Error) 
         }
         other => (None, other.to_string()),
     };
-    // SQLite has only a few words for what our VFS refuses; the VFS keeps a sentence, with the path.
+    // SQLite has only a few messages for errors of our VFS. The VFS keeps the full message, with
+    // the path.
     let message = match (at, densite_vfs::take_last_error()) {
         (None, Some(said)) => {
             let (kind, code, advice) = match is_no_space(sqlite_code) {
@@ -325,7 +327,7 @@ pub(super) fn failure(db: &str, at: Option<(u64, &Piece)>, e: &rusqlite::Error) 
         (_, None) => message,
     };
     let (kind, code, advice) = match sqlite_code.map(|c| c & 0xff) {
-        // What is ours says itself what to do.
+        // Messages of our own already say what to do.
         Some(5 | 6) if message.ends_with("; end it first") => ("locked", 3, ""),
         Some(5 | 6) => ("locked", 3, "; another connection uses it, try again later"),
         _ if is_no_space(sqlite_code) => ("no_space", 4, FREE_SPACE),
@@ -368,7 +370,7 @@ pub(super) fn failure(db: &str, at: Option<(u64, &Piece)>, e: &rusqlite::Error) 
     }
 }
 
-/// A statement in one short line.
+/// A statement shortened to one line.
 fn short(sql: &str) -> String {
     const MOST: usize = 60;
     let mut words = sql.split_whitespace().collect::<Vec<_>>().join(" ");

@@ -46,7 +46,7 @@ pub(crate) fn run(common: Common, args: &VacuumArgs) -> Outcome {
     Ok(0)
 }
 
-/// The same for a Chroma directory: its log is pruned, too.
+/// The same for a Chroma directory, whose log is pruned too.
 fn of_chroma(
     common: Common,
     args: &VacuumArgs,
@@ -75,7 +75,9 @@ fn of_chroma(
         let gives = gain::sentence(plan.gain());
         out::message(
             common,
-            &format!("{given}: a vacuum gives back {gives}, and what the rows of the log take"),
+            &format!(
+                "{given}: a vacuum gives back {gives}, plus the space of the deleted rows of the log"
+            ),
         );
         ask::consent(common, &format!("Prune and vacuum {given} now?"))?;
     }
@@ -130,14 +132,14 @@ fn planned_text(plan: &VacuumPlan) -> Result<String, densite_tools::Error> {
     Ok(text)
 }
 
-/// What was done, as JSON and for people.
+/// The result, as JSON and as text.
 fn done(common: Common, report: &VacuumReport) -> (Value, String) {
     let freed = report.freed_bytes();
     let object = densite_tools::json::vacuumed(report);
     let more = |bytes: u64| format!("{} more than before", indicatif::BinaryBytes(bytes));
     let change = match (report.replaced, freed) {
         (false, _) => format!(
-            "left as it was, because a new file would take {}",
+            "not changed, because a new file would take {}",
             more(report.written_bytes.saturating_sub(report.bytes_before))
         ),
         (true, 0..) => format!(

@@ -18,9 +18,10 @@ import numpy as np  # noqa: E402
 from chromadb.config import Settings  # noqa: E402
 
 DIMENSIONS = 16
-# (tenant, database); the first is Chroma's own.
+# (tenant, database); the first pair is Chroma's default.
 PLACES = [("default_tenant", "default_database"), ("default_tenant", "archive"), ("acme", "shop")]
-# So exact that the same records give the same answers, in whatever order the index was built.
+# So exact that the same records give the same answers, whatever the order in which the index was
+# built.
 EXACT = {"hnsw:search_ef": 500, "hnsw:construction_ef": 300, "hnsw:M": 32, "hnsw:num_threads": 1}
 
 
@@ -126,7 +127,7 @@ def more(path):
             collection.delete(ids=["later1"])
             wanted = vectors(60000 + at, 100)
             got = collection.query(query_embeddings=[wanted[i] for i in (0, 50, 99)], n_results=1)
-            # (0.5.4 may answer with one more than was asked for.)
+            # (0.5.4 can return one more result than requested.)
             assert [ids[0] for ids in got["ids"]] == ["later0", "later50", "later99"], got
             assert got["distances"][0][0] < 1e-6, got
 

@@ -1,4 +1,4 @@
-//! What the tests of the command share: running it, making databases, comparing them.
+//! Shared by the tests of the command: running it, creating databases, and comparing them.
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
 use densite_typed::page::Page;
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 /// The command under test.
 pub(crate) const DENSITE: &str = env!("CARGO_BIN_EXE_densite");
 
-/// What a run gave.
+/// The result of a run.
 #[derive(Debug)]
 pub(crate) struct Ran {
     pub(crate) code: i32,
@@ -29,12 +29,12 @@ impl Ran {
         v
     }
 
-    /// Asserts the exit code, and that a failure is one sentence on stderr.
+    /// Asserts the exit code, and that a failure prints one message to stderr.
     #[track_caller]
     pub(crate) fn expect(self, code: i32) -> Ran {
         assert_eq!(self.code, code, "{self:?}");
         if code != 0 && code != 2 && self.err.lines().count() != 1 {
-            // `check` tells damage on stdout.
+            // `check` prints damage to stdout.
             assert!(
                 code == 5 && self.err.is_empty(),
                 "not one sentence: {self:?}"
@@ -43,7 +43,7 @@ impl Ran {
         self
     }
 
-    /// Asserts that stderr says this.
+    /// Asserts that stderr contains this text.
     #[track_caller]
     pub(crate) fn says(self, words: &str) -> Ran {
         assert!(self.err.contains(words), "no {words:?} in {self:?}");
@@ -62,7 +62,8 @@ pub(crate) fn run(command: &mut Command) -> Ran {
     let mut tries = 0;
     let out = loop {
         match command.output() {
-            // A program just copied is open for writing in a child that another thread has forked and that has not yet become another.
+            // A child that another thread has just forked can hold a freshly copied program open
+            // for writing until it calls exec.
             Err(e) if e.kind() == std::io::ErrorKind::ExecutableFileBusy && tries < 100 => {
                 tries += 1;
                 std::thread::sleep(std::time::Duration::from_millis(10));
@@ -105,7 +106,8 @@ pub(crate) fn names(dir: &Path) -> Vec<String> {
     names
 }
 
-/// Content and name of every file of a directory: equal before and after means untouched.
+/// Names and contents of all files of a directory. If they are equal before and after, nothing was
+/// changed.
 pub(crate) fn snapshot(dir: &Path) -> Vec<(String, Vec<u8>)> {
     names(dir)
         .into_iter()
@@ -122,7 +124,8 @@ pub(crate) fn plain(path: &str, page_size: u32, rows: u32) {
     fill(&db, page_size, rows);
 }
 
-/// A database with a hole: longer than any disk, and valid, for SQLite looks at pages it needs. Returns its length in bytes.
+/// Creates a sparse database that is longer than any disk and still valid, because SQLite reads
+/// only the pages it needs. Returns its length in bytes.
 pub(crate) fn longer_than_any_disk(path: &str) -> u64 {
     plain(path, 65536, 100);
     let file = std::fs::OpenOptions::new()
@@ -154,14 +157,14 @@ pub(crate) fn fill(db: &Connection, page_size: u32, rows: u32) {
     .expect("fill");
 }
 
-/// Whether a file begins as a Densite file does.
+/// Whether a file begins with the magic of a Densite file.
 pub(crate) fn is_compressed(path: &str) -> bool {
     std::fs::read(path)
         .expect("read")
         .starts_with(b"Densite format\r\n")
 }
 
-/// All rows of `t`, for comparing.
+/// All rows of `t`, for comparisons.
 pub(crate) fn dump(path: &str) -> String {
     let ran = densite(&[
         "sql",
@@ -175,7 +178,8 @@ pub(crate) fn dump(path: &str) -> String {
     ran.out
 }
 
-/// Asserts that `got` equals the plain database `want` but for bytes that SQLite does not use, which are zeros.
+/// Asserts that `got` equals the plain database `want`, except for unused bytes, which must be
+/// zeros.
 pub(crate) fn assert_same_but_unused(want: &[u8], got: &[u8]) {
     assert_eq!(want.len(), got.len(), "length");
     let size = match u16::from_be_bytes([want[16], want[17]]) {
@@ -215,7 +219,8 @@ pub(crate) fn free_leaves(db: &[u8], size: usize) -> Vec<u32> {
     leaves
 }
 
-/// What SQLite itself makes of a database with its journal or WAL: the recovered, checkpointed file.
+/// The recovered and checkpointed file that SQLite itself makes of a database with its journal or
+/// WAL.
 pub(crate) fn recovered(path: &str) -> Vec<u8> {
     let dir = temp();
     let copy = at(&dir, "copy.db");
@@ -232,14 +237,14 @@ pub(crate) fn recovered(path: &str) -> Vec<u8> {
     std::fs::read(&copy).expect("read")
 }
 
-/// Another process that has the database open and does what it is told; killed when dropped.
+/// Another process that has the database open and executes statements. Killed on drop.
 pub(crate) struct Other {
     child: Child,
     out: BufReader<ChildStdout>,
 }
 
 impl Other {
-    /// Starts `densite sql` on the database, which may be a new one.
+    /// Starts `densite sql` on the database, and creates it if it does not exist.
     pub(crate) fn on(path: &str) -> Other {
         let mut child = Command::new(DENSITE)
             .args(["sql", path, "--create", "--format", "csv"])
@@ -255,7 +260,7 @@ impl Other {
         self.child.id()
     }
 
-    /// Returns once it has the file open.
+    /// Waits until the process has the file open.
     pub(crate) fn opens(&self, path: &str) {
         let started = Instant::now();
         let fds = format!("/proc/{}/fd", self.pid());
@@ -272,7 +277,7 @@ impl Other {
         }
     }
 
-    /// Runs statements there and returns once they are done.
+    /// Runs statements in the process and waits for their end.
     pub(crate) fn run(&mut self, sql: &str) {
         let stdin = self.child.stdin.as_mut().expect("a pipe");
         writeln!(stdin, "{sql};\nSELECT 'done' AS done;").expect("it reads");
@@ -288,7 +293,7 @@ impl Other {
         self.out.read_line(&mut line).expect("it writes");
     }
 
-    /// Kills it where it stands (SIGKILL).
+    /// Kills it at once (SIGKILL).
     pub(crate) fn kill(mut self) {
         self.child.kill().expect("kill");
         self.child.wait().expect("wait");
@@ -302,16 +307,16 @@ impl Drop for Other {
     }
 }
 
-/// The command, waiting at a point of `densite_vfs::pause`.
+/// The command, stopped at a point of `densite_vfs::pause`.
 pub(crate) struct Stopped {
     child: Option<Child>,
     go: String,
-    // Files that the point makes: not beside the database, whose directory is compared.
+    // The files of the point. They are not beside the database, because its directory is compared.
     _dir: tempfile::TempDir,
 }
 
 impl Stopped {
-    /// Runs it up to there.
+    /// Runs the command up to this point.
     pub(crate) fn at_point(point: &str, args: &[&str]) -> Stopped {
         let dir = temp();
         let go = at(&dir, "go");
@@ -347,7 +352,7 @@ impl Stopped {
         run(Command::new("kill").args([&format!("-{name}"), &self.pid().to_string()])).expect(0);
     }
 
-    /// Lets it go on to its end.
+    /// Lets the command continue to its end.
     pub(crate) fn finish(mut self) -> Ran {
         std::fs::write(&self.go, b"").expect("write");
         let out = self.child.take().expect("it runs").wait_with_output();
@@ -375,8 +380,8 @@ impl Drop for Stopped {
     }
 }
 
-/// The command as someone without privileges runs it: root may do everything, so as root another user is taken, with
-/// a copy of the program that this user may run.
+/// Runs the command without privileges. Root can do everything, so as root it runs as another user,
+/// with a copy of the program that this user can execute.
 pub(crate) fn unprivileged(dir: &tempfile::TempDir, args: &[&str]) -> Ran {
     use std::os::unix::fs::{MetadataExt, PermissionsExt};
     use std::os::unix::process::CommandExt;
@@ -392,10 +397,10 @@ pub(crate) fn unprivileged(dir: &tempfile::TempDir, args: &[&str]) -> Ran {
     run(Command::new(&bin).args(args).uid(NOBODY).gid(NOBODY))
 }
 
-/// The user and group that own nothing.
+/// A user and group without any files.
 pub(crate) const NOBODY: u32 = 65534;
 
-/// Gives a file or directory a mode.
+/// Sets the mode of a file or directory.
 pub(crate) fn chmod(path: impl AsRef<Path>, mode: u32) {
     use std::os::unix::fs::PermissionsExt;
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).expect("mode");

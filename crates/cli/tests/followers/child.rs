@@ -1,4 +1,5 @@
-//! What the processes of a history do. Each says on standard output, in lines that begin with `+`, what it is about to do and what it was answered.
+//! The processes of a history. Each prints lines that begin with `+` to standard output: what it is
+//! about to do, and the results.
 
 use super::random::Random;
 use super::storage::Small;
@@ -7,7 +8,7 @@ use std::io::Write;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What a process is told by its environment.
+/// Environment variables with the parameters of a process.
 pub(crate) const DB: &str = "FOLLOWERS_DB";
 pub(crate) const VFS: &str = "FOLLOWERS_VFS";
 pub(crate) const ROLE: &str = "FOLLOWERS_ROLE";
@@ -36,7 +37,7 @@ pub(crate) fn run() {
     }
 }
 
-/// One write to the pipe for all of it, so that a kill cuts off no line that others follow.
+/// Prints all lines with one write, so that a kill cannot cut off a line before others.
 fn say(lines: &str) {
     let mut out = std::io::stdout().lock();
     out.write_all(lines.as_bytes()).expect("said");
@@ -56,14 +57,14 @@ fn connect() -> Connection {
     let con = con.expect("opens");
     con.busy_timeout(Duration::from_secs(20))
         .expect("a timeout");
-    // SAFETY: an open connection of that library.
+    // SAFETY: the handle is that of an open connection of that library, and `con` outlives `lent`.
     let lent = unsafe { densite_sqlite::Connection::borrow(api, con.handle().cast()) };
     densite_ingest::create_functions_on(&lent.expect("a connection"), Arc::new(Small))
         .expect("functions");
     con
 }
 
-/// Tries again while others hold locks.
+/// Retries while other connections hold locks.
 fn patiently<T>(what: &str, mut once: impl FnMut() -> rusqlite::Result<T>) -> T {
     for _ in 0..1000 {
         match once() {
@@ -72,7 +73,7 @@ fn patiently<T>(what: &str, mut once: impl FnMut() -> rusqlite::Result<T>) -> T 
             Err(e) => panic!("{what}: {e}"),
         }
     }
-    panic!("{what}: busy for ever");
+    panic!("{what}: busy forever");
 }
 
 fn is_busy(e: &rusqlite::Error) -> bool {
@@ -86,19 +87,20 @@ fn int(con: &Connection, sql: &str) -> rusqlite::Result<i64> {
     con.query_row(sql, [], |row| row.get(0))
 }
 
-/// Transactions of a few rows each: inserted, updated, deleted; committed, rolled back, or refused at COMMIT.
+/// Writes transactions of a few rows: inserted, updated or deleted; committed, rolled back, or
+/// refused at COMMIT.
 fn write(con: &mut Connection, writer: u64, mut random: Random) {
     patiently("the ingest table", || {
         con.execute_batch("CREATE VIRTUAL TABLE temp.t_in USING densite_ingest(t)")
     });
-    // Rows that are there and that no statement has deleted yet.
+    // Rows that exist and that no statement has deleted yet.
     let mut there = Vec::new();
     for x in 0u64.. {
         let (mut entries, mut sql, mut added) = (Vec::new(), String::new(), Vec::new());
         for i in 0..=random.below(7) {
             let old = random.below(there.len().max(1) as u64) as usize;
             match random.below(8) {
-                // Each row once at most, so that every entry of the log is another one.
+                // Each row at most once, so that all entries of the log differ.
                 0 if !there.is_empty() => {
                     let id: u64 = there.swap_remove(old);
                     sql += &format!("DELETE FROM t_in WHERE id = {id};");
@@ -146,9 +148,9 @@ fn write(con: &mut Connection, writer: u64, mut random: Random) {
     }
 }
 
-/// Reads, says what it has read, and acknowledges.
+/// Reads rows, prints them, and acknowledges them.
 fn follow(con: &Connection, name: &str, mut random: Random, to_the_end: bool) {
-    // An acknowledgement of nothing answers the position.
+    // Acknowledging row 0 changes nothing and returns the position.
     let at = patiently("the position", || {
         int(con, &format!("SELECT densite_ack('{name}', 0)"))
     });
@@ -184,7 +186,7 @@ fn follow(con: &Connection, name: &str, mut random: Random, to_the_end: bool) {
         });
         say(&format!("+acked {at}\n"));
         if random.one_in(4) {
-            // Busy now and then.
+            // Pruning can be busy now and then.
             let pruned = int(con, "SELECT densite_prune()");
             assert!(
                 pruned.is_ok() || pruned.is_err_and(|e| is_busy(&e)),
@@ -194,7 +196,7 @@ fn follow(con: &Connection, name: &str, mut random: Random, to_the_end: bool) {
     }
 }
 
-/// Numbers of rows, and what each says.
+/// The numbers of rows, and the text of each.
 fn read(con: &Connection, name: &str, rows: u64) -> rusqlite::Result<Vec<(i64, String)>> {
     let mut statement =
         con.prepare("SELECT seq, op, key ->> 'id', row ->> 'v' FROM densite_log(?1, ?2)")?;
@@ -206,7 +208,7 @@ fn read(con: &Connection, name: &str, rows: u64) -> rusqlite::Result<Vec<(i64, S
     statement.query_map((name, rows as i64), entry)?.collect()
 }
 
-/// As writers name it.
+/// The text of an entry, in the same form as writers print it.
 pub(crate) fn entry_text(op: &str, id: i64, v: Option<i64>) -> String {
     let v = v.map(|v| format!(" {v}")).unwrap_or_default();
     format!("{op} {id}{v}")
@@ -244,7 +246,7 @@ fn unsubscribe(con: &Connection, name: &str) {
     }
 }
 
-/// Brings rows into the database and prunes.
+/// Applies rows to the database and prunes.
 fn prune(con: &Connection, mut random: Random) {
     loop {
         say("+pruning\n");

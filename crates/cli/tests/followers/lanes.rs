@@ -1,4 +1,4 @@
-//! A history: what takes place at the same time, each lane one process after the other.
+//! A history: lanes that run at the same time. Each lane runs one process after the other.
 
 use super::child::entry_text;
 use super::common::{DENSITE, at, densite, temp};
@@ -11,11 +11,11 @@ use std::process::Command;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// The subscribers through SQL; the first is there from the beginning to the end.
+/// The subscribers through SQL. The first one exists from start to end.
 const NAMES: [&str; 3] = ["first", "second", "third"];
 /// The subscriber through the command.
 const COMMAND: &str = "by-command";
-/// Processes that each of them has.
+/// Number of processes of each subscriber.
 const PROCESSES: u64 = 5;
 const WRITERS: u64 = 2;
 
@@ -23,13 +23,13 @@ struct History {
     place: Place,
     model: Mutex<Model>,
     tally: Mutex<Tally>,
-    /// Subscribers that are not done.
+    /// Number of subscribers that are not done.
     left: AtomicU64,
     failed: AtomicBool,
     writers: AtomicU64,
 }
 
-/// Says that something failed, so that the others end.
+/// Sets the flag when its thread panics, so that the others end.
 struct Alarm<'a>(&'a AtomicBool);
 
 impl Drop for Alarm<'_> {
@@ -61,7 +61,7 @@ fn run(seed: u64) -> Tally {
         writers: AtomicU64::new(0),
     };
     let h = &history;
-    // It makes the log, and receives every row.
+    // This subscription creates the log, so it receives every row.
     let first = subscribe(h, NAMES[0], "start", &mut random, false);
     let mut lives = std::thread::scope(|scope| {
         for _ in 0..WRITERS {
@@ -132,7 +132,7 @@ impl History {
         self.tally.lock().expect("no panic").count(kind, n);
     }
 
-    /// Runs a process of this program to its end or its plan's.
+    /// Runs a process of this program until it ends or its plan kills it.
     fn process(&self, role: &str, name: &str, plan: &Kill, random: &mut Random) -> Ended {
         let process = self.place.start(role, name, random);
         let ended = process.run(plan, &|| self.failed.load(Ordering::SeqCst));
@@ -143,7 +143,7 @@ impl History {
     }
 }
 
-/// Writers, one after the other, until the subscribers are done.
+/// Runs writers, one after the other, until the subscribers are done.
 fn write(h: &History, mut random: Random) {
     let _alarm = Alarm(&h.failed);
     while !h.is_over() {
@@ -169,7 +169,7 @@ fn prune(h: &History, random: &mut Random) {
     }
 }
 
-/// Adds a subscription; if it may be killed, again until it is there.
+/// Adds a subscription. If the process can be killed, retries until the subscription exists.
 fn subscribe(h: &History, name: &str, from: &str, random: &mut Random, may_kill: bool) -> Life {
     let mut was_killed = false;
     loop {
@@ -179,7 +179,8 @@ fn subscribe(h: &History, name: &str, from: &str, random: &mut Random, may_kill:
         };
         let ended = h.process(from, name, &plan, random);
         let began = match (ended.phase(), ended.number("subscribed")) {
-            // Rows of others' transactions that wait for their end keep those behind them out of sight: so "now" may be before what was acknowledged by then.
+            // Rows of open transactions hide the rows after them. So "now" can be before rows that
+            // were already acknowledged.
             (_, Some(began)) => began,
             ("exists", _) => {
                 assert!(was_killed, "{name} is there already");
@@ -204,7 +205,7 @@ fn subscribe(h: &History, name: &str, from: &str, random: &mut Random, may_kill:
     }
 }
 
-/// Removes a subscription; if the process is killed, again until it is gone.
+/// Removes a subscription. If the process is killed, retries until it is gone.
 fn unsubscribe(h: &History, name: &str, random: &mut Random) {
     let mut was_killed = false;
     loop {
@@ -223,7 +224,8 @@ fn unsubscribe(h: &History, name: &str, random: &mut Random) {
     h.count("subscriptions removed", 1);
 }
 
-/// A subscriber: processes that read and acknowledge and are killed; sometimes it is removed and added again.
+/// A subscriber: processes that read, acknowledge and are killed. Sometimes it is removed and added
+/// again.
 fn follow(h: &History, name: &str, first: Option<Life>, mut random: Random) -> Life {
     let _alarm = Alarm(&h.failed);
     let stays = first.is_some();
@@ -242,7 +244,8 @@ fn follow(h: &History, name: &str, first: Option<Life>, mut random: Random) -> L
             h.count(format!("an acknowledgement was cut off: {how}"), 1);
         }
         if !stays && random.one_in(4) && n + 1 < PROCESSES {
-            // What was asked for and not told, nobody asks any more.
+            // The result of the last acknowledgement stays unknown: no process asks for it any
+            // more.
             model.lives.push(life);
             drop(model);
             unsubscribe(h, name, &mut random);
@@ -254,7 +257,8 @@ fn follow(h: &History, name: &str, first: Option<Life>, mut random: Random) -> L
     life
 }
 
-/// A subscriber through the command: `log tail --follow` reads, `sql` acknowledges, and both are killed.
+/// A subscriber through the command: `log tail --follow` reads and `sql` acknowledges, and both are
+/// killed.
 fn follow_by_command(h: &History, mut random: Random) -> Life {
     let _alarm = Alarm(&h.failed);
     let db = h.place.db.as_str();
@@ -307,7 +311,7 @@ fn follow_by_command(h: &History, mut random: Random) -> Life {
     life
 }
 
-/// Lines of `log tail` as an answer; the number of the last.
+/// Takes lines of `log tail` as a batch. Returns the number of the last row.
 fn deliver(life: &mut Life, lines: &[String], model: &mut Model) -> Option<Seq> {
     let mut batch = Vec::new();
     for line in lines {
@@ -351,7 +355,7 @@ fn positions(place: &Place) -> Vec<(String, Seq)> {
     all.map(one).collect()
 }
 
-/// Subscribers are where they were told that they are, and the log begins before them.
+/// Asserts that subscribers are at the acknowledged positions, and that the log begins before them.
 fn nothing_is_pruned_that_is_wanted(h: &History, log: &std::path::Path, lives: &[Life]) {
     let status = densite(&["log", "status", &h.place.db, "--json"])
         .expect(0)

@@ -1,22 +1,22 @@
-//! What writers and subscribers were told, and whether it is what it must be.
+//! The results that writers and subscribers got, and the rules that they must obey.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The number of a row in the log.
 pub(crate) type Seq = u64;
 
-/// What a writer was told of a transaction.
+/// The result of a transaction, as the writer knows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Told {
     /// Committed; the number of its last row.
     Committed(Seq),
     /// Rolled back.
     Nothing,
-    /// The writer was killed before it was told.
+    /// The writer was killed before it got the result.
     Unknown,
 }
 
-/// One transaction: its rows in order, each another text than that of any other row.
+/// One transaction: its rows in order. The text of every row is unique.
 #[derive(Debug, Clone)]
 pub(crate) struct Txn {
     pub(crate) writer: u64,
@@ -24,26 +24,27 @@ pub(crate) struct Txn {
     pub(crate) told: Told,
 }
 
-/// One answer to a subscriber: behind which position, and the numbers of its rows.
+/// One batch of a subscriber: the position before it, and the numbers of its rows.
 pub(crate) type Batch = (Seq, Vec<Seq>);
 
-/// A subscription from the moment it was added until it was removed, or the end.
+/// A subscription, from its creation to its removal or the end of the history.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Life {
     pub(crate) name: String,
-    /// The row behind which it began.
+    /// The row after which it began.
     pub(crate) began: Seq,
     pub(crate) batches: Vec<Batch>,
-    /// The last position that was answered.
+    /// The last returned position.
     pub(crate) position: Seq,
-    /// What it asked for when it was killed, if it was not told whether it has it.
+    /// The position of an acknowledgement whose result is unknown because of a kill.
     pub(crate) asked: Option<Seq>,
-    /// It was there at the end and read to it.
+    /// Whether it existed at the end and read to the end.
     pub(crate) at_end: bool,
 }
 
 impl Life {
-    /// Adds what one process of it said. Returns whether an acknowledgement that was cut off took place, if one was.
+    /// Adds the output of one of its processes. If an acknowledgement was cut off, returns whether
+    /// it took effect.
     pub(crate) fn hear(&mut self, lines: &[String], seen: &mut Seen) -> Option<bool> {
         let (mut batch, mut cut_off) = (Vec::new(), None);
         for line in lines {
@@ -75,12 +76,12 @@ impl Life {
                 _ => {}
             }
         }
-        // Killed while it told what it had read: that is delivered, too.
+        // The process was killed while it printed these rows. They were delivered too.
         self.add(batch);
         cut_off
     }
 
-    /// Adds an answer, which follows the position in order.
+    /// Adds a batch, which must follow the position in order.
     pub(crate) fn add(&mut self, batch: Vec<Seq>) {
         let (Some(first), Some(_)) = (batch.first(), batch.last()) else {
             return;
@@ -95,7 +96,7 @@ impl Life {
     }
 }
 
-/// Rows as they were delivered, by number: to every subscriber the same.
+/// Delivered rows by number. They must be the same for every subscriber.
 #[derive(Debug, Default)]
 pub(crate) struct Seen(BTreeMap<Seq, String>);
 
@@ -109,7 +110,7 @@ impl Seen {
     }
 }
 
-/// All of a history.
+/// The whole history.
 #[derive(Debug, Default)]
 pub(crate) struct Model {
     pub(crate) txns: Vec<Txn>,
@@ -118,7 +119,7 @@ pub(crate) struct Model {
 }
 
 impl Model {
-    /// Adds what one writer said.
+    /// Adds the output of one writer.
     pub(crate) fn write(&mut self, writer: u64, lines: &[String]) {
         for line in lines {
             let mut words = line.splitn(3, ' ').skip(1);
@@ -142,7 +143,7 @@ impl Model {
         }
     }
 
-    /// Compares what was delivered with what was told.
+    /// Compares the delivered rows with the results of writers.
     pub(crate) fn judge(&self) {
         let committed = self.committed();
         self.nothing_else_was_delivered(&committed);
@@ -167,7 +168,7 @@ impl Model {
         }
     }
 
-    /// Rows of transactions that were acknowledged, by number.
+    /// Rows of acknowledged transactions, by number.
     fn committed(&self) -> BTreeMap<Seq, &str> {
         let mut rows = BTreeMap::new();
         let mut newest: BTreeMap<u64, Seq> = BTreeMap::new();
@@ -186,7 +187,8 @@ impl Model {
         rows
     }
 
-    /// Besides acknowledged transactions only those can be there whose writers were killed, each whole.
+    /// Besides acknowledged transactions, only complete transactions of killed writers can have
+    /// been delivered.
     fn nothing_else_was_delivered(&self, committed: &BTreeMap<Seq, &str>) {
         let mut others: BTreeMap<&str, Seq> = BTreeMap::new();
         for (seq, entry) in &self.seen.0 {
@@ -213,13 +215,13 @@ impl Model {
         assert!(others.is_empty(), "delivered and not committed: {others:?}");
     }
 
-    /// Rows that were delivered, to each subscriber.
+    /// Number of delivered rows, over all subscribers.
     pub(crate) fn delivered(&self) -> u64 {
         let batches = self.lives.iter().flat_map(|life| &life.batches);
         batches.map(|(_, rows)| rows.len() as u64).sum()
     }
 
-    /// Rows that were acknowledged to writers.
+    /// Number of rows acknowledged to writers.
     pub(crate) fn acknowledged(&self) -> u64 {
         self.committed().len() as u64
     }

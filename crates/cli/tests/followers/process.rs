@@ -1,4 +1,4 @@
-//! A process of a history: started, listened to, and killed when its plan says so.
+//! A process of a history: starts it, reads its output, and kills it according to its plan.
 
 use super::child::{DB, NAME, ROLE, SEED, VFS};
 use super::random::Random;
@@ -8,31 +8,31 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-/// A process may take so long, on a busy machine, until it is said to hang.
+/// A process that takes longer than this, even on a busy machine, counts as hanging.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// When a process is killed.
 #[derive(Debug, Clone)]
 pub(crate) enum Kill {
-    /// So long after it has said a line that begins with this, for the nth time.
+    /// This long after it has printed a line with this start, for the nth time.
     After(&'static str, u64, Duration),
-    /// So long after it was started.
+    /// This long after its start.
     At(Duration),
-    /// Not before it ends of itself.
+    /// Never.
     Never,
 }
 
 impl Kill {
-    /// At a moment within one of these phases, one of the first `most` of its kind.
+    /// At a moment within one of these phases, at one of its first `most` occurrences.
     pub(crate) fn within(phases: &[&'static str], most: u64, random: &mut Random) -> Kill {
         let phase = phases[random.below(phases.len() as u64) as usize];
-        // Most phases are over after some hundred microseconds, some, with a slow sync, only after milliseconds.
+        // Most phases last some hundred microseconds. Some, with a slow sync, last milliseconds.
         let longest = [100, 700, 3000, 12_000][random.below(4) as usize];
         Kill::After(phase, 1 + random.below(most), random.micros(longest))
     }
 }
 
-/// What a process said, and how it ended.
+/// The output of a process, and how it ended.
 #[derive(Debug)]
 pub(crate) struct Ended {
     pub(crate) lines: Vec<String>,
@@ -40,7 +40,7 @@ pub(crate) struct Ended {
 }
 
 impl Ended {
-    /// The last phase that it named.
+    /// The last phase that it printed.
     pub(crate) fn phase(&self) -> &str {
         let phases = self.lines.iter().rev();
         phases
@@ -49,7 +49,7 @@ impl Ended {
             .unwrap_or("starting")
     }
 
-    /// The number behind this word, of the last line that begins with it.
+    /// The number after this word, in the last line that begins with it.
     pub(crate) fn number(&self, word: &str) -> Option<u64> {
         let line = self
             .lines
@@ -60,7 +60,7 @@ impl Ended {
     }
 }
 
-/// Where a history takes place.
+/// The database of a history.
 pub(crate) struct Place {
     pub(crate) db: String,
     pub(crate) vfs: &'static str,
@@ -87,7 +87,7 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// Starts a command. What it says begins behind `mark` in each line, or with the line.
+    /// Starts a command. Its output begins after `mark` in each line, or at the start of the line.
     pub(crate) fn start(mut command: Command, mark: Option<char>) -> Process {
         let mut child = command
             .stdin(Stdio::null())
@@ -98,7 +98,7 @@ impl Process {
         let (tell, lines) = channel();
         std::thread::spawn(move || {
             let mut line = String::new();
-            // A line that the kill cut short tells nothing.
+            // A line that the kill cut short has no meaning.
             while out.read_line(&mut line).is_ok_and(|n| n > 0) && line.ends_with('\n') {
                 let said = match mark {
                     Some(mark) => line.split_once(mark).map(|(_, said)| said),
@@ -113,7 +113,7 @@ impl Process {
         Process { child, lines }
     }
 
-    /// Listens until it has ended or is killed. `over` may end it before its plan does.
+    /// Reads its output until it ends or is killed. `over` can end it before its plan does.
     pub(crate) fn run(mut self, plan: &Kill, over: &dyn Fn() -> bool) -> Ended {
         let begun = Instant::now();
         let (mut heard, mut times, mut ends) = (Vec::new(), 0, false);
@@ -151,7 +151,7 @@ impl Process {
             self.child.kill().expect("kills");
         }
         let status = self.child.wait().expect("ends");
-        // All that it had said by then.
+        // Adds the remaining output.
         heard.extend(self.lines.iter());
         let killed = status.signal() == Some(9);
         assert!(killed || status.success(), "it failed: {status}, {heard:?}");
@@ -169,7 +169,7 @@ impl Drop for Process {
     }
 }
 
-/// The system's sleep takes some fifty microseconds longer than it was asked to.
+/// Waits exactly. The sleep of the system takes some fifty microseconds longer than requested.
 fn wait_exactly(delay: Duration) {
     let begun = Instant::now();
     if delay > Duration::from_millis(1) {

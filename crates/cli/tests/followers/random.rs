@@ -1,4 +1,4 @@
-//! Numbers that a seed gives.
+//! Pseudo-random numbers from a seed.
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! The host's file system, with a log of small segments and checkpoints of small WALs: much is pruned in a short time.
+//! The host's file system, with small segments and checkpoints of small WALs, so that pruning
+//! happens often.
 
 use densite_disk::{Error, Op, RealDir, Result};
 use densite_ingest::{FileInfo, StorageBackend};

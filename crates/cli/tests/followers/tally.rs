@@ -1,11 +1,11 @@
-//! What took place in histories, counted by kind.
+//! Counts the events in histories by kind.
 
 use std::collections::BTreeMap;
 
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Tally(BTreeMap<String, u64>);
 
-/// A test that never met one of these tested less than it says.
+/// Each of these kinds must occur, or the test covers less than it claims.
 const KINDS: [&str; 12] = [
     "rows acknowledged",
     "rows delivered",

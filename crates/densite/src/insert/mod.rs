@@ -1,4 +1,4 @@
-//! Bulk insert: columns into a table, all rows or none.
+//! Bulk insert: inserts columns into a table, all rows or none.
 
 mod refused;
 mod target;
@@ -10,7 +10,8 @@ use densite_sqlite::quoted;
 use rusqlite::Connection;
 pub(crate) use target::Target;
 
-/// What happens to a row that violates a UNIQUE, NOT NULL or CHECK constraint. It overrides ON CONFLICT of the table.
+/// What happens to a row that violates a UNIQUE, NOT NULL or CHECK constraint. It overrides ON
+/// CONFLICT of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum OnConflict {
@@ -19,7 +20,7 @@ pub enum OnConflict {
     Abort,
     /// The row is skipped.
     Ignore,
-    /// The row replaces the rows that are in its way.
+    /// The row replaces the rows that conflict with it.
     Replace,
 }
 
@@ -35,14 +36,16 @@ impl OnConflict {
 
 /// Inserts columns into a table, all rows or none. Returns the number of inserted rows.
 ///
-/// It uses the open transaction, or one of its own. Columns of the table that are not given get their defaults. Rows are
-/// sorted by the primary key first, because filling a b-tree in order is several times as fast. Rows with equal keys
-/// keep their order, and where the order can change the result nothing is sorted.
+/// It uses the open transaction, or its own. Missing columns get their defaults. Rows are first
+/// sorted by the primary key, because filling a b-tree in order is several times as fast. Rows with
+/// equal keys keep their order. If the order could change the result, the rows are not sorted.
 ///
 /// ```
 /// # let dir = tempfile::tempdir()?;
 /// # let con = densite::open(dir.path().join("app.db"))?;
-/// con.execute_batch("CREATE TABLE result(a INTEGER, b INTEGER, val REAL, PRIMARY KEY (a, b)) WITHOUT ROWID")?;
+/// con.execute_batch(
+///     "CREATE TABLE result(a INTEGER, b INTEGER, val REAL, PRIMARY KEY (a, b)) WITHOUT ROWID",
+/// )?;
 /// let columns = densite::Columns::new()
 ///     .integers("a", vec![2, 1])
 ///     .integers("b", vec![1, 1])
@@ -52,8 +55,9 @@ impl OnConflict {
 /// ```
 ///
 /// # Errors
-/// [`Error::Row`] for a row that the table refuses; [`Error::Table`] if there is no such table or column;
-/// [`Error::Columns`] for columns that do not fit together; [`Error::Sqlite`] for everything else.
+/// [`Error::Row`] for a row that the table refuses; [`Error::Table`] if there is no such table or
+/// column; [`Error::Columns`] if the columns do not match each other; [`Error::Sqlite`] for
+/// everything else.
 pub fn insert(con: &Connection, table: &str, columns: Columns) -> Result<u64> {
     InsertOptions::new().insert(con, table, columns)
 }
@@ -125,7 +129,7 @@ impl InsertOptions {
     }
 }
 
-/// Inserts columns within the transaction that is open.
+/// Inserts columns within the open transaction.
 pub(crate) fn insert_columns(
     con: &Connection,
     target: &Target,
@@ -160,7 +164,7 @@ pub(crate) fn insert_columns(
     }
 }
 
-/// Words with commas between them.
+/// Joins words with commas.
 pub(crate) fn list(words: impl Iterator<Item = String>) -> String {
     words.collect::<Vec<_>>().join(", ")
 }

@@ -1,4 +1,4 @@
-//! Which row a table refused, and what in it.
+//! Finds the row that a table refused, and its values.
 
 use super::list;
 use super::target::{Target, same};
@@ -6,11 +6,11 @@ use crate::Error;
 use crate::set::Registered;
 use rusqlite::ErrorCode;
 
-/// How many columns of a row are shown where SQLite names none.
+/// The number of columns to show if SQLite names none.
 const SHOWN: usize = 10;
 
-/// The same error with the row that was in the way, where that is known. Of a table with triggers SQLite reads all rows
-/// before it writes the first, and of a foreign key it does not say which row has no parent.
+/// The same error with the refused row, if it is known. It is not known for a table with triggers,
+/// because SQLite reads all rows before it writes the first, and for foreign keys.
 pub(super) fn with_row(error: Error, target: &Target, columns: &Registered) -> Error {
     let Error::Sqlite(source) = error else {
         return error;
@@ -33,7 +33,7 @@ pub(super) fn with_row(error: Error, target: &Target, columns: &Registered) -> E
     }
 }
 
-/// The row that was read last, and its values in words.
+/// The row that was read last, and its values as text.
 fn describe(said: &str, target: &Target, columns: &Registered) -> crate::Result<(u64, String)> {
     let names = columns.names();
     let place = |name: &str| names.iter().position(|known| same(known, name));
@@ -45,7 +45,7 @@ fn describe(said: &str, target: &Target, columns: &Registered) -> crate::Result<
         };
         let values = match named.is_empty() {
             false => list(named.iter().map(|name| value(name))),
-            // A CHECK, or an index on an expression: whichever columns it is about, they are among these.
+            // A CHECK, or an index on an expression: its columns are among these.
             true => {
                 let more = (names.len() > SHOWN).then(|| "...".to_owned());
                 list(names.iter().take(SHOWN).map(|name| value(name)).chain(more))
@@ -58,7 +58,7 @@ fn describe(said: &str, target: &Target, columns: &Registered) -> crate::Result<
 /// The columns of the table that SQLite's message names.
 fn named(said: &str, target: &Target) -> Vec<String> {
     if said.contains("datatype mismatch") {
-        // Of an INTEGER PRIMARY KEY, which takes nothing else.
+        // Only an INTEGER PRIMARY KEY gives this error.
         return target.first_key().map(str::to_owned).into_iter().collect();
     }
     let after = |words: &str| said.split_once(words).map(|(_, rest)| rest);

@@ -1,8 +1,8 @@
-//! What is known of the table that rows go into, and the order in which it wants them.
+//! Properties of the table to insert into, and the order in which to insert.
 //!
-//! Sorting compares values as they are given, and the table compares what its affinity and collation make of them. Rows
-//! are sorted only where both agree on which keys are equal, or where that cannot change the result: `stable` says for
-//! which types of values they agree.
+//! Sorting compares the given values, and the table compares the values after affinity and
+//! collation. So rows are sorted only if both agree on which keys are equal, or if that cannot
+//! change the result. `stable` says for which types of values they agree.
 
 use super::{OnConflict, list};
 use crate::set::Registered;
@@ -11,21 +11,21 @@ use densite_bulk::{Collation, SortKey};
 use densite_sqlite::quoted;
 use rusqlite::{Connection, params};
 
-/// Bits for the types of values, as `Set::types` has them.
+/// Bits for the types of values, as in `Set::types`.
 const INTEGER: u8 = 1;
 const REAL: u8 = 2;
 const TEXT: u8 = 4;
 const BLOB: u8 = 8;
 
-/// A table, as far as inserting needs it.
+/// A table, with the properties that inserting needs.
 pub(crate) struct Target {
     pub(crate) schema: String,
     pub(crate) name: String,
-    /// The columns that take values.
+    /// The columns that values can be inserted into.
     pub(crate) columns: Vec<String>,
     key: Vec<Key>,
     pub(crate) has_triggers: bool,
-    /// Whether the order of rows decides at most which of those with one key is in the others' way.
+    /// True if the order of rows can affect only which of several rows with one key is kept.
     any_order: bool,
 }
 
@@ -34,11 +34,12 @@ struct Key {
     name: String,
     descending: bool,
     collation: Collation,
-    /// Types of values among which those that are equal in the table are equal in sorting: any of these sums.
+    /// Sets of types, as sums of bits. Within one set, values that are equal in the table are also
+    /// equal in sorting.
     stable: Vec<u8>,
-    /// An INTEGER PRIMARY KEY: NULL becomes the next number, which depends on the rows before it.
+    /// An INTEGER PRIMARY KEY: a NULL becomes the next number, which depends on the rows before it.
     is_rowid: bool,
-    /// NOT NULL with a DEFAULT: with `replace`, NULL becomes that.
+    /// NOT NULL with a DEFAULT: with `replace`, a NULL becomes the default.
     has_default: bool,
 }
 
@@ -93,17 +94,17 @@ impl Target {
         })
     }
 
-    /// Whether sorting cannot change the result, keys aside.
+    /// Whether sorting cannot change the result, if the keys allow it.
     pub(crate) fn may_sort(&self, con: &Connection, on_conflict: OnConflict) -> Result<bool> {
         Ok(match on_conflict {
-            // All or nothing: which of two rows is in the other's way does not matter.
+            // All rows or none: it does not matter which of two rows conflicts with the other.
             OnConflict::Abort => !self.has_triggers,
             OnConflict::Ignore => self.any_order,
             OnConflict::Replace => self.any_order && !is_followed(con, &self.schema, &self.name)?,
         })
     }
 
-    /// Refuses columns that the table does not have, and columns that are there twice.
+    /// Refuses columns that the table does not have, and duplicate columns.
     pub(crate) fn check_names(&self, names: &[String]) -> Result<()> {
         for (i, name) in names.iter().enumerate() {
             if !self.columns.iter().any(|known| same(known, name)) {
@@ -123,7 +124,7 @@ impl Target {
         Ok(())
     }
 
-    /// The keys by which the rows can be sorted.
+    /// The keys that the rows can be sorted by.
     pub(crate) fn sort_keys(
         &self,
         columns: &Registered,
@@ -158,31 +159,32 @@ impl Target {
     }
 }
 
-/// Whether two names are one for SQLite, which ignores the case of A to Z alone.
+/// Whether two names are equal for SQLite, which ignores only the case of A to Z.
 pub(crate) fn same(a: &str, b: &str) -> bool {
     a.eq_ignore_ascii_case(b)
 }
 
-/// See [`Key`].
+/// See [`Key::stable`].
 fn stable(declared: &str, is_strict: bool, collation: &str) -> Vec<u8> {
     let kind = declared.to_ascii_uppercase();
     let has = |parts: &[&str]| parts.iter().any(|part| kind.contains(part));
     let types = if has(&["INT"]) {
         vec![INTEGER | REAL | BLOB]
     } else if has(&["CHAR", "CLOB", "TEXT"]) {
-        // Of numbers among text, or floating point, which is rounded, several can become one text.
+        // Several numbers can become the same text: numbers mixed with text, or rounded floating
+        // point.
         vec![INTEGER | BLOB, TEXT | BLOB]
     } else if kind.is_empty() || has(&["BLOB"]) || (is_strict && kind == "ANY") {
         vec![INTEGER | REAL | TEXT | BLOB]
     } else if has(&["REAL", "FLOA", "DOUB"]) {
-        // Integers beyond 2^53 can become one number.
+        // Several integers beyond 2^53 can become the same number.
         vec![REAL | BLOB]
     } else {
         vec![INTEGER | REAL | BLOB]
     };
     match collation.to_ascii_uppercase().as_str() {
         "BINARY" | "NOCASE" => types,
-        // Another collation says by itself which texts are equal.
+        // Another collation decides by itself which texts are equal.
         _ if types.len() > 1 => vec![BLOB],
         _ => types.into_iter().map(|types| types & !TEXT).collect(),
     }
@@ -285,7 +287,8 @@ fn refers_to_itself(con: &Connection, schema: &str, table: &str) -> Result<bool>
     )
 }
 
-/// Whether rows of other tables change or go with rows of this one, by foreign keys: they can take further rows of it with them.
+/// Whether foreign keys change or delete rows of other tables along with rows of this one. That can
+/// in turn change further rows of this table.
 fn is_followed(con: &Connection, schema: &str, table: &str) -> Result<bool> {
     let is_on: bool = con.query_row("PRAGMA foreign_keys", [], |row| row.get(0))?;
     Ok(is_on
@@ -303,7 +306,7 @@ fn exists(con: &Connection, sql: &str, table: &str, schema: &str) -> Result<bool
     Ok(con.prepare(sql)?.exists(params![table, schema])?)
 }
 
-/// What to say about a table that is not there: another schema can have it.
+/// The error for a missing table; another schema can have it.
 fn missing(con: &Connection, schema: &str, table: &str) -> Result<Error> {
     let mut statement = con.prepare(
         "SELECT schema FROM pragma_table_list WHERE name = ?1 COLLATE NOCASE AND schema <> ?2 LIMIT 1",

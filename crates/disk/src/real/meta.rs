@@ -1,4 +1,4 @@
-//! Rights and sizes of an open file.
+//! Permissions and sizes of an open file.
 
 use super::{RealFile, failed};
 use crate::rights::Rights;
@@ -24,12 +24,14 @@ impl RealFile {
         Ok(self.rights()?.mode())
     }
 
-    /// Gives this file, whatever its name leads to now, owner, group and permission bits.
+    /// Sets owner, group and permission bits of this file, even if its name now leads to another
+    /// file.
     ///
-    /// Where owner and group are equal already neither is changed, so that everybody may do it with their own files.
+    /// Owner and group are not changed if they are already equal, so users can do this with their
+    /// own files.
     ///
     /// # Errors
-    /// `Permission` when the owner may not be changed; `Io`; all with [`Op::Open`].
+    /// `Permission` if the owner cannot be changed; `Io`; all with [`Op::Open`].
     pub fn give(&self, rights: &Rights) -> Result<()> {
         let file = self.inner();
         let now = self.rights()?;
@@ -38,12 +40,12 @@ impl RealFile {
         if owner.is_some() || group.is_some() {
             fchown(file, owner, group).map_err(failed(Op::Open))?;
         }
-        // Last, since chown clears bits.
+        // This comes last, because chown clears bits.
         let mode = fs::Permissions::from_mode(rights.mode());
         file.set_permissions(mode).map_err(failed(Op::Open))
     }
 
-    /// Length, and what the file takes on the disk (its blocks), in bytes.
+    /// The length and the space that the file takes on the disk (its blocks), in bytes.
     ///
     /// # Errors
     /// `Io` with [`Op::Len`].

@@ -1,11 +1,10 @@
-//! A checkpoint beside the worker: a thread with a connection of its own copies frames that are
-//! committed into the database's file, while the next rows are inserted.
+//! A checkpoint beside the worker: a thread with its own connection copies committed frames to the
+//! database file, while the next rows are inserted.
 //!
-//! It is a passive checkpoint, by SQLite, which syncs the WAL before it copies a page and the file
-//! after the last. Frames that are committed meanwhile stay behind, so the WAL never restarts by
-//! this alone: the worker's own checkpoint follows, between two transactions, and has less to copy.
-//! What may be pruned is decided by that one alone. Like any sync, one that fails here is
-//! remembered in [`SyncFailed`].
+//! It is a passive checkpoint by SQLite, which syncs the WAL before it copies a page and the file
+//! after the last page. Frames that are committed meanwhile stay, so this checkpoint never restarts
+//! the WAL. The worker's own checkpoint follows between two transactions and has less to copy. Only
+//! that one decides what can be pruned. A sync that fails here is recorded in [`SyncFailed`].
 
 use super::Applying;
 use crate::connection_spec::ConnectionSpec;
@@ -13,14 +12,15 @@ use crate::sync_failed::SyncFailed;
 use densite_sqlite::{Checkpointed, Code, Error, Result, ffi, gate};
 use std::thread::JoinHandle;
 
-/// One checkpoint at a time; its thread ends with this value.
+/// At most one checkpoint at a time. Its thread ends with this value.
 #[derive(Default)]
 pub(super) struct Ahead {
     thread: Option<JoinHandle<Result<Checkpointed>>>,
 }
 
 impl Ahead {
-    /// Begins one. Without a thread to be had there is none: it only saves time.
+    /// Begins a checkpoint. If no thread can be started it does nothing: the checkpoint only saves
+    /// time.
     pub(super) fn begin(&mut self, applying: &Applying) {
         let (spec, sync_failed) = (applying.spec.clone(), applying.open.sync_failed().clone());
         let inside = gate::beside();
@@ -33,15 +33,15 @@ impl Ahead {
             .ok();
     }
 
-    /// Whether one is under way, or was and nobody has asked what became of it.
+    /// Whether a checkpoint is running, or has ended and its result was not fetched.
     pub(super) fn is_begun(&self) -> bool {
         self.thread.is_some()
     }
 
-    /// What became of it; `None` while it is under way.
+    /// The result of the checkpoint; `None` while it is running.
     ///
     /// # Errors
-    /// SQLite's; when it panicked.
+    /// SQLite's; an internal error if the thread panicked.
     pub(super) fn ended(&mut self) -> Result<Option<Checkpointed>> {
         match self.thread.as_ref().is_some_and(JoinHandle::is_finished) {
             true => self.end(),
@@ -49,7 +49,8 @@ impl Ahead {
         }
     }
 
-    /// Waits for its end; `None` if there was none, or somebody else was at it.
+    /// Waits for its end. `None` if there was no checkpoint, or another connection was
+    /// checkpointing.
     ///
     /// # Errors
     /// As [`Ahead::ended`].
@@ -78,7 +79,7 @@ fn run(spec: &ConnectionSpec, sync_failed: &SyncFailed) -> Result<Checkpointed> 
 
 impl Drop for Ahead {
     fn drop(&mut self) {
-        // What failed is remembered; nobody is there to be told.
+        // A failed sync is recorded. No caller is left to report other errors to.
         self.end().ok();
     }
 }

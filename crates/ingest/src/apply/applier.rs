@@ -23,7 +23,7 @@ pub(super) struct Applier {
 }
 
 impl Applier {
-    /// With a connection of its own.
+    /// Opens a connection for the worker.
     ///
     /// # Errors
     /// SQLite's.
@@ -36,11 +36,11 @@ impl Applier {
         })
     }
 
-    /// Applies some rows. `known`: where this worker has left the database.
+    /// Applies some rows. `known` is the position at which this worker left the database.
     ///
     /// # Errors
-    /// SQLite's, the log's; when the connection's file no longer has the database's name. Then the
-    /// next round opens the file that has it.
+    /// SQLite's and the log's; an error if the connection's file no longer has the database's name.
+    /// In that case the next round opens the file with that name.
     pub(super) fn run(&mut self, applying: &Applying, known: Option<Seq>) -> Result<Did> {
         let named = self.round.position()?;
         applying.open.overwritten().set_named(named.is_some());
@@ -75,13 +75,13 @@ impl Applier {
         Step::new(round, scheduler, log_order).make(turn, next)
     }
 
-    /// Whether rows wait that it knows of.
+    /// Whether it knows of waiting rows.
     pub(super) fn has_more(&self) -> bool {
         self.clustered.has_more() || self.log_order.has_more()
     }
 }
 
-/// One step of an order: a transaction, or nothing.
+/// One step of an order: a transaction, or no work.
 struct Step<'a> {
     round: &'a mut Round,
     scheduler: &'a mut CheckpointScheduler,
@@ -145,7 +145,7 @@ impl<'a> Step<'a> {
                 self.scheduler
                     .after(connection, applying, last, batch.rows)?;
                 if is_all {
-                    // If rows keep coming, there is perhaps no other time.
+                    // If rows keep coming, there may be no later chance.
                     self.scheduler.when_idle(connection, applying, last)?;
                 }
                 Ok(Did::Applied(last))
@@ -158,8 +158,8 @@ impl<'a> Step<'a> {
         }
     }
 
-    /// The log ends with numbers that no row has: they were rolled back, or are lost. The position
-    /// goes past them. Otherwise connections would wait for it without end.
+    /// The log ends with numbers that no row has: their rows were rolled back or are lost. The
+    /// position moves past them. Otherwise connections would wait for it forever.
     fn pass(&mut self, turn: &Turn<'_>, end: Seq) -> Result<Did> {
         self.scheduler.set_synchronous(self.round.connection())?;
         let next = Position::at(turn.named.id, end);

@@ -5,11 +5,11 @@ use super::sort::sort;
 use crate::unit::Unit;
 use densite_log::Record;
 
-/// The units of these records in an order whose result is that of the log's order: rows of tables
-/// that depend on each other stay as they are; those of each independent table are sorted by key,
-/// and stay in order within a key. A table with a row whose key is NULL, or of which the log has
-/// several descriptions of the key (the schema changed in between), keeps the order of the log.
-/// `of` names the plan of each record.
+/// The units of these records, in an order with the same result as the log's order. Rows of tables
+/// that depend on each other keep the log's order. Rows of each independent table are sorted by
+/// key, and keep the log's order within a key. A table keeps the log's order if it has a row with a
+/// NULL key. It also does if the log has several descriptions of its key, because the schema
+/// changed in between. `of` has the index of the plan of each record.
 pub(super) fn ordered(records: &[Record], of: &[usize], plans: &[Plan], rows: usize) -> Vec<Unit> {
     let mut units = Vec::with_capacity(rows);
     let mut groups: Vec<(&str, Vec<usize>)> = Vec::new();
@@ -68,8 +68,8 @@ fn push(units: &mut Vec<Unit>, record: usize, spans: &[std::ops::Range<usize>]) 
     }));
 }
 
-/// Whether no key of a record has NULL in it. A row without an id gets the next one when its turn
-/// comes, so it may not go before rows that bring theirs.
+/// Whether no key of a record contains NULL. A row without an id gets the next id when it is
+/// applied, so it must not move before rows that bring their ids.
 pub(super) fn has_all_keys(record: &Record, columns: usize) -> bool {
     (record.skip..record.rows.len()).all(|row| {
         (0..columns).all(|column| {

@@ -1,24 +1,24 @@
-//! The delay between batches while rows trickle in.
+//! The delay between batches while few rows come in.
 //!
-//! A transaction for each row that comes would take the writers' processor, and their disk's time,
-//! as often as they commit. Readers see rows that are not applied, so few rows can wait a little
-//! for more. Who waits for them, or for room, ends the delay; so does the end of the worker, which
-//! then applies them.
+//! One transaction for each new row would use the writers' processor and disk as often as they
+//! commit. Readers see unapplied rows, so a few rows can wait for more. A process that waits for
+//! rows or for room ends the delay. The end of the worker also ends it, and the worker then applies
+//! these rows.
 
 use super::Applying;
 use super::applier::Applier;
 use densite_log::Seq;
 use std::time::{Duration, Instant};
 
-/// The longest delay: how far a table lags behind its log while its worker keeps up.
+/// The longest delay: how far a table lags behind its log while the worker keeps up.
 const BATCH_DELAY: Duration = Duration::from_millis(50);
-/// Between two looks at how many rows have come, and whether another process waits for them.
+/// Time between two checks of how many rows have come, and whether another process waits for them.
 const LOOK: Duration = Duration::from_millis(10);
-/// So many rows are worth a transaction of their own.
+/// This many rows are worth a transaction of their own.
 const ROWS: u64 = 4096;
 
 impl Applying {
-    /// How many rows wait that follow this one.
+    /// Number of rows that wait behind this one.
     fn waiting(&self, seq: Seq) -> u64 {
         self.open
             .log()
@@ -39,12 +39,12 @@ impl Applying {
         }
     }
 
-    /// The end of the worker. Whoever closes the database finds in its tables what was there in
-    /// time; what came after that stays in the log.
+    /// Applies the last few rows at the end of the worker. So after the database is closed, its
+    /// tables have the rows that came in time. Rows that come later stay in the log.
     pub(super) fn finish(&self, applier: &mut Applier, seq: Seq, known: Option<Seq>) {
         let is_well = self.state.lock().trouble.is_none();
         if is_well && (1..ROWS).contains(&self.waiting(seq)) {
-            // They stay in the log if it fails.
+            // If this fails, they stay in the log.
             applier.run(self, known).ok();
         }
     }

@@ -1,12 +1,11 @@
-//! Between batches: checkpoints, so that the WAL is bounded, and pruning (rule 4).
+//! Work between batches: checkpoints, which bound the WAL, and pruning (rule 4).
 //!
-//! Rows up to a position are pruned only when the position was committed before a checkpoint that
-//! completed, and the database's file was synced after that: whoever did the checkpoint may run
-//! `synchronous=OFF`. In rollback mode the worker's own commit syncs the file and the directory
-//! (`synchronous=EXTRA`), but the position may be that of an earlier worker, or of a backup that
-//! was copied into place: both are synced before each pruning whatever the mode. Once a sync has
-//! failed nothing is pruned any more ([`super::pruning`]; what else was in the way is tried again,
-//! also when nothing is to be applied).
+//! Rows up to a position are pruned only if the position was committed before a checkpoint that
+//! completed, and the database file was synced after that: the checkpoint may have run with
+//! `synchronous=OFF`. In rollback mode the worker's commit syncs the file and the directory
+//! (`synchronous=EXTRA`). But the position can be that of an earlier worker or of a restored
+//! backup, so both are synced before each pruning in every mode. After a failed sync nothing is
+//! pruned ([`super::pruning`] retries after other failures, even when there is nothing to apply).
 
 use super::Applying;
 use super::ahead::Ahead;
@@ -18,39 +17,40 @@ use densite_log::Seq;
 use densite_sqlite::{Code, Connection, Error, Result, ffi};
 use std::time::{Duration, Instant};
 
-/// Pruning is tried no more often while rows are applied.
+/// The shortest time between two prunings while rows are applied.
 const PRUNE_EVERY: Duration = Duration::from_secs(1);
-/// Nothing came for so long: it is time to checkpoint and prune.
+/// After this long without new rows, it is time to checkpoint and prune.
 const IDLE: Duration = Duration::from_millis(250);
-/// Whoever commits row after row is caught up with after each. Checkpointing and pruning cost the
-/// disk as much as several commits, so while rows keep coming it is done after so long, and then
-/// after twice as long, and so on:
+/// If a writer commits row after row, the worker catches up after each. Checkpointing and pruning
+/// cost the disk as much as several commits. So while rows keep coming, both are done after this
+/// time, then after twice as long, and so on,
 const PATIENCE: Duration = Duration::from_secs(1);
 /// up to this.
 const PATIENCE_MAX: Duration = Duration::from_secs(64);
-/// It waits no longer: a reader may stay for ever.
+/// The longest wait for readers that keep the WAL: a reader may stay forever.
 const WAL_PATIENCE: Duration = Duration::from_secs(2);
 const WAL_STEP: Duration = Duration::from_millis(5);
 
 pub(super) struct CheckpointScheduler {
     wal: Option<bool>,
     size: Wal,
-    /// A reader has kept the WAL from being checkpointed until it was too large.
+    /// A reader has prevented checkpoints until the WAL became too large.
     stuck: bool,
     ahead: Ahead,
-    /// In WAL mode.
+    /// Set in WAL mode.
     incremental_sync: Option<IncrementalSync>,
-    /// Committed, and not known to be durable.
+    /// Committed, and not yet known to be durable.
     position: Option<Seq>,
     pruned: Option<Instant>,
-    /// When rows were applied last.
+    /// When rows were last applied.
     active: Option<Instant>,
-    /// When it last checkpointed and pruned, and for how long that will do while rows keep coming.
+    /// When it last checkpointed and pruned, and how long to wait before the next time while rows
+    /// keep coming.
     last_idle: Option<(Instant, Duration)>,
 }
 
 impl CheckpointScheduler {
-    /// Nothing is done or known yet. `wal`: see [`crate::StorageBackend::wal_bytes`].
+    /// A scheduler that has done nothing yet. `wal`: see [`crate::StorageBackend::wal_bytes`].
     pub(super) fn new(wal: (u64, u64)) -> CheckpointScheduler {
         CheckpointScheduler {
             wal: None,
@@ -65,14 +65,15 @@ impl CheckpointScheduler {
         }
     }
 
-    /// As the journal mode needs it: the mode may change at any time. Outside of transactions.
+    /// Sets `synchronous` for the journal mode, which can change at any time. Call it outside of
+    /// transactions.
     pub(super) fn set_synchronous(&mut self, connection: &Connection) -> Result<()> {
         let mode = connection
             .query_string("PRAGMA main.journal_mode")?
             .unwrap_or_default();
         let wal = mode.eq_ignore_ascii_case("wal");
         if !wal && matches!(mode.as_str(), "memory" | "off") {
-            // The default of some builds: with it a commit is no commit.
+            // Some builds have such a default. Commits are not atomic with it.
             connection.query_string("PRAGMA main.journal_mode = DELETE")?;
         }
         if self.wal != Some(wal) {
@@ -83,7 +84,7 @@ impl CheckpointScheduler {
         Ok(())
     }
 
-    /// After a batch that was committed up to `position`.
+    /// Call it after a batch that was committed up to `position`.
     pub(super) fn after(
         &mut self,
         connection: &Connection,
@@ -99,7 +100,7 @@ impl CheckpointScheduler {
             return Ok(());
         }
         let complete = self.checkpoint(connection, applying)?;
-        // A checkpoint takes longer than what counts as idle.
+        // A checkpoint can take longer than [`IDLE`].
         self.active = Some(Instant::now());
         if complete && self.pruned.is_none_or(|t| t.elapsed() >= PRUNE_EVERY) {
             self.prune(connection, applying)?;
@@ -107,8 +108,8 @@ impl CheckpointScheduler {
         Ok(())
     }
 
-    /// After a batch of so many rows, in WAL mode: whether to checkpoint before the next one. If
-    /// not, one may begin beside it.
+    /// In WAL mode, after a batch of this many rows: whether to checkpoint before the next batch.
+    /// If not, a checkpoint can begin beside the next batch.
     fn is_time_to_checkpoint(&mut self, applying: &Applying, rows: usize) -> Result<bool> {
         let was_ahead = self.ahead.ended()?;
         let is_done = was_ahead.is_some();
@@ -128,7 +129,7 @@ impl CheckpointScheduler {
         Ok(false)
     }
 
-    /// Whether a checkpoint is under way beside the worker.
+    /// Whether a checkpoint is running beside the worker.
     pub(super) fn is_beside(&self) -> bool {
         self.ahead.is_begun()
     }
@@ -137,7 +138,7 @@ impl CheckpointScheduler {
         self.active.is_none_or(|t| t.elapsed() >= IDLE)
     }
 
-    /// Whether to checkpoint and prune now that there is nothing to apply.
+    /// Whether to checkpoint and prune now that there are no rows to apply.
     fn is_time(&mut self) -> bool {
         let idle = self.is_idle();
         let next = match self.last_idle {
@@ -150,7 +151,7 @@ impl CheckpointScheduler {
         true
     }
 
-    /// Called when there is nothing to apply.
+    /// Called when there are no rows to apply.
     pub(super) fn when_idle(
         &mut self,
         connection: &Connection,
@@ -159,11 +160,12 @@ impl CheckpointScheduler {
     ) -> Result<()> {
         let retry_time = applying.pruning.retry_time();
         if self.position.is_none() && (self.pruned.is_none() || retry_time == RetryTime::Now) {
-            // Just opened, or not done with: what was applied before may not be pruned yet.
+            // The worker has just started, or an earlier attempt failed: rows that were applied
+            // before may still have to be pruned.
             self.position = Some(position);
             self.set_synchronous(connection)?;
         }
-        // Where rows keep coming it would grow again at once.
+        // If rows keep coming, the WAL would grow again at once.
         let is_to_be_cut = self.is_idle() && self.wal == Some(true) && self.size.is_long();
         let is_due = match retry_time {
             RetryTime::Nothing => self.position.is_some() && self.is_time() || is_to_be_cut,
@@ -180,8 +182,8 @@ impl CheckpointScheduler {
         done.map(drop)
     }
 
-    /// Whether it was possible: all is in the database's file then, and what is applied is being
-    /// pruned.
+    /// Returns whether it succeeded: then everything is in the database file, and applied rows are
+    /// being pruned.
     fn checkpoint_and_prune(
         &mut self,
         connection: &Connection,
@@ -198,9 +200,9 @@ impl CheckpointScheduler {
         Ok(true)
     }
 
-    /// Before rows are applied. Why nothing may be applied now: the WAL is as large as it may
-    /// become, and somebody reads an old state in it. The log holds the same rows in a hundredth of
-    /// the room.
+    /// Called before rows are applied. Returns the reason if no rows can be applied now: the WAL
+    /// has reached its limit, and a connection reads an old state in it. The log holds the same
+    /// rows in a hundredth of the space.
     pub(super) fn held_up(
         &mut self,
         connection: &Connection,
@@ -226,8 +228,8 @@ impl CheckpointScheduler {
         )))
     }
 
-    /// Whether all that was committed is in the database's file. No caller waits for this checkpoint:
-    /// it is a passive one.
+    /// Returns whether everything committed is in the database file. The checkpoint is a passive
+    /// one, so it blocks no other connection.
     fn checkpoint(&mut self, connection: &Connection, applying: &Applying) -> Result<bool> {
         if self.wal != Some(true) {
             return Ok(true);
@@ -240,7 +242,7 @@ impl CheckpointScheduler {
             let done = connection.checkpoint(Some(c"main"), ffi::CHECKPOINT_PASSIVE);
             let done = match applying.open.sync_failed().record(done) {
                 Ok(done) => done,
-                // Somebody else is at it.
+                // Another connection is checkpointing.
                 Err(e) if e.is_busy() => return Ok(false),
                 Err(e) => return Err(e),
             };
@@ -272,14 +274,14 @@ impl CheckpointScheduler {
         self.pruned = Some(Instant::now());
         let synced = crate::durable::sync(connection, applying.open.storage().as_ref());
         applying.open.sync_failed().record(synced)?;
-        // Else what has the name now may lack those rows.
+        // Otherwise the file that has the name now may lack those rows.
         still_has_its_name(connection)?;
         if applying.open.sync_failed().has_failed() {
             applying.pruning.forget();
             return Ok(());
         }
         if !applying.pruning.begin(applying.open.log(), position) {
-            // It will do later.
+            // The previous pruning is still running, so this one is put off.
             self.position = Some(position);
             applying.pruning.put_off();
         }
@@ -292,7 +294,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_that_keep_coming_put_it_off_longer_and_longer() {
+    fn while_rows_keep_coming_checkpoints_become_rarer() {
         let now = Instant::now();
         let ago = |t: Duration| now.checked_sub(t).expect("a clock that has run");
         let mut scheduler = CheckpointScheduler {
@@ -311,14 +313,14 @@ mod tests {
                 .last_idle
                 .is_some_and(|(at, _)| at.elapsed() < patience)
             {
-                // A clock that has not run for so long.
+                // The system's clock has not run that long.
                 break;
             }
             assert!(scheduler.is_time());
             expected = (2 * expected).min(PATIENCE_MAX);
         }
         scheduler.active = Some(ago(IDLE));
-        assert!(scheduler.is_time(), "nothing comes any more");
+        assert!(scheduler.is_time(), "no more rows come");
         assert_eq!(
             scheduler.last_idle.map(|(_, patience)| patience),
             Some(PATIENCE)

@@ -11,17 +11,16 @@ use crate::error::refused;
 use crate::position::{ClusteredPosition, Position};
 use densite_sqlite::Result;
 
-/// The order of a clustered apply: of the one that is under way, or of the next one.
+/// The order of the running clustered apply, or of the next one.
 #[derive(Default)]
 pub(super) struct ClusteredOrder {
-    /// What is applied at the moment, or is about to be.
+    /// The clustered apply that is running or about to begin.
     apply: Option<ClusteredApply>,
     beginning: Beginning,
 }
 
 impl ClusteredOrder {
-    /// Whether one is under way, or so many rows wait that another order than the log's is worth
-    /// it.
+    /// Whether a clustered apply is running, or enough rows wait for one.
     ///
     /// # Errors
     /// The log's.
@@ -35,13 +34,13 @@ impl ClusteredOrder {
         self.beginning.is_due(round, turn)
     }
 
-    /// Whether rows wait that it knows of.
+    /// Whether it knows of waiting rows.
     pub(super) fn has_more(&self) -> bool {
         self.apply.is_some()
     }
 
-    /// The clustered apply that the database names. Another worker can have begun it, or this one
-    /// with another connection: then it is read again.
+    /// The clustered apply that the database names. If another worker began it, or this one with
+    /// another connection, it is read again.
     fn load(
         &mut self,
         turn: &Turn<'_>,
@@ -59,8 +58,8 @@ impl ClusteredOrder {
         });
         let batch = batch.map_err(|e| open.failed(e))?;
         if batch.reached < clustered.last {
-            // These rows were there when the order was made. If they cannot be read now, they are
-            // not lost.
+            // These rows were in the log when the order was made. If they cannot be read now, that
+            // is an error and not a loss to accept.
             return Err(refused(format!(
                 "{}: rows up to {} are being applied, and the log ends at {}",
                 open.dir().display(),
@@ -71,7 +70,7 @@ impl ClusteredOrder {
         Ok(ClusteredApply::new(definition, batch))
     }
 
-    /// The order that is to be written, with how far it is applied.
+    /// The order to write to the database, and how far it is applied.
     fn definition(&self, named: Position) -> Result<Define> {
         let apply = self.apply.as_ref();
         let apply = apply.ok_or_else(|| refused("no clustered apply was prepared"))?;
@@ -140,7 +139,7 @@ impl Order for ClusteredOrder {
             Failed::Poison(seq, reason) => {
                 apply.poison.insert(*seq, reason.clone());
             }
-            // The schema did not show it.
+            // The schema did not show the deferred constraint.
             Failed::Commit(_) if !round.whole => round.whole = true,
             Failed::Commit(e) if batch.rows <= batch.least => {
                 let seqs = batch.units.iter().filter_map(|u| apply.seq(*u));

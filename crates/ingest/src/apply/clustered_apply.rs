@@ -1,5 +1,5 @@
-//! The rows of a clustered apply ([`crate::clustered`]) in their order, and which of them one
-//! transaction takes.
+//! The rows of a clustered apply ([`crate::clustered`]) in their order, and the choice of rows for
+//! each transaction.
 
 use super::Applying;
 use super::planner::basis;
@@ -12,19 +12,19 @@ use crate::unit::Unit;
 use densite_log::Seq;
 use densite_sqlite::Result;
 
-/// A clustered apply in the memory of the worker.
+/// A clustered apply in the worker's memory.
 pub(super) struct ClusteredApply {
     pub(super) definition: Definition,
     pub(super) batch: ClusteredBatch,
-    /// The numbers of its rows, counted from the batch's first, by their place; [`NOWHERE`] where
-    /// there is none.
+    /// For each place the number of its row, counted from the batch's first number; [`NOWHERE`] for
+    /// a place without a row.
     order: Vec<u32>,
     lookup: Lookup,
-    /// The plan of each record, in this version of the schema.
+    /// The index of each record's plan, in this version of the schema.
     of: Vec<usize>,
-    /// That version, if the order stands in it.
+    /// That version, if the order is valid in it.
     schema: Option<i64>,
-    /// It is in the order of the log, and has all that is left of each of its transactions.
+    /// It is in the order of the log, and has all remaining rows of each of its transactions.
     whole: bool,
     pub(super) poison: Poison,
 }
@@ -55,8 +55,8 @@ impl ClusteredApply {
         }
     }
 
-    /// The rows with these places, in the order of the log: those that are applied in another one
-    /// are sorted by their keys anyway. One that the log lost is left out.
+    /// The rows with these places, in the order of the log. Rows that are applied in another order
+    /// are sorted by their keys later. A row that the log has lost is left out.
     fn units(&self, from: usize, count: usize) -> Vec<Unit> {
         let some = self.order.iter().skip(from).take(count);
         let mut numbers: Vec<u32> = some.copied().filter(|n| *n != NOWHERE).collect();
@@ -66,8 +66,8 @@ impl ClusteredApply {
             .collect()
     }
 
-    /// How many places behind the first `done` are those of whole transactions, of so many at most;
-    /// of one at least.
+    /// Number of places behind the first `done` that form whole transactions: at most `most`, and
+    /// at least one transaction.
     fn whole_places(&self, done: usize, most: usize) -> usize {
         let (mut before, mut whole) = (None, 0);
         let left = self.order.get(done..).unwrap_or_default().iter();
@@ -92,7 +92,7 @@ impl ClusteredApply {
         }
     }
 
-    /// Number of a row in the log.
+    /// Sequence number of a row in the log.
     pub(super) fn seq(&self, unit: Unit) -> Option<Seq> {
         let record = self.batch.records.get(unit.record as usize)?;
         Some(record.first + u64::from(unit.row))
@@ -142,7 +142,7 @@ impl ClusteredApply {
         let mut units = self.units(done, rows);
         let plan_of = |record: usize| self.of.get(record).and_then(|p| round.plans().get(*p));
         if whole {
-            // Those of tables that no foreign key reaches are not judged, and come last.
+            // Rows of independent tables are not judged, and come last.
             units.sort_by_key(|unit| plan_of(unit.record as usize).is_some_and(|p| p.independent));
         }
         let sorted = plan_of(0).filter(|_| !self.definition.basis.is_empty());
@@ -158,13 +158,13 @@ impl ClusteredApply {
         }
     }
 
-    /// How many places its order has.
+    /// Number of places of its order.
     pub(super) fn places(&self) -> usize {
         self.order.len()
     }
 
-    /// Whether its order still is one: the schema can have changed. The order of the log always is
-    /// one, of whole transactions where those are judged.
+    /// Whether its order is still valid: the schema can have changed. The order of the log is
+    /// always valid. If transactions are judged as a whole, it must have whole transactions.
     ///
     /// # Errors
     /// SQLite's.
@@ -186,8 +186,8 @@ impl ClusteredApply {
         Ok(stands)
     }
 
-    /// Orders the rows behind the first `done` places again, after a schema change invalidated
-    /// their order. Where no other order is allowed, it is that of the log.
+    /// Orders the rows behind the first `done` places again, after a schema change invalidated the
+    /// order. If no other order is allowed, the result is the order of the log.
     ///
     /// # Errors
     /// SQLite's, the log's.

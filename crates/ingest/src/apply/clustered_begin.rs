@@ -1,4 +1,4 @@
-//! Beginning a clustered apply ([`crate::clustered`]): whether one is worth it, and its order.
+//! Beginning a clustered apply ([`crate::clustered`]): whether it is worth it, and its order.
 
 use super::clustered_apply::ClusteredApply;
 use super::following::Following;
@@ -8,26 +8,26 @@ use crate::clustered::{ClusteredBatch, ClusteredLimits, Definition};
 use densite_log::Seq;
 use densite_sqlite::Result;
 
-/// Whether, and with what, a clustered apply begins.
+/// Decides whether a clustered apply begins, and with which rows.
 #[derive(Default)]
 pub(super) struct Beginning {
-    /// Plans the clustered apply after the present one.
+    /// Plans the clustered apply after the running one.
     following: Following,
     due: Option<Due>,
-    /// Up to here rows are applied in the log's order: it was tried.
+    /// Up to here rows are applied in the log's order, because planning found no better order.
     log_order_to: Seq,
 }
 
-/// What a clustered apply begins with.
+/// The rows of a clustered apply that is about to begin.
 enum Due {
     /// A thread has planned it.
     Planned(Definition, ClusteredBatch),
-    /// Enough rows wait. It may have so many.
+    /// Enough rows wait. The batch can have this many.
     Waiting(ClusteredLimits),
 }
 
 impl Beginning {
-    /// Whether so many rows wait that another order than the log's is worth it.
+    /// Whether enough rows wait for a clustered apply.
     ///
     /// # Errors
     /// The log's.
@@ -44,7 +44,7 @@ impl Beginning {
         Ok(self.due.is_some())
     }
 
-    /// Puts the rows that wait in order; `None` if they keep the log's order.
+    /// Orders the waiting rows; `None` if they keep the log's order.
     ///
     /// # Errors
     /// SQLite's, the log's.
@@ -72,8 +72,8 @@ impl Beginning {
         }
     }
 
-    /// So many of `all` places are done of a clustered apply that ends at `last`: the next one is
-    /// prepared when it is time.
+    /// Prepares the next clustered apply when it is time. The running one ends at `last`, and
+    /// `done` of its `all` places are done.
     ///
     /// # Errors
     /// The log's.

@@ -3,10 +3,10 @@
 use crate::connection_spec::ConnectionSpec;
 use densite_sqlite::{Connection, Result};
 
-/// A lock of others is waited for in steps, so that the worker can be ended.
+/// The worker waits for locks in steps of this many milliseconds, so that it can be stopped.
 pub(super) const BUSY_MS: i32 = 100;
 
-/// Opens it, with so many KiB of pages in memory.
+/// Opens the worker's connection, with a page cache of this many KiB.
 ///
 /// # Errors
 /// SQLite's.

@@ -1,10 +1,10 @@
-//! The next clustered apply: a thread with a connection of its own reads it and puts it in order,
-//! while the last quarter of this one is applied.
+//! Planning the next clustered apply: a thread with its own connection reads and orders it, while
+//! the last quarter of the running one is applied.
 //!
-//! It only saves time: nothing of it is written before it begins, and then the schema is looked at
-//! as ever ([`super::clustered_begin`]). What cannot be had in this way, and why, the worker finds
-//! by itself. And it takes memory, that of a second clustered apply: where this process has many
-//! rows in memory for its readers, the worker does without.
+//! It only saves time. None of it is written before it begins, and then the schema is checked as
+//! always ([`super::clustered_begin`]). If the thread fails, the worker plans by itself and meets
+//! the same error. It takes the memory of a second clustered apply. So the worker does without it
+//! while this process holds many rows in memory for its readers.
 
 use super::Applying;
 use super::planner::{Planner, Waiting, limits};
@@ -18,15 +18,15 @@ use std::thread::JoinHandle;
 /// The thread ends with this value.
 #[derive(Default)]
 pub(super) struct Following {
-    /// What it finds is behind this one.
+    /// The plan is for the rows behind this one.
     before: Option<Seq>,
     ends: Arc<AtomicBool>,
     thread: Option<JoinHandle<Result<Waiting>>>,
 }
 
 impl Following {
-    /// Of `all` places so many are done of a clustered apply that ends at `last`: begins with the
-    /// next one when it is time.
+    /// Begins to plan the next clustered apply when it is time. The running one ends at `last`, and
+    /// `done` of its `all` places are done.
     ///
     /// # Errors
     /// The log's.
@@ -67,7 +67,7 @@ impl Following {
         Ok(())
     }
 
-    /// What it found behind this row, if it is that.
+    /// The plan for the rows behind this one, if there is one.
     pub(super) fn take(&mut self, before: Seq) -> Option<(Definition, ClusteredBatch)> {
         if self.before != Some(before) {
             self.end();
@@ -79,7 +79,7 @@ impl Following {
         }
     }
 
-    /// Ends it: nobody wants what it found.
+    /// Ends the thread and drops its plan.
     fn end(&mut self) {
         self.ends.store(true, Ordering::Release);
         if let Some(thread) = self.thread.take() {

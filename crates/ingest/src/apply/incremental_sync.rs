@@ -1,11 +1,10 @@
 //! A thread that makes the WAL durable while the worker writes it.
 //!
 //! A transaction of the worker is tens of MiB in the WAL. If the disk gets them all at once, at the
-//! checkpoint, COMMITs of the log wait for that: hundreds of milliseconds. The worker itself cannot
-//! sync them in small pieces, for it holds the write lock. Nothing depends on this thread but the
-//! waiting of others: what has to be durable, SQLite and [`crate::durable`] sync as ever. But the
-//! system may tell of a page that it could not write to one caller of a sync, and to no later one; so
-//! if that is this thread nothing is pruned any more.
+//! checkpoint, COMMITs of the log wait for hundreds of milliseconds. The worker cannot sync them in
+//! small pieces, because it holds the write lock. Durability does not depend on this thread: SQLite
+//! and [`crate::durable`] sync as always. But the system may report a failed write to only one
+//! caller of a sync. So if this thread gets that error, nothing is pruned any more.
 
 use super::Applying;
 use crate::sync_failed::SyncFailed;
@@ -18,10 +17,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// How long the thread does not see that it is to end.
+/// The longest time until the thread notices that it must end.
 const STEP: Duration = Duration::from_millis(50);
 
-/// The running thread; it ends with this value.
+/// The running thread, which ends with this value.
 pub(super) struct IncrementalSync {
     progress: Arc<WalProgress>,
     ends: Arc<AtomicBool>,
@@ -29,8 +28,8 @@ pub(super) struct IncrementalSync {
 }
 
 impl IncrementalSync {
-    /// Starts it, for a connection in WAL mode; `None` if there is nothing to be done for this
-    /// connection, or no thread could be started.
+    /// Starts the thread for a connection in WAL mode. `None` if the connection does not report its
+    /// WAL writes, or no thread can be started.
     pub(super) fn start(connection: &Connection, applying: &Applying) -> Option<IncrementalSync> {
         let progress = densite_sqlite::wal_progress(connection)?;
         let path = connection.filename(c"main")?;
@@ -51,7 +50,7 @@ impl IncrementalSync {
         })
     }
 
-    /// What the worker's connection tells of its WAL.
+    /// What the worker's connection reports of its WAL writes.
     pub(super) fn progress(&self) -> &WalProgress {
         &self.progress
     }
@@ -70,7 +69,8 @@ fn run(
             continue;
         }
         if wal.is_none() {
-            // A WAL has no locks that closing a descriptor would drop.
+            // Opening it separately is safe: a WAL has no locks that closing a descriptor would
+            // drop.
             wal = dir.open(name, OpenMode::Read).ok();
         }
         let Some(file) = &wal else { return };

@@ -17,12 +17,12 @@ use std::time::{Duration, Instant};
 /// How long an idle worker keeps its connection. Without it, others can get EXCLUSIVE or change the
 /// journal mode.
 const LINGER: Duration = Duration::from_millis(300);
-/// After so long with failures only, others get a turn. A lock of another connection is no such
-/// failure: it stops all workers.
+/// After this long with only failures, other processes get a turn. A lock of another connection is
+/// not such a failure: it stops all workers.
 const IN_VAIN: Duration = Duration::from_millis(500);
 
 impl Applying {
-    /// Rows are applied up to here, and there is no trouble.
+    /// Records that rows are applied up to `seq` without trouble.
     fn got_to(&self, seq: Seq) {
         self.open.unapplied().applied(seq);
         self.tell(|s| {
@@ -32,20 +32,20 @@ impl Applying {
         });
     }
 
-    /// Nothing is applied at the moment, for this reason, which was found at `begun`.
+    /// Records that no rows are applied now, for this reason, which was found at `begun`.
     fn is_stopped_by(&self, error: Error, begun: Instant) {
         self.tell(|s| s.trouble = Some((begun, error)));
         self.open.unapplied().keep_up(self.open.log());
         self.pause(RETRY);
     }
 
-    /// Whether there is nothing else to do: all up to `seq` is applied, and no rows follow.
+    /// Whether only pruning is left: everything up to `seq` is applied, and no rows follow.
     fn has_only_to_prune(&self, seq: Seq) -> bool {
         self.pruning.retry_time() == RetryTime::Now
             && self.open.log().last().is_ok_and(|last| last <= seq)
     }
 
-    /// Applies until the end of this worker, or until it has failed for so long that others have a
+    /// Applies rows until this worker ends, or has failed for so long that other processes get a
     /// turn.
     pub(super) fn lead(&self) {
         let mut applier: Option<Applier> = None;
@@ -65,13 +65,13 @@ impl Applying {
                     Applier::open(self).and_then(|fresh| applier.insert(fresh).run(self, known))
                 }
             };
-            // No connection waits for pruning. So an error in its way, even a lock, is not met
-            // again at once.
+            // No connection waits for pruning. So after an error of pruning, even a lock, the
+            // worker does not try again at once.
             let idle_at = match &done {
                 Err(_) => idle.filter(|seq| self.has_only_to_prune(*seq)),
                 Ok(_) => None,
             };
-            // Closed while it is inside.
+            // Closed before `inside` is dropped.
             let is_over = match &done {
                 Ok(Did::Nothing(_)) => active.elapsed() > LINGER,
                 Err(error) => !error.is_busy() || idle_at.is_some(),
@@ -100,15 +100,14 @@ impl Applying {
                 Ok(Did::Nothing(seq)) => {
                     (idle, known) = (Some(seq), Some(seq));
                     self.got_to(seq);
-                    // It only ends early if there is something new; an error shows in the next
-                    // round.
+                    // The wait ends early only if there is news. An error shows in the next round.
                     self.wait_for_rows(seq, applier.is_some().then_some(LINGER));
                 }
                 Ok(Did::Waits(error)) => self.is_stopped_by(error, begun),
                 Ok(Did::Unnamed) => self.is_stopped_by(unnamed(self.open.dir()), begun),
                 Err(error) => {
                     known = None;
-                    // COMMIT syncs, too.
+                    // COMMIT also syncs.
                     self.open.sync_failed().record_error(&error);
                     if let Some(seq) = idle_at {
                         self.pruning.put_off();

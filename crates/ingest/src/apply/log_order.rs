@@ -1,4 +1,4 @@
-//! Applying rows in the order of the log, or in one that has the same result (rule 5).
+//! Applying rows in the order of the log, or in one with the same result (rule 5).
 
 use super::batch::ordered;
 use super::order::{Next, Order, Prepared};
@@ -17,24 +17,24 @@ use densite_sqlite::Result;
 #[derive(Default)]
 pub(super) struct LogOrder {
     queue: Queue,
-    /// The plans of the records of the present batch.
+    /// The index of the plan of each record of the current batch.
     of: Vec<usize>,
-    /// What the present batch may have.
+    /// The limits of the current batch.
     room: Room,
 }
 
 impl LogOrder {
-    /// Forgets what was read: it is applied in another order.
+    /// Forgets the rows that were read, because they are applied in another order.
     pub(super) fn forget(&mut self) {
         self.queue.forget();
     }
 
-    /// Whether rows wait that it knows of.
+    /// Whether it knows of waiting rows.
     pub(super) fn has_more(&self) -> bool {
         self.queue.len() > 0 || !self.queue.is_at_end()
     }
 
-    /// The first rows of the queue in order. Their records get plans.
+    /// The first rows of the queue, ordered. Makes plans for their records.
     fn plan(&mut self, round: &mut Round, rows: usize) -> Result<Vec<Unit>> {
         self.of.clear();
         let mut left = rows;
@@ -78,7 +78,7 @@ impl Order for LogOrder {
             next: Position::at(turn.named.id, last),
             rows,
             asked: self.room.rows,
-            // A single row can take any time, and so can a transaction that is not divided.
+            // A single row can take any time, and so can a transaction that must not be divided.
             least: self.queue.least(round.whole),
             is_full,
         }))
@@ -105,10 +105,11 @@ impl Order for LogOrder {
         match failed {
             Failed::Slow(_) => self.queue.was_slow(batch.rows),
             Failed::Poison(seq, reason) => self.queue.add_poison(*seq, reason.clone()),
-            // A deferred constraint refuses the COMMIT. Rows of one transaction belong together, so
-            // fewer transactions are tried, and one alone is rejected.
+            // A deferred constraint refused the COMMIT. Rows of one transaction belong together. So
+            // the next attempt takes fewer transactions, and a transaction that fails alone is
+            // rejected.
             Failed::Commit(e) => {
-                // The schema did not show it.
+                // The schema did not show the constraint.
                 round.whole = true;
                 match batch.rows == self.queue.first_transaction() {
                     true => self.queue.poison_first(batch.rows, &e.message),

@@ -1,8 +1,9 @@
-//! Moving rows from the log into their tables: one worker per database, in whichever process leads.
+//! Moving rows from the log to their tables: one worker for each database, in the process that
+//! leads.
 //!
-//! The thread belongs to [`DatabaseWorker`], which ends it when the last connection of the process
-//! goes. It has a connection of its own and holds no mutex while SQLite runs. A fork waits until it
-//! is outside of SQLite ([`densite_sqlite::gate`]); outside it has no transaction open.
+//! The thread belongs to [`DatabaseWorker`], which ends it with the last connection of the process.
+//! It has its own connection and holds no mutex while SQLite runs. A fork waits until the thread is
+//! outside of SQLite ([`densite_sqlite::gate`]), where it has no open transaction.
 
 mod ahead;
 mod applier;
@@ -51,28 +52,29 @@ use std::time::{Duration, Instant};
 /// Pause after a failure.
 const RETRY: Duration = Duration::from_millis(50);
 
-/// What is known in this process of how far rows are applied.
+/// What this process knows of how far rows are applied.
 #[derive(Debug, Clone, Default)]
 struct State {
-    /// At least up to here.
+    /// Rows are applied at least up to here.
     applied: Seq,
-    /// Why nothing is applied at the moment, and since when that is known; `None` while it goes on,
-    /// or while another process leads.
+    /// Why no rows are applied now, and since when that is known. `None` while rows are applied or
+    /// another process leads.
     trouble: Option<(Instant, Error)>,
-    /// That the worker panicked; `None` once it got through, or another process leads.
+    /// The error of a panic of the worker. `None` once the worker succeeds or another process
+    /// leads.
     broken: Option<Error>,
     leads: bool,
-    /// Somebody waits for rows: the worker does not delay its next batch.
+    /// A connection waits for rows: the worker does not delay its next batch.
     wanted: bool,
 }
 
-/// The worker and what it says.
+/// The worker and its state.
 pub(crate) struct Applying {
     open: Arc<OpenLog>,
     spec: ConnectionSpec,
     stop: AtomicBool,
-    /// Somebody waits for what another process applies, or for what is not there although it was
-    /// applied.
+    /// A connection waits for rows that another process applies, or for rows that were applied and
+    /// are gone since.
     asked: AtomicBool,
     state: Mutex<State>,
     news: Condvar,
@@ -82,7 +84,7 @@ pub(crate) struct Applying {
 }
 
 impl Applying {
-    /// Of a database with this log; `spec` opens a connection to it.
+    /// For a database with this log. `spec` opens a connection to it.
     fn new(open: Arc<OpenLog>, spec: ConnectionSpec) -> Applying {
         Applying {
             open,
@@ -101,9 +103,9 @@ impl Applying {
         self.news.notify_all();
     }
 
-    /// Whether the database names this log. It names another one when another database was copied
-    /// into it, page by page, while it was open: to that one's position the rows of this log say
-    /// nothing.
+    /// Checks that the database names this log. If another database was copied over it page by page
+    /// while it was open, it names another log. The rows of this log then do not belong to its
+    /// position.
     fn is_of(&self, named: Position) -> Result<()> {
         let (found, expected) = (self.open.id(), named.id);
         match found == expected {
@@ -112,8 +114,8 @@ impl Applying {
         }
     }
 
-    /// The database may not be written to by this process, as far as is known: others apply, and
-    /// this one looks how far they are.
+    /// Whether this process may not write to the database, as far as it knows. Then other processes
+    /// apply, and this one reads how far they are.
     pub(crate) fn only_watches(&self) -> bool {
         self.spec.reads_only()
     }
@@ -129,8 +131,8 @@ impl Applying {
         }
     }
 
-    /// Waits for news; answers how far rows are applied as far as this process knows, and what has
-    /// kept its worker from it after `since`: what was in the way before may be gone.
+    /// Waits for news. Returns how far rows are applied as far as this process knows, and the error
+    /// that has stopped its worker after `since`. Older errors may be resolved.
     pub(crate) fn wait_for_progress(
         &self,
         than: Seq,
@@ -141,7 +143,7 @@ impl Applying {
             let state = self.state.lock();
             state.applied < than && !state.leads
         };
-        // Without it one waits a little longer.
+        // If this fails, the wait only takes a little longer.
         let _wanted = is_elsewhere.then(|| self.open.log().want().ok());
         let mut state = self.state.lock();
         if state.applied < than && !time.is_zero() {
@@ -156,18 +158,20 @@ impl Applying {
         (state.applied, state.broken.clone().or(trouble))
     }
 
-    /// Whether rows up to `seq` may be applied, if the database says so: who leads would know.
+    /// Whether the database can be believed if it says that rows up to `seq` are applied. A process
+    /// that leads would know of it.
     pub(crate) fn confirms(&self, seq: Seq) -> bool {
         let state = self.state.lock();
         !state.leads || state.applied >= seq
     }
 
-    /// Whether this process applies: then its worker looks at the database for each batch.
+    /// Whether this process leads: then its worker reads the database for each batch.
     pub(crate) fn leads(&self) -> bool {
         self.state.lock().leads
     }
 
-    /// How far rows are applied, without asking the database; sees to it that this is known soon.
+    /// How far rows are applied, without reading the database. Also asks the worker to find out
+    /// soon.
     pub(crate) fn progress(&self, time: Duration, since: Instant) -> (Seq, Option<Error>) {
         self.asked.store(true, Ordering::Release);
         self.open.log().ring();

@@ -11,35 +11,35 @@ use crate::position::Position;
 use densite_log::Seq;
 use densite_sqlite::Result;
 
-/// What comes next in an order.
+/// The next step of an order.
 pub(super) enum Next {
-    /// Rows, which [`Order::batch`] has.
+    /// Rows: [`Order::batch`] returns them.
     Rows,
-    /// Numbers up to this one, which no row has.
+    /// Numbers up to this one that no row has.
     Numbers(Seq),
-    /// The order itself, which is written before its first row.
+    /// The order itself, which is written to the database before its first row.
     Definition(Define),
-    /// Nothing: all is applied.
+    /// Nothing: everything is applied.
     Nothing,
 }
 
-/// An order that is to be written to the database.
+/// An order to write to the database.
 pub(super) struct Define {
     pub(super) definition: Definition,
-    /// What the database then says of the log.
+    /// The position to write with it.
     pub(super) next: Position,
 }
 
 /// The next transaction of an order.
 pub(super) enum Prepared {
     Rows(Batch),
-    /// The order has changed, and is written first.
+    /// The order has changed, and must be written first.
     Definition(Define),
 }
 
 /// See the module.
 pub(super) trait Order {
-    /// What comes next; `None` if it is not this order's turn.
+    /// The next step; `None` if it is not this order's turn.
     ///
     /// # Errors
     /// SQLite's, the log's.
@@ -51,18 +51,19 @@ pub(super) trait Order {
     /// SQLite's, the log's.
     fn batch(&mut self, round: &mut Round, turn: &Turn<'_>) -> Result<Prepared>;
 
-    /// Where the rows of the present batch are.
+    /// The records of the current batch.
     fn rows(&self) -> Rows<'_>;
 
-    /// The batch is committed. Returns whether that was all that the log has, as far as is known.
+    /// Called when the batch is committed. Returns whether the log has no more rows, as far as is
+    /// known.
     ///
     /// # Errors
     /// The log's.
     fn committed(&mut self, turn: &Turn<'_>, batch: &Batch) -> Result<bool>;
 
-    /// The position went past the numbers of [`Next::Numbers`], up to this one.
+    /// Called when the position has moved past the numbers of [`Next::Numbers`], up to this one.
     fn passed(&mut self, _end: Seq) {}
 
-    /// The batch is not committed, and why: notes what that says of its rows.
+    /// Called when the batch is not committed. Records what the failure says about its rows.
     fn failed(&mut self, round: &mut Round, batch: &Batch, failed: &Failed);
 }

@@ -3,32 +3,32 @@
 use densite_log::Seq;
 use densite_sqlite::Error;
 
-/// What a round did.
+/// The result of a round.
 pub(super) enum Did {
     /// Rows are applied up to here.
     Applied(Seq),
-    /// There was nothing; all is applied up to here.
+    /// There was no work; everything is applied up to here.
     Nothing(Seq),
-    /// There are rows, and this keeps them from being applied.
+    /// There are rows, and this error keeps them from being applied.
     Waits(Error),
-    /// The database does not name the log: the transaction that makes it do so is not committed
+    /// The database does not name the log: the transaction that writes the name is not committed
     /// yet, or its table was dropped.
     Unnamed,
 }
 
 /// How a transaction failed.
 pub(super) enum Failed {
-    /// It takes too long: so many rows were done in the time there is.
+    /// It takes too long: this many rows were done within the limit.
     Slow(usize),
-    /// A statement of many rows failed for one of them: again, one by one.
+    /// A statement for many rows failed because of one of them: try again one by one.
     Together,
-    /// Something changed between reading and the lock.
+    /// The database changed between reading and taking the lock: try again.
     Again,
-    /// This row ended the whole transaction (RAISE(ROLLBACK)): again, without it.
+    /// This row ended the whole transaction (RAISE(ROLLBACK)): try again without it.
     Poison(Seq, String),
-    /// COMMIT was refused (a deferred foreign key): fewer transactions; one alone is rejected.
+    /// COMMIT was refused (a deferred foreign key): try fewer transactions. One alone is rejected.
     Commit(Error),
-    /// Nothing to do with the rows: later again.
+    /// An error that does not concern the rows: try again later.
     Other(Error),
 }
 

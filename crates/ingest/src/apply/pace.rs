@@ -1,37 +1,38 @@
-//! How many rows a batch may have: as many as hold the write lock for the time that is aimed at.
-//! More rows at once write fewer pages for each, so it is not less either.
+//! The number of rows of a batch: as many as hold the write lock for the target time. Fewer would
+//! cost more, because more rows at once write fewer pages for each row.
 
 use std::time::Duration;
 
-/// The write lock is held no longer; half a second is promised.
+/// The longest time to hold the write lock. Half a second is promised.
 pub(super) const HOLD_MAX: Duration = Duration::from_millis(450);
-/// What batches aim at.
+/// The target time of a batch.
 const HOLD_GOAL: Duration = Duration::from_millis(280);
-/// A transaction of the log is tried as a whole if it is expected to hold the lock no longer.
+/// A transaction of the log is tried as a whole if it is expected to hold the lock no longer than
+/// this.
 const HOLD_TRIED: Duration = Duration::from_millis(365);
-/// A batch that held the lock for longer is followed by a time of a tenth of that in which it is
-/// free.
+/// After a batch that held the lock for longer than this, the lock stays free for a tenth of that
+/// time.
 const GAP_FROM: Duration = Duration::from_millis(30);
-/// A COMMIT that meets a checkpoint's syncs takes so many times as long as the one before it, at
-/// most.
+/// A COMMIT that meets a checkpoint's syncs takes at most this many times as long as the one
+/// before.
 const SLOWER: u32 = 3;
 const ROWS_FIRST: usize = 4 << 10;
 const ROWS_MAX: usize = 512 << 10;
-/// What a transaction of the log may have at first, to be tried as a whole.
+/// The most rows of a transaction of the log that is tried as a whole at first.
 const TRANSACTION_FIRST: usize = 32 << 10;
-/// A transaction of so many rows is applied at once however long that takes: what a reader finds
-/// must not depend on how busy the machine is.
+/// A transaction of up to this many rows is applied at once, however long that takes. What a reader
+/// finds must not depend on how busy the machine is.
 pub(crate) const UNDIVIDED: usize = 1024;
-/// Fewer rows than this do not show what a row costs: a transaction costs something by itself.
+/// Fewer rows do not show the cost of a row, because a transaction has a fixed cost.
 const TELLING: usize = 1024;
 
-/// Rows that fit into one transaction.
+/// The number of rows that fit into one transaction.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Room {
     /// Rows of a batch.
     pub(super) rows: usize,
-    /// Rows of a transaction of the log that is applied at once although a batch has fewer: as
-    /// many as are expected not to hold the lock for too long, and [`UNDIVIDED`] at least.
+    /// Rows of a transaction of the log that is applied at once although a batch has fewer rows:
+    /// as many as are expected not to hold the lock for too long, and at least [`UNDIVIDED`].
     pub(super) transaction: usize,
 }
 
@@ -40,7 +41,7 @@ pub(super) struct Pace {
     rows: usize,
     /// Rows that are expected to hold the lock for [`HOLD_TRIED`].
     fit: usize,
-    /// What COMMIT took for each row the last time.
+    /// Time of the last COMMIT for each of its rows.
     commit: Duration,
 }
 
@@ -55,8 +56,8 @@ impl Default for Pace {
 }
 
 impl Pace {
-    /// Rows of the next batch; half of them while a checkpoint is `beside`, since a COMMIT that
-    /// meets its syncs may take several times as long as those before.
+    /// Rows of the next batch. Half as many while a checkpoint is `beside`: a COMMIT that meets its
+    /// syncs can take several times as long.
     pub(super) fn rows(&self, beside: bool) -> usize {
         match beside {
             true => (self.rows / 2).max(1),
@@ -64,7 +65,7 @@ impl Pace {
         }
     }
 
-    /// What fits, `beside` a checkpoint or not.
+    /// What fits while a checkpoint is `beside`, or not.
     pub(super) fn room(&self, beside: bool) -> Room {
         let rows = self.rows(beside);
         let fit = if beside { self.fit / 2 } else { self.fit };
@@ -74,8 +75,9 @@ impl Pace {
         }
     }
 
-    /// How long rows of a batch may be inserted, so that the lock is given back in time after its
-    /// COMMIT; that is taken to be [`SLOWER`] times as long where a checkpoint is `beside`.
+    /// How long rows of a batch can be inserted, so that the lock is released in time after the
+    /// COMMIT. While a checkpoint is `beside`, the COMMIT is assumed to take [`SLOWER`] times as
+    /// long.
     pub(super) fn limit(&self, rows: usize, beside: bool) -> Duration {
         let rows = u32::try_from(rows).unwrap_or(u32::MAX);
         let commit = self.commit.saturating_mul(rows);
@@ -83,12 +85,12 @@ impl Pace {
         HOLD_MAX.saturating_sub(commit).max(HOLD_MAX / 4)
     }
 
-    /// The COMMIT of so many rows took so long.
+    /// Records the time of the COMMIT of this many rows.
     pub(super) fn committed(&mut self, rows: usize, took: Duration) {
         self.commit = took / u32::try_from(rows.max(1)).unwrap_or(u32::MAX);
     }
 
-    /// A batch of `rows` held the lock for `held`; it could have had `asked` rows.
+    /// Records that a batch of `rows` held the lock for `held`. It could have had `asked` rows.
     /// `is_full`: more rows wait.
     pub(super) fn held(&mut self, rows: usize, asked: usize, held: Duration, is_full: bool) {
         let held = held.as_secs_f64().max(1e-6);
@@ -98,7 +100,8 @@ impl Pace {
             self.fit = (fit as usize).clamp(1, ROWS_MAX);
         }
         if factor < 1.0 || is_full {
-            // Pages that are written anew cost less with more rows, so it is approached in steps.
+            // More rows make each row cheaper, because they share pages. So the target is
+            // approached in steps.
             let next = (rows as f64 * factor.clamp(0.25, 2.0)) as usize;
             // A batch that is short because a transaction ends there, or because its rows are
             // large, does not show that more rows would be too many.

@@ -9,19 +9,19 @@ use densite_log::{Op, Record, Table};
 use densite_sqlite::{Connection, OwnedStatement, Result, ValueRef, quoted};
 use std::sync::Arc;
 
-/// What is done with rows of one table and operation.
+/// How rows of one table and operation are applied.
 pub(super) enum Action {
-    /// Each one is bound to this statement.
+    /// Each row is bound to this statement.
     Run(OwnedStatement),
-    /// All go to the rejects, for this reason.
+    /// All rows are rejected, for this reason.
     Reject(String),
 }
 
-/// Of a statement that takes its rows from [`super::source`].
+/// The statement that takes many rows from [`super::source`].
 pub(super) enum Together {
     /// There is none: rows are run one by one.
     No,
-    /// It has not been wanted yet.
+    /// Its SQL, before the first use.
     Sql(String),
     Statement(OwnedStatement),
 }
@@ -30,24 +30,24 @@ pub(super) struct Plan {
     pub(super) table: Arc<Table>,
     pub(super) op: Op,
     pub(super) action: Action,
-    /// As the action, of many rows at once.
+    /// The statement that does the same for many rows at once.
     pub(super) together: Together,
-    /// What is done to this table is seen by no other, and the other way round (rule 5).
+    /// No other table's rows depend on this table, and its rows depend on no other table (rule 5).
     pub(super) independent: bool,
-    /// How the columns of the key compare; none where rows may not be sorted.
+    /// How the columns of the key compare; empty if rows must not be sorted.
     pub(super) sort: Vec<Collation>,
-    /// Where the next row has the same key, this one leaves nothing behind: no reader sees it, nor can
-    /// the table refuse it, unless one of these columns of the log is NULL.
+    /// If the next row has the same key, this row has no effect: no reader sees it, and the table
+    /// cannot refuse it, unless one of these columns of the log is NULL.
     pub(super) replaced: Option<Vec<usize>>,
-    /// Each row runs within a savepoint: a trigger may have done half of its work when it fails.
+    /// Each row runs within a savepoint: a failing row can leave half of a trigger's work.
     pub(super) guarded: bool,
-    /// Tells whether there is a row with a key, where an UPDATE that changes none need not mean
-    /// that there is none: a trigger may pass it over.
+    /// The query for a row with a key. With triggers, an UPDATE that changes no row does not mean
+    /// that there is none: a trigger can have ignored it.
     exists: Option<String>,
 }
 
 impl Plan {
-    /// For a table of the log as the schema is now.
+    /// Plans for a table of the log, with the current schema.
     pub(super) fn new(connection: &Connection, table: &Arc<Table>, op: Op) -> Result<Plan> {
         let mut plan = Plan {
             table: table.clone(),
@@ -105,7 +105,7 @@ impl Plan {
         Ok(plan)
     }
 
-    /// Whether this is how rows of a record are applied.
+    /// Whether this plan applies to the rows of a record.
     pub(super) fn is_of(&self, record: &Record) -> bool {
         self.op == record.op
             && (Arc::ptr_eq(&self.table, &record.table) || self.table == record.table)
@@ -123,8 +123,8 @@ impl Plan {
         }
     }
 
-    /// Whether a trigger has passed over an update of this row, of which the key comes first: the
-    /// row is there.
+    /// Whether a trigger has ignored an update of this row: the row exists. The key comes first in
+    /// `row`.
     pub(super) fn is_passed_over<'v>(
         &self,
         connection: &Connection,
@@ -140,7 +140,7 @@ impl Plan {
         statement.step()
     }
 
-    /// Runs one row. Answers whether it found a row to change.
+    /// Runs one row. Returns whether it found a row to change.
     pub(super) fn run<'v>(
         &mut self,
         connection: &Connection,
@@ -167,8 +167,8 @@ fn exists(table: &Table, target: &Target) -> Option<String> {
         .then(|| format!("SELECT 1 FROM main.{name} WHERE {terms}"))
 }
 
-/// That a row has the key which the first values say. What one key is its index says, whose
-/// collations need not be those of the columns.
+/// The condition that a row has the key given by the first values. The key's index decides what one
+/// key is, and its collations can differ from those of the columns.
 fn key_terms(target: &Target, key: &Key) -> String {
     let columns = key.columns.iter().filter_map(|c| target.columns.get(*c));
     let terms = columns.zip(&key.collations).enumerate();
@@ -184,7 +184,7 @@ fn key_terms(target: &Target, key: &Key) -> String {
     terms.join(" AND ")
 }
 
-/// Which of the plans a record has; it is made if there is none.
+/// The index of a record's plan. Makes the plan if there is none.
 pub(super) fn plan_index(
     connection: &Connection,
     plans: &mut Vec<Plan>,
@@ -198,7 +198,7 @@ pub(super) fn plan_index(
     Ok(plans.len() - 1)
 }
 
-/// Columns of the log that may not be NULL in the table.
+/// Columns of the log that are NOT NULL in the table.
 fn never_null(table: &Table, target: &Target) -> Vec<usize> {
     let is_one = |name: &str| {
         let column = target.column(name).and_then(|c| target.columns.get(c));
@@ -211,12 +211,13 @@ fn never_null(table: &Table, target: &Target) -> Vec<usize> {
         .collect()
 }
 
-/// Whether rows are to blame, or the schema: trying again helps nothing. A function or a collation
-/// that only the application knows is missing here, not there.
+/// Whether the rows or the schema cause the error: trying again does not help. A missing function
+/// or collation is not such an error: the application can have it, and only this connection lacks
+/// it.
 fn is_of_the_schema(e: &densite_sqlite::Error) -> bool {
     let lacking = [
         "no such function",
-        // In an index, a CHECK or a generated column.
+        // SQLite's words for an index, a CHECK or a generated column.
         "unknown function",
         "no such collation",
         "no such module",
@@ -225,15 +226,16 @@ fn is_of_the_schema(e: &densite_sqlite::Error) -> bool {
     e.code == densite_sqlite::Code::ERROR && !lacking.iter().any(|l| e.message.starts_with(l))
 }
 
-/// The statement for a row, and the one for many, if there may be one; or why there is none.
+/// The statement for one row, and the one for many rows if it is allowed; or the reason for a
+/// reject.
 fn sql(
     table: &Table,
     op: Op,
     target: &Target,
 ) -> std::result::Result<(String, Option<String>), String> {
     let name = format!("main.{}", quoted(&target.name));
-    // ABORT is what SQLite does anyway, except for the clauses of the declaration. Where it is
-    // written, SQLite has it count for what triggers do as well, whatever those say themselves.
+    // ABORT is SQLite's default, except for conflict clauses of the declaration. Written in the
+    // statement, it would also override the conflict clauses of statements in triggers.
     let or_abort = match target.has_conflict_clauses {
         true => " OR ABORT",
         false => "",
@@ -268,12 +270,7 @@ fn sql(
             .key
             .as_ref()
             .filter(|k| places.iter().take(key_columns).eq(&k.columns))
-            .ok_or_else(|| {
-                format!(
-                    "the primary key of table {} is another one now",
-                    target.name
-                )
-            })?;
+            .ok_or_else(|| format!("the primary key of table {} has changed", target.name))?;
         let key = key_terms(target, key);
         let sql = match op {
             Op::Delete => format!("DELETE FROM {name} WHERE {key}"),
@@ -300,8 +297,8 @@ fn sql(
         "INSERT{verb} INTO {name}({columns}) VALUES ({})",
         values.join(", ")
     );
-    // FAIL: what fails is rolled back as a whole by the worker, and a statement that could be
-    // undone by itself would keep a copy of each page.
+    // FAIL: the worker rolls back the whole transaction if the statement fails. A statement that
+    // SQLite can undo by itself would keep a copy of each page.
     let together = source::select(places.len())
         .map(|rows| format!("INSERT OR FAIL INTO {name}({columns}) {rows}"));
     match policy {

@@ -1,5 +1,5 @@
-//! Reads a batch of the log and puts its rows in order, with a connection that tells how their
-//! table's keys compare.
+//! Reads a batch of the log and orders its rows, with a connection that knows how the keys of their
+//! table compare.
 
 use super::Applying;
 use super::batch::has_all_keys;
@@ -12,18 +12,18 @@ use crate::open_log::OpenLog;
 use densite_log::{Record, Seq};
 use densite_sqlite::{Connection, Result};
 
-/// Of the bytes that may wait, one in so many may be put in order together: writers that wait for
-/// room wait for the end of it.
+/// The limit of waiting bytes, divided by this, can be ordered together: writers that wait for room
+/// wait until all of it is applied.
 const OF_UNAPPLIED: u64 = 4;
 
-/// An order, and what it is based on.
+/// An order, and its basis.
 type Permuted = Option<(String, Permutation)>;
 
-/// What waits behind a position.
+/// What to do with the rows behind a position.
 pub(super) enum Waiting {
-    /// It is worth a clustered apply.
+    /// They are worth a clustered apply.
     Clustered(Definition, ClusteredBatch),
-    /// It is applied in the order of the log, up to here at least.
+    /// They are applied in the order of the log, at least up to here.
     InLogOrder(Seq),
 }
 
@@ -33,8 +33,8 @@ pub(super) struct Planner<'a> {
     pub(super) plans: &'a mut Vec<Plan>,
 }
 
-/// What the order of rows of a plan is based on: as long as it is the same, rows of different keys
-/// may be applied in any order. `None` where they may not.
+/// The basis of the order of a plan's rows: while it is unchanged, rows of different keys can be
+/// applied in any order. `None` if they cannot.
 pub(super) fn basis(plan: &Plan) -> Option<String> {
     let is_run = matches!(plan.action, Action::Run(_));
     (is_run && plan.independent && !plan.sort.is_empty()).then(|| {
@@ -43,7 +43,7 @@ pub(super) fn basis(plan: &Plan) -> Option<String> {
     })
 }
 
-/// What a clustered apply of what waits behind `before` may have; `None` where too little waits.
+/// Limits of a clustered apply of the rows behind `before`; `None` if too few rows wait.
 pub(super) fn limits(applying: &Applying, before: Seq) -> Result<Option<ClusteredLimits>> {
     let failed = |e| applying.open.failed(e);
     let limits = applying.open.storage().clustered_limits();
@@ -73,7 +73,7 @@ pub(super) fn limits(applying: &Applying, before: Seq) -> Result<Option<Clustere
 }
 
 impl Planner<'_> {
-    /// What waits behind `before`, as long as `goes_on` says so.
+    /// Plans the rows behind `before`. Stops early if `goes_on` is false.
     pub(super) fn plan(
         &mut self,
         open: &OpenLog,
@@ -96,7 +96,8 @@ impl Planner<'_> {
             return Err(error);
         }
         let Ok(mut batch) = batch else {
-            // Rows in front of what cannot be read are applied as ever, and then that is told.
+            // Rows in front of a place that cannot be read are applied in the log's order. Then the
+            // error is reported.
             return Ok(Waiting::InLogOrder(last));
         };
         batch.end_with_transaction(limits.least, UNDIVIDED);
@@ -105,14 +106,14 @@ impl Planner<'_> {
             false => None,
         };
         let Some((basis, permutation)) = permuted else {
-            // What is there is applied as ever, and what is behind it looked at then.
+            // These rows are applied in the log's order. Rows behind them are planned later.
             return Ok(Waiting::InLogOrder(batch.last.max(before + 1)));
         };
         let definition = Definition::new(basis, permutation).map_err(failed)?;
         Ok(Waiting::Clustered(definition, batch))
     }
 
-    /// Whether a record may be put in order with what a batch has.
+    /// Whether a record can be ordered together with a batch.
     pub(super) fn fits(&mut self, batch: &ClusteredBatch, record: &Record) -> Result<bool> {
         let place = plan_index(self.connection, self.plans, record)?;
         let first = match batch.records.first() {
@@ -126,8 +127,8 @@ impl Planner<'_> {
         }))
     }
 
-    /// An order of the rows of a batch behind what is kept, and what it is based on; `None` where
-    /// there is no better one than the log's.
+    /// An order of the batch's rows behind the kept ones, and its basis; `None` if no order is
+    /// better than the log's.
     pub(super) fn permutation(
         &mut self,
         batch: &ClusteredBatch,

@@ -1,10 +1,10 @@
-//! Segments are given back piece by piece, with pauses, for the writers' sake. That takes seconds,
-//! so a thread of its own does it while rows are applied.
+//! Segments are removed piece by piece, with pauses for the sake of writers. That takes seconds, so
+//! a separate thread does it while rows are applied.
 //!
-//! What could not be given back, because a call failed, or somebody read or had not acknowledged
-//! it, is tried again by itself, though no rows come: after a second, after two more, and so on. It
-//! is a new attempt from the beginning, with a look at what the database holds durably by then:
-//! meanwhile it may have gone back to a backup.
+//! A segment can stay because a call failed, or because a reader or a subscriber needed it. Then
+//! pruning is tried again even if no rows come: after one second, two more, and so on. Each attempt
+//! begins with a check of what the database holds durably by then, because it may have gone back to
+//! a backup.
 
 use densite_disk::sync::Mutex;
 use densite_log::{Log, Pruned, Result, Seq};
@@ -13,15 +13,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// After so long what could not be pruned is tried again, and then after twice as long, and so on:
+/// Pause before a failed pruning is tried again. It doubles after each attempt,
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 /// up to this.
 const RETRY_MAX: Duration = Duration::from_secs(64);
 
-/// How often it is asked whether the thread has ended.
+/// How often the worker checks whether the thread has ended.
 const STEP: Duration = Duration::from_millis(250);
 
-/// See the module. One at a time.
+/// See the module. At most one thread at a time.
 #[derive(Default)]
 pub(super) struct Pruning {
     thread: Mutex<Option<JoinHandle<Result<Pruned>>>>,
@@ -29,7 +29,7 @@ pub(super) struct Pruning {
     retry: Mutex<Retry>,
 }
 
-/// When it is tried again, if it is to be.
+/// When to try again, if at all.
 struct Retry {
     at: Option<Instant>,
     patience: Duration,
@@ -56,7 +56,7 @@ impl Default for Retry {
 /// Whether it is time to try again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RetryTime {
-    /// Nothing is left of an earlier attempt.
+    /// No earlier attempt has left work.
     Nothing,
     /// Not yet.
     Later,
@@ -64,15 +64,15 @@ pub(super) enum RetryTime {
 }
 
 impl Pruning {
-    /// Begins to prune what is applied durably up to `position`; false if the thread is still at
-    /// it. What fails is tried again later: rows are applied whether or not others can go, and
-    /// `densite_prune()` tells why they cannot.
+    /// Begins to prune rows that are applied durably up to `position`. Returns false if the
+    /// previous pruning still runs. Failures are tried again later: applying rows does not depend
+    /// on pruning, and `densite_prune()` reports the error.
     pub(super) fn begin(&self, log: &Log, position: Seq) -> bool {
         let mut thread = self.thread.lock();
         if thread.as_ref().is_some_and(|t| !t.is_finished()) {
             return false;
         }
-        // What became of one before does not matter any more.
+        // The result of an earlier attempt no longer matters.
         self.retry.lock().at = None;
         let (pruned, hurries) = (log.clone(), self.hurries.clone());
         let prune =
@@ -86,7 +86,7 @@ impl Pruning {
         true
     }
 
-    /// What an attempt came to.
+    /// Evaluates the result of an attempt.
     fn came_to(&self, done: Result<Pruned>) {
         let mut retry = self.retry.lock();
         match done {
@@ -95,18 +95,17 @@ impl Pruning {
         }
     }
 
-    /// An attempt could not be made: another one is, later.
+    /// Records that an attempt was not possible. Another one follows later.
     pub(super) fn put_off(&self) {
         self.retry.lock().put_off(Instant::now());
     }
 
-    /// Nothing is tried again: rows came, and with them it is tried as ever, or nothing may be
-    /// pruned any more.
+    /// Cancels the next attempt: new rows bring one anyway, or nothing may be pruned any more.
     pub(super) fn forget(&self) {
         *self.retry.lock() = Retry::NOTHING;
     }
 
-    /// Whether what an earlier attempt has left is to be tried again.
+    /// Whether to try again to prune what an earlier attempt left.
     pub(super) fn retry_time(&self) -> RetryTime {
         let ended = self.thread.lock().take_if(|t| t.is_finished());
         match ended.map(JoinHandle::join) {
@@ -121,8 +120,7 @@ impl Pruning {
         }
     }
 
-    /// In how long [`Pruning::retry_time`] may have another answer; `None` if there is nothing to
-    /// try again.
+    /// Time until [`Pruning::retry_time`] can change; `None` if there is nothing to try again.
     pub(super) fn due(&self) -> Option<Duration> {
         if self.thread.lock().is_some() {
             return Some(STEP);
@@ -131,7 +129,7 @@ impl Pruning {
         Some(at.saturating_duration_since(Instant::now()))
     }
 
-    /// Ends it, without further pauses.
+    /// Ends the thread without further pauses.
     pub(super) fn end(&self) {
         self.hurries.store(true, Ordering::Release);
         if let Some(thread) = self.thread.lock().take() {
@@ -145,7 +143,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_put_off_longer_and_longer() {
+    fn the_pause_before_a_retry_doubles_up_to_a_minute() {
         let (now, mut retry) = (Instant::now(), Retry::NOTHING);
         let seconds: Vec<u64> = (0..9)
             .map(|_| {

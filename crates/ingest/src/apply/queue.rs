@@ -1,9 +1,9 @@
-//! What the worker has read of the log and not applied yet.
+//! Rows that the worker has read from the log and not applied yet.
 //!
-//! The queue is bounded in bytes. A batch ends where a transaction of the log ends, so a reader
-//! of the table sees all of a transaction or nothing. Only a transaction that is larger than a
-//! batch is applied in parts; one of at most [`UNDIVIDED`] rows is never larger because it takes
-//! long.
+//! The queue is bounded in bytes. A batch ends where a transaction of the log ends, so a reader of
+//! the table sees all of a transaction or none of it. Only a transaction that is larger than a
+//! batch is applied in parts. A transaction of at most [`UNDIVIDED`] rows is never divided, however
+//! long it takes.
 
 use super::pace::{Room, UNDIVIDED};
 use super::rows::Poison;
@@ -12,24 +12,25 @@ use crate::open_log::OpenLog;
 use densite_log::{Next, Reader, Record, Seq, TxnId, keep_whole_transactions};
 use densite_sqlite::{Error, Result};
 
-/// Decoded bytes that are queued at most. One record may be larger, and so may a transaction that
-/// is judged as a whole.
+/// Most decoded bytes in the queue. A single record can be larger, and so can a transaction that is
+/// judged as a whole.
 const BYTES: usize = 64 << 20;
 
 /// See the module.
 #[derive(Default)]
 pub(super) struct Queue {
     reader: Option<Reader>,
-    /// In order. The first one's `skip` says how much of it is applied.
+    /// In the order of the log. The first record's `skip` says how much of it is applied.
     records: Vec<Record>,
     rows: usize,
     /// Bytes of memory that the records take.
     bytes: usize,
-    /// Nothing follows in the log, as far as was known.
+    /// The log had no more rows when it was read.
     at_end: bool,
-    /// The first transaction, if it is applied in parts: it took too long, or a part is applied.
+    /// The first transaction, if it is applied in parts: it took too long, or a part is already
+    /// applied.
     divided: Option<TxnId>,
-    /// Why what follows cannot be read: told once nothing is queued.
+    /// Why the following rows cannot be read. Reported once the queue is empty.
     trouble: Option<Error>,
     /// The last row before the queue.
     before: Seq,
@@ -41,12 +42,13 @@ fn rows(record: &Record) -> usize {
 }
 
 impl Queue {
-    /// Reads on behind `position`, until the queue has the rows of a batch or is full, or the log
-    /// ends. The rows of a batch include the end of the first transaction, unless that is larger
-    /// than a batch; if `whole`, also then.
+    /// Reads the rows behind `position`, until the queue has the rows of a batch or is full, or the
+    /// log ends. The rows of a batch include the end of the first transaction, unless that is
+    /// larger than a batch. With `whole` they always include it.
     ///
     /// # Errors
-    /// The log's, once all whole transactions in front of what cannot be read are applied.
+    /// The log's, once all whole transactions in front of the place that cannot be read are
+    /// applied.
     pub(super) fn fill(
         &mut self,
         open: &OpenLog,
@@ -56,7 +58,7 @@ impl Queue {
     ) -> Result<()> {
         let failed = |e| open.failed(e);
         if self.reader.is_none() || position != self.before {
-            // The first time, or the database went on or back without us.
+            // The first time, or another process has moved the database forward or back.
             self.records.clear();
             (self.rows, self.bytes) = (0, 0);
             (self.trouble, self.divided) = (None, None);
@@ -68,7 +70,7 @@ impl Queue {
         let Some(reader) = &mut self.reader else {
             return Ok(());
         };
-        // The first transaction has no end yet.
+        // The end of the first transaction is not read yet.
         let mut is_cut = !self.records.iter().any(|r| r.ends_transaction);
         self.at_end = false;
         while self.trouble.is_none() {
@@ -101,7 +103,7 @@ impl Queue {
             }
         }
         match self.trouble.take_if(|_| self.rows == 0) {
-            // It has read further than what was kept.
+            // The reader is behind the rows that were kept.
             Some(error) => {
                 self.reader = None;
                 Err(error)
@@ -114,33 +116,33 @@ impl Queue {
         &self.records
     }
 
-    /// Rows that are queued.
+    /// Number of queued rows.
     pub(super) fn len(&self) -> usize {
         self.rows
     }
 
-    /// Whether nothing followed the queue when it was read.
+    /// Whether no rows followed the queue when it was read.
     pub(super) fn is_at_end(&self) -> bool {
         self.at_end
     }
 
-    /// How far the log was read: behind the queue's last row where the log ends with numbers that
-    /// no row has.
+    /// How far the log was read. It is behind the queue's last row if the log ends with numbers
+    /// that no row has.
     pub(super) fn end(&self) -> Option<Seq> {
         self.reader.as_ref().map(Reader::position)
     }
 
-    /// Nothing is queued, and the position is this one now.
+    /// Moves the empty queue to this position.
     pub(super) fn jump(&mut self, position: Seq) {
         self.before = position;
     }
 
-    /// Forgets what was read: it is applied in another way.
+    /// Forgets the rows that were read, because they are applied in another order.
     pub(super) fn forget(&mut self) {
         *self = Queue::default();
     }
 
-    /// Rows to be rejected without another try.
+    /// Rows to reject without another attempt.
     pub(super) fn poison(&self) -> &Poison {
         &self.poison
     }
@@ -149,7 +151,7 @@ impl Queue {
         self.poison.insert(seq, reason);
     }
 
-    /// The first rows are to be rejected.
+    /// Marks the first rows for rejection.
     pub(super) fn poison_first(&mut self, rows: usize, reason: &str) {
         let records = self.records.iter();
         let seqs = records.flat_map(|r| (r.first + r.skip as u64)..=r.last());
@@ -158,18 +160,18 @@ impl Queue {
         }
     }
 
-    /// Rows of the first transaction, if its end is queued.
+    /// Number of rows of the first transaction, if its end is queued.
     fn first_end(&self) -> Option<usize> {
         let end = self.records.iter().position(|r| r.ends_transaction)?;
         Some(self.records.iter().take(end + 1).map(rows).sum())
     }
 
-    /// Rows of the first transaction, or of all of it if that has no end yet.
+    /// Number of rows of the first transaction; of the whole queue if its end is not queued.
     pub(super) fn first_transaction(&self) -> usize {
         self.first_end().unwrap_or(self.rows)
     }
 
-    /// The least that a batch may have, however long it takes.
+    /// The fewest rows of a batch, however long they take.
     pub(super) fn least(&self, whole: bool) -> usize {
         match self.keeps_first(UNDIVIDED, whole) {
             true => self.first_transaction(),
@@ -187,7 +189,7 @@ impl Queue {
         is_begun || self.divided.is_some() && self.divided == self.first_txn()
     }
 
-    /// A batch of so many rows took too long and was rolled back.
+    /// Records that a batch of this many rows took too long and was rolled back.
     pub(super) fn was_slow(&mut self, rows: usize) {
         if rows <= self.first_transaction() {
             self.divided = self.first_txn();
@@ -195,12 +197,12 @@ impl Queue {
     }
 
     /// Whether the first transaction is applied at once although it is larger than a batch, if it
-    /// has `most` rows or fewer.
+    /// has at most `most` rows.
     fn keeps_first(&self, most: usize, whole: bool) -> bool {
         whole || !self.is_divided() && self.first_end().is_some_and(|rows| rows <= most)
     }
 
-    /// Rows of the next batch: those of whole transactions, unless the first transaction alone is
+    /// Number of rows of the next batch. It has whole transactions, unless the first one alone is
     /// larger than a batch.
     pub(super) fn batch(&self, room: Room, whole: bool) -> usize {
         let goal = self.rows.min(room.rows);
@@ -223,7 +225,8 @@ impl Queue {
         }
     }
 
-    /// How far the first rows reach. Numbers of rows that were rolled back lie in between.
+    /// Sequence number of the last of the first `count` rows. Numbers of rolled-back rows can lie
+    /// between.
     pub(super) fn reach(&self, count: usize) -> Option<Seq> {
         let (mut left, mut last) = (count, None);
         for record in &self.records {
@@ -237,7 +240,7 @@ impl Queue {
         last
     }
 
-    /// The first rows are done, up to this one.
+    /// Removes the first rows, which are applied up to `last`.
     pub(super) fn passed(&mut self, count: usize, last: Seq) {
         let (mut left, mut gone) = (count, 0);
         for record in &mut self.records {

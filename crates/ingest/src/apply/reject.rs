@@ -1,4 +1,4 @@
-//! Rows that their table refuses go, with the reason, to `densite_rejects`.
+//! Rows that their table refuses go to `densite_rejects`, with the reason.
 
 use crate::affinity::from_log;
 use crate::json;
@@ -6,8 +6,7 @@ use crate::position::make_tables;
 use densite_log::Record;
 use densite_sqlite::{Code, Connection, Error, Result, Value};
 
-/// Whether an error of a step says something about the row. What the disk, a lock or memory says is
-/// not about it.
+/// Whether an error of a step concerns the row. Errors of the disk, of locks or of memory do not.
 pub(super) fn is_of_the_row(e: &Error) -> bool {
     matches!(
         e.code.primary(),
@@ -15,7 +14,7 @@ pub(super) fn is_of_the_row(e: &Error) -> bool {
     )
 }
 
-/// Notes a row of a record.
+/// Adds a row of a record to `densite_rejects`.
 pub(super) fn reject(
     connection: &Connection,
     record: &Record,
@@ -24,7 +23,7 @@ pub(super) fn reject(
 ) -> Result<()> {
     let sql = "INSERT OR REPLACE INTO main.densite_rejects(seq, \"table\", \"row\", error, at) VALUES (?1, ?2, ?3, ?4, strftime('%Y-%m-%dT%H:%M:%fZ', 'now'))";
     let mut insert = match connection.prepare(sql) {
-        // Somebody has done with the rejects that there were.
+        // The table was dropped: it is made again.
         Err(e) if e.message.starts_with("no such table") => {
             make_tables(connection)?;
             connection.prepare(sql)?

@@ -2,8 +2,8 @@
 //! whatever crashes.
 //!
 //! Reading, decoding, planning and sorting are done before the write lock is taken. If the lock is
-//! held for too long nevertheless, the transaction is rolled back. It is tried again with half the
-//! rows that it got through.
+//! still held for too long, the transaction is rolled back and tried again with half the rows that
+//! it got through.
 
 use super::Applying;
 use super::connection;
@@ -22,12 +22,12 @@ use densite_log::Record;
 use densite_sqlite::{Code, Connection, Result};
 use std::time::{Duration, Instant};
 
-/// Where a round of the worker stands.
+/// The state of a round of the worker.
 pub(super) struct Turn<'a> {
     pub(super) applying: &'a Applying,
-    /// What the database says of the log.
+    /// The position in the database.
     pub(super) named: Position,
-    /// A checkpoint is under way beside the worker.
+    /// A checkpoint is running beside the worker.
     pub(super) is_beside: bool,
 }
 
@@ -35,40 +35,40 @@ pub(super) struct Turn<'a> {
 pub(super) struct Batch {
     pub(super) units: Vec<Unit>,
     pub(super) values: Values,
-    /// What the database then says of the log.
+    /// The position after this batch.
     pub(super) next: Position,
-    /// How many rows of the order it takes.
+    /// Number of rows that it takes from the order.
     pub(super) rows: usize,
-    /// How many it could have had.
+    /// Number of rows that it could have had.
     pub(super) asked: usize,
-    /// The fewest that can be tried instead.
+    /// The fewest rows of a smaller attempt.
     pub(super) least: usize,
     /// More rows wait.
     pub(super) is_full: bool,
 }
 
-/// The worker's connection, and what it knows of the schema and of the time that rows take.
+/// The worker's connection, and its knowledge of the schema and of the cost of rows.
 pub(super) struct Round {
-    // Statements go before their connection.
+    // Declared before the connection, so that statements are dropped first.
     plans: Vec<Plan>,
-    /// The version that the plans are for.
+    /// The schema version of the plans.
     schema: i64,
     /// A constraint may be deferred to COMMIT: batches have whole transactions of the log, however
-    /// long one takes.
+    /// long they take.
     pub(super) whole: bool,
     pub(super) pace: Pace,
-    /// Until when the write lock is left free.
+    /// The write lock is left free until then.
     free_until: Instant,
-    /// Where statements for many rows find them.
+    /// The table from which statements for many rows read them.
     source: Source,
-    /// Rows are applied one by one: such a statement failed, and rows have been rejected since in
-    /// each transaction.
+    /// Rows are applied one by one: a statement for many rows failed, and since then each
+    /// transaction has rejected rows.
     singly: bool,
     connection: Connection,
 }
 
 impl Round {
-    /// With a connection of its own.
+    /// Opens a connection for the worker.
     ///
     /// # Errors
     /// SQLite's.
@@ -91,10 +91,10 @@ impl Round {
         &self.connection
     }
 
-    /// What the database says of the log; `None` if it names none.
+    /// The position in the database; `None` if it names no log.
     ///
     /// # Errors
-    /// SQLite's; when the connection's file no longer has the database's name.
+    /// SQLite's; an error if the connection's file no longer has the database's name.
     pub(super) fn position(&self) -> Result<Option<Position>> {
         still_has_its_name(&self.connection)?;
         Position::read(&self.connection)
@@ -104,12 +104,12 @@ impl Round {
         &self.plans
     }
 
-    /// The version of the schema.
+    /// The schema version of the plans.
     pub(super) fn schema(&self) -> i64 {
         self.schema
     }
 
-    /// Puts rows in order.
+    /// A planner with this connection.
     pub(super) fn planner(&mut self) -> Planner<'_> {
         Planner {
             connection: &self.connection,
@@ -117,14 +117,14 @@ impl Round {
         }
     }
 
-    /// A batch is committed, and held the write lock for so long.
+    /// Call it after the commit of a batch that held the write lock for `held`.
     pub(super) fn committed(&mut self, batch: &Batch, held: Duration) {
         self.pace.held(batch.rows, batch.asked, held, batch.is_full);
         self.leave_free(held);
     }
 
-    /// Others try to get the write lock only now and then. So it stays free for a while after it
-    /// was held for so long. Meanwhile the next transaction is prepared.
+    /// Leaves the write lock free for a while after it was held for `held`, because other
+    /// connections poll for it. Meanwhile the next transaction is prepared.
     pub(super) fn leave_free(&mut self, held: Duration) {
         self.free_until = Instant::now() + Pace::gap(held);
     }
@@ -132,7 +132,7 @@ impl Round {
     /// Rolls back a transaction that failed.
     ///
     /// # Errors
-    /// An error that has nothing to do with its rows.
+    /// An error that does not concern the rows.
     pub(super) fn give_up(&mut self, failed: Failed) -> Result<()> {
         self.roll_back();
         match failed {
@@ -150,8 +150,8 @@ impl Round {
         Ok(())
     }
 
-    /// A transaction that moves the position and applies no row; `write` writes what else there is.
-    /// Returns how long it held the write lock. If it fails, it is rolled back.
+    /// Runs a transaction that moves the position and applies no rows. `write` makes its other
+    /// changes. Returns how long it held the write lock. A failed transaction is rolled back.
     ///
     /// # Errors
     /// Those of a transaction, and of `write`.
@@ -172,7 +172,7 @@ impl Round {
         done
     }
 
-    /// Which plan a record has. A missing plan is made.
+    /// The index of a record's plan. Makes the plan if there is none.
     pub(super) fn plan_index_of(&mut self, record: &Record) -> Result<usize> {
         plan_index(&self.connection, &mut self.plans, record)
     }
@@ -188,8 +188,8 @@ impl Round {
             .unwrap_or(0);
         if schema != self.schema {
             self.plans.clear();
-            // Not before something was read: it is kept as a number of pages, of the size that is
-            // known.
+            // Set after the schema was read: SQLite converts it to pages, with the page size that
+            // it knows by then.
             let (_, changed) = applying.open.storage().cache_kib();
             self.connection
                 .exec(&format!("PRAGMA main.cache_spill = -{changed}"))?;
@@ -201,10 +201,10 @@ impl Round {
         Ok(())
     }
 
-    /// Applies rows and notes what is applied then. Returns how long the write lock was held.
+    /// Applies rows and moves the position. Returns how long the write lock was held.
     ///
     /// # Errors
-    /// Why the transaction is to be rolled back ([`Round::give_up`]).
+    /// The reason to roll the transaction back ([`Round::give_up`]).
     pub(super) fn transaction(
         &mut self,
         turn: &Turn<'_>,
@@ -232,7 +232,7 @@ impl Round {
         Ok(held)
     }
 
-    /// Takes the write lock. Returns since when it is held.
+    /// Takes the write lock. Returns when it was taken.
     fn begin(&mut self, turn: &Turn<'_>) -> std::result::Result<Instant, Failed> {
         let gap = self.free_until.saturating_duration_since(Instant::now());
         if !gap.is_zero() {
@@ -251,10 +251,10 @@ impl Round {
         Ok(begun)
     }
 
-    /// Notes the position and commits.
+    /// Writes the position and commits.
     fn finish(&mut self, applying: &Applying, next: Position) -> std::result::Result<(), Failed> {
         next.write(&self.connection)?;
-        // Otherwise the numbers that were read can belong to other rows by now.
+        // If the log was replaced, its numbers can belong to other rows.
         let in_place = applying.open.log().is_in_place();
         in_place.map_err(|e| applying.open.failed(e))?;
         self.connection

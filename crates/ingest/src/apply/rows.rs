@@ -1,8 +1,9 @@
-//! Applying rows within a transaction: many by one statement where that may be, else one by one.
+//! Applying rows within a transaction: many by one statement if that is allowed, otherwise one by
+//! one.
 //!
-//! The statement for many has the same result, or fails; then its transaction is rolled back, and
-//! tried again one by one, which tells the row. So what it leaves behind when it fails does not
-//! matter.
+//! The statement for many rows has the same result or fails. If it fails, the transaction is rolled
+//! back and the rows are applied one by one, which shows the failing row. So what a failed
+//! statement leaves behind does not matter.
 
 use super::outcome::Failed;
 use super::plan::{Action, Plan};
@@ -18,15 +19,15 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Rows to be rejected without another try, and why.
+/// Rows to reject without another attempt, with the reasons.
 pub(super) type Poison = BTreeMap<Seq, String>;
 
-/// Where the rows of a batch are, by the record and the row of each.
+/// The records of a batch's rows. A unit names a record and a row.
 pub(super) struct Rows<'a> {
     pub(super) records: &'a [Record],
     /// The plan of each record.
     pub(super) of: &'a [usize],
-    /// Rows to be rejected without another try.
+    /// Rows to reject without another attempt.
     pub(super) poison: &'a Poison,
 }
 
@@ -43,31 +44,30 @@ impl Rows<'static> {
     }
 }
 
-/// What is done in a transaction.
+/// The rows of a transaction.
 pub(super) struct Work<'a> {
     rows: Rows<'a>,
-    /// The units are those of whole transactions of the log, and each of those is judged at its
-    /// end.
+    /// The units form whole transactions of the log, and each is judged at its end.
     whole: bool,
     values: Arc<Values>,
 }
 
-/// So many rows are run by one statement: enough for what it costs by itself, and few, for time is
-/// looked at between statements only, and a row whose pages are not in memory takes 0.2 ms.
+/// Number of rows for one statement: enough to spread its fixed cost. It is limited because the
+/// time is checked only between statements, and a row whose pages are not in memory takes 0.2 ms.
 const TOGETHER: usize = 64;
-/// Fewer rows are run one by one.
+/// Fewer rows than this are run one by one.
 const LEAST: usize = 4;
 
-/// What rows are applied with.
+/// The tools for applying rows.
 pub(super) struct Means<'a> {
     pub(super) connection: &'a Connection,
     pub(super) plans: &'a mut [Plan],
-    /// `None`: one row at a time, each of them.
+    /// `None`: rows are applied one by one.
     pub(super) source: Option<&'a Source>,
 }
 
 impl<'a> Work<'a> {
-    /// Of units of these rows, whose values are given.
+    /// Work on units of these rows, with their values.
     pub(super) fn new(rows: Rows<'a>, values: Values, whole: bool) -> Work<'a> {
         Work {
             rows,
@@ -76,8 +76,8 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// Applies these rows, in this order. `begun` and `limit`: since when the lock is held, and how
-    /// long that may be, where fewer rows can be tried. Answers whether rows were rejected.
+    /// Applies these rows in this order. The lock is held since `begun`, and `limit` bounds that
+    /// time if fewer rows can be tried. Returns whether rows were rejected.
     pub(super) fn apply(
         &self,
         mut means: Means<'_>,
@@ -109,7 +109,7 @@ impl<'a> Work<'a> {
                 has_rejected |= !self.unit(&mut means, done, *unit, refused)?;
             }
             if has_rejected && passed {
-                // It may be what would have stayed.
+                // The rejected row may be one that replaced another.
                 return Err(Failed::Together);
             }
             done += together.max(1);
@@ -120,7 +120,7 @@ impl<'a> Work<'a> {
         Ok(has_rejected)
     }
 
-    /// Whether the next row puts itself in the place of this one, of which nothing is left then.
+    /// Whether the next row replaces this one completely.
     fn is_replaced(&self, means: &Means<'_>, units: &[Unit], i: usize) -> bool {
         let plan = |i: usize| self.rows.of.get(units.get(i)?.record as usize);
         let (Some(place), Some(_)) = (plan(i).filter(|p| plan(i + 1) == Some(p)), means.source)
@@ -139,7 +139,8 @@ impl<'a> Work<'a> {
             && never_null.iter().all(|column| has(*column).is_some())
     }
 
-    /// Applies several rows from this one on by one statement; answers how many.
+    /// Applies several rows from this one on with one statement. Returns their number; 0 if that is
+    /// not possible.
     fn together(
         &self,
         means: &mut Means<'_>,
@@ -177,8 +178,8 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// Applies one row, or rejects it (where it is `refused`, for that reason): then it answers
-    /// false.
+    /// Applies one row and returns true, or rejects it and returns false. `refused` is a reason to
+    /// reject it.
     fn unit(
         &self,
         means: &mut Means<'_>,

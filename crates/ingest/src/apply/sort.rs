@@ -7,7 +7,7 @@ use densite_log::Record;
 use densite_sqlite::ValueRef;
 use std::cmp::Ordering;
 
-/// Units in the order of their keys; those of one key stay as they are.
+/// Sorts units by their keys. Units of one key keep their order.
 pub(super) fn sort(units: &mut [Unit], records: &[Record], collations: &[Collation]) {
     let value = |i: usize, column: usize| {
         let unit = units.get(i)?;
@@ -18,14 +18,14 @@ pub(super) fn sort(units: &mut [Unit], records: &[Record], collations: &[Collati
     permute(units, &order);
 }
 
-/// What of `all` is to come first, second, and so on: in the order of the keys, of which `value`
-/// tells the columns; what has one key stays as it is.
+/// The indexes of `all` items, sorted by key. `value(item, column)` is a column of a key. Items of
+/// one key keep their order.
 pub(super) fn order<'a>(
     all: usize,
     collations: &[Collation],
     value: impl Fn(usize, usize) -> Option<ValueRef<'a>>,
 ) -> Vec<u32> {
-    // The usual keys, taken out once.
+    // For the usual keys, the values are read only once.
     let integers = match collations.len() {
         1 => by_integers::<1>(all, &value),
         2 => by_integers::<2>(all, &value),
@@ -43,7 +43,7 @@ pub(super) fn order<'a>(
     })
 }
 
-/// `None` where a key has something else than integers.
+/// `None` if a key has a value that is not an integer.
 fn by_integers<'a, const N: usize>(
     all: usize,
     value: impl Fn(usize, usize) -> Option<ValueRef<'a>>,
@@ -60,7 +60,7 @@ fn by_integers<'a, const N: usize>(
     Some(keyed.into_iter().map(|(_, i)| i).collect())
 }
 
-/// Puts what `order` says first first.
+/// Reorders items: the item `order[i]` moves to `i`.
 pub(super) fn permute<T: Copy>(all: &mut [T], order: &[u32]) {
     let was = all.to_vec();
     for (to, from) in all.iter_mut().zip(order) {

@@ -1,8 +1,8 @@
-//! Rows that are to be applied, as a table that SQLite reads: so one statement inserts many.
+//! Rows to apply, as a virtual table: so one statement inserts many rows.
 //!
-//! A statement costs as much for the row that it runs for as finding the row's place in a small
-//! index. The table is one of `temp`, which the worker's connection has for itself, and is asked
-//! for by that name: so no table of the database is taken for it, whatever that is called.
+//! Running a statement once costs as much as finding a row's place in a small index. The table is
+//! in `temp`, which belongs to the worker's connection alone, and statements name that schema. So
+//! it is never confused with a table of the database, whatever its name.
 
 use super::values::Values;
 use densite_disk::sync::Mutex;
@@ -13,7 +13,7 @@ use densite_sqlite::{
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Of the module, and of its table.
+/// Name of the module, and of its table.
 const NAME: &str = "densite_rows_to_apply";
 /// Rows with more columns are applied one by one.
 const COLUMNS: usize = 64;
@@ -23,11 +23,11 @@ fn names(columns: usize) -> String {
     names.join(", ")
 }
 
-/// The SELECT of rows with so many columns, which may be followed by ON CONFLICT; `None` for too
-/// many.
+/// The SELECT of rows with this many columns, which can be followed by ON CONFLICT; `None` for too
+/// many columns.
 pub(super) fn select(columns: usize) -> Option<String> {
     let names = (columns <= COLUMNS).then(|| names(columns))?;
-    // Without WHERE the ON would be taken for that of a join.
+    // Without WHERE, SQLite would parse ON as that of a join.
     Some(format!("SELECT {names} FROM temp.{NAME} WHERE true"))
 }
 
@@ -35,11 +35,11 @@ pub(super) fn select(columns: usize) -> Option<String> {
 struct Lent {
     values: Arc<Values>,
     rows: Range<usize>,
-    /// All of them were read.
+    /// All rows were read.
     is_read: bool,
 }
 
-/// What the table of a connection has at the moment.
+/// The rows that the table of a connection shows now.
 #[derive(Clone, Default)]
 pub(super) struct Source(Arc<Mutex<Lent>>);
 
@@ -55,8 +55,8 @@ impl Source {
         Ok(source)
     }
 
-    /// Runs a statement that reads the table while it has these rows; answers whether it read all
-    /// of them.
+    /// Runs a statement that reads the table, while the table shows these rows. Returns whether it
+    /// read all of them.
     ///
     /// # Errors
     /// The statement's.
@@ -79,7 +79,7 @@ impl Source {
 
 struct Table(Source);
 
-/// It keeps what is lent as long as it reads.
+/// Keeps the lent values alive while it reads.
 struct Cursor {
     source: Source,
     values: Arc<Values>,
@@ -145,7 +145,7 @@ mod tests {
     use super::*;
     use densite_sqlite::ffi;
 
-    /// Nor is what the worker writes to taken for it.
+    /// The table that the statement writes to is not confused with it either.
     #[test]
     fn a_table_of_the_database_may_have_its_name() {
         let api = densite_linked::api().expect("the linked SQLite");
@@ -160,7 +160,7 @@ mod tests {
         let mut statement = con.prepare(&insert).expect("a statement");
         let none: Arc<Values> = Arc::default();
         let ran = source.lend(&none, 0..3, || statement.step().map(|_| ()));
-        assert_eq!(ran, Ok(true), "it read what it was lent");
+        assert_eq!(ran, Ok(true), "it read all lent rows");
         let count = format!("SELECT count(*) FROM main.{NAME}");
         assert_eq!(con.query_i64(&count), Ok(Some(5)));
     }

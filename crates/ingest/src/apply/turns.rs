@@ -1,7 +1,7 @@
-//! The life of the worker: processes take turns in having the right to apply.
+//! The worker's life: processes take turns in having the right to apply.
 //!
-//! While another process has it, the worker waits for it. Meanwhile it asks now and then how far
-//! rows are applied, so that this process drops rows that it keeps for its readers.
+//! While another process has it, the worker waits. Meanwhile it reads now and then how far rows are
+//! applied, so that this process drops rows that it keeps for its readers.
 
 use super::pruning::RetryTime;
 use super::{Applying, RETRY};
@@ -12,32 +12,32 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// How often a process that does not lead asks how far rows are applied, if it keeps rows.
+/// How often a process that does not lead reads the position, if it keeps rows for its readers.
 const WATCH: Duration = Duration::from_secs(1);
 /// The same, while a connection waits for the answer.
 const WATCH_ASKED: Duration = Duration::from_millis(50);
-/// How often a process that does not lead tries to, where the system does not report the end of the
-/// process that leads.
+/// How often a process that does not lead tries to lead, if the system does not report that the
+/// leading process ended.
 const TAKEOVER: Duration = Duration::from_secs(1);
-/// How often it reads on for its readers; or, if it is not allowed to lead, looks whether a process
-/// leads.
+/// How often it reads more of the log for its readers. If it is not allowed to lead, also how often
+/// it checks for a process that leads.
 const FOLLOW: Duration = Duration::from_millis(250);
 /// Pause after a panic: long enough for another process to take over.
 const AFTER_PANIC: Duration = Duration::from_millis(500);
-/// How long a worker that could not use the right to apply leaves it to others. They look more
-/// often.
+/// How long a worker that could not use the right to apply leaves it to other processes. They check
+/// more often.
 const VACANT: Duration = Duration::from_millis(250);
-/// How often a worker that waits for rows looks for other work.
+/// How often a worker that waits for rows checks for other work.
 const IDLE: Duration = Duration::from_secs(1);
-/// The same, if other work is known to be left.
+/// The same, if other work is known to be waiting.
 const BUSY: Duration = Duration::from_millis(250);
-/// After so long without a process that leads, a process that is not allowed to lead reports it.
-/// Another process can be about to.
+/// If no process leads for this long, a process that is not allowed to lead reports it. Before
+/// that, another process can be about to lead.
 const ALONE: Duration = Duration::from_secs(1);
 
 impl Applying {
-    /// Runs until the end of this worker. After a panic it reports that to the connections that
-    /// wait, pauses, so that another process can lead, and begins again.
+    /// Runs until this worker ends. After a panic it reports an error to waiting connections,
+    /// pauses so that another process can lead, and begins again.
     pub(super) fn live(&self) {
         while !self.stops() {
             let Err(panic) = catch_unwind(AssertUnwindSafe(|| self.run())) else {
@@ -49,7 +49,7 @@ impl Applying {
                 Code::INTERNAL,
                 format!(
                     "the worker panicked ({}) and will try again; this is a fault of Densite: nothing that was acknowledged is lost, it waits in the log",
-                    said.unwrap_or("without a word")
+                    said.unwrap_or("without a message")
                 ),
             );
             self.tell(|s| {
@@ -63,7 +63,7 @@ impl Applying {
     fn run(&self) {
         let (mut watched, mut alone) = (Instant::now(), None);
         loop {
-            // First: other threads leave what they have for this one before they ring.
+            // Read before the checks: other threads set their requests before they ring.
             let rings = self.open.log().rings();
             if self.stops() {
                 return;
@@ -118,8 +118,8 @@ impl Applying {
         }
     }
 
-    /// Looks whether another process applies, since this one is not allowed to. `alone`: since when
-    /// no process is known to.
+    /// Checks that another process applies, because this one is not allowed to. `alone`: since when
+    /// no process is known to lead.
     fn check_leader(&self, alone: &mut Option<Instant>) -> log::Result<()> {
         if self.open.log().is_led()? {
             *alone = None;
@@ -129,15 +129,15 @@ impl Applying {
         if alone.get_or_insert_with(Instant::now).elapsed() >= ALONE {
             let error = Error::new(
                 Code::READONLY,
-                "no process applies them: this one has opened the database for reading only; they wait in the log for one that uses ingest and may write",
+                "no process applies them: this one has opened the database for reading only; the rows wait in the log for a process that uses ingest and can write",
             );
             self.tell(|s| s.trouble = Some((Instant::now(), error)));
         }
         Ok(())
     }
 
-    /// Asks the database how far another process has applied rows: a connection of this process
-    /// waits for that, or this process keeps rows and segments of the log.
+    /// Reads from the database how far another process has applied rows. A connection of this
+    /// process waits for that, or this process keeps rows and segments of the log.
     fn watch(&self) {
         let _inside = gate::enter();
         let position = self.spec.open().and_then(|c| Position::read(&c));
@@ -149,12 +149,12 @@ impl Applying {
         }
     }
 
-    /// Waits until there are rows after `seq`, until pruning is to be tried again, or until a
-    /// connection waits although all is applied: the database can have gone back.
+    /// Waits until there are rows after `seq`, until it is time to prune again, or until a
+    /// connection waits although all rows are applied: the database can have gone back.
     pub(super) fn wait_for_rows(&self, seq: Seq, at_most: Option<Duration>) {
         let until = at_most.map(|time| Instant::now() + time);
         loop {
-            // First: other threads leave what they have for this one before they ring.
+            // Read before the checks: other threads set their requests before they ring.
             let rings = self.open.log().rings();
             if self.stops() {
                 return;

@@ -1,5 +1,5 @@
-//! The values of the rows of a transaction, one after the other: the log's records lie apart in
-//! memory, and are better looked for before the write lock is taken.
+//! The values of the rows of a transaction, one after the other. The records of the log are
+//! scattered in memory, so values are collected before the write lock is taken.
 
 use super::sort::{order, permute, sort};
 use crate::collation::Collation;
@@ -8,9 +8,9 @@ use densite_log::{Record, Value};
 use densite_sqlite::ValueRef;
 use std::ops::Range;
 
-/// No more values are taken out of their records.
+/// The most values to collect.
 const VALUES: usize = 1 << 19;
-/// Nor more bytes of text and blobs: a row that has more of its own is read from its record.
+/// The most bytes of text and blobs to collect. Rows beyond it are read from their records.
 const BYTES: usize = 16 << 20;
 
 #[derive(Clone, Copy)]
@@ -18,22 +18,22 @@ enum Cell {
     Null,
     Integer(i64),
     Real(f64),
-    /// From here to there in [`Values::bytes`].
+    /// A range in [`Values::bytes`].
     Text(u32, u32),
     Blob(u32, u32),
 }
 
-/// See the module. Rows that are too many for it are not in it.
+/// See the module. It has only as many rows as the limits allow.
 #[derive(Default)]
 pub(super) struct Values {
     cells: Vec<Cell>,
-    /// Where those of each row begin and end.
+    /// The range of each row's cells.
     rows: Vec<(u32, u32)>,
     bytes: Vec<u8>,
 }
 
 impl Values {
-    /// Those of these units, or of the first of them.
+    /// The values of these units, or of the first of them.
     pub(super) fn of(records: &[Record], units: &[Unit]) -> Values {
         let mut values = Values::default();
         for unit in units {
@@ -47,14 +47,14 @@ impl Values {
         values
     }
 
-    /// The same, once the units are in the order of this key, if it has columns. Records of a
-    /// clustered apply lie far apart in memory: they are looked for in the order in which they lie
-    /// there, and where all rows fit once only.
+    /// Sorts the units by this key, if it has columns, and collects their values. Records of a
+    /// clustered apply are scattered in memory, so they are read in memory order, and only once if
+    /// all rows fit.
     pub(super) fn sorted(records: &[Record], units: &mut [Unit], key: &[Collation]) -> Values {
         if key.is_empty() {
             return Values::of(records, units);
         }
-        // Which is that of the log for rows of one key, too.
+        // This is also the log's order for rows of one key.
         units.sort_unstable();
         let mut values = Values::of(records, units);
         if values.rows.len() < units.len() {
@@ -67,7 +67,7 @@ impl Values {
         values
     }
 
-    /// Adds a row, unless its bytes are too many; answers whether it did.
+    /// Adds a row, unless it has too many bytes. Returns whether it did.
     fn add<'a>(&mut self, row: impl Iterator<Item = Value<'a>>) -> bool {
         let (cells, bytes) = (self.cells.len(), self.bytes.len());
         for value in row {
@@ -98,7 +98,7 @@ impl Values {
         })
     }
 
-    /// How many rows it has.
+    /// Number of rows.
     pub(super) fn rows(&self) -> usize {
         self.rows.len()
     }
@@ -119,13 +119,13 @@ impl Values {
         }
     }
 
-    /// Those of a row; `None` where it is not in it.
+    /// The values of a row; `None` if it was not collected.
     pub(super) fn row(&self, row: usize) -> Option<impl Iterator<Item = ValueRef<'_>>> {
         let cells = self.cells.get(self.cells_of(row)?)?;
         Some(cells.iter().map(move |cell| self.value(*cell)))
     }
 
-    /// One of a row.
+    /// One value of a row; `None` if it was not collected.
     pub(super) fn get(&self, row: usize, column: usize) -> Option<ValueRef<'_>> {
         let cells = self.cells.get(self.cells_of(row)?)?;
         cells.get(column).map(|cell| self.value(*cell))

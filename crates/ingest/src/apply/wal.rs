@@ -1,46 +1,46 @@
 //! How large the WAL is, and how large it may become.
 //!
-//! A page that several batches change is written back once if there is no checkpoint between them.
-//! So the WAL may become as large as the database, within bounds. SQLite tells its length at a
-//! checkpoint only; in between the VFS below the worker's connection tells how far that has
-//! written. Where another build of this library has the name of that VFS there is none, and the WAL
-//! is taken to grow with rows as it did before: no more than a guess, for many rows may change one
-//! page, or one many pages.
+//! A page that several batches change is copied back only once if no checkpoint comes between them.
+//! So the WAL can grow to the size of the database, within bounds. SQLite reports its length only
+//! at a checkpoint. In between, the VFS below the worker's connection reports its writes. If
+//! another build of this library owns the name of that VFS, there are no reports. Then the size is
+//! estimated from the number of rows, roughly: many rows can change one page, or one row many
+//! pages.
 
 use super::connection::BUSY_MS;
 use densite_sqlite::{Checkpointed, Connection, Result, ffi};
 
-/// Frames for each row before anything is known.
+/// The assumed number of frames for each row before the first measurement.
 const FRAMES_PER_ROW: f64 = 4.0;
-/// Bytes before each page (fileformat2.html, section 4.1).
+/// Bytes before each page in the WAL (fileformat2.html, section 4.1).
 const FRAME_HEADER: u64 = 24;
-/// Milliseconds that the end of others' reading is waited for.
+/// How long to wait for the end of other connections' reads, milliseconds.
 const RESTART_MS: i32 = 100;
 
 /// See the module.
 pub(super) struct Wal {
-    /// A checkpoint is due when it is as large as the database, but neither before the first nor
-    /// after the second of these, in bytes.
+    /// A checkpoint is due when the WAL is as large as the database, but not below the first and
+    /// not above the second bound, in bytes.
     bounds: (u64, u64),
     page: u64,
     /// Frames at which a checkpoint is due.
     due: u64,
-    /// At the last checkpoint.
+    /// Frames at the last checkpoint.
     frames: u64,
-    /// The most there were since the file was cut: it is as long.
+    /// The most frames since the file was truncated, which is its length.
     longest: u64,
-    /// Frames then that were before it and stay, for someone reads them.
+    /// Frames at the last checkpoint that stay, because a reader needs them.
     kept: u64,
     rows: u64,
-    /// Of these, rows that were there when a checkpoint began beside the worker.
+    /// Of `rows`, those that were applied when a checkpoint began beside the worker.
     rows_ahead: u64,
     per_row: f64,
-    /// Frames up to which the worker has written; 0 where nobody tells.
+    /// Frames up to which the worker has written; 0 if there are no reports.
     reached: u64,
 }
 
 impl Wal {
-    /// Nothing is known of it.
+    /// A WAL of unknown size.
     pub(super) fn new(bounds: (u64, u64)) -> Wal {
         Wal {
             bounds,
@@ -56,12 +56,13 @@ impl Wal {
         }
     }
 
-    /// So many rows were applied.
+    /// Records that rows were applied.
     pub(super) fn grew(&mut self, rows: usize) {
         self.rows += rows as u64;
     }
 
-    /// The worker has written up to here, in bytes; see [`densite_sqlite::WalProgress::reached`].
+    /// Records that the worker has written up to here, in bytes; see
+    /// [`densite_sqlite::WalProgress::reached`].
     pub(super) fn reaches(&mut self, bytes: u64) {
         self.reached = bytes / (self.page + FRAME_HEADER);
     }
@@ -73,23 +74,25 @@ impl Wal {
         }
     }
 
-    /// Whether a checkpoint is to come.
+    /// Whether a checkpoint is due.
     pub(super) fn is_due(&self) -> bool {
         self.now() >= self.due
     }
 
-    /// Whether one may begin beside the worker, so that less is left when it is due. Not while the
-    /// file still grows: then the writer and the thread that syncs wait for each other.
+    /// Whether a checkpoint can begin beside the worker, so that less is left when one is due.
+    /// While the file still grows it cannot: the writer and the syncing thread would wait for each
+    /// other.
     pub(super) fn is_half_due(&self) -> bool {
         self.now() >= self.due / 2 && self.longest >= self.due
     }
 
-    /// A checkpoint begins beside the worker.
+    /// Records that a checkpoint begins beside the worker.
     pub(super) fn begins_ahead(&mut self) {
         self.rows_ahead = self.rows;
     }
 
-    /// What that one said. Its frames stay, since the worker wrote meanwhile.
+    /// Evaluates the result of that checkpoint. Its frames stay, because the worker wrote
+    /// meanwhile.
     pub(super) fn was_ahead(&mut self, done: Checkpointed) {
         let frames = u64::try_from(done.wal_frames).unwrap_or(0);
         let grown = frames.saturating_sub(self.kept);
@@ -102,13 +105,13 @@ impl Wal {
         self.rows_ahead = 0;
     }
 
-    /// Whether these rows are all that came since a checkpoint began beside the worker: the rest is
-    /// as little as it will be.
+    /// Whether these rows are all that came since a checkpoint began beside the worker. Then the
+    /// remaining work is as small as it gets.
     pub(super) fn is_little(&self, rows: usize) -> bool {
         self.kept > 0 && self.rows <= rows as u64
     }
 
-    /// What a checkpoint said.
+    /// Evaluates the result of a checkpoint.
     pub(super) fn is(&mut self, connection: &Connection, done: Checkpointed) -> Result<()> {
         let number = |sql: &str| -> Result<Option<u64>> {
             Ok(connection
@@ -126,7 +129,7 @@ impl Wal {
         }
         self.frames = frames;
         self.longest = self.longest.max(frames);
-        // Where all is checkpointed the next writer begins at the front.
+        // After a complete checkpoint, the next writer begins at the start of the WAL.
         self.kept = if done.wal_frames == done.checkpointed {
             0
         } else {
@@ -138,7 +141,7 @@ impl Wal {
         Ok(())
     }
 
-    /// Bytes of the frames that the last checkpoint found.
+    /// Bytes of the frames at the last checkpoint.
     pub(super) fn bytes(&self) -> u64 {
         self.frames * self.page
     }
@@ -148,9 +151,9 @@ impl Wal {
         self.frames >= 2 * self.due
     }
 
-    /// After a complete checkpoint. While one reader comes before the other goes, no writer begins
-    /// at the front: then new readers are sent to the database's file, and the old ones are waited
-    /// for.
+    /// Called after a complete checkpoint. If a new reader always begins before the previous one
+    /// ends, no writer can restart the WAL. So new readers are sent to the database file, and the
+    /// old ones are waited for.
     pub(super) fn restart(&mut self, connection: &Connection) -> Result<()> {
         if self.frames > self.due + self.due / 2 {
             in_time(connection, RESTART_MS, ffi::CHECKPOINT_RESTART)?;
@@ -158,13 +161,13 @@ impl Wal {
         Ok(())
     }
 
-    /// Whether the file is so long that its room is worth giving back. More may have been written
-    /// since a checkpoint told.
+    /// Whether the file is long enough to be worth truncating. More can have been written since the
+    /// last checkpoint.
     pub(super) fn is_long(&self) -> bool {
         self.longest.max(self.now()) * self.page >= self.bounds.0
     }
 
-    /// At rest, after a complete checkpoint: gives the file's room back, if nobody reads it.
+    /// Called at rest after a complete checkpoint: truncates the file, if no connection reads it.
     pub(super) fn cut(&mut self, connection: &Connection) -> Result<()> {
         in_time(connection, 0, ffi::CHECKPOINT_TRUNCATE)?;
         self.longest = 0;
@@ -172,7 +175,7 @@ impl Wal {
     }
 }
 
-/// A checkpoint that holds others up for a short time. That somebody is in the way is no error.
+/// A checkpoint that blocks other connections for a short time. A busy database is not an error.
 fn in_time(connection: &Connection, ms: i32, mode: i32) -> Result<()> {
     connection.busy_timeout(ms)?;
     let done = connection.checkpoint(Some(c"main"), mode);
@@ -194,9 +197,9 @@ mod tests {
         }
     }
 
-    /// A frame for each row, a thousand of them when a checkpoint is due.
+    /// One frame for each row. A checkpoint is due at a thousand frames.
     #[test]
-    fn one_begins_beside_where_the_file_need_not_grow() {
+    fn a_checkpoint_begins_beside_the_worker_once_the_file_stops_growing() {
         let mut wal = Wal {
             due: 1000,
             per_row: 1.0,
@@ -221,14 +224,14 @@ mod tests {
         wal.grew(299);
         assert!(!wal.is_due());
         wal.grew(1);
-        assert!(wal.is_due(), "what was copied stays in the file");
-        // Two frames for each of 50 rows that came since.
+        assert!(wal.is_due(), "copied frames stay in the file");
+        // Two frames for each of the 50 rows since then.
         wal.rows = 50;
         wal.begins_ahead();
         wal.grew(10);
         wal.was_ahead(told(700, 700));
         assert_eq!(wal.now(), 720);
-        // A row took next to nothing, or a lot: it is as long as the worker says.
+        // If rows cost almost nothing, or a lot, the reported writes decide.
         wal.per_row = 0.001;
         wal.grew(1000);
         assert!(!wal.is_due());

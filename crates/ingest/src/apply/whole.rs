@@ -1,15 +1,13 @@
-//! Transactions of the log that are judged as a whole, where the schema has a foreign key that
-//! COMMIT judges.
+//! Transactions of the log that are judged as a whole, if the schema has a foreign key that COMMIT
+//! checks.
 //!
-//! Many of them are applied in one transaction of the table. So each runs within a savepoint, and
-//! what COMMIT would say of it alone is asked at its end: a later one heals no earlier one. Of one
-//! that is refused nothing stays, and all of its rows are rejected. Rows of tables that no foreign
-//! key reaches come behind the others, in an order of their own; they have no say, but go with
-//! their transaction.
-//!
-//! SQLite counts violations. Where the table had some before (somebody wrote with
-//! `foreign_keys=OFF`), a row that mends several of them may be counted as if it mended those of
-//! the same transaction of the table, as in SQLite itself.
+//! Many of them share one transaction of the database. So each runs within a savepoint, and its
+//! violations are checked at its end: a later transaction does not repair an earlier one. A refused
+//! transaction leaves nothing, and all its rows are rejected. Rows of tables that no foreign key
+//! reaches come last, in their own order; they do not affect the check, but are rejected with their
+//! transaction. SQLite counts violations. If the table had some before (written with
+//! `foreign_keys=OFF`), a row that repairs several can offset violations of its transaction, as in
+//! SQLite itself.
 
 use super::outcome::Failed;
 use super::plan::Plan;
@@ -19,7 +17,7 @@ use densite_log::Record;
 use densite_sqlite::Connection;
 use std::collections::HashSet;
 
-/// What SQLite says of such a COMMIT.
+/// SQLite's message for such a COMMIT.
 const REASON: &str = "FOREIGN KEY constraint failed";
 
 /// The judge of the transactions of one batch.
@@ -27,15 +25,15 @@ pub(super) struct Whole<'a> {
     records: &'a [Record],
     /// The plan of each record.
     of: &'a [usize],
-    /// Of each record, how many transactions end before it.
+    /// For each record, the number of transactions that end before it.
     turns: Vec<usize>,
-    /// The one whose rows are being applied, and the first of its units.
+    /// The transaction whose rows are being applied, and the index of its first unit.
     open: Option<(usize, usize)>,
     refused: HashSet<usize>,
 }
 
 impl<'a> Whole<'a> {
-    /// Of transactions that have these records, each of which has its plan.
+    /// For transactions with these records; `of` has the index of each record's plan.
     pub(super) fn new(records: &'a [Record], of: &'a [usize]) -> Whole<'a> {
         let ended = records.iter().scan(0, |ended, record| {
             let before = *ended;
@@ -51,8 +49,8 @@ impl<'a> Whole<'a> {
         }
     }
 
-    /// Before the unit `i` of those, or behind the last one. Answers why that one is not to be
-    /// applied: it is rejected.
+    /// Call it before the unit `i`, and once behind the last unit. Returns a reason if the unit's
+    /// transaction was refused: the unit is rejected.
     pub(super) fn turn(
         &mut self,
         connection: &Connection,
@@ -78,7 +76,7 @@ impl<'a> Whole<'a> {
         Ok(is_refused.then_some(REASON))
     }
 
-    /// The end of the transaction that is open, which has the units before `end`.
+    /// Ends the open transaction, whose units end before `end`.
     fn end(&mut self, connection: &Connection, units: &[Unit], end: usize) -> Result<(), Failed> {
         let Some((turn, begin)) = self.open.take() else {
             return Ok(());

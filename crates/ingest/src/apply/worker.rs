@@ -1,4 +1,4 @@
-//! The thread of the worker, and the one worker that a process has for a database.
+//! The worker's thread, and the one worker that a process has for each database.
 
 use super::Applying;
 use crate::connection_spec::ConnectionSpec;
@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 
-/// The worker of this process for one database; there is none before a connection asks for it.
+/// The worker of this process for one database. It does not exist before a connection needs it.
 pub(crate) struct DatabaseWorker {
     open: Arc<OpenLog>,
     worker: Mutex<Option<Worker>>,
@@ -25,14 +25,14 @@ impl DatabaseWorker {
         }
     }
 
-    /// The worker, which is started if there is none. It applies if no other process does, and only
-    /// once a connection has asked that may write to the database.
+    /// The worker, which is started if there is none. It applies rows if no other process does, and
+    /// only after a connection that can write has called this.
     ///
     /// # Errors
-    /// When the thread cannot start.
+    /// An error if the thread cannot start.
     pub(crate) fn applying(&self, connection: &Connection) -> Result<Arc<Applying>> {
         let may_write = connection.is_readonly(c"main") != Some(true);
-        // Nothing that is called while this mutex is held waits for a worker that applies.
+        // No code that runs under this mutex waits for a worker that applies.
         let mut worker = self.worker.lock();
         if may_write {
             worker.take_if(|w| w.applying.only_watches());
@@ -52,7 +52,7 @@ impl DatabaseWorker {
     }
 }
 
-/// The running thread; it ends with this value.
+/// The running thread, which ends with this value.
 struct Worker {
     applying: Arc<Applying>,
     thread: Option<JoinHandle<()>>,
@@ -60,9 +60,9 @@ struct Worker {
 }
 
 impl Worker {
-    /// Starts it.
     fn start(applying: Applying) -> Result<Worker> {
-        // If the system takes no handlers, a fork is as it is beside any thread that uses SQLite.
+        // If the handlers cannot be installed, a fork is as safe as beside any other thread that
+        // uses SQLite.
         gate::guard_forks();
         let applying = Arc::new(applying);
         let body = applying.clone();
@@ -89,7 +89,7 @@ impl Drop for Worker {
         self.applying.tell(|s| s.wanted = true);
         self.applying.hurry.notify_all();
         self.applying.open.log().ring();
-        // A child of the process that started it has no such thread.
+        // A forked child does not have this thread.
         if let Some(thread) = self
             .thread
             .take()

@@ -2,29 +2,29 @@
 
 use densite_log::{Log, Next, Record, Result, Seq};
 
-/// What a record takes beside its values, and each of its columns.
+/// Memory of a record beside its values, and of each of its columns, bytes.
 const RECORD_BYTES: usize = 160;
 const COLUMN_BYTES: usize = 120;
 
 /// See the module.
 #[derive(Default)]
 pub(crate) struct ClusteredBatch {
-    /// The last number before it.
+    /// The last number before the batch.
     pub(crate) before: Seq,
-    /// Its last number.
+    /// The last number of the batch.
     pub(crate) last: Seq,
     /// How far the log was read.
     pub(crate) reached: Seq,
-    /// In order; those of `skip` are not of the batch.
+    /// In order. Rows before a record's `skip` are not part of the batch.
     pub(crate) records: Vec<Record>,
-    /// Of its rows.
+    /// Number of rows.
     pub(crate) rows: usize,
     bytes: usize,
 }
 
 impl ClusteredBatch {
-    /// The rows behind `before`, up to `most` bytes of memory, until `takes` answers false. It is
-    /// given the batch and the next record.
+    /// Reads the rows behind `before`, up to `most` bytes of memory, until `takes(batch, next
+    /// record)` returns false.
     ///
     /// # Errors
     /// The log's.
@@ -58,7 +58,7 @@ impl ClusteredBatch {
         self.records.last().is_none_or(|r| r.ends_transaction)
     }
 
-    /// Adds what is left of the transaction at its end.
+    /// Adds the remaining rows of the transaction at its end.
     ///
     /// # Errors
     /// The log's.
@@ -77,9 +77,8 @@ impl ClusteredBatch {
         Ok(())
     }
 
-    /// Drops the rows of a transaction at the end that the batch does not have completely. If fewer
-    /// than `least` rows would be left, it stays when it has at least as many, and more than
-    /// `undivided`.
+    /// Drops the rows of an incomplete transaction at the end. It stays if fewer than `least` rows
+    /// would remain, and the batch has at least `least` and more than `undivided` rows of it.
     pub(crate) fn end_with_transaction(&mut self, least: usize, undivided: usize) {
         let end = self.records.iter().rposition(|r| r.ends_transaction);
         let end = end.map_or(0, |end| end + 1);
@@ -96,22 +95,22 @@ impl ClusteredBatch {
         self.bytes = self.bytes.saturating_sub(gone_bytes);
     }
 
-    /// Numbers that it has.
+    /// How many numbers the batch spans.
     pub(crate) fn numbers(&self) -> usize {
         usize::try_from(self.last - self.before).unwrap_or(usize::MAX)
     }
 
-    /// Numbers it would have with a record.
+    /// How many numbers it would span with a record.
     pub(crate) fn numbers_with(&self, record: &Record) -> usize {
         usize::try_from(record.last() - self.before).unwrap_or(usize::MAX)
     }
 
-    /// The number of a row of it, counted from its first.
+    /// The number of one of its rows, counted from the batch's first number.
     pub(super) fn number(&self, record: &Record, row: usize) -> u32 {
         (record.first + row as u64 - self.before - 1) as u32
     }
 
-    /// Those of all its rows, ascending.
+    /// The numbers of all its rows, ascending.
     pub(crate) fn each(&self) -> impl Iterator<Item = u32> {
         self.records.iter().flat_map(|record| {
             let rows = record.skip..record.rows.len();
@@ -120,7 +119,7 @@ impl ClusteredBatch {
     }
 }
 
-/// Rows of a record that were not read before.
+/// Number of rows of a record that were not read before.
 fn rows(record: &Record) -> usize {
     record.rows.len() - record.skip
 }

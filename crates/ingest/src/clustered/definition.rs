@@ -4,8 +4,11 @@
 //! CREATE TABLE densite_clustered(id INTEGER PRIMARY KEY, basis TEXT NOT NULL, permutation BLOB NOT NULL);
 //! ```
 //!
-//! `permutation` has, for each number of the batch, from the one behind `densite_applied.seq` on, its row's place in the order: 4 bytes, little-endian; 0xFFFFFFFF where no row has the number. `basis` is the table's
-//! name and how its key compares, as they were when the order was made; empty where the order is that of the log. A row of the table never changes: another order has another, random, id.
+//! `permutation` has 4 bytes for each number of the batch, beginning behind `densite_applied.seq`.
+//! They are the place of its row in the order, little-endian; 0xFFFFFFFF if no row has the number.
+//! `basis` is the table's name and how its key compares, as they were when the order was made. It
+//! is empty for the order of the log. A row of the table never changes: another order has another
+//! random id.
 
 use super::Permutation;
 use crate::error::refused;
@@ -21,10 +24,10 @@ pub(crate) struct Definition {
 }
 
 impl Definition {
-    /// A new one.
+    /// A new definition with a random id.
     ///
     /// # Errors
-    /// When the host has no source of randomness.
+    /// An error if the host has no source of randomness.
     pub(crate) fn new(basis: String, permutation: Permutation) -> densite_log::Result<Definition> {
         let mut id = [0; 8];
         densite_disk::random::random_bytes(&mut id)?;
@@ -35,7 +38,7 @@ impl Definition {
         })
     }
 
-    /// Writes it, in place of any other; in the connection's transaction.
+    /// Stores it in place of any other, within the connection's transaction.
     pub(crate) fn store(&self, connection: &Connection) -> Result<()> {
         Definition::clear(connection)?;
         let mut insert = connection.prepare(
@@ -43,7 +46,7 @@ impl Definition {
         )?;
         insert.bind(1, &Value::Integer(self.id))?;
         insert.bind(2, &Value::from(self.basis.as_str()))?;
-        // It is gone when SQLite, which has its own, makes the row of it.
+        // Freed before SQLite, which has its own copy, makes the row.
         let bytes: Vec<u8> = self
             .permutation
             .iter()
@@ -55,22 +58,22 @@ impl Definition {
         Ok(())
     }
 
-    /// Forgets what is written; in the connection's transaction.
+    /// Deletes the stored definition, within the connection's transaction.
     pub(crate) fn clear(connection: &Connection) -> Result<()> {
         connection.exec("DELETE FROM main.densite_clustered")
     }
 
-    /// The one of this id, in the connection's present snapshot.
+    /// The definition with this id, in the connection's current snapshot.
     ///
     /// # Errors
-    /// SQLite's; when there is none.
+    /// SQLite's; an error if there is none.
     pub(crate) fn load(connection: &Connection, id: i64) -> Result<Definition> {
         let mut select = connection
             .prepare("SELECT basis, permutation FROM main.densite_clustered WHERE id = ?1")?;
         select.bind(1, &Value::Integer(id))?;
         if !select.step()? {
             return Err(refused(
-                "the table densite_clustered lacks the order in which rows of the log are being applied: it is Densite's own and not to be changed; restore the database",
+                "the table densite_clustered lacks the order in which rows of the log are being applied: only Densite may change it; restore the database",
             ));
         }
         let basis = select.column(0).as_str().unwrap_or_default().to_owned();

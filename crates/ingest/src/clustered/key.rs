@@ -1,6 +1,7 @@
-//! What tells keys apart: a number that is the same for keys that SQLite takes for one.
+//! A hash of keys: keys that SQLite treats as equal have the same hash.
 //!
-//! It is compared within one run of the program and never stored. Two keys may share it: then their rows stay in the order of the log, which is never wrong.
+//! It is compared within one run of the program and never stored. If two keys share a hash, their
+//! rows stay in the order of the log, which is always correct.
 
 use crate::affinity::from_log;
 use crate::collation::{Collation, without_case};
@@ -8,7 +9,7 @@ use densite_log::Rows;
 use densite_sqlite::ValueRef;
 use std::hash::{DefaultHasher, Hasher};
 
-/// Of the key of a row, whose columns compare as `key` says.
+/// The hash of the key of a row. `key` says how its columns compare.
 pub(super) fn hash(rows: &Rows, row: usize, key: &[Collation]) -> u64 {
     let mut hasher = DefaultHasher::new();
     for (column, how) in key.iter().enumerate() {
@@ -36,7 +37,7 @@ fn integer(hasher: &mut DefaultHasher, n: i64) {
     hasher.write_i64(n);
 }
 
-/// 1.0 and 1 are one key.
+/// 1.0 and 1 are equal keys.
 fn real(hasher: &mut DefaultHasher, x: f64) {
     let range = -9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0;
     if x.fract() == 0.0 && range.contains(&x) {
@@ -59,7 +60,8 @@ fn folded(hasher: &mut DefaultHasher, text: &[u8], how: Collation) {
             hasher.write(text.get(..end).unwrap_or_default());
             hasher.write_usize(end);
         }
-        // The bytes that are compared are one-to-one with these, but for text that is no UTF-8: that is made valid first.
+        // SQLite compares UTF-16 bytes, which correspond one-to-one to these bytes. Invalid UTF-8
+        // is made valid first.
         Collation::BinaryUtf16Le | Collation::BinaryUtf16Be => {
             let text = String::from_utf8_lossy(text);
             hasher.write(text.as_bytes());

@@ -1,12 +1,12 @@
-//! Where rows of a batch are, by their numbers.
+//! Finds the rows of a batch by their numbers.
 
 use super::ClusteredBatch;
 use crate::unit::Unit;
 
 /// See the module.
 pub(crate) struct Lookup {
-    /// The number of each record's first row. They lie beside each other here, for records may have
-    /// one row each.
+    /// The number of each record's first row. They are stored together because records can have one
+    /// row each.
     firsts: Vec<u32>,
 }
 
@@ -18,8 +18,8 @@ impl Lookup {
         }
     }
 
-    /// The rows of that batch with these numbers, which all have one. Quickest where the numbers
-    /// ascend.
+    /// The rows of that batch with these numbers, each of which has a row. Fastest for ascending
+    /// numbers.
     pub(crate) fn units(
         &self,
         batch: &ClusteredBatch,
@@ -37,7 +37,7 @@ impl Lookup {
         })
     }
 
-    /// Which record has a number; it is looked for from this one on first.
+    /// The index of the record with a number. The search begins at `near`.
     fn record(&self, number: u32, near: usize) -> usize {
         let is_behind = |record: usize| self.firsts.get(record).is_none_or(|f| *f > number);
         let near = if is_behind(near) { 0 } else { near };

@@ -1,19 +1,18 @@
-//! In which order the rows of a batch are applied.
+//! The order in which the rows of a batch are applied.
 //!
-//! Of a transaction of n rows out of m, in stripes of which there are g, the rows lie in one stripe
-//! and, by the other index, within n·g/m of it. So they touch 1/g of the pages of the key's index
-//! and n·g/m of those of the other: least where g is the root of m/n. Stripes go up and down in
-//! turn, so that the end of one is near the beginning of the next.
+//! Let a transaction apply n of m rows, with g stripes. Its rows lie in one stripe and, by the
+//! other index, within n·g/m of it. So they touch 1/g of the pages of the key's index and n·g/m of
+//! the other's: least for g = √(m/n). Odd stripes go down, so that each ends near where the next
+//! begins.
 //!
-//! Only which rows a transaction has matters for that, and not their order in it. So rows are not
-//! sorted but put into buckets: a bucket is a stripe and, of the other column, one of many equal
-//! shares, whose bounds a sample of the rows tells; rows of a bucket stay in the order of the log.
-//! All rows of a key are in one bucket, that of the first of them: so they, too, stay in the order
-//! of the log.
+//! Only the set of a transaction's rows matters, not their order. So rows are put into buckets
+//! instead of being sorted. A bucket is a stripe and one of many equal shares of the other column,
+//! with bounds from a sample. Rows of a bucket stay in the order of the log. All rows of a key go
+//! to the bucket of its first row, so they stay in order too.
 //!
-//! The next batch is put in order while this one is applied, so little memory is taken beside the
-//! rows: 4 bytes for each row, for its bucket and then its place, and 8 for each one of some
-//! stripes at a time, to find those of one key.
+//! The next batch is ordered while this one is applied, so it takes little memory beside the rows.
+//! Each row takes 4 bytes for its bucket and then its place. Finding the rows of one key takes 8
+//! more bytes for each row of a few stripes at a time.
 
 use super::{ClusteredBatch, ClusteredLimits, Kept, NOWHERE, Permutation, key};
 use crate::affinity::from_log;
@@ -24,26 +23,26 @@ use densite_sqlite::ValueRef;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// The first column of another index, by its name, and how it compares.
+/// The first column of another index, and how it compares.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Second {
     pub(crate) column: String,
     pub(crate) collation: Collation,
 }
 
-/// Bits of a number in a batch.
+/// Bits of a number within a batch.
 const BITS: u32 = ClusteredLimits::MOST.ilog2();
 
-/// Buckets, about: of four million rows a bucket has 250, and a transaction with a thousand of them
-/// has whole buckets mostly.
+/// Approximate number of buckets. Of four million rows each has about 250, so a transaction of many
+/// thousand rows consists mostly of whole buckets.
 const BUCKETS: usize = 1 << 14;
 
-/// Rows that tell where buckets begin.
+/// Number of sampled rows that decide where buckets begin.
 const SAMPLE: usize = BUCKETS;
 
-/// The places of the batch's rows in an order in which rows that follow each other share pages, and
-/// those of one key are in the order of the log; behind the places that are kept. `None` where the
-/// log's own order is as good: its keys ascend mostly.
+/// The places of the batch's rows, behind the kept ones. Neighbouring rows share pages, and rows of
+/// one key are in the order of the log. `None` if the log's own order is as good, because most of
+/// its keys ascend.
 pub(crate) fn permutation(
     batch: &ClusteredBatch,
     kept: Kept<'_>,
@@ -56,7 +55,7 @@ pub(crate) fn permutation(
     }
     let order = Order { key, second };
     let buckets = order.buckets(batch, kept, together);
-    // Of each row first its bucket.
+    // First the bucket of each row; later its place.
     let mut permutation = all_nowhere(batch);
     let of = Arc::get_mut(&mut permutation)?;
     let (mut rows, mut ascending, mut before) = (0, 0, 0);
@@ -87,7 +86,7 @@ pub(crate) fn permutation(
     Some(permutation)
 }
 
-/// The places of the batch's rows in the order of the log, behind those that are kept.
+/// The places of the batch's rows in the order of the log, behind the kept ones.
 pub(crate) fn log_order(batch: &ClusteredBatch, kept: Kept<'_>) -> Permutation {
     let mut permutation = all_nowhere(batch);
     if let Some(of) = Arc::get_mut(&mut permutation) {
@@ -105,11 +104,10 @@ fn all_nowhere(batch: &ClusteredBatch) -> Permutation {
     (0..batch.numbers()).map(|_| NOWHERE).collect()
 }
 
-/// Of the rows in some buckets those of one key get the bucket of the first of them.
+/// Gives all rows of a key the bucket of the first of them, for the rows in some buckets.
 fn put_together(batch: &ClusteredBatch, key: &[Collation], of: &mut [u32], some: &Range<u32>) {
     let count = of.iter().filter(|bucket| some.contains(bucket)).count();
-    // The upper bits of what tells keys apart, and the row: rows of a key follow each other when
-    // these are sorted.
+    // The upper bits of the key's hash, and the row's number. Sorted, rows of a key are neighbours.
     let mut alike: Vec<u64> = Vec::with_capacity(count);
     for record in &batch.records {
         for row in record.skip..record.rows.len() {
@@ -136,8 +134,7 @@ fn put_together(batch: &ClusteredBatch, key: &[Collation], of: &mut [u32], some:
     }
 }
 
-/// Makes places of buckets, of which there are so many. What is kept stays where it is, and the
-/// others come behind it.
+/// Turns bucket numbers into places. Kept places stay, and the others follow them.
 fn place(of: &mut [u32], kept: Kept<'_>, buckets: usize) {
     let mut next = vec![0u32; buckets];
     for (number, bucket) in (0..).zip(&*of) {
@@ -163,7 +160,7 @@ fn place(of: &mut [u32], kept: Kept<'_>, buckets: usize) {
     }
 }
 
-/// What the order goes by.
+/// The columns that decide the order.
 struct Order<'a> {
     key: &'a [Collation],
     second: Option<&'a Second>,
@@ -199,10 +196,10 @@ impl Order<'_> {
         Code::of(&[collation], |_| value).hi
     }
 
-    /// Into which rows of a batch are put, if so many are applied together.
+    /// The buckets of a batch's rows, if `together` rows are applied in one transaction.
     fn buckets(&self, batch: &ClusteredBatch, kept: Kept<'_>, together: usize) -> Buckets {
         let (mut keys, mut seconds) = (Vec::new(), Vec::new());
-        // Not each so many-th: rows may come in turns.
+        // Random steps instead of fixed ones: rows can come in a regular pattern.
         let step = batch.rows / SAMPLE;
         let mut random = 1u64;
         let mut skip = 0;
@@ -235,11 +232,10 @@ impl Order<'_> {
     }
 }
 
-/// See the module.
 struct Buckets {
-    /// The first key of each stripe but the first one.
+    /// The first key of each stripe except the first stripe.
     stripes: Vec<u64>,
-    /// The same of shares of the second column.
+    /// The same for shares of the second column.
     shares: Vec<u64>,
 }
 
@@ -248,8 +244,8 @@ impl Buckets {
         (self.stripes.len() + 1) * (self.shares.len() + 1)
     }
 
-    /// Those of a quarter of the stripes or of one, and so on: all rows of a key are in one stripe.
-    /// None without shares: then they are in one bucket.
+    /// Ranges of buckets, each with a quarter of the stripes or at least one. All rows of a key are
+    /// in one stripe. Empty if there are no shares: then rows of a key already have one bucket.
     fn some_stripes(&self) -> impl Iterator<Item = Range<u32>> {
         let (stripes, shares) = (self.stripes.len() + 1, self.shares.len() + 1);
         let some = stripes.div_ceil(4) * shares;
@@ -270,7 +266,7 @@ impl Buckets {
     }
 }
 
-/// Where shares begin if these codes are cut into so many; without the first one.
+/// The first codes of `shares` equal shares of these codes, except that of the first share.
 fn bounds(mut codes: Vec<u64>, shares: usize) -> Vec<u64> {
     codes.sort_unstable();
     let each = (1..shares).filter_map(|share| codes.get(codes.len() * share / shares));

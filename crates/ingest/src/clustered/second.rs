@@ -1,12 +1,13 @@
-//! The other index whose pages rows are to share.
+//! The other index whose pages neighbouring rows share.
 
 use super::Second;
 use crate::collation::Collation;
 use densite_sqlite::{Connection, Result, quoted};
 
 impl Second {
-    /// The first column of the first index of a table of main that does not begin with the key's first column; `None` if there is none, or none by a plain column. It decides how fast rows are applied, and
-    /// nothing else.
+    /// The first column of the first index that is not the primary key, not partial, and does not
+    /// begin with the key's first column. `None` if there is none with a plain column. It affects
+    /// only the speed.
     ///
     /// # Errors
     /// SQLite's.

@@ -1,4 +1,5 @@
-//! Keys that SQLite takes for one are told to be one, whatever the collation: rows of such keys would change places otherwise.
+//! Equal keys have equal hashes under every collation. Otherwise rows of one key could change
+//! places.
 
 use super::key::hash;
 use crate::affinity::from_log;

@@ -1,4 +1,4 @@
-//! Codes beside the comparison of values.
+//! Codes order keys as the comparison of values does.
 
 use super::*;
 use densite_sqlite::Value;
@@ -62,7 +62,7 @@ fn value(random: &mut StdRng) -> Value {
     }
 }
 
-/// The invariants of the module, with keys that are near each other and near every bound.
+/// The invariants of the module, for keys that are close to each other and to every bound.
 #[test]
 fn codes_order_keys() {
     let seed: u64 = rand::random();
@@ -103,7 +103,7 @@ fn codes_order_keys() {
                 assert_eq!(order, Ordering::Equal, "{what}, {place}: {n}");
             }
         }
-        // What begins with these values lies in the range.
+        // Keys that begin with these values are in the range.
         let some = random.random_range(0..=columns);
         let values: Vec<ValueRef<'_>> = a.iter().take(some).map(Value::as_ref).collect();
         let (low, high) = Code::range(&key, &values);

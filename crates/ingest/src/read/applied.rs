@@ -1,4 +1,4 @@
-//! How far the base is, in the snapshot that a cursor reads.
+//! How far the base table is, in the snapshot that a cursor reads.
 
 use super::unapplied::Unapplied;
 use super::visibility::{ClusteredSnapshot, Visibility};
@@ -6,21 +6,21 @@ use crate::clustered::{ClusteredProgress, Definition};
 use densite_log::Seq;
 use densite_sqlite::{Connection, OwnedStatement, Result, ValueRef};
 
-/// The columns of `densite_applied` that say it, in the order of [`Applied::of`].
+/// The columns of `densite_applied` for [`Applied::of`], in its order.
 pub(crate) const APPLIED_COLUMNS: [&str; 3] = ["seq", "clustered", "clustered_done"];
 
-/// What `densite_applied` says.
+/// The progress in `densite_applied`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Applied {
     pub(crate) seq: Seq,
-    /// The clustered apply's id, 0 without one, and how many places of its order are done.
+    /// Id of the clustered apply, 0 without one, and the number of places of its order that are
+    /// done.
     clustered: i64,
     done: u32,
 }
 
 impl Applied {
-    /// From the columns of a statement, the first of which is this one; `None` where they say
-    /// nothing.
+    /// Reads the columns of a statement from `first` on; `None` if they have no position.
     pub(crate) fn of(statement: &OwnedStatement, first: usize) -> Option<Applied> {
         let number = |i: usize| match statement.column(first + i) {
             ValueRef::Integer(n) => Some(n),
@@ -33,20 +33,20 @@ impl Applied {
         })
     }
 
-    /// Whether this is what a visibility was made for.
+    /// Whether a visibility was made for this progress.
     pub(crate) fn is_of(self, visibility: &Visibility) -> bool {
         let (clustered, done) = visibility
             .clustered
             .as_ref()
             .map_or((0, 0), |s| (s.id, s.progress.done));
-        // As long as nothing of it is done, a clustered apply is like none.
+        // While nothing of it is done, a clustered apply has no effect.
         visibility.from == self.seq
             && done == self.done
             && (clustered == self.clustered || done == 0)
     }
 
-    /// Which rows behind `seq` the base has nevertheless. The connection's snapshot is the one that
-    /// this was read in.
+    /// The rows behind `seq` that the base table already has. The connection must still be in the
+    /// snapshot in which this was read.
     pub(crate) fn clustered(
         self,
         connection: &Connection,

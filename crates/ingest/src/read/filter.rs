@@ -1,8 +1,7 @@
-//! Whether a run may have a key: a Bloom filter whose bits for one key lie in one line of the
-//! processor's cache.
+//! A Bloom filter that tells whether a run can have a key. All bits of a key are in one cache line.
 //!
-//! Twelve bits for each row and seven of them set for each key: of a hundred keys that are not
-//! there, one or so is said to be (a test counts).
+//! Twelve bits for each row, and seven of them are set for each key. About one of a hundred absent
+//! keys is reported as present (a test counts).
 
 use super::packed::APART_FROM;
 use crate::code::Code;
@@ -13,7 +12,7 @@ const WORDS: usize = 8;
 const BITS_EACH: usize = 12;
 const PROBES: u32 = 7;
 
-/// One of the processor's lines, not parts of two.
+/// Aligned to a cache line, so that it does not span two.
 #[derive(Clone, Copy, Default)]
 #[repr(align(64))]
 struct Line([u64; WORDS]);
@@ -22,7 +21,7 @@ struct Line([u64; WORDS]);
 #[derive(Default)]
 pub(crate) struct Filter(Vec<Line>);
 
-/// Both words in all bits.
+/// A hash in which both words affect all bits.
 fn mixed(code: Code) -> u64 {
     let mut x = code.hi ^ code.lo.rotate_left(32).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     for factor in [0xBF58_476D_1CE4_E5B9, 0x94D0_49BB_1331_11EB] {
@@ -32,7 +31,7 @@ fn mixed(code: Code) -> u64 {
 }
 
 impl Filter {
-    /// For so many rows.
+    /// A filter for this many rows.
     pub(crate) fn new(rows: usize) -> Filter {
         let count = (rows * BITS_EACH).div_ceil(WORDS * 64);
         let mut lines = match rows >= APART_FROM {
@@ -60,8 +59,8 @@ impl Filter {
         }
     }
 
-    /// False: no row has this key's code. All bits are asked whatever the first ones say: filters
-    /// that are asked one after the other are then waited for together.
+    /// False: no row has this key's code. All bits are read even if the first ones are unset: then
+    /// the memory accesses of several filters overlap.
     pub(crate) fn may_have(&self, probe: Probe) -> bool {
         let Some(line) = self.0.get(self.line(probe)) else {
             return true;
@@ -73,7 +72,7 @@ impl Filter {
     }
 }
 
-/// What filters ask of a key.
+/// The bits of a key.
 #[derive(Clone, Copy)]
 pub(crate) struct Probe {
     x: u64,
@@ -84,7 +83,7 @@ impl Probe {
         Probe { x: mixed(code) }
     }
 
-    /// Words of a line, and the bits in them.
+    /// The words of a line, and the bits in them.
     fn bits(self) -> impl Iterator<Item = (usize, u64)> {
         let bits = self.x.wrapping_mul(0xD6E8_FEB8_6659_FD93);
         (0..PROBES).map(move |i| {
@@ -99,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_has_all_that_was_added_and_little_else() {
+    fn it_has_all_added_keys_and_few_others() {
         for rows in [1u64, 100, 200_000] {
             let code = |i: u64| Code {
                 hi: 1 << 62 | i << 1,

@@ -1,4 +1,4 @@
-//! What becomes of a row when the log's operations on its key are applied in order.
+//! Applies the log's operations on a key in order, and gives the resulting row.
 
 use super::run::Row;
 use crate::policy::OnConflict;
@@ -10,9 +10,10 @@ use std::sync::Arc;
 /// How a table of the log maps to the target.
 struct Mapped {
     table: Arc<Table>,
-    /// The target's place of each column; `None` if one is missing there: all such rows will be rejected.
+    /// The target's place of each column. `None` if one is missing there: then all these rows will
+    /// be rejected.
     places: Option<Vec<usize>>,
-    /// Which of its columns each of the target's is; `None` if one is missing.
+    /// The log's column for each column of the target; `None` if one is missing.
     columns: Option<Arc<[usize]>>,
     policy: Option<OnConflict>,
 }
@@ -47,7 +48,9 @@ impl Folder {
         self.0.get(place)
     }
 
-    /// Where no row is in the way, an inserted row is what the log has, if it has all columns: which of its columns each of the target's is; and whether a row in the way would go.
+    /// For an insert that has all columns: if there is no conflict, the row is as the log has it.
+    /// Returns the log's column for each column of the target, and whether the insert replaces a
+    /// conflicting row.
     pub(crate) fn inserted(
         &mut self,
         target: &Target,
@@ -84,7 +87,7 @@ impl Folder {
         match row.op() {
             Op::Delete => *state = None,
             Op::Update => {
-                // The key stays as the row has it: what compares equal need not be the same.
+                // The key keeps the row's own bytes: equal keys can differ in them.
                 let keys = mapped.table.key_columns();
                 let from = if places.len() > keys { keys } else { 0 };
                 if let Some(state) = state {
@@ -93,7 +96,7 @@ impl Folder {
             }
             Op::Insert => match (state.as_mut(), &mapped.policy) {
                 (None, _) | (Some(_), Some(OnConflict::Replace)) => {
-                    // What the log's row does not have came to the table later.
+                    // Columns that the log's row lacks were added to the table later.
                     let mut fresh = target.defaults();
                     set(&mut fresh, 0, None);
                     *state = Some(fresh);

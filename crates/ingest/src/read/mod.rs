@@ -1,7 +1,7 @@
-//! What a scan reads besides the base table: the rows that are in the log and not applied yet, as
-//! sorted runs, and how far the base is.
+//! What a scan reads beside the base table: unapplied rows of the log as sorted runs, and how far
+//! the base table is.
 //!
-//! Nothing here knows a connection's transaction or its log: [`crate::scan`] brings both together.
+//! Nothing here depends on a connection's transaction or its log: [`crate::scan`] combines them.
 
 mod applied;
 mod filter;

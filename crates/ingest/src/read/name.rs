@@ -1,21 +1,21 @@
-//! What SQLite tells rows of an ingest table apart by.
+//! The identity of a row of an ingest table.
 //!
-//! SQLite unites the searches of an OR, pairs the rows of outer joins and changes rows by the
-//! table's own primary key. So each row needs one that is its own and stays the same for a
-//! transaction. It is made from the row alone, so nothing has to be remembered: the target's key;
-//! or, for a row without one, where the row comes from. An `INTEGER PRIMARY KEY` is the row id.
-//! Every other table is WITHOUT ROWID, and a hidden column has the name.
+//! SQLite combines the searches of an OR, pairs rows of outer joins and changes rows by the table's
+//! primary key. So each row needs an identity that is unique and stable within a transaction. It is
+//! computed from the row alone, so nothing is stored: the target's key, or the row's origin if it
+//! has no key. With an `INTEGER PRIMARY KEY` it is the row id. Every other table is WITHOUT ROWID,
+//! and a hidden column has the identity.
 
 use densite_log::Seq;
 use densite_sqlite::{Value, ValueRef};
 
-/// The hidden column, unless the target has a column of that name.
+/// Name of the hidden column, unless the target has a column with that name.
 const COLUMN: &str = "densite_row";
 
 /// See the module.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Name {
-    /// The row with this key, which has no NULL.
+    /// A row with this key, which contains no NULL.
     Key(Vec<Value>),
     /// A row of the base table without a key, by its row id.
     Base(i64),
@@ -23,7 +23,7 @@ pub(crate) enum Name {
     Log(Seq),
 }
 
-/// The hidden column of a table with these columns.
+/// The name of the hidden column of a table with these columns.
 pub(crate) fn column<'a>(columns: impl Iterator<Item = &'a str> + Clone) -> String {
     let mut name = COLUMN.to_owned();
     while columns.clone().any(|c| c.eq_ignore_ascii_case(&name)) {
@@ -32,18 +32,18 @@ pub(crate) fn column<'a>(columns: impl Iterator<Item = &'a str> + Clone) -> Stri
     name
 }
 
-/// The row id of a row whose `INTEGER PRIMARY KEY` is chosen when it is applied.
+/// The row id of a row that gets its `INTEGER PRIMARY KEY` when it is applied.
 pub(crate) fn row_id(seq: Seq) -> i64 {
     i64::MIN.wrapping_add_unsigned(seq)
 }
 
-/// The number that would have this row id.
+/// The number of the row with this row id.
 pub(crate) fn seq(row_id: i64) -> Seq {
     row_id.wrapping_sub(i64::MIN).cast_unsigned()
 }
 
 impl Name {
-    /// The hidden column's value, which takes the place of what is in `out`.
+    /// Writes the value of the hidden column, in place of what `out` has.
     pub(crate) fn write(&self, out: &mut Vec<u8>) {
         out.clear();
         match self {
@@ -62,7 +62,7 @@ impl Name {
         }
     }
 
-    /// From the hidden column's value; `None` if it is none.
+    /// Reads the value of the hidden column; `None` if it is not valid.
     pub(crate) fn read(value: ValueRef<'_>) -> Option<Name> {
         let ValueRef::Blob([kind, rest @ ..]) = value else {
             return None;
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_id_tells_its_number() {
+    fn a_row_id_encodes_its_number() {
         for number in [0, 1, 1 << 40, crate::read::OWN + 9] {
             assert_eq!(seq(row_id(number)), number);
             assert!(row_id(number) < 0);
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn the_hidden_column_is_none_of_the_table() {
+    fn the_hidden_column_has_a_name_that_no_column_has() {
         assert_eq!(column(["a", "b"].into_iter()), "densite_row");
         assert_eq!(
             column(["Densite_Row", "densite_row_"].into_iter()),

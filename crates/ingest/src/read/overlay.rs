@@ -1,4 +1,4 @@
-//! The unapplied rows that a scan meets, key by key.
+//! The unapplied rows of a scan, key by key.
 
 use super::filter::Probe;
 use super::packed::Item;
@@ -10,17 +10,17 @@ use densite_sqlite::{Value, ValueRef};
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-/// Which keys a scan is about: all with these first values, and of the next column a range.
+/// The keys of a scan: those with these first values, and a range of the next column.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Bounds {
     pub(crate) equal: Vec<Value>,
-    /// The value, and whether it is left out itself.
+    /// The value, and whether the value itself is excluded.
     pub(crate) lower: Option<(Value, bool)>,
     pub(crate) upper: Option<(Value, bool)>,
 }
 
 impl Bounds {
-    /// Where a key lies: before the bounds, within, or behind.
+    /// Where a key is: before the bounds, within, or behind them.
     fn side(&self, row: &Row<'_>, key: &[Collation]) -> Ordering {
         let compare = |column: usize, value: &Value| {
             let how = key.get(column).copied().unwrap_or(Collation::Binary);
@@ -48,8 +48,8 @@ impl Bounds {
         Ordering::Equal
     }
 
-    /// The codes between which the bound at one end lies: keys with lesser ones are before it,
-    /// those with greater ones behind.
+    /// The least and the greatest code of keys at one bound. Keys with lesser codes are before the
+    /// bound, keys with greater codes behind it.
     fn codes(&self, end: Option<&(Value, bool)>, key: &[Collation]) -> (Code, Code) {
         let values = self.equal.iter().chain(end.map(|(value, _)| value));
         let values: Vec<ValueRef<'_>> = values.map(Value::as_ref).collect();
@@ -59,9 +59,9 @@ impl Bounds {
 
 struct Source {
     run: Arc<Run>,
-    /// The row that comes next.
+    /// The next row.
     head: Option<Item>,
-    /// Where the one behind it is.
+    /// Place of the row behind it.
     at: usize,
     end: usize,
 }
@@ -78,7 +78,7 @@ impl Source {
         source
     }
 
-    /// Goes to the next row that is to be seen.
+    /// Moves to the next visible row.
     fn step(&mut self, visibility: &Visibility) {
         self.head = None;
         while self.head.is_none() && self.at < self.end {
@@ -91,11 +91,11 @@ impl Source {
     }
 }
 
-/// All runs of a snapshot and the transaction's own rows, in the log's order.
+/// All runs of a snapshot and the transaction's own rows, in the order of the log.
 #[derive(Default)]
 pub(crate) struct Overlay {
     sources: Vec<Source>,
-    /// The source that has the least key.
+    /// The source with the least key.
     least: Option<usize>,
     visibility: Visibility,
 }
@@ -115,8 +115,8 @@ impl Overlay {
         };
         let is_all = *bounds == Bounds::default();
         let probe = Probe::of(low);
-        // All filters are asked before the first search: there are never as many runs as a word has
-        // bits, and if there were the rest would be searched.
+        // All filters are read before the first search. One word of bits is enough: a snapshot
+        // never has 64 runs, and further runs would be searched.
         let asked = is_point.then(|| {
             let runs = runs.clone().take(64).enumerate();
             runs.fold(0u64, |no, (i, run)| {
@@ -134,14 +134,14 @@ impl Overlay {
             if run.code_at(at).is_none_or(|code| code > high) {
                 return None;
             }
-            // Mostly a key has one row, and then there is no need of a second search.
+            // A key usually has one row, and then a second search is not needed.
             let next = is_point.then(|| run.code_at(at + 1)).flatten();
             let mut end = match next {
                 Some(code) if code > high => at + 1,
                 _ => run.upper(high),
             };
-            // Codes alone decide where they are exact; else values do, among those that codes
-            // leave.
+            // If codes are exact, they decide alone. Otherwise values decide among the rows that
+            // the codes leave.
             if !is_point || !low.is_exact() {
                 let has = |end: &Option<_>| end.is_some() || !bounds.equal.is_empty();
                 if has(&bounds.lower) {
@@ -184,25 +184,25 @@ impl Overlay {
         self.least = least.map(|(i, ..)| i);
     }
 
-    /// The least key's first row, and its code.
+    /// The first row of the least key, and its code.
     pub(crate) fn peek(&self) -> Option<(Code, Row<'_>)> {
         let source = self.least.and_then(|i| self.sources.get(i))?;
         let item = source.head?;
         Some((item.code, source.run.row(item)?))
     }
 
-    /// Whether there is a row.
+    /// Whether there is no row.
     pub(crate) fn is_empty(&self) -> bool {
         self.least.is_none()
     }
 
-    /// The least key's code.
+    /// The code of the least key.
     pub(crate) fn code(&self) -> Option<Code> {
         let source = self.least.and_then(|i| self.sources.get(i))?;
         Some(source.head?.code)
     }
 
-    /// The least key's row, if it clearly has one only.
+    /// The row of the least key, if the codes show that the key has only one.
     pub(crate) fn lone(&self) -> Option<(&Arc<Run>, Item)> {
         let (place, code) = (self.least?, self.code()?);
         let others = self.sources.iter().enumerate().filter(|(i, _)| *i != place);
@@ -214,7 +214,7 @@ impl Overlay {
         (next.flatten() != Some(code)).then_some((&source.run, source.head?))
     }
 
-    /// Goes on to the next row.
+    /// Moves to the next row.
     pub(crate) fn pass(&mut self, key: &[Collation]) {
         if let Some(source) = self.least.and_then(|i| self.sources.get_mut(i)) {
             source.step(&self.visibility);
@@ -222,7 +222,8 @@ impl Overlay {
         self.find(key);
     }
 
-    /// Hands out all rows of the least key in the log's order, and goes on to the next key.
+    /// Passes all rows of the least key to `each`, in the order of the log, and moves to the next
+    /// key.
     pub(crate) fn take(&mut self, key: &[Collation], mut each: impl FnMut(&Row<'_>)) {
         let Some(first) = self.least.take() else {
             return;
@@ -231,7 +232,7 @@ impl Overlay {
         let Some((run, least)) = self.sources.get(first).map(|s| (s.run.clone(), s.head)) else {
             return;
         };
-        // Sources before the least one have greater keys.
+        // Sources before the one with the least key have greater keys.
         for source in self.sources.iter_mut().skip(first) {
             while let (Some(item), Some(least)) = (source.head, least)
                 && source.run.compare(item, &run, least, key) == Ordering::Equal
@@ -245,8 +246,8 @@ impl Overlay {
         self.find(key);
     }
 
-    /// How the least key compares with a row of the base table, whose key's code is given;
-    /// `Greater` if there is none.
+    /// Compares the least key with a row of the base table, whose key has this code. `Greater` if
+    /// there is no unapplied row.
     pub(crate) fn compare<'a>(
         &'a self,
         key: &[Collation],

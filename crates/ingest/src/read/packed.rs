@@ -1,11 +1,12 @@
-//! Rows of a run in the order of their keys: for each its code, its number and its kind, less the
-//! least of its block, in as few bytes as needed.
+//! The rows of a run in key order: code, number and kind of each row. Each word is stored less the
+//! block's least, in as few bytes as needed.
 //!
 //! ```text
-//! block   128 rows, the last one of a run has fewer: four columns (hi, lo, number, kind), each of them rows * width bytes
+//! block   128 rows, in the last block of a run fewer: four columns (hi, lo, number, kind), each of
+//!         rows * width bytes
 //! ```
 //!
-//! A key of two small integers takes 5 to 7 bytes, a number 3 or 4, a kind mostly none.
+//! A key of two small integers takes 5 to 7 bytes, a number 3 or 4, a kind usually none.
 
 use crate::code::Code;
 use densite_disk::memory::apart;
@@ -15,33 +16,33 @@ use densite_log::Seq;
 pub(crate) const BLOCK: usize = 128;
 const COLUMNS: usize = 4;
 const WORD: usize = 8;
-/// Bytes of a row at most: code, number and kind.
+/// The most bytes of a row: code, number and kind.
 const ROW_MAX: usize = 16 + 8 + 4;
-/// So many rows lie in memory of their own.
+/// From this many rows on, the memory is allocated as a mapping of its own.
 pub(crate) const APART_FROM: usize = 32 << 10;
-/// Blocks between those that a search asks first.
+/// Blocks for each entry of the first search.
 const SPARSE: usize = 64;
-/// What a search asks of such blocks, and then of the rows of one: each of so many first. None of
-/// these waits for what another one says, so their lines of memory come together.
+/// Step widths of a search among such blocks, and then among the rows of a block. The reads of one
+/// step do not depend on each other, so their cache misses overlap.
 const STEPS: (usize, usize) = (8, 16);
 
-/// How many of `from..to` come first of all and have a property that those behind them have not.
+/// How many of `from..to` have a property that only a prefix of them has.
 fn count(from: usize, to: usize, step: usize, has: impl Fn(&usize) -> bool) -> usize {
     let far = (from + step..to).step_by(step).filter(&has).count() * step;
     far + (from + far..to.min(from + far + step)).filter(&has).count()
 }
 
-/// The order of codes as that of numbers.
+/// The code as one number with the same order.
 fn wide(code: Code) -> u128 {
     u128::from(code.hi) << 64 | u128::from(code.lo)
 }
 
-/// What is known of a row without asking for its values.
+/// A row without its values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Item {
     pub(crate) code: Code,
     pub(crate) seq: Seq,
-    /// Its place among the run's kinds.
+    /// Index of its kind within the run.
     pub(crate) kind: u32,
 }
 
@@ -54,7 +55,7 @@ impl Item {
 /// How a block is packed.
 #[derive(Clone, Copy)]
 struct Head {
-    /// Where it begins.
+    /// Offset of its first byte.
     at: usize,
     least: [u64; COLUMNS],
     widths: [u8; COLUMNS],
@@ -64,7 +65,7 @@ struct Head {
 /// A column of a block.
 #[derive(Clone, Copy)]
 struct Column<'a> {
-    /// From its first row on.
+    /// The bytes from its first row on.
     bytes: &'a [u8],
     least: u64,
     width: usize,
@@ -95,13 +96,14 @@ impl Column<'_> {
 #[derive(Default)]
 pub(crate) struct Packed {
     heads: Vec<Head>,
-    /// The first code of each block: what a search looks at,
+    /// The first code of each block, for searches,
     first: Vec<Code>,
-    /// and before that at those of every so many blocks, which stay in the processor's cache.
+    /// and that of every [`SPARSE`]th block. These are searched first and stay in the processor's
+    /// cache.
     sparse: Vec<Code>,
     bytes: Vec<u8>,
     rows: usize,
-    /// Rows of the block to be.
+    /// Rows of the block that is being filled.
     open: Vec<Item>,
 }
 
@@ -111,7 +113,7 @@ fn width_of(v: u64) -> u8 {
 }
 
 impl Packed {
-    /// For so many rows.
+    /// For this many rows.
     pub(crate) fn for_rows(rows: usize) -> Packed {
         let mut packed = Packed::default();
         if rows >= APART_FROM {
@@ -120,7 +122,7 @@ impl Packed {
         packed
     }
 
-    /// Adds a row behind the others.
+    /// Adds a row behind the others, which must not have a greater key.
     pub(crate) fn push(&mut self, item: Item) {
         self.open.push(item);
         if self.open.len() == BLOCK {
@@ -128,11 +130,11 @@ impl Packed {
         }
     }
 
-    /// Nothing comes any more.
+    /// Packs the last rows. No more rows follow.
     pub(crate) fn finish(mut self) -> Packed {
         self.seal();
         self.open = Vec::new();
-        // A value is taken out of eight bytes, whatever its width.
+        // A value is read as eight bytes, whatever its width.
         self.bytes.extend_from_slice(&[0; WORD]);
         if self.rows < APART_FROM {
             self.bytes.shrink_to_fit();
@@ -204,7 +206,7 @@ impl Packed {
         (row < usize::from(head.rows)).then_some((head, row))
     }
 
-    /// The row at a place of the order.
+    /// The row at a place.
     pub(crate) fn get(&self, place: usize) -> Option<Item> {
         let (head, row) = self.head(place)?;
         let word = |column| self.column(head, column).word(row);
@@ -218,7 +220,7 @@ impl Packed {
         })
     }
 
-    /// Its code alone.
+    /// The code of the row at a place.
     pub(crate) fn code_at(&self, place: usize) -> Option<Code> {
         let (head, row) = self.head(place)?;
         let word = |column| self.column(head, column).word(row);
@@ -228,12 +230,12 @@ impl Packed {
         })
     }
 
-    /// The first place whose code is not less.
+    /// The first place whose code is not less than this one.
     pub(crate) fn lower(&self, code: Code) -> usize {
         self.less(wide(code))
     }
 
-    /// The first place whose code is greater.
+    /// The first place whose code is greater than this one.
     pub(crate) fn upper(&self, code: Code) -> usize {
         match wide(code).checked_add(1) {
             Some(next) => self.less(next),
@@ -241,7 +243,7 @@ impl Packed {
         }
     }
 
-    /// How many rows have a code that is less.
+    /// Number of rows with a code less than this one.
     fn less(&self, code: u128) -> usize {
         let sparse = self.sparse.partition_point(|c| wide(*c) < code);
         let Some(from) = sparse.checked_sub(1) else {
@@ -249,7 +251,7 @@ impl Packed {
         };
         let (from, to) = (from * SPARSE, self.first.len().min(sparse * SPARSE));
         let is_less = |block: &usize| self.first.get(*block).is_some_and(|c| wide(*c) < code);
-        // At least one of them is.
+        // At least one of them is less.
         let block = (from + count(from, to, STEPS.0, is_less)).saturating_sub(1);
         let Some(head) = self.heads.get(block) else {
             return self.rows;
@@ -277,7 +279,7 @@ impl Packed {
     }
 }
 
-/// Rows in order, taken out of their blocks column by column.
+/// Iterates over the rows, unpacking block by block.
 pub(crate) struct Iter<'a> {
     packed: &'a Packed,
     place: usize,

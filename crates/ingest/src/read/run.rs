@@ -1,9 +1,9 @@
-//! Rows of one table that are not in the base table yet, sorted by key, and within a key by number.
+//! Unapplied rows of one table, sorted by key, and within a key by number.
 //!
-//! A run has what orders its rows ([`Packed`]), a [`Filter`] over their keys, and their values as
-//! the log has them ([`Kind`]). Runs never change. They follow each other in the log; each is at
-//! least [`GROWTH`] times as long as the one after it, so there are few of them, and each row takes
-//! part in few merges. A merge moves codes and numbers; values stay where they are.
+//! A run has the sort order ([`Packed`]), a [`Filter`] over the keys, and the values as the log
+//! packs them ([`Kind`]). Runs never change. They follow each other in the log, and each is at
+//! least [`GROWTH`] times as long as the next. So there are few runs, and each row is merged only a
+//! few times. A merge moves codes and numbers; values stay in place.
 
 use super::filter::{Filter, Probe};
 use super::packed::{Item, Packed};
@@ -15,10 +15,10 @@ use densite_sqlite::ValueRef;
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-/// Two runs become one when the older is not this many times as long as the newer,
+/// Two runs are merged if the older is not this many times as long as the newer,
 const GROWTH: usize = 4;
-/// unless they would be longer than this: what a merge costs, and the memory it takes, stay
-/// bounded, and a filter asked more costs a lookup little.
+/// unless the result would be longer than this. That bounds the time and memory of a merge. One
+/// more filter costs a lookup little.
 const LONGEST: usize = 4 << 20;
 /// Shorter runs are searched without a filter.
 const FILTER_FROM: usize = 256;
@@ -29,7 +29,7 @@ pub(crate) struct Run {
     pub(super) kinds: Vec<Kind>,
     pub(super) items: Packed,
     pub(super) filter: Filter,
-    /// All its rows have numbers from the first to the last of these.
+    /// All its rows have numbers from `first` to `last`.
     pub(super) first: Seq,
     pub(super) last: Seq,
 }
@@ -56,7 +56,7 @@ impl<'a> Row<'a> {
         self.seq
     }
 
-    /// A value, by its place in the log's order of columns; the key's come first.
+    /// A value, by its index in the log's order of columns. The key's columns come first.
     pub(crate) fn value(&self, column: usize) -> ValueRef<'a> {
         let key_columns = self.kind.table.key_columns();
         self.found.value(column, self.code, key_columns)
@@ -76,14 +76,14 @@ impl<'a> Row<'a> {
     }
 }
 
-/// Collects a run's rows in their order.
+/// Collects the rows of a run in their order.
 pub(super) struct Sorted {
     items: Packed,
     filter: Option<Filter>,
 }
 
 impl Sorted {
-    /// For so many rows.
+    /// For this many rows.
     pub(super) fn new(rows: usize) -> Sorted {
         Sorted {
             items: Packed::for_rows(rows),
@@ -98,7 +98,7 @@ impl Sorted {
         self.items.push(item);
     }
 
-    /// The run of these rows, whose values and numbers are given.
+    /// The run of these rows, with their values and range of numbers.
     pub(super) fn run(self, kinds: Vec<Kind>, first: Seq, last: Seq) -> Run {
         Run {
             kinds,
@@ -110,7 +110,7 @@ impl Sorted {
     }
 }
 
-/// How the keys of two rows compare.
+/// Compares the keys of two rows.
 pub(super) fn compare(a: (&[Kind], Item), b: (&[Kind], Item), key: &[Collation]) -> Ordering {
     match a.1.code.cmp(&b.1.code) {
         Ordering::Equal if !a.1.code.is_exact() => match (row(a.0, a.1), row(b.0, b.1)) {
@@ -141,13 +141,13 @@ impl Run {
         self.items.get(place)
     }
 
-    /// Whose row it is, and what is done with it.
+    /// The table and the operation of a row.
     pub(crate) fn kind(&self, item: Item) -> Option<(&Arc<Table>, Op)> {
         let kind = self.kinds.get(item.kind as usize)?;
         Some((&kind.table, kind.op))
     }
 
-    /// A row's values.
+    /// A row with its values.
     pub(crate) fn row(&self, item: Item) -> Option<Row<'_>> {
         row(&self.kinds, item)
     }
@@ -156,7 +156,7 @@ impl Run {
         compare((&self.kinds, a), (&other.kinds, b), key)
     }
 
-    /// False: it has no row of a key with this code.
+    /// False: the run has no row of a key with this code.
     pub(crate) fn may_have(&self, probe: Probe) -> bool {
         self.filter.may_have(probe)
     }
@@ -166,17 +166,17 @@ impl Run {
         self.items.code_at(place)
     }
 
-    /// The first place whose code is not less.
+    /// The first place whose code is not less than this one.
     pub(crate) fn lower(&self, code: Code) -> usize {
         self.items.lower(code)
     }
 
-    /// The first place whose code is greater.
+    /// The first place whose code is greater than this one.
     pub(crate) fn upper(&self, code: Code) -> usize {
         self.items.upper(code)
     }
 
-    /// Whether the row of this number is here and has a key with this code.
+    /// Whether the run has the row of this number with a key of this code.
     pub(crate) fn has(&self, code: Code, seq: Seq) -> bool {
         let (mut low, end) = (self.lower(code), self.upper(code));
         let mut high = end;
@@ -190,7 +190,7 @@ impl Run {
         low < end && self.at(low).is_some_and(|item| item.seq == seq)
     }
 
-    /// The first place from `low` on, or `high`, for which `is_before` is false.
+    /// The first place in `low..high` for which `is_before` is false, or `high`.
     pub(crate) fn partition(
         &self,
         (mut low, mut high): (usize, usize),
@@ -207,7 +207,7 @@ impl Run {
         low
     }
 
-    /// This run and the one after it in the log.
+    /// Merges this run with the next one in the log.
     fn merged(&self, newer: &Run, key: &[Collation]) -> Run {
         let (kinds, places) = merged(&self.kinds, &newer.kinds);
         let mut sorted = Sorted::new(self.len() + newer.len());
@@ -234,7 +234,7 @@ impl Run {
         sorted.run(kinds, self.first, newer.last)
     }
 
-    /// Without the rows up to this one.
+    /// This run without the rows up to `seq`.
     fn after(&self, seq: Seq) -> Run {
         let kept = || self.items.iter().filter(|item| item.seq > seq);
         let mut sorted = Sorted::new(kept().count());
@@ -244,7 +244,7 @@ impl Run {
     }
 }
 
-/// Adds a run behind the others, and merges where that is due.
+/// Adds a run behind the others, and merges runs if necessary.
 pub(crate) fn push(runs: &mut Vec<Arc<Run>>, run: Run, key: &[Collation]) {
     if run.len() == 0 {
         return;
@@ -260,7 +260,8 @@ pub(crate) fn push(runs: &mut Vec<Arc<Run>>, run: Run, key: &[Collation]) {
     runs.push(run);
 }
 
-/// Drops what is applied: whole runs, and of one run its older part once that is half of it.
+/// Drops applied rows: whole runs, and the applied part of the first remaining run once it is half
+/// of it.
 pub(crate) fn trim(runs: &mut Vec<Arc<Run>>, applied: Seq) {
     runs.retain(|run| run.last > applied);
     if let Some(run) = runs.first_mut() {

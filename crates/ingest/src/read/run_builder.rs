@@ -1,4 +1,4 @@
-//! Records of the log on their way into a run.
+//! Collects records of the log for a run.
 
 use super::packed::Item;
 use super::run::{Run, Sorted, compare};
@@ -12,15 +12,15 @@ use std::cmp::Ordering;
 #[derive(Default)]
 pub(crate) struct RunBuilder {
     values: ValuesBuilder,
-    /// In the log's order.
+    /// In the order of the log.
     items: Vec<Item>,
     first: Option<Seq>,
     last: Seq,
 }
 
 impl RunBuilder {
-    /// Takes a record, which follows those before in the log; the rows that its `skip` names are
-    /// left out.
+    /// Adds a record, which follows the previous one in the log. Rows before its `skip` are left
+    /// out.
     pub(crate) fn add(&mut self, record: Record, key: &[Collation]) {
         let from = self.items.len();
         self.first.get_or_insert(record.first + record.skip as u64);
@@ -38,12 +38,12 @@ impl RunBuilder {
         }
     }
 
-    /// Rows so far.
+    /// Number of rows so far.
     pub(crate) fn len(&self) -> usize {
         self.items.len()
     }
 
-    /// The run of all that was taken.
+    /// Sorts the collected rows into a run.
     pub(crate) fn run(self, key: &[Collation]) -> Run {
         let (kinds, mut items) = (self.values.finish(), self.items);
         let mut sorted = Sorted::new(items.len());
@@ -52,7 +52,7 @@ impl RunBuilder {
                 let rows = order.iter().map(|word| *word as u32 as usize);
                 items = rows.filter_map(|place| items.get(place).copied()).collect();
             }
-            // The numbers make it stable, so the log's order stays within a key.
+            // The numbers keep the log's order within a key.
             None => items.sort_unstable_by_key(|item| (item.code, item.seq)),
         }
         sort_ties(&mut items, &kinds, key);
@@ -61,8 +61,8 @@ impl RunBuilder {
     }
 }
 
-/// The order as numbers, each of which ends in a row's place: what sorts fastest. `None` where
-/// codes differ in more than 96 bits.
+/// The sorted order as numbers that end in a row's index, because numbers sort fastest. `None` if
+/// the codes differ in more than 96 bits.
 fn narrow(items: &[Item]) -> Option<Vec<u128>> {
     let first = items.first()?.code;
     let (mut low, mut high) = (first, first);
@@ -85,7 +85,7 @@ fn narrow(items: &[Item]) -> Option<Vec<u128>> {
     Some(words)
 }
 
-/// Sorts by their values those that codes leave side by side.
+/// Sorts rows with equal inexact codes by their values.
 fn sort_ties(items: &mut [Item], kinds: &[Kind], key: &[Collation]) {
     for same in items.chunk_by_mut(|a, b| a.code == b.code && !a.code.is_exact()) {
         if same.len() > 1 {

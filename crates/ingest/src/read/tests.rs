@@ -1,4 +1,5 @@
-//! Runs beside a model: a list of all rows, sorted by key as SQLite compares values, and by number.
+//! Compares runs with a model: a list of all rows, sorted by key as SQLite compares values, then by
+//! number.
 
 use super::overlay::{Bounds, Overlay};
 use super::run::{Run, push, trim};
@@ -51,7 +52,7 @@ impl Model {
         })
     }
 
-    /// Appends rows in batches of some size; numbers may be missing in between.
+    /// Appends rows in batches of different sizes. Numbers can be skipped between them.
     fn append(
         &mut self,
         random: &mut StdRng,
@@ -95,7 +96,7 @@ impl Model {
         push(&mut self.runs, builder.run(&self.key), &self.key);
     }
 
-    /// All that a scan meets, by key and number.
+    /// All rows of a scan, by key and number.
     fn read(&self, visibility: &Visibility, bounds: &Bounds) -> Vec<Row> {
         let mut overlay = Overlay::new(self.runs.iter(), visibility.clone(), bounds, &self.key);
         let mut out = Vec::new();
@@ -167,7 +168,7 @@ fn bounds(random: &mut StdRng, columns: usize, some: &[Value], other: &[Value]) 
 }
 
 #[test]
-fn runs_do_what_a_sorted_list_does() {
+fn runs_return_the_same_rows_as_a_sorted_list() {
     let seed: u64 = rand::random();
     println!("seed {seed}");
     let mut random = StdRng::seed_from_u64(seed);
@@ -186,14 +187,14 @@ fn runs_do_what_a_sorted_list_does() {
             let mut model = Model::new(key);
             let value = move |random: &mut StdRng| {
                 let n = random.random_range(0..spread);
-                // Where all are integers, codes say them, and they are kept nowhere else.
+                // If all are integers, the codes contain them, and they are stored nowhere else.
                 let odd = if spread > 600 { 2 } else { 0 };
                 match (kind, random.random_range(odd..40)) {
                     (_, 0) => Value::Null,
                     (0 | 1, 1) => Value::Real(n as f64 + 0.5),
                     (0, _) => Value::Integer((n << 23) - (1 << 62)),
                     (1, _) => Value::Integer(n),
-                    // What differs lies behind what a code has room for.
+                    // The texts differ only behind the bytes of a code.
                     (2, _) => Value::Text(format!("https://Example.org/{n}")),
                     _ => Value::Text(format!("{n} ")),
                 }
@@ -247,7 +248,7 @@ fn runs_do_what_a_sorted_list_does() {
     }
 }
 
-/// A transaction of one batch.
+/// A record that is a transaction of one batch.
 fn record(first: Seq, batch: &Batch) -> Record {
     Record {
         first,
@@ -260,7 +261,7 @@ fn record(first: Seq, batch: &Batch) -> Record {
     }
 }
 
-/// Rows that come one by one take little more room than in large batches, and are found.
+/// Rows that come one by one take little more memory than large batches, and are found.
 #[test]
 fn small_batches_are_packed_together() {
     let key = [Collation::Binary];
@@ -300,8 +301,8 @@ fn small_batches_are_packed_together() {
     }
 }
 
-/// Integers of the key are in the codes already: all of them, or where they are large those of its
-/// first column.
+/// Integers of the key are stored only in the codes: all of them, or those of the first column if
+/// they are large.
 #[test]
 fn integers_of_a_key_are_kept_once() {
     let key = [Collation::Binary, Collation::Binary];
@@ -340,7 +341,7 @@ fn integers_of_a_key_are_kept_once() {
     }
 }
 
-/// Some of the rows behind `from` are in the base, in an order that is not theirs.
+/// Some rows behind `from` are in the base table, in another order.
 fn clustered(random: &mut StdRng, from: Seq) -> ClusteredSnapshot {
     let count = random.random_range(1..40u32);
     let permutation: Vec<u32> = (0..count).map(|_| random.random_range(0..count)).collect();

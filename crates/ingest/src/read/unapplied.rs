@@ -1,8 +1,8 @@
-//! What this process knows of the rows that are in the log and not in their tables yet.
+//! The unapplied rows that this process keeps in memory.
 //!
-//! Each table that is read has an index of its own. It is fed from the log when it is read, and by
-//! the worker as long as somebody reads now and then; trimmed when rows are applied; dropped when
-//! no cursor reads it any more. What a cursor has taken stays as it is: runs never change.
+//! Each table that is read has an index. It reads the log when the table is read, and while reads
+//! keep coming the worker reads ahead for it. Applied rows are dropped, and the whole index is
+//! emptied when it is no longer used. A cursor's snapshot stays valid, because runs never change.
 
 use super::run::{Run, push, trim};
 use super::run_builder::RunBuilder;
@@ -17,11 +17,11 @@ use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 use std::time::{Duration, Instant};
 
-/// Rows that become a run together.
+/// Number of rows that are sorted into a run together.
 pub(crate) const RUN_ROWS: usize = 256 << 10;
-/// An index that is not used is dropped.
+/// An index that is not used for this long is emptied.
 const IDLE: Duration = Duration::from_secs(10);
-/// What an index is waited for that is asked how long it is.
+/// How long to wait for the mutex of an index to learn its size.
 const SHORT: Duration = Duration::from_millis(10);
 
 /// The names of the key's columns and how they compare.
@@ -55,11 +55,12 @@ impl Inner {
         self.to = applied;
     }
 
-    /// Reads to the log's end. After an error it goes on behind the last row that is in a run.
+    /// Reads to the log's end. After an error, the next call continues behind the last row in a
+    /// run.
     fn feed(&mut self, log: &Log) -> Result<()> {
         let done = self.read_on(log);
         if done.is_err() {
-            // It has passed rows that are in no run.
+            // The reader has passed rows that are in no run.
             self.reader = None;
         }
         done
@@ -85,7 +86,7 @@ impl Inner {
             self.to = self.to.max(reached);
             return Ok(());
         }
-        // There is much: while this thread reads, another one sorts and merges.
+        // There are many rows: another thread sorts and merges while this thread reads.
         let runs = Mutex::new(runs);
         let add = |builder: RunBuilder| {
             let run = builder.run(&key.1);
@@ -100,7 +101,8 @@ impl Inner {
             loop {
                 let position = reader.position();
                 match has_thread {
-                    // It takes all that is sent, unless it panics, which the scope passes on.
+                    // The other thread takes everything that is sent, unless it panics, which the
+                    // scope passes on.
                     true => drop(send.send(builder)),
                     false => add(builder),
                 }
@@ -116,7 +118,7 @@ impl Inner {
     }
 }
 
-/// Rows for a run; and whether the log ends there.
+/// Reads rows for a run. Returns them, and whether the log ends there.
 fn next(reader: &mut Reader, table: &str, (names, how): &Key) -> Result<(RunBuilder, bool)> {
     let fits = |record: &Record| {
         let keys = record.table.columns().iter();
@@ -127,7 +129,7 @@ fn next(reader: &mut Reader, table: &str, (names, how): &Key) -> Result<(RunBuil
     while builder.len() < RUN_ROWS {
         match reader.next()? {
             Some(record) if fits(&record) => builder.add(record, how),
-            // Those of a key that is not the table's any more will be rejected.
+            // Rows with another key than the table's will be rejected.
             Some(_) => {}
             None => return Ok((builder, true)),
         }
@@ -136,8 +138,8 @@ fn next(reader: &mut Reader, table: &str, (names, how): &Key) -> Result<(RunBuil
 }
 
 impl Index {
-    /// What is unapplied after `applied`, except what is applied; to the log's end, or to `to` if
-    /// the transaction has one.
+    /// The unapplied rows after `applied`, up to the log's end, or up to `to` if the transaction
+    /// has one.
     pub(crate) fn snapshot(
         &self,
         log: &Log,
@@ -152,7 +154,8 @@ impl Index {
             index.key = key.clone();
             index.reset(applied);
         }
-        // A snapshot from before what the index has: the log still has what it needs (rule 4).
+        // The snapshot is outside of the index's range. The log still has all rows that it needs
+        // (rule 4).
         if applied < index.from || applied > index.to {
             index.reset(applied);
         }
@@ -174,7 +177,7 @@ impl Index {
 #[derive(Default)]
 pub(crate) struct Unapplied {
     indexes: Mutex<HashMap<String, Arc<Index>>>,
-    /// The order of the clustered apply that is on its way, its id, and the last number before it.
+    /// The order of the running clustered apply: its id, the last number before it, and the order.
     permutation: Mutex<Option<(i64, Seq, Permutation)>>,
 }
 
@@ -196,8 +199,7 @@ impl Unapplied {
         index.clone()
     }
 
-    /// The order of the clustered apply of this id, if somebody in this process has read or made
-    /// it.
+    /// The order of this clustered apply, if this process has read or made it.
     pub(crate) fn permutation(&self, clustered: i64) -> Option<Permutation> {
         let known = self.permutation.lock();
         known
@@ -206,8 +208,7 @@ impl Unapplied {
             .map(|(.., permutation)| permutation.clone())
     }
 
-    /// Remembers that of a clustered apply behind `before` until it is over, or another one is
-    /// asked for.
+    /// Keeps the order of a clustered apply behind `before`, until it ends or another one is kept.
     pub(crate) fn keep_permutation(&self, clustered: i64, before: Seq, permutation: Permutation) {
         *self.permutation.lock() = Some((clustered, before, permutation));
     }
@@ -216,19 +217,19 @@ impl Unapplied {
         self.indexes.lock().values().cloned().collect()
     }
 
-    /// Whether anything is kept, or holds a segment of the log.
+    /// Whether an index keeps rows, or holds a segment of the log.
     pub(crate) fn is_kept(&self) -> bool {
         self.all().iter().any(|index| {
-            // One that is in use has something.
+            // An index that is in use counts as keeping rows.
             let index = index.0.try_lock();
             index.is_none_or(|i| i.reader.is_some() || !i.runs.is_empty())
         })
     }
 
-    /// Whether more rows than these are kept.
+    /// Whether more than this many rows are kept.
     pub(crate) fn has_more_than(&self, rows: usize) -> bool {
         let kept = |index: &Arc<Index>| {
-            // Who takes longer reads many.
+            // If the wait is longer, the index is reading many rows.
             let index = index.0.try_lock_for(SHORT)?;
             Some(index.runs.iter().map(|run| run.len()).sum::<usize>())
         };
@@ -236,10 +237,10 @@ impl Unapplied {
         self.all().iter().try_fold(rows, left).is_none()
     }
 
-    /// Reads on for those that are read now and then, so that the next read finds little to do. An
-    /// error is the next reader's to be told.
+    /// Reads ahead for the indexes that are in use, so that the next read has little to do. An
+    /// error is left for the next reader to report.
     ///
-    /// Answers whether there are any.
+    /// Returns whether there are any.
     pub(crate) fn keep_up(&self, log: &Log) -> bool {
         let mut are_any = false;
         for index in self.all() {
@@ -254,13 +255,13 @@ impl Unapplied {
         are_any
     }
 
-    /// Rows up to here are applied: they are forgotten, and so is what nobody reads any more.
+    /// Drops the rows up to this one, which are applied, and empties unused indexes.
     pub(crate) fn applied(&self, seq: Seq) {
         self.permutation
             .lock()
             .take_if(|(_, before, _)| *before < seq);
         for index in self.all() {
-            // One that is in use is trimmed the next time.
+            // An index that is in use is trimmed the next time.
             let Some(mut index) = index.0.try_lock() else {
                 continue;
             };

@@ -1,8 +1,8 @@
 //! Values of unapplied rows, as the log packs them, found by the row's number.
 //!
-//! Batches of some size are kept as they were read. What came in small ones is packed again, so that
-//! a row costs the same whatever the batches were. Of either the columns of the key that the rows'
-//! codes say ([`Code::integer`]) are left out: a row of integers is not kept twice.
+//! Large batches are kept as they were read. Rows of small batches are packed again, so that the
+//! cost of a row does not depend on the batches. In both cases, key columns that the codes contain
+//! ([`Code::integer`]) are left out, so that integers of the key are not stored twice.
 
 use super::packed::Item;
 use crate::affinity::from_log;
@@ -11,10 +11,10 @@ use densite_log::{Batch, Op, Record, Rows, Seq, Table, Value};
 use densite_sqlite::ValueRef;
 use std::sync::Arc;
 
-/// A batch of as many rows or bytes is kept as it is.
+/// A batch with at least this many rows or bytes is kept as it was read.
 const KEEP_ROWS: usize = 512;
 const KEEP_BYTES: usize = 64 << 10;
-/// Packed anew are so many at most.
+/// The most rows and bytes that are packed together.
 const PACK_ROWS: usize = 2048;
 const PACK_BYTES: usize = 128 << 10;
 
@@ -22,16 +22,16 @@ const PACK_BYTES: usize = 128 << 10;
 struct Chunk {
     first: Seq,
     last: Seq,
-    /// What to add to `first` for each row's number; empty where they follow each other.
+    /// What to add to `first` for each row's number; empty if the numbers are consecutive.
     offsets: Box<[u32]>,
     rows: Rows,
-    /// Rows that belong to an earlier one.
+    /// The first rows belong to an earlier chunk.
     skip: usize,
-    /// So many of the key's columns are not in `rows`.
+    /// Number of first columns of the key that are not in `rows`.
     said: usize,
 }
 
-/// Where a row's values are.
+/// The place of a row's values.
 #[derive(Clone, Copy)]
 pub(crate) struct Found<'a> {
     rows: &'a Rows,
@@ -40,8 +40,8 @@ pub(crate) struct Found<'a> {
 }
 
 impl<'a> Found<'a> {
-    /// A value, by its place in the log's order of columns; the row's code and the number of the
-    /// key's columns are given.
+    /// A value, by its index in the log's order of columns. `code` is the row's code, and the key
+    /// has `key_columns` columns.
     pub(crate) fn value(self, column: usize, code: Code, key_columns: usize) -> ValueRef<'a> {
         match column.checked_sub(self.said) {
             Some(column) => value(self.rows, self.row, column),
@@ -53,7 +53,7 @@ impl<'a> Found<'a> {
     }
 }
 
-/// How many of a record's columns, from the first on, the codes of its rows say.
+/// How many of a record's first columns the codes of its rows contain.
 fn said(record: &Record, items: &[Item]) -> usize {
     let columns = record.table.key_columns();
     let is_said = |column: &usize| {
@@ -84,7 +84,7 @@ impl Chunk {
         })
     }
 
-    /// Without the columns that codes say; as it is where that is little, so that it can be joined
+    /// Drops the columns that codes contain. Small chunks keep them, so that they can be joined
     /// with others.
     fn without_said(mut self, said: usize) -> Chunk {
         if said > 0
@@ -111,7 +111,7 @@ impl Chunk {
         self.rows.len() < KEEP_ROWS && self.rows.bytes() < KEEP_BYTES
     }
 
-    /// This one and the one behind it, if they are small enough to be one.
+    /// This chunk joined with the next one, if both are small enough.
     fn joined(&self, next: &Chunk, table: &Arc<Table>, op: Op) -> Option<Chunk> {
         let fits = self.said + next.said == 0
             && self.rows.len() + next.rows.len() <= PACK_ROWS
@@ -131,12 +131,12 @@ impl Chunk {
     }
 }
 
-/// Rows that are packed anew.
+/// Collects rows to pack them again.
 #[derive(Default)]
 struct Packer {
     batch: Option<Batch>,
     seqs: Vec<Seq>,
-    /// What codes say of all its rows; nothing is known without.
+    /// Number of columns that the codes of all its rows contain; unknown without rows.
     said: Option<usize>,
 }
 
@@ -162,12 +162,12 @@ impl Packer {
     }
 }
 
-/// All rows of a run that one table of the log has with one operation.
+/// All rows of a run with the same table of the log and the same operation.
 pub(crate) struct Kind {
     pub(crate) table: Arc<Table>,
     pub(crate) op: Op,
     chunks: Vec<Arc<Chunk>>,
-    /// The first number of each.
+    /// The first number of each chunk.
     firsts: Vec<Seq>,
 }
 
@@ -190,7 +190,7 @@ impl Kind {
         self.chunks.push(chunk);
     }
 
-    /// Where a row's values are.
+    /// Finds a row's values.
     pub(crate) fn find(&self, seq: Seq) -> Option<Found<'_>> {
         let place = self.firsts.partition_point(|first| *first <= seq);
         let chunk = self.chunks.get(place.checked_sub(1)?)?;
@@ -201,14 +201,14 @@ impl Kind {
         })
     }
 
-    /// How many pieces its values are in, and their bytes.
+    /// The number of chunks, and their bytes.
     #[cfg(test)]
     pub(crate) fn chunks(&self) -> (usize, usize) {
         let bytes = self.chunks.iter().map(|chunk| chunk.rows.bytes());
         (self.chunks.len(), bytes.sum())
     }
 
-    /// The rows of this one, and of another that follows in the log.
+    /// The rows of this kind and of a newer one, which follows in the log.
     fn followed_by(&self, newer: &Kind) -> Kind {
         let mut kind = Kind {
             table: self.table.clone(),
@@ -230,7 +230,7 @@ impl Kind {
         kind
     }
 
-    /// Without what has only rows up to this one.
+    /// Drops the chunks whose rows all have numbers up to `seq`.
     pub(crate) fn after(&self, seq: Seq) -> Kind {
         let mut kind = Kind::new(&self.table, self.op);
         let kept = self.chunks.iter().filter(|c| c.last > seq);
@@ -239,12 +239,12 @@ impl Kind {
     }
 }
 
-/// A value of a row, by its place in the log's order of columns.
+/// A value of a row, by its index in the log's order of columns.
 pub(crate) fn value(rows: &Rows, row: usize, column: usize) -> ValueRef<'_> {
     rows.get(row, column).map_or(ValueRef::Null, from_log)
 }
 
-/// The kinds of two runs that follow each other, and the place of each of the newer's.
+/// The kinds of two consecutive runs, and the new index of each of the newer's kinds.
 pub(crate) fn merged(older: &[Kind], newer: &[Kind]) -> (Vec<Kind>, Vec<u32>) {
     let mut places = vec![0; newer.len()];
     let mut kinds = Vec::with_capacity(older.len());
@@ -270,7 +270,7 @@ pub(crate) fn merged(older: &[Kind], newer: &[Kind]) -> (Vec<Kind>, Vec<u32>) {
     (kinds, places)
 }
 
-/// Takes records as they are read.
+/// Collects the values of records.
 #[derive(Default)]
 pub(crate) struct ValuesBuilder {
     kinds: Vec<Kind>,
@@ -278,9 +278,9 @@ pub(crate) struct ValuesBuilder {
 }
 
 impl ValuesBuilder {
-    /// Takes a record, of whose rows these are the items; answers the place of its kind.
+    /// Adds a record, whose rows have these items. Returns the index of its kind.
     pub(crate) fn add(&mut self, record: Record, items: &[Item]) -> u32 {
-        // What shares another's memory takes none here.
+        // Rows that share memory with a batch take no memory here, so nothing is left out.
         let said = match record.rows.is_shared() {
             true => 0,
             false => said(&record, items),

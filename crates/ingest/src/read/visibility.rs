@@ -3,29 +3,29 @@
 use crate::clustered::ClusteredProgress;
 use densite_log::Seq;
 
-/// Rows that are not appended yet have numbers above this.
+/// The connection's own rows, which are not appended yet, have numbers from here on.
 pub(crate) const OWN: Seq = 1 << 62;
 
-/// A clustered apply that is on its way, as a snapshot has it.
+/// A running clustered apply, as a snapshot sees it.
 #[derive(Debug, Clone)]
 pub(crate) struct ClusteredSnapshot {
     pub(crate) id: i64,
     pub(crate) progress: ClusteredProgress,
 }
 
-/// Which numbers a transaction sees.
+/// The numbers that a transaction sees.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Visibility {
-    /// The base table has the rows up to here.
+    /// The base table has all rows up to here.
     pub(crate) from: Seq,
     /// The log's end for this transaction.
     pub(crate) to: Seq,
-    /// Rows between them that it has, too.
+    /// Later rows that the base table also has.
     pub(crate) clustered: Option<ClusteredSnapshot>,
 }
 
 impl Visibility {
-    /// Own rows have no number yet.
+    /// Whether the transaction sees this row. Its own rows count as well.
     pub(crate) fn sees(&self, seq: Seq) -> bool {
         let is_applied = |s: &ClusteredSnapshot| s.progress.has(seq);
         seq > self.from

@@ -1,4 +1,4 @@
-//! A scan: base and overlay, merged by key.
+//! A scan: merges base table and overlay by key.
 
 use super::Reading;
 use super::plan::{APART, GUARD, ORDERED, POINT};
@@ -15,12 +15,12 @@ use std::cmp::Ordering;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// Where the present row is.
+/// Where the current row is.
 enum Now {
     End,
-    /// In the base, as it is.
+    /// In the base table, unchanged.
     Base,
-    /// In the log alone, once and whole: its values are looked for when they are asked for.
+    /// Only in the log, as a single complete insert. Its values are looked up when they are needed.
     Lone(Lone),
     Row(Vec<Value>),
     /// A row of the log without a key, and its number.
@@ -30,10 +30,10 @@ enum Now {
 struct Lone {
     run: Arc<Run>,
     item: Item,
-    /// Whatever the base has of this key, these are the row's values. If not, that there is a row
-    /// is known, and its key.
+    /// Whatever the base table has for this key, these are the row's values. If false, only the
+    /// row's existence and its key are known.
     is_whole: bool,
-    /// Which of the log's columns each of the target's is.
+    /// The log's column for each column of the target.
     columns: Arc<[usize]>,
 }
 
@@ -47,22 +47,22 @@ impl Lone {
 /// See the module.
 pub(crate) struct Cursor {
     reading: Arc<Reading>,
-    /// Holds the base's snapshot while the cursor is there (rule 4).
+    /// Holds the base table's snapshot while the cursor exists (rule 4).
     guard: Option<OwnedStatement>,
     applied: Applied,
-    /// The plan's number, and the statement.
+    /// The plan's number and the statement.
     base: Option<(i32, OwnedStatement)>,
-    /// The base statement stands on a row.
+    /// The base statement is on a row.
     has_base: bool,
-    /// The code of its key, once it was asked for.
+    /// The code of its key, once it is computed.
     base_code: Option<Code>,
     overlay: Overlay,
-    /// Rows of the log without a key, to come before the rest, and their numbers.
+    /// Rows of the log without a key, which come before the others, and their numbers.
     loose: VecDeque<(Vec<Value>, Seq)>,
-    /// What the first columns of the key are equal to.
+    /// The values that the first columns of the key are equal to.
     equal: Vec<Value>,
     now: Now,
-    /// The present row's name, once it was asked for.
+    /// The current row's identity, once it is computed.
     name: Vec<u8>,
 }
 
@@ -110,8 +110,8 @@ impl Cursor {
     fn begin(&mut self, connection: &Connection, number: i32, bounds: Bounds) -> Result<()> {
         let reading = self.reading.clone();
         let keys = reading.key.1.len();
-        // Position and row in one statement, which holds the snapshot, too. It goes on to the row
-        // when that is asked for.
+        // One statement reads position and row, and holds the snapshot. It moves to the row when
+        // the row is needed.
         let is_point = self.guard.is_none() && keys > 0 && bounds.equal.len() == keys;
         if is_point {
             let mut base = self.bound(connection, number | POINT, &bounds)?;
@@ -135,7 +135,7 @@ impl Cursor {
             }
             self.find_base()?;
         } else {
-            // Only in the key's order can the two be merged.
+            // Merging needs the key's order.
             let ordered = if self.overlay.is_empty() { 0 } else { ORDERED };
             let apart = match connection.txn_state(Some(c"main")) {
                 TxnState::Write => APART,
@@ -149,7 +149,7 @@ impl Cursor {
         self.seek_next_row()
     }
 
-    /// Looks for the row of a search by the whole key. The statement stands on the base's position
+    /// Searches for the base row with the whole key. The statement is on the base's position
     /// before.
     fn find_base(&mut self) -> Result<()> {
         let key = self.reading.target.key.as_ref();
@@ -161,7 +161,7 @@ impl Cursor {
         Ok(())
     }
 
-    /// Takes into account what the base has of the key of a row that is in the log alone.
+    /// Combines a row of the log with the base row of its key, if there is one.
     fn complete(&mut self) -> Result<()> {
         self.find_base()?;
         let Now::Lone(lone) = &mut self.now else {
@@ -182,7 +182,7 @@ impl Cursor {
         Ok(())
     }
 
-    /// A statement on the base with the bounds' values.
+    /// The base statement of this number, bound to the bounds' values.
     fn bound(
         &self,
         connection: &Connection,
@@ -198,7 +198,7 @@ impl Cursor {
         Ok(base)
     }
 
-    /// Goes to the next row that there is, from where base and overlay stand.
+    /// Moves to the next row, from where base and overlay are.
     fn seek_next_row(&mut self) -> Result<()> {
         if self.loose.is_empty() && self.overlay.is_empty() {
             self.now = if self.has_base { Now::Base } else { Now::End };
@@ -213,7 +213,7 @@ impl Cursor {
             }
             let side = self.side(&reading);
             if side == Ordering::Greater {
-                // Without a key what the log has comes last.
+                // Without a key, rows of the log come last.
                 self.now = if self.has_base { Now::Base } else { Now::End };
                 return Ok(());
             }
@@ -257,7 +257,7 @@ impl Cursor {
         }
     }
 
-    /// The only row of the overlay's next key, if it inserts all there is of it.
+    /// The only row of the overlay's next key, if it is an insert with all columns.
     fn lone(&self) -> Option<Lone> {
         let (run, item) = self.overlay.lone()?;
         let mut folder = self.reading.folder.lock();
@@ -270,8 +270,8 @@ impl Cursor {
         })
     }
 
-    /// A column's place in the key, and whether equal numbers of it are the same: such columns have
-    /// no real that is an integer, except one that is equal to the least integer.
+    /// A column's index in the key, and whether equal numbers in it are identical. They are in
+    /// columns that store integral reals as integers, except a real equal to the least integer.
     fn place_in_key(&self, column: usize) -> Option<(usize, bool)> {
         let target = &self.reading.target;
         let mut columns = target.key.as_ref()?.columns.iter();
@@ -280,8 +280,8 @@ impl Cursor {
         Some((columns.position(|c| *c == column)?, is_integer))
     }
 
-    /// A value of the key that is what was asked for in all rows that are found, so that no caller
-    /// need look for it.
+    /// A value of the key that is the searched value in every row that is found, so it needs no
+    /// lookup.
     fn asked(&self, column: usize) -> Option<ValueRef<'_>> {
         let (place, is_integer) = self.place_in_key(column)?;
         let value = self.equal.get(place)?.as_ref();
@@ -293,8 +293,7 @@ impl Cursor {
         is_same.then_some(value)
     }
 
-    /// A value of the present row that is known already, by what was asked or by its code in the
-    /// log.
+    /// A value of the current row that is known from the search or from its code.
     fn known(&self, column: usize) -> Option<ValueRef<'_>> {
         match &self.now {
             Now::Base => self.asked(column),
@@ -318,8 +317,8 @@ impl Cursor {
         }
     }
 
-    /// Whether the overlay's next key is none: absent, or NULL in it, which is no conflict with
-    /// anything.
+    /// Whether the overlay's next row has no key, or one that contains NULL, which conflicts with
+    /// nothing.
     fn is_loose(&self) -> bool {
         let columns = self.reading.key.1.len();
         let is_null = |row: Row<'_>| (0..columns).any(|c| row.value(c) == ValueRef::Null);
@@ -332,7 +331,7 @@ impl Cursor {
         }
     }
 
-    /// The overlay's next key against the base's row.
+    /// Compares the overlay's next key with the base row.
     fn side(&mut self, reading: &Reading) -> Ordering {
         if self.overlay.is_empty() {
             return Ordering::Greater;
@@ -355,13 +354,13 @@ impl Cursor {
         let side = self.overlay.compare(&key.collations, column, code);
         self.base_code = Some(code);
         match side {
-            // NULL is in no conflict with NULL.
+            // NULL does not conflict with NULL.
             Ordering::Equal if is_loose => Ordering::Less,
             side => side,
         }
     }
 
-    /// What SQLite tells the present row from others by.
+    /// The identity of the current row.
     fn present_name(&mut self) -> Result<Name> {
         if let Now::Loose(_, seq) = &self.now {
             return Ok(Name::Log(*seq));
@@ -402,7 +401,7 @@ impl Cursor {
 }
 
 fn unnamed() -> densite_sqlite::Error {
-    refused("the database names no log any more")
+    refused("the database no longer names a log")
 }
 
 fn no_name(reading: &Reading) -> densite_sqlite::Error {
@@ -421,7 +420,7 @@ impl TableCursor for Cursor {
         arguments: Arguments<'_>,
     ) -> Result<()> {
         if self.base.is_some() {
-            // The one scan of this cursor has the snapshot of the other.
+            // The next scan of this cursor uses the snapshot of the previous one.
             self.pin(connection)?;
         }
         self.clear();
@@ -459,7 +458,7 @@ impl TableCursor for Cursor {
         Ok(known.unwrap_or_else(|| self.value(column)))
     }
 
-    /// Asked for where the key is the row id only.
+    /// Called only if the key is the row id.
     fn row_id(&mut self) -> Result<i64> {
         match (self.present_name()?, &self.reading) {
             (Name::Key(key), reading) => match key.as_slice() {

@@ -1,9 +1,9 @@
 //! Reading table and log as one.
 //!
-//! A cursor first opens a statement on `densite_applied`, which holds a snapshot of the base and
-//! tells its position; then the log's end is taken, once per transaction. The rows between are
-//! merged with the base by key. Rows of the connection's own transaction come last. A search by the
-//! whole key needs one statement for position and row.
+//! A cursor first opens a statement on `densite_applied`, which holds a snapshot of the base table
+//! and reads its position. Then it takes the log's end, once for each transaction. The rows between
+//! are merged with the base table by key. Rows of the connection's own transaction come last. A
+//! search for a whole key needs one statement for position and row.
 
 mod cursor;
 mod plan;
@@ -23,11 +23,11 @@ use std::sync::Arc;
 #[derive(Default)]
 struct State {
     snapshot: Option<Snapshot>,
-    /// Statements that no cursor uses at the moment, by the plan's number.
+    /// Statements that no cursor is using, by the plan's number.
     idle: Vec<(i32, OwnedStatement)>,
 }
 
-/// What the cursors of one table share.
+/// What all cursors of one table share.
 pub(crate) struct Reading {
     database_log: Arc<DatabaseLog>,
     session: Arc<Session>,
@@ -71,21 +71,21 @@ impl Reading {
     }
 
     /// Makes this table part of the connection's transaction, which writes to it, if no table of
-    /// the session is: SQLite then reports the transaction's end and its savepoints. SQLite does so
-    /// by itself, but not if the transaction has created the table.
+    /// the session is: then SQLite reports the transaction's end and its savepoints. SQLite does
+    /// this by itself, but not if the transaction has created the table.
     pub(crate) fn join(&self, connection: &Connection) -> Result<()> {
         if connection.is_autocommit() || self.session.is_joined() {
             return Ok(());
         }
         self.check_transaction(connection);
-        // A write that writes nothing. The statement that calls this sets changes() when it ends.
+        // A write that changes nothing. The calling statement sets changes() when it ends.
         connection.exec(&format!("DELETE FROM temp.{} WHERE 0", quoted(&self.name)))?;
         self.session.begin(false);
         Ok(())
     }
 
-    /// Forgets what was read in a transaction that has ended: SQLite does not report the end of one
-    /// that has only read.
+    /// Forgets the reads of a transaction that has ended. SQLite does not report the end of a
+    /// transaction that has only read.
     pub(crate) fn check_transaction(&self, connection: &Connection) {
         let Some(marked) = self.session.marked() else {
             return;
@@ -104,7 +104,7 @@ impl Reading {
         }
     }
 
-    /// Sees to it that the end of the connection's transaction will be noticed, if one is open.
+    /// Marks the connection's transaction, if one is open, so that its end will be noticed.
     fn mark_transaction(&self, connection: &Connection) {
         if self.session.is_joined() {
             return;
@@ -127,7 +127,7 @@ impl Reading {
         }
     }
 
-    /// A statement that finds no table of the log's position does not say what to do.
+    /// Replaces the error of a missing position table with one that says what to do.
     fn without_position(&self, error: Error) -> Error {
         match error
             .message
@@ -146,11 +146,11 @@ impl Reading {
         }
     }
 
-    /// What this transaction sees of the log, its base being at `applied`. The statement that told
-    /// so is still open.
+    /// What this transaction sees of the log, with its base table at `applied`. The statement that
+    /// read `applied` is still open.
     fn snapshot(&self, connection: &Connection, applied: Applied) -> Result<Snapshot> {
-        // When the transaction ends, and only then, another end of the log is taken. Where writing
-        // is forbidden, each statement has an end of its own.
+        // The log's end changes only when the transaction ends. If a transaction cannot be marked,
+        // each statement takes its own end.
         self.mark_transaction(connection);
         let end = self.session.read_end();
         if let Some(known) = &self.state.lock().snapshot
@@ -183,7 +183,7 @@ impl Reading {
         Ok(fresh)
     }
 
-    /// Whether a row that gets its id when it is applied has this one until then.
+    /// Whether this is the temporary id of a row that gets its id when it is applied.
     fn is_chosen_later(&self, id: i64) -> Result<bool> {
         let (seq, unset) = (name::seq(id), Code::of(&self.key.1, |_| ValueRef::Null));
         let has = |run: &Arc<Run>| run.has(unset, seq);
@@ -200,24 +200,24 @@ impl Reading {
         own.map_err(|e| self.database_log.failed(e))
     }
 
-    /// The row id of a row that has it as its key.
+    /// The row id of a row with this key.
     ///
     /// # Errors
-    /// When another row is told by it.
+    /// An error if another row has the same row id.
     fn told_apart(&self, id: i64) -> Result<i64> {
         match self.is_chosen_later(id)? {
             false => Ok(id),
             true => Err(refused(format!(
-                "{}: row {id} cannot be told from another row, which was inserted without an id and is not applied yet; densite_wait() waits for that",
+                "{}: row {id} has the temporary id of another row, which was inserted without an id and is not applied yet; densite_wait() waits for that",
                 self.target.name
             ))),
         }
     }
 
-    /// The key of a row, by its row id or by what the hidden column says.
+    /// The key of a row, from its row id or its hidden column.
     ///
     /// # Errors
-    /// When the row has no key by which the log could name it.
+    /// An error if the row has no key that the log can name.
     pub(crate) fn key_of(&self, row: ValueRef<'_>) -> Result<Vec<Value>> {
         let target = &self.target.name;
         if let ValueRef::Integer(id) = row {
@@ -235,13 +235,13 @@ impl Reading {
                 "a row of {target} has NULL in its primary key, so the log cannot name it; change it in {target} itself"
             ))),
             _ => Err(refused(format!(
-                "there is no such row among those that were read from {}",
+                "no row with this identity was read from {}; update or delete rows by their key",
                 self.name
             ))),
         }
     }
 
-    /// The transaction is over.
+    /// The transaction has ended.
     pub(crate) fn end(&self) {
         self.state.lock().snapshot = None;
     }

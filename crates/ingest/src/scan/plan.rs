@@ -1,33 +1,33 @@
-//! How a scan is planned, and the statements on the base table that follow from it.
+//! The plan of a scan, and the statements on the base table for it.
 
 use super::Reading;
 use crate::affinity::Affinity;
 use crate::read::{APPLIED_COLUMNS, Bounds, transaction};
 use densite_sqlite::{Operator, Plan, ValueRef, quoted};
 
-/// In a plan's number: how many columns of the key are compared with `=`; then what the next one is
-/// compared with.
+/// Bits of a plan's number: how many columns of the key are compared with `=`, and the comparisons
+/// of the next column.
 pub(super) const EQUALS: i32 = 0xFF;
 pub(super) const LOWER: i32 = 0x100;
 pub(super) const LOWER_STRICT: i32 = 0x200;
 pub(super) const UPPER: i32 = 0x400;
 pub(super) const UPPER_STRICT: i32 = 0x800;
-/// Rows are to come in the key's order.
+/// Rows must come in the key's order.
 pub(super) const ORDERED: i32 = 0x1000;
-/// The base's position, then its row with this key if there is one, then a row of NULLs: so the
-/// statement holds its snapshot whatever is found.
+/// Returns the position, then the row with this key if there is one, then a row of NULLs. So the
+/// statement holds its snapshot in any case.
 pub(super) const POINT: i32 = 0x2000;
-/// All rows are found before the first is handed out: the statement that asks for them may be the
-/// one that changes the base, and would meet rows that it has inserted itself, for ever.
+/// All rows are found before the first is returned. The outer statement may change the base table,
+/// and would otherwise meet its own inserted rows forever.
 pub(super) const APART: i32 = 0x4000;
-/// No plan: the statement that holds the base's snapshot and tells its position.
+/// Not a plan: the statement that holds the base table's snapshot and reads its position.
 pub(super) const GUARD: i32 = -1;
-/// No plan either: the statement that reads the number of the transaction.
+/// Not a plan either: the statement that reads the number of the transaction.
 pub(super) const NUMBER: i32 = -2;
 
 impl Reading {
-    /// Chooses how to scan: by the first columns of the key, as far as conditions compare as the
-    /// key does.
+    /// Chooses a plan: by the first columns of the key, as far as the conditions use the key's
+    /// collations.
     pub(crate) fn plan(&self, plan: &mut Plan<'_>) {
         let constraints = plan.constraints();
         let (mut number, mut columns) = (0, 0);
@@ -105,8 +105,8 @@ impl Reading {
         plan.choose(number | i32::try_from(columns).unwrap_or(0), "");
     }
 
-    /// The conditions as far as they can be used; what SQLite would convert before it compares is
-    /// left to SQLite. `None`: nothing can match.
+    /// The usable bounds of the conditions. Values that SQLite would convert before comparing are
+    /// left to SQLite. `None`: no row can match.
     pub(super) fn bounds(&self, number: i32, values: &[ValueRef<'_>]) -> Option<(i32, Bounds)> {
         let mut bounds = Bounds::default();
         let mut values = values.iter().copied();
@@ -155,7 +155,7 @@ impl Reading {
         Some((used, bounds))
     }
 
-    /// The base's rows, or the part of them that the plan is about.
+    /// The SQL for the base rows of a plan.
     pub(super) fn sql(&self, number: i32) -> String {
         if number == GUARD {
             let columns = APPLIED_COLUMNS.join(", ");
@@ -196,19 +196,19 @@ impl Reading {
                 none(all + told)
             );
         }
-        // Where rows may have no key they are told apart by this.
+        // It identifies rows without a key.
         let row_id = self.target.row_id.map(|id| format!(", t.{id}"));
         let row_id = row_id.unwrap_or_default();
         let mut sql = format!("SELECT {columns}{row_id} FROM {table}");
         if !terms.is_empty() {
             sql.push_str(&format!(" WHERE {terms}"));
         }
-        // No index has what is behind a plus, so SQLite has to sort.
+        // No index contains an expression with a plus, so SQLite has to sort.
         let plus = if number & APART != 0 { "+" } else { "" };
         if key.is_empty() && number & APART != 0 {
             sql.push_str(&format!(" ORDER BY +{columns}"));
         } else if number & (ORDERED | APART) != 0 && equals < key.len() {
-            // The overlay's order, which is that of the key's index and need not be that of the
+            // The overlay's order. It is that of the key's index, which can differ from that of the
             // columns.
             let terms = key.iter().zip(&self.key.1);
             let terms: Vec<String> = terms

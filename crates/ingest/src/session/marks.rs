@@ -1,14 +1,14 @@
-//! Which rows a transaction had when each of its savepoints began.
+//! The number of rows at the beginning of each savepoint of a transaction.
 //!
-//! SQLite numbers the savepoints of a connection from the outermost, 0, inwards, and tells every
-//! table of the transaction when one begins. A table that joins later is told of the innermost
-//! only. If it is the first to join, the savepoints around began when there were no rows.
+//! SQLite numbers the savepoints of a connection from the outermost, 0, inwards, and reports a new
+//! one to every table of the transaction. To a table that joins later, it reports only the
+//! innermost one. If that table is the first to join, the outer savepoints began without rows.
 
-/// A place among the rows of a transaction.
+/// A position among the rows of a transaction.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Mark {
     pub(super) batches: usize,
-    /// Of the last of these batches.
+    /// Rows of the last of these batches.
     pub(super) rows: usize,
 }
 
@@ -16,7 +16,7 @@ pub(super) struct Mark {
 #[derive(Default)]
 pub(super) struct Marks(Vec<Mark>);
 
-/// How many savepoints there are up to number `n`. The transaction itself is -1.
+/// Number of savepoints up to number `n`. The transaction itself is -1.
 fn count(n: i32) -> usize {
     usize::try_from(n.saturating_add(1)).unwrap_or(0)
 }
@@ -33,8 +33,8 @@ impl Marks {
         self.0.truncate(count(n.saturating_sub(1)));
     }
 
-    /// Savepoint `n` goes on, those within it have ended. Returns where the rows end now: at the
-    /// beginning of the transaction if no savepoint is known.
+    /// Savepoint `n` continues, those within it have ended. Returns where the rows end now. Without
+    /// a known savepoint that is the beginning of the transaction.
     pub(super) fn rollback_to(&mut self, n: i32) -> Mark {
         self.0.truncate(count(n));
         self.0.last().copied().unwrap_or_default()

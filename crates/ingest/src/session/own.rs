@@ -1,5 +1,5 @@
-//! What the connection's own transaction has written so far, for its own reads; and which end of
-//! the log it reads.
+//! The rows that the connection's own transaction has written, for its own reads; and the end of
+//! the log that it reads.
 
 use super::Session;
 use super::pending::Pending;
@@ -9,10 +9,10 @@ use crate::read::{OWN, RUN_ROWS, Run, RunBuilder, Transaction, push};
 use densite_log::{Record, Result, Seq, TxnId};
 use std::sync::Arc;
 
-/// More rows than a batch has.
+/// Bits for the index of a row in a batch; batches have fewer rows.
 const BATCH_BITS: u32 = 20;
 
-/// Rows of one table, up to a place in the batches.
+/// Runs of one table, up to a position in the batches.
 pub(super) struct OwnRuns {
     table: String,
     batches: usize,
@@ -20,13 +20,13 @@ pub(super) struct OwnRuns {
     runs: Vec<Arc<Run>>,
 }
 
-/// What the present transaction, or without one the present statements, read.
+/// The reads of the current transaction, or of the current statements without one.
 #[derive(Default)]
 pub(super) struct Reads {
     cursors: usize,
-    /// A table of this connection is told when the transaction ends.
+    /// SQLite reports the transaction's end to a table of this connection.
     joined: bool,
-    /// The transaction that has read without writing: SQLite does not report its end.
+    /// A transaction that has only read: SQLite does not report its end.
     marked: Option<Transaction>,
     pub(super) end: Option<Seq>,
 }
@@ -65,19 +65,19 @@ impl Session {
         self.inner.lock().reads.marked
     }
 
-    /// The present transaction is this one.
+    /// Sets the marked transaction.
     pub(crate) fn set_marked(&self, marked: Option<Transaction>) {
         self.inner.lock().reads.marked = marked;
     }
 
-    /// The marked transaction has ended; the next one takes an end of the log of its own.
+    /// The marked transaction has ended. The next one takes its own end of the log.
     pub(crate) fn forget_marked(&self) {
         let reads = &mut self.inner.lock().reads;
         reads.marked = None;
         reads.end = None;
     }
 
-    /// The log's end of the present transaction, if it has one.
+    /// The log's end of the current transaction, if it has one.
     pub(crate) fn read_end(&self) -> Option<Seq> {
         self.inner.lock().reads.end
     }
@@ -106,10 +106,10 @@ impl Session {
         place & ((1 << BATCH_BITS) - 1) < inner.pending.len(batch) as u64
     }
 
-    /// The transaction's own rows of a table.
+    /// Runs of the transaction's own rows of a table.
     ///
     /// # Errors
-    /// `Limit` where there is not memory enough.
+    /// `Limit` if there is not enough memory.
     pub(crate) fn own_runs(
         &self,
         table: &str,
@@ -140,8 +140,8 @@ impl Session {
 }
 
 impl OwnRuns {
-    /// Takes the rows that came since. After an error it goes on behind the last row that is in a
-    /// run.
+    /// Adds the rows that came since. After an error, the next call continues behind the last row
+    /// in a run.
     fn read_on(&mut self, pending: &Pending, key: &(Vec<String>, Vec<Collation>)) -> Result<()> {
         let mut builder = RunBuilder::default();
         for batch in self.batches..pending.batches() {
@@ -180,7 +180,7 @@ impl OwnRuns {
         Ok(())
     }
 
-    /// Adds rows up to this one of this batch.
+    /// Adds rows, which reach to this row of this batch.
     fn take(
         &mut self,
         builder: RunBuilder,

@@ -1,25 +1,25 @@
-//! The rows of a transaction, in the order of the log, until it is appended.
+//! The rows of a transaction until it is appended, in the order of the log.
 //!
-//! They are encoded as they come, except those of the last batch: a row is in memory once, in the
-//! form in which the log stores it, and the log and the connection's own reads share that memory.
+//! All batches except the last one are encoded. So a row is in memory once, in the form that the
+//! log stores. The log and the connection's own reads share that memory.
 
 use super::marks::Mark;
 use densite_log::{Batch, EncodedBatch, Error, Op, Result, Rows, Table, Txn, TxnId, Value};
 use std::sync::Arc;
 
-/// Rows of a batch: one record in the log. More begin another.
+/// The most rows of a batch, which is one record of the log.
 const BATCH_ROWS: usize = 8192;
-/// And bytes: whoever reads the log has whole records in memory. A row of as many is encoded by
-/// itself.
+/// The most bytes of a batch, because readers of the log hold whole records in memory. A larger row
+/// is encoded by itself.
 const BATCH_BYTES: u64 = 4 << 20;
-/// The log takes transactions of up to 1 GiB; this is less, so that it is refused at INSERT.
+/// The log takes transactions of up to 1 GiB. This limit is lower, so that INSERT already fails.
 const TXN_BYTES: u64 = 1000 << 20;
-/// What a read encodes anew each time, at most; longer batches end with a read.
+/// The most rows and bytes that each read encodes again. A read ends a longer batch.
 const READ_ROWS: usize = 512;
 const READ_BYTES: u64 = 64 << 10;
 
-/// A batch that is encoded, and what it takes at most of the transaction's limit, with the batches
-/// before it.
+/// An encoded batch, and an upper bound of the bytes up to its end, which count for the
+/// transaction's limit.
 struct Done {
     batch: Arc<EncodedBatch>,
     used: u64,
@@ -29,11 +29,11 @@ struct Done {
 #[derive(Default)]
 pub(super) struct Pending {
     done: Vec<Done>,
-    /// The last one, if it may get more rows.
+    /// The last batch, if it can get more rows.
     open: Option<Batch>,
-    /// Rows of all.
+    /// Number of all rows.
     rows: u64,
-    /// Rows that were to be taken back could not be.
+    /// A rollback to a savepoint failed.
     is_broken: bool,
 }
 
@@ -51,7 +51,7 @@ impl Pending {
         self.done.len() + usize::from(self.open.is_some())
     }
 
-    /// Rows of a batch; 0 where there is none.
+    /// Number of rows of a batch; 0 if there is no such batch.
     pub(super) fn len(&self, batch: usize) -> usize {
         match self.done.get(batch) {
             Some(done) => done.batch.len(),
@@ -72,7 +72,7 @@ impl Pending {
     /// Adds a row.
     ///
     /// # Errors
-    /// `TooLarge` for a transaction of more than the log takes; then it is not added.
+    /// `TooLarge` if the transaction would exceed the log's limit; then the row is not added.
     /// `WrongColumns`, `Limit`.
     pub(super) fn push(&mut self, table: &Arc<Table>, op: Op, row: &[Value<'_>]) -> Result<()> {
         let is_other = |b: &Batch| b.op() != op || !Arc::ptr_eq(b.table(), table) || is_full(b);
@@ -103,7 +103,7 @@ impl Pending {
     }
 
     fn add(&mut self, batch: EncodedBatch, bytes: u64) {
-        // Where batches are short their records take more than their rows.
+        // In short batches, the records take more bytes than the rows.
         let used = self.used() + bytes.max(batch.stored_max());
         let batch = Arc::new(batch);
         self.done.push(Done { batch, used });
@@ -111,7 +111,7 @@ impl Pending {
 
     /// Encodes the last batch.
     fn close(&mut self) -> Result<()> {
-        // One whose rows were all taken back is nothing.
+        // A batch whose rows were all removed is dropped.
         self.open.take_if(|batch| batch.is_empty());
         if let Some(batch) = &self.open {
             let encoded = batch.encode()?;
@@ -122,10 +122,10 @@ impl Pending {
         Ok(())
     }
 
-    /// Takes back the rows behind a mark.
+    /// Removes the rows behind a mark.
     ///
     /// # Errors
-    /// `Limit` where there is not memory enough; the rows cannot be appended then.
+    /// `Limit` if there is not enough memory. Then the rows cannot be appended.
     pub(super) fn truncate(&mut self, to: Mark) -> Result<()> {
         let cut = self.cut(to);
         self.is_broken = cut.is_err();
@@ -153,12 +153,12 @@ impl Pending {
         Ok(())
     }
 
-    /// Forgets all rows.
+    /// Removes all rows.
     pub(super) fn clear(&mut self) {
         *self = Pending::default();
     }
 
-    /// All rows, as a transaction of the log.
+    /// All rows as a transaction of the log.
     ///
     /// # Errors
     /// `TooLarge`, `Limit`.
@@ -176,10 +176,10 @@ impl Pending {
         Ok(txn)
     }
 
-    /// Has what is read from now on share the transaction's memory, unless it is little.
+    /// Makes reads share the transaction's memory from now on, unless the batch is small.
     ///
     /// # Errors
-    /// `Limit` where there is not memory enough.
+    /// `Limit` if there is not enough memory.
     pub(super) fn share_memory(&mut self) -> Result<()> {
         let is_long = |b: &Batch| b.len() >= READ_ROWS || b.bytes_max() >= READ_BYTES;
         match self.open.as_ref().is_some_and(is_long) {
@@ -200,7 +200,7 @@ impl Pending {
     /// The rows of a batch.
     ///
     /// # Errors
-    /// `Limit` where there is not memory enough.
+    /// `Limit` if there is not enough memory.
     pub(super) fn rows_of(&self, batch: usize) -> Result<Option<Rows>> {
         match self.done.get(batch) {
             Some(done) => done.batch.rows().map(Some),
@@ -216,7 +216,7 @@ mod tests {
     use rand::rngs::StdRng;
     use rand::{RngExt, SeedableRng};
 
-    /// A row as it is compared: its table's number, operation, number and length.
+    /// A row for comparison: table number, operation, id and length.
     type Row = (u8, Op, i64, usize);
 
     fn tables() -> [Arc<Table>; 2] {
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn a_transaction_that_is_too_large_is_refused_row_by_row() {
+    fn the_row_that_makes_a_transaction_too_large_is_refused() {
         let [table, _] = tables();
         let mut pending = Pending::default();
         let bytes = vec![b'x'; 100 << 20];
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn short_batches_count_with_their_records() {
+    fn short_batches_count_by_the_size_of_their_records() {
         let [table, other] = tables();
         let mut pending = Pending::default();
         let row = [Value::Int(1), Value::Null];

@@ -1,11 +1,11 @@
-//! What is written in the parentheses of `USING densite_ingest(…)`.
+//! The arguments of `USING densite_ingest(…)`.
 
 use crate::error::refused;
 use crate::names::unquoted;
 use crate::policy::OnConflict;
 use densite_sqlite::Result;
 
-/// What is written in parentheses.
+/// The parsed arguments.
 pub(super) struct Arguments {
     pub(super) table: String,
     pub(super) on_conflict: OnConflict,
@@ -13,7 +13,7 @@ pub(super) struct Arguments {
 }
 
 impl Arguments {
-    /// From what SQLite hands over.
+    /// Parses the arguments from SQLite.
     pub(super) fn parse(arguments: &[String]) -> Result<Arguments> {
         let mut parsed = Arguments {
             table: String::new(),

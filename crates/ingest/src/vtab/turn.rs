@@ -1,28 +1,30 @@
-//! Waiting for one's turn to make a database's log.
+//! Waiting for a turn to make a database's log.
 //!
-//! A statement that makes a table has read the schema when it wants to write the log's name. Whoever has read is not let wait by SQLite: two such might wait for each other, and what was read
-//! may be out of date. So the constructor gives up with SQLITE_SCHEMA, for which SQLite ends the statement's transaction and begins the statement anew, and waits at the beginning of its next try, when it
-//! holds no lock.
+//! A statement that makes a table has read the schema when it writes the log's name. SQLite does
+//! not let a reader wait for the write lock: two of them could block each other, and what was read
+//! may be out of date. So the constructor fails with SQLITE_SCHEMA. SQLite then ends the
+//! statement's transaction and begins the statement again. The constructor waits at the beginning
+//! of that try, when it holds no lock.
 
 use densite_disk::sync::Mutex;
 use densite_sqlite::{Code, Connection, Error, Result};
 use std::time::{Duration, Instant};
 
-/// How long the first wait is. Each following one is a quarter of the time since the first try.
+/// The length of the first wait. Each following one is a quarter of the time since the first try.
 const FIRST: Duration = Duration::from_millis(2);
-/// SQLite begins a statement anew fifty times. By then the waits are minutes long.
+/// SQLite begins a statement again up to fifty times. By then the waits are minutes long.
 const TRIES: u32 = 45;
-/// A try that comes later is not one of SQLite's, but another statement.
+/// A later try belongs to another statement.
 const AT_ONCE: Duration = Duration::from_secs(1);
 
-/// Of one connection.
+/// The turn of one connection.
 #[derive(Default)]
 pub(crate) struct Turn(Mutex<Inner>);
 
 #[derive(Default)]
 struct Inner {
     waiting: Option<Waiting>,
-    /// When the try that is under way began.
+    /// When the current try began.
     begun: Option<Instant>,
 }
 
@@ -36,7 +38,7 @@ struct Waiting {
 }
 
 impl Turn {
-    /// At the beginning of a try.
+    /// Called at the beginning of a try.
     pub(super) fn wait(&self) {
         let mut inner = self.0.lock();
         inner.begun = Some(Instant::now());
@@ -48,14 +50,14 @@ impl Turn {
         }
     }
 
-    /// At its end: what is answered instead of an error that waiting may help against.
+    /// Called at the end of a try. Replaces an error that waiting can resolve.
     pub(super) fn end<T>(&self, connection: &Connection, done: Result<T>) -> Result<T> {
         let (before, begun) = {
             let mut inner = self.0.lock();
             (inner.waiting.take(), inner.begun)
         };
         let error = match done {
-            // Who is in a transaction keeps what he has read.
+            // Within a transaction, the reads of the connection must stay valid.
             Err(e) if e.is_busy() && connection.is_autocommit() => e,
             done => return done,
         };
@@ -65,7 +67,7 @@ impl Turn {
                 let limit = connection.query_i64("PRAGMA busy_timeout")?.unwrap_or(0);
                 let now = Instant::now();
                 Waiting {
-                    // It may have waited for another lock.
+                    // The try may have waited for another lock.
                     since: begun.unwrap_or(now),
                     limit: Duration::from_millis(u64::try_from(limit).unwrap_or(0)),
                     tries: 0,

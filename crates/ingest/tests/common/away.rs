@@ -1,11 +1,11 @@
-//! Of databases, or logs, whose files are moved away while connections have them open.
+//! For databases or logs whose files are moved away while connections have them open.
 
 use crate::common::{Db, create, one, wait};
 use rusqlite::Connection;
 
 pub(crate) const TABLE: &str = "CREATE TABLE t(id INTEGER PRIMARY KEY, v)";
 
-/// A database with a row that is applied, and a connection to it.
+/// A database with one applied row, and a connection to it.
 pub(crate) fn begun(mode: &str) -> (Db, Connection) {
     let db = Db::new(TABLE);
     let con = db.open();
@@ -18,7 +18,7 @@ pub(crate) fn begun(mode: &str) -> (Db, Connection) {
     (db, con)
 }
 
-/// That it is SQLite's own error for this, with a way on.
+/// Checks that the error is SQLite's own error for this case, and says what to do.
 pub(crate) fn told(done: rusqlite::Result<()>, what: &str) {
     match done {
         Err(rusqlite::Error::SqliteFailure(e, Some(said))) => {

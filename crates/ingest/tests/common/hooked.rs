@@ -1,4 +1,4 @@
-//! The default VFS under another name, whose main databases and WALs are watched where SQLite meets the disk.
+//! The default VFS under another name, with hooks for main databases and WALs.
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
 use rusqlite::ffi;
@@ -12,7 +12,7 @@ pub(crate) type Read =
     unsafe extern "C" fn(*mut ffi::sqlite3_file, *mut c_void, c_int, i64) -> c_int;
 pub(crate) type Delete = unsafe extern "C" fn(*mut ffi::sqlite3_vfs, *const c_char, c_int) -> c_int;
 
-/// Whose methods they take the place of.
+/// The files whose methods are replaced.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Files {
     #[default]
@@ -21,20 +21,20 @@ pub(crate) enum Files {
     Both,
 }
 
-/// What takes the place of the methods of main databases, or of WALs; `None` leaves the default VFS's.
+/// Replacements of the methods of main databases or of WALs; `None` keeps the default VFS's method.
 #[derive(Default)]
 pub(crate) struct Hooks {
     pub(crate) sync: Option<Sync>,
     pub(crate) write: Option<Write>,
     pub(crate) read: Option<Read>,
     pub(crate) files: Files,
-    /// Of any file.
+    /// For any file.
     pub(crate) delete: Option<Delete>,
 }
 
 static REAL: OnceLock<(Sync, Write, Read)> = OnceLock::new();
 
-/// The default VFS's own methods, once a database was opened.
+/// The default VFS's own methods. A database must have been opened before.
 pub(crate) fn real() -> (Sync, Write, Read) {
     *REAL.get().expect("opened before")
 }
@@ -46,7 +46,8 @@ unsafe extern "C" fn open(
     flags: c_int,
     out: *mut c_int,
 ) -> c_int {
-    // SAFETY: the default VFS opens it as it would without us; its table of methods is copied, never written; what was registered are this VFS's hooks.
+    // SAFETY: the default VFS opens the file with SQLite's arguments. Its table of methods is
+    // copied and never written. `pAppData` has the hooks that `register` stored.
     unsafe {
         let host = ffi::sqlite3_vfs_find(std::ptr::null());
         let done = (*host).xOpen.expect("a method")(host, name, file, flags, out);
@@ -70,9 +71,9 @@ unsafe extern "C" fn open(
     }
 }
 
-/// Makes such a VFS known to SQLite.
+/// Registers such a VFS in SQLite.
 pub(crate) fn register(name: &'static CStr, hooks: Hooks) {
-    // SAFETY: the copy stays for ever, and so do its name and its hooks.
+    // SAFETY: the copy, its name and its hooks live forever.
     unsafe {
         let mut vfs = *ffi::sqlite3_vfs_find(std::ptr::null());
         vfs.zName = name.as_ptr();

@@ -1,4 +1,5 @@
-//! A process that applies the rows of a test's database: this test program once more, with its test `child` alone.
+//! A process that applies the rows of a test's database: this test program with only its test
+//! `child`.
 
 use super::Db;
 use crate::common;
@@ -6,10 +7,11 @@ use std::io::{BufRead, BufReader, Lines};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 
-/// Where the child finds the database's path.
+/// The environment variable with the database's path.
 const PATH: &str = "DENSITE_INGEST_LEADER";
 
-/// The body of the test `child`: in the child it applies what `insert` puts into `t_in`, and what others do, until its input ends; elsewhere nothing.
+/// The body of the test `child`. In the child process, it inserts rows into `t_in` and applies all
+/// rows until its input ends. Otherwise it does nothing.
 pub(crate) fn lead(insert: &str) {
     let Ok(path) = std::env::var(PATH) else {
         return;
@@ -23,10 +25,10 @@ pub(crate) fn lead(insert: &str) {
     ended.expect("the end");
 }
 
-/// The child, which has applied its row.
+/// The child process, which has applied its row.
 pub(crate) struct Leader {
     child: Child,
-    /// Open to the end, for it tells how its test went.
+    /// Kept open to the end, because the child reports the result of its test.
     _told: Lines<BufReader<ChildStdout>>,
 }
 
@@ -46,20 +48,20 @@ impl Leader {
         Leader { child, _told: told }
     }
 
-    /// Its process.
+    /// Its process id.
     #[allow(dead_code, reason = "each test file uses a part of it")]
     pub(crate) fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// Kills it.
+    /// Kills the process.
     #[allow(dead_code, reason = "each test file uses a part of it")]
     pub(crate) fn kill(mut self) {
         self.child.kill().expect("kills");
         self.child.wait().expect("ends");
     }
 
-    /// Ends it.
+    /// Ends the process.
     #[allow(dead_code, reason = "each test file uses a part of it")]
     pub(crate) fn end(mut self) {
         drop(self.child.stdin.take());

@@ -12,7 +12,7 @@ use densite_sqlite::{Api, Connection};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The linked library's table.
+/// The function table of the linked library.
 pub(crate) fn api() -> Api {
     densite_linked::api().expect("the linked SQLite is new enough")
 }
@@ -23,7 +23,7 @@ pub(crate) struct Db {
 }
 
 impl Db {
-    /// In WAL mode, with these tables.
+    /// A database in WAL mode with these tables.
     pub(crate) fn new(schema: &str) -> Db {
         let db = Db {
             dir: tempfile::tempdir().expect("a folder"),
@@ -36,7 +36,8 @@ impl Db {
         db
     }
 
-    /// As [`Db::new`], but the schema's statements come first: an encoding can only be set then.
+    /// As [`Db::new`], but the statements of the schema run first: only then an encoding can be
+    /// set.
     pub(crate) fn with_schema_first(schema: &str) -> Db {
         let db = Db {
             dir: tempfile::tempdir().expect("a folder"),
@@ -57,7 +58,7 @@ impl Db {
         self.dir.path().join("app.db-log")
     }
 
-    /// How many segments the log has.
+    /// Number of segments of the log.
     pub(crate) fn segments(&self) -> usize {
         let names = std::fs::read_dir(self.log_dir()).expect("a log");
         let names = names.map(|n| n.expect("a name").file_name());
@@ -107,14 +108,14 @@ pub(crate) fn open(path: &Path) -> rusqlite::Connection {
 
 /// Adds ingest to a connection.
 pub(crate) fn functions(api: Api, con: &rusqlite::Connection) {
-    // SAFETY: an open connection of that library.
+    // SAFETY: it is an open connection of that library.
     let lent = unsafe { Connection::borrow(api, con.handle().cast()) }.expect("a connection");
     densite_ingest::create_functions(&lent).expect("functions");
 }
 
 /// The log of a connection's database.
 pub(crate) fn database_log(con: &rusqlite::Connection) -> Arc<DatabaseLog> {
-    // SAFETY: an open connection of that library.
+    // SAFETY: it is an open connection of that library.
     let lent = unsafe { Connection::borrow(api(), con.handle().cast()) }.expect("a connection");
     DatabaseLog::of(&lent).expect("a log").expect("a log")
 }
@@ -151,12 +152,12 @@ pub(crate) fn refusal(con: &rusqlite::Connection, sql: &str) -> String {
     con.execute_batch(sql).expect_err(sql).to_string()
 }
 
-/// Waits until all is applied.
+/// Waits until all rows are applied.
 pub(crate) fn wait(con: &rusqlite::Connection) -> i64 {
     one(con, "SELECT densite_wait()")
 }
 
-/// Holds the write lock, so that nothing is applied while it is there.
+/// Holds the write lock, so that no rows are applied while it exists.
 pub(crate) struct Held(rusqlite::Connection);
 
 impl Held {

@@ -1,5 +1,6 @@
-//! The host's file system as a test wants it: small segments of the log, clustered applies of few rows, calls that fail. Connections of another number share nothing with this one but the files: as if they were in
-//! another process.
+//! The host's file system, modified for tests: small segments, clustered applies of few rows,
+//! failing calls. Connections with another process number share only the files with this one, as
+//! those of another process.
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
 use densite_disk::{
@@ -28,35 +29,36 @@ pub(crate) const FEW: ClusteredLimits = ClusteredLimits {
 /// As [`FEW`], but slower.
 pub(crate) const ONE: ClusteredLimits = ClusteredLimits { at_once: 1, ..FEW };
 
-/// What goes wrong with the log's files, and with a WAL where it is made durable beside SQLite, and what was seen there; copies share it.
+/// Faults of the log's files, and of syncs of a WAL beside SQLite, with counters. Copies share
+/// them.
 #[derive(Clone, Default)]
 pub(crate) struct Faults {
-    /// So many reads of the worker from now on panic.
+    /// The next reads of the worker that panic.
     pub(crate) panics: Arc<AtomicU64>,
-    /// So many syncs of a WAL beside the worker fail.
+    /// The next syncs of a WAL beside the worker that fail.
     pub(crate) wal_syncs: Arc<AtomicU64>,
-    /// No file may grow or be made.
+    /// No file can grow or be made.
     pub(crate) full: Arc<AtomicBool>,
-    /// No file of a segment may be removed or renamed.
+    /// No file of a segment can be removed or renamed.
     pub(crate) keeps: Arc<AtomicBool>,
-    /// How many calls of pruning these two have made fail.
+    /// Number of pruning calls that these two have made fail.
     pub(crate) failed: Arc<AtomicU64>,
-    /// Nothing may be written.
+    /// No writes are allowed.
     pub(crate) forbids: Arc<AtomicBool>,
-    /// Reads of a clustered apply beforehand, while the one before it is applied.
+    /// Number of clustered applies that were planned in advance.
     pub(crate) beforehand: Arc<AtomicU64>,
 }
 
-/// See the module. By default it differs from the host's file system in nothing but what it counts as the same process.
+/// See the module. By default it differs from the host's file system only in the process number.
 #[derive(Clone)]
 pub(crate) struct Own {
     pub(crate) process: u64,
     pub(crate) limits: ClusteredLimits,
     /// Bytes of the log's segments, and of the steps in which they grow.
     pub(crate) segments: Option<(u64, u64)>,
-    /// Bytes of a WAL that are to be checkpointed, in a small database and in a large one.
+    /// Bytes of a WAL at which a checkpoint is due, in a small and in a large database.
     pub(crate) wal: (u64, u64),
-    /// KiB of a database that the worker keeps in memory, and of what it changed.
+    /// KiB of the worker's page cache, and of the pages that it may change in memory.
     pub(crate) cache: (u32, u32),
     pub(crate) faults: Faults,
 }
@@ -84,7 +86,7 @@ impl Own {
         }
     }
 
-    /// With a log of many segments, and these faults.
+    /// With a log of many segments and these faults.
     pub(crate) fn failing(faults: &Faults) -> Own {
         Own {
             segments: Some((16 << 10, 4 << 10)),
@@ -93,7 +95,7 @@ impl Own {
         }
     }
 
-    /// A connection with ingest there.
+    /// A connection with ingest on this storage backend.
     pub(crate) fn connect(self, path: &Path) -> rusqlite::Connection {
         let con = rusqlite::Connection::open(path).expect("opens");
         con.busy_timeout(std::time::Duration::from_secs(10))
@@ -112,9 +114,9 @@ impl Own {
         con
     }
 
-    /// Adds ingest there to a connection.
+    /// Adds ingest on this storage backend to a connection.
     pub(crate) fn add(self, con: &rusqlite::Connection) {
-        // SAFETY: an open connection of that library.
+        // SAFETY: it is an open connection of that library.
         let lent = unsafe { Connection::borrow(crate::common::api(), con.handle().cast()) };
         let lent = lent.expect("a connection");
         densite_ingest::create_functions_on(&lent, Arc::new(self)).expect("functions");
@@ -139,7 +141,7 @@ impl StorageBackend for Own {
     fn file_info(&self, path: &str) -> Result<FileInfo> {
         let meta = std::fs::metadata(path).expect("there");
         Ok(FileInfo {
-            // Apart from what connections on the host's own storage backend have open, too.
+            // Differs from the identity for connections on the host's own storage backend.
             identity: (meta.dev() ^ (self.process + 1) << 32, meta.ino()),
             names: meta.nlink(),
         })
@@ -188,7 +190,7 @@ struct OwnDir(RealDir, Faults);
 
 struct OwnFile(Box<dyn File>, Faults);
 
-/// Whether this call is to fail; those that did are counted down.
+/// Whether this call must fail; counts down the failures.
 fn strikes(left: &AtomicU64) -> bool {
     let one_less = |n: u64| n.checked_sub(1);
     left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, one_less)

@@ -1,4 +1,4 @@
-//! Tables with random changes that wait in the log, and what is to become of them.
+//! Tables with random changes that wait in the log, and their expected results.
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
 use crate::common::storage::{self, ONE};
@@ -113,7 +113,7 @@ pub(crate) const POLICIES: [(&str, &str); 4] = [
     ("'update(v)'", "INSERT"),
 ];
 
-/// A random change of the table `t`, as plain SQL says it.
+/// A random change of the table `t` as plain SQL.
 pub(crate) fn change(random: &mut StdRng, shape: &Shape, verb: &str, update: bool) -> String {
     let values = (shape.columns)(random);
     let keys = shape.key.split(", ").count();
@@ -133,7 +133,7 @@ pub(crate) fn change(random: &mut StdRng, shape: &Shape, verb: &str, update: boo
     }
 }
 
-/// The same for the ingest table.
+/// The same change for the ingest table.
 pub(crate) fn through(sql: &str) -> String {
     let plain = sql.split(" ON CONFLICT").next().unwrap_or_default();
     plain
@@ -150,7 +150,8 @@ pub(crate) fn rows(con: &Connection, table: &str) -> Vec<String> {
     rows
 }
 
-/// Writes changes to the log; answers those that it has, one for each number, as they will be applied.
+/// Writes changes to the log. Returns the logged changes, one for each number, as they will be
+/// applied.
 pub(crate) fn log(
     con: &Connection,
     shape: &Shape,
@@ -164,7 +165,7 @@ pub(crate) fn log(
         }
         con.execute_batch(&through(&sql))
             .unwrap_or_else(|e| panic!("{what}: {sql}: {e}"));
-        // What changes nothing that is there is not logged.
+        // A change of a row that does not exist is not logged.
         if con.changes() == 1 {
             logged.push(whole(con, shape, sql));
         }
@@ -180,7 +181,7 @@ pub(crate) fn log(
     logged
 }
 
-/// The log has an update's whole row.
+/// The log stores the whole row of an update.
 fn whole(con: &Connection, shape: &Shape, sql: String) -> String {
     let Some(key) = sql.strip_prefix("UPDATE t SET v = 7 ") else {
         return sql;
@@ -224,7 +225,7 @@ pub(crate) fn place(con: &Connection) -> (i64, i64, i64, Vec<u32>) {
     (seq, last, done, places.collect())
 }
 
-/// A database in memory with the rows that a table of another one has.
+/// A database in memory with the rows of a table of another database.
 fn copy(con: &Connection, shape: &Shape) -> Connection {
     let copy = Connection::open_in_memory().expect("opens");
     copy.execute_batch(shape.schema).expect("the table");
@@ -245,7 +246,7 @@ fn copy(con: &Connection, shape: &Shape) -> Connection {
     copy
 }
 
-/// The log from `seq` on, but for what a clustered apply has done, applied to what the table has.
+/// Applies the log from `seq` on to the table's rows, except what a clustered apply has done.
 pub(crate) fn expected(con: &Connection, shape: &Shape, changes: &[String]) -> Vec<String> {
     let model = copy(con, shape);
     let (seq, last, done, places) = place(con);
@@ -260,12 +261,13 @@ pub(crate) fn expected(con: &Connection, shape: &Shape, changes: &[String]) -> V
     rows(&model, "t")
 }
 
-/// The lock, taken when a clustered apply is between its first and its last transaction; `None` when there is nothing left to apply.
+/// Takes the lock between the first and the last transaction of a clustered apply; `None` if there
+/// is nothing left to apply.
 pub(crate) fn caught(con: &Connection, changes: usize) -> Option<(i64, i64)> {
     let until = Instant::now() + Duration::from_secs(20);
     con.busy_timeout(Duration::ZERO).expect("a timeout");
     while Instant::now() < until {
-        // Asks again at once: the worker gives the lock back for a moment only.
+        // Polls at once: the worker releases the lock only for a moment.
         if con.execute_batch("BEGIN IMMEDIATE").is_err() {
             continue;
         }
@@ -273,13 +275,14 @@ pub(crate) fn caught(con: &Connection, changes: usize) -> Option<(i64, i64)> {
         if done > 0 || seq >= changes as i64 {
             return (done > 0).then_some((seq, done));
         }
-        con.execute_batch("ROLLBACK").expect("gives it back");
+        con.execute_batch("ROLLBACK").expect("rolls back");
         std::thread::yield_now();
     }
-    panic!("nothing is applied");
+    panic!("no rows are applied");
 }
 
-/// A database with a table and another index, and a log with changes that wait; nothing is applied as long as the lock is held, which the last connection has.
+/// A database with a table and another index, and a log with waiting changes. No rows are applied
+/// while the returned last connection holds the lock.
 pub(crate) fn waiting(
     shape: &Shape,
     count: usize,
@@ -298,7 +301,8 @@ pub(crate) fn waiting(
     (db, con, plain, changes)
 }
 
-/// What becomes of the changes that are not applied yet, one after the other; and which of them the table refuses. Everything is taken back.
+/// Applies the remaining changes one by one. Returns the resulting rows and the refused changes.
+/// Everything is rolled back.
 pub(crate) fn one_by_one(plain: &Connection, changes: &[String]) -> (Vec<String>, Vec<String>) {
     let (seq, last, done, places) = place(plain);
     let mut rejects = all(plain, "SELECT seq FROM densite_rejects");
@@ -308,7 +312,7 @@ pub(crate) fn one_by_one(plain: &Connection, changes: &[String]) -> (Vec<String>
         if number <= last && i64::from(places[at]) < done {
             continue;
         }
-        // Columns that came later have their defaults.
+        // Columns that were added later have their defaults.
         let sql = sql.replace("INTO t VALUES", "INTO t(u, s, v) VALUES");
         let is_done = plain.execute(&sql, []);
         if is_done.is_err() || sql.starts_with("UPDATE") && is_done == Ok(0) {

@@ -1,10 +1,11 @@
-//! The real disk with counters of what happens to segments: what is acknowledged can be held against the syncs that were made.
+//! The real disk with counters for segments, so that acknowledgements can be compared with syncs.
 
 use densite_disk::{Dir, DirAbove, File, FileAbove, OpenMode, RealDir, Result, SyncKind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Calls on files of segments since the directory was opened, those of a free segment in the making not among them.
+/// Calls on files of segments since the directory was opened, except on a free segment that is
+/// being prepared.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
     writes: AtomicU64,
@@ -12,14 +13,14 @@ pub(crate) struct Counters {
 }
 
 impl Counters {
-    /// Writes that did not fail, then syncs that did not.
+    /// The numbers of successful writes and of successful syncs.
     pub(crate) fn now(&self) -> (u64, u64) {
         let load = |n: &AtomicU64| n.load(Ordering::SeqCst);
         (load(&self.writes), load(&self.syncs))
     }
 }
 
-/// A directory that counts.
+/// A directory that counts calls.
 pub(crate) struct Counted {
     pub(crate) dir: RealDir,
     pub(crate) counters: Arc<Counters>,

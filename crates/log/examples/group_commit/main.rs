@@ -1,9 +1,10 @@
-//! How fast the log acknowledges, next to what the disk can sync: `cargo run --release -p densite-log --example group_commit [DIR [ROUNDS]]`.
+//! How fast the log acknowledges, compared with the syncs of the disk: `cargo run --release -p
+//! densite-log --example group_commit [DIR [ROUNDS]]`.
 //!
-//! Bare syncs and the log take turns of a tenth of a second in one run, on one file system, since a disk that is shared is twice as fast in one second as in
-//! the next; ratios are medians over the rounds. What is written lies in DIR and is removed at the end.
-//!
-//! Each acknowledgement is held against the count of syncs: at least one must have ended since the transaction was handed over.
+//! Bare syncs and the log alternate every tenth of a second in one run on one file system. A shared
+//! disk can be twice as fast in one second as in the next. Ratios are medians over the rounds. The
+//! files are in DIR and are removed at the end. Each acknowledgement is checked: at least one sync
+//! must have ended since the transaction was handed over.
 
 mod counted;
 
@@ -21,7 +22,7 @@ const BARE_LEN: u64 = 64 << 20;
 
 type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
-/// What one measure did: rows, calls that were waited for and how long each took, writes and syncs of segments.
+/// Results of one measurement: rows, waits with their times, writes and syncs of segments.
 #[derive(Default)]
 struct Measure {
     rows: u64,
@@ -29,7 +30,7 @@ struct Measure {
     waits: Vec<Duration>,
     groups: u64,
     syncs: u64,
-    /// Acknowledgements in a second, of each turn.
+    /// Acknowledgements per second, of each turn.
     rates: Vec<f64>,
 }
 
@@ -65,7 +66,7 @@ impl Measure {
         );
     }
 
-    /// The median over rounds of this rate by the other's.
+    /// The median over rounds of the ratio of this rate to the other's.
     fn against(&self, other: &Measure) -> f64 {
         let pairs = self.rates.iter().zip(&other.rates);
         let mut ratios: Vec<f64> = pairs.map(|(a, b)| a / b).collect();
@@ -74,7 +75,7 @@ impl Measure {
     }
 }
 
-/// Writes so many bytes and syncs them, over and over, within a file that was written before.
+/// Writes this many bytes and syncs them repeatedly, within a file that was written before.
 fn bare(file: &dyn File, bytes: usize) -> Outcome<Measure> {
     let (start, mut turn, mut at) = (Instant::now(), Measure::default(), 0);
     let buf = vec![7; bytes];

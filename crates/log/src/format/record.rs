@@ -20,10 +20,13 @@
 //!     64     8  check          xxh3 of the 64 bytes above, seeded with salt XOR offset
 //! ```
 //!
-//! A record is valid if and only if magic and check match, kind, op, codec and lengths are in range, the payload's check
-//! matches, and `prev` is the check of what lies before it. So what an earlier use of the file or a torn tail left is never taken for a record.
-//! Invariant: `synced` was true when it was written. A record whose header is found behind a place that cannot be read, and whose
-//! `synced` lies behind that place too, proves that the place was synced: it is damage, not a torn tail.
+//! A record is valid if and only if all of this holds. Magic and check match. Kind, op, codec and
+//! lengths are in range. The check of the payload matches. `prev` is the check of what lies before
+//! it. So the remains of an earlier use of the file or of a torn tail are never taken for a record.
+//!
+//! Invariant: `synced` was true when the record was written. If a record lies behind a place that
+//! cannot be read, and its `synced` lies behind that place too, the place was synced. So it is
+//! damage, not a torn tail.
 
 use super::MAX_SEQ;
 use crate::Seq;
@@ -32,14 +35,15 @@ use densite_disk::hash::xxh3_64_with_seed;
 
 /// Length in bytes.
 pub(crate) const RECORD_LEN: usize = 72;
-/// What a record begins with.
+/// The first bytes of a record.
 pub(crate) const MAGIC: &[u8; 4] = b"DLRC";
 /// The flag of the last record of a transaction.
 pub(crate) const ENDS: u8 = 1;
 /// The longest payload, stored or decoded, bytes.
 pub(crate) const MAX_PAYLOAD: u32 = 1 << 30;
 
-/// The most rows of a batch: columns of one value take no bytes for a row.
+/// The most rows of a batch. A limit is needed because a column of equal values takes no bytes for
+/// a row.
 pub(crate) const MAX_ROWS: u32 = 1 << 24;
 
 /// What a record holds.
@@ -51,7 +55,7 @@ pub(crate) enum Kind {
     Batch = 2,
 }
 
-/// The header of one record, `check` included once it was read or encoded.
+/// The header of one record. `check` is set once the header was read or encoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RecordHeader {
     pub(crate) kind: Kind,
@@ -70,13 +74,13 @@ pub(crate) struct RecordHeader {
     pub(crate) check: u64,
 }
 
-/// Bytes of a record with a payload of `stored_len`, padding included.
+/// Bytes of a record with a payload of `stored_len` bytes, including padding.
 pub(crate) fn padded(stored_len: u32) -> u64 {
     (RECORD_LEN as u64 + u64::from(stored_len)).next_multiple_of(8)
 }
 
 impl RecordHeader {
-    /// The last row's number; one less than `first_seq` where there is none.
+    /// Number of the last row; one less than `first_seq` if there are no rows.
     pub(crate) fn last_seq(&self) -> Seq {
         self.first_seq + u64::from(self.count) - 1
     }
@@ -111,7 +115,7 @@ impl RecordHeader {
         out.extend_from_slice(&self.check.to_le_bytes());
     }
 
-    /// The header at `offset` of a segment with this salt; whether its payload and predecessor fit is not looked at.
+    /// The header at `offset` of a segment with this salt. Does not check the payload and `prev`.
     pub(crate) fn decode(bytes: &[u8], salt: u64, offset: u64) -> Option<RecordHeader> {
         let mut take = Fields::new(bytes);
         if take.bytes(4)? != MAGIC {

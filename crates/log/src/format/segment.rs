@@ -14,10 +14,12 @@
 //!     80     8  check       xxh3 of the 80 bytes above
 //! ```
 //!
-//! Invariant: header and name of a segment were synced before its first record was written; so a segment of that name with
-//! another header is damage.
-//! Invariant: all records of the segment before it, up to `prev_end`, were synced before the header was written, and what
-//! lies behind `prev_end` does not belong to the log: no failed sync and no torn tail can bring it back.
+//! Invariant: header and name of a segment are synced before its first record is written. So a
+//! segment of that name with another header is damage.
+//!
+//! Invariant: all records of the previous segment up to `prev_end` are synced before the header is
+//! written. Bytes behind `prev_end` do not belong to the log: no failed sync and no torn tail can
+//! bring them back.
 
 use super::{LOG_FORMAT_VERSION, MAX_SEQ, SEGMENT_MAX};
 use crate::{LogId, Seq};
@@ -26,7 +28,7 @@ use densite_disk::hash::xxh3_64;
 
 /// Length in bytes.
 pub(crate) const HEADER_LEN: usize = 88;
-/// What a segment begins with.
+/// The first bytes of a segment.
 pub(crate) const MAGIC: &[u8; 16] = b"Densite log\r\n\0\0\0";
 
 /// The header of one segment.
@@ -41,7 +43,7 @@ pub(crate) struct SegmentHeader {
     pub(crate) salt: u64,
 }
 
-/// Why bytes are no header.
+/// Why bytes are not a valid header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NoHeader {
     /// Written by a newer program.
@@ -73,7 +75,7 @@ impl SegmentHeader {
         array
     }
 
-    /// The check of the encoded header, which the first record names as its predecessor's.
+    /// The check of the encoded header. The first record has it as `prev`.
     pub(crate) fn check(&self) -> u64 {
         let bytes = self.encode();
         let mut tail = Fields::new(bytes.get(HEADER_LEN - 8..).unwrap_or_default());
@@ -99,7 +101,8 @@ impl SegmentHeader {
             right.then_some(header)
         })()
         .ok_or(NoHeader::Invalid)?;
-        // The layout up to the check is the same in every version, so a newer one is known for what it is.
+        // The layout up to the check is the same in every version, so a newer version is
+        // recognized.
         if header.version > LOG_FORMAT_VERSION {
             return Err(NoHeader::Newer(header.version));
         }

@@ -1,4 +1,4 @@
-//! A writer's slot: the files `writer-0`, `writer-1`, ..., each locked by one open log for as long as it is open.
+//! A writer's slot: one of the files `writer-0`, `writer-1`, … An open log keeps its slot locked.
 //!
 //! ```text
 //! offset  size  field
@@ -8,11 +8,16 @@
 //!     24     8  checksum   xxh3 of the 24 bytes above
 //! ```
 //!
-//! It means something only while it is locked: the transactions of a process that is gone count as committed.
-//! Invariant: `prepared` is written before the end word reaches that row; so no reader passes a row that is prepared.
-//! Invariant: a rolled-back transaction stands in the state file before `cancels` counts it and before `prepared` moves on; so
-//! a reader that finds both unchanged knows all rollbacks up to there. A process that was killed in between left `prepared` as it was:
-//! of one that is gone and has something prepared, the state file tells what was rolled back, not `cancels`.
+//! A slot is valid only while it is locked: the transactions of a process that is gone count as
+//! committed.
+//!
+//! Invariant: `prepared` is written before the end word reaches that row. So no reader passes a
+//! prepared row.
+//!
+//! Invariant: a rollback is in the state file before `cancels` counts it and before `prepared`
+//! moves on. So a reader that finds both unchanged knows all rollbacks up to there. A process that
+//! is killed in between leaves the old `prepared`. For a process that is gone and left a prepared
+//! transaction, the state file tells the rollbacks, not `cancels`.
 
 use crate::Seq;
 use densite_disk::Fields;
@@ -21,7 +26,7 @@ use densite_disk::hash::xxh3_64;
 /// Length in bytes.
 pub(crate) const SLOT_LEN: usize = 32;
 
-/// What one writer tells the others.
+/// What one writer tells other processes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct WriterSlot {
     pub(crate) nonce: u64,

@@ -12,8 +12,9 @@
 //!     56     8  checksum  xxh3 of the 56 bytes above
 //! ```
 //!
-//! Invariant: it is written under the append lock, after a sync of what it names. So it is true whenever it is read; yet it is itself
-//! never synced on a writer's path, so after a power cut it may be an older one, or torn.
+//! Invariant: it is written under the append lock, after a sync of the records before `off`. So it
+//! is true whenever it is read. Appending never syncs the word itself, so a power cut can leave an
+//! older or a torn one.
 
 use super::MAX_SEQ;
 use crate::{LogId, Seq};
@@ -24,7 +25,7 @@ use densite_disk::hash::xxh3_64;
 pub(crate) const WORD_LEN: usize = 64;
 /// The most logs that are open for writing at once.
 pub(crate) const WRITERS_MAX: u32 = 4096;
-/// The flag of a segment that takes nothing more.
+/// The flag of a segment that takes no more records.
 pub(crate) const SEALED: u32 = 1;
 
 /// How far the log is synced.
@@ -40,7 +41,7 @@ pub(crate) struct EndWord {
 }
 
 impl EndWord {
-    /// Number of the last row, or one less than that of the first one to come.
+    /// Number of the last row: one less than the next row's number.
     pub(crate) fn last_seq(&self) -> Seq {
         self.next_seq - 1
     }
@@ -64,7 +65,7 @@ impl EndWord {
         array
     }
 
-    /// The word of the log with this id.
+    /// Decodes the word of the log with this id; `None` if it is not valid.
     pub(crate) fn decode(bytes: &[u8], id: LogId) -> Option<EndWord> {
         let mut take = Fields::new(bytes);
         let word = EndWord {

@@ -1,4 +1,5 @@
-//! How a log is opened: made if it is not there, joined if others have it open, or only read.
+//! How a log is opened: it is made if it does not exist, joined if other processes have it open, or
+//! opened for reading only.
 
 use super::Log;
 use crate::decisions::Decisions;
@@ -23,18 +24,18 @@ use densite_disk::{File, OpenMode};
 use std::sync::Arc;
 
 impl Log {
-    /// Opens the log in a directory, and makes it if there is none and [`Options::create`] says so.
-    /// The first process to open it finds its end, which reads what was appended since the end was
-    /// last noted, and all of the last segment behind it.
+    /// Opens the log in a directory. Makes it if there is none and [`Options::create`] is set. The
+    /// first process to open it finds its end. This reads the last segment from the end word on, or
+    /// from its beginning if the word is older.
     ///
     /// # Errors
-    /// `Missing`, `OtherLog`, `NewerFormat`; `Damaged` where bytes that were synced are
-    /// gone; `Full`, `Io`; `Locked` after ten seconds.
+    /// `Missing`, `OtherLog`, `NewerFormat`; `Damaged` if bytes that were synced are missing or
+    /// changed; `Full`, `Io`; `Locked` after ten seconds.
     pub fn open(dir: LogDir, options: Options) -> Result<Log> {
         Log::open_within(dir, options, &usual)
     }
 
-    /// As [`Log::open`], for somebody who waits so long for other processes and no longer.
+    /// As [`Log::open`]. `patience` decides how long it waits for other processes.
     ///
     /// # Errors
     /// As [`Log::open`]; `Locked`, `Interrupted`.
@@ -49,7 +50,8 @@ impl Log {
         let state = prepare(&files, &options)?;
         let end_file = files.entry(END, OpenMode::Create)?;
         let (slot_no, slot_file, joined) = take_slot(&files, patience)?;
-        // While another process has the log open the word is right: it published it, or found it.
+        // While another process has the log open the word is right: that process found or published
+        // it.
         let word = match read_word(end_file.as_ref(), &files)? {
             Some(word) if joined => word,
             _ => recover::end(&files)?,
@@ -65,15 +67,15 @@ impl Log {
             Some(state) => state,
             None => first_state(&files)?,
         };
-        // Numbers that a rollback or a subscriber has are never given again.
+        // Numbers that a rollback or a subscriber refers to are never assigned again.
         let positions = state.subscribers.values().copied();
         let rolled_back = state.cancelled.last().map(|(_, last)| *last);
         let stored = positions.chain(rolled_back).max().unwrap_or(0);
         tail.raise(options.above.max(stored))?;
         let decisions = Decisions::new(slot_no, slot_file)?;
         tail.publish(slot_no + 1)?;
-        // What a crash left of pruning. Others that have the log open do it themselves when they
-        // prune, and must not wait for it; nor need anybody who appends, if it cannot be done now.
+        // Finishes pruning that a crash interrupted. Other processes that have the log open do this
+        // when they prune, and must not wait for it here. If it fails now, appends do not need it.
         if !joined && files.has_pruned(state.first_segment)? {
             let word = tail.word();
             recycle::finish(&files, state.first_segment, &options, word, &|| true).ok();
@@ -99,10 +101,9 @@ impl Log {
         })
     }
 
-    /// Opens a log for reading only, which changes nothing in its directory and needs no permission
-    /// to write there. Everything that changes the log is an error then. Rows behind the end word,
-    /// which a killed process may have left, are not seen before somebody opens the log for
-    /// writing.
+    /// Opens a log for reading only. This changes nothing in its directory and needs no write
+    /// permission there. Calls that change the log return an error. Rows behind the end word, which
+    /// a killed process can leave, stay invisible until a process opens the log for writing.
     ///
     /// # Errors
     /// As [`Log::open`].
@@ -124,7 +125,7 @@ impl Log {
     }
 }
 
-/// Makes a log where there is none. Answers the state, if there is one.
+/// Makes a log if there is none. Returns the state, if there is one.
 fn prepare(files: &Files, options: &Options) -> Result<Option<State>> {
     if options.above >= MAX_SEQ {
         return Err(NO_NUMBERS);
@@ -136,7 +137,7 @@ fn prepare(files: &Files, options: &Options) -> Result<Option<State>> {
     if !options.create {
         return Err(Error::Missing);
     }
-    // One that was left behind would be believed.
+    // An old end word would be believed.
     crate::free_segment::remove(files, END)?;
     files.make_segment(&SegmentHeader {
         version: LOG_FORMAT_VERSION,
@@ -147,20 +148,20 @@ fn prepare(files: &Files, options: &Options) -> Result<Option<State>> {
         prev_check: 0,
         salt: densite_disk::random::random_u64()?,
     })?;
-    // The state is written when the segment is known to be durable: a state without segments means
-    // that they were lost.
+    // The state is written once the segment is durable: a state without segments means that they
+    // were lost.
     Ok(None)
 }
 
-/// The first state of a log that was just made.
+/// Stores the first state of a new log.
 fn first_state(files: &Files) -> Result<State> {
     let state = State::new(files.id, true);
     files.store_state(&state)?;
     Ok(state)
 }
 
-/// The file whose name shows that the directory has this log, for [`OpenDir::new`]. Taken before
-/// anything is read, so that all that is read is of this log or is found not to be.
+/// The file whose name shows that the directory has this log, for [`OpenDir::new`]. It is opened
+/// before anything is read. So if the log is replaced, the check of the name finds it.
 fn mark(files: &Files) -> Result<Option<(Named, Box<dyn File>)>> {
     for name in [END, APPEND_LOCK] {
         if let Some(file) = files.open(name, OpenMode::Read)? {
@@ -170,8 +171,8 @@ fn mark(files: &Files) -> Result<Option<(Named, Box<dyn File>)>> {
     Ok(None)
 }
 
-/// Locks the first writer's slot that is free; its number, its file, and whether another is taken.
-/// The caller holds the append lock.
+/// Locks the first free writer's slot. Returns its number, its file, and whether another slot is
+/// locked. The caller holds the append lock.
 fn take_slot(files: &Files, patience: Patience<'_>) -> Result<(u32, Box<dyn File>, bool)> {
     let (mut own, mut joined) = (None, false);
     for no in 0..WRITERS_MAX {
@@ -185,7 +186,7 @@ fn take_slot(files: &Files, patience: Patience<'_>) -> Result<(u32, Box<dyn File
             joined = true;
             continue;
         }
-        // A power cut may have torn it, and everybody would try to read it again and again.
+        // A power cut can leave a torn slot. Every reader would read it again and again.
         file.write_at(&WriterSlot::default().encode(), 0)?;
         if own.is_none() {
             own = Some((no, file));

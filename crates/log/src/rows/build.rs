@@ -3,12 +3,12 @@
 use super::{Form, NULLABLE, Value};
 use densite_disk::memory::mapped;
 
-/// Values of one column as they come: one tag per row, numbers and bytes apart.
+/// Values of one column in row order: one tag for each row; numbers and bytes are separate.
 #[derive(Debug, Clone, Default)]
 struct Column {
     /// The form of each value.
     tags: Vec<u8>,
-    /// Of each row its number's bits, or the length of its bytes.
+    /// For each row the bits of its number, or the length of its bytes.
     words: Vec<u64>,
     bytes: Vec<u8>,
 }
@@ -38,7 +38,7 @@ impl Column {
         self.words.truncate(rows);
     }
 
-    /// The one form that all values but NULL have, and whether there are NULLs.
+    /// The one form of all values except NULL, and whether there are NULLs.
     fn form(&self) -> (Form, bool) {
         let mut seen = [false; 5];
         for tag in &self.tags {
@@ -92,7 +92,7 @@ impl Column {
                 true => word.wrapping_sub(least as u64),
                 false => 0,
             };
-            // Eight bytes are written and the ones that are zero taken back: no loop over bytes.
+            // Writes eight bytes and truncates the unused ones, which avoids a loop over bytes.
             let end = out.len() + width;
             out.extend_from_slice(&offset.to_le_bytes());
             out.truncate(end);
@@ -120,12 +120,12 @@ impl Column {
     }
 }
 
-/// Bytes that hold `v`, 0 to 8.
+/// Number of bytes that hold `v`, 0 to 8.
 fn width_of(v: u64) -> usize {
     (64 - v.leading_zeros()).div_ceil(8) as usize
 }
 
-/// Lengths, all in the least width of 1, 2 or 4 bytes.
+/// Writes the lengths, all with the least width of 1, 2 or 4 bytes.
 fn put_lens(lens: impl Iterator<Item = u64> + Clone, out: &mut Vec<u8>) {
     let width = match width_of(lens.clone().max().unwrap_or(0)) {
         0 | 1 => 1,
@@ -142,16 +142,16 @@ fn put_lens(lens: impl Iterator<Item = u64> + Clone, out: &mut Vec<u8>) {
     }
 }
 
-/// Whether there is enough text in so many values that compression may pay. Numbers are packed already.
+/// Whether so many values contain enough text for compression to pay. Numbers are packed already.
 pub(crate) fn is_textual(var_bytes: usize, values: usize) -> bool {
     var_bytes >= 256 && var_bytes > values * 2
 }
 
-/// More bytes lie in memory of their own: a large transaction has many such pieces, which are freed together, and an allocator
-/// that keeps them in its heap may not give them back.
+/// Larger buffers are allocated as mappings of their own. A large transaction frees many of them
+/// together, and an allocator with its own heap may not return that memory to the system.
 const APART: usize = 2 << 20;
 
-/// Room for so many bytes of a batch.
+/// A buffer of this capacity for a batch.
 pub(crate) fn room_for(bytes: usize) -> Vec<u8> {
     match bytes > APART {
         true => mapped(bytes),
@@ -159,7 +159,7 @@ pub(crate) fn room_for(bytes: usize) -> Vec<u8> {
     }
 }
 
-/// What [`RowsBuilder::encode`] makes of this row alone, without a copy of it in between.
+/// The same bytes as [`RowsBuilder::encode`] of this row alone, without another copy of the row.
 pub(crate) fn encode_row(row: &[Value<'_>]) -> Vec<u8> {
     let bytes: usize = row.iter().map(|value| 9 + value.bytes()).sum();
     let mut out = room_for(2 + bytes);
@@ -170,7 +170,7 @@ pub(crate) fn encode_row(row: &[Value<'_>]) -> Vec<u8> {
             Value::Int(v) => {
                 out.push(Form::Int as u8);
                 out.extend_from_slice(&v.to_le_bytes());
-                // All values are the least one.
+                // Width 0: all values equal the least one.
                 out.push(0);
             }
             Value::Real(v) => {
@@ -188,7 +188,7 @@ pub(crate) fn encode_row(row: &[Value<'_>]) -> Vec<u8> {
     out
 }
 
-/// Rows on their way into a batch.
+/// Collects the rows of a batch.
 #[derive(Debug, Clone)]
 pub(crate) struct RowsBuilder {
     columns: Vec<Column>,
@@ -210,7 +210,7 @@ impl RowsBuilder {
         self.rows
     }
 
-    /// Takes a row of as many values as there are columns.
+    /// Adds a row, which has as many values as there are columns.
     pub(crate) fn push(&mut self, row: &[Value<'_>]) {
         for (column, value) in self.columns.iter_mut().zip(row) {
             column.push(*value);
@@ -227,7 +227,7 @@ impl RowsBuilder {
         self.var_bytes = self.columns.iter().map(|c| c.bytes.len()).sum();
     }
 
-    /// Bytes that the encoded rows have at most.
+    /// Upper bound of the bytes of the encoded rows.
     pub(crate) fn bytes_max(&self) -> u64 {
         let fixed = self.columns.len() as u64 * (self.rows as u64 * 14 + 16);
         fixed + self.var_bytes as u64

@@ -1,16 +1,21 @@
 //! Rows of one batch, column by column.
 //!
 //! ```text
-//! 2 bytes: columns; then of each one a byte, its form, plus 128 if a bitmap of one bit per row follows (1: NULL), and
+//! 2 bytes: number of columns; then for each column 1 byte: its form, plus 128 if a bitmap of one
+//! bit per row follows (1: NULL), and
 //!   0  null   nothing
-//!   1  int    8 bytes: the least value; 1 byte: width w; of each row w bytes: the value less the least, modulo 2^64
-//!   2  real   of each row 8 bytes
-//!   3  text   1 byte: width w (1, 2 or 4); of each row w bytes: its length in bytes; then the bytes of all rows
+//!   1  int    8 bytes: the least value; 1 byte: width w; for each row w bytes: the value less the
+//!             least, modulo 2^64
+//!   2  real   for each row 8 bytes
+//!   3  text   1 byte: width w (1, 2 or 4); for each row w bytes: its length in bytes; then the bytes
+//!             of all rows
 //!   4  blob   the same
-//!   5  mixed  of each row a byte: 0 null, 1 int, 2 real, 3 text, 4 blob; then as blob, numbers in 8 bytes each
+//!   5  mixed  for each row 1 byte: 0 null, 1 int, 2 real, 3 text, 4 blob; then as blob, numbers in
+//!             8 bytes each
 //! ```
 //!
-//! A NULL in a column with a bitmap keeps its place (as the least value, 0.0 or nothing), so any value is found without counting.
+//! A NULL in a column with a bitmap keeps its place (as the least value, 0.0 or nothing). So the
+//! place of a value is found without counting NULLs.
 
 mod build;
 mod read;
@@ -30,7 +35,7 @@ pub enum Value<'a> {
     Int(i64),
     /// A floating-point number; all its bits are kept.
     Real(f64),
-    /// Text, as SQLite has it: usually UTF-8, but nobody checks.
+    /// Text as SQLite has it: usually UTF-8, but this is not checked.
     Text(&'a [u8]),
     /// A blob.
     Blob(&'a [u8]),

@@ -1,21 +1,22 @@
-//! Decoded rows: every length is checked once, then any value is at hand.
+//! Decoded rows: every length is checked once, then each value is found directly.
 
 use super::{Form, NULLABLE, Value};
 use densite_disk::Fields;
 use std::ops::{Deref, Range};
 use std::sync::Arc;
 
-/// Where a column's parts lie in the payload.
+/// The places of a column's parts in the payload.
 #[derive(Debug, Clone)]
 struct Column {
     form: Form,
     nulls: Option<Range<usize>>,
-    /// The least value of integers.
+    /// The least value of a column of integers.
     least: i64,
     width: usize,
-    /// Integers or reals; of mixed columns the tags.
+    /// Integers or reals; in a mixed column the tags.
     fixed: Range<usize>,
-    /// Where each row's bytes end in the payload; where the first one's begin is the first entry.
+    /// Offset in the payload at which each row's bytes end. The first entry is where the bytes
+    /// begin.
     ends: Vec<u32>,
 }
 
@@ -23,7 +24,7 @@ struct Column {
 #[derive(Debug, Clone)]
 pub(crate) enum Payload {
     Own(Vec<u8>),
-    /// Those of an encoded batch that is not compressed.
+    /// The payload of an encoded batch that is not compressed.
     Shared(Arc<Vec<u8>>),
 }
 
@@ -47,11 +48,11 @@ pub struct Rows {
 }
 
 impl Rows {
-    /// Takes a decoded payload apart; `None` if it is none of `count` rows.
+    /// Decodes a payload; `None` if it does not have `count` valid rows.
     pub(crate) fn decode(payload: Payload, count: usize) -> Option<Rows> {
         let mut take = Counted::new(&payload);
         let n = take.rest.u16()?;
-        // Each has a byte at least.
+        // Each column has at least one byte.
         let mut columns = Vec::with_capacity(usize::from(n).min(payload.len()));
         for _ in 0..n {
             columns.push(Column::decode(&mut take, count)?);
@@ -63,8 +64,8 @@ impl Rows {
         })
     }
 
-    /// The same rows without their first `columns` columns, in memory of their own; `None` if they
-    /// have fewer.
+    /// The same rows without their first `columns` columns, in their own memory; `None` if there
+    /// are fewer columns.
     pub fn without_first(&self, columns: usize) -> Option<Rows> {
         let left = u16::try_from(self.columns().checked_sub(columns)?).ok()?;
         let mut take = Counted::new(&self.payload);
@@ -84,7 +85,7 @@ impl Rows {
         self.count
     }
 
-    /// Whether there are none; a record has at least one.
+    /// Whether there are no rows; a record has at least one.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
@@ -94,7 +95,7 @@ impl Rows {
         self.payload.len()
     }
 
-    /// Whether an [`EncodedBatch`](crate::EncodedBatch) has the same memory.
+    /// Whether an [`EncodedBatch`](crate::EncodedBatch) shares this memory.
     pub fn is_shared(&self) -> bool {
         matches!(self.payload, Payload::Shared(_))
     }
@@ -104,7 +105,8 @@ impl Rows {
         self.columns.len()
     }
 
-    /// The value in a row and a column, both counted from 0; `None` where there is no such place.
+    /// The value in a row and a column, both counted from 0; `None` if there is no such row or
+    /// column.
     pub fn get(&self, row: usize, column: usize) -> Option<Value<'_>> {
         if row >= self.count {
             return None;
@@ -112,14 +114,14 @@ impl Rows {
         self.columns.get(column)?.get(&self.payload, row)
     }
 
-    /// The values of one row; none if there is no such row.
+    /// The values of one row; empty if there is no such row.
     pub fn row(&self, row: usize) -> impl Iterator<Item = Value<'_>> {
         let columns = self.columns.iter().filter(move |_| row < self.count);
         columns.map(move |c| c.get(&self.payload, row).unwrap_or(Value::Null))
     }
 }
 
-/// Takes from the front and knows where it is.
+/// Takes bytes from the front and knows its offset.
 struct Counted<'a> {
     len: usize,
     rest: Fields<'a>,
@@ -139,7 +141,7 @@ impl<'a> Counted<'a> {
         Some(from..from + len)
     }
 
-    /// Lengths of `count` rows and their bytes, as ends.
+    /// Reads the lengths of `count` rows and skips their bytes. Returns the ends of the rows.
     fn ends(&mut self, count: usize) -> Option<Vec<u32>> {
         let width = usize::from(self.rest.u8()?);
         if !matches!(width, 1 | 2 | 4) {
@@ -159,7 +161,7 @@ impl<'a> Counted<'a> {
     }
 }
 
-/// Up to eight bytes as a number.
+/// Up to eight little-endian bytes as a number.
 fn word(bytes: &[u8]) -> u64 {
     bytes.iter().rev().fold(0, |v, b| v << 8 | u64::from(*b))
 }

@@ -1,4 +1,4 @@
-//! What goes in comes out, and no bytes make the decoder fail otherwise than by `None`.
+//! Encoded rows decode to the same rows, and damaged bytes only make the decoder return `None`.
 
 use super::{Payload, Rows, RowsBuilder, Value, encode_row};
 use proptest::prelude::*;
@@ -52,7 +52,7 @@ fn value(kind: u8) -> BoxedStrategy<Owned> {
     }
 }
 
-/// Rows whose columns have a kind each.
+/// Rows with one kind of values for each column.
 fn rows() -> impl Strategy<Value = Vec<Vec<Owned>>> {
     proptest::collection::vec(0u8..9, 0..5).prop_flat_map(|kinds| {
         let row = kinds.into_iter().map(value).collect::<Vec<_>>();
@@ -72,7 +72,7 @@ proptest! {
     #[test]
     fn rows_come_back(rows in rows(), keep in 0usize..40) {
         let mut builder = build(&rows);
-        // A savepoint that is rolled back leaves no trace.
+        // Truncating leaves no trace of the dropped rows.
         let keep = keep.clamp(1, rows.len());
         builder.truncate(keep);
         let bytes = builder.encode();

@@ -1,8 +1,8 @@
-//! Finding whole transactions in a damaged log.
+//! Finds whole transactions in a damaged log.
 //!
-//! A record is believed if its header and its payload match their checks: the header's is seeded
-//! with the salt of this use of the file and its offset, so it was written at this place. The chain
-//! of checks is what damage breaks, and is not asked for.
+//! A record is accepted if its header and its payload match their checks. The header's check is
+//! seeded with the salt of this use of the file and the offset, so the record was written at this
+//! place. The chain of checks is not required, because damage breaks it.
 
 use crate::encoded::{EncodedBatch, room};
 use crate::end_word::find_word;
@@ -20,53 +20,53 @@ use densite_disk::hash::xxh3_64;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-/// Rows that are lost.
+/// Lost rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lost {
-    /// Number of the first one.
+    /// Number of the first lost row.
     pub first: Seq,
-    /// Number of the last one; `None` where nothing tells how far the log went.
+    /// Number of the last lost row; `None` if no file says how far the log reached.
     pub last: Option<Seq>,
     /// Name of the file that is damaged.
     pub segment: String,
-    /// Where in it the damage begins, bytes.
+    /// Offset at which the damage begins, bytes.
     pub offset: u64,
     /// What is wrong there.
     pub problem: String,
 }
 
-/// A place that cannot be read, since the last transaction that was found.
+/// Damage behind the last transaction that was found.
 struct Gap {
     segment: u64,
     offset: u64,
     problem: String,
 }
 
-/// A transaction of which not all records were met yet.
+/// A transaction with records still to come.
 struct Open {
     id: TxnId,
     first: Seq,
     parts: Vec<Arc<EncodedBatch>>,
-    /// No record may be missing before its first one.
+    /// No record is missing before its first one.
     has_head: bool,
 }
 
-/// Goes over all segments, one at a time in memory.
+/// Reads all segments, one at a time in memory.
 pub(super) struct Finder<'a> {
     files: &'a Files,
     word: Option<EndWord>,
-    /// Those that are there, of which the next one should be `following`, and the last one
-    /// `highest`.
+    /// Numbers of the segment files that exist. Without gaps, the next one is `following` and the
+    /// last one is `highest`.
     numbers: VecDeque<u64>,
     following: u64,
     highest: u64,
     found: VecDeque<(Seq, Txn)>,
     open: Option<Open>,
     gap: Option<Gap>,
-    /// What comes next begins a transaction.
+    /// The next record begins a transaction.
     at_start: bool,
     first_seq: Seq,
-    /// Number that the next row has if nothing is missing.
+    /// Number of the next row if no row is missing.
     expected: Seq,
     lost: Vec<Lost>,
 }
@@ -97,15 +97,15 @@ impl<'a> Finder<'a> {
             open: None,
             gap: None,
             at_start: true,
-            // As long as no header was read.
+            // Used until a header is read.
             first_seq: lacking.unwrap_or(1),
             expected: 1,
             lost: Vec::new(),
         };
         for number in there {
             if let Some(first_seq) = finder.header(number)?.ok().map(|s| s.header.first_seq) {
-                // If any segments were before this one, it is unknown which rows they had; only what
-                // somebody lacks is sure to have been there.
+                // If there were segments before this one, their rows are unknown. Only rows that
+                // the database or a subscriber lacks are known to have existed.
                 let is_first = number == lowest && (state.is_some() || number == 1);
                 finder.first_seq = match lacking {
                     Some(lacking) if !is_first => first_seq.min(lacking),
@@ -126,7 +126,7 @@ impl<'a> Finder<'a> {
         self.first_seq
     }
 
-    /// Number of the row that follows all that were ever written, as far as anything tells.
+    /// Number of the row behind all rows that were ever written, as far as the files tell.
     pub(super) fn next_seq(&self) -> Seq {
         self.expected.max(self.word.map_or(0, |w| w.next_seq))
     }
@@ -155,7 +155,7 @@ impl<'a> Finder<'a> {
         }
     }
 
-    /// A segment, or what is wrong with it.
+    /// A segment, or its problem.
     fn header(&self, number: u64) -> Result<std::result::Result<crate::files::Segment, String>> {
         match self.files.segment(number, OpenMode::Read) {
             Ok(Some(segment)) => Ok(Ok(segment)),
@@ -165,7 +165,7 @@ impl<'a> Finder<'a> {
         }
     }
 
-    /// Where a segment ends, if anything tells: the next one's header, or the end word.
+    /// The end of a segment, if the next segment's header or the end word tells it.
     fn end_of(&self, number: u64) -> Result<Option<u64>> {
         if let Ok(next) = self.header(number + 1)? {
             return Ok(Some(next.header.prev_end));
@@ -181,7 +181,7 @@ impl<'a> Finder<'a> {
                 return Ok(());
             }
         };
-        // A transaction is in one segment.
+        // A transaction never spans segments.
         self.open = None;
         self.at_start = true;
         let known_end = self.end_of(number)?;
@@ -194,12 +194,12 @@ impl<'a> Finder<'a> {
         bytes.truncate(got);
         let (salt, mut tables) = (segment.header.salt, HashMap::new());
         let mut at = DATA_OFF;
-        // Where the records stopped, while another is looked for.
+        // The offset at which the records stopped, while the next one is searched.
         let mut stopped = None;
         let mut next = None;
         while at + RECORD_LEN as u64 <= bytes.len() as u64 {
             let record = record_at(&bytes, at, salt).filter(|(header, _)| match stopped {
-                // Behind the end, if that is not known, may lie what was written and never
+                // If the end is unknown, records behind a gap may have been written and never
                 // acknowledged.
                 Some(place) => known_end.is_some() || u64::from(header.synced) > place,
                 None => true,
@@ -207,8 +207,8 @@ impl<'a> Finder<'a> {
             let Some((header, payload)) = record else {
                 if stopped.is_none() {
                     stopped = Some(at);
-                    // If only its payload is damaged, the header still tells where the next record
-                    // is and whose.
+                    // If only the payload is damaged, the header still tells where the next record
+                    // is, and whether it begins a transaction.
                     let rest = bytes.get(usize::try_from(at).unwrap_or(usize::MAX)..);
                     let header = rest.and_then(|rest| RecordHeader::decode(rest, salt, at));
                     next = header.map(|h| (at + h.padded_len(), h.ends_transaction()));
@@ -267,8 +267,8 @@ impl<'a> Finder<'a> {
             self.open = Some(open);
             return;
         }
-        // A part of a transaction is as good as none; the next one that is whole tells how far the
-        // loss goes.
+        // A transaction with a missing record is dropped. The next whole one tells how far the loss
+        // reaches.
         if open.has_head {
             self.note(Some(open.first - 1));
             self.expected = header.last_seq() + 1;
@@ -277,8 +277,7 @@ impl<'a> Finder<'a> {
         }
     }
 
-    /// Something cannot be read here. What belongs to a transaction that is not whole is lost with
-    /// it.
+    /// Notes a place that cannot be read. The transaction around it is lost.
     fn damage(&mut self, segment: u64, offset: u64, problem: &str) {
         self.open = None;
         self.at_start = false;
@@ -289,8 +288,8 @@ impl<'a> Finder<'a> {
         });
     }
 
-    /// What is missing up to this row is lost, if anything was damaged; numbers may be left out for
-    /// other reasons too.
+    /// Reports the rows up to `last` as lost if there was damage. Without damage, numbers can be
+    /// skipped for other reasons.
     fn note(&mut self, last: Option<Seq>) {
         if let Some(gap) = self.gap.take()
             && last.is_none_or(|last| last >= self.expected)
@@ -311,7 +310,7 @@ impl<'a> Finder<'a> {
     }
 }
 
-/// The record at a place, whole.
+/// The whole record at an offset; `None` if it is not valid.
 fn record_at(bytes: &[u8], at: u64, salt: u64) -> Option<(RecordHeader, &[u8])> {
     let rest = bytes.get(usize::try_from(at).ok()?..)?;
     let header = RecordHeader::decode(rest, salt, at)?;

@@ -1,8 +1,8 @@
-//! A way on from damage: what can be read of a damaged log, written into a new one.
+//! Repair: writes the readable part of a damaged log to a new log.
 //!
-//! Every whole transaction that can be read keeps its rows' numbers; what lies between is lost and
-//! named. The damaged log is only read: whoever calls this puts the new one into its place and
-//! keeps the old one.
+//! Every whole transaction that can be read keeps its rows' numbers. The rows between are lost and
+//! reported. The damaged log is only read: the caller puts the new log in its place and keeps the
+//! old one.
 
 mod find;
 
@@ -20,39 +20,39 @@ use find::Finder;
 pub use find::Lost;
 use std::sync::Arc;
 
-/// What was, or would be, kept.
+/// What a repair keeps and loses.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Salvaged {
-    /// Transactions.
+    /// Number of kept transactions.
     pub transactions: u64,
-    /// Rows in them.
+    /// Number of rows in them.
     pub rows: u64,
-    /// What is lost, ascending.
+    /// Lost rows, ascending.
     pub lost: Vec<Lost>,
-    /// The file with subscribers, settings and rollbacks cannot be read: the new log has none, and
-    /// prunes only when it is told to. Transactions that were rolled back after they were appended
-    /// are among those that are kept, and nothing tells which.
+    /// The file with subscribers, settings and rollbacks cannot be read. Then the new log has no
+    /// subscribers and default settings, with `auto_prune` off. It also keeps transactions that
+    /// were rolled back after they were appended, and no file tells which.
     pub state_lost: bool,
 }
 
-/// A damaged log, which no one else can open while this value exists: a process that waits for it
-/// meanwhile opens what is in its place then.
+/// A damaged log that no other process can open while this value exists. A process that waits for
+/// it then opens the log that has taken its place.
 pub struct Salvage {
     files: Files,
     state: Option<State>,
     applied: Option<Seq>,
-    /// The locks of all who could have it open.
+    /// The append lock and the locks of all writers' slots.
     _held: Vec<Box<dyn File>>,
 }
 
 impl Salvage {
-    /// Keeps everybody out of a damaged log. The value must be kept until the new log is in the
-    /// place of the damaged one. `applied` is the last row that the database has, if that is known:
-    /// where the beginning of the log is lost, the new one begins behind that row, and the database
-    /// goes on with it.
+    /// Locks a damaged log against all other processes. Keep the value until the new log is in the
+    /// place of the damaged one. `applied` is the last row that the database has, if it is known.
+    /// If the beginning of the log is lost, the new log begins behind that row, and the database
+    /// continues with it.
     ///
     /// # Errors
-    /// `InUse` when somebody has the log open; `OtherLog`, `NewerFormat`; `Io`.
+    /// `InUse` if a process has the log open; `OtherLog`, `NewerFormat`; `Io`.
     pub fn begin(from: LogDir, id: LogId, applied: Option<Seq>) -> Result<Salvage> {
         let files = Files { dir: from, id };
         let held = hold(&files)?;
@@ -69,8 +69,8 @@ impl Salvage {
         })
     }
 
-    /// Reads what can be read, and writes it to `to`, an empty directory; without `to` it only
-    /// tells what would be kept and lost.
+    /// Reads what can be read and writes it to `to`, an empty directory. Without `to` it only
+    /// reports what would be kept and lost.
     ///
     /// # Errors
     /// `Missing`, `OtherLog`, `NewerFormat`; `Full`, `Io`.
@@ -101,11 +101,11 @@ impl Salvage {
     }
 }
 
-/// The locks of all who could have it open.
+/// Takes the append lock and the locks of all writers' slots.
 fn hold(files: &Files) -> Result<Vec<Box<dyn File>>> {
     let mut held = Vec::new();
     let mut take = |name: &str, file: Box<dyn File>| {
-        // Of a log that was repaired since the file was opened nothing is held by it.
+        // A file of a log that was repaired since it was opened locks nothing.
         let is_free =
             take_slot_lock(file.as_ref(), name, &usual)? && files.is_named(name, file.as_ref())?;
         held.push(file);
@@ -122,11 +122,11 @@ fn hold(files: &Files) -> Result<Vec<Box<dyn File>>> {
     Ok(held)
 }
 
-/// The log that is written.
+/// The new log.
 struct New {
     files: Files,
     tail: Tail,
-    /// Transactions whose rows follow each other, to be written at once.
+    /// Transactions with consecutive rows, for one write.
     group: Vec<Arc<Txn>>,
     bytes: u64,
     /// Number of the first row that is not in `group` yet.

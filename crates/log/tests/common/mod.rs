@@ -1,4 +1,4 @@
-//! What the tests of the log share: a workload that knows what it was told, and how to compare a log with it.
+//! Shared by the tests of the log: a workload with a model, and comparing a log with the model.
 
 use densite_log::{Batch, Log, LogDir, LogId, Op, Options, Seq, Table, Txn, Value};
 use densite_sim_disk::SimDisk;
@@ -30,7 +30,7 @@ pub(crate) fn open(disk: &SimDisk) -> Log {
     Log::open(dir(disk), options()).unwrap_or_else(|e| panic!("open: {e}"))
 }
 
-/// A row as it is compared.
+/// A row for comparison.
 pub(crate) type Row = (String, Op, Vec<u8>);
 
 pub(crate) fn tables() -> Vec<Arc<Table>> {
@@ -87,7 +87,8 @@ pub(crate) fn read_all(log: &Log, after: Seq) -> densite_log::Result<BTreeMap<Se
     Ok(rows)
 }
 
-/// Seeds to run: one, or as many as asked for, or the number given.
+/// Seeds to run: `DENSITE_SEED` alone, or the first `DENSITE_CRASH_SEEDS`; by default the first
+/// `usual` ones.
 pub(crate) fn seeds(usual: u64) -> Vec<u64> {
     let var = |name| std::env::var(name).ok().and_then(|s| s.parse().ok());
     match var("DENSITE_SEED") {

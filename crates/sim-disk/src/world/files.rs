@@ -1,4 +1,4 @@
-//! Calls on files, and the files themselves: how they come, are charged and go.
+//! Calls on files, and the files themselves: how they are created, charged and dropped.
 
 use super::super::counters::StatNo;
 use super::super::entries::InodeNo;
@@ -47,7 +47,7 @@ impl World {
         no
     }
 
-    /// A name or a handle on the file went away.
+    /// Handles the end of a name or a handle of the file.
     pub(super) fn released(&mut self, no: InodeNo) {
         let Some(inode) = self.inodes.get_mut(&no) else {
             return;
@@ -55,13 +55,13 @@ impl World {
         if inode.handles > 0 || self.dirs.values().any(|d| d.leads_to(no)) {
             return;
         }
-        // Its room is free at once, although a cut may bring the file back.
+        // Its room is free at once, although a cut can bring the file back.
         self.used = self.used.saturating_sub(inode.charged());
         inode.charge_nothing();
         self.forget_unreachable(no);
     }
 
-    /// A handle went away.
+    /// Handles the end of a handle.
     pub(crate) fn close(&mut self, no: InodeNo) {
         if let Some(inode) = self.inodes.get_mut(&no) {
             inode.handles = inode.handles.saturating_sub(1);
@@ -69,7 +69,7 @@ impl World {
         self.released(no);
     }
 
-    /// Frees a file that nobody can see any more, not even after a cut.
+    /// Frees a file that no process can see any more, not even after a cut.
     fn forget_unreachable(&mut self, no: InodeNo) {
         let Some(inode) = self.inodes.get(&no) else {
             return;
@@ -147,7 +147,7 @@ impl World {
         pass.done(())
     }
 
-    /// Both kinds of sync are alike here: contents and length become durable.
+    /// Both kinds of sync do the same here: contents and length become durable.
     pub(crate) fn sync(&mut self, file: FileRef, _kind: SyncKind) -> Result<()> {
         let path = self.table.path(file.stat);
         let pass = match self.try_enter(Op::Sync, &path, true) {
@@ -166,7 +166,7 @@ impl World {
         };
         self.note(|| format!("sync {path}"));
         if pass.dying {
-            // The sync was under way: its writes survive as any mixture.
+            // The sync was in progress: its writes survive in any mixture.
             return pass.done(());
         }
         self.table.at(file.stat).syncs += 1;
@@ -183,7 +183,8 @@ impl World {
         Ok(())
     }
 
-    /// A change of metadata at this place is durable; with a journal, so are those before it.
+    /// Handles a change of metadata at this place that became durable. With a journal, those before
+    /// it do too.
     pub(super) fn sync_metadata_before(&mut self, seq: Option<u64>) {
         let (Some(seq), MetadataOrder::Journalled) = (seq, self.policy.metadata) else {
             return;

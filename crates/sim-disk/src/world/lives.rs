@@ -1,4 +1,4 @@
-//! Disks made from a disk: what a cut leaves, a snapshot, captures on the way.
+//! Disks made from a disk: after a cut, as a snapshot, and captures during a run.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use super::super::entries::Entries;
 use super::super::survival::Survival;
 use super::World;
 
-/// What to take of a disk without disturbing it.
+/// What to take of a disk without changing it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Capture {
     /// What a power cut with this seed would leave.
@@ -18,7 +18,7 @@ pub enum Capture {
     Snapshot,
 }
 
-/// Captures that were asked for, by change, and those taken.
+/// Requested captures by change, and taken ones.
 #[derive(Debug, Default)]
 pub(super) struct Captures {
     wanted: BTreeMap<u64, Vec<Capture>>,

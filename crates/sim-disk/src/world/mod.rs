@@ -1,7 +1,7 @@
-//! The state behind all handles on one simulated disk, and the rules that every call passes.
+//! The state behind all handles on one simulated disk, and the rules for every call.
 //!
-//! A call is counted first, then the cut, then the faults are looked at, then it is done. The
-//! call at which the cut comes is done and then fails: its change is in the cache and may
+//! A call is counted first. Then the cut is checked, then the faults, and then the call is done.
+//! The call at which the cut comes is done and then fails: its change is in the cache and can
 //! survive like any other.
 
 mod files;
@@ -26,7 +26,7 @@ use lives::Captures;
 const EIO: i32 = rustix::io::Errno::IO.raw_os_error();
 const ENOSPC: i32 = rustix::io::Errno::NOSPC.raw_os_error();
 
-/// What an unlimited disk reports as free, bytes.
+/// The free bytes that an unlimited disk reports.
 const PLENTY: u64 = 1 << 50;
 
 /// Everything of one disk.
@@ -45,9 +45,9 @@ pub(crate) struct World {
     pub(crate) cut_at_call: Option<u64>,
     pub(crate) cut_at_change: Option<u64>,
     captures: Captures,
-    /// Changes in words, while somebody wants them.
+    /// Changes in words, while tracing is on.
     trace: Option<Vec<String>>,
-    /// Place of the next change in the order of the disk.
+    /// The place of the next change in the order of the disk.
     seq: u64,
     /// Bytes of all files that a name or a handle leads to.
     used: u64,
@@ -56,12 +56,12 @@ pub(crate) struct World {
     dirs: BTreeMap<String, Entries>,
 }
 
-/// How a call that was let in ends.
+/// The result of a call that was let in.
 #[must_use]
 #[derive(Clone, Copy)]
 struct Pass {
     op: Op,
-    /// The cut comes at this call: it is done and nobody hears of it.
+    /// The cut comes at this call: it is done, but fails.
     dying: bool,
 }
 
@@ -105,7 +105,7 @@ fn struck(op: Op, strike: Strike) -> Error {
 
 /// Splits a path into its directory and its last component: `/a/b.db` is `/a` and `b.db`.
 ///
-/// The root directory is the empty string, and a missing first slash is supplied.
+/// The root directory is the empty string, and a missing first slash is added.
 fn split(path: &str) -> (String, &str) {
     match path.rsplit_once('/') {
         None => (String::new(), path),
@@ -158,8 +158,8 @@ impl World {
         self.used
     }
 
-    /// Counts a call and lets it in, or says why it fails. `Err(Some(strike))` is a fault that
-    /// the caller turns into an error after doing what the failing call does.
+    /// Counts a call and lets it in, or returns why it fails. The caller turns `Err(Some(strike))`,
+    /// a fault, into an error after it has done what the failing call does.
     fn try_enter(
         &mut self,
         op: Op,
@@ -169,8 +169,8 @@ impl World {
         if self.dead {
             return Err(None);
         }
-        // What was asked for at a change is taken once that change is done, that is now; a
-        // sync counts as under way, so before it is done.
+        // A capture at a change is taken when that change is done, which is now. A sync counts as
+        // in progress, so its capture is taken before it is done.
         self.capture_due();
         self.calls += 1;
         self.changes += u64::from(changes);
@@ -189,7 +189,7 @@ impl World {
         }
     }
 
-    /// For calls that do nothing when they fail.
+    /// For calls that do nothing if they fail.
     fn enter(&mut self, op: Op, path: &str, changes: bool) -> Result<Pass> {
         let pass = self.try_enter(op, path, changes);
         pass.map_err(|strike| match strike {
@@ -233,7 +233,7 @@ impl World {
         Ok(())
     }
 
-    // ---- what tests look at and put there; neither counted nor failing ----
+    // ---- for tests: these calls are not counted and never fail ----
 
     pub(crate) fn contents(&self, path: &str) -> Option<Vec<u8>> {
         let (dir, name) = split(path);
@@ -247,7 +247,7 @@ impl World {
             .lookup(&dir, name)
             .and_then(|no| self.inodes.get_mut(&no))
         {
-            // In place: open handles see it.
+            // In place, so that open handles see it.
             self.used = self.used.saturating_sub(inode.charged()) + data.len() as u64;
             inode.replace(data);
             self.dirs.entry(dir).or_default().sync();
@@ -272,7 +272,7 @@ impl World {
     }
 }
 
-/// A file as a handle knows it.
+/// A file as a handle refers to it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FileRef {
     pub(crate) no: InodeNo,

@@ -52,7 +52,7 @@ impl World {
     }
 
     pub(crate) fn sync_dir(&mut self, dir: &str) -> Result<()> {
-        // A failed one leaves the entries as they are: journals of metadata are retried.
+        // If it fails, the entries stay pending, because journals of metadata are retried.
         let pass = self.enter(Op::Sync, dir, true)?;
         self.note(|| format!("sync directory {dir}/"));
         if pass.dying {

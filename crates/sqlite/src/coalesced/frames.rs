@@ -1,4 +1,4 @@
-//! Frames of a WAL that are not written yet: one piece of the file.
+//! Frames of a WAL that are not written yet: one contiguous range of the file.
 
 use std::ops::Range;
 
@@ -6,50 +6,52 @@ use std::ops::Range;
 pub(super) const WAL_HEADER: usize = 32;
 /// The header of a frame, in bytes.
 pub(super) const FRAME_HEADER: usize = 24;
-/// The most that is collected, in bytes: SQLite's unix VFS takes only the low 17 bits of a length, and no SQLite ever asks for more at once.
+/// The most that is collected, in bytes. SQLite's unix VFS uses only the low 17 bits of a length,
+/// and SQLite itself never writes more at once.
 const MOST: usize = 1 << 16;
 
-/// See the module. At most [`MOST`] bytes: whole frames, or whole frames and a header whose page is to come.
+/// Collected frames; see the parent module. At most [`MOST`] bytes: whole frames, or whole frames
+/// and a header whose page follows.
 #[derive(Default)]
 pub(super) struct Frames {
     bytes: Vec<u8>,
-    /// Where they belong.
+    /// Their offset in the file.
     at: u64,
-    /// Bytes of a page; 0 before it is known.
+    /// The page size in bytes; 0 if unknown.
     page: usize,
-    /// The last is a header.
+    /// The last item is a header without its page.
     wants_page: bool,
 }
 
-/// What is to be done with a write.
+/// What to do with a write.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Write {
     /// Nothing: it is collected.
     Collected,
-    /// It goes to the file.
+    /// Write it to the file.
     Through,
-    /// What is collected goes to the file first; then it is asked again.
+    /// Write the collected frames to the file first, then ask again.
     FlushFirst,
 }
 
-/// What is to be done with a read.
+/// What to do with a read.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Read {
-    /// It is answered.
+    /// Nothing: it is answered.
     Answered,
-    /// The file has it.
+    /// Read it from the file.
     File,
-    /// What is collected goes to the file first, then that has it.
+    /// Write the collected frames to the file first, then read from the file.
     FlushFirst,
 }
 
 impl Frames {
-    /// Whether the size of a page is known.
+    /// Whether the page size is known.
     pub(super) fn knows_pages(&self) -> bool {
         self.page != 0
     }
 
-    /// Takes the size of a page from the WAL's own header.
+    /// Takes the page size from the WAL's own header.
     pub(super) fn learn(&mut self, header: &[u8]) {
         let size = header.get(8..12).and_then(|b| b.try_into().ok());
         let size = size.map_or(0, u32::from_be_bytes) as usize;
@@ -59,12 +61,12 @@ impl Frames {
         };
     }
 
-    /// What is collected, and where it belongs; `None` when that is nothing.
+    /// The collected bytes and their offset; `None` if there are none.
     pub(super) fn pending(&self) -> Option<(&[u8], u64)> {
         (!self.bytes.is_empty()).then_some((self.bytes.as_slice(), self.at))
     }
 
-    /// It is in the file, or not wanted any more.
+    /// Drops the collected bytes: they are in the file, or no longer needed.
     pub(super) fn clear(&mut self) {
         self.bytes.clear();
         self.wants_page = false;
@@ -78,14 +80,14 @@ impl Frames {
         offset < self.end() && self.at < offset.saturating_add(len as u64)
     }
 
-    /// Where these bytes are in what is collected, if all of them are.
+    /// The range of these bytes within the collected ones, if all of them are collected.
     fn place(&self, offset: u64, len: usize) -> Option<Range<usize>> {
         let from = usize::try_from(offset.checked_sub(self.at)?).ok()?;
         let to = from.checked_add(len)?;
         (to <= self.bytes.len()).then_some(from..to)
     }
 
-    /// Whether a write is the header of a frame, and if so whether that frame commits.
+    /// Whether a write is the header of a frame; if so, whether that frame commits.
     fn header(&self, buf: &[u8], offset: u64) -> Option<bool> {
         let frame = (FRAME_HEADER + self.page) as u64;
         let behind = offset.checked_sub(WAL_HEADER as u64)?;
@@ -95,7 +97,7 @@ impl Frames {
         buf.get(4..8).map(|size| size != [0; 4])
     }
 
-    /// A write to the WAL.
+    /// Decides about a write to the WAL and collects it if possible.
     pub(super) fn write(&mut self, buf: &[u8], offset: u64) -> Write {
         let through = |this: &Self| match this.bytes.is_empty() {
             true => Write::Through,
@@ -105,7 +107,7 @@ impl Frames {
         if header == Some(true) || offset < WAL_HEADER as u64 {
             return through(self);
         }
-        // A frame that is written again before it is in the file.
+        // A frame that SQLite writes again before it is in the file.
         if let Some(place) = self.place(offset, buf.len()) {
             if let Some(old) = self.bytes.get_mut(place) {
                 old.copy_from_slice(buf);
@@ -135,7 +137,7 @@ impl Frames {
         }
     }
 
-    /// A read of the WAL.
+    /// Decides about a read of the WAL and answers it if possible.
     pub(super) fn read(&self, buf: &mut [u8], offset: u64) -> Read {
         if self.bytes.is_empty() || !self.meets(offset, buf.len()) {
             return Read::File;

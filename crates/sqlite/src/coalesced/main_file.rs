@@ -1,4 +1,4 @@
-//! The database's file: its locks say when a transaction of the WAL is over.
+//! The database's file: its locks show when a transaction of the WAL is over.
 
 use super::Shared;
 use super::pieces::Pieces;
@@ -9,13 +9,13 @@ use std::time::Instant;
 
 type Done = Result<(), Code>;
 
-/// The lock of the WAL's writer (`WAL_WRITE_LOCK`), as SQLite's file format has it.
+/// The lock of the WAL's writer (`WAL_WRITE_LOCK`), as SQLite's file format defines it.
 const WRITER: i32 = 0;
 
 pub(super) struct MainFile {
     host: HostFile,
     shared: Shared,
-    /// `None` where all of a checkpoint is synced at once.
+    /// `None` if a checkpoint is synced all at once.
     pieces: Option<Pieces>,
 }
 
@@ -28,7 +28,7 @@ impl MainFile {
         }
     }
 
-    /// What it shares with its WAL.
+    /// The state that it shares with its WAL.
     pub(super) fn shared(&self) -> Shared {
         self.shared.clone()
     }
@@ -56,7 +56,7 @@ impl Above for MainFile {
         {
             pieces.checkpoint(op == ffi::FCNTL_CKPT_START);
         }
-        // SAFETY: the argument of the same operation, as the caller vouches.
+        // SAFETY: the argument of the same operation, as the caller guarantees.
         unsafe { self.host.file_control(op, arg) }
     }
 

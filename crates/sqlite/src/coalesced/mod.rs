@@ -1,22 +1,33 @@
-//! A thin VFS over another that writes the frames of a WAL together.
+//! A thin VFS over another one that writes several frames of a WAL at once.
 //!
-//! SQLite writes each frame by two calls, 24 bytes and a page. A connection that writes ten thousands of pages in a transaction spends more on those calls than on copying the pages.
-//! Here frames are collected and written some 60 KiB at a time; everything else goes to the VFS below as it is.
+//! SQLite writes each frame by two calls: 24 bytes and a page. A transaction of ten thousands of
+//! pages spends more time on those calls than on copying the pages. So frames are collected here
+//! and written some 60 KiB at a time. Everything else goes to the VFS below unchanged.
 //!
-//! **What nobody can notice.** Checked against `walFrames`, `walRewriteChecksums`, `walIndexWriteHdr`, `sqlite3WalUndo` and `walCheckpoint` of SQLite's `wal.c`:
+//! **Why it is not visible.** Checked against `walFrames`, `walRewriteChecksums`,
+//! `walIndexWriteHdr`, `sqlite3WalUndo` and `walCheckpoint` of SQLite's `wal.c`:
 //!
-//! - Others read a frame only when the header of the WAL's index promises it. `walFrames` writes that header after all frames of a transaction, the last of which says by its header (the size of the
-//!   database, bytes 4 to 7, is 0 in all others) that it commits. Before such a frame's header is written all that was collected is written, and it and its page are written at once. So at COMMIT nothing is
-//!   collected when the index is changed, and an error of writing is that of xWrite, which fails the transaction.
-//! - When a page was written twice `walRewriteChecksums` then mends the headers in place, from the first such frame to the committing one. Its last write is the committing header again: the rule above.
-//! - Frames of a transaction that is not committed are read by its own connection alone, which reads them through here.
-//! - Frames that a rollback leaves are of no use, and another connection writes its own in their place. So what is collected is forgotten before the lock of the writer is given back (or the shared
-//!   memory), which is seen at the database's file.
-//! - What is synced, cut, or asked for its length has been written before.
-//! - A write that fails keeps what was collected: it is tried again by whatever comes next, and nothing is committed before it is done.
+//! - Other connections read a frame only when the header of the WAL's index names it. `walFrames`
+//!   writes that header after all frames of a transaction. The last frame commits: its header has
+//!   the size of the database in bytes 4 to 7, which are 0 in all others. Before that frame's
+//!   header, all collected frames are written. That header and its page are never collected. So at
+//!   COMMIT nothing is collected when the index changes, and a write error is that of xWrite, which
+//!   fails the transaction.
+//! - If a page was written twice, `walRewriteChecksums` then corrects the headers in place, from
+//!   the first such frame to the committing one. Its last write is the committing header: the rule
+//!   above applies again.
+//! - Frames of an uncommitted transaction are read only by its own connection, through this VFS.
+//! - Frames of a rolled back transaction are useless, and another connection writes its own in
+//!   their place. So the collected frames are dropped before the writer's lock, or the shared
+//!   memory, is released. The database's file sees both.
+//! - Collected frames are written before the file is synced, truncated, or asked for its length.
+//! - A failed write keeps the collected frames. The next call tries again, and no commit happens
+//!   before they are written.
 //!
-//! **What others do notice**, less: a hundred MiB that are synced at once stop everybody's syncs. So a checkpoint's pages are synced a piece at a time while they are written ([`pieces`]), and a
-//! thread of the caller's can do the same for the WAL ([`WalProgress`]). These are syncs in addition to SQLite's.
+//! **What is visible**: less waiting. A sync of a hundred MiB at once blocks everyone's syncs. So a
+//! checkpoint's pages are synced piece by piece while they are written ([`pieces`]), and a thread
+//! of the caller can do the same for the WAL ([`WalProgress`]). These syncs come in addition to
+//! SQLite's.
 
 mod frames;
 mod main_file;
@@ -36,7 +47,7 @@ use std::sync::Arc;
 use wal_file::WalFile;
 pub use wal_progress::WalProgress;
 
-/// What database and WAL of one connection share.
+/// The state that the database and the WAL of one connection share.
 type Shared = Arc<Joint>;
 
 #[derive(Default)]
@@ -51,19 +62,21 @@ impl Joint {
     }
 }
 
-/// Densite's own VFS makes a state of the database's of each sync, and writes fewer bytes: a sync at the end will do.
+/// Densite's own VFS makes a state of the database of each sync, and writes fewer bytes. So one
+/// sync at the end is enough for it.
 const OURS: &str = "densite";
 
 struct CoalescedVfs {
     host: HostVfs,
 }
 
-/// The name of a VFS that coalesces writes, over the one of this name or the default one; registered when it is not yet. `None` when another build of this library has that name.
+/// The name of a VFS that coalesces writes over the VFS of this name, or over the default one. It
+/// is registered if needed. `None` if another build of this library has registered that name.
 ///
-/// For connections that are opened with it by SQLite itself: no other VFS may lie over it.
+/// It is for connections that SQLite itself opens with it: no other VFS may be above it.
 ///
 /// # Errors
-/// There is no such VFS; SQLite's.
+/// If there is no such VFS; SQLite's.
 pub fn coalesced_vfs(api: Api, over: Option<&CStr>) -> Result<Option<CString>> {
     let missing = || crate::Error::new(Code::ERROR, "there is no such VFS");
     let host = HostVfs::find(api, over).ok_or_else(missing)?;
@@ -78,10 +91,10 @@ pub fn coalesced_vfs(api: Api, over: Option<&CStr>) -> Result<Option<CString>> {
     Ok(Some(name))
 }
 
-/// What was written to the WAL of a connection that coalesces writes; `None` for others.
+/// The WAL progress of a connection that coalesces writes; `None` for other connections.
 pub fn wal_progress(connection: &Connection) -> Option<Arc<WalProgress>> {
     let file = connection.file(c"main").ok()?;
-    // SAFETY: an open file of this connection, which is ours alone during the call.
+    // SAFETY: an open file of this connection, which no other thread uses during the call.
     unsafe { peek::<MainFile, _>(file, |main| main.shared().wal_progress.clone()) }
 }
 
@@ -112,7 +125,9 @@ impl Vfs for CoalescedVfs {
         if flags & ffi::OPEN_WAL == 0 {
             return Ok(Opened::Host);
         }
-        // SAFETY: the name of a WAL that SQLite itself opens (this VFS is for such connections only): then it leads to the database's open file, of which only `peek` decides whose it is.
+        // SAFETY: the name of a WAL that SQLite itself opens, since this VFS is only for such
+        // connections. So it leads to the database's open file. `peek` checks that the file is one
+        // of ours.
         let shared: Option<Shared> = unsafe {
             let main = (self.host.api().raw().database_file_object)(name.as_ptr());
             peek::<MainFile, _>(main, MainFile::shared)

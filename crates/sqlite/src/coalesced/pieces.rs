@@ -1,11 +1,14 @@
-//! A checkpoint's pages are made durable while they are written.
+//! Makes a checkpoint's pages durable while they are written.
 //!
-//! SQLite writes ten thousands of pages to the page cache and then syncs them at once. Whoever else syncs meanwhile waits until the disk has all that, for hundreds of milliseconds. So
-//! pages are synced a piece at a time, and a piece is as large as the disk takes in a few milliseconds. SQLite's own sync at the end stays; what it promises is the same.
+//! SQLite writes ten thousands of pages to the page cache and then syncs them at once. Any other
+//! sync then waits until the disk has all of that, for hundreds of milliseconds. So pages are
+//! synced piece by piece, and a piece is as large as the disk takes in a few milliseconds. SQLite's
+//! own sync at the end stays, with the same guarantee.
 
 use std::time::Duration;
 
-/// What a piece's sync should take: less, and most of it is the sync itself; more, and others wait.
+/// How long a piece's sync should take. If it is shorter, most of it is the sync's own cost; if it
+/// is longer, others wait.
 const GOAL: (Duration, Duration) = (Duration::from_millis(3), Duration::from_millis(6));
 /// The smallest and the largest piece, in bytes.
 const BYTES: (usize, usize) = (128 << 10, 4 << 20);
@@ -35,13 +38,13 @@ impl Pieces {
         self.since = 0;
     }
 
-    /// So many bytes were written to the database's file; whether a sync is due.
+    /// Counts bytes written to the database's file. Returns whether a sync is due.
     pub(super) fn wrote(&mut self, bytes: usize) -> bool {
         self.since += bytes;
         self.checkpoint && self.since >= self.size
     }
 
-    /// What was written is synced; that took so long.
+    /// All written bytes were synced, which took this long.
     pub(super) fn synced(&mut self, took: Duration) {
         self.since = 0;
         let (low, high) = GOAL;
@@ -60,7 +63,7 @@ mod tests {
 
     #[test]
     fn pieces_are_as_large_as_the_disk_takes_in_a_few_milliseconds() {
-        // A sync of its own, and so much for each page.
+        // The sync's own time and the time for each page, in microseconds.
         for (own, page) in [(100, 5), (1000, 20), (3000, 60)] {
             let mut pieces = Pieces::default();
             pieces.checkpoint(true);
@@ -79,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn outside_of_checkpoints_nothing_is_synced() {
+    fn writes_outside_checkpoints_are_not_synced() {
         let mut pieces = Pieces::default();
         assert!(!pieces.wrote(1 << 30));
         pieces.checkpoint(true);

@@ -1,4 +1,4 @@
-//! The WAL: its frames are collected.
+//! The WAL, whose frames are collected.
 
 use super::Shared;
 use super::frames::{Frames, Read, WAL_HEADER, Write};
@@ -14,7 +14,7 @@ pub(super) struct WalFile {
 
 impl WalFile {
     pub(super) fn new(host: HostFile, shared: Shared) -> WalFile {
-        // A WAL that was open before may have had pages of another size.
+        // A WAL that was open before can have had another page size.
         *shared.lock() = Frames::default();
         WalFile { host, shared }
     }
@@ -23,7 +23,7 @@ impl WalFile {
         self.flush_these(&mut self.shared.lock())
     }
 
-    /// Writes what is collected. It is kept when that fails.
+    /// Writes the collected frames. Keeps them if that fails.
     fn flush_these(&self, frames: &mut Frames) -> Done {
         if let Some((bytes, at)) = frames.pending() {
             self.host.write(bytes, at)?;
@@ -44,7 +44,7 @@ impl Above for WalFile {
         false
     }
 
-    /// What nobody committed is forgotten.
+    /// Drops the collected frames: they are not committed.
     fn close(&mut self) -> Done {
         self.shared.lock().clear();
         self.host.close()
@@ -66,7 +66,7 @@ impl Above for WalFile {
         let mut frames = self.shared.lock();
         self.shared.wal_progress.reach(offset, buf.len());
         if offset > 0 && !frames.knows_pages() {
-            // The WAL that was found goes on.
+            // The WAL existed already: its header gives the page size.
             let mut header = [0; WAL_HEADER];
             if self.host.read(&mut header, 0).is_ok() {
                 frames.learn(&header);

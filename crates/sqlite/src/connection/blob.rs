@@ -7,10 +7,10 @@ use std::ptr::NonNull;
 
 impl Connection {
     /// Overwrites the first bytes of a blob, in the connection's transaction. No row is inserted,
-    /// updated or deleted: the counts of changes stay as they are.
+    /// updated or deleted, so the counts of changes do not change.
     ///
     /// # Errors
-    /// SQLite's: there is no such row, its value is not a blob, or is shorter than `bytes`.
+    /// SQLite's: there is no such row, or its value is not a blob or is shorter than `bytes`.
     pub fn write_blob(
         &self,
         (schema, table, column): (&CStr, &CStr, &CStr),
@@ -33,7 +33,7 @@ impl Connection {
         };
         self.check(rc)?;
         let blob = NonNull::new(blob).ok_or_else(|| Error::from(Code::NOMEM))?;
-        // SAFETY: the handle that was just opened, closed once; `len` bytes.
+        // SAFETY: the handle was just opened and is closed once; `bytes` has `len` bytes.
         let (written, closed) = unsafe {
             let bytes = bytes.as_ptr().cast::<c_void>();
             let written = (self.api.raw().blob_write)(blob.as_ptr(), bytes, len, 0);

@@ -1,7 +1,8 @@
-//! A connection that was closed and lives on for its statements (`sqlite3_close_v2`).
+//! A closed connection that still exists for its statements (`sqlite3_close_v2`).
 //!
-//! Whoever closes a connection may free what its callbacks need at once: CPython's `sqlite3` does so with the functions of `set_progress_handler` and
-//! `set_trace_callback`. A statement that is still there would call them.
+//! After closing a connection, a host can free what its callbacks need. CPython's `sqlite3` does so
+//! with the functions of `set_progress_handler` and `set_trace_callback`. A remaining statement
+//! would call them.
 
 use super::Connection;
 use crate::Code;
@@ -14,22 +15,22 @@ type SetProgress = unsafe extern "C" fn(*mut crate::ffi::Db, c_int, Callback, *m
 type SetTrace = unsafe extern "C" fn(*mut crate::ffi::Db, c_uint, Callback, *mut c_void) -> c_int;
 
 impl Connection {
-    /// Whether it was closed.
+    /// Whether the connection is closed.
     fn is_closed(&self) -> bool {
-        // SAFETY: a connection that still has a statement; of a closed one SQLite answers MISUSE.
+        // SAFETY: a connection that still has a statement; for a closed one SQLite returns MISUSE.
         let said = unsafe { (self.api.raw().extended_errcode)(self.as_ptr()) };
-        // MISUSE may also be what the newest call on an open connection answered.
+        // MISUSE can also be the result of the newest call on an open connection.
         Code(said) == Code::MISUSE && self.exec("").is_err_and(|e| e.code == Code::MISUSE)
     }
 
-    /// Has a connection that was closed call no progress handler and no trace callback any more.
+    /// Removes the progress handler and the trace callback of a closed connection.
     pub(crate) fn silence_if_closed(&self) {
         if !self.is_closed() {
             return;
         }
         let raw = self.api.raw();
-        // SAFETY: the entries' own types, where the library has them; null takes a callback away, and SQLite keeps the memory of a connection
-        // with statements.
+        // SAFETY: the entries' own types, if the library has them. Null removes a callback, and
+        // SQLite keeps the memory of a connection that has statements.
         unsafe {
             if let Some(set) = raw.progress_handler {
                 let set = transmute::<unsafe extern "C" fn(), SetProgress>(set);

@@ -1,22 +1,22 @@
-//! What a connection knows of its database files, and does to them.
+//! A connection's database files: names, state, syncs and checkpoints.
 
 use super::Connection;
 use crate::ffi;
 use crate::{Code, Error, Result};
 use std::ffi::{CStr, c_void};
 
-/// What a checkpoint did.
+/// The result of a checkpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Checkpointed {
-    /// Frames in the WAL; -1 when the database is not in WAL mode.
+    /// Frames in the WAL; -1 if the database is not in WAL mode.
     pub wal_frames: i32,
-    /// Of these, how many are in the database file now.
+    /// How many of these are now in the database file.
     pub checkpointed: i32,
 }
 
 impl Connection {
-    /// The path of a schema's database file; empty for a temporary or in-memory one,
-    /// `None` when there is no such schema, or the path is not UTF-8.
+    /// The path of a schema's database file; empty for a temporary or in-memory one. `None` if
+    /// there is no such schema, or the path is not UTF-8.
     pub fn filename(&self, schema: &CStr) -> Option<String> {
         // SAFETY: an open connection and a terminated string.
         let name = unsafe { (self.api.raw().db_filename)(self.as_ptr(), schema.as_ptr()) };
@@ -25,11 +25,11 @@ impl Connection {
         }
         // SAFETY: not null, so a terminated string that lives as long as the schema.
         let name = unsafe { CStr::from_ptr(name) };
-        // Written otherwise it would be another file's.
+        // A lossy conversion could give another file's name.
         name.to_str().ok().map(str::to_owned)
     }
 
-    /// Whether a schema's database is read-only; `None` when there is no such schema.
+    /// Whether a schema's database is read-only; `None` if there is no such schema.
     pub fn is_readonly(&self, schema: &CStr) -> Option<bool> {
         // SAFETY: an open connection and a terminated string.
         match unsafe { (self.api.raw().db_readonly)(self.as_ptr(), schema.as_ptr()) } {
@@ -39,12 +39,12 @@ impl Connection {
         }
     }
 
-    /// Passes an operation to the schema's file (`sqlite3_file_control`); `None` is main.
+    /// Passes an operation to the schema's file (`sqlite3_file_control`); `None` means main.
     ///
     /// # Safety
-    /// `arg` is what SQLite's documentation, or the VFS's own, says for `op`.
+    /// `arg` is what SQLite's documentation, or the VFS's own, requires for `op`.
     pub unsafe fn file_control(&self, schema: Option<&CStr>, op: i32, arg: *mut c_void) -> Code {
-        // SAFETY: an open connection, null or a terminated string; `arg` as the caller vouches.
+        // SAFETY: an open connection, null or a terminated string; the caller guarantees `arg`.
         Code(unsafe {
             (self.api.raw().file_control)(
                 self.as_ptr(),
@@ -55,10 +55,11 @@ impl Connection {
         })
     }
 
-    /// A number that changes with each write transaction that commits to a schema's database, whichever connection commits it. A rollback does not change it. `None` when there is no such schema.
+    /// A number that changes with each write transaction that any connection commits to a schema's
+    /// database. A rollback does not change it. `None` if there is no such schema.
     pub fn data_version(&self, schema: &CStr) -> Option<u32> {
         let mut version: std::ffi::c_uint = 0;
-        // SAFETY: this operation puts an unsigned int there.
+        // SAFETY: this operation writes an unsigned int to its argument.
         let rc = unsafe {
             let place = (&raw mut version).cast::<c_void>();
             self.file_control(Some(schema), ffi::FCNTL_DATA_VERSION, place)
@@ -66,10 +67,11 @@ impl Connection {
         (rc == Code::OK).then_some(version)
     }
 
-    /// Whether a schema's file has not its name any more: it was moved, removed or replaced. False where the VFS cannot tell.
+    /// Whether a schema's file no longer has its name: it was moved, removed or replaced. False if
+    /// the VFS cannot tell.
     pub fn has_moved(&self, schema: &CStr) -> bool {
         let mut moved: std::ffi::c_int = 0;
-        // SAFETY: this operation puts an int there.
+        // SAFETY: this operation writes an int to its argument.
         let rc = unsafe {
             let place = (&raw mut moved).cast::<c_void>();
             self.file_control(Some(schema), ffi::FCNTL_HAS_MOVED, place)
@@ -77,17 +79,17 @@ impl Connection {
         rc == Code::OK && moved != 0
     }
 
-    /// The name of the VFS behind a schema's file.
+    /// The name of the VFS of a schema's file.
     pub fn vfs_name(&self, schema: Option<&CStr>) -> Option<String> {
         let mut name: *mut std::ffi::c_char = std::ptr::null_mut();
-        // SAFETY: this operation takes a `char**` and puts allocated text there.
+        // SAFETY: this operation takes a `char**` and stores allocated text there.
         let rc = unsafe {
             self.file_control(schema, ffi::FCNTL_VFSNAME, (&raw mut name).cast::<c_void>())
         };
         if rc != Code::OK || name.is_null() {
             return None;
         }
-        // SAFETY: terminated text of SQLite's allocator, ours to free.
+        // SAFETY: terminated text of SQLite's allocator that the caller frees.
         unsafe {
             let text = CStr::from_ptr(name).to_string_lossy().into_owned();
             (self.api.raw().free)(name.cast());
@@ -95,7 +97,8 @@ impl Connection {
         }
     }
 
-    /// The name under which the VFS of a schema's file is registered, for opening another connection in the same way.
+    /// The name under which the VFS of a schema's file is registered, to open another connection
+    /// with it.
     pub fn registered_vfs(&self, schema: &CStr) -> Option<String> {
         let mut vfs: *mut ffi::Vfs = std::ptr::null_mut();
         // SAFETY: this operation takes a `sqlite3_vfs**`.
@@ -117,7 +120,8 @@ impl Connection {
     /// The URI parameters with which a schema's database was opened.
     pub fn uri_parameters(&self, schema: &CStr) -> Vec<(String, String)> {
         let text = |c: &CStr| c.to_string_lossy().into_owned();
-        // SAFETY: an open connection and a terminated string; the name is SQLite's own and lives as long as the schema.
+        // SAFETY: an open connection and a terminated string. The name is SQLite's own and lives as
+        // long as the schema.
         let name = unsafe {
             let name = (self.api.raw().db_filename)(self.as_ptr(), schema.as_ptr());
             crate::FileName::from_ptr(self.api, name)
@@ -129,14 +133,16 @@ impl Connection {
         name.keys().map(|key| (text(key), value(key))).collect()
     }
 
-    /// Makes everything durable that any connection has written to a schema's database file (xSync). Not what is in a WAL or a journal. Not where [`Connection::shares_cache`]: SQLite's locks of a shared
-    /// cache are passed by.
+    /// Makes durable what any connection has written to a schema's database file (xSync), but not
+    /// its WAL or journal. Do not call it if [`Connection::shares_cache`]: it bypasses SQLite's
+    /// locks of a shared cache.
     ///
     /// # Errors
     /// The code of the VFS.
     pub fn sync_file(&self, schema: &CStr) -> Result<()> {
         let file = self.file(schema)?;
-        // SAFETY: the open file of this connection, which is ours alone during the call; its methods are null or a static table.
+        // SAFETY: the open file of this connection, which no other thread uses during the call. Its
+        // methods are null or a static table.
         let sync = unsafe {
             let methods = file.as_ref().and_then(|f| f.pMethods.as_ref());
             methods.and_then(|m| m.xSync)
@@ -161,7 +167,7 @@ impl Connection {
     /// Runs a checkpoint; `mode` is `CHECKPOINT_...`.
     ///
     /// # Errors
-    /// SQLite's; [`Code::BUSY`] when another connection is in the way.
+    /// SQLite's; [`Code::BUSY`] if another connection prevents it.
     pub fn checkpoint(&self, schema: Option<&CStr>, mode: i32) -> Result<Checkpointed> {
         let (mut wal_frames, mut checkpointed) = (-1, -1);
         // SAFETY: an open connection, null or a terminated string, places for two numbers.

@@ -1,4 +1,4 @@
-//! What SQLite counts for a connection (`sqlite3_db_status`).
+//! SQLite's counters for a connection (`sqlite3_db_status`).
 
 use super::Connection;
 use crate::ffi;
@@ -14,17 +14,18 @@ impl Connection {
         (rc == 0).then_some(now)
     }
 
-    /// Whether a foreign key is open that COMMIT would refuse.
+    /// Whether there is a foreign key violation that would make COMMIT fail.
     pub fn owes_foreign_keys(&self) -> bool {
         self.status(ffi::DBSTATUS_DEFERRED_FKS)
             .is_some_and(|owes| owes != 0)
     }
 
-    /// Whether another connection may be at this one's open file: they share a cache, or would.
+    /// Whether another connection can use this one's open file: they share a cache, or are allowed
+    /// to.
     pub fn shares_cache(&self, schema: &CStr) -> bool {
         let asked = self.uri_parameters(schema);
         let is_asked = |(key, value): &(String, String)| key == "cache" && value == "shared";
-        // Of a cache that is shared each connection has its part.
+        // With a shared cache, each connection counts only its part.
         asked.iter().any(is_asked)
             || self.status(ffi::DBSTATUS_CACHE_USED) != self.status(ffi::DBSTATUS_CACHE_USED_SHARED)
     }

@@ -1,12 +1,11 @@
-//! A file of the host's as the disk contract has files.
+//! A host's file as a file of the disk contract.
 
 use super::HostFile;
 use crate::{Code, ffi};
 use densite_disk as disk;
 
-/// The most that is read or written in one call of the host, in bytes: what SQLite itself
-/// asks for at most, its largest page. SQLite's unix VFS takes only the low 17 bits of a
-/// length.
+/// The most bytes in one read or write of the host: SQLite's largest page, which is the most that
+/// SQLite itself asks for. SQLite's unix VFS uses only the low 17 bits of a length.
 const CHUNK: usize = 1 << 16;
 
 /// How often a read at a moving end of file is tried again.
@@ -34,8 +33,8 @@ impl disk::File for HostFile {
             let at = offset + done as u64;
             let mut want = chunk.len();
             let mut tries = 0;
-            // The host says only "short"; how short is told by the length. The file may
-            // grow or shrink in between, so bytes count only when read in full.
+            // The host reports only that a read was short. The file's length shows how short. The
+            // file can grow or shrink in between, so bytes count only when they are read in full.
             while want > 0 {
                 let Some(part) = chunk.get_mut(..want) else {
                     break;
@@ -74,7 +73,7 @@ impl disk::File for HostFile {
     fn set_len(&self, len: u64) -> disk::Result<()> {
         let fail = |code| disk_error(disk::Op::Truncate, code);
         self.truncate(len).map_err(fail)?;
-        // xTruncate need not grow a file: a byte at the end does.
+        // xTruncate need not grow a file, so this writes a byte at the end.
         if self.file_size().map_err(fail)? < len {
             self.write(&[0], len - 1).map_err(fail)?;
         }

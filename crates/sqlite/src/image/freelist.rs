@@ -1,20 +1,21 @@
-//! Pages of SQLite's freelist. Its leaves are never read by SQLite, so a copy may hold zeros in their place.
+//! Pages of SQLite's freelist. SQLite never reads its leaves, so a copy can have zeros in their
+//! place.
 //!
 //! A trunk page holds the next trunk's number, a count of leaves and that many leaf numbers (all
-//! big-endian u32). The list is believed only as a whole: every number within the database, none
-//! twice, no pointer-map page, no lock page, and as many as the header says. Otherwise nothing is
-//! taken from it. Trunks are read by SQLite and are never among the leaves.
+//! big-endian u32). The list is used only if all of it is valid. Every number must be within the
+//! database and occur once, and none may be a pointer-map page or the lock page. The total must be
+//! the header's. SQLite reads trunk pages, so they are never among the leaves.
 
 use super::header::{Header, u32_at};
 
-/// Byte at which SQLite's locks live; the page that holds it is never used.
+/// The byte offset of SQLite's locks; SQLite never uses the page that holds it.
 pub const LOCK_BYTE: u64 = 0x4000_0000;
 
-/// Words of 64 pages that are kept together.
+/// The words of a chunk, each for 64 pages.
 const WORDS: usize = 64;
 const CHUNK: usize = WORDS * 64;
 
-/// A set of page numbers. Its memory goes by how many there are, and how far apart, not by how large they are.
+/// A set of page numbers. Its memory grows with the number of chunks that have pages.
 #[derive(Debug, Default)]
 pub struct PageSet {
     chunks: Vec<Option<Box<[u64; WORDS]>>>,
@@ -22,24 +23,24 @@ pub struct PageSet {
 }
 
 impl PageSet {
-    /// Whether `page` is in it.
+    /// Whether `page` is in the set.
     pub fn contains(&self, page: u32) -> bool {
         let chunk = self.chunks.get(page as usize / CHUNK);
         let word = chunk.and_then(|c| c.as_ref()?.get(page as usize % CHUNK / 64));
         word.is_some_and(|w| w & (1 << (page % 64)) != 0)
     }
 
-    /// How many are in it.
+    /// The number of pages in the set.
     pub fn len(&self) -> u64 {
         self.count
     }
 
-    /// Whether there are none.
+    /// Whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// The pages in it, ascending.
+    /// The pages of the set, ascending.
     pub fn pages(&self) -> impl Iterator<Item = u32> {
         let chunks = self.chunks.iter().zip(0u32..);
         let words = chunks.flat_map(|(chunk, i)| {
@@ -52,7 +53,7 @@ impl PageSet {
         })
     }
 
-    /// Adds all of `other`; whether none was there already.
+    /// Adds all pages of `other`. Returns whether all of them were new.
     pub fn merge(&mut self, other: &PageSet) -> bool {
         let mut apart = true;
         for page in other.pages() {
@@ -61,7 +62,7 @@ impl PageSet {
         apart
     }
 
-    /// Adds `page`; whether it was new.
+    /// Adds `page`. Returns whether it was new.
     pub fn insert(&mut self, page: u32) -> bool {
         let at = page as usize / CHUNK;
         if at >= self.chunks.len() {
@@ -91,7 +92,8 @@ pub struct Freelist {
     pub leaves: PageSet,
 }
 
-/// The freelist of a database of `count` pages; `None` when it is not well formed. `read` fills a buffer with a page.
+/// The freelist of a database of `count` pages; `None` if it is malformed. `read` fills a buffer
+/// with a page.
 ///
 /// # Errors
 /// Those of `read`.
@@ -155,7 +157,7 @@ mod tests {
         }
     }
 
-    /// Ten pages; `words` go to the start of the page given first.
+    /// A file of ten pages. Each `words` is written to the start of its page.
     fn file(trunks: &[(usize, &[u32])]) -> Vec<u8> {
         let mut file = vec![0u8; SIZE * 10];
         for (page, words) in trunks {
@@ -190,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn believes_nothing_of_a_bad_list() {
+    fn a_malformed_list_is_not_used() {
         type Trunks<'a> = &'a [(usize, &'a [u32])];
         let bad: &[(Trunks<'_>, Header)] = &[
             (&[(3, &[0, 2, 7, 8])], header(3, 4)),  // count differs

@@ -1,4 +1,4 @@
-//! What the first 100 bytes of a SQLite database say, as far as Densite needs it.
+//! The first 100 bytes of a SQLite database, as far as Densite needs them.
 //!
 //! offset  size  field (big-endian)
 //!      0    16  "SQLite format 3\0"
@@ -11,30 +11,30 @@
 //!     36     4  pages on the freelist
 //!     52     4  not 0: pointer-map pages exist (auto_vacuum)
 
-/// Bytes of the header.
+/// The size of the header in bytes.
 pub const HEADER_LEN: usize = 100;
 
 const MAGIC: &[u8; 16] = b"SQLite format 3\0";
 
-/// The fields that are used, checked for sense.
+/// The used fields, with checked values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Header {
-    /// Bytes per page: a power of two, 512 to 65536.
+    /// The page size in bytes: a power of two, 512 to 65536.
     pub page_size: u32,
-    /// Bytes of a page that SQLite uses.
+    /// The bytes of a page that SQLite uses.
     pub usable: u32,
-    /// Whether the file asks for a WAL.
+    /// Whether the file is in WAL mode.
     pub wal: bool,
-    /// First trunk page of the freelist, 0 if none.
+    /// The first trunk page of the freelist; 0 if there is none.
     pub free_trunk: u32,
-    /// Pages on the freelist.
+    /// The number of pages on the freelist.
     pub free_pages: u32,
     /// Whether pointer-map pages exist.
     pub auto_vacuum: bool,
 }
 
 impl Header {
-    /// Reads a header; `None` if this is not the start of a SQLite database.
+    /// Parses a header; `None` if this is not the start of a SQLite database.
     pub fn parse(bytes: &[u8]) -> Option<Header> {
         let bytes: &[u8; HEADER_LEN] = bytes.get(..HEADER_LEN)?.try_into().ok()?;
         if bytes.get(..16)? != MAGIC {
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_what_is_there() {
+    fn parses_the_fields() {
         let h = Header::parse(&sample()).expect("a header");
         assert_eq!(
             (h.page_size, h.usable, h.wal, h.free_pages),
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_is_no_header() {
+    fn refuses_invalid_headers() {
         assert_eq!(Header::parse(&sample()[..99]), None);
         for (at, byte) in [(0usize, b'x'), (16, 0x11), (17, 0x01)] {
             let mut b = sample();

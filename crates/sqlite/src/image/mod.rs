@@ -1,4 +1,5 @@
-//! The bytes of a SQLite database that Densite reads by itself: the header of page 1, and the freelist.
+//! The bytes of a SQLite database that Densite parses itself: the header of page 1 and the
+//! freelist.
 
 pub mod freelist;
 pub mod header;

@@ -1,4 +1,4 @@
-//! A thin file over one of the host's.
+//! A file that wraps one of the host's.
 
 use super::VfsFile;
 use crate::{Code, HostFile};
@@ -6,16 +6,19 @@ use std::ffi::c_void;
 
 type Done = std::result::Result<(), Code>;
 
-/// An open file over one of the host's: a [`VfsFile`] whose calls go to the host as they are, but for those that it has itself.
+/// An open file that wraps one of the host's. Each call of [`VfsFile`] goes to the host, unless the
+/// wrapper overrides it.
 ///
-/// Each method is the one of the same name of [`VfsFile`]; errors of those that stand here are the host's.
+/// Each method corresponds to the method of the same name of [`VfsFile`]; the errors of the default
+/// methods are the host's.
 ///
-/// Bytes are never mapped: SQLite gets no pointers by [`VfsFile::fetch`], whatever the host can do, so every byte comes by [`Above::read`] and goes by [`Above::write`].
+/// Bytes are never mapped: [`VfsFile::fetch`] gives SQLite no pointers, even if the host could. So
+/// every byte is read by [`Above::read`] and written by [`Above::write`].
 pub trait Above: Send + 'static {
     /// The file below. Always the same one.
     fn host(&self) -> &HostFile;
 
-    /// Closes the host's.
+    /// Closes the host's file.
     ///
     /// # Errors
     /// The host's.
@@ -23,7 +26,8 @@ pub trait Above: Send + 'static {
         self.host().close()
     }
 
-    /// Reads all of `buf`; behind the end the host answers `IOERR_SHORT_READ` and has filled the rest with zeros.
+    /// Reads all of `buf`. After the end of the file the host returns `IOERR_SHORT_READ` and fills
+    /// the rest with zeros.
     ///
     /// # Errors
     /// The host's.
@@ -48,7 +52,7 @@ pub trait Above: Send + 'static {
         self.host().truncate(len)
     }
 
-    /// Makes it durable.
+    /// Makes the file durable.
     ///
     /// # Errors
     /// The host's.
@@ -69,16 +73,16 @@ pub trait Above: Send + 'static {
     /// # Safety
     /// As for [`VfsFile::file_control`].
     unsafe fn file_control(&mut self, op: i32, arg: *mut c_void) -> Code {
-        // SAFETY: the argument of the same operation, as the caller vouches.
+        // SAFETY: the argument of the same operation, as the caller guarantees.
         unsafe { self.host().file_control(op, arg) }
     }
 
-    /// Whether the host's file shares memory between connections.
+    /// Whether the host's file can share memory between connections.
     fn has_shm(&mut self) -> bool {
         self.host().has_shm()
     }
 
-    /// Takes or gives back locks of the shared memory.
+    /// Takes or releases locks of the shared memory.
     ///
     /// # Errors
     /// The host's.
@@ -95,7 +99,8 @@ pub trait Above: Send + 'static {
     }
 }
 
-/// What nobody had a reason to change yet (locks of the file, what the device is like, mapping of shared memory) goes straight to the host.
+/// Calls without a method in [`Above`] (locks of the file, device characteristics, mapping of
+/// shared memory) go directly to the host.
 impl<F: Above> VfsFile for F {
     fn close(&mut self) -> Done {
         Above::close(self)
@@ -134,7 +139,7 @@ impl<F: Above> VfsFile for F {
     }
 
     unsafe fn file_control(&mut self, op: i32, arg: *mut c_void) -> Code {
-        // SAFETY: the argument of the same operation, as the caller vouches.
+        // SAFETY: the argument of the same operation, as the caller guarantees.
         unsafe { Above::file_control(self, op, arg) }
     }
 

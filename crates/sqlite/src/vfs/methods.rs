@@ -8,8 +8,8 @@ use crate::panic::guard;
 use std::ffi::{c_int, c_void};
 use std::marker::PhantomData;
 
-/// What lies in SQLite's memory for an open file: the methods, and our file elsewhere, so
-/// that neither its size nor its alignment matters to SQLite.
+/// The content of SQLite's memory for an open file: the methods, and a pointer to our file. Our
+/// file is elsewhere, so SQLite need not know its size and alignment.
 #[repr(C)]
 pub(super) struct Shell {
     base: ffi::File,
@@ -18,16 +18,16 @@ pub(super) struct Shell {
 
 struct Slot<F> {
     api: Api,
-    /// A method is running: one that is called from within it gets an error, never a
-    /// second `&mut` to the file.
+    /// A method is running. A method that is called from within it gets an error, never a second
+    /// `&mut` to the file.
     busy: bool,
     file: F,
 }
 
-/// Makes SQLite's memory an open file.
+/// Turns SQLite's memory into an open file.
 ///
 /// # Safety
-/// `memory` has room for a [`Shell`], is aligned for pointers and is no open file.
+/// `memory` has space for a [`Shell`], is aligned for pointers and is not an open file.
 pub(super) unsafe fn install<F: VfsFile>(api: Api, memory: *mut ffi::File, mut file: F) {
     let with_shm = guard(api, "xShmMap", false, || file.has_shm());
     let methods: &'static IoMethods = if with_shm {
@@ -45,7 +45,7 @@ pub(super) unsafe fn install<F: VfsFile>(api: Api, memory: *mut ffi::File, mut f
         base: ffi::File { pMethods: methods },
         slot,
     };
-    // SAFETY: as the caller vouches.
+    // SAFETY: the caller guarantees the memory.
     unsafe { memory.cast::<Shell>().write(shell) };
 }
 
@@ -88,16 +88,16 @@ impl<F: VfsFile> Table<F> {
 /// Runs a method of the file behind SQLite's memory.
 ///
 /// # Safety
-/// `file` is an open file that [`install`] made for the type `F`, and no other thread is
-/// in one of its methods.
+/// `file` is an open file that [`install`] made for the type `F`, and no other thread runs one of
+/// its methods.
 unsafe fn with<F: VfsFile, T>(
     file: *mut ffi::File,
     name: &str,
     fallback: T,
     body: impl FnOnce(&mut F) -> T,
 ) -> T {
-    // SAFETY: as the caller vouches. `busy` keeps a nested call from a second `&mut` to the
-    // file, so the fields are touched through the pointer until that is known.
+    // SAFETY: the caller guarantees the file. `busy` keeps a nested call from getting a second
+    // `&mut` to the file. So the fields are accessed through the pointer until `busy` is checked.
     unsafe {
         let slot = (*file.cast::<Shell>()).slot.cast::<Slot<F>>();
         let api = (*slot).api;
@@ -114,16 +114,17 @@ unsafe fn with<F: VfsFile, T>(
     }
 }
 
-/// Looks at an open file, if [`install`] made it for the type `F`.
+/// Gives `look` access to an open file, if [`install`] made it for the type `F`.
 ///
 /// # Safety
-/// `file` is null or an open file of which no method is running.
+/// `file` is null or an open file, and none of its methods is running.
 pub(crate) unsafe fn peek<F: VfsFile, T>(
     file: *mut ffi::File,
     look: impl FnOnce(&F) -> T,
 ) -> Option<T> {
     type Close = unsafe extern "C" fn(*mut ffi::File) -> c_int;
-    // SAFETY: as the caller vouches; the methods of an open file are a static table, and only a table of ours has this entry, whose files are shells.
+    // SAFETY: the caller guarantees the file. The methods of an open file are a static table. Only
+    // our table has this entry, and its files are shells.
     unsafe {
         let methods = file.as_ref()?.pMethods.as_ref()?;
         if !std::ptr::fn_addr_eq(methods.xClose?, close::<F> as Close) {
@@ -135,7 +136,7 @@ pub(crate) unsafe fn peek<F: VfsFile, T>(
 }
 
 unsafe extern "C" fn close<F: VfsFile>(file: *mut ffi::File) -> c_int {
-    // SAFETY: SQLite closes an open file of ours, once.
+    // SAFETY: SQLite closes an open file of ours once.
     let slot = unsafe {
         let shell = &mut *file.cast::<Shell>();
         shell.base.pMethods = std::ptr::null();
@@ -229,7 +230,7 @@ unsafe extern "C" fn sync<F: VfsFile>(file: *mut ffi::File, flags: c_int) -> c_i
 
 unsafe extern "C" fn file_size<F: VfsFile>(file: *mut ffi::File, out: *mut i64) -> c_int {
     let fail = Code::IOERR_FSTAT.0;
-    // SAFETY: SQLite calls this on an open file of ours, with a place for the answer.
+    // SAFETY: SQLite calls this on an open file of ours, with a place for the result.
     unsafe {
         with::<F, _>(file, "xFileSize", fail, |file| match file.file_size() {
             Ok(size) => match i64::try_from(size) {
@@ -264,7 +265,7 @@ unsafe extern "C" fn unlock<F: VfsFile>(file: *mut ffi::File, level: c_int) -> c
 
 unsafe extern "C" fn check_reserved<F: VfsFile>(file: *mut ffi::File, out: *mut c_int) -> c_int {
     let fail = Code::IOERR_CHECKRESERVEDLOCK.0;
-    // SAFETY: SQLite calls this on an open file of ours, with a place for the answer.
+    // SAFETY: SQLite calls this on an open file of ours, with a place for the result.
     unsafe {
         with::<F, _>(file, "xCheckReservedLock", fail, |file| {
             match file.check_reserved() {
@@ -283,12 +284,13 @@ unsafe extern "C" fn file_control<F: VfsFile>(
     op: c_int,
     arg: *mut c_void,
 ) -> c_int {
-    // Of a connection that joins a shared cache SQLite tells the file without the cache's mutex, while others may be in its methods. No file of ours wants to know, so it is not touched.
+    // When a connection joins a shared cache, SQLite makes this call without the cache's mutex,
+    // while another thread can be in a method of the file. No file of ours needs the connection.
     if op == ffi::FCNTL_PDB {
         return Code::NOTFOUND.0;
     }
-    // SAFETY: SQLite calls this on an open file of ours, and whoever made SQLite call it
-    // vouches for the argument.
+    // SAFETY: SQLite calls this on an open file of ours. The caller of SQLite guarantees the
+    // argument.
     unsafe {
         with::<F, _>(file, "xFileControl", Code::IOERR.0, |file| {
             file.file_control(op, arg).0
@@ -388,7 +390,7 @@ unsafe extern "C" fn unfetch<F: VfsFile>(
     let Ok(offset) = u64::try_from(offset) else {
         return Code::OK.0;
     };
-    // SAFETY: SQLite calls this on an open file of ours, with what xFetch gave.
+    // SAFETY: SQLite calls this on an open file of ours, with a pointer that xFetch returned.
     unsafe {
         with::<F, _>(file, "xUnfetch", Code::OK.0, |file| {
             Code::of(file.unfetch(offset, page)).0

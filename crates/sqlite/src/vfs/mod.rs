@@ -1,4 +1,4 @@
-//! A VFS of one's own: two traits, and the callbacks that bring SQLite to them.
+//! Implementing a VFS: two traits, and the callbacks through which SQLite calls them.
 
 mod above;
 mod methods;
@@ -14,55 +14,56 @@ pub use above::Above;
 pub(crate) use methods::peek;
 pub use shim::register_vfs;
 
-/// What [`Vfs::open`] decided.
+/// The result of [`Vfs::open`].
 pub enum Opened<F, C> {
     /// A file of this VFS.
     File {
         /// The file.
         file: F,
-        /// The flags it was really opened with (`OPEN_READONLY` instead of `OPEN_READWRITE`).
+        /// The flags that it was actually opened with (`OPEN_READONLY` instead of
+        /// `OPEN_READWRITE`).
         flags: i32,
     },
-    /// A companion of a database: a file of this VFS of the other type.
+    /// A companion file of a database: a file of this VFS of the other type.
     Companion {
         /// The file.
         file: C,
         /// As for `File`.
         flags: i32,
     },
-    /// The host's VFS is to open it, in SQLite's own memory: from then on its methods are
-    /// the host's and nothing of ours is in the way.
+    /// The host's VFS opens the file itself, in SQLite's memory. From then on SQLite calls the
+    /// host's methods directly.
     Host,
 }
 
-/// A virtual file system over another.
+/// A virtual file system over another one.
 ///
-/// Everything that is not a method here goes to the host's as it is: loading libraries,
-/// randomness, time, sleeping, system calls.
+/// All other calls go to the host's VFS unchanged: loading libraries, randomness, time, sleeping,
+/// system calls.
 pub trait Vfs: Send + Sync + 'static {
     /// An open database.
     type File: VfsFile;
-    /// An open journal or WAL, where this VFS has a hand in it.
+    /// An open journal or WAL that this VFS handles itself.
     type Companion: VfsFile;
 
     /// The VFS below. Always the same one.
     fn host(&self) -> HostVfs;
 
-    /// Opens a file. `flags` are `OPEN_...`. The memory of `name` lives until the file is
-    /// closed; without a name it is a temporary file.
+    /// Opens a file. `flags` are `OPEN_...`. The memory of `name` lives until the file is closed.
+    /// Without a name it is a temporary file.
     ///
     /// # Errors
-    /// A code for SQLite, [`Code::CANTOPEN`] as a rule.
+    /// A code for SQLite, usually [`Code::CANTOPEN`].
     fn open(
         &self,
         name: Option<FileName<'_>>,
         flags: i32,
     ) -> std::result::Result<Opened<Self::File, Self::Companion>, Code>;
 
-    /// Deletes a file; with `sync_dir` durably.
+    /// Deletes a file; with `sync_dir`, durably.
     ///
     /// # Errors
-    /// A code for SQLite; [`Code::IOERR_DELETE_NOENT`] when there is none.
+    /// A code for SQLite; [`Code::IOERR_DELETE_NOENT`] if there is no such file.
     fn delete(&self, path: &CStr, sync_dir: bool) -> std::result::Result<(), Code> {
         self.host().delete(path, sync_dir)
     }
@@ -75,7 +76,7 @@ pub trait Vfs: Send + Sync + 'static {
         self.host().access(path, flags)
     }
 
-    /// The full path of a name; `None` lets the host's VFS answer.
+    /// The full path of a name; with `None`, the host's VFS answers.
     ///
     /// # Errors
     /// A code for SQLite.
@@ -85,21 +86,21 @@ pub trait Vfs: Send + Sync + 'static {
     }
 }
 
-/// One open file of a [`Vfs`]. The terms are those of `sqlite3_io_methods`.
+/// One open file of a [`Vfs`]. The names are those of `sqlite3_io_methods`.
 ///
 /// Errors are codes for SQLite. A panic in a method is caught and becomes an error code.
 pub trait VfsFile: Send + 'static {
-    /// Closes it; whatever the answer, it is dropped next.
+    /// Closes the file. It is dropped afterwards, even after an error.
     ///
     /// # Errors
     /// A code; SQLite ignores it.
     fn close(&mut self) -> std::result::Result<(), Code>;
 
-    /// Reads at `offset`; answers how many bytes lie before the end of the file. The rest
-    /// of `buf` is zero-filled for SQLite, which gets [`Code::IOERR_SHORT_READ`].
+    /// Reads at `offset`. Returns how many bytes were read before the end of the file. The rest of
+    /// `buf` is then filled with zeros, and SQLite gets [`Code::IOERR_SHORT_READ`].
     ///
     /// # Errors
-    /// A code. An implementation that answers `IOERR_SHORT_READ` itself has filled `buf`.
+    /// A code. An implementation that returns `IOERR_SHORT_READ` itself has filled `buf`.
     fn read(&mut self, buf: &mut [u8], offset: u64) -> std::result::Result<usize, Code>;
 
     /// Writes all of `buf` at `offset`.
@@ -114,7 +115,7 @@ pub trait VfsFile: Send + 'static {
     /// A code.
     fn truncate(&mut self, len: u64) -> std::result::Result<(), Code>;
 
-    /// Makes it durable; `flags` are `SYNC_...`.
+    /// Makes the file durable; `flags` are `SYNC_...`.
     ///
     /// # Errors
     /// A code.
@@ -129,16 +130,16 @@ pub trait VfsFile: Send + 'static {
     /// Takes a lock, `LOCK_SHARED` to `LOCK_EXCLUSIVE`.
     ///
     /// # Errors
-    /// [`Code::BUSY`] when another is in the way.
+    /// [`Code::BUSY`] if another connection holds a conflicting lock.
     fn lock(&mut self, level: i32) -> std::result::Result<(), Code>;
 
-    /// Gives locks back, down to `LOCK_SHARED` or `LOCK_NONE`.
+    /// Releases locks, down to `LOCK_SHARED` or `LOCK_NONE`.
     ///
     /// # Errors
     /// A code.
     fn unlock(&mut self, level: i32) -> std::result::Result<(), Code>;
 
-    /// Whether anyone holds RESERVED or more.
+    /// Whether any connection holds RESERVED or more.
     ///
     /// # Errors
     /// A code.
@@ -147,7 +148,7 @@ pub trait VfsFile: Send + 'static {
     /// Any other operation; [`Code::NOTFOUND`] for an unknown one.
     ///
     /// # Safety
-    /// `arg` is what SQLite's documentation, or this VFS's own, says for `op`.
+    /// `arg` is what SQLite's documentation, or this VFS's own, requires for `op`.
     unsafe fn file_control(&mut self, op: i32, arg: *mut c_void) -> Code;
 
     /// The sector size in bytes.
@@ -160,32 +161,32 @@ pub trait VfsFile: Send + 'static {
         0
     }
 
-    /// Whether the shared-memory methods work: asked once, after opening. Without them
-    /// there is no WAL but with locking_mode=EXCLUSIVE.
+    /// Whether the shared-memory methods work; called once, after opening. Without them, a WAL is
+    /// possible only with locking_mode=EXCLUSIVE.
     fn has_shm(&mut self) -> bool {
         false
     }
 
-    /// Maps a region of shared memory; the code and its address (null when there is none
-    /// and `extend` is false).
+    /// Maps a region of shared memory. Returns the code and the region's address. The address is
+    /// null if the region does not exist and `extend` is false.
     fn shm_map(&mut self, region: i32, size: i32, extend: bool) -> (Code, *mut c_void) {
         let _ = (region, size, extend);
         (Code::IOERR_SHMMAP, std::ptr::null_mut())
     }
 
-    /// Takes or gives back `n` locks from `offset`; flags `SHM_...`.
+    /// Takes or releases `n` locks from `offset`; flags `SHM_...`.
     ///
     /// # Errors
-    /// [`Code::BUSY`] when another is in the way.
+    /// [`Code::BUSY`] if another connection holds a conflicting lock.
     fn shm_lock(&mut self, offset: i32, n: i32, flags: i32) -> std::result::Result<(), Code> {
         let _ = (offset, n, flags);
         Err(Code::IOERR_LOCK)
     }
 
-    /// Orders memory accesses.
+    /// A memory barrier.
     fn shm_barrier(&mut self) {}
 
-    /// Unmaps the shared memory, and deletes it.
+    /// Unmaps the shared memory; with `delete`, also deletes it.
     ///
     /// # Errors
     /// A code.
@@ -194,7 +195,7 @@ pub trait VfsFile: Send + 'static {
         Ok(())
     }
 
-    /// A pointer to mapped bytes, or null: then SQLite reads them.
+    /// A pointer to mapped bytes; if it is null, SQLite reads them.
     ///
     /// # Errors
     /// A code.
@@ -203,10 +204,10 @@ pub trait VfsFile: Send + 'static {
         Ok(std::ptr::null_mut())
     }
 
-    /// Gives a pointer of [`VfsFile::fetch`] back, or (null) unmaps what is behind `offset`.
+    /// Releases a pointer of [`VfsFile::fetch`]. If it is null, unmaps the bytes from `offset` on.
     ///
     /// # Safety
-    /// `page` is null or came from `fetch` at that offset and was not given back.
+    /// `page` is null, or `fetch` returned it for that offset and it was not released yet.
     ///
     /// # Errors
     /// A code.
@@ -216,23 +217,23 @@ pub trait VfsFile: Send + 'static {
     }
 }
 
-/// Whether a VFS of that name is registered, and whose it is.
+/// Whether a VFS with a name is registered, and by which build.
 #[derive(Clone, Copy)]
 pub enum Registered {
-    /// There is none.
+    /// No VFS has that name.
     No,
     /// One of the same type, registered by this build.
     Ours {
-        /// It.
+        /// The registered VFS.
         vfs: HostVfs,
         /// The VFS below it.
         host: HostVfs,
     },
-    /// Someone else's.
+    /// A VFS of another type, or of another build.
     Foreign(HostVfs),
 }
 
-/// Looks a name up among the registered VFSes; `V` is the type that counts as ours.
+/// Finds a name among the registered VFSes. `V` is the type that counts as ours.
 pub fn registered<V: Vfs>(api: Api, name: &CStr) -> Registered {
     match HostVfs::find(api, Some(name)) {
         None => Registered::No,

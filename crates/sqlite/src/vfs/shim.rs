@@ -10,19 +10,19 @@ use crate::panic::guard;
 use crate::{Code, Error, Result};
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 
-/// What `pAppData` points to.
+/// The data that `pAppData` points to.
 struct Data<V> {
     api: Api,
-    /// The host's VFS, for what is passed on without asking `vfs`.
+    /// The host's VFS, for calls that are forwarded without asking `vfs`.
     host: HostVfs,
     vfs: V,
 }
 
-/// Registers a VFS under a name; it stays for ever. Another of the same name is hidden by
-/// it, so look with [`registered`](super::registered) first.
+/// Registers a VFS under a name; it stays registered for ever. It hides another VFS with the same
+/// name, so check with [`registered`](super::registered) first.
 ///
 /// # Errors
-/// SQLite's, and for a host whose files are larger than can be told.
+/// SQLite's; [`Code::TOOBIG`] if the host's files are too large for SQLite's field.
 pub fn register_vfs<V: Vfs>(api: Api, name: &CStr, vfs: V, make_default: bool) -> Result<HostVfs> {
     let host = vfs.host();
     if host.api() != api {
@@ -34,7 +34,7 @@ pub fn register_vfs<V: Vfs>(api: Api, name: &CStr, vfs: V, make_default: bool) -
     let below = host.raw();
     let size = host.file_size().max(size_of::<Shell>());
     let size = c_int::try_from(size).map_err(|_| Error::from(Code::TOOBIG))?;
-    // Both live as long as SQLite may call: for ever.
+    // SQLite can call at any time, so both are leaked.
     let name: &'static CStr = Box::leak(CString::from(name).into_boxed_c_str());
     let data: &'static Data<V> = Box::leak(Box::new(Data { api, host, vfs }));
     let table = Box::new(ffi::Vfs {
@@ -68,7 +68,7 @@ pub fn register_vfs<V: Vfs>(api: Api, name: &CStr, vfs: V, make_default: bool) -
     HostVfs::find(api, Some(name)).ok_or_else(|| Error::from(Code::INTERNAL))
 }
 
-/// An entry of a later version of the table, when the host's table is of that version.
+/// An entry of a later version of the table; `None` if the host's table is older.
 fn since<T>(vfs: &ffi::Vfs, version: c_int, entry: Option<T>) -> Option<T> {
     entry.filter(|_| vfs.iVersion >= version)
 }
@@ -92,14 +92,16 @@ pub(super) fn is_ours<V: Vfs>(vfs: &HostVfs) -> bool {
 
 /// The VFS below one of ours.
 pub(super) fn below<V: Vfs>(vfs: &HostVfs) -> HostVfs {
-    // SAFETY: the caller has seen that it is ours.
+    // SAFETY: the caller has checked that it is ours.
     unsafe { data::<V>(vfs.as_ptr()) }.host
 }
 
+/// The data of a VFS of ours.
+///
 /// # Safety
-/// `vfs` was registered by [`register_vfs`] for the type `V`.
+/// [`register_vfs`] registered `vfs` for the type `V`.
 unsafe fn data<V: Vfs>(vfs: *mut ffi::Vfs) -> &'static Data<V> {
-    // SAFETY: set there, leaked, never changed.
+    // SAFETY: `register_vfs` has set it; it is leaked and never changed.
     unsafe { &*(*vfs).pAppData.cast::<Data<V>>() }
 }
 
@@ -110,15 +112,15 @@ unsafe extern "C" fn open<V: Vfs>(
     flags: c_int,
     out_flags: *mut c_int,
 ) -> c_int {
-    // SAFETY: SQLite calls this for a VFS of ours, with memory of the size we asked for.
-    // A failed open leaves null methods, so that SQLite does not close it.
+    // SAFETY: SQLite calls this for a VFS of ours, with memory of the required size. A failed open
+    // leaves null methods, so that SQLite does not close the file.
     let data = unsafe {
         (*file).pMethods = std::ptr::null();
         data::<V>(vfs)
     };
     let answer = guard(data.api, "xOpen", Err(Code::CANTOPEN), || {
         let with_parameters = ffi::OPEN_MAIN_DB | ffi::OPEN_MAIN_JOURNAL | ffi::OPEN_WAL;
-        // SAFETY: null or a terminated string; for these kinds of files SQLite's own form.
+        // SAFETY: null or a terminated string; for these kinds of files it is in SQLite's own form.
         // It lives until the file is closed.
         let name = unsafe {
             if flags & with_parameters != 0 {
@@ -134,7 +136,7 @@ unsafe extern "C" fn open<V: Vfs>(
             file: opened,
             flags,
         }) => {
-            // SAFETY: memory for a `Shell` at least.
+            // SAFETY: the memory is large enough for a `Shell`.
             unsafe { methods::install(data.api, file, opened) };
             flags
         }
@@ -156,7 +158,7 @@ unsafe extern "C" fn open<V: Vfs>(
         Err(code) => return code.0,
     };
     if !out_flags.is_null() {
-        // SAFETY: a place for the flags.
+        // SAFETY: `out_flags` is valid for writing.
         unsafe { *out_flags = flags };
     }
     Code::OK.0
@@ -186,7 +188,7 @@ unsafe extern "C" fn access<V: Vfs>(
         data.vfs.access(path, flags)
     }) {
         Ok(yes) => {
-            // SAFETY: a place for the answer.
+            // SAFETY: `out` is valid for writing.
             unsafe { *out = c_int::from(yes) };
             Code::OK.0
         }
@@ -209,7 +211,7 @@ unsafe extern "C" fn full_pathname<V: Vfs>(
         Ok(Some(full)) => {
             let bytes = full.as_bytes_with_nul();
             if usize::try_from(room).is_ok_and(|room| bytes.len() <= room) {
-                // SAFETY: `room` bytes for the answer, which has no more.
+                // SAFETY: `out` has `room` bytes, and the path fits.
                 unsafe { out.copy_from_nonoverlapping(bytes.as_ptr().cast(), bytes.len()) };
                 Code::OK.0
             } else {
@@ -225,7 +227,7 @@ unsafe extern "C" fn full_pathname<V: Vfs>(
     }
 }
 
-/// A method that goes to the host's VFS as it is.
+/// A method that is forwarded to the host's VFS.
 macro_rules! forward {
     ($name:ident, $method:ident, $missing:expr, ($($arg:ident: $ty:ty),*) -> $out:ty) => {
         unsafe extern "C" fn $name<V: Vfs>(vfs: *mut ffi::Vfs $(, $arg: $ty)*) -> $out {

@@ -5,14 +5,15 @@ use crate::ffi::{self, RawValue};
 use crate::value::ValueRef;
 use std::ffi::c_int;
 
-/// The values that a scan begins with. Each is taken from SQLite when it is asked for: a table that is joined gets some for every row.
+/// The values that a scan starts with. Each value is read from SQLite on demand, because a joined
+/// table gets some for every row.
 #[derive(Clone, Copy)]
 pub struct Arguments<'a> {
     api: Api,
     values: &'a [*mut RawValue],
 }
 
-/// How many arguments [`Arguments::with`] looks at without memory of its own.
+/// The number of arguments up to which [`Arguments::with`] allocates no memory.
 const FEW: usize = 8;
 
 impl<'a> Arguments<'a> {
@@ -23,7 +24,7 @@ impl<'a> Arguments<'a> {
     #[inline]
     pub(super) unsafe fn new(api: Api, n: c_int, values: *mut *mut RawValue) -> Arguments<'a> {
         let values = match usize::try_from(n) {
-            // SAFETY: as the caller vouches.
+            // SAFETY: the caller guarantees it.
             Ok(n) if n > 0 && !values.is_null() => unsafe {
                 std::slice::from_raw_parts(values.cast_const(), n)
             },
@@ -32,37 +33,37 @@ impl<'a> Arguments<'a> {
         Arguments { api, values }
     }
 
-    /// How many there are.
+    /// The number of values.
     #[inline]
     pub fn len(&self) -> usize {
         self.values.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no values.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.values.is_empty()
     }
 
-    /// One of them; 0 is the first. NULL where there is none.
+    /// A value; 0 is the first. NULL if there is no such value.
     #[inline]
     pub fn get(&self, index: usize) -> ValueRef<'a> {
         let value = self.values.get(index);
-        // SAFETY: alive and unchanged, as who made this vouches.
+        // SAFETY: alive and unchanged, as the caller of `new` guarantees.
         value.map_or(ValueRef::Null, |value| unsafe {
             ValueRef::from_raw(self.api, *value)
         })
     }
 
-    /// One of them, if it is an integer: for who expects one, without a look at what else it may be.
+    /// A value, if it is an integer. For callers that expect one: other types are not read.
     #[inline]
     pub fn integer(&self, index: usize) -> Option<i64> {
         let (value, t) = (*self.values.get(index)?, self.api.raw());
-        // SAFETY: alive and unchanged, as who made this vouches.
+        // SAFETY: alive and unchanged, as the caller of `new` guarantees.
         unsafe { ((t.value_type)(value) == ffi::INTEGER).then(|| (t.value_int64)(value)) }
     }
 
-    /// One of them, if it is a floating-point number.
+    /// A value, if it is a floating-point number.
     #[inline]
     pub fn real(&self, index: usize) -> Option<f64> {
         let (value, t) = (*self.values.get(index)?, self.api.raw());
@@ -70,13 +71,13 @@ impl<'a> Arguments<'a> {
         unsafe { ((t.value_type)(value) == ffi::FLOAT).then(|| (t.value_double)(value)) }
     }
 
-    /// All of them, one after the other.
+    /// All values in order.
     #[inline]
     pub fn iter(&self) -> impl Iterator<Item = ValueRef<'a>> {
         (0..self.len()).map(|i| self.get(i))
     }
 
-    /// Has a function look at all of them.
+    /// Calls a function with all values.
     #[inline]
     pub fn with<R>(&self, body: impl FnOnce(&[ValueRef<'a>]) -> R) -> R {
         let mut few = [ValueRef::Null; FEW];

@@ -1,20 +1,20 @@
-//! xUpdate: a row that is to change.
+//! xUpdate: a change of a row.
 
 use crate::value::ValueRef;
 use std::ffi::c_int;
 
-/// What a statement wants done about rows that break a constraint.
+/// A statement's conflict clause: what to do about rows that break a constraint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Conflict {
-    /// The transaction ends.
+    /// The transaction is rolled back.
     Rollback,
-    /// The row is passed over.
+    /// The row is skipped.
     Ignore,
-    /// The statement ends, and what it did stays.
+    /// The statement ends, and its changes so far stay.
     Fail,
     /// The statement is undone: the default.
     Abort,
-    /// What is in the way goes.
+    /// Conflicting rows are deleted.
     Replace,
 }
 
@@ -30,38 +30,38 @@ impl Conflict {
     }
 }
 
-/// A row that is inserted, updated or deleted.
+/// A row to insert, update or delete.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Change<'a> {
     /// A new row.
     Insert {
-        /// Its row id, or NULL: the table chooses.
+        /// Its row id; NULL lets the table choose.
         row_id: ValueRef<'a>,
-        /// Its columns, hidden ones included.
+        /// Its columns, including hidden ones.
         columns: &'a [ValueRef<'a>],
         /// The statement's conflict clause.
         conflict: Conflict,
     },
-    /// Another content of a row.
+    /// New contents of a row.
     Update {
-        /// Which; the primary key of a table WITHOUT ROWID.
+        /// Its row id; the primary key of a table WITHOUT ROWID.
         row_id: ValueRef<'a>,
-        /// What that is from now on.
+        /// Its new row id.
         new_row_id: ValueRef<'a>,
-        /// Its columns, hidden ones included, also those that stay the same.
+        /// Its columns, including hidden ones and those that stay the same.
         columns: &'a [ValueRef<'a>],
         /// The statement's conflict clause.
         conflict: Conflict,
     },
-    /// A row goes.
+    /// A row to delete.
     Delete {
-        /// Which; the primary key of a table WITHOUT ROWID.
+        /// Its row id; the primary key of a table WITHOUT ROWID.
         row_id: ValueRef<'a>,
     },
 }
 
 impl<'a> Change<'a> {
-    /// From xUpdate's arguments.
+    /// Parses xUpdate's arguments.
     pub(super) fn of(values: &'a [ValueRef<'a>], conflict: Conflict) -> Option<Change<'a>> {
         Some(match values {
             [row_id] => Change::Delete { row_id: *row_id },

@@ -1,7 +1,8 @@
 //! The callbacks between SQLite and a [`VirtualTable`].
 //!
-//! Ownership: SQLite holds a table from xCreate or xConnect until xDisconnect or a successful xDestroy, and a cursor from xOpen until xClose. It
-//! calls them under the connection's mutex; a table outlives its cursors, what was registered outlives its tables, and the connection outlives
+//! Ownership: SQLite holds a table from xCreate or xConnect until xDisconnect or a successful
+//! xDestroy, and a cursor from xOpen until xClose. It calls them under the connection's mutex. A
+//! table outlives its cursors, the registered data outlives its tables, and the connection outlives
 //! all of them.
 
 use super::{Arguments, Change, Conflict, Existence, Origin, Plan, TableCursor, VirtualTable};
@@ -14,13 +15,13 @@ use crate::{Code, Error, Result};
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::marker::PhantomData;
 
-/// What a module was made known with.
+/// The data that a module was registered with.
 pub(super) struct Registered<T: VirtualTable> {
     pub(super) api: Api,
     pub(super) shared: T::Shared,
 }
 
-/// `Vtab` with our fields behind it.
+/// `Vtab` followed by our fields.
 #[repr(C)]
 struct Table<T> {
     base: Vtab,
@@ -29,7 +30,7 @@ struct Table<T> {
     table: T,
 }
 
-/// `VtabCursor` with our fields behind it.
+/// `VtabCursor` followed by our fields.
 #[repr(C)]
 struct Cursor<C> {
     base: VtabCursor,
@@ -46,13 +47,14 @@ impl<T: VirtualTable> Table<T> {
     /// Calls the table; its error becomes SQLite's, with its message.
     ///
     /// # Safety
-    /// `table` is one of ours, alive during the call.
+    /// `table` is one of ours and alive during the call.
     unsafe fn call<R>(
         table: *mut Vtab,
         what: &str,
         body: impl FnOnce(&T, &Connection) -> Result<R>,
     ) -> std::result::Result<R, c_int> {
-        // SAFETY: as the caller vouches. Shared: a call may lead to another one.
+        // SAFETY: the caller guarantees it. The reference is shared, because a call can lead to
+        // another one.
         let this = unsafe { &*table.cast::<Table<T>>() };
         let done = guard_else(this.api, what, internal, || {
             // SAFETY: the connection is alive during the call, and SQLite holds its mutex.
@@ -60,21 +62,22 @@ impl<T: VirtualTable> Table<T> {
             let connection = connection.ok_or_else(|| Error::from(Code::MISUSE))?;
             body(&this.table, &connection)
         });
-        // SAFETY: as above; nothing of the table is borrowed any more.
+        // SAFETY: as above; the table is no longer borrowed.
         done.map_err(|error| unsafe { Self::fail(table, &error) })
     }
 
-    /// Gives SQLite the message of an error, and answers its code.
+    /// Stores an error's message for SQLite and returns its code.
     ///
     /// # Safety
-    /// `table` is one of ours, alive during the call.
+    /// `table` is one of ours and alive during the call.
     #[cold]
     unsafe fn fail(table: *mut Vtab, error: &Error) -> c_int {
-        // SAFETY: our table, and its connection, which is there as long as a statement of it runs; the table's message is null or of SQLite's
-        // allocator, and only touched here and by SQLite.
+        // SAFETY: our table and its connection, which exists while a statement of it runs. The
+        // table's message is null or of SQLite's allocator, and only this code and SQLite access
+        // it.
         unsafe {
             let api = (*table.cast::<Table<T>>()).api;
-            // The call may have led to a function of the application's that closed it.
+            // The call can have run a function of the application that closed the connection.
             if let Some(connection) = Connection::borrow(api, (*table.cast::<Table<T>>()).db) {
                 connection.silence_if_closed();
             }
@@ -96,7 +99,7 @@ impl<T: VirtualTable> Glue<T> {
         xCreate: match T::EXISTENCE {
             Existence::ByItself => None,
             Existence::Created => Some(Self::create),
-            // That it is the same function is how SQLite knows.
+            // SQLite recognises this kind of table by the two functions being the same.
             Existence::Both => Some(Self::connect),
         },
         xConnect: Some(Self::connect),
@@ -154,7 +157,7 @@ impl<T: VirtualTable> Glue<T> {
     }
 
     pub(super) unsafe extern "C" fn destroy_module(registered: *mut c_void) {
-        // SAFETY: what `create_module` gave to SQLite, given back once.
+        // SAFETY: `create_module` gave it to SQLite, which returns it once.
         let registered = unsafe { Box::from_raw(registered.cast::<Registered<T>>()) };
         guard(registered.api, "a module's destructor", (), || {
             drop(registered);
@@ -169,7 +172,7 @@ impl<T: VirtualTable> Glue<T> {
         out: *mut *mut Vtab,
         message: *mut *mut c_char,
     ) -> c_int {
-        // SAFETY: as SQLite hands them over.
+        // SAFETY: the arguments that SQLite passes.
         unsafe { Self::make(db, data, n, arguments, out, message, true) }
     }
 
@@ -181,12 +184,14 @@ impl<T: VirtualTable> Glue<T> {
         out: *mut *mut Vtab,
         message: *mut *mut c_char,
     ) -> c_int {
-        // SAFETY: as SQLite hands them over.
+        // SAFETY: the arguments that SQLite passes.
         unsafe { Self::make(db, data, n, arguments, out, message, false) }
     }
 
+    /// Creates or connects a table.
+    ///
     /// # Safety
-    /// The arguments of xCreate or xConnect.
+    /// The arguments are those of xCreate or xConnect.
     unsafe fn make(
         db: *mut Db,
         data: *mut c_void,
@@ -196,7 +201,7 @@ impl<T: VirtualTable> Glue<T> {
         message: *mut *mut c_char,
         is_new: bool,
     ) -> c_int {
-        // SAFETY: the data that the module was made with; it outlives the module's tables.
+        // SAFETY: the data that the module was registered with; it outlives the module's tables.
         let registered = unsafe { &*data.cast::<Registered<T>>() };
         let api = registered.api;
         let made = guard_else(api, "a table", internal, || {
@@ -222,7 +227,7 @@ impl<T: VirtualTable> Glue<T> {
             let declaration = c_string(&declaration);
             // SAFETY: the connection that connects, and a terminated string.
             connection.check(unsafe { (api.raw().declare_vtab)(db, declaration.as_ptr()) })?;
-            // SAFETY: within xCreate or xConnect; these settings take no, or one more argument of type int.
+            // SAFETY: within xCreate or xConnect; these settings take no argument or one int.
             unsafe {
                 if T::DIRECT_ONLY {
                     (api.raw().vtab_config)(db, ffi::VTAB_DIRECTONLY);
@@ -246,12 +251,13 @@ impl<T: VirtualTable> Glue<T> {
                     db,
                     table,
                 });
-                // SAFETY: a place for the table, which SQLite gives back to `disconnect` or `destroy`.
+                // SAFETY: `out` is valid for writing. SQLite returns the table to `disconnect` or
+                // `destroy`.
                 unsafe { *out = Box::into_raw(table).cast::<Vtab>() };
                 Code::OK.0
             }
             Err(error) => {
-                // SAFETY: a place for a text of SQLite's allocator.
+                // SAFETY: `message` is valid for a text of SQLite's allocator.
                 unsafe { *message = api.string(&error.message) };
                 error.code.0
             }
@@ -259,7 +265,7 @@ impl<T: VirtualTable> Glue<T> {
     }
 
     unsafe extern "C" fn disconnect(table: *mut Vtab) -> c_int {
-        // SAFETY: made by `make`, given back once.
+        // SAFETY: made by `make`, and SQLite returns it once.
         let table = unsafe { Box::from_raw(table.cast::<Table<T>>()) };
         guard(table.api, "a table's end", (), || drop(table));
         Code::OK.0
@@ -270,7 +276,7 @@ impl<T: VirtualTable> Glue<T> {
         let done =
             unsafe { Table::<T>::call(table, "a table that is dropped", |t, _| t.destroy()) };
         match done {
-            // SAFETY: after a success SQLite does not use it any more.
+            // SAFETY: after a success SQLite no longer uses the table.
             Ok(()) => unsafe { Self::disconnect(table) },
             Err(code) => code,
         }
@@ -281,7 +287,7 @@ impl<T: VirtualTable> Glue<T> {
         let done = unsafe {
             let api = (*table.cast::<Table<T>>()).api;
             Table::<T>::call(table, "a table's plan", |t, _| {
-                // The plan that SQLite asks about, alive during the call.
+                // The plan of this call, alive during the call.
                 t.best_index(&mut Plan::new(api, &mut *info))
             })
         };
@@ -294,7 +300,7 @@ impl<T: VirtualTable> Glue<T> {
             Ok(cursor) => {
                 let base = VtabCursor { pVtab: table };
                 let cursor = Box::new(Cursor { base, cursor });
-                // SAFETY: a place for the cursor, which SQLite gives back to `close`.
+                // SAFETY: `out` is valid for writing. SQLite returns the cursor to `close`.
                 unsafe { *out = Box::into_raw(cursor).cast::<VtabCursor>() };
                 Code::OK.0
             }
@@ -303,7 +309,7 @@ impl<T: VirtualTable> Glue<T> {
     }
 
     unsafe extern "C" fn close(cursor: *mut VtabCursor) -> c_int {
-        // SAFETY: made by `open`, given back once; its table outlives it.
+        // SAFETY: made by `open`, and SQLite returns it once; its table outlives it.
         let (cursor, api) = unsafe {
             let cursor = Box::from_raw(cursor.cast::<Cursor<T::Cursor>>());
             let api = (*cursor.base.pVtab.cast::<Table<T>>()).api;
@@ -313,16 +319,17 @@ impl<T: VirtualTable> Glue<T> {
         Code::OK.0
     }
 
-    /// Calls a cursor; its error becomes SQLite's. SQLite does this several times for every row, so nothing is made that a call does not need.
+    /// Calls a cursor; its error becomes SQLite's. SQLite calls it several times per row, so it
+    /// does only what each call needs.
     ///
     /// # Safety
-    /// `cursor` is one of ours, alive during the call.
+    /// `cursor` is one of ours and alive during the call.
     #[inline]
     unsafe fn with(
         cursor: *mut VtabCursor,
         body: impl FnOnce(&mut T::Cursor, &Table<T>) -> Result<()>,
     ) -> c_int {
-        // SAFETY: our cursor, which SQLite uses one call at a time; its table outlives it.
+        // SAFETY: our cursor, which SQLite calls one call at a time; its table outlives it.
         let (cursor, base, table) = unsafe {
             let cursor = &mut *cursor.cast::<Cursor<T::Cursor>>();
             let base = cursor.base.pVtab;
@@ -330,7 +337,7 @@ impl<T: VirtualTable> Glue<T> {
         };
         match guard_else(table.api, "a cursor", internal, || body(cursor, table)) {
             Ok(()) => Code::OK.0,
-            // SAFETY: our table; nothing of it is borrowed any more.
+            // SAFETY: our table, which is no longer borrowed.
             Err(error) => unsafe { Table::<T>::fail(base, &error) },
         }
     }
@@ -345,10 +352,11 @@ impl<T: VirtualTable> Glue<T> {
         let text = if text.is_null() {
             ""
         } else {
-            // SAFETY: what the plan chose, terminated, and alive during the call. It was made from a string.
+            // SAFETY: the text that the plan chose: terminated, made from a string, and alive
+            // during the call.
             unsafe { CStr::from_ptr(text) }.to_str().unwrap_or_default()
         };
-        // SAFETY: our cursor; `n` live values for the time of the call.
+        // SAFETY: our cursor; `n` values that are alive during the call.
         unsafe {
             Self::with(cursor, |cursor, table| {
                 // The connection is alive during the call, and SQLite holds its mutex.
@@ -382,7 +390,7 @@ impl<T: VirtualTable> Glue<T> {
         context: *mut Context,
         column: c_int,
     ) -> c_int {
-        // SAFETY: our cursor, and the context of this call.
+        // SAFETY: our cursor and the context of this call.
         unsafe {
             Self::with(cursor, |cursor, table| {
                 let value = cursor.column(usize::try_from(column).unwrap_or(usize::MAX))?;
@@ -393,7 +401,7 @@ impl<T: VirtualTable> Glue<T> {
     }
 
     unsafe extern "C" fn rowid(cursor: *mut VtabCursor, out: *mut i64) -> c_int {
-        // SAFETY: our cursor, and a place for the number.
+        // SAFETY: our cursor; `out` is valid for writing.
         unsafe {
             Self::with(cursor, |cursor, _| {
                 *out = cursor.row_id()?;
@@ -408,7 +416,7 @@ impl<T: VirtualTable> Glue<T> {
         values: *mut *mut RawValue,
         out: *mut i64,
     ) -> c_int {
-        // SAFETY: our table; `n` live values for the time of the call, and a place for the number.
+        // SAFETY: our table; `n` values that are alive during the call; `out` is valid for writing.
         let done = unsafe {
             Table::<T>::call(table, "a change of a row", |table, db| {
                 let values = arguments_of(db.api(), n, values);

@@ -1,13 +1,14 @@
-//! Virtual tables: a module of SQLite's as a trait (<https://www.sqlite.org/vtab.html>).
+//! Virtual tables: a module of SQLite as a trait (<https://www.sqlite.org/vtab.html>).
 //!
-//! - [`VirtualTable`]: a table, with the methods of a transaction where it can be written to;
+//! - [`VirtualTable`]: a table, with the methods of a transaction if it can be written to;
 //! - [`TableCursor`]: a scan of it;
-//! - [`Plan`]: what SQLite asks before a scan (xBestIndex), and [`Arguments`]: the values that it then begins with;
-//! - [`Change`]: a row that is inserted, updated or deleted (xUpdate);
-//! - [`create_module`]: makes the module known to a connection.
+//! - [`Plan`]: SQLite's questions before a scan (xBestIndex), and [`Arguments`]: the values that
+//!   the scan then starts with;
+//! - [`Change`]: a row to insert, update or delete (xUpdate);
+//! - [`create_module`]: registers the module with a connection.
 //!
-//! SQLite calls a table and its cursors under the mutex of their connection, one call at a time, but from one call into the next: a
-//! table may be written to while it is read. So the methods take `&self`.
+//! SQLite calls a table and its cursors under the mutex of their connection. Calls can nest: a
+//! table can be written to while it is read. So the methods take `&self`.
 
 mod arguments;
 mod change;
@@ -25,47 +26,49 @@ use crate::{Code, Error, Result};
 use glue::{Glue, Registered};
 use std::ffi::c_void;
 
-/// How tables of a module come to be.
+/// How tables of a module are created.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Existence {
-    /// One is there by itself, under the module's name; `CREATE VIRTUAL TABLE` is refused. So are table-valued functions.
+    /// One table exists by itself, under the module's name; `CREATE VIRTUAL TABLE` is refused.
+    /// Table-valued functions are such tables.
     ByItself,
     /// By `CREATE VIRTUAL TABLE … USING module(arguments)`.
     Created,
-    /// Both. [`Origin::is_new`] is then false always.
+    /// Both ways. [`Origin::is_new`] is then always false.
     Both,
 }
 
-/// What a table is made from.
+/// The arguments that a table is made from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Origin {
     /// The module's name.
     pub module: String,
-    /// The schema that it is in: "main", "temp" or an attached one's name.
+    /// The schema that the table is in: "main", "temp" or the name of an attached one.
     pub schema: String,
     /// The table's name.
     pub table: String,
-    /// The arguments in parentheses, as they were written, without the spaces around them.
+    /// The arguments in parentheses, as written, without surrounding spaces.
     pub arguments: Vec<String>,
-    /// Whether `CREATE VIRTUAL TABLE` runs; false where a table is met that was created before.
+    /// Whether `CREATE VIRTUAL TABLE` is running; false for a table that was created before.
     pub is_new: bool,
 }
 
 /// A virtual table.
 pub trait VirtualTable: Send + Sized + 'static {
-    /// What all tables of the module share.
+    /// The data that all tables of the module share.
     type Shared: Send + 'static;
     /// A scan.
     type Cursor: TableCursor;
 
-    /// How tables come to be.
+    /// How tables are created.
     const EXISTENCE: Existence;
-    /// Whether rows can be changed: then `update` and the methods of a transaction are called.
+    /// Whether rows can be changed. If so, `update` and the methods of a transaction are called.
     const WRITABLE: bool = false;
-    /// Whether triggers and views may not use it (`SQLITE_VTAB_DIRECTONLY`): right for what reaches beyond the database.
+    /// Whether triggers and views must not use it (`SQLITE_VTAB_DIRECTONLY`). True for tables with
+    /// effects outside the database.
     const DIRECT_ONLY: bool = false;
 
-    /// Makes or meets a table. Answers it, and `CREATE TABLE x(...)` with its columns.
+    /// Creates or connects a table. Returns it, and `CREATE TABLE x(...)` with its columns.
     ///
     /// # Errors
     /// The statement's.
@@ -75,13 +78,14 @@ pub trait VirtualTable: Send + Sized + 'static {
         origin: &Origin,
     ) -> Result<(Self, String)>;
 
-    /// Chooses how to scan. False: not this way, what it takes is not known yet in this order of tables.
+    /// Chooses how to scan. Returns false if this plan is impossible, because in this order of
+    /// tables its arguments are not known yet.
     ///
     /// # Errors
     /// The statement's.
     fn best_index(&self, plan: &mut Plan<'_>) -> Result<bool>;
 
-    /// Begins a scan.
+    /// Opens a cursor for a scan.
     ///
     /// # Errors
     /// The statement's.
@@ -95,15 +99,17 @@ pub trait VirtualTable: Send + Sized + 'static {
         Ok(())
     }
 
-    /// Changes a row. Answers the row id of one that was inserted; otherwise the number is not looked at.
+    /// Changes a row. Returns the row id of an inserted row; for other changes the number is
+    /// ignored.
     ///
     /// # Errors
-    /// The statement's. [`Code::CONSTRAINT`] is treated by the conflict clause of the statement: [`Conflict`].
+    /// The statement's. The statement's conflict clause applies to [`Code::CONSTRAINT`]: see
+    /// [`Conflict`].
     fn update(&self, _connection: &Connection, _change: &Change<'_>) -> Result<i64> {
         Err(Error::new(Code::READONLY, "the table cannot be changed"))
     }
 
-    /// A transaction that changes it begins.
+    /// A transaction that changes the table begins.
     ///
     /// # Errors
     /// The statement's.
@@ -111,22 +117,22 @@ pub trait VirtualTable: Send + Sized + 'static {
         Ok(())
     }
 
-    /// The first half of a commit: make it durable. Called before the connection's own commit, and again when a COMMIT that was busy is tried
-    /// again.
+    /// The first half of a commit: makes it durable. Called before the connection's own commit, and
+    /// again when a COMMIT that was busy is repeated.
     ///
     /// # Errors
-    /// COMMIT's; the transaction is rolled back, unless it is [`Code::BUSY`].
+    /// COMMIT's. The transaction is rolled back, unless the error is [`Code::BUSY`].
     fn sync(&self, _connection: &Connection) -> Result<()> {
         Ok(())
     }
 
-    /// The second half, which cannot fail.
+    /// The second half of a commit, which cannot fail.
     fn commit(&self) {}
 
-    /// The transaction is rolled back, possibly after `sync`.
+    /// Rolls the transaction back, possibly after `sync`.
     fn rollback(&self) {}
 
-    /// Savepoint `n` begins; numbers ascend inwards.
+    /// Savepoint `n` begins; inner savepoints have greater numbers.
     ///
     /// # Errors
     /// The statement's.
@@ -134,7 +140,7 @@ pub trait VirtualTable: Send + Sized + 'static {
         Ok(())
     }
 
-    /// Savepoint `n` and those within it are over, and what was done since stays.
+    /// Ends savepoint `n` and those within it; their changes stay.
     ///
     /// # Errors
     /// The statement's.
@@ -142,7 +148,7 @@ pub trait VirtualTable: Send + Sized + 'static {
         Ok(())
     }
 
-    /// What was done since savepoint `n` is undone; it goes on.
+    /// Undoes the changes since savepoint `n`; the savepoint stays open.
     ///
     /// # Errors
     /// The statement's.
@@ -153,7 +159,8 @@ pub trait VirtualTable: Send + Sized + 'static {
 
 /// A scan of a virtual table.
 pub trait TableCursor: Send + 'static {
-    /// Begins, or begins anew, as [`VirtualTable::best_index`] chose: its number and text, and the values it asked for.
+    /// Begins or restarts the scan as [`VirtualTable::best_index`] chose, with its number and text
+    /// and the values that it asked for.
     ///
     /// # Errors
     /// The statement's.
@@ -165,29 +172,29 @@ pub trait TableCursor: Send + 'static {
         arguments: Arguments<'_>,
     ) -> Result<()>;
 
-    /// Goes on to the next row.
+    /// Goes to the next row.
     ///
     /// # Errors
     /// The statement's.
     fn next(&mut self) -> Result<()>;
 
-    /// Whether the last row has been passed.
+    /// Whether the scan is past the last row.
     fn is_at_end(&self) -> bool;
 
-    /// A column of the row; 0 is the first.
+    /// A column of the current row; 0 is the first.
     ///
     /// # Errors
     /// The statement's.
     fn column(&mut self, column: usize) -> Result<ValueRef<'_>>;
 
-    /// The row's id.
+    /// The current row's id.
     ///
     /// # Errors
     /// The statement's.
     fn row_id(&mut self) -> Result<i64>;
 }
 
-/// Makes a module known to a connection.
+/// Registers a module with a connection.
 ///
 /// # Errors
 /// SQLite's.
@@ -199,8 +206,8 @@ pub fn create_module<T: VirtualTable>(
     let api = connection.api();
     let registered = Box::new(Registered::<T> { api, shared });
     let name = c_string(name);
-    // SAFETY: an open connection, a terminated name, a static module; the registered memory
-    // goes to SQLite, which gives it to `destroy_module` once, also when this call fails.
+    // SAFETY: an open connection, a terminated name, a static module. SQLite owns the registered
+    // memory and passes it to `destroy_module` once, also if this call fails.
     connection.check(unsafe {
         (api.raw().create_module_v2)(
             connection.as_ptr(),

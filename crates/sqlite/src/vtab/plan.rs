@@ -1,14 +1,14 @@
-//! xBestIndex: what SQLite would like to know before a scan, and what it is told.
+//! xBestIndex: SQLite's questions before a scan, and the answers.
 
 use crate::Code;
 use crate::api::Api;
 use crate::ffi::IndexInfo;
 use std::ffi::{CStr, c_int};
 
-/// A comparison. What is not listed here is not told.
+/// A comparison operator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Operator {
-    /// `=`, and `IN`, value by value.
+    /// `=`; also `IN`, once for each value.
     Equal,
     /// `>`
     Greater,
@@ -18,11 +18,11 @@ pub enum Operator {
     Less,
     /// `>=`
     GreaterOrEqual,
-    /// `LIMIT`; the column means nothing.
+    /// `LIMIT`; the column has no meaning.
     Limit,
-    /// `OFFSET`; the column means nothing.
+    /// `OFFSET`; the column has no meaning.
     Offset,
-    /// Another one.
+    /// Any other operator.
     Other(u8),
 }
 
@@ -44,15 +44,15 @@ impl Operator {
 /// A condition of the statement on one column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Constraint {
-    /// The column; `None` is the row id.
+    /// The column; `None` for the row id.
     pub column: Option<usize>,
-    /// How it is compared.
+    /// The comparison operator.
     pub operator: Operator,
     /// Whether the other side is known in this order of tables.
     pub usable: bool,
 }
 
-/// A scan that is being planned.
+/// The plan of a scan.
 pub struct Plan<'a> {
     api: Api,
     info: &'a mut IndexInfo,
@@ -68,7 +68,7 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// The conditions there are.
+    /// The conditions of the statement.
     pub fn constraints(&self) -> Vec<Constraint> {
         let n = usize::try_from(self.info.nConstraint).unwrap_or(0);
         (0..n)
@@ -84,8 +84,9 @@ impl<'a> Plan<'a> {
             .collect()
     }
 
-    /// Asks for the value of the condition at this place among [`Plan::constraints`]: the cursor gets it, after those asked for before. `omit`: the
-    /// cursor answers no other rows, so that SQLite need not look again.
+    /// Asks for the value of the condition at this place among [`Plan::constraints`]. The cursor
+    /// gets it after those asked for before. `omit`: the cursor returns only matching rows, so
+    /// SQLite need not check the condition.
     pub fn ask(&mut self, place: usize, omit: bool) {
         if place < usize::try_from(self.info.nConstraint).unwrap_or(0) {
             self.asked += 1;
@@ -96,14 +97,15 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// The collation by which the condition at this place compares; "BINARY" where SQLite does not say.
+    /// The collation of the condition at this place; "BINARY" if SQLite does not report one.
     pub fn collation(&mut self, place: usize) -> String {
         let n = usize::try_from(self.info.nConstraint).unwrap_or(0);
         let place = c_int::try_from(place.min(n.saturating_sub(1))).unwrap_or(0);
         if n == 0 {
             return "BINARY".to_owned();
         }
-        // SAFETY: the plan of the running call, and a place within it; the name is static or lives as long as the call.
+        // SAFETY: the plan of the running call and a place within it. The name is static or lives
+        // as long as the call.
         let name = unsafe { (self.api.raw().vtab_collation)(self.info, place) };
         if name.is_null() {
             return "BINARY".to_owned();
@@ -114,7 +116,7 @@ impl<'a> Plan<'a> {
             .into_owned()
     }
 
-    /// The columns that ORDER BY (or GROUP BY) names, `None` for the row id, and whether they descend.
+    /// The columns of ORDER BY (or GROUP BY), `None` for the row id, and whether each descends.
     pub fn order(&self) -> Vec<(Option<usize>, bool)> {
         let n = usize::try_from(self.info.nOrderBy).unwrap_or(0);
         (0..n)
@@ -126,19 +128,20 @@ impl<'a> Plan<'a> {
             .collect()
     }
 
-    /// The cursor answers rows in that order.
+    /// Promises that the cursor returns rows in that order.
     pub fn is_ordered(&mut self) {
         self.info.orderByConsumed = 1;
     }
 
-    /// What the cursor is to be told.
+    /// Sets the number and text that the cursor gets.
     pub fn choose(&mut self, number: i32, text: &str) {
         self.info.idxNum = number;
         self.info.idxStr = self.api.string(text);
         self.info.needToFreeIdxStr = 1;
     }
 
-    /// What the scan costs, about as many disk accesses as SQLite would make for a table of its own, and the rows it answers.
+    /// Sets the estimated cost, in disk accesses as SQLite counts them for its own tables, and the
+    /// estimated number of rows.
     pub fn cost(&mut self, cost: f64, rows: i64) {
         self.info.estimatedCost = cost;
         self.info.estimatedRows = rows;

@@ -1,4 +1,4 @@
-//! A VFS of which some files are a test's own, over the host's.
+//! A VFS over the host's in which a test wraps some files.
 
 use densite_sqlite::{Above, Code, FileName, HostFile, HostVfs, Opened, Vfs, ffi, register_vfs};
 use std::ffi::CStr;
@@ -9,7 +9,8 @@ struct Watching<F> {
     make: Box<dyn Fn(HostFile) -> F + Send + Sync>,
 }
 
-/// Registers it over the default VFS: files that are opened with the flag `which` (`OPEN_MAIN_DB` or `OPEN_WAL`) are what `make` makes of the host's.
+/// Registers it over the default VFS. `make` wraps the host's files that are opened with the flag
+/// `which` (`OPEN_MAIN_DB` or `OPEN_WAL`).
 pub(crate) fn watch<F: Above>(
     name: &CStr,
     which: i32,

@@ -1,12 +1,13 @@
-//! The cache of decoded pages, shared by all connections of a process to one file, with one budget.
+//! The cache of decoded pages. All connections of a process to one file share it, with one budget.
 //!
-//! The key is a page's number and version, so an entry is never out of date: a changed page has a new version, and whoever
-//! still wants the old one may find it. The cache is cut into shards by page number; each has a lock, held only to look up
-//! and copy, so that readers do not wait for each other or count references. Which page goes when the budget is full is the
-//! shard's affair (see `shard`): a scan does not flush what is read often.
+//! The key is a page's number and version, so an entry is never out of date: a changed page has a
+//! new version. A reader of an older snapshot can still find the old one. The cache is split into
+//! shards by page number. Each has a lock that is held only to look up and copy, so readers do not
+//! wait long and need no reference counts. Each shard decides which page it evicts, so that a scan
+//! does not evict pages that are read often (see `shard`).
 //!
-//! Invariants: a lookup gives the bytes that were inserted for that page and version, or nothing; the budget is kept
-//! after every call.
+//! Invariants: a lookup gives the bytes that were inserted for that page and version, or nothing;
+//! the budget is kept after every call.
 
 mod shard;
 
@@ -15,10 +16,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use shard::Shard;
 
-/// Shards of a cache that is large enough.
+/// The number of shards of a cache of at least [`SHARDED_MIN`] bytes.
 const SHARDS: usize = 16;
 
-/// A cache smaller than this is not cut into shards: they would be too small for large pages.
+/// A cache with a smaller budget has one shard: more would be too small for large pages.
 const SHARDED_MIN: usize = 8 << 20;
 
 /// The cache. See the module's documentation.
@@ -30,7 +31,7 @@ pub struct Cache {
 }
 
 impl Cache {
-    /// A cache that keeps at most `budget` bytes, counting what it needs for itself; 0 keeps nothing.
+    /// A cache of at most `budget` bytes, including its own overhead. 0 keeps nothing.
     pub fn new(budget: usize) -> Cache {
         let cache = Cache {
             shards: std::array::from_fn(|_| Mutex::new(Shard::new())),
@@ -46,12 +47,13 @@ impl Cache {
         self.budget.load(Ordering::Relaxed)
     }
 
-    /// Sets the budget, in bytes, and throws out what is above it.
+    /// Sets the budget, in bytes, and evicts pages until it is kept.
     pub fn set_budget(&self, budget: usize) {
         let used = if budget < SHARDED_MIN { 1 } else { SHARDS };
         self.budget.store(budget, Ordering::Relaxed);
         if self.used.swap(used, Ordering::Relaxed) != used {
-            // Pages have other shards now. One that is put into its old shard meanwhile is merely not found.
+            // Pages have other shards now. A page that another thread puts into its old shard
+            // meanwhile is not found.
             self.clear();
         }
         for (i, shard) in self.shards.iter().enumerate() {
@@ -59,7 +61,7 @@ impl Cache {
         }
     }
 
-    /// What the cache weighs now, in bytes.
+    /// The memory in use, in bytes.
     pub fn len_bytes(&self) -> usize {
         self.shards.iter().map(|shard| lock(shard).bytes()).sum()
     }
@@ -75,23 +77,24 @@ impl Cache {
         lock(&self.shards[page as usize & (used - 1) & (SHARDS - 1)])
     }
 
-    /// Copies the part of a page that begins at `offset` into `out`. False when the page is not here in that version, or not that long;
-    /// `out` is then untouched.
+    /// Copies the part of a page that begins at `offset` into `out`. Returns false, and leaves
+    /// `out` as it is, if the page is not cached in that version or is too short.
     pub fn get_into(&self, page: u32, version: u64, out: &mut [u8], offset: usize) -> bool {
         self.shard(page).get(page, version, out, offset)
     }
 
-    /// Whether the page is here. Does not count as wanting it.
+    /// Whether the page is cached. Does not count as a use of it.
     pub fn contains(&self, page: u32, version: u64) -> bool {
         self.shard(page).contains(page, version)
     }
 
-    /// Puts a whole page in. Older versions of it go; what is here already stays.
+    /// Inserts a whole page and removes older versions of it. Does nothing if this version is
+    /// cached.
     pub fn insert(&self, page: u32, version: u64, bytes: Box<[u8]>) {
         self.shard(page).insert(page, version, bytes);
     }
 
-    /// Puts a copy of a whole page in, in a buffer of a page that was thrown out where there is one.
+    /// Inserts a copy of a whole page, in the buffer of an evicted page if there is one.
     pub fn insert_copy(&self, page: u32, version: u64, bytes: &[u8]) {
         let mut shard = self.shard(page);
         let copy = match shard.spare(bytes.len()) {
@@ -104,7 +107,7 @@ impl Cache {
         shard.insert(page, version, copy);
     }
 
-    /// Takes everything out.
+    /// Removes all pages.
     pub fn clear(&self) {
         for shard in &self.shards {
             lock(shard).clear();
@@ -112,7 +115,8 @@ impl Cache {
     }
 }
 
-/// Takes a lock. A panic while it was held cannot have left broken data behind: no foreign code runs under it.
+/// Takes a lock. Ignoring poison is safe: only code of this module runs under the lock, and a panic
+/// cannot leave broken data behind.
 fn lock(shard: &Mutex<Shard>) -> MutexGuard<'_, Shard> {
     shard.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,21 +1,24 @@
-//! One shard of the cache: entries, their queues, and who is thrown out next (S3-FIFO).
+//! One shard of the cache: entries, their queues, and the choice of the page to evict (S3-FIFO).
 //!
-//! A new page enters the *small* queue, a tenth of the budget. When it comes to that queue's end it moves to the *main*
-//! queue if it was wanted more than once since, and is thrown out otherwise, leaving its number among the *ghosts*. A page that
-//! comes back while it is a ghost enters the main queue at once. A page at the end of the main queue starts over if it was wanted
-//! since, and is thrown out otherwise. So a scan, which wants each page once, passes through the small queue only.
+//! A new page enters the *small* queue, a tenth of the budget. At that queue's end it moves to the
+//! *main* queue if it was used more than once since. Otherwise it is evicted and leaves its number
+//! among the *ghosts*. A ghost that is inserted again enters the main queue at once. A page at the
+//! end of the main queue starts over if it was used since, and is evicted otherwise. So a scan,
+//! which uses each page once, passes only through the small queue.
 //!
 //! Invariants:
-//! - every entry is in exactly one queue and in the chain of its page, and is the only one of its page and version;
-//! - `small.bytes + main.bytes` is what all entries weigh, and is not above `budget` when a public function returns.
+//! - every entry is in exactly one queue and in the chain of its page, and is the only one of its
+//!   page and version;
+//! - `small.bytes + main.bytes` is what all entries weigh, and is not above `budget` when a public
+//!   function returns.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// What an entry weighs beyond its bytes: its place in the tables and the allocator's own.
+/// The overhead of an entry in bytes: its share of the tables and of the allocator.
 const ENTRY_BYTES: usize = 112;
 
-/// A page wanted more often than this counts as wanted this often.
+/// Uses are counted up to this number.
 const WANTED_MAX: u8 = 3;
 
 /// Buffers kept for reuse.
@@ -24,7 +27,7 @@ const SPARE: usize = 4;
 /// No entry.
 const NONE: u32 = u32::MAX;
 
-/// Spreads page numbers; they are no secret and nobody gains by choosing them.
+/// Spreads page numbers. They are not secret, and an attacker gains nothing by choosing them.
 #[derive(Default)]
 pub(super) struct PageHasher(u64);
 
@@ -65,12 +68,12 @@ struct Entry {
     /// Towards the older end of the queue.
     older: u32,
     place: Place,
-    /// How often it was wanted since it entered the queue, up to [`WANTED_MAX`].
+    /// How often the page was used since it entered the queue, up to [`WANTED_MAX`].
     wanted: u8,
     bytes: Box<[u8]>,
 }
 
-/// A queue through the entries, oldest first out.
+/// A queue through the entries: the oldest leaves first.
 struct Queue {
     newest: u32,
     oldest: u32,
@@ -85,7 +88,7 @@ impl Queue {
     };
 }
 
-/// Page numbers lately thrown out of the small queue.
+/// Page numbers recently evicted from the small queue.
 #[derive(Default)]
 struct Ghosts {
     order: VecDeque<(u32, u32)>,
@@ -139,7 +142,7 @@ impl Shard {
         }
     }
 
-    /// What it weighs, in bytes.
+    /// The memory in use, in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.small.bytes + self.main.bytes
     }
@@ -161,12 +164,12 @@ impl Shard {
         None
     }
 
-    /// Whether the page is here; nobody wants it by asking.
+    /// Whether the page is cached. Does not count as a use of it.
     pub(super) fn contains(&self, page: u32, version: u64) -> bool {
         self.find(page, version).is_some()
     }
 
-    /// Copies a part of a page; false when it is not here or not that long.
+    /// Copies a part of a page. Returns false if the page is not cached or is too short.
     pub(super) fn get(&mut self, page: u32, version: u64, out: &mut [u8], offset: usize) -> bool {
         let Some(at) = self.find(page, version) else {
             return false;
@@ -185,13 +188,13 @@ impl Shard {
         true
     }
 
-    /// A buffer of `len` bytes with anything in it, if one is to spare.
+    /// A buffer of `len` bytes with unspecified contents, if a free one of this length is kept.
     pub(super) fn spare(&mut self, len: usize) -> Option<Box<[u8]>> {
         let at = self.spare.iter().position(|b| b.len() == len)?;
         Some(self.spare.swap_remove(at))
     }
 
-    /// Puts a page in; older versions of it go. What is here already stays as it is.
+    /// Inserts a page and removes older versions of it. Does nothing if this version is cached.
     pub(super) fn insert(&mut self, page: u32, version: u64, bytes: Box<[u8]>) {
         let weight = bytes.len() + ENTRY_BYTES;
         if weight > self.budget || self.find(page, version).is_some() {
@@ -229,7 +232,7 @@ impl Shard {
         self.shrink();
     }
 
-    /// Takes all versions of a page out that are older than this one.
+    /// Removes all versions of a page that are older than `newer`.
     fn remove_older(&mut self, page: u32, newer: u64) {
         let mut at = self.first.get(&page).copied().unwrap_or(NONE);
         while at != NONE {
@@ -241,7 +244,7 @@ impl Shard {
         }
     }
 
-    /// Takes everything out.
+    /// Removes all pages.
     pub(super) fn clear(&mut self) {
         let budget = self.budget;
         *self = Shard {
@@ -250,7 +253,7 @@ impl Shard {
         };
     }
 
-    /// Sets the budget, in bytes, and keeps it.
+    /// Sets the budget, in bytes, and evicts pages until it is kept.
     pub(super) fn set_budget(&mut self, budget: usize) {
         self.budget = budget;
         self.shrink();
@@ -259,7 +262,7 @@ impl Shard {
         }
     }
 
-    /// Throws out until the budget is kept.
+    /// Evicts pages until the budget is kept.
     fn shrink(&mut self) {
         while self.bytes() > self.budget {
             if self.small.oldest != NONE
@@ -342,7 +345,7 @@ impl Shard {
         }
     }
 
-    /// Takes an entry out altogether.
+    /// Removes an entry.
     fn drop_entry(&mut self, at: u32) {
         self.unlink(at);
         let Entry { page, other, .. } = self.entries[at as usize];

@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// The bytes of a page in a version: no two are alike.
+/// The bytes of a page in a version; all are different.
 fn bytes(page: u32, version: u64, len: usize) -> Box<[u8]> {
     let mut x = (u64::from(page) << 32 | version).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     (0..len)
@@ -95,7 +95,7 @@ fn the_budget_is_kept_when_it_changes() {
 }
 
 #[test]
-fn a_scan_does_not_flush_what_is_read_often() {
+fn a_scan_does_not_evict_pages_that_are_read_often() {
     for budget in [2 << 20, 16 << 20] {
         let cache = Cache::new(budget);
         let hot = (budget / 4096 / 4) as u32;
@@ -183,9 +183,10 @@ fn op() -> impl Strategy<Value = Op> {
 }
 
 proptest! {
-    /// The model is a map of all that was ever put in and not taken out: the cache may know less, never more or other.
+    /// The model is a map of everything that was inserted and not removed. The cache may know less
+    /// than the model, never more or different bytes.
     #[test]
-    fn it_knows_only_what_it_was_told(ops in proptest::collection::vec(op(), 1..400)) {
+    fn a_lookup_returns_only_inserted_pages(ops in proptest::collection::vec(op(), 1..400)) {
         let cache = Cache::new(30_000);
         let mut model = std::collections::HashMap::new();
         for op in ops {

@@ -5,7 +5,7 @@ use super::frame_header::FrameHeader;
 use std::cell::RefCell;
 use zstd::zstd_safe::{self, DCtx};
 
-/// What a thread keeps to decode with.
+/// The decoder and the buffer that a thread keeps.
 struct Decoder {
     context: DCtx<'static>,
     frame: Vec<u8>,
@@ -15,7 +15,7 @@ thread_local! {
     static DECODER: RefCell<Option<Decoder>> = const { RefCell::new(None) };
 }
 
-/// Decodes the blocks of a zstd frame into `out`, which must be filled exactly.
+/// Decodes the blocks of a zstd frame into `out`. They must fill it exactly.
 ///
 /// # Errors
 /// What is wrong with them, in a few words.
@@ -27,7 +27,7 @@ pub(super) fn decode_blocks(
     with_decoder(|decoder| decoder.run(payload, dict, out))
 }
 
-/// Runs `job` with the decoder of this thread, or with a new one where that one is in use.
+/// Runs `job` with the decoder of this thread, or with a new one if that one is in use.
 fn with_decoder(mut job: impl FnMut(&mut Decoder) -> Result<(), String>) -> Result<(), String> {
     let mut with = |slot: &mut Option<Decoder>| {
         if slot.is_none() {
@@ -62,7 +62,7 @@ impl Decoder {
         let result = match dict {
             Some(dict) => {
                 let Some(prepared) = dict.decoder() else {
-                    return Err(format!("dictionary {} is no dictionary", dict.id()));
+                    return Err(format!("dictionary {} is not a zstd dictionary", dict.id()));
                 };
                 self.context
                     .decompress_using_ddict(out, &self.frame, prepared)

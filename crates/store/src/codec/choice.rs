@@ -1,9 +1,11 @@
-//! Which of its family's dictionaries a page gets.
+//! Chooses the dictionary of its family that encodes a page best.
 //!
-//! Tables and indexes of one shape are one family (see `family`), and what was learned from one of them may not suit another. So a
-//! family may have several dictionaries or models, and a page gets the one by which it becomes smallest. Trying all of them takes as many times
-//! as long; but neighbours are mostly pages of one table. So a page is tried with what the page of its family before it
-//! got, and with the others only if it comes out larger than that one by more than [`SURPRISE`].
+//! Tables and indexes of one shape are one family (see `family`), and a dictionary trained on one
+//! of them may not suit another. So a family can have several dictionaries or models, and a page
+//! gets the one that makes it smallest. Trying all of them takes several times as long, but
+//! adjacent pages mostly belong to one table. So a page is tried with the dictionary of the
+//! previous page of its family. The others are tried only if the ratio is worse than that page's by
+//! more than [`SURPRISE`].
 
 use super::family::Family;
 use super::page::{PageSettings, encode_pages};
@@ -13,9 +15,10 @@ use densite_typed::PageContext;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Most dictionaries of a family that are tried.
+/// The most dictionaries of a family that are tried.
 pub(crate) const CANDIDATES: usize = 4;
-/// A page that is larger than one before it by this factor may be of another table.
+/// A page whose ratio is worse than that of the previous one by this factor may belong to another
+/// table.
 const SURPRISE: f64 = 1.25;
 
 /// The dictionaries and models of families, the newest first.
@@ -25,17 +28,18 @@ pub(crate) type TrainedFamilies = HashMap<Family, Vec<Arc<Dictionary>>>;
 pub(crate) struct Pages<'a> {
     pub(crate) raw: &'a [u8],
     pub(crate) page_size: usize,
-    /// Where the first of them is.
+    /// The place of the first of them.
     pub(crate) context: PageContext,
     pub(crate) family: Family,
 }
 
-/// Encodes pages one after the other, each by the dictionary that suits it.
+/// Encodes pages one after the other, each with the dictionary that suits it.
 pub(crate) struct Chooser<'a> {
     level: i32,
     choice: CodecChoice,
     trained: &'a TrainedFamilies,
-    /// Of each family the dictionary of the last page that was tried with all, by its place, and stored / raw of that page.
+    /// For each family: the index of the dictionary that the last fully tried page got, and stored
+    /// / raw of that page.
     last: HashMap<Family, (usize, f64)>,
     other: Vec<u8>,
     /// See [`PageSettings::checked`].
@@ -59,13 +63,13 @@ impl<'a> Chooser<'a> {
         }
     }
 
-    /// What pages of a family are encoded by without trying: what the last one that was tried got.
+    /// The settings for pages of a family without trying: those of the last fully tried page.
     pub(crate) fn settings(&self, family: Family) -> PageSettings<'a> {
         let place = self.last.get(&family).map_or(0, |(place, _)| *place);
         self.settings_at(family, place)
     }
 
-    /// The same with the family's dictionary at this place.
+    /// The same, with the family's dictionary at index `place`.
     fn settings_at(&self, family: Family, place: usize) -> PageSettings<'a> {
         let trained = self.trained;
         let at = |family: Family, place: usize| -> Option<&'a Dictionary> {
@@ -80,7 +84,7 @@ impl<'a> Chooser<'a> {
         }
     }
 
-    /// As [`encode_pages`]: appends the payload to `out`, and `kept` becomes what decoding it gives.
+    /// Like [`encode_pages`]: appends the payload to `out`. `kept` becomes what decoding it gives.
     pub(crate) fn encode(
         &mut self,
         pages: &Pages<'_>,
@@ -131,7 +135,7 @@ mod tests {
     use super::super::tests::page;
     use super::*;
 
-    /// Words that no other kind of page has.
+    /// Pages with words that no other kind of page has.
     fn other_page(n: u64) -> Vec<u8> {
         page(n, 4096).iter().map(|b| b ^ 0x15).collect()
     }

@@ -1,10 +1,10 @@
-//! Decoding: the page back from its payload.
+//! Decoding: from a payload to its page.
 
 use super::blocks::decode_blocks;
 use super::{CodecId, Dictionary, typed};
 
-/// Decodes `payload` into `out`, which must be filled exactly. An error says in a few words what is wrong with the
-/// payload; `out` then holds anything. Any bytes may be given.
+/// Decodes `payload`, which can be any bytes, into `out`, and must fill it exactly. An error says
+/// in a few words what is wrong with the payload; `out` is then unspecified.
 pub fn decode(
     codec: CodecId,
     payload: &[u8],
@@ -26,13 +26,13 @@ pub fn decode(
             Ok(())
         }
         CodecId::ZERO => Err(format!(
-            "payload of {} bytes where there should be none",
+            "a zero page has a payload of {} bytes",
             payload.len()
         )),
         CodecId::ZSTD => decode_blocks(payload, None, out),
         CodecId::ZSTD_DICT => match dict {
             Some(dict) => decode_blocks(payload, Some(dict), out),
-            None => Err("the payload needs a dictionary and none is known".to_owned()),
+            None => Err("the payload needs a dictionary, and there is none".to_owned()),
         },
         CodecId::TYPED => typed::decode_page(payload, dict, out),
         CodecId::TYPED_RUN => typed::decode_run(payload, dict, out),

@@ -1,4 +1,5 @@
-//! What was learned about a family of pages, a zstd dictionary or a model of the typed codec, prepared for use by many threads.
+//! What is trained for a family of pages, a zstd dictionary or a model of the typed codec, prepared
+//! for use by many threads.
 
 use std::fmt;
 use std::sync::OnceLock;
@@ -8,17 +9,19 @@ use zstd::zstd_safe::{CDict, DDict};
 
 use super::CodecId;
 
-/// Lowest and highest level that pages are coded with.
+/// The lowest and the highest zstd level.
 pub(super) const LEVELS: (i32, i32) = (-7, 22);
 const LEVEL_COUNT: usize = 30;
 
-/// The number that a zstd dictionary with entropy tables begins with.
+/// The first bytes of a zstd dictionary with entropy tables.
 const MAGIC: [u8; 4] = [0x37, 0xa4, 0x30, 0xec];
 
-/// A dictionary (or model): its number in the store, the codec it is for, its bytes, and what is prepared from them when first
-/// needed: by zstd once for decoding and once for each level of encoding. Share it by `Arc`.
+/// A dictionary or model: its number in the store, its codec, and its bytes. Their prepared forms
+/// are made when first needed: one for decoding, and one for each level of encoding. Share it by
+/// `Arc`.
 ///
-/// The number inside the bytes of a zstd dictionary is zero, so that zstd does not repeat it in each frame: frames of the store carry `id`.
+/// The number inside the bytes of a zstd dictionary is set to zero, so that zstd does not repeat it
+/// in each frame. Frames of the store carry `id`.
 pub struct Dictionary {
     id: u32,
     codec: CodecId,
@@ -29,8 +32,9 @@ pub struct Dictionary {
 }
 
 impl Dictionary {
-    /// Takes a dictionary of number `id`, for [`CodecId::TYPED`] or, with any other codec (early files say 0), [`CodecId::ZSTD_DICT`]. The bytes may come from a file: if they
-    /// are no dictionary, encoding does without and decoding reports it.
+    /// A dictionary with number `id`, for [`CodecId::TYPED`], or for [`CodecId::ZSTD_DICT`] with
+    /// any other codec (early files say 0). The bytes may come from a file. If they are not a
+    /// dictionary, encoding does not use them and decoding reports an error.
     pub fn new(id: u32, codec: CodecId, mut bytes: Vec<u8>) -> Dictionary {
         let codec = match codec {
             CodecId::TYPED => CodecId::TYPED,
@@ -62,7 +66,7 @@ impl Dictionary {
         self.codec
     }
 
-    /// The model; `None` when it is none.
+    /// The model; `None` if the bytes are not a model.
     pub fn model(&self) -> Option<&Model> {
         if self.codec != CodecId::TYPED {
             return None;
@@ -72,17 +76,17 @@ impl Dictionary {
             .as_ref()
     }
 
-    /// Its bytes, as they are to be stored.
+    /// The bytes to store.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// Its bytes, for its owner.
+    /// The bytes to store, without a copy.
     pub fn into_bytes(self) -> Vec<u8> {
         self.bytes
     }
 
-    /// Prepared for decoding; `None` when the bytes are no dictionary.
+    /// The prepared form for decoding; `None` if the bytes are not a dictionary.
     pub(super) fn decoder(&self) -> Option<&DDict<'static>> {
         if self.codec != CodecId::ZSTD_DICT {
             return None;
@@ -92,7 +96,7 @@ impl Dictionary {
             .as_ref()
     }
 
-    /// Prepared for encoding at `level`; `None` when the bytes are no dictionary.
+    /// The prepared form for encoding at `level`; `None` if the bytes are not a dictionary.
     pub(super) fn encoder(&self, level: i32) -> Option<&CDict<'static>> {
         if self.codec != CodecId::ZSTD_DICT {
             return None;
@@ -101,7 +105,7 @@ impl Dictionary {
         let place = self
             .encoders
             .get(usize::try_from(level.clamp(low, high) - low).ok()?)?;
-        // zstd takes level 0 for "the default", and so do we.
+        // Level 0 is zstd's default level.
         place
             .get_or_init(|| CDict::try_create(&self.bytes, level))
             .as_ref()

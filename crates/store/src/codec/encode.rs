@@ -7,10 +7,11 @@ use zstd::zstd_safe::{self, CCtx};
 use super::{CodecId, Dictionary, dictionary, frame_header};
 use crate::CodecChoice;
 
-/// The level for frames that must be stored cheaply, in place of the level that is set.
+/// The level for frames that must be stored quickly, in place of the level of the settings.
 pub const HURRY_LEVEL: i32 = 1;
 
-/// What is not smaller by this part of its length is stored as it is: decoding it would cost more than it saves.
+/// A payload that does not save one byte in so many is stored raw: decoding it would cost more than
+/// it saves.
 const WORTH: usize = 64;
 
 /// How a payload was encoded.
@@ -22,7 +23,7 @@ pub struct Encoded {
     pub dict_id: u32,
 }
 
-/// What a thread keeps to encode with.
+/// The encoder and the buffer that a thread keeps.
 struct Encoder {
     context: CCtx<'static>,
     frame: Vec<u8>,
@@ -32,8 +33,9 @@ thread_local! {
     static ENCODER: RefCell<Option<Encoder>> = const { RefCell::new(None) };
 }
 
-/// Encodes `raw` by one of the general codecs, appending the payload to `out`. `level` is zstd's, -7 to 22 (out of range: the nearest). Never fails:
-/// what cannot be made smaller is stored as it is.
+/// Encodes `raw` by one of the general codecs and appends the payload to `out`. `level` is zstd's,
+/// -7 to 22; other levels are clamped. Never fails: bytes that do not become smaller are stored
+/// raw.
 pub fn encode(
     raw: &[u8],
     level: i32,
@@ -56,7 +58,7 @@ pub fn encode(
                 Ok(mut slot) => zstd(&mut slot, raw, level, dict, out),
                 Err(_) => zstd(&mut None, raw, level, dict, out),
             });
-            // The thread is about to end and has put its encoder away: use one for this page alone.
+            // The thread is ending and has dropped its encoder: use one for this page alone.
             here.unwrap_or_else(|_| zstd(&mut None, raw, level, dict, out))
         }
     };
@@ -73,7 +75,8 @@ pub fn encode(
     }
 }
 
-/// Appends the zstd payload of `raw` to `out` and returns its codec; appends nothing and returns RAW when it is not worth it.
+/// Appends the zstd payload of `raw` to `out` and returns its codec. If it saves too little,
+/// appends nothing and returns RAW.
 fn zstd(
     slot: &mut Option<Encoder>,
     raw: &[u8],
@@ -91,7 +94,7 @@ fn zstd(
         return CodecId::RAW;
     };
     frame.clear();
-    // Room for any outcome, so that zstd need not check for its end.
+    // Room for any outcome, so that zstd does not have to check for the end.
     frame.reserve(zstd_safe::compress_bound(raw.len()));
     let (codec, result) = match dict.and_then(|dict| dict.encoder(level)) {
         Some(dict) => (

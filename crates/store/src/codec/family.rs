@@ -1,18 +1,19 @@
 //! A page's family: pages that look alike share a dictionary.
 //!
-//! The family follows from a cheap look at the page as SQLite's b-tree format has it: the kind of page and, where
-//! it holds records, what its first few records have in common: how many columns there are and which of them hold text
-//! or blobs. That tells most tables and indexes apart. What is no b-tree page, or looks like none, is of the family
-//! OTHER. Being wrong costs size, never correctness.
+//! The family follows from a quick look at the page as SQLite's b-tree format defines it. It
+//! consists of the kind of page and, for records, of what the first few have in common: the number
+//! of columns, and which of them hold text or blobs. This separates most tables and indexes. All
+//! other pages are of the family OTHER. A wrong family costs size, never correctness.
 
 /// A page's family. Equal for pages that are likely to be alike.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct Family(pub u16);
 
-/// More columns than this count as this many.
+/// A larger number of columns counts as this many.
 const COLUMNS_MAX: u16 = 63;
 
-/// Records that are looked at: a column that is NULL in one of them may hold text in the next.
+/// The number of records that are read: a column that is NULL in one of them may hold text in the
+/// next.
 const RECORDS: usize = 16;
 
 // The parts of a family's number: kind, shape of the columns, number of columns.
@@ -21,7 +22,7 @@ const SHAPE_SHIFT: u32 = 8;
 const SHAPE_BITS: u32 = 4;
 
 impl Family {
-    /// Whatever is not recognised.
+    /// The family of all pages that are not recognised.
     pub const OTHER: Family = Family(0);
 
     const TABLE_INTERIOR: u16 = 1 << KIND_SHIFT;
@@ -38,9 +39,11 @@ impl Family {
         Self::at(page, header).unwrap_or(Family::OTHER)
     }
 
-    /// The family of a page whose b-tree header is at `header`, if that is what it is.
+    /// The family of a page whose b-tree header is at `header`, or `None` if there is no such
+    /// header.
     fn at(page: &[u8], header: usize) -> Option<Family> {
-        // What comes first in a cell: a child's page number (interior pages of indexes), numbers of variable length.
+        // A cell begins with a child's page number (interior pages of indexes), then numbers of
+        // variable length.
         let (kind, pointers, skip, numbers) = match *page.get(header)? {
             0x05 => return Some(Family(Self::TABLE_INTERIOR)),
             0x0d => (Self::TABLE_LEAF, header + 8, 0, 2),
@@ -67,7 +70,7 @@ impl Family {
     }
 }
 
-/// What is of interest in a record's header.
+/// The fields of a record's header that matter here.
 struct Record {
     columns: u16,
     /// Bit `i` is set when column `i` holds text or a blob.
@@ -100,7 +103,7 @@ fn be16(bytes: &[u8], at: usize) -> Option<usize> {
     Some(usize::from(u16::from_be_bytes(pair)))
 }
 
-/// SQLite's variable-length number (1 to 9 bytes) and how long it is.
+/// SQLite's variable-length number (1 to 9 bytes) and its length.
 #[inline]
 fn varint(bytes: &[u8]) -> Option<(u64, usize)> {
     match bytes.first() {
@@ -128,7 +131,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// A page of one kind, its cells at the end, each given whole.
+    /// A page of one kind with these whole cells at its end.
     fn page(kind: u8, header: usize, cells: &[Vec<u8>]) -> Vec<u8> {
         let mut page = vec![0; 4096];
         if header == 100 {
@@ -147,7 +150,8 @@ mod tests {
         page
     }
 
-    /// A cell: what comes before the record, then its header of serial types (no values: nobody looks at them).
+    /// A cell: the bytes before the record, then its header of serial types. It has no values,
+    /// since they are not read.
     fn cell(before: &[u8], types: &[u8]) -> Vec<u8> {
         [before, &[types.len() as u8 + 1], types].concat()
     }
@@ -203,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rest_is_other() {
+    fn other_bytes_are_of_family_other() {
         for bytes in [
             &[][..],
             &[0x0d],

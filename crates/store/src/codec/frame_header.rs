@@ -1,18 +1,20 @@
-//! The header of a zstd frame as the store leaves it out: it follows from the raw length.
+//! The header of a zstd frame, which the store does not keep because it follows from the raw
+//! length.
 //!
 //! size     field
 //!    4     magic number, 28 b5 2f fd
-//!    1     descriptor: bits 7-6 width of the content size (0: 1 byte, 1: 2, 2: 4, 3: 8), bit 5 single segment (set),
-//!          bit 2 checksum (clear), bits 1-0 width of the dictionary number (0: none)
+//!    1     descriptor: bits 7-6 width of the content size (0: 1 byte, 1: 2, 2: 4, 3: 8),
+//!          bit 5 single segment (set), bit 2 checksum (clear),
+//!          bits 1-0 width of the dictionary number (0: none)
 //!  1 to 8  content size, little-endian; in the 2-byte form less 256
 //!
-//! A frame without the single-segment bit has a byte for its window behind the descriptor, and may have no content size.
-//! The blocks of such a frame are as valid behind a header of the form above, whose window is the whole content.
-//! See RFC 8878, section 3.1.1.1.
+//! A frame without the single-segment bit has a window byte after the descriptor, and may have no
+//! content size. The blocks of such a frame stay valid after a header of the form above, whose
+//! window is the whole content. See RFC 8878, section 3.1.1.1.
 
 const MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 const SINGLE_SEGMENT: u8 = 1 << 5;
-/// Everything in the descriptor but the width of the content size and the single-segment bit.
+/// All bits of the descriptor except the width of the content size and the single-segment bit.
 const REST: u8 = 0x1f;
 /// The longest header.
 const MAX: usize = 13;
@@ -55,13 +57,14 @@ impl FrameHeader {
         }
     }
 
-    /// Its bytes.
+    /// The bytes of the header.
     pub(super) fn bytes(&self) -> &[u8] {
         self.bytes.get(..self.len).unwrap_or_default()
     }
 }
 
-/// What follows the header of `frame`: its blocks. `None` when there is a checksum or a dictionary number, or no frame.
+/// The blocks of `frame`, without its header. `None` if it has a checksum or a dictionary number,
+/// or is not a frame.
 pub(super) fn blocks(frame: &[u8]) -> Option<&[u8]> {
     let (&descriptor, rest) = frame.strip_prefix(&MAGIC)?.split_first()?;
     if descriptor & REST != 0 {

@@ -1,6 +1,6 @@
 //! Codecs: how the bytes of a page (or of a run of pages) are stored.
 //!
-//! A codec has a number, which every frame carries; numbers are never given a second meaning.
+//! A codec has a number, which every frame carries. Numbers never get a second meaning.
 //!
 //! number  name       payload
 //!      0  raw        the bytes as they are
@@ -12,8 +12,9 @@
 //!      6  archive    a typed run, coded by zstd
 //!      7  joined     a run of sparse pages, their cells as by typed in one page
 //!
-//! A zstd frame begins with a header; it is not stored, for all of it follows from the raw length: see `frame_header`.
-//! Checksum and dictionary number are the store's own. [`encode()`] strips it and [`decode()`] puts it back.
+//! The header of a zstd frame is not stored, because it follows from the raw length: see
+//! `frame_header`. The store has its own checksum and dictionary number. [`encode()`] strips the
+//! header and [`decode()`] restores it.
 //!
 //! Invariant: [`decode()`] of hostile bytes is an error or some page, never a panic.
 
@@ -55,7 +56,7 @@ impl CodecId {
     /// A run of sparse pages, all cells as those of one page by [`CodecId::TYPED`].
     pub const JOINED: CodecId = CodecId(7);
 
-    /// Its name, for people; "unknown" when this program does not know the number.
+    /// Its name for users; "unknown" if this program does not know the number.
     pub fn name(self) -> &'static str {
         match self {
             CodecId::RAW => "raw",

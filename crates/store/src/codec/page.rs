@@ -1,48 +1,54 @@
-//! Which codec a page gets.
+//! Chooses the codec of a page.
 //!
-//! The rule, which weighs size against the cost of decoding:
+//! The rule weighs size against the cost of decoding:
 //!
 //! 1. All zeros: `zero`.
-//! 2. A family that has a model, or nothing: `typed` is tried first. It decodes faster than zstd and is nearly always
-//!    smaller: what it makes smaller than [`GOOD`] of the page is taken without trying more (without a model:
-//!    than [`GOOD_UNTRAINED`]).
-//! 3. Otherwise zstd is tried too, with the family's dictionary, or that of OTHER, or none; it is taken if it saves more than
-//!    one part in [`SLOWER`] of the page.
-//! 4. What does not shrink: `raw`.
+//! 2. A family that has a model, or nothing: `typed` is tried first. It decodes faster than zstd
+//!    and is nearly always smaller. A result of at most one [`GOOD`]th of the page is taken without
+//!    trying more (without a model: one [`GOOD_UNTRAINED`]th).
+//! 3. Otherwise zstd is tried too, with the family's dictionary, or that of OTHER, or none. It is
+//!    taken if it saves more than one part in [`SLOWER`] of the page.
+//! 4. A page that does not become smaller: `raw`.
 //!
-//! Sparse pages that may share a frame are joined if `typed` would be taken for them, without trying more.
+//! Sparse pages that can share a frame are joined if `typed` would be taken for them without trying
+//! more.
 //!
-//! Unallocated bytes are not stored, whichever it is: see `densite_typed::scrub`.
+//! No codec stores unallocated bytes: see `densite_typed::scrub`.
 
 use super::encode::{Encoded, encode, is_zero};
 use super::{CodecId, Dictionary, typed};
 use crate::CodecChoice;
 use densite_typed::PageContext;
 
-/// Typed payloads up to a half of the page are good.
+/// Typed payloads of up to half of the page are good.
 const GOOD: usize = 2;
 /// Without a model: up to a quarter.
 const GOOD_UNTRAINED: usize = 4;
-/// zstd takes longer to decode; it must save one part in so many of the page.
+/// zstd takes longer to decode, so it must save one part in so many of the page.
 const SLOWER: usize = 128;
 
-/// What pages are encoded by.
+/// The settings that pages are encoded with.
 #[derive(Debug, Clone, Copy)]
 pub struct PageSettings<'a> {
     /// zstd level, -7 to 22.
     pub level: i32,
-    /// Which codecs may be used.
+    /// Which codecs are allowed.
     pub choice: CodecChoice,
     /// The dictionaries and models of the pages' family.
     pub family: Option<&'a Dictionary>,
     /// Those for all families without a dictionary of their own.
     pub other: Option<&'a Dictionary>,
-    /// What comes out is decoded again and compared. Else the caller does that before the pages are gone.
+    /// The payload is decoded again and compared. If false, the caller does that before the pages
+    /// are dropped.
     pub checked: bool,
 }
 
-/// Encodes `raw`, a page or a run of pages of `page_size` bytes, the first of which is at `context`, appending the payload to `out`. `kept`
-/// becomes what decoding it gives: `raw` without unallocated bytes (anything, if that is not to be checked). Never fails: what cannot be made smaller is stored as it is.
+/// Encodes `raw`, a page or a run of pages of `page_size` bytes, and appends the payload to `out`.
+/// `context` is the place of the first page.
+///
+/// `kept` becomes what decoding it gives, which is `raw` without unallocated bytes. If
+/// `settings.checked` is false, `kept` is unspecified. Never fails: bytes that do not become
+/// smaller are stored raw.
 pub fn encode_pages(
     raw: &[u8],
     page_size: usize,
@@ -103,8 +109,10 @@ pub fn encode_pages(
     typed
 }
 
-/// Encodes `raw`, a run of sparse pages of `page_size` bytes, the first of which is at `context`, joined, appending the payload to `out`. `kept` becomes
-/// what decoding it gives. `None`, with nothing appended, if they cannot be joined, or if other codecs may be better for them.
+/// Encodes `raw`, a run of sparse pages of `page_size` bytes, as joined pages, and appends the
+/// payload to `out`. `context` is the place of the first page, and `kept` becomes what decoding it
+/// gives. Returns `None` and appends nothing if they cannot be joined, or if other codecs may be
+/// better.
 pub fn encode_joined(
     raw: &[u8],
     page_size: usize,

@@ -6,7 +6,8 @@ use super::learn::Learner;
 use super::*;
 use crate::CodecChoice;
 
-/// A page that looks like rows of text and numbers, different for each `n`. The words are many, so that one page does not hold them all.
+/// A page that looks like rows of text and numbers, different for each `n`. There are so many words
+/// that one page does not hold them all.
 pub(super) fn page(n: u64, len: usize) -> Vec<u8> {
     let mut out = Vec::with_capacity(len + 80);
     let mut x = n.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
@@ -53,7 +54,7 @@ fn round_trip(
 ) -> (Encoded, usize) {
     let mut out = vec![7; 3];
     let encoded = encode(raw, level, dict, choice, &mut out);
-    assert_eq!(out[..3], [7; 3], "what was there stays");
+    assert_eq!(out[..3], [7; 3], "earlier bytes stay");
     let mut back = vec![0x55; raw.len()];
     decode(encoded.codec, &out[3..], dict, &mut back).expect("own payload");
     assert!(back == raw, "level {level}, codec {}", encoded.codec.name());
@@ -72,7 +73,7 @@ fn every_size_and_level_comes_back() {
             round_trip(&raw, level, Some(&dict), CodecChoice::Auto);
         }
     }
-    // Longer than the window of its level: the frame's own header has another form.
+    // Longer than the window of its level: zstd writes another form of the frame header.
     let long = page(1, 3 << 20);
     for level in [-7, 1, 3] {
         let (encoded, len) = round_trip(&long, level, None, CodecChoice::Zstd);
@@ -145,7 +146,7 @@ fn the_smallest_form_is_chosen() {
         (CodecId::RAW, 4096),
         "what does not shrink is stored as it is"
     );
-    // One byte that is not zero, wherever it is, makes a page that is not zero.
+    // One byte that is not zero, anywhere, makes a page that is not zero.
     for at in [0, 63, 64, 4095] {
         let mut raw = vec![0; 4096];
         raw[at] = 1;
@@ -170,7 +171,7 @@ fn a_zstd_payload_is_a_zstd_frame_without_its_header() {
 }
 
 #[test]
-fn what_is_wrong_is_said() {
+fn decode_errors_say_what_is_wrong() {
     let say = |codec: u8, payload: &[u8], dict: Option<&Dictionary>| {
         decode(CodecId(codec), payload, dict, &mut [0; 512]).expect_err("must fail")
     };
@@ -189,13 +190,10 @@ fn what_is_wrong_is_said() {
         say(0, &[0; 511], None),
         "raw payload of 511 bytes for 512 bytes of page"
     );
-    assert_eq!(
-        say(4, &[1], None),
-        "payload of 1 bytes where there should be none"
-    );
+    assert_eq!(say(4, &[1], None), "a zero page has a payload of 1 bytes");
     assert_eq!(
         say(2, &[1], None),
-        "the payload needs a dictionary and none is known"
+        "the payload needs a dictionary, and there is none"
     );
     assert!(say(1, &[1, 2, 3], None).starts_with("zstd"));
     assert!(say(1, &[], None).starts_with("zstd"));
@@ -204,7 +202,10 @@ fn what_is_wrong_is_said() {
         CodecId::ZSTD_DICT,
         [&[0x37, 0xa4, 0x30, 0xec][..], &[0xff; 100]].concat(),
     );
-    assert_eq!(say(2, &[1], Some(&broken)), "dictionary 5 is no dictionary");
+    assert_eq!(
+        say(2, &[1], Some(&broken)),
+        "dictionary 5 is not a zstd dictionary"
+    );
 
     // A broken dictionary does not stop a page from being stored.
     let mut out = Vec::new();
@@ -231,7 +232,7 @@ fn a_payload_of_another_length_is_refused() {
     for len in [0, 1, 512, 4095, 4097, 8192] {
         decode(CodecId::ZSTD, &payload, None, &mut vec![0; len]).expect_err("wrong length");
     }
-    // Two frames on end are not one page.
+    // Two frames in a row are not one page.
     let mut two = payload.clone();
     two.extend_from_slice(&[0x28, 0xb5, 0x2f, 0xfd, 0x60, 0x00, 0x0f]);
     two.extend_from_slice(&payload);
@@ -253,7 +254,7 @@ fn every_single_bit_flip_is_an_error_or_another_page() {
         for len in 0..payload.len() {
             decode(encoded.codec, &payload[..len], dict, &mut [0; 512]).expect_err("cut off");
         }
-        // The thread's decoder is none the worse for it.
+        // The thread's decoder still works after errors.
         let mut back = [0; 512];
         decode(encoded.codec, &payload, dict, &mut back).expect("own payload");
         assert_eq!(back[..], raw);

@@ -1,24 +1,26 @@
 //! The typed codec for pages and for runs of them.
 //!
-//! A page's payload is what `densite_typed` makes of it. A run's begins with the log2 of its page size (1 byte) and the lengths of its
-//! pages' payloads (3 bytes each), which follow. An archive's is the length of a run's payload (4 bytes) and its zstd form. Joined pages are what `densite_typed`
-//! makes of them.
+//! The payload of a page is that of `densite_typed`. The payload of a run begins with the log2 of
+//! its page size (1 byte) and the lengths of its pages' payloads (3 bytes each). The payloads
+//! follow. The payload of an archive is the length of a run's payload (4 bytes) and its zstd form.
+//! The payload of joined pages is that of `densite_typed`.
 
 use super::{CodecId, Dictionary, blocks::decode_blocks, encode::encode};
 use crate::CodecChoice;
 use densite_typed::{Model, PageContext};
 use std::sync::LazyLock;
 
-/// What pages are coded with when nothing was learned.
+/// The model for pages of a family without one.
 static EMPTY: LazyLock<Model> = LazyLock::new(Model::empty);
 
 /// Bytes of a length in a run.
 const LEN: usize = 3;
-/// log2 of the page sizes there are.
+/// log2 of the possible page sizes.
 const PAGE_LOG2: std::ops::RangeInclusive<u8> = 9..=16;
 
-/// Appends the payload of `raw`, pages of `page_size` bytes of which the first is at `context`, to `out`; `kept` becomes what
-/// decoding it gives. `None`, with `out` as before, if some page cannot be coded.
+/// Appends the payload of `raw` to `out`: pages of `page_size` bytes, the first of which is at
+/// `context`. `kept` becomes what decoding it gives. Returns `None`, and leaves `out` as before, if
+/// a page cannot be coded.
 pub(super) fn encode_typed(
     raw: &[u8],
     page_size: usize,
@@ -40,7 +42,8 @@ pub(super) fn encode_typed(
     done
 }
 
-/// Appends the payload of a page, which is not decoded again, to `out`. `None`, with `out` as before, if it cannot be coded.
+/// Appends the payload of a page to `out`, without decoding it again. Returns `None`, and leaves
+/// `out` as before, if it cannot be coded.
 pub(super) fn encode_unchecked(
     page: &[u8],
     context: &PageContext,
@@ -78,8 +81,9 @@ fn encode_run(
     Some(())
 }
 
-/// Appends the payload of sparse `raw` pages of `page_size` bytes, of which the first is at `context`, joined; `kept` becomes what
-/// decoding it gives. `None`, with `out` as before, if they cannot be.
+/// Appends the payload of `raw`, sparse pages of `page_size` bytes, as joined pages. The first page
+/// is at `context`, and `kept` becomes what decoding it gives. Returns `None`, and leaves `out` as
+/// before, if they cannot be joined.
 pub(super) fn encode_joined(
     raw: &[u8],
     page_size: usize,
@@ -120,7 +124,8 @@ pub(super) fn decode_run(
         .ok_or_else(|| "typed payload that no run of pages has".to_owned())
 }
 
-/// Appends the archive form of a run's payload, or of a page's; nothing and false if it is not smaller.
+/// Appends the archive form of the payload of a run or a page. If it is not smaller, appends
+/// nothing and returns false.
 pub(super) fn pack(payload: &[u8], level: i32, out: &mut Vec<u8>) -> bool {
     let before = out.len();
     out.extend_from_slice(&(payload.len() as u32).to_le_bytes());
@@ -141,7 +146,7 @@ pub(super) fn decode_archive(
     let short = || "archive payload without its length".to_owned();
     let (len, packed) = payload.split_first_chunk().ok_or_else(short)?;
     let len = u32::from_le_bytes(*len) as usize;
-    // A run's payload is never longer than its pages and what it says of them.
+    // A run's payload is never longer than its pages and their lengths together.
     if len > out.len() + out.len() / 64 + 64 {
         return Err(format!("archive payload of {len} bytes"));
     }
@@ -155,7 +160,7 @@ fn model_of(dict: Option<&Dictionary>) -> Result<&Model, String> {
         None => Ok(&*EMPTY),
         Some(dict) => dict
             .model()
-            .ok_or_else(|| format!("dictionary {} is no model", dict.id())),
+            .ok_or_else(|| format!("dictionary {} is not a model", dict.id())),
     }
 }
 

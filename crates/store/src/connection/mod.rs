@@ -1,4 +1,4 @@
-//! One connection's means: the file that it has open, its way of reading, and its training of dictionaries.
+//! The parts of one connection: its open file, its reading, and its training of dictionaries.
 
 mod sync;
 

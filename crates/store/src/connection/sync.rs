@@ -8,26 +8,31 @@ use crate::writer::{Writer, rewrite};
 use densite_disk::SyncKind;
 use densite_disk::sync::MutexGuard;
 
-/// A sync that failed while no connection had the writer's right: see [`Handle::after_failed_sync`](crate::Handle::after_failed_sync).
+/// The failure of a sync that ran without the right to write: see
+/// [`Handle::after_failed_sync`](crate::Handle::after_failed_sync).
 #[derive(Debug)]
-#[must_use = "what the disk has dropped must be written again"]
+#[must_use = "what the disk dropped must be written again"]
 pub struct SyncFailed(pub(crate) densite_disk::Error);
 
 impl Connection {
-    /// Makes durable what was published by anybody, without writing anything: for whoever has not the right to write.
+    /// Makes durable what any connection has published, without writing. For a connection that does
+    /// not have the right to write.
     ///
     /// # Errors
-    /// The disk's; [`Error::Poisoned`] while what a failed sync of another handle of this process has dropped is not written again.
+    /// The disk's. [`Error::Poisoned`] while a rewrite is needed after a failed sync of another
+    /// handle of this process.
     pub(crate) fn sync_seen(&mut self, kind: SyncKind) -> Result<()> {
         self.open.check_poison()?;
         self.owes_nothing()?;
         let synced = self.open.file().sync(kind);
         synced.map_err(|e| self.leave_failed_sync(SyncFailed(e)))?;
-        // Another's sync may have failed meanwhile, and be the one that was told.
+        // A sync of another handle can have failed meanwhile. The system may then report the
+        // failure only to that handle.
         self.owes_nothing()
     }
 
-    /// The file may have been empty when this handle was opened, and others have published since: so the shared part is looked for each time.
+    /// Fails if a rewrite is needed. Attaches each time, because the file may have been empty when
+    /// this handle was opened.
     fn owes_nothing(&mut self) -> Result<()> {
         self.open.attach()?;
         match self.open.known() {
@@ -39,7 +44,7 @@ impl Connection {
     /// Makes everything published durable.
     ///
     /// # Errors
-    /// The disk's: the connection is poisoned then.
+    /// The disk's. The connection is then poisoned.
     pub(crate) fn sync(&mut self, kind: SyncKind) -> Result<()> {
         self.open.check_poison()?;
         // Others may have published since this handle was opened on an empty file.
@@ -59,8 +64,9 @@ impl Connection {
         self.sync_rewritten(&shared, tip, kind).map(drop)
     }
 
-    /// Makes `tip` durable, for whoever has the right to write. A sync of another's that fails meanwhile may have dropped what this one then
-    /// finds nothing left of: so it is written again, and synced again.
+    /// Makes `tip` durable; the caller has the right to write. If another connection's sync fails
+    /// meanwhile, it may have dropped bytes of which this sync reports nothing. So they are written
+    /// again, and synced again.
     ///
     /// # Errors
     /// As [`Connection::sync`].
@@ -83,8 +89,9 @@ impl Connection {
         }
     }
 
-    /// Makes everything published durable and names it in a durable slot, so that what it freed can be written again at once
-    /// (rule 9). Two syncs, where no other connection syncs.
+    /// Makes everything published durable and names it in a durable slot, so that the space it
+    /// freed can be reused at once (rule 9). Takes two syncs, unless another connection has done a
+    /// part of it.
     ///
     /// # Errors
     /// As [`Connection::sync`].
@@ -109,15 +116,16 @@ impl Connection {
         Ok(())
     }
 
-    /// Makes everything published durable. Needs no right, and does not block writers.
+    /// Makes everything published durable. Needs no right to write, and does not block writers.
     ///
     /// # Errors
-    /// The disk's, and then [`Connection::after_failed_sync`] is due.
+    /// The disk's. The caller then calls [`Connection::after_failed_sync`].
     pub(crate) fn sync_published(&mut self) -> std::result::Result<(), SyncFailed> {
         let Ok(shared) = self.attached() else {
             return self.open.file().sync(SyncKind::Data).map_err(SyncFailed);
         };
-        // What others publish, and which slot they write, while the sync runs may or may not be covered by it.
+        // The sync may or may not cover what others publish, and the slot they write, while it
+        // runs.
         let slot = shared.writer.lock().durability.slot().seq;
         let tip = shared.state.read().tip;
         self.open.file().sync(SyncKind::Data).map_err(SyncFailed)?;
@@ -126,8 +134,8 @@ impl Connection {
         Ok(())
     }
 
-    /// After a sync that failed, without the writer's right: what may have been dropped needs a rewrite, and the next writer makes it.
-    /// Returns the sync's error.
+    /// Handles a failed sync without the right to write: the next writer rewrites what the disk may
+    /// have dropped. Returns the sync's error.
     pub(crate) fn leave_failed_sync(&mut self, failed: SyncFailed) -> Error {
         if let Ok(shared) = self.attached() {
             shared.writer.lock().durability.sync_failed();
@@ -135,7 +143,8 @@ impl Connection {
         self.open.poison(failed.0)
     }
 
-    /// After a sync that failed: what may have been dropped is written once more. For whoever has the writer's right. Returns the sync's error.
+    /// Handles a failed sync with the right to write: rewrites what the disk may have dropped.
+    /// Returns the sync's error.
     pub(crate) fn after_failed_sync(&mut self, failed: SyncFailed) -> Error {
         match self.attached() {
             Ok(shared) => self.sync_failed(&shared, failed.0),
@@ -143,7 +152,8 @@ impl Connection {
         }
     }
 
-    /// Whoever goes on after this must not build upon what the disk has dropped: see `rewrite`. If it cannot be written now, a rewrite is needed.
+    /// No later commit may build on bytes that the disk has dropped: see `rewrite`. If they cannot
+    /// be written now, a rewrite is noted as needed.
     fn sync_failed(&mut self, shared: &Shared, e: densite_disk::Error) -> Error {
         let tip = shared.state.read().tip;
         let written = !self.open.options().read_only
@@ -154,9 +164,10 @@ impl Connection {
         self.open.poison(e)
     }
 
-    /// The shared part, where there is one by now: the file may have been empty when this handle was opened.
+    /// The shared part, if there is one by now: the file may have been empty when this handle was
+    /// opened.
     fn attached(&mut self) -> Result<std::sync::Arc<Shared>> {
-        // Of a file that cannot be read nothing is known, and no rewrite is needed.
+        // If the file cannot be read, there is no shared part, and no rewrite is needed.
         let _ = self.open.attach();
         self.open.shared()
     }

@@ -1,7 +1,7 @@
-//! Pages become frames: alone, in runs of adjacent pages, or joined where they are sparse.
+//! Encodes pages into frames: alone, in runs of adjacent pages, or joined if they are sparse.
 //!
-//! Encoding needs no file and no lock, so the pool does it. What comes back has no place yet: whoever appends a frame
-//! gives it one.
+//! Encoding needs no file and no lock, so it runs on the pool. A frame gets its place when it is
+//! appended.
 
 mod job;
 mod ready;
@@ -18,7 +18,8 @@ use crate::codec::{self, Encoded};
 use crate::format::record::{Kind, Record, raw_check};
 use densite_typed::PageContext;
 
-/// Encodes a batch: sparse neighbours joined where that is smaller, runs where adjacent, aligned pages allow it, single pages otherwise.
+/// Encodes a batch: joins sparse adjacent pages if that is smaller, makes runs of aligned adjacent
+/// pages, and encodes the others one by one.
 pub(crate) fn encode_batch(jobs: Vec<Job>, set: &EncodeSettings) -> Vec<Frame> {
     let mut batch = Batch {
         set,
@@ -82,7 +83,7 @@ impl Batch<'_> {
         }
     }
 
-    /// The frame of a page that was encoded before, if it holds and is that page's.
+    /// The pre-encoded frame of a page, if it is valid and is that page's.
     fn preencoded(&mut self, job: &Job) -> Option<Frame> {
         let ReadyFrame { frame, compared } = job.preencoded.as_ref()?;
         let dict = frame.named(self.set)?;
@@ -121,7 +122,7 @@ impl Batch<'_> {
         })
     }
 
-    /// Encodes jobs as one frame by `encode`, which fills what decoding gives and the payload.
+    /// Encodes jobs as one frame with `encode`, which fills in the decoded pages and the payload.
     fn frame(
         &mut self,
         jobs: &[Job],
@@ -147,7 +148,7 @@ impl Batch<'_> {
         };
         self.coded.clear();
         let coded = encode(&mut self.chooser, &pages, &mut self.kept, &mut self.coded)?;
-        // Frames wait for their turn, by the thousand at times: none holds more than it needs.
+        // Thousands of frames can wait to be appended, so none keeps spare capacity.
         let payload = self.coded.clone();
         let record = Record {
             codec: coded.codec.0,
@@ -171,8 +172,8 @@ impl Batch<'_> {
     }
 }
 
-/// How many of the first jobs make one frame: as many adjacent pages of one family as follow, up to `run_pages`, a power of
-/// two and aligned to it.
+/// How many of the first jobs make one frame: adjacent pages of one family, at most `run_pages`, a
+/// power of two and aligned to it.
 fn run_len(jobs: &[Job], run_pages: u32) -> usize {
     let Some(first) = jobs.first() else { return 1 };
     let mut n = run_pages.max(1) as usize;

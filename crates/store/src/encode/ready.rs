@@ -9,11 +9,12 @@ use crate::format::record::Record;
 use densite_typed::PageContext;
 use std::sync::Arc;
 
-/// How many pages the database may have grown by since a page was encoded. Scrubbing allows for 2^24 (`densite_typed::scrub`): this is
-/// the part of them that goes to what is noted here.
+/// How many pages the database may have grown by since a page was encoded. Scrubbing allows for
+/// 2^24 (`densite_typed::scrub`). This is the share of pre-encoded frames.
 const GROWTH_PAGES: u32 = 1 << 20;
 
-/// Numbers from here on are of dictionaries that no commit has named yet: no stored one has them.
+/// Numbers from here on belong to dictionaries that no commit has named yet. A stored dictionary
+/// never has one.
 pub(crate) const UNNAMED: u32 = MAX_DICT;
 
 /// A page encoded before its commit.
@@ -21,7 +22,7 @@ pub(crate) struct PreEncodedFrame {
     pub(crate) record: Record,
     pub(crate) payload: Vec<u8>,
     pub(crate) family: Family,
-    /// What it was coded with, if anything.
+    /// The dictionary or model that it was encoded with, if any.
     dict: Option<Arc<Dictionary>>,
     pages: u32,
     reserved: usize,
@@ -30,23 +31,24 @@ pub(crate) struct PreEncodedFrame {
 /// A frame that was found for a page.
 pub(crate) struct ReadyFrame {
     pub(crate) frame: Arc<PreEncodedFrame>,
-    /// The page that it was made of was still there, and is the same. If not, the frame is to be decoded and compared.
+    /// The page that it was made from was still in memory, and is the same. If false, the frame
+    /// must be decoded and compared.
     pub(crate) compared: bool,
 }
 
-/// The dictionary of that number with which pages of the family are coded.
+/// The dictionary of that number, if pages of the family are encoded with it.
 fn dictionary(set: &EncodeSettings, family: Family, id: u32) -> Option<&Arc<Dictionary>> {
     dictionaries(set, family).find(|d| d.id() == id)
 }
 
-/// What pages of the family may be coded with.
+/// The dictionaries that pages of the family can be encoded with.
 fn dictionaries(set: &EncodeSettings, family: Family) -> impl Iterator<Item = &Arc<Dictionary>> {
     let of = |family| set.dicts.get(&family).into_iter().flatten();
     of(family).chain(of(Family::OTHER))
 }
 
 impl PreEncodedFrame {
-    /// A frame of one page that was coded with these settings.
+    /// A frame of one page that was encoded with these settings.
     pub(crate) fn of(frame: Frame, set: &EncodeSettings) -> PreEncodedFrame {
         PreEncodedFrame {
             dict: dictionary(set, frame.family, frame.record.model).cloned(),
@@ -58,14 +60,17 @@ impl PreEncodedFrame {
         }
     }
 
-    /// Whether a commit with these settings may use it as it is: its dictionary is still one that its family gets, and the database is, for
-    /// scrubbing, what it was. The same number alone does not do: that of a dictionary whose commit was given up may be another's by now.
+    /// Whether a commit with these settings can use the frame unchanged. Its dictionary must still
+    /// be one of its family's, and the size of the database must not matter for scrubbing.
+    /// Comparing numbers is not enough: if the commit of a dictionary was given up, its number can
+    /// now belong to another one.
     pub(crate) fn holds(&self, set: &EncodeSettings) -> bool {
         let named = self.named(set);
         named.is_some_and(|dict| dict.map_or(0, |d| d.id()) == self.record.model)
     }
 
-    /// What it was coded with, as a commit with these settings has it, which may be under another number; `None` if the commit may not use it.
+    /// The dictionary that it was encoded with, as a commit with these settings names it, possibly
+    /// by another number. `None` if the commit cannot use the frame.
     pub(crate) fn named<'a>(&self, set: &'a EncodeSettings) -> Option<Option<&'a Arc<Dictionary>>> {
         if self.reserved != set.reserved || set.pages > self.pages.saturating_add(GROWTH_PAGES) {
             return None;
@@ -81,13 +86,13 @@ impl PreEncodedFrame {
         dictionaries(set, self.family).find(same).map(Some)
     }
 
-    /// What it was coded with, if no commit has named that yet.
+    /// The dictionary that it was encoded with, if no commit has named that yet.
     pub(crate) fn unnamed(&self) -> Option<&Arc<Dictionary>> {
         self.dict.as_ref().filter(|dict| dict.id() >= UNNAMED)
     }
 
-    /// Whether it is the frame of this page: decoded with `dict` it gives the page, or the page without unallocated bytes that need not be kept.
-    /// `decoded` becomes what it decodes to.
+    /// Whether this is the frame of that page: decoded with `dict` it gives the page, except for
+    /// unallocated bytes that need not be kept. `decoded` becomes the decoded page.
     pub(crate) fn is_of(
         &self,
         (number, page): (u32, &[u8]),

@@ -1,4 +1,4 @@
-//! How pages are encoded, and what comes of it.
+//! The settings of encoding, and its result.
 
 use crate::codec::choice::TrainedFamilies;
 use crate::codec::family::Family;
@@ -6,10 +6,10 @@ use crate::format::record::{RECORD_LEN, Record};
 use crate::options::CodecChoice;
 use std::sync::Arc;
 
-/// Where page 1 says how many bytes are reserved at the end of each page.
+/// The offset in page 1 of the number of reserved bytes at the end of each page.
 pub(crate) const RESERVED_AT: usize = 20;
 
-/// What a database's page size is taken to be while nothing tells.
+/// The page size that is assumed while it is not known.
 pub(crate) const DEFAULT_PAGE: u32 = 4096;
 
 /// Settings of encoding, for the pool.
@@ -18,15 +18,16 @@ pub(crate) struct EncodeSettings {
     pub(crate) level: i32,
     pub(crate) choice: CodecChoice,
     pub(crate) run_pages: u32,
-    /// Sparse pages may share a frame beyond that.
+    /// Sparse pages can share a frame beyond `run_pages`.
     pub(crate) join: bool,
     pub(crate) dicts: Arc<TrainedFamilies>,
     pub(crate) version: u64,
-    /// Pages that the database has, or is about to have.
+    /// The number of pages that the database has or is about to have.
     pub(crate) pages: u32,
-    /// Bytes at the end of each page that SQLite leaves to others.
+    /// Bytes at the end of each page that SQLite does not use.
     pub(crate) reserved: usize,
-    /// Pages are decoded again and compared, as all must be before they are gone; frames that are not have no checksum of their page yet.
+    /// Pages are decoded again and compared, which must happen before they are dropped. Frames that
+    /// are not checked do not have the checksum of their page yet.
     pub(crate) checked: bool,
 }
 

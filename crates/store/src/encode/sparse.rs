@@ -1,31 +1,36 @@
-//! Which pages share a frame because they have much room left.
+//! Chooses the pages that share a frame because they have much room left.
 //!
-//! Rows that are deleted leave pages half full, and SQLite joins two only when they are nearly empty. Adjacent leaf pages of one family that
-//! together hold little more than one page ([`SLACK`]) are stored as one run, whose cells are coded as those of one page
-//! (`densite_typed::encode_joined`). So a frame's header and all that a page costs whatever is in it are paid once, and reading one of
-//! the pages decodes no more rows than reading a full one.
+//! Deleted rows leave pages half full, and SQLite joins two pages only if they are nearly empty.
+//! Adjacent leaf pages of one family that together hold little more than one page ([`SLACK`]) are
+//! stored as one run. Its cells are coded as those of one page (`densite_typed::encode_joined`). So
+//! the header of the frame and the fixed cost of a page are paid once. Reading one of the pages
+//! decodes no more rows than reading a full one.
 //!
-//! - They are encoded both ways, and the smaller one is taken: neighbours in the file need not be neighbours in the tree.
-//! - Only pages that are written together are joined. A page that is written again alone gets a frame of its own, and leaves behind its share of the
-//!   old one, which space reclamation frees like that of any run.
-//! - At most [`JOINED`] times as many pages as a frame holds anyhow.
-//! - Not where a user says how many pages a frame has, nor in archives, nor where zstd with a dictionary was found to be smaller.
+//! - They are encoded both ways, and the smaller result is taken: adjacent pages of the file are
+//!   not always adjacent in the tree.
+//! - Only pages that are written together are joined. A page that is written again alone gets its
+//!   own frame. Its share of the old frame becomes dead, as with any run.
+//! - At most [`JOINED`] times as many pages are joined as a frame holds otherwise.
+//! - Pages are not joined if the user sets the pages of a frame, in archives, or if zstd with a
+//!   dictionary was found to be smaller.
 
 use super::job::Job;
 use super::settings::EncodeSettings;
 use densite_typed::used_bytes;
 
-/// Most pages joined, for each page that a frame holds anyhow.
+/// The most pages that are joined, for each page that a frame holds otherwise.
 const JOINED: usize = 8;
-/// Most pages of a frame: the format's limit.
+/// The most pages of a frame, which is the format's limit.
 const RUN_MAX: usize = 64;
-/// Pages are joined whose bytes in use are at most this many quarters of what a frame holds anyhow: of pages that lost half of their rows nine pairs in ten are; of pages
-/// that were filled in no order, two thirds full, none.
+/// Pages are joined if their bytes in use are at most this many quarters of what a frame holds
+/// otherwise. Of pages that lost half of their rows, nine pairs in ten qualify. Of pages filled in
+/// random order, which are two thirds full, no pair does.
 const SLACK: usize = 5;
-/// Most bytes that can be in use in joined pages: they must fit into one page of any size.
+/// The most bytes in use in joined pages: they must fit into one page of any size.
 const USED_MAX: usize = 65_536;
 
-/// Bytes in use in each of the jobs' pages; `None` where that does not matter: the page is no leaf, or none of its neighbours is here.
+/// Bytes in use in each job's page. `None` if that does not matter: the page is not a leaf, or no
+/// adjacent page is among the jobs.
 pub(crate) fn used(jobs: &[Job], set: &EncodeSettings) -> Vec<Option<usize>> {
     if !set.join {
         return Vec::new();
@@ -42,12 +47,13 @@ pub(crate) fn used(jobs: &[Job], set: &EncodeSettings) -> Vec<Option<usize>> {
     each.collect()
 }
 
-/// Whether so many bytes in use are few enough to share a frame.
+/// Whether pages with so many bytes in use are small enough to share a frame.
 fn shares(used: usize, page_size: usize, run_pages: usize) -> bool {
     used <= (run_pages * page_size / 4 * SLACK).min(USED_MAX)
 }
 
-/// Whether the checkpoint may join a page and its neighbour, if both come together: then neither is worth a frame of its own before.
+/// Whether the checkpoint may join a page and an adjacent one if both come together. Then encoding
+/// one of them alone in advance is not worthwhile.
 pub(crate) fn may_join(set: &EncodeSettings, page: &[u8], neighbour: &[u8]) -> bool {
     let sum = || Some(used_bytes(page)? + used_bytes(neighbour)?);
     set.join
@@ -56,8 +62,9 @@ pub(crate) fn may_join(set: &EncodeSettings, page: &[u8], neighbour: &[u8]) -> b
         && sum().is_some_and(|used| shares(used, page.len(), set.run_pages.max(1) as usize))
 }
 
-/// How many of the first jobs, whose bytes in use are `used`, are joined: a power of two; 1 if none. They need not be aligned: between the pages of a table
-/// often lie those of its indexes, and pairs would be torn.
+/// How many of the first jobs, with `used` bytes in use, are joined: a power of two, or 1. They
+/// need not be aligned: between the pages of a table there are often pages of its indexes, and
+/// alignment would separate pairs.
 pub(crate) fn join_len(jobs: &[Job], used: &[Option<usize>], set: &EncodeSettings) -> usize {
     let base = set.run_pages.max(1) as usize;
     let (Some(first), Some(Some(_))) = (jobs.first(), used.first()) else {

@@ -1,4 +1,4 @@
-//! Tests that docs/FORMAT.md, the tables in the modules and the encoded bytes say the same.
+//! Tests that docs/FORMAT.md, the tables in the modules and the encoded bytes agree.
 
 use super::header::{self, Header};
 use super::record::{self, Chain, JUMP_LEN, Kind, MAX_PAYLOAD, RECORD_LEN, Record};
@@ -15,7 +15,7 @@ use densite_disk::hash::{xxh3_64, xxh3_64_with_seed, xxh3_128, xxh3_128_with_see
 use densite_format_doc::{TEXT, Tables, le2, le4, le8};
 use densite_typed::PageContext;
 
-/// How FORMAT.md marks the store's tables.
+/// The mark of the store's tables in FORMAT.md.
 const KIND: &str = "table";
 
 /// Checks one table against the bytes of an example.
@@ -200,7 +200,8 @@ fn entry_place_and_jump_bytes() {
         ],
     );
 
-    // A jump as the appender writes it: room is left for none but it, so the next record goes to the free units 5 and 6.
+    // A jump as the appender writes it. The extent has room only for the jump, so the next record
+    // goes to the free units 5 and 6.
     let mut space = Space::default();
     space.add(0, 8 * 65536);
     space.sub(5 * 65536, 2 * 65536, 1);
@@ -209,7 +210,7 @@ fn entry_place_and_jump_bytes() {
         crate::append::Appender::new(SALT, 65536, 65536 + JUMP_LEN, 8 * 65536, &TIP.hash);
     appender.make_room(&mut space, 100, 2).expect("room");
     let b = appender
-        .read(&densite_disk_file(), 65536, JUMP_LEN as u32)
+        .read(&empty_file(), 65536, JUMP_LEN as u32)
         .expect("buffered");
     assert_eq!(
         Record::open(&b, SALT, 65536).expect("a record").0.kind,
@@ -218,9 +219,11 @@ fn entry_place_and_jump_bytes() {
     check("jump", &b[RECORD_LEN..], &[("target", le8(5 * 65536))]);
 }
 
-/// A file that is empty: what is read from it must come from a buffer.
-fn densite_disk_file() -> impl densite_disk::File {
-    crate::fuzz::MemFile::default()
+/// An empty file, so all bytes that are read come from a buffer.
+fn empty_file() -> impl densite_disk::File {
+    let disk = densite_sim_disk::SimDisk::new(1);
+    disk.open("/empty", densite_disk::OpenMode::Create)
+        .expect("the file is created")
 }
 
 fn a_trailer() -> Trailer {
@@ -382,12 +385,13 @@ fn chain_hash() {
     assert_eq!(chain.finish(b"fields"), xxh3_128(&all).to_le_bytes());
 }
 
-/// What a column of byte planes is to hold.
+/// The expected contents of a column of byte planes.
 fn planes(width: usize, values: impl Iterator<Item = u64>) -> Vec<u8> {
     let mut out = vec![0; width * 512];
     let mut before = 0u64;
     for (i, v) in values.enumerate() {
-        // A difference modulo 2^64 or 2^32, zigzag coded, by the definition: n becomes 2n, or -2n - 1 where it is negative.
+        // A difference modulo 2^64 or 2^32, zigzag coded by the definition: n becomes 2n, or -2n -
+        // 1 if it is negative.
         let z = if width == 8 {
             let d = v.wrapping_sub(before) as i64;
             if d >= 0 {
@@ -492,7 +496,7 @@ fn space_index_bytes() {
 }
 
 #[test]
-fn modules_say_the_same() {
+fn modules_have_the_tables_of_format_md() {
     let tables = Tables::of(KIND);
     for (name, source) in [
         ("header", include_str!("header.rs")),
@@ -547,10 +551,30 @@ fn codecs_are_as_documented() {
     }
 }
 
-/// Pages of a table, as a run.
+/// A run of four leaves of a table of a text and a number.
 fn a_run() -> Vec<u8> {
-    let rows = |i| crate::fuzz::sample_rows(1024, i);
-    (0..4).flat_map(rows).collect()
+    (0..4u8).flat_map(a_leaf).collect()
+}
+
+fn a_leaf(number: u8) -> Vec<u8> {
+    const CELL: usize = 32;
+    let mut page = vec![0; 1024];
+    let rows = 24u8;
+    page[0] = 13;
+    page[4] = rows;
+    for row in 0..rows {
+        let text = format!("customer of city {:06}", 7919 * u32::from(row) % 1000);
+        let head = [30, row, 3, 13 + 2 * 23, 4];
+        let value = [1, number, row, row % 5];
+        let cell = [&head, text.as_bytes(), &value].concat();
+        let at = 1024 - CELL * (usize::from(row) + 1);
+        page[at..at + CELL].copy_from_slice(&cell);
+        let pointer = 8 + 2 * usize::from(row);
+        page[pointer..pointer + 2].copy_from_slice(&(at as u16).to_be_bytes());
+    }
+    let content = (1024 - CELL * usize::from(rows)) as u16;
+    page[5..7].copy_from_slice(&content.to_be_bytes());
+    page
 }
 
 fn encode_run(raw: &[u8], page_size: usize, choice: CodecChoice) -> (CodecId, Vec<u8>) {
@@ -601,7 +625,8 @@ fn run_and_archive_bytes() {
     assert_eq!(inner, run);
 }
 
-/// A dictionary's record says what it is for; 0 stands in early files, and any number but 3 means zstd.
+/// A dictionary's record names its codec. Early files have 0, and any number other than 3 means
+/// zstd.
 #[test]
 fn dictionary_codecs() {
     for (byte, codec) in [
@@ -617,8 +642,8 @@ fn dictionary_codecs() {
     }
 }
 
-/// What files that exist depend on. A change here is a change of the format: it needs a new version, an entry in CHANGELOG.md and
-/// one in FORMAT.md.
+/// Existing files depend on these constants. A change here changes the format: it needs a new
+/// version, an entry in CHANGELOG.md and one in FORMAT.md.
 #[test]
 fn constants_are_pinned() {
     let kinds = [
@@ -670,7 +695,7 @@ fn constants_are_pinned() {
     assert_eq!(now, pinned);
 }
 
-/// Checksums of examples: a library that hashed otherwise would make every file unreadable.
+/// Checksums of examples: a library with another hash would make every file unreadable.
 #[test]
 fn hashes_are_pinned() {
     let tail = |b: &[u8]| u64::from_le_bytes(b[b.len() - 8..].try_into().expect("eight bytes"));

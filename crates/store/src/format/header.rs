@@ -1,4 +1,4 @@
-//! The header: what this file is.
+//! The header: identifies the file and its version.
 //!
 //! ```text
 //! offset  size  field
@@ -9,13 +9,14 @@
 //!     32     8  checksum   xxh3-64 of the 32 bytes above
 //! ```
 //!
-//! A file no longer than the preamble that lacks the magic may be one whose creation was cut short, and is empty then (`recover.rs`).
+//! A file that lacks the magic and is not longer than the preamble may be one whose creation was
+//! interrupted. It is then empty (`recover.rs`).
 
 use crate::bytes::Put;
 use densite_disk::Fields;
 use densite_disk::hash::xxh3_64;
 
-/// What every stored file begins with. The line end shows damage by text transfers.
+/// The first bytes of every stored file. The line end reveals damage by text transfers.
 pub(crate) const MAGIC: &[u8; 16] = b"Densite format\r\n";
 /// Length of the header's fields in bytes.
 pub(crate) const HEADER_LEN: usize = 40;
@@ -32,9 +33,9 @@ pub(crate) struct Header {
 pub(crate) enum HeaderFault {
     /// The magic is missing.
     Foreign,
-    /// Magic and version are there, the checksum is wrong.
+    /// Magic and version are readable, the checksum is wrong.
     Damaged,
-    /// A newer version, whose further fields are not judged.
+    /// A newer version, whose further fields are not checked.
     Newer(u32),
 }
 

@@ -5,7 +5,7 @@
 //!   4096   4096  slot A, two copies (at +0 and +2048)
 //!   8192   4096  slot B, two copies
 //!  12288   4096  tip: the newest published commit
-//!  16384    ...  records, one behind the other; jump records lead elsewhere
+//!  16384    ...  records, adjacent; jump records lead elsewhere
 //! ```
 //!
 //! The preamble's four blocks are 4 KiB each, so that a torn sector of one never reaches another.
@@ -22,30 +22,31 @@ pub(crate) mod trailer;
 /// The format version this program writes, and the newest it reads.
 pub const FORMAT_VERSION: u32 = 1;
 
-/// Where the header lies.
+/// Where the header begins.
 pub(crate) const HEADER_OFF: u64 = 0;
-/// Where the two slots lie.
+/// Where the two slots begin.
 pub(crate) const SLOT_OFF: [u64; 2] = [4096, 8192];
-/// The second copy of a slot, from the first.
+/// The distance of a slot's second copy from its first.
 pub(crate) const SLOT_COPY: u64 = 2048;
-/// Where the tip lies.
+/// Where the tip begins.
 pub(crate) const TIP_OFF: u64 = 12288;
 /// Where records begin, and the length of the preamble.
 pub(crate) const DATA_OFF: u64 = 16384;
 
 /// Space is accounted, freed and reused in units of this many bytes, counted from offset 0.
 pub(crate) const UNIT_LEN: u64 = 65536;
-/// The unit with the bytes that SQLite locks (1 GiB); it stays empty (rule 13).
+/// The unit with the bytes that SQLite locks (at 1 GiB); it stays empty (rule 13).
 pub(crate) const LOCK_UNIT: u64 = 0x4000_0000 / UNIT_LEN;
 
-/// No stored file is larger: offsets fit 48 bits.
+/// The maximum length of a stored file: offsets fit 48 bits.
 pub(crate) const MAX_OFF: u64 = 1 << 48;
 
-/// The highest page number, which is SQLite's too.
+/// The highest page number; SQLite has the same limit.
 pub(crate) const MAX_PAGE: u32 = u32::MAX - 1;
 
-/// Numbers that are counted up (of commits, of slots written, of dictionaries) stay below these bounds, which nobody reaches by
-/// counting (a million commits a second take nine years); so whoever adds one to a number from a file need not think of overflow.
+/// Numbers of commits, slots and dictionaries stay below these bounds. Counting never reaches them:
+/// a million commits a second take nine years. So adding one to a number from a file cannot
+/// overflow.
 pub(crate) const MAX_COMMIT: u64 = 1 << 48;
 /// See [`MAX_COMMIT`].
 pub(crate) const MAX_DICT: u32 = 1 << 24;

@@ -1,12 +1,13 @@
-//! Records: everything behind the preamble is one of these.
+//! Records: everything after the preamble is one of these.
 //!
 //! ```text
 //! offset  size  field
-//!      0     1  kind       low 3 bits: 1 frame, 2 map node, 3 dictionary, 4 space chunk, 5 jump, 6 trailer;
-//!                          high 5 bits: codec, how the payload is coded
-//!      1     1  log2s      low 5 bits: frame: log2 of the page size; map node, space chunk: its level;
+//!      0     1  kind       low 3 bits: 1 frame, 2 map node, 3 dictionary, 4 space chunk, 5 jump,
+//!                          6 trailer; high 5 bits: codec, how the payload is coded
+//!      1     1  log2s      low 5 bits: frame: log2 of the page size; map node, space chunk: level;
 //!                          high 3 bits: frame: log2 of the number of pages in it
-//!      2     4  number     frame: first page; map node: first page it covers; dictionary: its id; space chunk: its index
+//!      2     4  number     frame: first page; map node: first page it covers; dictionary: its id;
+//!                          space chunk: its index
 //!      6     3  stored_len payload bytes that follow the header
 //!      9     3  model      dictionary or model the codec needs; 0 none
 //!     12     6  version    number of the commit it was written in; a frame that was moved keeps it
@@ -15,13 +16,15 @@
 //!                          which is seeded with salt XOR offset
 //! ```
 //!
-//! Valid if and only if kind and lengths are in range and the checksum matches. Seeding with the offset makes a record
-//! that was moved by anything but us invalid; number and version tell a right frame from a reused place (rule 6).
+//! Valid if and only if kind and lengths are in range and the checksum matches. The checksum is
+//! seeded with the offset, so a record copied to another place is invalid. Number and version
+//! distinguish the right frame from another one in a reused place (rule 6).
 //!
-//! A void record ([`void`]) stands where an attempt at a commit was given up: see `attempt`. It is not valid, and ends what is read.
+//! A void record ([`void`]) replaces the first record of an attempt at a commit that was given up:
+//! see `attempt`. It is not valid, so reading ends there.
 //!
-//! The fields are as narrow as their bounds allow ([`MAX_PAYLOAD`], [`MAX_DICT`], [`MAX_COMMIT`]), for a frame of a typed
-//! page has a few hundred bytes and there is a header to each.
+//! The fields are as narrow as their bounds allow ([`MAX_PAYLOAD`], [`MAX_DICT`], [`MAX_COMMIT`]).
+//! A frame of a typed page has only a few hundred bytes, and each has a header.
 
 use super::{MAX_COMMIT, MAX_DICT};
 use crate::bytes::Put;
@@ -30,33 +33,32 @@ use densite_disk::hash::{Xxh3_128, xxh3_64, xxh3_64_with_seed};
 
 /// Length of a record's header in bytes.
 pub(crate) const RECORD_LEN: usize = CHECKED + 8;
-/// Length of what the checksum stands behind.
+/// The number of header bytes that the checksum covers.
 pub(crate) const CHECKED: usize = 22;
-/// Where the check of the decoded payload stands.
-#[cfg(any(test, feature = "fuzz"))]
-pub(crate) const RAW_CHECK: usize = CHECKED - 4;
 /// The kind of a void record.
 const VOID: u8 = 7;
-/// Where the version stands.
+/// Where the version begins.
 const VERSION: usize = 12;
 const VERSION_END: usize = VERSION + 6;
-/// No payload is longer: the largest run is 64 pages, a page 64 KiB.
+/// The maximum payload. The largest run, 64 pages of 64 KiB, has 4 MiB.
 pub(crate) const MAX_PAYLOAD: u32 = 8 << 20;
 /// Length of a jump record: its payload is the target offset.
 pub(crate) const JUMP_LEN: u64 = RECORD_LEN as u64 + 8;
 
-/// The highest level of a map node: four levels reach all pages that there can be.
+/// The highest level of a map node: four levels reach all possible pages.
 const MAX_LEVEL: u8 = 3;
-/// The highest level of a part: three levels reach every unit that there can be.
+/// The highest level of a part: three levels reach all possible units.
 pub(crate) const SPACE_LEVEL_MAX: u8 = 2;
 
-/// Bits of the kind in its byte; the codec has the others.
+/// Bits of the kind in its byte. The codec has the others.
 const KIND_BITS: u8 = 3;
-/// Bits of the page's logarithm (or the node's level) in its byte; the run's has the others.
+/// Bits of the page's logarithm (or the node's level) in its byte. The run's logarithm has the
+/// others.
 const PAGE_BITS: u8 = 5;
 const _: () = assert!(MAX_PAYLOAD < 1 << 24 && MAX_DICT <= 1 << 24 && MAX_COMMIT <= 1 << 48);
 
-/// A void record over an attempt of this number: kind 7, the number as its version, otherwise zeros.
+/// A void record over an attempt of this number: kind 7, the number as its version, otherwise
+/// zeros.
 pub(crate) fn void(attempt: u64) -> [u8; RECORD_LEN] {
     let mut bytes = [0; RECORD_LEN];
     bytes[0] = VOID;
@@ -73,8 +75,9 @@ pub(crate) fn voided(header: &[u8]) -> Option<u64> {
     (*header == void(number)).then_some(number)
 }
 
-/// The number of the commit, or attempt, that a record says it was written in, whatever else of its header can be trusted: of a void record only a part
-/// may have reached the disk, and it has the number where the record below it has it. `None` where no record has been.
+/// The number of the commit or attempt in which a record says it was written. It trusts no other
+/// field, because a void record may have reached the disk only in part. The number has the same
+/// place in both kinds of record. `None` if there never was a record.
 pub(crate) fn written_by(header: &[u8]) -> Option<u64> {
     let kind = header.first()? & ((1 << KIND_BITS) - 1);
     let mut version = [0; 8];
@@ -83,7 +86,7 @@ pub(crate) fn written_by(header: &[u8]) -> Option<u64> {
     (kind != 0).then(|| u64::from_le_bytes(version))
 }
 
-/// What a record holds.
+/// The kind of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Kind {
@@ -139,7 +142,8 @@ impl Record {
         }
     }
 
-    /// Header and payload in one, and the checksum; `offset` is where the record will lie.
+    /// Appends header and payload to `out`, and returns the checksum. `offset` is where the record
+    /// will be.
     pub(crate) fn put(&self, payload: &[u8], salt: u64, offset: u64, out: &mut Vec<u8>) -> u64 {
         let start = out.len();
         debug_assert!(self.codec < 1 << (8 - KIND_BITS) && self.run_log2 < 1 << (8 - PAGE_BITS));
@@ -158,7 +162,7 @@ impl Record {
         sum
     }
 
-    /// The header's fields, if they are in range; the checksum is not verified, but returned.
+    /// The header's fields, if they are in range, and the checksum, which is not verified.
     pub(crate) fn parse(bytes: &[u8]) -> Option<(Record, u64)> {
         let mut f = Fields::new(bytes);
         let (kind, logs) = (f.u8()?, f.u8()?);
@@ -188,7 +192,8 @@ impl Record {
         ))
     }
 
-    /// Whether a frame of pages of 2^`page_log2` bytes, or another record, may begin with these bytes: a look at two of them.
+    /// Whether these bytes can begin a frame of pages of 2^`page_log2` bytes, or another record.
+    /// Checks two bytes.
     pub(crate) fn may_begin(bytes: &[u8], page_log2: u8) -> bool {
         let [kind, logs, ..] = bytes else {
             return false;
@@ -221,12 +226,14 @@ pub(crate) fn raw_check(raw: &[u8]) -> u32 {
 }
 
 fn checksum(head: &[u8], payload: &[u8], salt: u64, offset: u64) -> u64 {
-    // The header's fields fold into the seed, so that the payload is hashed in one go, which is much faster than a streamed hash.
+    // The header's fields are part of the seed, so that the payload is hashed at once. That is much
+    // faster than a streamed hash.
     let seed = xxh3_64_with_seed(head, salt ^ offset);
     xxh3_64_with_seed(payload, seed)
 }
 
-/// The chain hash: over the previous trailer's hash, the checksums of all records since, and the trailer's own fields.
+/// The chain hash: over the previous trailer's hash, the checksums of all records since, and the
+/// trailer's own fields.
 pub(crate) struct Chain(Xxh3_128);
 
 impl Chain {

@@ -1,4 +1,4 @@
-//! Commit slots: the two places recovery may start from.
+//! Commit slots: the two places from which recovery can start.
 //!
 //! ```text
 //! offset  size  field
@@ -12,10 +12,10 @@
 //!     72     8  checksum   xxh3-64 of the 72 bytes above
 //! ```
 //!
-//! Valid if and only if the checksum matches and seq is not zero.
-//! Invariant: all that a slot points at was synced before the slot was written.
-//! Invariant: the slot we write is never the one recovery would choose now, and that one is durable.
-//! So the trailer named by the newest valid slot is *proven*: if it cannot be read, the file is damaged (rule 10).
+//! Invariant: everything that a slot names was synced before the slot was written. Invariant: a
+//! writer never writes over the slot that recovery would choose now, and that slot is durable. So
+//! the trailer named by the newest valid slot is *proven*: if it cannot be read, the file is
+//! damaged (rule 10).
 
 use super::tip::Tip;
 use crate::bytes::Put;
@@ -71,9 +71,9 @@ impl Slot {
     }
 }
 
-/// The newest valid slot among the two blocks' four copies, and which block it is in.
+/// The newest valid slot among the four copies in the two blocks, and the index of its block.
 pub(crate) fn choose(preamble: &[u8]) -> Option<(usize, Slot)> {
-    // Of equals the first one counts: both copies of a block are the same slot.
+    // Of equal ones the first is taken: both copies of a block are the same slot.
     valid(preamble).reduce(|best, next| if next.1.seq > best.1.seq { next } else { best })
 }
 
@@ -122,7 +122,7 @@ mod tests {
         assert_eq!(
             choose(&pre).map(|x| (x.0, x.1.seq)),
             Some((1, 4)),
-            "the second copy serves"
+            "the second copy is used"
         );
         pre[10240 + 30] ^= 1;
         assert_eq!(

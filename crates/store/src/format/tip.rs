@@ -1,4 +1,4 @@
-//! The tip: a pointer to a trailer, and the word that tells everyone what is published.
+//! The tip (commit pointer): names the newest published trailer. Writing it publishes a commit.
 //!
 //! ```text
 //! offset  size  field
@@ -10,9 +10,10 @@
 //!     40     8  checksum   xxh3-64 of the 40 bytes above, seeded with the salt
 //! ```
 //!
-//! Invariant: the trailer and all it covers were written before the tip was; so a reader that sees the tip finds them.
-//! Invariant: a sync that follows makes trailer and tip durable together; so no acknowledged commit lies beyond a valid tip.
-//! After a power cut the tip may be ahead of what survived; recovery therefore verifies, and ends where the chain ends.
+//! Invariant: the trailer and everything it covers were written before the tip, so a reader that
+//! sees the tip finds them. Invariant: a sync after that makes trailer and tip durable together, so
+//! no acknowledged commit is beyond a valid tip. After a power cut the tip may be ahead of what
+//! survived. So recovery verifies, and ends where the chain ends.
 
 use crate::bytes::Put;
 use densite_disk::Fields;
@@ -20,7 +21,7 @@ use densite_disk::hash::xxh3_64_with_seed;
 
 /// Length of the tip in bytes.
 pub(crate) const TIP_LEN: usize = 48;
-/// Where in it the hash begins.
+/// Where the hash begins in it.
 pub(crate) const TIP_HASH: usize = 24;
 
 /// A pointer to one trailer.

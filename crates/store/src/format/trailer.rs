@@ -1,32 +1,37 @@
-//! Trailers: the records that make commits.
+//! Trailers: the records that end commits.
 //!
 //! ```text
 //! offset  size  field
 //!      0     8  commit       this commit's number; larger than any before
-//!      8     8  epoch        random, new for each writer and after each failure: what is left of an earlier
-//!                            tail never continues this chain (rule 8)
+//!      8     8  epoch        random, new for each writer and after each failure: records of an
+//!                            earlier tail never continue this chain (rule 8)
 //!     16     4  flags        1: root trailer, has the root section
 //!     20     4  page_size    bytes of a page; 0 while nothing was ever written
 //!     24     8  logical_len  bytes of the database
 //!     32     8  next_off     where the next record goes
 //!     40     8  room_end     end of the extent it lies in; all ones: the open end of the file
-//!     48     8  tail_off     where the open end begins: behind everything that is in use
+//!     48     8  tail_off     where the open end begins: after everything that is in use
 //!     56    40  prev         the trailer before (fields of a tip, without checksum)
 //!     96   100  head         the first 100 bytes of page 1
 //!    196     4  pieces       count of 16-byte pieces (start, end): where this commit wrote
-//!    200     4  dicts        count of 34-byte dictionary records (those new in this commit; in a root trailer all)
-//!    204     4  deltas       count of 32-byte deltas: page number (0: reserved) and entry; none in a root trailer
+//!    200     4  dicts        count of 34-byte dictionary records (those new in this commit; in a
+//!                            root trailer all)
+//!    204     4  deltas       count of 32-byte deltas: page number (0: reserved) and entry; none in
+//!                            a root trailer
 //!    208     .  the root section, pieces, dictionaries, deltas
-//!      .    16  hash         chain hash: over the previous hash, the checksums of all records of this commit, and the bytes above
+//!      .    16  hash         chain hash: over the previous hash, the checksums of all records of
+//!                            this commit, and the bytes above
 //! ```
 //!
-//! Root section: map root (20 bytes: offset, version, length), level (4), next dictionary id (4), units accounted (8),
-//! count of parts of the space table (4), their level (4), count of units that storing it changed (4); then each part's place (20), number of
-//! free units (4) and live bytes (8); and of each such unit its number (4) and by how much, zigzag coded (4).
+//! Root section: map root (20 bytes: offset, version, length), level (4), next dictionary id (4),
+//! units accounted (8), count of parts of the space table (4), their level (4), count of units that
+//! storing it changed (4). For each part then follow its place (20), its number of free units (4)
+//! and its live bytes (8). For each such unit follow its number (4) and the change, zigzag coded
+//! (4).
 //!
-//! A commit is valid if and only if its trailer's record is valid, `prev` names the trailer that the chain has reached,
-//! and the hash follows from the records between the two. Walking back along `prev` to the first root trailer gives
-//! everything that is needed to read.
+//! A commit is valid if and only if its trailer's record is valid, `prev` names the trailer that
+//! the chain has reached, and the hash follows from the records between the two. The trailers from
+//! this one back along `prev` to the first root trailer have everything that is needed to read.
 
 use super::tip::Tip;
 use super::{DATA_OFF, MAX_COMMIT, MAX_DICT, MAX_OFF, MAX_PAGE, UNIT_LEN};
@@ -36,20 +41,20 @@ use crate::space::Table;
 use crate::space::table::{FANOUT, PART_LEN, Part};
 use densite_disk::Fields;
 
-/// Flag: the root section is there.
+/// Flag: there is a root section.
 const ROOT: u32 = 1;
-/// The open end of the file, as `room_end`.
+/// The value of `room_end` for the open end of the file.
 pub(crate) const OPEN_END: u64 = u64::MAX;
-/// Bytes of page 1 that are kept in the trailer.
+/// The first bytes of page 1 that are kept in the trailer.
 pub(crate) const HEAD_LEN: usize = 100;
 
-/// A learned dictionary: where it is, and how many pages' frames use it (in root trailers).
+/// A dictionary or model: where it is, and how many pages use it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct DictInfo {
     pub(crate) id: u32,
     pub(crate) family: u16,
     pub(crate) place: NodeRef,
-    /// Pages whose newest frame needs it; only a root trailer knows.
+    /// Pages whose newest frame needs it. Valid only in a root trailer.
     pub(crate) uses: u64,
 }
 
@@ -86,8 +91,8 @@ pub(crate) struct Trailer {
     pub(crate) deltas: Vec<(u32, Entry)>,
 }
 
-/// Bytes of the payload that these counts give; known before the contents are, so that the place of the
-/// trailer can be chosen first (it is part of its own `pieces`).
+/// The length of the payload with these counts, in bytes. It is known before the contents, because
+/// the trailer is part of its own `pieces` and its place must be chosen first.
 pub(crate) fn payload_len(
     root: Option<(usize, usize)>,
     pieces: usize,
@@ -99,7 +104,7 @@ pub(crate) fn payload_len(
 }
 
 impl Trailer {
-    /// The payload, all but the hash.
+    /// The payload without the hash.
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(512 + 32 * self.deltas.len());
         out.put_u64(self.commit);
@@ -146,7 +151,8 @@ impl Trailer {
         out
     }
 
-    /// The trailer and its hash; `None` if a field is out of range or bytes are missing or left over.
+    /// The trailer and its hash. `None` if a field is out of range, or bytes are missing or left
+    /// over.
     pub(crate) fn decode(payload: &[u8]) -> Option<(Trailer, [u8; 16])> {
         let mut f = Fields::new(payload);
         let (commit, epoch, flags, page_size) = (f.u64()?, f.u64()?, f.u32()?, f.u32()?);
@@ -192,7 +198,7 @@ impl Trailer {
         } else {
             None
         };
-        // Counts are checked against the bytes there are before anything is allocated.
+        // Counts are compared with the number of bytes before anything is allocated.
         let want = n_pieces
             .checked_mul(16)?
             .checked_add(n_dicts.checked_mul(34)?)?
@@ -235,7 +241,8 @@ impl Trailer {
         t.plausible().then_some((t, hash))
     }
 
-    /// Whether the fields are in range; what fails this never came from us. Lengths and places that pass can be computed with.
+    /// Whether the fields are in range; a writer never makes others. Computing with lengths and
+    /// places that pass cannot overflow.
     fn plausible(&self) -> bool {
         let place = |off: u64| (DATA_OFF..=MAX_OFF).contains(&off);
         let pieces = self
@@ -269,7 +276,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn length_is_known_beforehand() {
+    fn payload_len_is_the_length_of_the_encoded_payload() {
         let mut t = Trailer {
             commit: 1,
             epoch: 2,

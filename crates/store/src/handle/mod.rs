@@ -18,22 +18,24 @@ use crate::transaction::Transaction;
 use densite_disk::File;
 use std::sync::Arc;
 
-/// One connection's view of a stored file: logical bytes in and out, published and made durable when the connection says so.
+/// One connection's view of a stored file: reads and writes bytes of the database, publishes them,
+/// and makes them durable.
 ///
-/// Handles of one process with the same `identity` share what they know of the file and one cache of decoded pages.
-/// Locking is the caller's: whoever writes has the writer's right (rule 1: EXCLUSIVE on the file, or SHARED and the WAL
-/// checkpoint lock).
+/// Handles of one process with the same `identity` share what they know about the file and one
+/// cache of decoded pages. The caller does the locking: it has the right to write while it writes
+/// (rule 1: EXCLUSIVE on the file, or SHARED and the WAL checkpoint lock).
 pub struct Handle {
     connection: Connection,
-    /// What was written and not published.
+    /// Writes that are not published.
     transaction: Option<Transaction>,
 }
 
 impl Handle {
-    /// Opens the store in `file`. An empty file is fine: it becomes a store at the first write.
+    /// Opens the store in `file`. An empty file is allowed: it becomes a store at the first write.
     ///
     /// # Errors
-    /// I/O; [`Error::NotDensite`], [`Error::NewerFormat`], [`Error::Corrupt`]; [`Error::Setting`] for an option out of range.
+    /// I/O; [`Error::NotDensite`], [`Error::NewerFormat`], [`Error::Corrupt`]; [`Error::Setting`]
+    /// for an option out of range.
     pub fn open(file: Box<dyn File>, identity: &str, options: Options) -> Result<Handle> {
         check_level(options.level)?;
         check_run(options.run_pages)?;
@@ -54,14 +56,15 @@ impl Handle {
     fn between_transactions(&self) -> Result<()> {
         if self.transaction.is_some() {
             return Err(Error::Setting(
-                "space is given back between transactions only: publish or discard first"
+                "space can be reclaimed only between transactions: publish or discard first"
                     .to_owned(),
             ));
         }
         Ok(())
     }
 
-    /// Tells which lock the caller holds. Under a lock that keeps every writer out, freshness is checked once and not at every read.
+    /// Sets which lock the caller holds. Under a lock that excludes all writers, freshness is
+    /// checked once and not at every read.
     pub fn set_lock_level(&mut self, lock: LockLevel) {
         self.connection.reader.set_lock_level(lock);
     }
@@ -87,7 +90,7 @@ impl Handle {
         Ok(self.len()? == 0)
     }
 
-    /// The page size in bytes; 0 while nothing was ever written.
+    /// The page size in bytes; 0 before the first write.
     ///
     /// # Errors
     /// I/O, damage.
@@ -99,7 +102,7 @@ impl Handle {
         Ok(newest.map_or(0, |shared| shared.state.read().page_size))
     }
 
-    /// The number of the newest commit; 0 while nothing was published.
+    /// The number of the newest commit; 0 before the first one.
     ///
     /// # Errors
     /// I/O, damage; [`Error::NotDensite`] while the file is empty.
@@ -109,7 +112,8 @@ impl Handle {
         Ok(commit)
     }
 
-    /// The page size in bytes and the number of pages of the newest commit, whatever this handle has written since.
+    /// The page size in bytes and the number of pages of the newest commit, without pending writes
+    /// of this handle.
     ///
     /// # Errors
     /// I/O, damage; [`Error::NotDensite`] while the file is empty.
@@ -122,13 +126,14 @@ impl Handle {
         ))
     }
 
-    /// Where the newest known commit ends in the file, in bytes; behind it is only the reserve.
+    /// The end of the newest known commit in the file, in bytes. Only the reserve is after it.
     pub fn end_bytes(&self) -> u64 {
         let shared = self.connection.open.known();
         shared.map_or(0, |s| s.state.read().tail_off)
     }
 
-    /// Whether the newest known commit is not the one that the tip names: the file was not closed and lost what came after, or it is not whole yet.
+    /// Whether the newest known commit is not the one that the tip names. The file was not closed
+    /// and lost later commits, or it is not complete yet.
     pub fn is_cut(&self) -> bool {
         let shared = self.connection.open.known();
         shared.is_some_and(|s| {
@@ -137,8 +142,9 @@ impl Handle {
         })
     }
 
-    /// How often this process could not prove that the newest commit stands on the one it knew: after many commits of others, or where
-    /// other contents were written over the file. Whoever keeps pages of its own compares this number, and drops them if it has changed.
+    /// How often this process could not prove that the newest commit follows the one it knew.
+    /// Reasons are many commits by others, or other contents that were written over the file. A
+    /// caller with its own cache of pages must drop it if this number changes.
     pub fn unproved(&self) -> u64 {
         let shared = self.connection.open.known();
         shared.map_or(0, |s| s.unproved())
@@ -150,7 +156,8 @@ impl Handle {
         shared.is_some_and(|s| s.writer.lock().attempts.has_published())
     }
 
-    /// Whether the last who published, in whatever process, has not closed the file: it was killed, or has it open still.
+    /// Whether the last process that published has not closed the file: it was killed, or still has
+    /// it open.
     pub fn is_unclosed(&self) -> bool {
         let Some(shared) = self.connection.open.known() else {
             return false;
@@ -173,24 +180,27 @@ impl Handle {
             && (slot.tip != shared.state.read().tip || slot.flags & CLEAN == 0)
     }
 
-    /// Whether the newest known commit is of a database in a rollback mode: bytes 18 and 19 of page 1.
+    /// Whether the database of the newest known commit is in a rollback mode: bytes 18 and 19 of
+    /// page 1.
     pub fn in_rollback_mode(&self) -> bool {
         let shared = self.connection.open.known();
         shared.is_some_and(|s| s.state.read().is_in_rollback_mode())
     }
 
-    /// Whether there are writes that nobody else sees yet.
+    /// Whether there are writes that are not published.
     pub fn has_pending(&self) -> bool {
         self.transaction.is_some()
     }
 
-    /// Where pages that are being written to the WAL may be noted, to be encoded before the checkpoint; `None` while the file is empty.
+    /// The place to note pages that are being written to the WAL, so that they are encoded before
+    /// the checkpoint. `None` while the file is empty.
     pub fn preencoded(&self) -> Option<Arc<PreEncoded>> {
         let shared = self.connection.open.known();
         shared.map(|shared| Arc::clone(&shared.preencoded))
     }
 
-    /// Store new frames cheaply: a checkpoint on a committing connection's path.
+    /// Stores new frames quickly, at a low level. For a checkpoint that delays a committing
+    /// connection.
     pub fn set_hurry(&mut self, on: bool) {
         self.connection.open.set_hurry(on);
     }
@@ -210,7 +220,7 @@ impl Handle {
         Ok(())
     }
 
-    /// Sets the number of background threads; 0 = all in line.
+    /// Sets the number of background threads. 0 runs everything on the calling thread.
     pub fn set_threads(&mut self, threads: usize) {
         self.connection.open.set_threads(threads);
     }
@@ -221,7 +231,7 @@ impl Handle {
     }
 }
 
-/// What tests look into.
+/// Access for tests.
 #[cfg(test)]
 impl Handle {
     pub(crate) fn parts(&mut self) -> (&mut Connection, &mut Option<Transaction>) {
@@ -238,7 +248,7 @@ impl Handle {
     }
 }
 
-/// zstd's levels that are offered.
+/// Checks that a level is one that Densite offers.
 fn check_level(level: i32) -> Result<()> {
     if (-7..=22).contains(&level) {
         return Ok(());

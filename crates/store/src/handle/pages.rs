@@ -1,4 +1,4 @@
-//! Pages in, pages out, one atomic commit.
+//! Reading and writing pages, and publishing them in one atomic commit.
 
 use super::Handle;
 use crate::attempt;
@@ -12,10 +12,11 @@ use crate::transaction::Transaction;
 use densite_disk::SyncKind;
 
 impl Handle {
-    /// Reads logical bytes at `offset`. Returns how many of them lie before the end; the rest of `buf` is filled with zeros.
+    /// Reads bytes of the database at `offset`. Returns how many of them are before its end, and
+    /// fills the rest of `buf` with zeros.
     ///
     /// # Errors
-    /// I/O; [`Error::Corrupt`] naming page and offset.
+    /// I/O; [`Error::Corrupt`] with page and offset.
     pub fn read_at(&mut self, buf: &mut [u8], offset: u64) -> Result<usize> {
         self.connection.open.check_poison()?;
         if let Some(transaction) = &self.transaction {
@@ -33,7 +34,8 @@ impl Handle {
         read_pages(buf, offset, size, |part| reader.read(open, part, true))
     }
 
-    /// One page as the newest commit has it, without what this handle has written since. `out` has the size of a page.
+    /// Reads one page of the newest commit, without pending writes of this handle. `out` has the
+    /// size of a page.
     ///
     /// # Errors
     /// As [`Handle::read_at`].
@@ -45,10 +47,11 @@ impl Handle {
         reader.read(open, Part { page, at: 0, out }, ahead)
     }
 
-    /// Writes logical bytes at `offset`. This handle sees them at once, others once they are published.
+    /// Writes bytes of the database at `offset`. This handle sees them at once, others after they
+    /// are published.
     ///
     /// # Errors
-    /// I/O, a full disk: what was written before stays, and the call may be made again. [`Error::ReadOnly`].
+    /// I/O, a full disk: earlier writes stay, and the call can be repeated. [`Error::ReadOnly`].
     pub fn write_at(&mut self, buf: &[u8], offset: u64) -> Result<()> {
         let (connection, transaction) = self.writing(buf.len() as u32)?;
         transaction.write_at(connection, buf, offset)
@@ -66,8 +69,9 @@ impl Handle {
         transaction.set_len(connection, len)
     }
 
-    /// Drops the frames of up to `most` published pages whose content will not be read: they read as zeros from the next commit on. Pages that
-    /// this handle has written since it last published stay. Returns how many were dropped.
+    /// Drops the frames of up to `most` published pages whose content is not needed: they read as
+    /// zeros from the next commit on. Pages with pending writes of this handle are skipped. Returns
+    /// how many were dropped.
     ///
     /// # Errors
     /// As [`Handle::write_at`]; damage in the page map.
@@ -95,7 +99,8 @@ impl Handle {
         Ok(dropped)
     }
 
-    /// Trains dictionaries from sample pages drawn evenly from a database of `database` bytes that is about to be written.
+    /// Trains dictionaries and models from sample pages, drawn evenly from a database of `database`
+    /// bytes that is about to be written.
     ///
     /// # Errors
     /// I/O.
@@ -104,7 +109,7 @@ impl Handle {
         transaction.learn(connection, samples, database)
     }
 
-    /// The open transaction, which begins now if there is none, and what it needs.
+    /// The connection, and the open transaction, which begins now if there is none.
     fn writing(&mut self, hint: u32) -> Result<(&mut Connection, &mut Transaction)> {
         self.connection.open.check_writable()?;
         let transaction = match self.transaction.take() {
@@ -115,25 +120,27 @@ impl Handle {
         Ok((&mut self.connection, transaction))
     }
 
-    /// Forgets what was written and not published.
+    /// Drops all writes that are not published.
     pub fn discard(&mut self) {
         if let Some(transaction) = self.transaction.take() {
             transaction.discard(&mut self.connection);
         }
     }
 
-    /// All pending writes become visible to everyone, at once and together.
+    /// Publishes all pending writes: all connections see them, at once and together.
     ///
     /// # Errors
-    /// I/O, a full disk: nothing was published; the call can be made again or the writes [discarded](Handle::discard).
+    /// I/O, a full disk: nothing was published. The call can be repeated, or the writes
+    /// [discarded](Handle::discard).
     pub fn publish(&mut self) -> Result<()> {
         self.publish_with(&Besides::default())
     }
 
-    /// A commit that changes nothing: a connection that goes by the newest commit looks again at the files beside it.
+    /// Publishes a commit that changes nothing, so that connections that watch the newest commit
+    /// check the files beside it again.
     ///
     /// # Errors
-    /// As [`Handle::publish`]; nothing is left pending.
+    /// As [`Handle::publish`]; pending writes are then discarded.
     pub fn publish_nothing(&mut self) -> Result<()> {
         self.writing(0)?;
         let done = self.publish_with(&Besides {
@@ -153,48 +160,50 @@ impl Handle {
     /// Publishes, then makes everything published durable.
     ///
     /// # Errors
-    /// As [`Handle::publish`]; if the sync fails, the handle answers [`Error::Poisoned`] until the file is
-    /// opened again.
+    /// As [`Handle::publish`]. If the sync fails, the handle returns [`Error::Poisoned`] until the
+    /// file is opened again.
     pub fn sync(&mut self, kind: SyncKind) -> Result<()> {
         self.publish()?;
         self.connection.sync(kind)
     }
 
-    /// Makes durable what was published by anybody, without writing anything: for whoever has not the right to write.
+    /// Makes durable what any connection has published, without writing. For a caller that does not
+    /// have the right to write.
     ///
     /// # Errors
-    /// As [`Handle::sync`]; [`Error::Poisoned`] while what a failed sync of another handle of this process
-    /// has dropped is not written again.
+    /// As [`Handle::sync`]; [`Error::Poisoned`] while a rewrite is needed after a failed sync of
+    /// another handle of this process.
     pub fn sync_seen(&mut self, kind: SyncKind) -> Result<()> {
         self.connection.sync_seen(kind)
     }
 
-    /// Makes everything published durable. Needs no right, and does not block writers.
+    /// Makes everything published durable. Needs no right to write, and does not block writers.
     ///
     /// # Errors
-    /// The disk's, and then [`Handle::after_failed_sync`] is due.
+    /// The disk's. The caller then calls [`Handle::after_failed_sync`].
     pub fn sync_published(&mut self) -> std::result::Result<(), SyncFailed> {
         self.connection.sync_published()
     }
 
-    /// After a sync that failed, without the writer's right: what may have been dropped needs a rewrite, and the next writer makes it.
-    /// This handle answers [`Error::Poisoned`] from now on. Returns the sync's error.
+    /// Handles a failed sync without the right to write: the next writer rewrites what the disk may
+    /// have dropped. This handle returns [`Error::Poisoned`] from now on. Returns the sync's error.
     pub fn leave_failed_sync(&mut self, failed: SyncFailed) -> Error {
         self.connection.leave_failed_sync(failed)
     }
 
-    /// After a sync that failed: what may have been dropped is written once more, and this handle answers [`Error::Poisoned`] from now on. For
-    /// whoever has the writer's right. Returns the sync's error.
+    /// Handles a failed sync with the right to write: rewrites what the disk may have dropped. This
+    /// handle returns [`Error::Poisoned`] from now on. Returns the sync's error.
     pub fn after_failed_sync(&mut self, failed: SyncFailed) -> Error {
         self.connection.after_failed_sync(failed)
     }
 
-    /// Names the newest commit in a slot, and cuts the reserve off the end of the file (rule 10). The caller has the writer's right. If the
-    /// commit is durable already, this costs no sync: should a power cut lose the slot, recovery finds the
-    /// commit from the slot before.
+    /// Names the newest commit in a slot, and cuts the reserve off the end of the file (rule 10).
+    /// The caller has the right to write. If the commit is durable already, this needs no sync: if
+    /// a power cut loses the slot, recovery finds the commit from the previous slot.
     ///
     /// # Errors
-    /// As [`Handle::sync`]. What was not published is [discarded](Handle::discard): whoever closes gives up the right to write.
+    /// As [`Handle::sync`]. Pending writes are then [discarded](Handle::discard), because closing
+    /// gives up the right to write.
     pub fn close_clean(&mut self) -> Result<()> {
         let done = self.try_close_clean();
         if done.is_err() {
@@ -217,7 +226,7 @@ impl Handle {
         if tip.commit == 0 {
             return Ok(());
         }
-        // A file that is cut can get its old end back when the power goes, and an attempt with it.
+        // After a power cut, a file that was cut can have its old end again, and an attempt in it.
         attempt::void_left(&mut self.connection, &shared)?;
         let mut durable = shared.writer.lock().durability.is_durable(&tip);
         if !durable && trailers > self.options().tuning.fold_trailer_bytes / 16 {

@@ -1,4 +1,4 @@
-//! Giving space back. All calls are for whoever has the writer's right, between transactions.
+//! Space reclamation. All calls need the right to write, and are made between transactions.
 
 use super::Handle;
 use crate::error::Result;
@@ -13,17 +13,19 @@ impl Handle {
         Ok(Reclaimer { connection })
     }
 
-    /// Moves what lives in some units elsewhere, if more than the limit is dead or free. One published commit at most, not synced.
+    /// Moves the live records of some units elsewhere, if more than the limit is dead or free.
+    /// Publishes at most one commit, without a sync.
     ///
     /// # Errors
-    /// I/O, a full disk, damage in the page map: nothing has changed then. [`Error::Setting`](crate::Error::Setting) within a
-    /// transaction or for a limit out of range.
+    /// I/O, a full disk, damage in the page map: nothing has changed then.
+    /// [`Error::Setting`](crate::Error::Setting) within a transaction or for a limit out of range.
     pub fn reclaim_step(&mut self, budget: &ReclaimBudget<'_>) -> Result<ReclaimStep> {
         self.reclaimer()?.step(budget)
     }
 
-    /// After a commit: moves what it owes, if more than `dead_limit` per cent (10 to 90) of the file is dead or free. `elapsed` tells
-    /// how long this has taken. Published and not synced.
+    /// Does the share of space reclamation that is due after a commit. Nothing is due unless more
+    /// than `dead_limit` per cent (10 to 90) of the file is dead or free. `elapsed` returns how
+    /// long this has taken. Published, not synced.
     ///
     /// # Errors
     /// As [`Handle::reclaim_step`].
@@ -37,7 +39,8 @@ impl Handle {
         Reclaimer { connection }.share(dead_limit, elapsed)
     }
 
-    /// Gives back what the limit says, in as many rounds as it takes; `stop` is asked between them too.
+    /// Reclaims space down to the limit, in as many rounds as needed. `stop` is also asked between
+    /// rounds.
     ///
     /// # Errors
     /// As [`Handle::reclaim_step`], [`Handle::make_reusable`] and [`Handle::cut_end`].
@@ -45,7 +48,8 @@ impl Handle {
         self.reclaimer()?.reclaim(budget)
     }
 
-    /// The same up to where a sync is due, which is left to the caller. `stop` ends it, too.
+    /// The same up to the point where a sync is due, which is left to the caller. `stop` ends it
+    /// too.
     ///
     /// # Errors
     /// As [`Handle::reclaim_step`].
@@ -53,7 +57,8 @@ impl Handle {
         self.reclaimer()?.reclaim_unsynced(budget)
     }
 
-    /// Makes everything published durable and names it in a durable slot, so that what was freed can be written again. Two syncs.
+    /// Makes everything published durable and names it in a durable slot, so that freed space can
+    /// be reused. Takes two syncs.
     ///
     /// # Errors
     /// As [`Handle::sync`].
@@ -62,7 +67,8 @@ impl Handle {
         Reclaimer { connection }.make_reusable()
     }
 
-    /// Cuts off what is free at the end of the file, except for the reserve. Returns the bytes by which the file is shorter.
+    /// Cuts free space off the end of the file, except for the reserve. Returns by how many bytes
+    /// the file is shorter.
     ///
     /// # Errors
     /// As [`Handle::sync`]; [`Error::Setting`](crate::Error::Setting) within a transaction.

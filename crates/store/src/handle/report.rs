@@ -1,4 +1,4 @@
-//! What can be said of the stored file.
+//! Reports about the stored file.
 
 use super::Handle;
 use crate::error::Result;
@@ -14,7 +14,8 @@ impl Handle {
         report::stats(&mut self.connection.open)
     }
 
-    /// Where the bytes of the file are. Reads no map: of the accounting it loads what a writer would, and adds that up.
+    /// Where the bytes of the file are. Does not read the page map: it loads the parts of the space
+    /// table that a writer loads, and adds them up.
     ///
     /// # Errors
     /// I/O, damage.
@@ -22,7 +23,8 @@ impl Handle {
         report::space(&mut self.connection.open)
     }
 
-    /// Live bytes of each unit of the file in order, and the bytes of a unit. What lies behind the last one holds nothing.
+    /// Live bytes of each unit of the file in order, and the bytes of a unit. There is nothing
+    /// after the last one.
     ///
     /// # Errors
     /// I/O, damage.
@@ -30,8 +32,8 @@ impl Handle {
         report::live_by_unit(&mut self.connection.open)
     }
 
-    /// Calls `f` for every page that has a frame (the others read as zeros) in the newest commit, in no particular order. Walks
-    /// the page map, but reads no frame.
+    /// Calls `f` for every page of the newest commit that has a frame, in no particular order. The
+    /// others read as zeros. Walks the page map, but reads no frame.
     ///
     /// # Errors
     /// I/O, damage.
@@ -39,19 +41,23 @@ impl Handle {
         report::each_frame(&mut self.connection.open, f)
     }
 
-    /// What the model of this number says of each column. `None` if it is no model of the typed codec, but a dictionary.
+    /// What the model of this number describes for each column. `None` if it is a dictionary and
+    /// not a model.
     ///
     /// # Errors
-    /// I/O; [`Error::Corrupt`](crate::Error::Corrupt) if there is nothing of that number or it is damaged.
+    /// I/O; [`Error::Corrupt`](crate::Error::Corrupt) if there is no model or dictionary of that
+    /// number, or it is damaged.
     pub fn model_description(&mut self, id: u32) -> Result<Option<Vec<ColumnDescription>>> {
         report::model_description(&mut self.connection.open, id)
     }
 
-    /// Verifies header, slots and trailers, every map node, every dictionary, every frame (checksum, decoding, checksum of the
-    /// page), and that the accounting of space is exact. `progress` gets (pages done, pages there are); false stops.
+    /// Verifies header, slots and trailers, every map node, every dictionary, every frame
+    /// (checksum, decoding, checksum of the page), and the space table. `progress` gets (pages
+    /// done, pages in all); false stops.
     ///
     /// # Errors
-    /// I/O. Damage is not an error here but part of the report, except where nothing can be said of the file at all.
+    /// I/O. Damage is part of the report and not an error, unless nothing at all can be read from
+    /// the file.
     pub fn check(&mut self, progress: &mut dyn FnMut(u64, u64) -> bool) -> Result<CheckReport> {
         report::check(&mut self.connection.open, progress)
     }

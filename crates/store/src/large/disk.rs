@@ -1,9 +1,9 @@
-//! A file of many terabytes that takes a few megabytes of memory: what a store of that size holds
-//! is computed where it is read, and what is written over it is kept.
+//! A file of many terabytes that takes a few megabytes of memory. Its original contents are
+//! computed when they are read, and only later writes are kept.
 //!
-//! From 2 GiB on it has areas of records of one length each: a frame for each page, the nodes of
-//! the map, the chunks and indexes of the space table; then a root trailer. Some slots of an area
-//! may be without a record (see [`Pattern`]).
+//! From 2 GiB on it has areas of records of equal length: a frame for each page, the nodes of the
+//! map, the chunks and indexes of the space table. Then follows a root trailer. Some slots of an
+//! area can be without a record (see [`Pattern`]).
 
 use crate::format::header::Header;
 use crate::format::record::{Kind, RECORD_LEN, Record, raw_check};
@@ -41,12 +41,12 @@ impl Pattern {
         slot % self.each < self.of
     }
 
-    /// Records in the first `slots`.
+    /// The number of records in the first `slots`.
     fn before(self, slots: u64) -> u64 {
         slots / self.each * self.of + (slots % self.each).min(self.of)
     }
 
-    /// The same for groups of `n` slots that have a record if one of theirs has.
+    /// The pattern for groups of `n` slots that have a record if one of their slots has.
     fn grouped(self, n: u64) -> Pattern {
         if self.each <= n || self.each - self.of < n {
             return Pattern::ALL;
@@ -105,7 +105,7 @@ pub(super) struct Counted {
 }
 
 impl Counted {
-    /// Bytes read and written, and calls that read, since the last time.
+    /// Bytes read and written, and calls that read, since the last call of this function.
     pub(super) fn take(&self) -> (u64, u64, u64) {
         let take = |count: &AtomicU64| count.swap(0, Ordering::Relaxed);
         (take(&self.read), take(&self.written), take(&self.reads))
@@ -138,13 +138,13 @@ fn payload_len(what: What) -> u64 {
     }
 }
 
-/// What a page holds.
+/// The contents of a page.
 pub(super) fn page_bytes(page: u64) -> Vec<u8> {
     page.to_le_bytes().repeat(PAGE / 8)
 }
 
 impl Vast {
-    /// A database of so many pages, of which the frames are there that `pattern` says.
+    /// A database of so many pages, with frames according to `pattern`.
     pub(super) fn new(pages: u64, pattern: Pattern) -> Vast {
         let mut areas: Vec<Area> = Vec::new();
         let mut push = |what: What, slots: u64, pattern: Pattern| {
@@ -187,7 +187,7 @@ impl Vast {
             let above = (1..=table_level(chunks))
                 .map(|l| indexes(chunks, l))
                 .sum::<u64>();
-            // Room for the trailer, and less than a chunk besides.
+            // Room for the trailer, and less than a chunk in addition.
             let all = end + own + above * 8222 + (1 << 20);
             let needed = all.div_ceil(UNIT_LEN * CHUNK_UNITS as u64);
             if needed <= chunks {
@@ -220,14 +220,14 @@ impl Vast {
         &self.0.counted
     }
 
-    /// Bytes of memory that what was written takes.
+    /// Bytes of memory for what was written.
     pub(super) fn kept(&self) -> u64 {
         self.0.written.lock().expect("not poisoned").blocks.len() as u64 * BLOCK
     }
 }
 
 impl Inner {
-    /// The trailer at `off` and the preamble.
+    /// Makes the trailer at `off` and the preamble.
     fn end_with(&mut self, off: u64, (level, space_level): (u32, u32), chunks: u64) {
         let parts = chunks.div_ceil((FANOUT as u64).pow(space_level));
         let mut head = [0; HEAD_LEN];
@@ -345,7 +345,7 @@ impl Inner {
         } else if level == 0 {
             (first..end).filter(|unit| self.live(*unit) == 0).count() as u64
         } else {
-            // A hint: of dead frames that lie together, each but one empties a unit.
+            // A hint: of adjacent dead frames, each but one empties a unit.
             let dead = (end.saturating_sub(first) * UNIT_LEN).saturating_sub(live) / UNIT_LEN;
             let Pattern { of, each } = self.area(|w| matches!(w, What::Frames)).pattern;
             let empty = end.saturating_sub(first) / each * (each - of).saturating_sub(1);
@@ -451,7 +451,7 @@ impl Inner {
         bytes
     }
 
-    /// What was there before anything was written.
+    /// The contents before anything was written.
     fn original(&self, buf: &mut [u8], off: u64) {
         buf.fill(0);
         let end = off + buf.len() as u64;

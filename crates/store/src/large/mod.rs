@@ -1,4 +1,4 @@
-//! Databases of up to 64 TiB, decoded and stored: what a commit costs, and that everything works.
+//! Databases of up to 64 TiB, decoded and stored: the cost of a commit, and that everything works.
 
 mod disk;
 
@@ -39,7 +39,7 @@ fn read(handle: &mut Handle, page: u64) -> Vec<u8> {
     bytes
 }
 
-/// A page that compresses well, unlike any other.
+/// A page that compresses well and is different for each round.
 fn small(round: u64) -> Vec<u8> {
     let mut bytes = vec![0; PAGE];
     bytes[..8].copy_from_slice(&(round + 1).to_le_bytes());
@@ -52,7 +52,7 @@ fn noise(rng: &mut SmallRng) -> Vec<u8> {
     bytes
 }
 
-/// What commits of a workload cost, on average, and what they left in memory.
+/// The average cost of a workload's commits, and the memory they use.
 #[derive(Debug)]
 struct Cost {
     read: u64,
@@ -61,7 +61,7 @@ struct Cost {
     reusable: usize,
 }
 
-/// The cost of opening, and of small transactions on pages that `next` says.
+/// The cost of opening, and of small transactions on pages that `next` chooses.
 fn cost(bytes: u64, name: &str, next: &mut dyn FnMut(&mut SmallRng, u64) -> u64) -> (u64, Cost) {
     const COMMITS: u64 = 1500;
     let file = Vast::new(pages(bytes), ALL);
@@ -112,7 +112,7 @@ fn a_commit_costs_the_same_whatever_the_size_of_the_file() {
             large.written <= small.written * 13 / 10,
             "{large:?} {small:?}"
         );
-        // A few more nodes are on the way to a page.
+        // The path to a page has a few more nodes.
         assert!(large.read <= small.read * 2 + 4096, "{large:?} {small:?}");
         assert!(
             *first < 4 << 20,
@@ -125,8 +125,8 @@ fn a_commit_costs_the_same_whatever_the_size_of_the_file() {
     }
 }
 
-/// Pages anywhere: each has its own nodes of the map and chunk of the space table, and there is one
-/// level more of each.
+/// Scattered pages: each has its own nodes of the map and its own chunk of the space table, and
+/// there is one more level of each.
 #[test]
 fn scattered_commits_cost_a_few_nodes_for_each_page() {
     let anywhere = |rng: &mut SmallRng, pages: u64| rng.random_range(3..=pages);
@@ -182,7 +182,7 @@ fn every_page_of_the_largest_database_can_be_read_and_written() {
     assert_eq!(handle.len().expect("the length"), last * PAGE as u64);
 }
 
-/// Free units lie at the beginning of the file and here and there in it.
+/// Free units are at the beginning of the file and scattered in it.
 #[test]
 fn what_is_free_in_a_large_file_is_written_again() {
     let file = Vast::new(
@@ -195,7 +195,8 @@ fn what_is_free_in_a_large_file_is_written_again() {
     let mut rng = SmallRng::seed_from_u64(11);
     let mut handle = open(&file, "reuse");
     let before = densite_disk::File::len(&file).expect("the length");
-    // 2 GiB at the beginning are free, and some 2 GiB besides; so much is not written here.
+    // About 2 GiB at the beginning are free, and about 2 GiB elsewhere. This test writes less than
+    // that.
     let mut written = 0;
     while written < 256 << 20 {
         for _ in 0..16 {
@@ -216,8 +217,8 @@ fn what_is_free_in_a_large_file_is_written_again() {
     );
 }
 
-/// The accounting is exact: as it was, after commits and folds anywhere in the file, after it was
-/// opened again, and after steps that give space back.
+/// The accounting is exact at first, after commits and folds anywhere in the file, after reopening,
+/// and after space reclamation.
 fn stays_exact(bytes: u64, pattern: Pattern, name: &str) {
     let tuned = |file: &Vast, again: &str| {
         let options = Options {
@@ -242,7 +243,7 @@ fn stays_exact(bytes: u64, pattern: Pattern, name: &str) {
     let mut new = std::collections::BTreeSet::new();
     for round in 0..30 {
         for i in 0..60 {
-            // Half of them had a frame, which is dead then.
+            // Half of them had a frame, which is then dead.
             let at = rng.random_range(1..frames) * pattern.each;
             let page = at + 1 + u64::from(i % 2 == 0);
             if i % 2 == 0 {
@@ -274,21 +275,23 @@ fn stays_exact(bytes: u64, pattern: Pattern, name: &str) {
             ReclaimNext::Done => panic!("more than the limit is dead"),
         }
     }
-    // The nodes and chunks at the end go elsewhere.
+    // The nodes and chunks at the end are moved.
     println!("{name}: {freed} units freed");
     assert!(freed >= 16, "{freed}");
     assert_eq!(check(&mut handle), frames);
-    // A check that sees nothing finds nothing: a byte too many in one unit is found.
+    // The comparison must find a single wrong byte in one unit.
     let shared = handle.shared().expect("the store is open");
     let state = shared.state.read();
-    let mut kept =
-        crate::writer::accounting::load(&shared.sources(&file), &state).expect("it loads");
-    let mut other =
-        crate::writer::accounting::load(&shared.sources(&file), &state).expect("it loads");
+    let mut kept = crate::writer::accounting::load(&shared.sources(&file), &state)
+        .expect("the accounting loads");
+    let mut other = crate::writer::accounting::load(&shared.sources(&file), &state)
+        .expect("the accounting loads");
     let src = shared.table_source(&file);
     other.load_all(src, 1).expect("all chunks load");
     other.add(bytes / 2 + 7, 1);
-    let differences = kept.differences(&other, src, 10).expect("it ends");
+    let differences = kept
+        .differences(&other, src, 10)
+        .expect("the comparison ends");
     assert_eq!(differences.len(), 1);
     assert_eq!(differences[0].0, bytes / 2 / UNIT_LEN);
 }
@@ -317,9 +320,7 @@ fn limits_are_told() {
     let mut handle = open(&file, "limits");
     let last = u64::from(u32::MAX - 1);
     write(&mut handle, last, &small(1));
-    handle
-        .sync(SyncKind::Data)
-        .expect("the last page there can be");
+    handle.sync(SyncKind::Data).expect("the last possible page");
     assert_eq!(read(&mut handle, last), small(1));
     assert_eq!(read(&mut handle, last - 1), vec![0; PAGE]);
     let refused = handle.write_at(&small(1), last * PAGE as u64);
@@ -333,10 +334,10 @@ fn limits_are_told() {
     write(&mut handle, 3, &small(2));
     handle
         .sync(SyncKind::Data)
-        .expect("the last commit there can be");
+        .expect("the last possible commit");
     let refused = handle.write_at(&small(3), 3 * PAGE as u64);
     let told = refused.expect_err("a commit too many").to_string();
-    assert!(told.contains("leaves none for a next one"), "{told}");
+    assert!(told.contains("leaves no number for the next one"), "{told}");
     // The longest stored file.
     let mut space = crate::space::Space::default();
     let end = crate::format::MAX_OFF - 100_000;

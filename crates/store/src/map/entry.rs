@@ -4,7 +4,8 @@
 //!
 //! ```text
 //! offset  size  field
-//!      0     8  off        where the frame's record starts; 0: the page has no frame and reads as zeros
+//!      0     8  off        where the frame's record starts; 0: the page has no frame and reads as
+//!                          zeros
 //!      8     8  version    the version in its record: the commit its contents were written in
 //!     16     4  len        bytes of the frame's record
 //!     20     4  model      dictionary or model id; 0 none
@@ -46,7 +47,7 @@ impl Entry {
         self.off == 0
     }
 
-    /// Whether the fields are in range; what fails this never came from us.
+    /// Whether the fields are in range; a writer never makes others.
     pub(crate) fn plausible(&self) -> bool {
         self.is_none()
             || (self.off < MAX_OFF
@@ -56,8 +57,9 @@ impl Entry {
                 && u32::from(self.slot) < 1 << self.run_log2)
     }
 
-    /// Whether this can be the entry of `page` (1 is the first) of `page_size` bytes: the run that it is in begins with a page and ends with one,
-    /// and its frame is no longer than what it holds.
+    /// Whether this can be the entry of `page` (1 is the first) of `page_size` bytes. Its run must
+    /// begin and end with valid page numbers, and its frame must not be longer than the pages in
+    /// it.
     pub(crate) fn fits(&self, page: u32, page_size: usize) -> bool {
         let first = page
             .checked_sub(u32::from(self.slot))
@@ -95,7 +97,7 @@ impl Entry {
     }
 }
 
-/// Where a node (or another record) is. `off` 0: nowhere.
+/// Where a node (or another record) is. If `off` is 0, there is none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash)]
 pub(crate) struct NodeRef {
     pub(crate) off: u64,

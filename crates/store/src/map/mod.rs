@@ -1,8 +1,9 @@
 //! The page map: which frame holds the newest version of each page.
 //!
-//! A tree of nodes, loaded on demand and never changed in place: a leaf holds the entries of 512 consecutive pages,
-//! an inner node the places of 256 nodes of the level below. Commits do not rewrite it: their entries stand in their
-//! trailers and, in memory, in an overlay; from time to time a commit *folds* the overlay into new nodes.
+//! A tree of nodes, loaded on demand and never changed in place. A leaf has the entries of 512
+//! consecutive pages, an inner node the places of 256 nodes of the level below. A commit does not
+//! rewrite it: its entries are in its trailer and, in memory, in an overlay. From time to time a
+//! commit *folds* the overlay into new nodes.
 
 pub(crate) mod entry;
 pub(crate) mod node;

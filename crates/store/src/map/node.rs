@@ -1,8 +1,9 @@
 //! Map nodes in memory and as payloads.
 //!
-//! The payload of a leaf is 512 entries column by column (so that zstd finds what repeats): offsets, versions, lengths and
-//! models as little-endian differences to the entry before, each as four or eight byte planes, then codecs, run_log2, slots.
-//! The payload of an inner node is 256 references of 20 bytes. Both are stored with codec zstd where that is smaller.
+//! The payload of a leaf is 512 entries column by column, so that zstd finds repetitions. Offsets,
+//! versions, lengths and models are little-endian differences to the previous entry, each as four
+//! or eight byte planes. Then follow codecs, run_log2, slots. The payload of an inner node is 256
+//! references of 20 bytes. Both are stored with codec zstd if that is smaller.
 
 use super::entry::{Entry, NodeRef};
 use densite_disk::Fields;
@@ -31,7 +32,7 @@ impl Node {
         }
     }
 
-    /// Whether nothing is in it.
+    /// Whether it has no entries.
     pub(crate) fn is_empty(&self) -> bool {
         match self {
             Node::Leaf(e) => e.iter().all(Entry::is_none),
@@ -39,7 +40,7 @@ impl Node {
         }
     }
 
-    /// Bytes of the undecoded payload at `level`.
+    /// Bytes of the decoded payload at `level`.
     pub(crate) fn raw_len(level: u32) -> usize {
         if level == 0 { LEAF_RAW } else { INNER_RAW }
     }
@@ -73,7 +74,7 @@ impl Node {
         }
     }
 
-    /// Decodes what [`Node::encode`] made; `None` if a field is out of range.
+    /// Decodes the result of [`Node::encode`]. `None` if a field is out of range.
     pub(crate) fn decode(level: u32, raw: &[u8]) -> Option<Node> {
         if raw.len() != Node::raw_len(level) {
             return None;
@@ -119,7 +120,8 @@ fn planes(out: &mut [u8], at: usize, width: usize, values: impl Iterator<Item = 
     for (i, v) in values.enumerate() {
         let d = v.wrapping_sub(prev) as i64;
         prev = v;
-        // Four-byte columns hold differences of 32-bit values, which need 33 bits zigzag coded: they wrap at 32 instead.
+        // Zigzag-coded differences of 32-bit values need 33 bits. In four-byte columns they wrap at
+        // 32 bits instead.
         let z = if width == 8 {
             ((d << 1) ^ (d >> 63)) as u64
         } else {

@@ -10,11 +10,11 @@ use densite_disk::sync::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Decoded nodes kept in memory. A leaf takes 16 KiB and covers 512 pages; the bound keeps resident
+/// The most decoded nodes kept in memory. A leaf takes 16 KiB and covers 512 pages. The limit makes
 /// memory independent of the size of the database.
 const MAX_NODES: usize = 512;
 
-/// Decoded nodes by place and version, least recently used first out.
+/// Decoded nodes by place and version. The least recently used ones are dropped first.
 #[derive(Default)]
 pub(crate) struct NodeCache {
     inner: Mutex<Inner>,
@@ -39,7 +39,7 @@ impl NodeCache {
     fn put(&self, r: NodeRef, node: &Arc<Node>) {
         let mut inner = self.inner.lock();
         if inner.nodes.len() >= MAX_NODES {
-            // Rarely needed, so a scan is good enough: it drops the older half at once.
+            // This is rare, so a scan is fast enough: it drops the older half at once.
             let mut ages: Vec<u64> = inner.nodes.values().map(|n| n.1).collect();
             let mid = ages.len() / 2;
             let (_, median, _) = ages.select_nth_unstable(mid);
@@ -52,10 +52,12 @@ impl NodeCache {
             .insert((r.off, r.version), (Arc::clone(node), now));
     }
 
-    /// The node at `place`, which is of `level` and covers the pages from `first` (an index, 0 is page 1).
+    /// The node at `place`, which is of `level` and covers the pages from `first` on (an index, 0
+    /// is page 1).
     ///
     /// # Errors
-    /// I/O; [`Error::Corrupt`] if what lies there is not that node (a reader whose state is old sees this, refreshes and retries).
+    /// I/O; [`Error::Corrupt`] if another record is there. A reader whose state is old gets this,
+    /// refreshes and retries.
     pub(crate) fn load(
         &self,
         file: &dyn File,
@@ -87,7 +89,7 @@ impl NodeCache {
             || record.version != place.version
             || record.total_len() != place.len
         {
-            return Err(damage("another record lies there"));
+            return Err(damage("another record is there"));
         }
         let mut raw = vec![0; Node::raw_len(level)];
         codec::decode(codec::CodecId(record.codec), payload, None, &mut raw)
@@ -110,7 +112,8 @@ impl NodeCache {
 pub(crate) fn encode(node: &Node, level: u32, first: u64, version: u64) -> (Record, Vec<u8>) {
     let raw = node.encode();
     let mut payload = Vec::new();
-    // Level 1: nodes are written on the committing path, and columns of differences are easy prey.
+    // Level 1: nodes are written while a commit waits, and columns of differences compress well at
+    // any level.
     let coded = codec::encode(
         &raw,
         1,

@@ -1,7 +1,7 @@
-//! Looking entries up in the tree, and folding changes into it.
+//! Looks entries up in the tree, and folds changes into it.
 //!
-//! A node of level L covers 512 * 256^L pages; the root's level says how high the tree is. A missing child is a hole:
-//! its pages have no frames.
+//! A node of level L covers 512 * 256^L pages, and the root's level is the height of the tree. A
+//! missing child is a hole: its pages have no frames.
 
 use super::entry::{Entry, NodeRef};
 use super::node::{INNER_FANOUT, LEAF_FANOUT, Node};
@@ -11,7 +11,7 @@ use crate::format::record::Record;
 use densite_disk::File;
 use std::sync::Arc;
 
-/// Where the tree starts.
+/// Where the tree begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Root {
     pub(crate) node: NodeRef,
@@ -72,7 +72,7 @@ fn entry_in(leaf: &Node, index: u64) -> Entry {
     }
 }
 
-/// Leaves that one handle used last, without the locks of the shared cache.
+/// The leaves that one handle used last. Reading them takes no lock of the shared cache.
 #[derive(Default)]
 pub(crate) struct LeafMemo {
     root: Root,
@@ -80,7 +80,8 @@ pub(crate) struct LeafMemo {
 }
 
 impl LeafMemo {
-    /// Leaves remembered: 128 of 512 pages. They take 16 KiB each, and are the shared cache's own as long as it has them.
+    /// The number of leaves, each of 512 pages. They take 16 KiB each, unless the shared cache
+    /// still has them too.
     const PLACES: usize = 128;
 
     /// As [`lookup`].
@@ -108,11 +109,11 @@ impl LeafMemo {
     }
 }
 
-/// The place of the node of `level` that covers the pages from index `first` on, and the index of a page of a leaf below it. All
-/// nodes on the way were loaded.
+/// The place of the node of `level` that covers the pages from index `first` on, and the index of a
+/// page in a leaf below it. Loads all nodes on the way.
 ///
 /// # Errors
-/// What loading gives.
+/// Those of loading.
 pub(crate) fn find_node(
     src: Source<'_>,
     root: Root,
@@ -139,7 +140,7 @@ pub(crate) fn find_node(
         let child = if at >= level {
             (index - begin) / below
         } else {
-            // Any leaf will do; an inner node has one.
+            // Any leaf will do; an inner node has at least one.
             refs.iter().position(|r| !r.is_none()).unwrap_or(0) as u64
         };
         index = if at >= level {
@@ -152,18 +153,18 @@ pub(crate) fn find_node(
     Ok(None)
 }
 
-/// Takes appended records during a fold.
+/// Receives records that a fold appends, and nodes that it replaces.
 pub(crate) trait Sink {
-    /// Appends a record and tells where it is.
+    /// Appends a record and returns its place.
     fn append(&mut self, record: Record, payload: &[u8]) -> Result<NodeRef>;
     /// A node that the tree no longer reaches.
     fn drop_node(&mut self, place: NodeRef);
 }
 
-/// Writes new nodes for `changes` (indexes ascending, none twice) and returns the new root.
+/// Writes new nodes for `changes` (ascending indexes, no duplicates) and returns the new root.
 ///
 /// # Errors
-/// What loading or appending gives; the old tree stays as it is.
+/// Those of loading and appending; the old tree is unchanged.
 pub(crate) fn fold(
     src: Source<'_>,
     root: Root,
@@ -286,7 +287,7 @@ impl Fold<'_> {
     }
 }
 
-/// Calls `f` for every node and every entry that is there, in order of pages.
+/// Calls `f` for every node and for every entry of a page with a frame, in order of pages.
 pub(crate) fn walk(
     src: Source<'_>,
     root: Root,

@@ -1,23 +1,23 @@
-//! A job whose result is wanted: the pool does it, or who waits for it.
+//! A job with a result: the pool runs it, or the thread that waits for it.
 
 use super::{Pool, lock};
 use densite_disk::process;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
-/// Where a task is in its life.
+/// The state of a task.
 enum Stage<T> {
-    /// Nobody has begun it.
+    /// No thread has begun it.
     Queued(Box<dyn FnOnce() -> T + Send>),
-    /// A thread is at it.
+    /// A thread runs it.
     Running,
-    /// It is done, and this came out.
+    /// It has ended with this result.
     Done(T),
-    /// It panicked, or its result has been taken.
+    /// It panicked, or its result was taken.
     Over,
 }
 
-/// A task as its owner and the pool see it.
+/// The state that the owner of a task and the pool share.
 struct TaskState<T> {
     process: u32,
     stage: Mutex<Stage<T>>,
@@ -25,7 +25,7 @@ struct TaskState<T> {
 }
 
 impl<T> TaskState<T> {
-    /// Runs the job here unless someone has begun it already. Returns whether it ran here.
+    /// Runs the job here unless a thread has begun it. Returns whether it ran here.
     fn run(&self) -> bool {
         let mut stage = lock(&self.stage);
         if !matches!(*stage, Stage::Queued(_)) {
@@ -45,13 +45,14 @@ impl<T> TaskState<T> {
     }
 }
 
-/// A job whose result is wanted. Dropping it cancels the job unless someone has begun it.
+/// A job with a result. Dropping it cancels the job unless a thread has begun it.
 pub struct Task<T> {
     state: Arc<TaskState<T>>,
 }
 
 impl<T: Send + 'static> Task<T> {
-    /// Hands a job to the pool. Without a pool, or when its queue is full, the job runs here and now.
+    /// Hands a job to the pool. Without a pool, or if its queue is full, the job runs at once on
+    /// this thread.
     pub fn spawn(pool: &Option<Arc<Pool>>, job: impl FnOnce() -> T + Send + 'static) -> Task<T> {
         let task = Task::lazy(job);
         if !pool.as_ref().is_some_and(|pool| task.offer(pool)) {
@@ -60,7 +61,7 @@ impl<T: Send + 'static> Task<T> {
         task
     }
 
-    /// A job that nobody has been told of yet: it runs when offered to a pool or when first waited for.
+    /// A job that is not queued: it runs when a pool gets it or when it is first waited for.
     pub fn lazy(job: impl FnOnce() -> T + Send + 'static) -> Task<T> {
         Task {
             state: Arc::new(TaskState {
@@ -71,7 +72,7 @@ impl<T: Send + 'static> Task<T> {
         }
     }
 
-    /// Offers the job to a pool; false when the pool's queue is full.
+    /// Queues the job in a pool. Returns false if the pool does not take it.
     pub fn offer(&self, pool: &Pool) -> bool {
         let state = Arc::clone(&self.state);
         pool.submit(Box::new(move || {
@@ -82,14 +83,15 @@ impl<T: Send + 'static> Task<T> {
 }
 
 impl<T> Task<T> {
-    /// Whether the job has ended (or panicked). Never blocks for long; false in a child process of the one that made the task.
+    /// Whether the job has ended or panicked. Does not wait for it. False in a child of the process
+    /// that made the task.
     pub fn is_done(&self) -> bool {
         self.state.process == process::id()
             && matches!(*lock(&self.state.stage), Stage::Done(_) | Stage::Over)
     }
 
-    /// Returns when the job has ended: runs it here if nobody has begun it, waits for the other thread if someone has.
-    /// False when it panicked, or when the thread that was to do it stayed behind in a parent process.
+    /// Waits until the job has ended, and runs it here if no thread has begun it. Returns false if
+    /// it panicked, or if the process inherited the task by a fork.
     pub fn join(&self) -> bool {
         if self.state.process != process::id() {
             return false;
@@ -106,7 +108,7 @@ impl<T> Task<T> {
         matches!(*stage, Stage::Done(_))
     }
 
-    /// The result, as soon as it is there: see [`Task::join`]. `None` when the job panicked.
+    /// Waits for the result: see [`Task::join`]. `None` if the job panicked.
     pub fn wait(self) -> Option<T> {
         if !self.join() {
             return None;
@@ -127,7 +129,7 @@ impl<T> Drop for Task<T> {
         if matches!(*stage, Stage::Queued(_)) {
             let job = std::mem::replace(&mut *stage, Stage::Over);
             drop(stage);
-            // What the job holds may do anything when dropped, so not under the lock.
+            // Dropping the job can run any code, so it must not happen under the lock.
             drop(job);
         }
     }

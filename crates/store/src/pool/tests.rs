@@ -63,16 +63,16 @@ fn a_full_queue_hands_the_job_back_and_the_caller_helps() {
     let task = Task::spawn(&Some(Arc::clone(&pool)), move || {
         std::thread::current().id()
     });
-    assert!(task.is_done(), "run here, for the queue is full");
+    assert!(task.is_done(), "runs here because the queue is full");
     assert_eq!(task.wait(), Some(me));
     drop(release);
-    eventually("the queue is worked off", || {
+    eventually("all queued jobs have run", || {
         ran.load(Ordering::SeqCst) == 7
     });
 }
 
 #[test]
-fn waiting_for_a_job_that_nobody_has_begun_does_it() {
+fn waiting_for_a_queued_job_runs_it() {
     let pool = Pool::new(1);
     let release = occupy(&pool);
     let task = Task::spawn(&Some(Arc::clone(&pool)), || std::thread::current().id());
@@ -86,14 +86,14 @@ fn waiting_for_a_job_that_nobody_has_begun_does_it() {
 }
 
 #[test]
-fn a_job_that_panics_takes_nothing_with_it() {
+fn a_job_that_panics_loses_only_its_own_result() {
     let pool = Some(Pool::new(1));
     let failed: Task<u32> = Task::spawn(&pool, || std::panic::panic_any("on purpose"));
     assert_eq!(failed.wait(), None);
     let plain: Job = Box::new(|| std::panic::panic_any("on purpose"));
     assert!(pool.as_ref().is_some_and(|pool| pool.submit(plain).is_ok()));
     assert_eq!(Task::spawn(&pool, || 5).wait(), Some(5));
-    // In line as well.
+    // The same on the calling thread.
     let failed: Task<u32> = Task::spawn(&None, || std::panic::panic_any("on purpose"));
     assert!(failed.is_done());
     assert!(!failed.join());
@@ -149,7 +149,7 @@ fn threads_have_names() {
 }
 
 #[test]
-fn one_pool_for_the_process_as_large_as_the_largest_wish() {
+fn the_pool_of_the_process_is_as_large_as_the_largest_request() {
     assert!(Pool::get(0).is_none());
     let one = Pool::get(1).expect("a place is free");
     let two = Pool::get(3).expect("a place is free");
@@ -160,7 +160,8 @@ fn one_pool_for_the_process_as_large_as_the_largest_wish() {
 
 #[test]
 fn a_child_never_waits_for_a_lock_of_its_parent() {
-    // As after a fork: the parent's places are inherited, and a thread of the parent holds every lock.
+    // As after a fork: the parent's places are inherited, and a thread of the parent holds every
+    // lock.
     let places = [Place::free(), Place::free()];
     let parent = Pool::at(&places, 100, 1).expect("a place is free");
     let held = lock(&places[0].pool);
@@ -169,7 +170,7 @@ fn a_child_never_waits_for_a_lock_of_its_parent() {
     assert!(Pool::at(&places, 200, 1).is_some_and(|again| Arc::ptr_eq(&again, &child)));
     assert!(
         Pool::at(&places, 300, 1).is_none(),
-        "too deep a chain of forks works in line"
+        "a deeper process has no pool"
     );
     drop(held);
 

@@ -1,18 +1,22 @@
-//! Pages encoded before they are asked for.
+//! Pre-encoded pages: the frames of a checkpoint, encoded before it.
 //!
-//! In WAL mode a page is written twice: to the WAL when it changes, and to the database when a checkpoint follows, on some committing
-//! connection's path. Encoding takes longer than everything else a checkpoint does, and the pool has nothing to do until then. So whoever
-//! sees pages on their way to the WAL notes them here, the pool encodes them, and the checkpoint finds its frames ready.
+//! In WAL mode a page is written twice: to the WAL when it changes, and to the database at a
+//! checkpoint, which delays some committing connection. Encoding takes most of the time of a
+//! checkpoint, and the pool is idle until then. So pages on their way to the WAL are noted here,
+//! the pool encodes them, and the checkpoint finds its frames ready.
 //!
-//! - A pre-encoded frame is used only for a page of the same number and the same bytes, every one of them compared, and only while what
-//!   it was encoded by still holds ([`PreEncodedFrame::named`]). So nothing that is noted can be wrong: at worst it is of no use.
-//! - A page that changes often is not encoded each time: only pages behind which [`YOUNGER`] others were noted are, and a page noted
-//!   again goes to the end.
-//! - Sparse neighbours are left to the checkpoint, which stores them in one frame (`sparse`).
-//! - Of a bulk load, which notes more pages than the database had, those of families that nothing was learned of yet wait for a training job ([`untrained`]).
-//! - Memory is bounded. Pages are kept with their frames up to [`KEPT_BYTES`]; beyond that a frame is kept without its page, and who uses it decodes it and
-//!   compares. So a transaction of a hundred thousand pages finds its frames ready, and one of a thousand decodes nothing.
-//! - Nobody waits here: who meets the lock taken does without.
+//! - A pre-encoded frame is used only for a page of the same number and the same bytes, all of
+//!   which are compared. The dictionary that it was encoded with must still be valid
+//!   ([`PreEncodedFrame::named`]). So a note cannot cause a wrong result: at worst it is of no use.
+//! - A page that changes often is not encoded each time. Only a page after which [`YOUNGER`] others
+//!   were noted is encoded, and noting a page again moves it to the end.
+//! - Sparse adjacent pages are left to the checkpoint, which stores them in one frame (`sparse`).
+//! - A bulk load notes more pages than the database had. Its pages of families without a dictionary
+//!   wait for a training job ([`untrained`]).
+//! - Memory is bounded. Pages are kept with their frames up to [`KEPT_BYTES`]. Beyond that only the
+//!   frame is kept, and the checkpoint decodes it and compares. So a transaction of a hundred
+//!   thousand pages finds its frames ready, and one of a thousand decodes nothing.
+//! - Callers never wait: if the lock is taken, they do without.
 
 mod untrained;
 
@@ -28,30 +32,30 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use untrained::Untrained;
 
-/// Raw bytes of the pages kept: twice what SQLite lets a WAL of 4 KiB pages grow to before it checkpoints.
+/// The most raw bytes of pages kept: twice the WAL of 4 KiB pages at which SQLite checkpoints.
 const BUDGET_BYTES: usize = 8 << 20;
-/// So many of them may be of pages whose frames are ready. The others are for what comes meanwhile.
+/// The part of it for pages whose frames are ready. The rest is for pages that come meanwhile.
 const KEPT_BYTES: usize = BUDGET_BYTES / 4 * 3;
-/// Bytes of frames, and of what is known of their pages.
+/// The most bytes of frames and of what is known about their pages.
 const FRAMES_BYTES: usize = 8 << 20;
-/// What a frame takes besides its payload.
+/// The bytes that a frame takes in addition to its payload.
 const FRAME_BYTES: usize = 192;
-/// Pages noted last, which may well change again.
+/// The pages noted last, which are likely to change again.
 const YOUNGER: usize = 32;
-/// So many more make it worth waking a worker.
+/// A worker is woken if so many more pages wait.
 const WORTH_WAKING: usize = 32;
-/// Pages that a worker takes at a time,
+/// The pages that a worker takes at a time,
 const STRETCH: usize = 16;
-/// and how often before others get their turn.
+/// and how often it does so before it goes to the end of the pool's queue.
 const STRETCHES: usize = 8;
-/// Buffers kept to be filled again.
+/// The most buffers kept for reuse.
 const SPARE: usize = 64;
 
 /// A page that was noted: its bytes, its frame, or both.
 struct Noted {
-    /// `None` when the frame is kept without them.
+    /// `None` if only the frame is kept.
     bytes: Option<Arc<[u8]>>,
-    /// Tells this note from later ones of the same page.
+    /// Distinguishes this note from later ones of the same page.
     seq: u64,
     frame: Option<Arc<PreEncodedFrame>>,
 }
@@ -67,7 +71,8 @@ impl Noted {
     }
 }
 
-/// What is known of a page that comes to the database: its bytes, not to be copied again, and its frame.
+/// What is known about a page that is written to the database: a buffer with its bytes, and its
+/// frame.
 pub(crate) struct Known {
     pub(crate) bytes: Option<Arc<[u8]>>,
     pub(crate) found: Option<ReadyFrame>,
@@ -75,27 +80,28 @@ pub(crate) struct Known {
 
 #[derive(Default)]
 struct State {
-    /// How the last commit encoded, and where; `None` before the first, and when there is no pool. What was learned since is in it, too.
+    /// The settings of the last commit and its pool. `None` before the first commit and without a
+    /// pool. Also has what was trained since.
     by: Option<(EncodeSettings, Arc<Pool>)>,
-    /// How often that was told anew.
+    /// How often the settings were renewed.
     round: u64,
     pages: HashMap<u32, Noted>,
-    /// Of all pages, and of those whose frames are ready.
+    /// Bytes of all pages, and of those whose frames are ready.
     bytes: usize,
     kept: usize,
     frames: usize,
-    /// The highest number noted.
+    /// The highest page number noted.
     highest: u32,
-    /// Pages to encode, the oldest first; one whose number has changed hands since is passed over.
+    /// Pages to encode, the oldest first. An entry is skipped if its page was noted again.
     waiting: VecDeque<(u32, u64)>,
     untrained: Untrained,
     seq: u64,
-    /// A worker is at it.
+    /// A worker is busy or queued.
     running: bool,
     spare: Vec<Arc<[u8]>>,
 }
 
-/// What a worker does next.
+/// The next task of a worker.
 enum Work {
     Encode(Vec<Job>, EncodeSettings),
     Learn(TrainingJob, u64),
@@ -119,7 +125,7 @@ impl PreEncoded {
         }
         let old = state.remove(page);
         if state.bytes + bytes.len() > BUDGET_BYTES || state.frames > FRAMES_BYTES {
-            // What was noted before is out of date.
+            // The removed note of this page was out of date.
             return;
         }
         let copy = state.copy_of(bytes, old);
@@ -133,7 +139,8 @@ impl PreEncoded {
             frame: None,
         };
         state.pages.insert(page, noted);
-        // What changes often leaves many entries behind; they must not pile up while the pool is busy.
+        // A page that changes often leaves many entries. They must not pile up while the pool is
+        // busy.
         while let Some((page, seq)) = state.waiting.front()
             && state.pages.get(page).is_none_or(|noted| noted.seq != *seq)
         {
@@ -144,7 +151,7 @@ impl PreEncoded {
         }
     }
 
-    /// Has a worker of the pool go on.
+    /// Queues a worker in the pool.
     fn send(self: &Arc<Self>, state: &mut State) {
         let preencoded = Arc::clone(self);
         let pool = state.by.as_ref().map(|(_, pool)| pool);
@@ -152,7 +159,7 @@ impl PreEncoded {
             pool.is_some_and(|pool| pool.submit(Box::new(move || preencoded.work())).is_ok());
     }
 
-    /// Forgets everything: the WAL begins anew, so what was noted has reached the database.
+    /// Drops everything. The WAL is restarted, so all pages noted are in the database.
     pub fn forget(&self) {
         if let Some(mut state) = self.state.try_lock() {
             let state = &mut *state;
@@ -169,7 +176,8 @@ impl PreEncoded {
         state.pages.values().filter(|p| p.frame.is_some()).count()
     }
 
-    /// Tells how commits encode now. Runs of several pages cannot be foreseen.
+    /// Sets how commits encode now. Runs of several pages cannot be predicted, so they are not
+    /// pre-encoded.
     pub(crate) fn renew(&self, set: &EncodeSettings, pool: Option<&Arc<Pool>>) {
         if let Some(mut state) = self.state.try_lock() {
             state.round += 1;
@@ -180,11 +188,11 @@ impl PreEncoded {
         }
     }
 
-    /// What is known of a page that comes to the database as `bytes`.
+    /// Takes what is known about a page that is written to the database as `bytes`.
     pub(crate) fn take(&self, page: u32, bytes: &[u8]) -> Option<Known> {
         let mut state = self.state.try_lock()?;
         let raw = state.pages.get(&page)?.bytes.as_ref();
-        // Bytes that differ are of another moment, and may come yet.
+        // Different bytes are of another version of the page, which may still come.
         if raw.is_some_and(|raw| **raw != *bytes) {
             return None;
         }
@@ -196,7 +204,7 @@ impl PreEncoded {
         })
     }
 
-    /// Learns and encodes what has waited long enough.
+    /// Trains with and encodes pages that have waited long enough.
     fn work(self: &Arc<Self>) {
         for _ in 0..STRETCHES {
             let Some(work) = self.state.lock().next() else {
@@ -221,13 +229,13 @@ impl PreEncoded {
                 }
             }
         }
-        // Others have their turn.
+        // Queues itself again, so that other jobs get their turn.
         self.send(&mut self.state.lock());
     }
 }
 
 impl State {
-    /// Takes a page from the state.
+    /// Removes a page.
     fn remove(&mut self, page: u32) -> Option<Noted> {
         let noted = self.pages.remove(&page)?;
         self.bytes -= noted.raw_bytes();
@@ -238,7 +246,7 @@ impl State {
         Some(noted)
     }
 
-    /// A copy of a page, where there is one in a buffer that nobody needs any more.
+    /// A copy of a page, in a free buffer if there is one.
     fn copy_of(&mut self, page: &[u8], old: Option<Noted>) -> Arc<[u8]> {
         let buffer = old.and_then(|old| old.bytes).or_else(|| self.spare.pop());
         if let Some(mut buffer) = buffer
@@ -251,7 +259,7 @@ impl State {
         page.into()
     }
 
-    /// What to do next.
+    /// The next task.
     fn next(&mut self) -> Option<Work> {
         let mut jobs = Vec::new();
         while self.waiting.len() > YOUNGER && jobs.len() < STRETCH {
@@ -264,7 +272,7 @@ impl State {
             let family = Family::of(bytes);
             let is_bulk = self.pages.len() > set.pages as usize;
             if is_bulk && set.dicts.get(&family).is_some_and(Vec::is_empty) {
-                // The checkpoint has more pages to learn from.
+                // The checkpoint has more pages to train on.
                 self.remove(page);
                 continue;
             }
@@ -297,15 +305,15 @@ impl State {
             });
         }
         let mut set = self.by.as_ref()?.0.clone();
-        // Each for itself: which of them come together is not known.
+        // Each page gets its own frame, because it is not known which of them come together.
         set.join = false;
-        // Where there is no room for the pages, whoever uses the frames has to decode them anyhow.
+        // Without room for the pages, the checkpoint has to decode the frames anyway.
         let raw: usize = jobs.iter().map(|job| job.bytes.len()).sum();
         set.checked = self.kept + raw <= KEPT_BYTES;
         (!jobs.is_empty()).then_some(Work::Encode(jobs, set))
     }
 
-    /// The training job of a family of which so many pages wait, if it is time.
+    /// The training job of a family with so many waiting pages, if it is due.
     fn training_job(&self, family: Family, many: usize) -> Option<TrainingJob> {
         if many < untrained::FIRST_PAGES
             || !many.is_power_of_two() && many != untrained::FIRST_PAGES
@@ -322,7 +330,8 @@ impl State {
         untrained::training_job(family, still, database, set)
     }
 
-    /// Takes in what a training job brought; its pages wait for nothing else. Those of a bulk load for which it brought nothing are left to the checkpoint.
+    /// Adds the result of a training job and queues its pages again. If a bulk load gets no result
+    /// for them, they are left to the checkpoint.
     fn learned(&mut self, family: Family, brought: Vec<Arc<Dictionary>>, round: u64) {
         if round != self.round {
             return;
@@ -335,7 +344,7 @@ impl State {
         }
     }
 
-    /// Takes in frames.
+    /// Adds encoded frames to their notes.
     fn lay(&mut self, frames: Vec<Frame>, set: &EncodeSettings) {
         for frame in frames {
             let (page, seq) = (frame.record.number, frame.seqs.first().copied());

@@ -1,13 +1,14 @@
-//! What was encoded for another moment is of no use.
+//! Frames that were encoded for another state of a page or the database are not used.
 
 use super::tests::{page, store};
 use super::*;
 use crate::codec::CodecId;
 use crate::format::record::{Kind, Record};
 
-/// Another process may have given the number of a dictionary whose commit was never made here.
+/// Another process may have given the number of a dictionary to another one, if the commit that
+/// named it here was never made.
 #[test]
-fn a_frame_of_another_dictionary_of_the_same_number_is_of_no_use() {
+fn a_frame_of_another_dictionary_of_the_same_number_is_not_used() {
     let (_dir, mut handle, _preencoded) = store(1);
     handle.write_at(&page(7), 0).expect("writes");
     let set = handle.encode_settings().expect("settings");
@@ -33,9 +34,10 @@ fn a_frame_of_another_dictionary_of_the_same_number_is_of_no_use() {
     assert!(!preencoded.holds(&set));
 }
 
-/// Which bytes of a page are not stored depends on how long the database may be, and on what it leaves to others.
+/// Which bytes of a page are not stored depends on the possible length of the database, and on its
+/// reserved bytes.
 #[test]
-fn a_frame_of_a_database_that_was_much_shorter_or_kept_other_bytes_is_of_no_use() {
+fn a_frame_is_not_used_after_the_database_grew_much_or_reserves_other_bytes() {
     let (_dir, mut handle, _preencoded) = store(1);
     handle.write_at(&page(7), 0).expect("writes");
     let set = handle.encode_settings().expect("settings");
@@ -57,11 +59,12 @@ fn a_frame_of_a_database_that_was_much_shorter_or_kept_other_bytes_is_of_no_use(
     assert!(!preencoded.holds(&of(set.pages, 12)));
 }
 
-/// A worker is at a page, and it is written to the WAL again: the frame that comes back is not that of what is noted now.
+/// A worker encodes a page while it is written to the WAL again: its frame is not that of the new
+/// note.
 #[test]
-fn a_frame_of_what_changed_while_it_was_encoded_is_of_no_use() {
+fn a_frame_of_a_page_noted_again_while_it_was_encoded_is_not_used() {
     let (_dir, mut handle, preencoded) = store(1);
-    // No worker is sent: the test is the worker.
+    // No worker runs: the test does its work.
     preencoded.state.lock().running = true;
     for n in 1..=60 {
         preencoded.note(n, &page(n + 1000));

@@ -10,7 +10,7 @@ pub(super) fn page(fill: u32) -> Vec<u8> {
         .collect()
 }
 
-/// A leaf of a table of two integers, with as many rows as fit: the n-th of them.
+/// The n-th leaf of a table of two integers, with as many rows as fit.
 fn leaf(n: u32) -> Vec<u8> {
     rows(n, |id| {
         let (a, b) = ((id / 50 % 30_000 + 200) as u16, (id % 97 * 3 + 200) as u16);
@@ -19,7 +19,7 @@ fn leaf(n: u32) -> Vec<u8> {
     })
 }
 
-/// A leaf of a table of blobs that nothing can be learned of.
+/// A leaf of a table of random blobs, from which nothing can be trained.
 fn noise(n: u32) -> Vec<u8> {
     rows(n, |id| {
         let mut body = [2, 22, 0, 0, 0, 0, 0];
@@ -30,7 +30,7 @@ fn noise(n: u32) -> Vec<u8> {
     })
 }
 
-/// A leaf of rows whose records are these, by their ids.
+/// A leaf of rows with these records, by their ids.
 fn rows(n: u32, record: impl Fn(u32) -> [u8; 7]) -> Vec<u8> {
     const CELL: usize = 11;
     const ROWS: usize = (4096 - 8) / (CELL + 2);
@@ -74,7 +74,7 @@ pub(super) fn store(run_pages: u32) -> (tempfile::TempDir, Handle, Arc<PreEncode
     (dir, handle, preencoded)
 }
 
-/// Notes a page whatever the pool does meanwhile.
+/// Notes a page, and repeats it until it is noted.
 fn note(preencoded: &Arc<PreEncoded>, n: u32, bytes: &[u8]) {
     while preencoded
         .state
@@ -88,12 +88,12 @@ fn note(preencoded: &Arc<PreEncoded>, n: u32, bytes: &[u8]) {
 }
 
 #[test]
-fn what_was_noted_is_encoded_and_used_and_what_changed_is_not() {
+fn noted_pages_are_encoded_and_used_unless_they_changed() {
     let (_dir, mut handle, preencoded) = store(1);
     for n in 1..=100 {
         note(&preencoded, n, &page(n + 1000));
     }
-    // A worker may have stopped between two notes; the next note sends it on.
+    // A worker may have stopped between two notes; the next note wakes it.
     let until = Instant::now() + Duration::from_secs(20);
     for again in 0.. {
         preencoded.note(101, &page(again));
@@ -103,12 +103,12 @@ fn what_was_noted_is_encoded_and_used_and_what_changed_is_not() {
         assert!(Instant::now() < until, "{} are ready", preencoded.ready());
         std::thread::sleep(Duration::from_millis(1));
     }
-    // Who writes does not wait for the worker, and then encodes himself.
+    // A writer does not wait for the worker: it would encode the pages itself.
     while preencoded.state.lock().running {
         std::thread::sleep(Duration::from_millis(1));
     }
     for n in 1..=60 {
-        // Every third is something else by now.
+        // Every third page has changed.
         let content = if n % 3 == 0 { n + 5000 } else { n + 1000 };
         handle
             .write_at(&page(content), u64::from(n - 1) * 4096)
@@ -141,9 +141,10 @@ fn what_was_noted_is_encoded_and_used_and_what_changed_is_not() {
     assert_eq!(preencoded.ready(), 0);
 }
 
-/// What giving space back codes anew keeps every byte; what SQLite writes next need not.
+/// Space reclamation encodes pages so that every byte is kept. Later writes of SQLite need not be
+/// encoded so.
 #[test]
-fn giving_back_does_not_change_how_pages_are_encoded() {
+fn space_reclamation_does_not_change_how_pages_are_encoded() {
     let (_dir, mut handle, preencoded) = store(1);
     let pages = || {
         preencoded
@@ -173,7 +174,7 @@ fn a_page_that_changes_all_the_time_is_left_to_the_checkpoint() {
 }
 
 #[test]
-fn a_bulk_load_of_what_nothing_is_known_of_is_left_to_the_checkpoint() {
+fn a_bulk_load_of_an_untrained_family_is_left_to_the_checkpoint() {
     let (_dir, _handle, preencoded) = store(1);
     // More pages than the database has.
     for n in 0..400 {
@@ -182,7 +183,8 @@ fn a_bulk_load_of_what_nothing_is_known_of_is_left_to_the_checkpoint() {
     let state = || preencoded.state.lock();
     let until = Instant::now() + Duration::from_secs(20);
     for again in 0.. {
-        // All but the first of them were seen among more pages than the database has; the worker has passed over the last.
+        // All except the first of them were seen when more pages were noted than the database has.
+        // The worker has skipped the last ones.
         if state().waiting.len() <= YOUNGER {
             break;
         }
@@ -201,7 +203,7 @@ fn a_bulk_load_of_what_nothing_is_known_of_is_left_to_the_checkpoint() {
 }
 
 #[test]
-fn memory_is_bounded_and_runs_are_not_foreseen() {
+fn memory_is_bounded_and_runs_are_not_preencoded() {
     let (_dir, _handle, preencoded) = store(1);
     for n in 0..BUDGET_BYTES as u32 / 4096 {
         note(&preencoded, n, &page(n));
@@ -216,7 +218,7 @@ fn memory_is_bounded_and_runs_are_not_foreseen() {
     assert!(preencoded.state.lock().pages.is_empty());
 }
 
-/// A store of 20 pages of no table, whose commits use a thread.
+/// A store of 20 pages that are not of a table, whose commits use a thread.
 fn empty_store() -> (tempfile::TempDir, Handle, Arc<PreEncoded>) {
     let dir = tempfile::tempdir().expect("a directory");
     let file = RealFile::open(dir.path().join("x.db"), OpenMode::Create).expect("opens");
@@ -234,9 +236,10 @@ fn empty_store() -> (tempfile::TempDir, Handle, Arc<PreEncoded>) {
     (dir, handle, preencoded)
 }
 
-/// Of what a first training job learns nothing the checkpoint may: it has more pages. So nothing is encoded in the way of who knows nothing.
+/// If the first training job has no result, a checkpoint may still get one: it has more pages. So
+/// nothing is encoded without a model before.
 #[test]
-fn a_bulk_load_of_which_nothing_is_learned_is_left_to_the_checkpoint() {
+fn a_bulk_load_whose_training_has_no_result_is_left_to_the_checkpoint() {
     const PAGES: u32 = 600;
     let (_dir, mut handle, preencoded) = empty_store();
     let patience = || Instant::now() + Duration::from_secs(60);
@@ -263,15 +266,16 @@ fn a_bulk_load_of_which_nothing_is_learned_is_left_to_the_checkpoint() {
     assert!(got == noise(100));
 }
 
-/// What nobody knows when a bulk load begins is learned while it goes on, and its frames are ready at the end, though its pages would not fit.
+/// A model is trained during a bulk load of a new family. Its frames are ready at the end, although
+/// the pages themselves do not fit.
 #[test]
-fn a_bulk_load_is_learned_from_and_encoded_while_it_goes_on() {
+fn a_bulk_load_is_trained_on_and_encoded_while_it_runs() {
     const PAGES: u32 = 4000;
     let (dir, mut handle, preencoded) = empty_store();
     let patience = || Instant::now() + Duration::from_secs(60);
     for n in 3..PAGES {
         let until = patience();
-        // Who is faster than the pool does without; here nobody is.
+        // A writer that is faster than the pool does without it. This one waits.
         while !preencoded.state.lock().pages.contains_key(&n) {
             preencoded.note(n, &leaf(n));
             assert!(Instant::now() < until, "page {n} is not noted");
@@ -301,7 +305,7 @@ fn a_bulk_load_is_learned_from_and_encoded_while_it_goes_on() {
         let learned = alone.into_iter().chain(with).filter(unnamed).count();
         assert!(learned > PAGES as usize - 200, "{learned} by the model");
     }
-    // Some change without being noted, whether their pages are kept or not.
+    // Some pages change without being noted, whether their bytes are kept or not.
     let content = |n: u32| {
         if n % 100 == 7 {
             leaf(n + 9000)
@@ -314,7 +318,7 @@ fn a_bulk_load_is_learned_from_and_encoded_while_it_goes_on() {
         handle.write_at(&content(n), at).expect("writes");
     }
     handle.publish().expect("publishes");
-    // Those that are not the same and were noted with their bytes may come yet.
+    // Notes with bytes that differ are kept, because their pages may still come.
     assert!(preencoded.state.lock().pages.len() < 100);
     let mut read = vec![0; 4096];
     for n in 3..PAGES {
@@ -326,12 +330,12 @@ fn a_bulk_load_is_learned_from_and_encoded_while_it_goes_on() {
     assert!(report.problems.is_empty(), "{:?}", report.problems);
     drop(handle);
     let stored = std::fs::metadata(dir.path().join("x.db"))
-        .expect("is there")
+        .expect("it exists")
         .len();
     assert!(stored < u64::from(PAGES) * 4096 / 8, "{stored} bytes");
 }
 
-/// Frames of which the pages are gone are decoded and compared, whatever they were noted as.
+/// Frames without their pages are decoded and compared, whatever number they are noted under.
 #[test]
 fn a_frame_without_its_page_is_used_for_that_page_only() {
     let (_dir, mut handle, preencoded) = store(1);
@@ -361,7 +365,7 @@ fn a_frame_without_its_page_is_used_for_that_page_only() {
             seq: 1,
             frame: Some(frame(false)),
         };
-        assert_eq!(noted.frame.as_ref().expect("is there").record.raw_check, 0);
+        assert_eq!(noted.frame.as_ref().expect("it exists").record.raw_check, 0);
         {
             let mut state = preencoded.state.lock();
             state.frames += noted.frame_bytes();

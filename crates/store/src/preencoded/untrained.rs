@@ -1,8 +1,10 @@
-//! Training jobs from noted pages: what a bulk load brings is of families that nothing is known of, and its frames would be stored the larger way, or
-//! encoded by the checkpoint, if they waited for its training jobs.
+//! Training jobs from noted pages. A bulk load writes pages of families without a dictionary. If
+//! they waited for the checkpoint's training jobs, their frames would be larger, or the checkpoint
+//! would encode them.
 //!
-//! The first pages of such a family wait, here by their numbers, until they are enough for the training job that the checkpoint would begin with; then a worker of the pool
-//! learns. What it brings has no number: it gets one when a commit takes the first frame that was coded with it.
+//! The first pages of such a family wait here, by their numbers, until they are enough for the
+//! training job that the checkpoint would begin with. Then a worker of the pool trains. The result
+//! has no stored number: it gets one when a commit takes the first frame that was coded with it.
 
 use crate::codec::Dictionary;
 use crate::codec::choice::TrainedFamilies;
@@ -13,14 +15,14 @@ use crate::encode::UNNAMED;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-/// So many pages of a family are needed for its first training job, and more if they are short.
+/// The pages that the first training job of a family needs. Short pages need more.
 pub(super) const FIRST_PAGES: usize = 48;
 
-/// Pages that wait for a training job of their family: the number of each and that of its note.
+/// Pages that wait for a training job of their family: the number of each page and of its note.
 #[derive(Default)]
 pub(super) struct Untrained {
     waiting: HashMap<Family, BTreeMap<u32, u64>>,
-    /// Training jobs so far: each dictionary has a number of its own.
+    /// The number of dictionaries so far, so that each gets its own number.
     training_jobs: u32,
 }
 
@@ -29,32 +31,33 @@ impl Untrained {
         self.waiting.clear();
     }
 
-    /// Has a page wait. Returns how many of its family do.
+    /// Adds a waiting page. Returns how many of its family wait.
     pub(super) fn add(&mut self, family: Family, page: u32, seq: u64) -> usize {
         let of_family = self.waiting.entry(family).or_default();
         of_family.insert(page, seq);
         of_family.len()
     }
 
-    /// Those of a family.
+    /// The waiting pages of a family.
     pub(super) fn of(&self, family: Family) -> impl Iterator<Item = (u32, u64)> + Clone {
         let of_family = self.waiting.get(&family).into_iter().flatten();
         of_family.map(|(page, seq)| (*page, *seq))
     }
 
-    /// Those of a family, which wait no more.
+    /// Removes and returns the waiting pages of a family.
     pub(super) fn take(&mut self, family: Family) -> BTreeMap<u32, u64> {
         self.waiting.remove(&family).unwrap_or_default()
     }
 
-    /// A number for what a training job brings.
+    /// A number for the result of a training job.
     pub(super) fn number(&mut self) -> u32 {
         self.training_jobs = self.training_jobs.wrapping_add(1) % UNNAMED;
         UNNAMED + self.training_jobs
     }
 }
 
-/// The first training job of a family as the checkpoint would have it after these pages, if they are enough; `database`: bytes that there will be.
+/// The first training job of a family, as the checkpoint would make it from these pages, if they
+/// are enough. `database`: the expected bytes of the database.
 pub(super) fn training_job<'a>(
     family: Family,
     pages: impl Iterator<Item = &'a [u8]>,
@@ -74,7 +77,8 @@ pub(super) fn training_job<'a>(
         .filter(|training_job| training_job.family == family)
 }
 
-/// What is trained, with what a training job of `family` brought: nothing at all is known, too, and its pages need not wait.
+/// Adds the result of a training job of `family` to what is trained. An empty result is added too,
+/// so that the family's pages need not wait.
 pub(super) fn with(
     trained: &TrainedFamilies,
     family: Family,

@@ -15,19 +15,20 @@ use crate::writer::Writer;
 use densite_disk::File;
 use std::sync::Arc;
 
-/// What a commit does besides taking over what was written.
+/// What a commit does in addition to publishing the pending writes.
 #[derive(Default)]
 pub(crate) struct Besides {
     /// Fold the map.
     pub(crate) fold: bool,
-    /// Be a commit even if nothing changed: its trailer tells a new end of the file.
+    /// Commit even if nothing changed: the trailer names the new end of the file.
     pub(crate) even_empty: bool,
-    /// Space is given back: what was written is what was there before, in other places.
+    /// The commit reclaims space: its pages are unchanged, in other places.
     pub(crate) reclaim: bool,
 }
 
 impl Besides {
-    /// A commit of space reclamation that moves nothing: it has the next number, and says where the file ends.
+    /// A commit of space reclamation that moves nothing: it has the next number, and names the end
+    /// of the file.
     pub(crate) fn empty_reclaim() -> Besides {
         Besides {
             even_empty: true,
@@ -37,7 +38,7 @@ impl Besides {
     }
 }
 
-/// Makes the commit. Returns the bytes it has appended; 0 if there was nothing to commit.
+/// Makes the commit. Returns the bytes that it appended; 0 if there was nothing to commit.
 pub(super) fn commit(
     shared: &Arc<Shared>,
     writer: &mut Writer,
@@ -46,7 +47,7 @@ pub(super) fn commit(
     besides: &Besides,
     tuning: &Tuning,
 ) -> Result<u64> {
-    // The caller has just made sure of it: what cannot be accounted for is not said to be published.
+    // The caller has just loaded the accounting. Without it nothing may be published.
     let Some(mut space) = writer.accounting.take() else {
         return Err(Error::Overtaken);
     };
@@ -102,7 +103,7 @@ pub(super) fn commit(
     let before = *p.tip_before();
     let appender = p.appender();
     let root = trailer.root.as_ref().map(RootSection::counts);
-    // Making room may add a jump and so a piece: there is one more counted than there may be.
+    // `make_room` may add a jump and so a piece, so one more is counted.
     let most = payload_len(
         root,
         appender.pieces_with(0).len() + 1,
@@ -146,7 +147,7 @@ pub(super) fn commit(
     appender.flush_with(file, &record)?;
     let raw = tip.encode(shared.salt);
     write_tip(file, &now, &raw)?;
-    // From here on the commit is everybody's.
+    // From here on the commit is published.
     space.add(off, len);
     space.written(&trailer.pieces, number);
     space.give_back_extents(appender.left(), number);
@@ -156,7 +157,7 @@ pub(super) fn commit(
     let written = appender.written() + len;
     {
         let mut now = shared.state.write();
-        // Another thread may have seen the tip already, and followed.
+        // Another thread may have seen the tip and applied the commit already.
         if now.tip != tip {
             now.apply(tip, &trailer);
         }
@@ -178,8 +179,8 @@ pub(super) fn commit(
     Ok(written)
 }
 
-/// Rule 1 is the caller's; where locks do not hold, this keeps one writer from building upon a commit that is not the newest any more.
-/// Returns the tip block.
+/// The caller must keep rule 1. If locks do not work, this check keeps a writer from building on a
+/// commit that is not the newest any more. Returns the tip block.
 fn not_overtaken(file: &dyn File, salt: u64, before: &[u8; TIP_LEN]) -> Result<[u8; TIP_LEN]> {
     let now = read_tip(file)?;
     if now == *before {
@@ -188,15 +189,16 @@ fn not_overtaken(file: &dyn File, salt: u64, before: &[u8; TIP_LEN]) -> Result<[
     if Tip::decode(&now, salt).is_some() {
         return Err(Error::Overtaken);
     }
-    // One that is not whole was torn by a write of our own that failed, unless it is of other contents.
+    // A tip that is not whole was torn by a failed write of this process, unless the file has other
+    // contents.
     if recover::salt_of(file)? != Some(salt) {
         return Err(Error::Overwritten);
     }
     Ok(now)
 }
 
-/// Publishes. A write that fails may have written nevertheless: what everybody sees is published; what nobody can read
-/// is put back as it was.
+/// Publishes. A write that fails may have reached the file: if the tip is whole, it is published.
+/// Otherwise the old tip is written back.
 fn write_tip(file: &dyn File, before: &[u8; TIP_LEN], raw: &[u8; TIP_LEN]) -> Result<()> {
     let Err(e) = file.write_at(raw, TIP_OFF) else {
         return Ok(());
@@ -204,7 +206,7 @@ fn write_tip(file: &dyn File, before: &[u8; TIP_LEN], raw: &[u8; TIP_LEN]) -> Re
     if read_tip(file).is_ok_and(|now| now == *raw) {
         return Ok(());
     }
-    // If that fails as well, recovery goes by what is whole.
+    // If that fails too, recovery finds the newest whole commit.
     let _ = file.write_at(before, TIP_OFF);
     Err(e.into())
 }

@@ -1,4 +1,5 @@
-//! Folding: the map's changes since the last root trailer become new nodes, and a root trailer names them.
+//! Folding: the map's changes since the last root trailer become new nodes, and a root trailer
+//! names them.
 
 use crate::append::Appender;
 use crate::by_fold::ByFold;
@@ -14,7 +15,7 @@ use crate::writer::Writer;
 use densite_disk::File;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Appends what a fold writes.
+/// Appends the records of a fold.
 struct FoldSink<'a> {
     appender: &'a mut Appender,
     space: &'a mut Space,
@@ -33,7 +34,7 @@ impl FoldSink<'_> {
     }
 }
 
-/// Nodes of the map and dictionaries: they are accounted for at once.
+/// Accounts for nodes of the map and dictionaries at once.
 impl Sink for FoldSink<'_> {
     fn append(&mut self, record: Record, payload: &[u8]) -> Result<NodeRef> {
         let place = self.append_uncounted(record, payload)?;
@@ -46,7 +47,8 @@ impl Sink for FoldSink<'_> {
     }
 }
 
-/// Chunks and indexes of the space table: what they add and take away is noted, and accounted for once they are written.
+/// Notes added and dropped chunks and indexes of the space table, which are accounted for after
+/// they are written.
 struct TableSink<'a> {
     fold: FoldSink<'a>,
     placed: Vec<NodeRef>,
@@ -65,7 +67,8 @@ impl table::Sink for TableSink<'_> {
     }
 }
 
-/// Folds overlay and deltas into new map nodes, writes the accounting, and makes the trailer a root trailer.
+/// Folds overlay and deltas into new map nodes, writes the accounting, and makes the trailer a root
+/// trailer.
 pub(super) fn fold_map(
     shared: &Shared,
     writer: &Writer,
@@ -104,8 +107,9 @@ pub(super) fn fold_map(
     for (off, len) in &now.trailers {
         space.sub(*off, u64::from(*len), commit);
     }
-    // Dictionaries that no frame uses retire; their numbers are not used again. What this process has learned may wait for its family's
-    // first page, as in a copy of a database whose tables come one after the other.
+    // Dictionaries that no frame uses are dropped, and their numbers are not used again. The newest
+    // of a family from this process are kept, because the family's first page may still come. A
+    // copy of a database, for example, writes one table after the other.
     let all: Vec<DictInfo> = now.dicts.iter().chain(p.new_dicts()).copied().collect();
     for d in &all {
         let uses = space.dict_uses.get(&d.id).copied().unwrap_or(0);
@@ -146,10 +150,11 @@ pub(super) fn fold_map(
     Ok(())
 }
 
-/// Times that what was moved is stored in its turn, where it is too much for a trailer. Each time it is much less, for what is stored together lies together.
+/// The most passes that store the changes which storing the table itself made, if they are too many
+/// for a trailer. Each pass has much fewer, because records that are stored together are adjacent.
 const PASSES: usize = 8;
 
-/// Writes the chunks of the space table that have changed, and the indexes above them.
+/// Writes the changed chunks of the space table, and the indexes above them.
 fn store_table(
     shared: &Shared,
     file: &dyn File,
@@ -164,7 +169,7 @@ fn store_table(
     let mut table = stored.clone();
     for pass in 0..PASSES {
         if pass > 0 {
-            // What the pass before has written is read.
+            // This pass reads what the previous one has written.
             p.appender().flush(file)?;
         }
         let units = space.units();

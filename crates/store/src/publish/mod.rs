@@ -1,12 +1,14 @@
-//! Publishing: the pending writes become one commit, seen by everyone.
+//! Publishing: the pending writes become one commit that all connections see.
 //!
 //! 1. All pages are encoded and appended as frames.
-//! 2. The accounting goes on to this commit; from time to time the map is folded into new nodes.
-//! 3. The trailer is written behind them, and then the tip. Before the tip nobody sees the commit, after it everybody does.
+//! 2. The accounting is updated for this commit; from time to time the map is folded into new
+//!    nodes.
+//! 3. The trailer is written after them, and then the tip. The commit is visible once the tip is
+//!    written, and not before.
 //!
-//! A failure before the tip leaves the published state as it was; the same writes may be published again.
-//! One data sync makes the commit durable (see `connection::sync`). Publishing itself syncs only when no one else did for long
-//! (`Connection::sync_and_name`).
+//! A failure before the tip leaves the published state unchanged, and the same writes can be
+//! published again. One data sync makes the commit durable (see `connection::sync`). Publishing
+//! itself syncs only after a long time without a sync (`Connection::sync_and_name`).
 
 mod commit;
 mod fold;
@@ -17,10 +19,10 @@ use crate::connection::Connection;
 use crate::error::Result;
 use crate::transaction::Transaction;
 
-/// Publishes the transaction, if there is one; it is gone then. Returns the bytes that were appended.
+/// Publishes the transaction, if there is one, and ends it. Returns the bytes that were appended.
 ///
 /// # Errors
-/// I/O, a full disk: nothing was published; the call can be made again.
+/// I/O, a full disk: nothing was published, and the call can be repeated.
 pub(crate) fn publish(
     connection: &mut Connection,
     transaction: &mut Option<Transaction>,
@@ -64,7 +66,7 @@ fn commit(
     commit::commit(&shared, &mut writer, file, transaction, besides, tuning)
 }
 
-/// Who never syncs does it here from time to time.
+/// Syncs from time to time if the caller never does.
 fn sync_if_due(connection: &mut Connection, written: u64) -> Result<()> {
     if written == 0 {
         return Ok(());

@@ -1,6 +1,8 @@
-//! Reading ahead: when pages are asked for in order, the next ones are read in one go and decoded on the pool.
+//! Read-ahead: if pages are read in order, the next ones are read in one call and decoded on the
+//! pool.
 //!
-//! Only the calling thread touches the file (a host's file object belongs to one connection); the pool decodes.
+//! Only the calling thread uses the file, because a host's file object belongs to one connection.
+//! The pool decodes.
 
 use super::Reader;
 use super::batches::WINDOWS;
@@ -11,39 +13,42 @@ use crate::pool::Pool;
 use crate::shared::Shared;
 use std::sync::Arc;
 
-/// Reads in order before it counts as a scan.
+/// So many reads in order count as a scan.
 const STREAK: u32 = 6;
-/// Two reads of a scan are at most this many pages apart (interior pages lie between).
+/// Two reads of a scan are at most this many pages apart, because interior pages may be between
+/// them.
 const SKIP: u32 = 4;
-/// A scan goes on within this many reads elsewhere; what comes later is chance.
+/// The next read of a scan comes within this many reads elsewhere; a later one is a coincidence.
 const NEAR: u32 = 256;
-/// Pages ahead for each page read in order: who has not read much yet may be no scan after all.
+/// Pages ahead for each page read in order. After few reads it may not be a scan.
 const GROWTH: u32 = 4;
-/// Bytes of decoded pages that are kept ahead.
+/// The most bytes of decoded pages ahead.
 const AHEAD_BYTES: usize = 1 << 20;
-/// Bytes of decoded pages per job at least.
+/// The least bytes of decoded pages per job.
 const JOB_BYTES: usize = 64 << 10;
-/// Stored bytes between two frames that are read along rather than with a call of their own.
+/// A gap of at most so many stored bytes between two frames is read too, instead of making another
+/// call.
 const GAP: u64 = 4096;
 
-/// Places of the table of recent reads.
+/// Places in the table of recent reads.
 const PLACES: usize = 256;
 /// See [`Recent::patience`].
 const PATIENCE: u8 = 8;
 
-/// How this handle has been reading. Scans are recognised although lookups come in between (a join reads one table in order and others
-/// here and there): recent reads are kept in a table by page number, so that a read finds the one before it in its own scan.
+/// The recent reads of this handle. Scans are recognised even with lookups in between: a join reads
+/// one table in order and others at random. Recent reads are kept in a table by page number, so
+/// that a read finds the previous one of its own scan.
 pub(crate) struct Ahead {
     recent: Box<[Recent; PLACES]>,
     /// Reads so far.
     clock: u32,
 }
 
-/// Pages to be read ahead.
+/// Pages to read ahead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Wish {
     from: u32,
-    /// The one behind the last.
+    /// The one after the last.
     to: u32,
     /// Reads in order that led to it.
     streak: u32,
@@ -53,13 +58,13 @@ struct Wish {
 #[derive(Clone, Copy, Default)]
 struct Recent {
     page: u32,
-    /// When it was.
+    /// The clock at that read.
     at: u32,
     /// Reads in order that led to it.
     streak: u32,
-    /// The first page that was not asked for ahead; 0: none was.
+    /// The first page that was not requested ahead; 0: none was.
     next: u32,
-    /// How many reads elsewhere a scan still ignores that want its place in the table.
+    /// How many reads elsewhere that map to its place in the table a scan still survives.
     patience: u8,
 }
 
@@ -80,7 +85,7 @@ impl Ahead {
         &mut self.recent[i]
     }
 
-    /// Notes a read of `page`; returns what to read ahead now, if anything.
+    /// Notes a read of `page`. Returns what to read ahead now, if anything.
     fn note(&mut self, page: u32, window: u32) -> Option<Wish> {
         self.clock = self.clock.wrapping_add(1);
         let clock = self.clock;
@@ -111,7 +116,8 @@ impl Ahead {
         if now.streak >= STREAK {
             let window = window.min(now.streak.saturating_mul(GROWTH));
             let first = now.next.max(page.saturating_add(1));
-            // Half of the window must be used up before more is asked for, so that requests are long.
+            // Half of the window must be used up before the next request, so that requests are
+            // long.
             if first <= page.saturating_add(window / 2) {
                 now.next = page.saturating_add(window);
                 wanted = Some(Wish {
@@ -132,7 +138,7 @@ impl Ahead {
 }
 
 impl Reader {
-    /// Notes a read of a whole page and asks for the ones behind it when that is worth it.
+    /// Notes a read of a whole page, and requests the next ones if that is worthwhile.
     pub(super) fn read_ahead(
         &mut self,
         open: &OpenFile,
@@ -170,7 +176,7 @@ impl Reader {
             let state = shared.state.read();
             let last = u32::try_from(state.pages()).unwrap_or(u32::MAX);
             for page in wish.from..wish.to.min(last.saturating_add(1)) {
-                // What cannot be read now is found out when it is wanted.
+                // An error here is ignored: it shows when the page is read.
                 let Ok(entry) = shared.lookup(open.file(), &state, page) else {
                     break;
                 };
@@ -192,7 +198,7 @@ impl Reader {
             b.1.off == a.1.off || (b.1.off >= end && b.1.off - end <= GAP)
         };
         for cluster in wanted.chunk_by(adjacent) {
-            // The pool takes a few jobs at a time: so few, but enough for all of its threads.
+            // The pool queues only a few jobs, so they are few, but enough for all of its threads.
             let each = (JOB_BYTES / page_size)
                 .max(cluster.len().div_ceil(2 * open.options().threads.max(1)))
                 .max(1);
@@ -227,7 +233,7 @@ mod tests {
                 assert_eq!(
                     ahead.note(10_000 + random % 1_000_000, 64),
                     None,
-                    "a lookup is no scan"
+                    "a lookup is not a scan"
                 );
             }
         }

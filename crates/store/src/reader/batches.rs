@@ -1,14 +1,16 @@
-//! Pages that were read ahead: a handle's own, in batches, until the scan that they are for comes by.
+//! Pages of one handle that were read ahead, in batches, until their scan reaches them.
 //!
-//! The pool decodes a batch in one job, into buffers that are used again and again, so that nothing is
-//! allocated, zeroed or freed for a page. A page goes to the cache that all handles share when it is wanted, not before, and not
-//! if its scan has read more than the whole cache holds: then it would be thrown out before anybody comes back to it, and would throw
-//! out the pages of the scan's beginning, which somebody may find who begins again.
+//! The pool decodes a batch in one job into reused buffers, so that nothing is allocated, zeroed or
+//! freed for each page. A page goes to the shared cache when it is read, not before, and not if its
+//! scan has read more than the whole cache holds. It would then be evicted before it is read again,
+//! and would evict the pages at the scan's beginning, which a repeated scan could find.
 //!
 //! Invariants:
-//! - a page is handed out only for the number and version that it was decoded and verified as, so nothing here is ever out of date;
-//! - what did not decode is not here: whoever wants it decodes it for itself and sees why;
-//! - at most [`WINDOWS`] windows of reading ahead are held, and nothing once the lock on the file is given up (where there are locks).
+//! - A page is returned only for the number and version that it was decoded and verified as, so
+//!   nothing here is ever out of date.
+//! - A frame that fails to decode is not kept: the reader decodes it again and gets the error.
+//! - At most [`WINDOWS`] windows of read-ahead are held, and nothing after the lock on the file is
+//!   released (if there are locks).
 
 use crate::codec::Dictionary;
 use crate::frame;
@@ -17,29 +19,30 @@ use crate::pool::{Pool, Task};
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// A batch that was asked for so many reads of its handle ago belongs to a scan that ended.
+/// A batch that was requested so many reads of its handle ago belongs to a scan that ended.
 const STALE: u32 = 1 << 14;
-/// Windows that may be held: so many scans of one handle are read ahead at once.
+/// The most windows held: so many scans of one handle are read ahead at once.
 pub(crate) const WINDOWS: usize = 4;
 
-/// Buffers kept for reuse.
+/// The most buffers kept for reuse.
 const SPARE: usize = 16;
 
-/// Frames to be decoded, and the pages once they are. Its buffers are used again.
+/// Frames to be decoded, and then their pages. Its buffers are reused.
 #[derive(Default)]
 pub(crate) struct Load {
-    /// Pages and where they are, ascending; [`Entry::NONE`] for one that did not decode.
+    /// Pages and their entries, ascending; [`Entry::NONE`] for a page that failed to decode.
     pub(crate) wanted: Vec<(u32, Entry)>,
     /// Stored bytes, from the first frame to the end of the last one.
     pub(crate) stored: Vec<u8>,
     /// Decoded pages in the order of `wanted`.
     raw: Vec<u8>,
-    /// A decoded run of which not every page may be wanted.
+    /// A decoded run, of which some pages may not be needed.
     run: Vec<u8>,
 }
 
 impl Load {
-    /// Makes room for the stored bytes of all frames in `wanted`, which lie one behind the other in the file. Returns the offset of the first.
+    /// Makes room for the stored bytes of all frames in `wanted`, which are in file order. Returns
+    /// the offset of the first.
     pub(crate) fn prepare(&mut self) -> u64 {
         let begin = self.wanted.first().map_or(0, |(_, e)| e.off);
         let end = (self.wanted.last()).map_or(begin, |(_, e)| e.off + u64::from(e.len));
@@ -80,7 +83,7 @@ impl Load {
         }
     }
 
-    /// The page, if it is here in that version.
+    /// The page, if it is decoded in that version.
     fn page(&self, page: u32, version: u64, page_size: usize) -> Option<&[u8]> {
         let at = (self.wanted.binary_search_by_key(&page, |(p, _)| *p)).ok()?;
         let (_, entry) = self.wanted.get(at)?;
@@ -91,11 +94,11 @@ impl Load {
     }
 }
 
-/// A batch of pages: on its way, or here.
+/// A batch of pages, requested or decoded.
 enum Body {
     Coming(Task<Load>),
     Here(Load),
-    /// It was lost: its job panicked, or a thread that did not come along through a fork had it.
+    /// It is lost: its job panicked, or was on a thread that does not exist after a fork.
     Lost,
 }
 
@@ -103,9 +106,9 @@ struct Batch {
     first: u32,
     last: u32,
     pages: usize,
-    /// When it was asked for, by the handle's count of reads.
+    /// When it was requested, by the handle's count of reads.
     asked: u32,
-    /// Whether its pages are to go to the cache when they are wanted.
+    /// Whether its pages go to the cache when they are read.
     keep: bool,
     body: Body,
 }
@@ -118,7 +121,8 @@ pub(crate) struct Batches {
 }
 
 impl Batches {
-    /// Drops batches that the scan at `page` has behind itself and those of scans that ended; whether `pages` more may be held then.
+    /// Drops batches that the scan at `page` has passed, and those of scans that ended. Returns
+    /// whether `pages` more can be held then.
     pub(crate) fn room(&mut self, page: u32, pages: u32, window: u32, clock: u32) -> bool {
         let mut at = 0;
         while let Some(b) = self.batches.get(at) {
@@ -140,7 +144,7 @@ impl Batches {
         load
     }
 
-    /// Has the pool decode a batch whose stored bytes have been read; a pool that is busy leaves it to the reader.
+    /// Queues a batch whose stored bytes were read. If the pool is busy, the reader decodes it.
     pub(crate) fn send(
         &mut self,
         mut load: Load,
@@ -170,8 +174,9 @@ impl Batches {
         });
     }
 
-    /// Copies a page into `out` if it is here in that version, and tells whether it is to go to the cache. Waits for it if it is on its
-    /// way; decodes its batch if nobody has begun to.
+    /// Copies a page into `out` if it was read ahead in that version, and returns whether it goes
+    /// to the cache. Waits for the batch if a thread decodes it, and decodes it here if none has
+    /// begun.
     pub(crate) fn get(&mut self, page: u32, version: u64, out: &mut [u8]) -> Option<bool> {
         let holds = |b: &Batch| b.first <= page && page <= b.last;
         let at = self.batches.iter().position(holds)?;
@@ -205,7 +210,7 @@ impl Batches {
         }
     }
 
-    /// Drops everything, buffers too.
+    /// Drops everything, including buffers.
     pub(crate) fn clear(&mut self) {
         *self = Batches::default();
     }

@@ -1,4 +1,4 @@
-//! Reading the newest commit: from what was read ahead, the cache, or a frame.
+//! Reads the newest commit: from pages read ahead, the cache, or a frame.
 
 mod ahead;
 mod batches;
@@ -15,22 +15,24 @@ use ahead::Ahead;
 use batches::Batches;
 use std::sync::Arc;
 
-/// Tries to read a page that is being moved or replaced before it counts as damage (rule 6).
+/// So many tries to read a page that is being moved or replaced, before it counts as damage (rule
+/// 6).
 const TRIES: u32 = 100;
 
-/// The lock that the caller holds on the file, as far as it matters to reading.
+/// The lock that the caller holds on the file, as far as reading depends on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum LockLevel {
-    /// None: anybody may publish at any time.
+    /// No lock: others can publish at any time.
     #[default]
     Nothing,
-    /// SHARED or more: no connection publishes while the database is in a rollback mode; in WAL mode checkpoints do.
+    /// SHARED or more: no connection publishes while the database is in a rollback mode. In WAL
+    /// mode, checkpoints do.
     Shared,
     /// EXCLUSIVE: no other connection publishes.
     Exclusive,
 }
 
-/// How one connection reads.
+/// The state with which one connection reads.
 #[derive(Default)]
 pub(crate) struct Reader {
     lock: LockLevel,
@@ -39,24 +41,25 @@ pub(crate) struct Reader {
     leaves: LeafMemo,
     ahead: Ahead,
     batches: Batches,
-    /// Stored bytes of the frame that was read last; kept to be used again.
+    /// Stored bytes of the last frame read; a reused buffer.
     scratch: Vec<u8>,
 }
 
-/// A part of a page that is read.
+/// The part of a page to read.
 pub(crate) struct Part<'a> {
     /// The page; 1 is the first.
     pub(crate) page: u32,
-    /// Where the part begins in it.
+    /// Where the part begins in the page, in bytes.
     pub(crate) at: usize,
     pub(crate) out: &'a mut [u8],
 }
 
 impl Reader {
-    /// Tells which lock the caller holds. Under a lock that keeps every writer out, freshness is checked once and not at every read.
+    /// Sets which lock the caller holds. Under a lock that excludes all writers, freshness is
+    /// checked once and not at every read.
     pub(crate) fn set_lock_level(&mut self, lock: LockLevel) {
         if lock != self.lock {
-            // A stronger lock keeps what a weaker one kept.
+            // A stronger lock protects what a weaker one protects.
             self.fresh &= lock != LockLevel::Nothing && self.lock != LockLevel::Nothing;
             self.lock = lock;
             if lock == LockLevel::Nothing {
@@ -78,7 +81,7 @@ impl Reader {
         Ok(Some(shared))
     }
 
-    /// Makes sure that what is known is the newest commit (rule 5).
+    /// Makes sure that the known commit is the newest one (rule 5).
     ///
     /// # Errors
     /// As [`Shared::refresh`].
@@ -86,7 +89,7 @@ impl Reader {
         if self.fresh {
             let shielded = match self.lock {
                 LockLevel::Exclusive => true,
-                // Whoever wants to change the mode needs EXCLUSIVE, so it cannot change under our SHARED.
+                // Changing the mode needs EXCLUSIVE, so it cannot change under this SHARED lock.
                 LockLevel::Shared => shared.state.read().is_in_rollback_mode(),
                 LockLevel::Nothing => false,
             };
@@ -99,10 +102,11 @@ impl Reader {
         Ok(())
     }
 
-    /// Part of one page, as the newest known commit has it. `ahead`: the pages behind it may be read ahead.
+    /// Reads part of a page of the newest known commit. `ahead`: the pages after it can be read
+    /// ahead.
     ///
     /// # Errors
-    /// I/O; [`Error::Corrupt`] naming page and offset.
+    /// I/O; [`Error::Corrupt`] with page and offset.
     pub(crate) fn read(&mut self, open: &OpenFile, part: Part<'_>, ahead: bool) -> Result<()> {
         let shared = open.shared()?;
         let Part { page, at, out } = part;
@@ -117,7 +121,7 @@ impl Reader {
                     copy_part(&state.head, at, out);
                     return Ok(());
                 }
-                // What `State::lookup` does, with the leaves this reader used last at hand.
+                // The same as `State::lookup`, with the leaves that this reader used last.
                 let entry = match state.overlay.get(&page) {
                     Some(e) => Ok(*e),
                     None if state.root.node.is_none() || page == 0 => Ok(Entry::NONE),
@@ -144,7 +148,8 @@ impl Reader {
             };
             match read {
                 Ok(()) => return Ok(()),
-                // Whatever it was (a map node, a dictionary), it is this page that cannot be read.
+                // Whatever is damaged (a map node, a dictionary), the error names the page that
+                // cannot be read.
                 Err(Error::Corrupt(d)) => {
                     problem = Error::Corrupt(Damage {
                         page: Some(page),
@@ -153,7 +158,8 @@ impl Reader {
                 }
                 Err(e) => return Err(e),
             }
-            // Not there: it was replaced and its place used again, if there is a newer commit; damage if there is none.
+            // If there is a newer commit, the frame was replaced and its place reused. If there is
+            // none, it is damaged.
             if !shared.has_moved_on(open.file(), &tip)? {
                 return Err(problem);
             }
@@ -197,8 +203,8 @@ impl Reader {
             let raw = frame::decode_run(shared, file, page, entry, page_size, &stored)?;
             copy_part(page_of(&raw, entry, page_size), at, out);
             let first = page - u32::from(entry.slot);
-            // A page of the run may have been written again within the same commit, and so have the same version: only pages
-            // whose newest frame this is may be kept.
+            // A page of the run can have been written again within the same commit, and then has
+            // the same version. So only pages whose newest frame this is are cached.
             let state = shared.state.read();
             for ((bytes, p), slot) in raw.chunks_exact(page_size).zip(first..).zip(0..) {
                 if shared.lookup(file, &state, p)? == (Entry { slot, ..*entry }) {

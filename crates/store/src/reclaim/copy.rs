@@ -1,4 +1,5 @@
-//! Frames of a unit, copied to new places: as they are stored, but for runs of which only some pages live.
+//! Copies frames of a unit to new places, as they are stored. Only runs with many dead pages are
+//! encoded again.
 
 use super::Reclaimer;
 use crate::codec::Dictionary;
@@ -10,15 +11,15 @@ use crate::transaction::Transaction;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// How much of a unit a step moves.
+/// Limits the part of a unit that a step moves.
 pub(super) struct Part<'a> {
     /// Whether so many bytes are enough.
     pub(super) enough: &'a dyn Fn(u64) -> bool,
-    /// What the pool is coding is left to it.
+    /// Frames that the pool is encoding are left for later.
     pub(super) leave: bool,
 }
 
-/// What is on its way to new places.
+/// What a step has moved so far.
 #[derive(Default)]
 pub(super) struct Moving {
     pub(super) moved: u64,
@@ -26,8 +27,8 @@ pub(super) struct Moving {
 }
 
 impl Reclaimer<'_> {
-    /// Copies the frames of the unit, or a part of them: as much as the budget allows, and one at least unless the pool is at them. Returns whether
-    /// none is left.
+    /// Copies frames of the unit: all, or as many as the budget allows, but at least one unless the
+    /// pool is encoding them. Returns whether all are copied.
     pub(super) fn copy(
         &mut self,
         (shared, transaction): (&Shared, &mut Transaction),
@@ -51,7 +52,7 @@ impl Reclaimer<'_> {
             let Some(mut frame) = begun.frames.remove(&off) else {
                 break;
             };
-            // Others may have written its pages since it was found.
+            // Other commits may have replaced pages since the frame was found.
             {
                 let state = shared.state.read();
                 let mut lives = Vec::with_capacity(frame.pages.len());
@@ -62,7 +63,7 @@ impl Reclaimer<'_> {
                 }
                 frame.pages = lives;
             }
-            // A frame that reaches into two units was moved with the first.
+            // A frame that spans two units was moved with the first.
             if frame.pages.is_empty() || !moving.frames.insert(off) {
                 continue;
             }
@@ -91,7 +92,8 @@ impl Reclaimer<'_> {
         transaction.move_frame(self.connection, shared, stored, &frame.pages)
     }
 
-    /// Writes the living pages of a run anew: the others would be carried along for ever. Coded by the pool, if it was done with them.
+    /// Writes the live pages of a run again, so that the dead ones are not copied each time. Uses
+    /// the pool's result if it is ready.
     fn loosen(
         &mut self,
         (shared, transaction): (&Shared, &mut Transaction),
@@ -116,7 +118,8 @@ impl Reclaimer<'_> {
         Ok(())
     }
 
-    /// Has the pool encode these frames again, as far as they are loose and there is a pool that takes them.
+    /// Queues in the pool the encoding of those frames that are loose, if there is a pool with
+    /// room.
     pub(super) fn recode_ahead<'a>(
         &mut self,
         (shared, transaction): (&Shared, &Transaction),

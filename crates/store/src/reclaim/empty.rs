@@ -1,11 +1,13 @@
-//! Emptying units: what lives in them is copied elsewhere, as it is stored.
+//! Empties units: copies their live records elsewhere, as they are stored.
 //!
-//! At rest whole units are emptied, and what only a fold can move, map nodes, dictionaries, chunks of the space table and trailers, is moved by one at once. While others write a
-//! step is on the path of a commit, which must not take much longer for it. So
+//! At rest, whole units are emptied. Map nodes, dictionaries, chunks of the space table and
+//! trailers can be moved only by a fold, which is made at once. While others write, a step delays a
+//! commit, and must not add much to its time. So:
 //!
-//! - a unit is emptied in parts: what was found in it is kept ([`Begun`]), and a step copies as much of it as its budget allows;
-//! - a fold is left to the next commit that makes one anyway, which moves for these units too what it can (`later`); only when much waits for
-//!   it (`plan`) a step folds.
+//! - a unit is emptied in parts: what was found in it is kept ([`Begun`]), and a step copies as
+//!   much of it as its budget allows;
+//! - a fold is left to the next commit that makes one anyway, and it also moves what it can for
+//!   these units (`later`). A step folds only if much waits for it (`plan`).
 
 use super::copy::{Moving, Part};
 use super::live::{Found, Look};
@@ -18,7 +20,8 @@ use crate::shared::Shared;
 use crate::transaction::Transaction;
 
 impl Reclaimer<'_> {
-    /// Empties units within the pending commit, as far as the budget allows, and publishes it: those that were begun, and then these.
+    /// Empties units within the pending commit, as far as the budget allows, and publishes it.
+    /// Units that were begun come first.
     pub(super) fn empty_units(
         &mut self,
         shared: &Shared,
@@ -49,9 +52,9 @@ impl Reclaimer<'_> {
                 part(pace.patient)
             })?;
         }
-        // From the end, for of a file's end only what is behind the last unit that stays can be cut off.
+        // From the end: a file can be cut only after the last unit that stays.
         for unit in units.iter().rev() {
-            // Whoever leaves what he can to the pool looks for what is next, too.
+            // A step that leaves work to the pool looks for the next units too.
             let over = match pace.patient && emptying {
                 true => late(moving.moved) && !begun.is_empty() || begun.len() >= MOST,
                 false => !emptied.is_empty() && enough(moving.moved),
@@ -98,7 +101,7 @@ impl Reclaimer<'_> {
             let mut writer = shared.writer.lock();
             for unit in &emptied {
                 besides.fold |= !in_parts && (unit.trailers || !unit.by_fold.is_empty());
-                // Should this commit not be made, another fold moves it in vain, and no harm is done.
+                // If this commit fails, another fold moves them needlessly, which does no harm.
                 writer.reclaiming.fold_later(&unit.by_fold);
             }
         }
@@ -135,7 +138,8 @@ impl Reclaimer<'_> {
         Ok(())
     }
 
-    /// Goes on with units that were begun; how, `part` says, which leaves out those for which it says nothing.
+    /// Continues units that were begun. `part` returns the limits for each; a unit with `None` is
+    /// skipped.
     fn go_on<'a>(
         &mut self,
         (shared, transaction): (&Shared, &mut Transaction),
@@ -156,8 +160,9 @@ impl Reclaimer<'_> {
         Ok(())
     }
 
-    /// Finds what lives in the unit, and with `ahead` has the pool code what must be. `None` if not all of it can be copied, or if that does not pay (`pays`: the
-    /// units that may be moved for one that is won).
+    /// Finds the live records of the unit, and with `ahead` queues in the pool the runs to be
+    /// encoded again. `None` if they cannot all be copied, or if that does not pay (`pays`: the
+    /// number of units that may be moved to win one).
     fn begin_unit(
         &mut self,
         (shared, transaction): (&Shared, &Transaction),
@@ -187,7 +192,7 @@ impl Reclaimer<'_> {
                         what: "unit of 64 KiB".to_owned(),
                         offset: unit * UNIT_LEN,
                         page: None,
-                        problem: "not all that lives there was found".to_owned(),
+                        problem: "not all live records of the unit were found".to_owned(),
                     }]
                 });
                 step.damaged.extend(damage);

@@ -1,11 +1,14 @@
-//! What lives in a unit.
+//! Finds the live records of a unit.
 //!
-//! There is no map from places to pages. Records are found by their looks: at every byte that may be the first of one. Whether one lives is decided by
-//! the map alone: a frame lives if the entry of its page names just this place. So nothing can be found that is not there; and whether
-//! everything was found tells the accounting, which knows how many bytes live in the unit. What cannot be found (its header is
-//! damaged) or is not what its checksum says stays where it is.
+//! There is no map from places to pages. Records are found by their form, at every byte that can be
+//! the first of one. Only the page map decides whether one is live: a frame is live if the entry of
+//! its page names exactly this place. So a record is never found where there is none. The
+//! accounting, which knows the live bytes of the unit, shows whether everything was found. A record
+//! with a damaged header cannot be found. It stays in place, and so does one whose checksum does
+//! not match.
 //!
-//! A dead record that is as it was written is passed over as a whole: no byte of it was written since, so nothing that lives begins there.
+//! A dead record that is unchanged is skipped as a whole: none of its bytes was written since, so
+//! no live record begins there.
 
 use crate::by_fold::ByFold;
 use crate::error::{Damage, Error, Result};
@@ -20,21 +23,22 @@ use crate::state::State;
 use densite_disk::File;
 use std::collections::BTreeMap;
 
-/// What lives in a unit, as far as it was found.
+/// The live records of a unit, as far as they were found.
 #[derive(Default)]
 pub(super) struct Found {
-    /// Frames by their places; those that only reach into the unit are among them.
+    /// Frames by their places, including those that only reach into the unit.
     pub(super) frames: BTreeMap<u64, Frame>,
     /// Map nodes, dictionaries, chunks of the space table.
     pub(super) by_fold: ByFold,
-    /// Bytes of these and of trailers in the unit.
+    /// Bytes in the unit of these and of trailers.
     pub(super) by_fold_bytes: u64,
-    /// A trailer lies here.
+    /// There is a trailer in the unit.
     pub(super) trailers: bool,
     pub(super) damage: Vec<Damage>,
-    /// Bytes of all this in the unit, as the accounting counts them.
+    /// Bytes in the unit of all live records, as the accounting counts them.
     counted: u64,
-    /// Bytes that the frames will take elsewhere. Most of a run's pages live: then it is moved as a whole.
+    /// Bytes that the frames will take elsewhere. This counts a whole run if most of its pages are
+    /// live, because it is then moved as a whole.
     pub(super) taken: u64,
 }
 
@@ -45,7 +49,7 @@ impl Found {
     }
 }
 
-/// Where to look.
+/// Where to search.
 pub(super) struct Look<'a> {
     pub(super) shared: &'a Shared,
     pub(super) file: &'a dyn File,
@@ -53,13 +57,13 @@ pub(super) struct Look<'a> {
 }
 
 impl Look<'_> {
-    /// What lives in `unit`, which has `live` bytes. `None` if not all of it was found.
+    /// The live records of `unit`, which has `live` bytes. `None` if not all of them were found.
     ///
     /// # Errors
     /// I/O.
     pub(super) fn unit(&self, unit: u64, live: u32) -> Result<Option<Found>> {
-        // What begins before the unit and reaches into it: a frame of one page or a map node is no longer than this; the longest is a run of
-        // 64 pages.
+        // A record can begin before the unit and reach into it. Frames of one page and map nodes
+        // are at most the first length, and runs of 64 pages at most the second.
         let page = self.state.page_size as usize;
         for back in [page.max(Node::raw_len(0)), page << 6] {
             let found = self.unit_from(unit, (back + RECORD_LEN) as u64)?;
@@ -89,7 +93,7 @@ impl Look<'_> {
         Ok(found)
     }
 
-    /// Records whose places are listed.
+    /// Adds records whose places are listed in the state: trailers and dictionaries.
     fn listed(&self, unit: u64, found: &mut Found) -> Result<()> {
         let here = |off: u64, len: u32| counted_in(unit, off, u64::from(len), 1, 1);
         for (off, len) in &self.state.trailers {
@@ -120,9 +124,10 @@ impl Look<'_> {
         Ok(())
     }
 
-    /// If the record that seems to begin at `off` lives: takes it in. Returns its length if that is so, or if it is whole; otherwise 0.
+    /// Adds the record that seems to begin at `off`, if it is live. Returns its length if it is
+    /// live or whole, otherwise 0.
     fn record_at(&self, unit: u64, off: u64, bytes: &[u8], found: &mut Found) -> Result<usize> {
-        // Asked at every byte of what is no record any more, so the two that tell most come first.
+        // This runs at every byte of dead records, so the check that excludes the most comes first.
         let page_log2 = self.state.page_size.trailing_zeros() as u8;
         if !Record::may_begin(bytes, page_log2) {
             return Ok(0);
@@ -130,7 +135,8 @@ impl Look<'_> {
         let Some((record, _)) = Record::parse(bytes) else {
             return Ok(0);
         };
-        // Nearly all bytes that look like a header are none, and most of those have a number that no commit has had.
+        // Nearly all bytes that look like a header are not one, and most of those have a number
+        // that no commit has had.
         if record.version > self.state.tip.commit {
             return Ok(0);
         }
@@ -238,7 +244,7 @@ impl Look<'_> {
         let here = counted_in(unit, off, u64::from(place.len), 1, 1);
         if here > 0 {
             let chunk = table::first_chunk(level, number);
-            // A chunk that cannot be read cannot be written anew. Its damage is told.
+            // A chunk that cannot be read cannot be written again, so its damage is reported.
             if level == 0
                 && let Err(Error::Corrupt(damage)) = src.chunk(place, number)
             {
@@ -256,7 +262,7 @@ impl Look<'_> {
         let (place, leaf) = match tree::find_node(src, self.state.root, level, first) {
             Ok(Some((place, leaf))) if place.off == off => (place, leaf),
             Ok(_) => return Ok(0),
-            // It is damaged, or what leads to it is.
+            // The node or one on the path to it is damaged.
             Err(Error::Corrupt(damage)) => {
                 found.damage.push(damage);
                 return Ok(0);

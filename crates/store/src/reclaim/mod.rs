@@ -1,19 +1,25 @@
-//! Giving space back: dead bytes become free units, and free units leave the file.
+//! Space reclamation: makes free units of dead bytes, and cuts free units off the file.
 //!
-//! A step is one ordinary commit that changes nothing: it copies what lives in some units to other places, as it is stored, and
-//! names the new ones. So publishing, recovery and readers need to know nothing of it:
+//! A step is one ordinary commit that changes no page. It copies the live records of some units to
+//! other places, as they are stored, and names the new places. So publishing, recovery and readers
+//! need not know about it:
 //!
-//! - Nothing is overwritten by it but reusable units (rule 9). A reader who looks at the old place finds the same frame there, or another
-//!   record, and then looks again (rule 6).
-//! - A frame keeps its version, which names its contents: so caches of decoded pages stay as they are. (Only of a run that is dead for more
-//!   than a quarter the pages that live are written anew, byte for byte, with a new version.)
-//! - What is copied was checked; what does not match its checksum stays where it is, and with it its unit.
-//! - Map nodes, space chunks and trailers move by a fold, dictionaries with one: its root trailer names their places.
+//! - It overwrites only reusable units (rule 9). A reader of the old place finds the same frame
+//!   there, or another record, and then looks again (rule 6).
+//! - A frame keeps its version, which names its contents, so caches of decoded pages stay valid.
+//!   Only if at least a quarter of a run is dead, its live pages are written again, byte for byte,
+//!   with a new version.
+//! - Copies are verified. A record whose checksum does not match stays in place, and so does its
+//!   unit.
+//! - Map nodes, space chunks and trailers move by a fold, and dictionaries with it: its root
+//!   trailer names their places.
 //!
-//! While others write, a step is a part of a unit (`empty`), as large as what the commit before it stored is worth (`share`).
+//! While others write, a step is a part of a unit (`empty`). Its size follows from what the
+//! previous commit stored (`share`).
 //!
-//! What a step frees can be written only after a slot is durable, so reclaiming goes in rounds (`rounds`): [`Handle::reclaim_step`](crate::Handle::reclaim_step) says what
-//! is due next. All calls are for whoever has the writer's right, between transactions.
+//! Units that a step frees can be written only after a slot is durable. So reclaiming goes in
+//! rounds (`rounds`), and [`Handle::reclaim_step`](crate::Handle::reclaim_step) returns what is due
+//! next. All calls need the right to write, and are made between transactions.
 
 mod copy;
 mod empty;
@@ -37,19 +43,23 @@ use crate::writer::{Writer, reserve_behind};
 use plan::{Ground, Plan};
 use std::time::Duration;
 
-/// What a step may cost, and what is to be reached.
+/// The limits of a step.
 #[derive(Clone, Copy)]
 pub struct ReclaimBudget<'a> {
-    /// Bytes of records that one step moves, at most. At rest one unit of 64 KiB is always moved; while writing one frame.
+    /// The most bytes of records that one step moves. At rest at least one unit of 64 KiB is moved,
+    /// while others write at least one frame.
     pub bytes: u64,
-    /// Bytes, in per cent of the file (1 to 90), that may be dead or free. 25 while writing: then reclaiming moves at most 3 bytes
-    /// for one that it wins. 5 at rest, which is anything below 10.
+    /// How much of the file, in per cent (1 to 90), can be dead or free. 25 is for reclaiming while
+    /// others write: it then moves at most 3 bytes for each one that it wins. Anything below 10,
+    /// such as 5, is for reclaiming at rest.
     pub dead_limit: u8,
-    /// Asked between units, while writing between frames: true ends the step with what it has.
+    /// Asked between units, and between frames while others write. True ends the step with what it
+    /// has done.
     pub stop: &'a dyn Fn() -> bool,
 }
 
-/// Chunks of the space table that are looked into where what is known is not enough, and indexes of it that a commit reads for them.
+/// How many chunks of the space table are read if the known ones are not enough, and how many
+/// indexes a commit reads for them.
 const SURVEY: usize = 8;
 const LOOKS: usize = 4;
 
@@ -61,37 +71,40 @@ pub enum ReclaimNext {
     Done,
     /// Another step.
     Again,
-    /// What was freed waits for a durable slot: [`Handle::make_reusable`](crate::Handle::make_reusable), or the syncs of later commits.
+    /// Freed units wait for a durable slot:
+    /// [`Handle::make_reusable`](crate::Handle::make_reusable), or the syncs of later commits.
     Slot,
     /// The end of the file can be cut off: [`Handle::cut_end`](crate::Handle::cut_end).
     Cut,
 }
 
-/// What a step did.
+/// The result of a step.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ReclaimStep {
-    /// Bytes of records that were copied as they are.
+    /// Bytes of records that were copied.
     pub moved_bytes: u64,
-    /// Bytes appended in all: the records, the trailer, and map nodes where the map was folded.
+    /// Bytes appended in all: the records, the trailer, and map nodes if the map was folded.
     pub written_bytes: u64,
     /// Units of 64 KiB that became free.
     pub freed_units: u64,
-    /// What was found damaged. It stays where it is.
+    /// Records that were found damaged. They stay in place.
     pub damaged: Vec<Damage>,
     /// What is due next.
     pub next: ReclaimNext,
 }
 
-/// One connection that gives space back, between transactions. Its caller has the writer's right.
+/// Space reclamation by one connection, between transactions. The caller has the right to write.
 pub(crate) struct Reclaimer<'a> {
     pub(crate) connection: &'a mut Connection,
 }
 
 impl Reclaimer<'_> {
-    /// Moves what lives in some units elsewhere, if more than the limit is dead or free. One published commit at most, not synced.
+    /// Moves the live records of some units elsewhere, if more than the limit is dead or free.
+    /// Publishes at most one commit, without a sync.
     ///
     /// # Errors
-    /// I/O, a full disk, damage in the page map: nothing has changed then. [`Error::Setting`] for a limit out of range.
+    /// I/O, a full disk, damage in the page map: nothing has changed then. [`Error::Setting`] for a
+    /// limit out of range.
     pub(crate) fn step(&mut self, budget: &ReclaimBudget<'_>) -> Result<ReclaimStep> {
         let pace = Pace {
             least: 0,
@@ -100,8 +113,9 @@ impl Reclaimer<'_> {
         self.step_at(budget, pace)
     }
 
-    /// After a commit: moves what it owes, if more than `dead_limit` per cent (10 to 90) of the file is dead or free. `elapsed` tells how
-    /// long this has taken. Published and not synced.
+    /// Does the share of space reclamation that is due after a commit. Nothing is due unless more
+    /// than `dead_limit` per cent (10 to 90) of the file is dead or free. `elapsed` returns how
+    /// long this has taken. Published, not synced.
     ///
     /// # Errors
     /// As [`Reclaimer::step`].
@@ -121,7 +135,8 @@ impl Reclaimer<'_> {
         let budget = ReclaimBudget {
             bytes,
             dead_limit,
-            // Half of the time goes to what follows: coding what was not ready, the trailer, the writes.
+            // Half of the time is for the rest of the step: encoding what was not ready, the
+            // trailer, the writes.
             stop: &|| elapsed() * 2 >= time,
         };
         let done = self.step_at(&budget, pace);
@@ -132,7 +147,7 @@ impl Reclaimer<'_> {
         done
     }
 
-    /// A step at this pace, while others write.
+    /// One step, with this pace.
     fn step_at(&mut self, budget: &ReclaimBudget<'_>, pace: Pace) -> Result<ReclaimStep> {
         self.connection.open.check_writable()?;
         if !(1..=90).contains(&budget.dead_limit) {
@@ -168,7 +183,7 @@ impl Reclaimer<'_> {
         } else {
             self.fold_for_left(&shared, &mut transaction, &mut step)
         };
-        // After a failure nothing may be left that a later publish would bring in.
+        // After a failure nothing must be left that a later publish would include.
         self.discard(transaction);
         done?;
         Ok(step)
@@ -180,7 +195,7 @@ impl Reclaimer<'_> {
         }
     }
 
-    /// What is due.
+    /// Decides what is due.
     fn plan(&mut self, shared: &Shared, budget: &ReclaimBudget<'_>, pace: Pace) -> Result<Plan> {
         let file = self.connection.open.file();
         shared.refresh(file)?;
@@ -197,7 +212,7 @@ impl Reclaimer<'_> {
             return Ok(Plan::Done);
         };
         if at_rest {
-            // Nobody writes meanwhile, and nothing may be left over.
+            // No connection writes meanwhile, and nothing should be left over.
             space.forget_lanes(commit);
             writer.reclaiming.keep_begun(&[]);
         }
@@ -206,7 +221,7 @@ impl Reclaimer<'_> {
         for survey in 0.. {
             let (plan, over) = self.plan_known(&state, writer, budget, pace)?;
             let idle = over && matches!(plan, Plan::Done | Plan::Cut);
-            // Whoever is at rest goes through the whole file, if that is what it takes; a commit does not wait for that.
+            // At rest, the whole file may be searched. A commit does not wait for that.
             let looks = if at_rest { usize::MAX } else { LOOKS };
             let worth_it = idle && (at_rest || survey == 0);
             let Some(space) = writer.accounting.space_mut().filter(|_| worth_it) else {
@@ -220,7 +235,8 @@ impl Reclaimer<'_> {
         Ok(Plan::Done)
     }
 
-    /// What is due by what is known of the file's units, and whether more than the limit is dead or free.
+    /// Decides what is due from the known units of the file. Also returns whether more than the
+    /// limit is dead or free.
     fn plan_known(
         &self,
         state: &State,
@@ -248,7 +264,8 @@ impl Reclaimer<'_> {
             budget: budget.bytes,
             limit: u64::from(budget.dead_limit),
         };
-        // What was begun is brought to an end first; what was begun to shorten the file only if it is at its end still.
+        // Units that were begun are finished first. Those begun to shorten the file continue only
+        // if they are still at its end.
         let begun = writer.reclaiming.begun();
         let goes_on: Vec<&Begun> = (begun.iter())
             .filter(|begun| begun.below == u64::MAX && ground.can_be_emptied(begun.unit))
@@ -259,7 +276,7 @@ impl Reclaimer<'_> {
                 budget: ahead(budget.bytes).saturating_sub(known),
                 ..ground
             };
-            // Who cannot leave anything to the pool has no use for units that are begun ahead.
+            // Without leaving work to the pool, there is no use in beginning units ahead.
             let units = match next.budget {
                 bytes if bytes > 0 && pace.patient => next.next_units(),
                 _ => Vec::new(),
@@ -287,7 +304,7 @@ impl Reclaimer<'_> {
         Ok((plan, over))
     }
 
-    /// Units without frames wait for a fold, and none came by itself.
+    /// Makes a fold for units without frames that wait for one.
     fn fold_for_left(
         &mut self,
         shared: &Shared,

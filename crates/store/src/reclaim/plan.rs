@@ -1,41 +1,45 @@
-//! What is due: which units to empty, or what has to happen before.
+//! Decides what is due: which units to empty, or what has to happen before.
 //!
-//! Two things bring space back. *Emptying* moves what lives in units that are mostly dead to one place, so that they become free and are
-//! written again. *Shortening* moves what lives at the end of the file into free units before it, so that the end can be cut off.
-//! Emptying makes free units out of dead bytes, shortening takes them off the file.
+//! Two operations reclaim space. *Emptying* moves the live records of mostly dead units to one
+//! place, so that the units become free and are reused. *Shortening* moves the live records at the
+//! end of the file into free units before it, so that the end can be cut off. Emptying makes free
+//! units of dead bytes, and shortening takes them off the file.
 //!
-//! Emptying follows DuckDB's rule: n units become at most n - 1, and only so many are moved for one that is won (3 with a limit
-//! of 25 %: DuckDB's 1, 2 or 3 targets). But where DuckDB takes neighbours, for its row groups have an order, the units with the least that
-//! lives are taken, wherever they are: nothing moves less for the same gain. If so much as the limit is dead in units that are partly live,
-//! then some n of them pay; so the limit can always be kept.
+//! Emptying follows DuckDB's rule: n units become at most n - 1, and only so many are moved to win
+//! one (3 with a limit of 25 %: DuckDB's 1, 2 or 3 targets). DuckDB takes adjacent row groups,
+//! because they have an order. Here the units with the fewest live bytes are taken, wherever they
+//! are: nothing moves less for the same gain. If as much as the limit is dead in partly live units,
+//! then some n of them pay. So the limit can always be kept.
 //!
-//! Bounds: emptying moves at most `targets` bytes for each byte that it wins, which is measured too (`memory::Emptied`); shortening at
-//! most one for each byte that is cut off. Where emptying wins nothing, shortening still takes off what is free.
+//! Bounds: emptying moves at most `targets` bytes for each byte that it wins, which is also
+//! measured (`reclaim_state::Emptied`). Shortening moves at most one byte for each byte that is cut
+//! off. If emptying wins nothing, shortening still removes free units.
 
 use crate::format::{LOCK_UNIT, UNIT_LEN};
 use crate::reclaim_state::{Reclaiming, is_at_rest, targets};
 use crate::space::{Lane, Space};
 
-/// Bytes of a map node, roughly, for what a fold may need.
+/// The approximate length of a map node in bytes, to estimate a fold.
 const NODE_BYTES: u64 = 4 << 10;
 
-/// Besides twice what lives, this many bytes may be moved before a commit comes that is not ours: if the limit is not reached
-/// by then, it cannot be.
+/// The most bytes that are moved between two other commits, in addition to twice the live bytes. If
+/// the limit is not reached by then, it cannot be.
 const SPENT_MIN: u64 = 8 << 20;
-/// So many may be moved to empty units before they have won anything.
+/// So many bytes may be moved to empty units before they must have won anything.
 const EMPTIED_MIN: u64 = 2 << 20;
 
-/// Units are as good as each other if what lives in them differs by less; then the younger one is emptied (`space::age`).
+/// Units whose live bytes differ by less are treated as equal; the younger one is then emptied
+/// (`space::age`).
 const BAND: u32 = 8 << 10;
-/// One in which something has just died is put off as if so many bands more lived there.
+/// A unit in which bytes died recently is treated as if so many bands more were live in it.
 const SOON: u32 = 2;
 
-/// So many bytes may wait for a slot, and be missing meanwhile, in files however small.
+/// So many bytes may wait for a slot, however small the file is.
 const WAITING_MIN: u64 = 4 << 20;
-/// So many may wait for a fold.
+/// So many bytes may wait for a fold.
 const LEFT_MIN: u64 = 512 << 10;
 
-/// What plans are made from. Sizes are in bytes.
+/// The figures for a plan. Sizes are in bytes.
 pub(super) struct Ground<'a> {
     pub(super) space: &'a Space,
     pub(super) reclaiming: &'a Reclaiming,
@@ -43,17 +47,18 @@ pub(super) struct Ground<'a> {
     pub(super) tail: u64,
     /// Length of the file.
     pub(super) file: u64,
-    /// What is kept written behind the end.
+    /// The reserve after the end.
     pub(super) reserve: u64,
-    /// The extent that is being appended to: the next record's place and its end; the same where it is the open end.
+    /// The extent that is being appended to: the place of the next record, and the end of the
+    /// extent. Both are the same at the open end.
     pub(super) current: (u64, u64),
-    /// Nodes that a fold would write at most, but for those of what is moved.
+    /// The most nodes that a fold would write, without those of moved pages.
     pub(super) fold_nodes: u64,
     /// Leaves of the map.
     pub(super) leaves: u64,
-    /// Bytes that may be moved.
+    /// Bytes that can be moved.
     pub(super) budget: u64,
-    /// Per cent of the file that may be dead or free.
+    /// Per cent of the file that can be dead or free.
     pub(super) limit: u64,
 }
 
@@ -64,19 +69,19 @@ pub(super) enum Plan {
     Done,
     /// A durable slot, so that what was freed can be used.
     Slot,
-    /// Cutting off the end.
+    /// To cut off the end.
     Cut,
-    /// A fold, which empties units in which no frame lives.
+    /// A fold, which empties units without live frames.
     Fold,
-    /// These units are to be emptied (ascending), into what lies before `below`.
+    /// To empty these units (ascending), into places before `below`.
     Empty { units: Vec<u64>, below: u64 },
 }
 
 impl Ground<'_> {
-    /// Where the open end begins once what is reusable there is cut off.
+    /// Where the open end begins after reusable units at the end are cut off.
     fn end(&self) -> u64 {
         let end = self.space.end_after_cut(self.tail);
-        // What is left of the last extent is cut off as well.
+        // The unused end of the last extent is cut off too.
         if self.current.1 > self.current.0 && self.current.1 >= end {
             self.current.0
         } else {
@@ -84,23 +89,24 @@ impl Ground<'_> {
         }
     }
 
-    /// Whether something lives in the unit, and nothing is being written to it.
+    /// Whether the unit has live bytes and no record is being written to it.
     pub(super) fn can_be_emptied(&self, unit: u64) -> bool {
         let stays =
             unit == LOCK_UNIT || unit == self.current.0 / UNIT_LEN || self.space.is_aside(unit);
         self.space.live(unit) > 0 && !stays
     }
 
-    /// Whether a fold empties the unit, which at rest is not waited for.
+    /// Whether the next fold empties the unit. At rest, units do not wait for a fold.
     fn is_left(&self, unit: u64) -> bool {
         !is_at_rest(self.limit) && self.reclaiming.is_left(unit, self.space.live(unit))
     }
 
-    /// Live bytes before `end`, what is dead or free there and may be written already, and how much of that is allowed.
+    /// Live bytes before `end`, bytes there that are dead or free and do not wait, and how many of
+    /// those are allowed.
     fn figures(&self, end: u64, waiting: u64) -> (u64, u64, u64) {
         let locked = end > LOCK_UNIT * UNIT_LEN && self.space.live(LOCK_UNIT) == 0;
         let live = self.space.live_bytes() + if locked { UNIT_LEN } else { 0 };
-        // What waits for a slot is on its way to be used.
+        // Units that wait for a slot will be reused soon.
         let idle = end.saturating_sub(live + waiting);
         (live, idle, end * self.limit / 100)
     }
@@ -109,7 +115,7 @@ impl Ground<'_> {
         self.space.waiting_units(self.current) * UNIT_LEN
     }
 
-    /// The free rest of the extent that is being appended to, in bytes.
+    /// The unused bytes before `end` of the extent that is being appended to.
     fn current_below(&self, end: u64) -> u64 {
         if self.current.0 < end {
             self.current.1 - self.current.0
@@ -118,21 +124,21 @@ impl Ground<'_> {
         }
     }
 
-    /// What is free before `end`. What is free and not in memory will be found when it is needed.
+    /// Free bytes before `end`. Free units that are not in memory are found when they are needed.
     fn room(&self, end: u64) -> u64 {
         let reusable = self.space.reusable_below(end) * UNIT_LEN;
         let unlisted = self.space.unlisted_free() * UNIT_LEN;
         reusable + unlisted + self.current_below(end) + self.space.aside_bytes()
     }
 
-    /// What is dead: neither free nor on its way to be.
+    /// Dead bytes: neither free nor waiting to be.
     pub(super) fn dead(&self) -> u64 {
         let end = self.end();
         let (_, idle, _) = self.figures(end, self.waiting());
         idle.saturating_sub(self.room(end))
     }
 
-    /// By how much more than the limit is dead or free.
+    /// By how many bytes the dead and free ones exceed the limit.
     pub(super) fn excess(&self) -> Option<u64> {
         let (_, idle, allowed) = self.figures(self.end(), self.waiting());
         idle.checked_sub(allowed + 1)
@@ -142,14 +148,15 @@ impl Ground<'_> {
         let end = self.end();
         let waiting = self.waiting();
         let (live, idle, allowed) = self.figures(end, waiting);
-        // What waits for a fold counts as idle: so the limit is kept with it, and other units are emptied in its stead.
+        // Units that wait for a fold count as idle. So the limit includes them, and other units are
+        // emptied instead.
         let left = self.reclaiming.left_units(self.space) * UNIT_LEN;
         if !is_at_rest(self.limit) && left >= (allowed / 8).max(LEFT_MIN) {
             return Plan::Fold;
         }
-        // Whatever else is due: what can be cut off is no matter of it.
+        // Bytes beyond the reserve can be cut off whatever else is due.
         let behind = self.file.saturating_sub(self.tail + self.reserve);
-        // What a file says of its end need not be so.
+        // The end that a file claims may be wrong.
         let cut = self.tail.saturating_sub(end);
         let rest = if cut >= UNIT_LEN.min(self.tail / 64 + 1) || behind >= UNIT_LEN {
             Plan::Cut
@@ -165,10 +172,10 @@ impl Ground<'_> {
         }
         let reusable = self.space.reusable_below(end) * UNIT_LEN;
         let dead = idle.saturating_sub(self.room(end));
-        // A quarter of what is allowed is left to free units, to be written again.
+        // A quarter of what is allowed is left for free units, to be reused.
         let wanted = dead.saturating_sub(allowed - allowed / 4 + self.coming());
         let pays = (self.reclaiming).pays(dead, targets(self.limit), EMPTIED_MIN);
-        // What is moved goes to an extent of its own, while others write.
+        // While others write, moved records go to their own extent.
         let own = match self.space.lanes().lane {
             Lane::New if !is_at_rest(self.limit) => self.space.aside_bytes(),
             _ => self.current_below(end),
@@ -183,7 +190,7 @@ impl Ground<'_> {
                 .or_else(|| self.empty_units(end, excess))
                 .unwrap_or(rest);
         }
-        // Emptying goes on without a slot, at the end of the file if need be, but not for long.
+        // Emptying continues without a slot, at the end of the file if necessary, but not for long.
         if waiting >= (allowed / 4).max(WAITING_MIN) {
             return Plan::Slot;
         }
@@ -199,7 +206,7 @@ impl Ground<'_> {
         self.reclaiming.begun_units().map(dead).sum()
     }
 
-    /// Empties units at the end into `room`, as far as they shorten the file by `excess`.
+    /// Empties units at the end into `room`, until they shorten the file by `excess`.
     fn shorten(&self, end: u64, mut room: u64, excess: u64) -> Option<Plan> {
         let (mut units, mut cost, mut below) = (Vec::new(), 0, 0);
         let mut in_current = false;
@@ -220,7 +227,7 @@ impl Ground<'_> {
                 room = room.saturating_sub(self.current.1 - self.current.0);
             }
             cost += live;
-            // What goes with it: the nodes of a fold, jumps and ends of extents, the trailer.
+            // In addition: the nodes of a fold, jumps and ends of extents, the trailer.
             let nodes = (self.fold_nodes + cost / 512).min(self.leaves) * NODE_BYTES;
             let besides = nodes + cost / 16 + UNIT_LEN / 4;
             let dear = cost > self.budget && !units.is_empty();
@@ -237,7 +244,8 @@ impl Ground<'_> {
         (!units.is_empty()).then_some(Plan::Empty { units, below })
     }
 
-    /// What is begun while other units are being emptied: with these the limit is kept already, or not yet.
+    /// The units to begin while others are being emptied; none if those are enough to keep the
+    /// limit.
     pub(super) fn next_units(&self) -> Vec<u64> {
         match self.plan() {
             Plan::Empty { units, below } if below == u64::MAX => units,
@@ -245,7 +253,8 @@ impl Ground<'_> {
         }
     }
 
-    /// Empties those units with the least that lives, the younger ones first, as far as it pays and wins `wanted`.
+    /// Empties the units with the fewest live bytes, the younger ones first, as far as it pays and
+    /// until it wins `wanted`.
     fn empty_units(&self, end: u64, wanted: u64) -> Option<Plan> {
         let targets = targets(self.limit);
         let mut partly: Vec<(u32, u64)> = (self.space.known_below(end / UNIT_LEN).skip(1))
@@ -299,7 +308,8 @@ mod tests {
 
     const K: u64 = 1024;
 
-    /// What is due in a file whose units have these live bytes, in KiB; the last units may be reusable or wait.
+    /// What is due in a file whose units have these live bytes, in KiB. Some free units can be
+    /// reusable or wait.
     fn due(live: &[u32], reusable: &[u64], waiting: &[u64], limit: u64) -> Plan {
         let live: Vec<u32> = live.iter().map(|k| k * 1024).collect();
         let mut space = Space::from_table(&live);
@@ -327,12 +337,12 @@ mod tests {
     }
 
     #[test]
-    fn what_pays_is_moved_and_no_more() {
+    fn units_are_emptied_only_as_far_as_it_pays() {
         assert_eq!(targets(25), 3);
         assert_eq!(targets(5), 38);
         let full = [64; 20];
         assert_eq!(due(&full, &[], &[], 5), Plan::Done);
-        // The least that lives is moved, wherever it is, and only within the budget.
+        // The units with the fewest live bytes are moved, wherever they are, within the budget.
         let mut live = full;
         (live[3], live[9], live[10], live[15]) = (10, 4, 60, 2);
         let units = vec![3, 9, 15];

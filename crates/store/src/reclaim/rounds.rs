@@ -1,8 +1,11 @@
-//! The rounds of space reclamation: steps, and between them the syncs without which nothing freed is written again and no end is cut off.
+//! The rounds of space reclamation: steps, and between them the syncs that make freed units
+//! reusable and allow to cut the end.
 //!
-//! Syncs take long and need no right. So a round ends where one is due ([`Reclaimed::wants_sync`]): the caller may give up the writer's
-//! right, sync ([`Handle::sync_published`](crate::Handle::sync_published)), take it again and go on. Where it has come to is not remembered but seen: in the newest durable
-//! commit, and in the slot. So commits of others in between cost another round and nothing else.
+//! Syncs take long and need no right to write. So a round ends where one is due
+//! ([`Reclaimed::wants_sync`]). The caller can give up the right to write, sync
+//! ([`Handle::sync_published`](crate::Handle::sync_published)), take the right again and continue.
+//! The progress is not remembered, but read from the newest durable commit and the slot. So commits
+//! of others in between cost only another round.
 
 use super::{ReclaimBudget, ReclaimNext, Reclaimer};
 use crate::error::{Damage, Result};
@@ -11,7 +14,7 @@ use crate::transaction::Transaction;
 use crate::writer::reserve_behind;
 use densite_disk::SyncKind;
 
-/// What reclaiming did in all.
+/// The result of all steps.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Reclaimed {
     /// Bytes of records that were copied.
@@ -20,16 +23,17 @@ pub struct Reclaimed {
     pub written_bytes: u64,
     /// Bytes that were cut off the file.
     pub cut_bytes: u64,
-    /// What was found damaged.
+    /// Records that were found damaged.
     pub damaged: Vec<Damage>,
-    /// Whether nothing more is to be done: otherwise it was stopped, or a sync is due.
+    /// Whether nothing more can be done. Otherwise it was stopped, or a sync is due.
     pub done: bool,
-    /// It goes on after [`Handle::sync_published`](crate::Handle::sync_published).
+    /// It continues after [`Handle::sync_published`](crate::Handle::sync_published).
     pub wants_sync: bool,
 }
 
 impl Reclaimed {
-    /// A unit that something damaged keeps from being moved is looked at again once more of it has died: what is told is told once.
+    /// Adds damage that is not listed yet: a unit with damage is examined again after more of it
+    /// has died.
     fn add_damage(&mut self, damage: Vec<Damage>) {
         for each in damage {
             if !self.damaged.contains(&each) {
@@ -40,7 +44,8 @@ impl Reclaimed {
 }
 
 impl Reclaimer<'_> {
-    /// Gives back what the limit says, in as many rounds as it takes; `stop` is asked between them too.
+    /// Reclaims space down to the limit, in as many rounds as needed. `stop` is also asked between
+    /// rounds.
     ///
     /// # Errors
     /// As [`Reclaimer::step`], [`Reclaimer::make_reusable`] and [`Reclaimer::cut_end`].
@@ -65,7 +70,8 @@ impl Reclaimer<'_> {
         }
     }
 
-    /// The same up to where a sync is due, which is left to the caller. For whoever has the writer's right; `stop` ends it, too.
+    /// The same up to the point where a sync is due, which is left to the caller. The caller has
+    /// the right to write. `stop` ends it too.
     ///
     /// # Errors
     /// As [`Reclaimer::step`].
@@ -77,7 +83,7 @@ impl Reclaimer<'_> {
             all.moved_bytes += step.moved_bytes;
             all.written_bytes += step.written_bytes;
             all.add_damage(step.damaged);
-            // What made no difference makes none the second time.
+            // A slot or cut that made no difference makes none the second time.
             all.done = step.next == ReclaimNext::Done
                 || (step.next == last && step.next != ReclaimNext::Again);
             if all.done {
@@ -98,7 +104,8 @@ impl Reclaimer<'_> {
         }
     }
 
-    /// Names the newest commit in a slot once it is durable. Returns whether a sync is due: for the commit, or then for the slot.
+    /// Names the newest commit in a slot if it is durable. Returns whether a sync is due, first for
+    /// the commit and then for the slot.
     fn name_durable(&mut self) -> Result<bool> {
         let shared = self.connection.open.shared()?;
         let file = self.connection.open.file();
@@ -108,11 +115,11 @@ impl Reclaimer<'_> {
             let writer = &mut *writer;
             let tip = shared.state.read().tip;
             let durability = &mut writer.durability;
-            // Nothing would ever count as durable else, and whoever waits for that would go on for ever.
+            // Otherwise nothing would count as durable, and the caller would wait forever.
             durability.rewrite_if_needed(file, shared.salt, &tip)?;
             durability.reread_slot(file)?;
             if durability.slot().tip != tip {
-                // A slot must not take the place of the older one before the newer one is durable.
+                // A slot must not replace the older one before the newer one is durable.
                 if durability.is_durable(&tip) && durability.is_slot_durable() {
                     durability.write_slot(file, tip, 0)?;
                 }
@@ -130,8 +137,8 @@ impl Reclaimer<'_> {
         Ok(waits)
     }
 
-    /// What an attempt that was given up has written waits for its number, which no commit may ever have. So a commit that changes nothing takes the
-    /// next one.
+    /// Makes a commit that changes nothing. The units that a given-up attempt wrote wait for its
+    /// number, which no commit may ever have; this commit takes the next one.
     fn pass_attempts(&mut self) -> Result<()> {
         let mut transaction = Some(Transaction::begin(self.connection, 0)?);
         let empty = Besides::empty_reclaim();
@@ -140,7 +147,8 @@ impl Reclaimer<'_> {
         published.map(drop)
     }
 
-    /// Makes everything published durable and names it in a durable slot, so that what was freed can be written again. Two syncs.
+    /// Makes everything published durable and names it in a durable slot, so that freed space can
+    /// be reused. Takes two syncs.
     ///
     /// # Errors
     /// As [`Connection::sync`](crate::connection::Connection::sync).
@@ -155,11 +163,13 @@ impl Reclaimer<'_> {
         self.connection.sync_and_name(&shared)
     }
 
-    /// Cuts off what is free at the end of the file, except for the reserve. Returns the bytes by which the file is shorter.
+    /// Cuts free space off the end of the file, except for the reserve. Returns by how many bytes
+    /// the file is shorter.
     ///
-    /// Three steps, each safe where the power may go before the next: a commit says where the file ends; a sync makes it durable; then
-    /// the file is cut. What is cut off was reusable, so neither a durable slot nor anything since reaches it, and every
-    /// writer who comes learns from the commit where its end is. A reader of an older commit finds nothing there, and looks again.
+    /// It takes three steps, and a power cut after each is safe: a commit names the new end; a sync
+    /// makes it durable; then the file is cut. What is cut off was reusable, so neither a durable
+    /// slot nor any later commit reaches it, and every later writer learns the end from the commit.
+    /// A reader of an older commit finds nothing there, and looks again.
     ///
     /// # Errors
     /// As [`Reclaimer::make_reusable`].
@@ -175,7 +185,8 @@ impl Reclaimer<'_> {
         Ok(self.cut_durable_end()?.unwrap_or(0))
     }
 
-    /// The first step of [`Reclaimer::cut_end`], or the last if the commit is durable; `None` where the sync between them is due.
+    /// The first step of [`Reclaimer::cut_end`], or the last one if the commit is durable. `None`
+    /// if the sync between them is due.
     fn cut_durable_end(&mut self) -> Result<Option<u64>> {
         let shared = self.connection.open.shared()?;
         shared.refresh(self.connection.open.file())?;

@@ -1,7 +1,8 @@
-//! Units that are emptied in parts, and how far ahead of what is moved they are looked into.
+//! Units that are emptied in parts, and how far ahead their records are found.
 //!
-//! What has to be coded anew the pool codes, which takes some 2 ms for a unit: longer than a commit. So units are begun before it is their turn ([`ahead`]),
-//! and a step leaves what the pool is still at to a later one, for a while ([`PATIENCE`]).
+//! The pool encodes runs again, which takes about 2 ms for a unit, longer than a commit. So units
+//! are begun before their turn ([`ahead`]), and a step leaves the frames that the pool is encoding
+//! to a later one, for a while ([`PATIENCE`]).
 
 use super::frame::Frame;
 use super::recoding::Recoding;
@@ -9,14 +10,16 @@ use crate::by_fold::ByFold;
 use crate::format::record::RECORD_LEN;
 use std::collections::BTreeMap;
 
-/// So much of what is moved next is looked for ahead, at least.
+/// At least so many bytes of records are found ahead.
 const AHEAD: u64 = 32 << 10;
-/// Units begun at one time.
+/// The most units begun at one time.
 pub(crate) const MOST: usize = 8;
-/// Bytes that steps may have left undone for the sake of one unit. Then the pool is too busy, and is not waited for.
+/// The bytes that steps can leave undone because of one unit. After that the pool is too busy, and
+/// steps do not wait for it.
 const PATIENCE: u64 = 32 << 10;
 
-/// How many bytes are to be found in units that were begun, for a step that moves so many: what it moves itself, and what is moved next.
+/// How many bytes to find in begun units, for a step that moves `budget` bytes: its own, and those
+/// of the next.
 pub(crate) fn ahead(budget: u64) -> u64 {
     budget.saturating_add(budget.max(AHEAD))
 }
@@ -24,18 +27,19 @@ pub(crate) fn ahead(budget: u64) -> u64 {
 /// A unit that is emptied in parts.
 pub(crate) struct Begun {
     pub(crate) unit: u64,
-    /// What is moved goes before this place.
+    /// Records are moved to places before this one.
     pub(crate) below: u64,
-    /// Bytes that may still be left undone until the pool has coded what is here.
+    /// Bytes that can still be left undone until the pool has encoded the frames.
     pub(crate) patience: u64,
-    /// Of these frames, those that are coded anew.
+    /// The frames that the pool encodes again.
     pub(crate) recoding: Recoding,
-    /// Frames that were found there and have not been moved, by their places. Some may have died since.
+    /// Frames that were found there and have not been moved, by their places. Some may have died
+    /// since.
     pub(crate) frames: BTreeMap<u64, Frame>,
-    /// What else lives there and goes with a fold, and its bytes in the unit.
+    /// The other live records there, which a fold moves, and their bytes in the unit.
     pub(crate) by_fold: ByFold,
     pub(crate) by_fold_bytes: u64,
-    /// Trailers are among it.
+    /// The unit has trailers.
     pub(crate) trailers: bool,
 }
 
@@ -58,7 +62,7 @@ impl Begun {
         }
     }
 
-    /// Bytes that were found and not moved.
+    /// Bytes of the frames that are not moved yet.
     pub(crate) fn left(&self) -> u64 {
         let lens = self
             .frames
@@ -67,12 +71,12 @@ impl Begun {
         lens.sum::<usize>() as u64
     }
 
-    /// Whether the pool is waited for no longer.
+    /// Whether steps no longer wait for the pool.
     pub(crate) fn is_overdue(&self) -> bool {
         self.patience == 0
     }
 
-    /// So many bytes were left undone. Returns whether that was for the sake of this unit.
+    /// Notes that a step left so many bytes undone. Returns whether this unit was a reason.
     pub(crate) fn waits(&mut self, undone: u64) -> bool {
         let waits = self.recoding.is_running();
         if waits {

@@ -1,9 +1,9 @@
-//! Frames on their way to another place.
+//! Frames that are to be moved.
 
 use crate::format::record::Record;
 use crate::map::Entry;
 
-/// A frame that lives, as it is stored.
+/// A live frame, as it is stored.
 pub(crate) struct Frame {
     pub(crate) record: Record,
     pub(crate) payload: Vec<u8>,
@@ -12,7 +12,7 @@ pub(crate) struct Frame {
 }
 
 impl Frame {
-    /// Whether more than a quarter of the run is dead: then its pages are worth frames of their own.
+    /// Whether at least a quarter of the run is dead: its live pages then get their own frames.
     pub(crate) fn is_loose(&self) -> bool {
         self.pages.len() * 4 <= 3 << self.record.run_log2
     }

@@ -16,32 +16,34 @@ use crate::by_fold::ByFold;
 use crate::space::Space;
 use std::collections::BTreeMap;
 
-/// What the writer remembers between steps. All of it may be forgotten at any time: what is moved is decided by the map, what is free by the
-/// accounting.
+/// What the writer remembers between steps. All of it can be lost at any time: the page map decides
+/// what is moved, and the accounting what is free.
 #[derive(Default)]
 pub(crate) struct Reclaiming {
-    /// Units that cannot be emptied, and how many bytes lived there when that was seen.
+    /// Units that cannot be emptied, with their live bytes at that time.
     stuck: BTreeMap<u64, u32>,
-    /// Units that are not worth emptying: what seems dead there is part of runs that live. Bytes as before.
+    /// Units that are not worth emptying, with their live bytes: their dead bytes are part of live
+    /// runs.
     dense: BTreeMap<u64, u32>,
-    /// Units without a living frame: the rest goes with the next fold. Bytes as before.
+    /// Units without a live frame, with their live bytes: the next fold moves the rest.
     left: BTreeMap<u64, u32>,
-    /// What that fold moves besides.
+    /// The records that this fold moves for them.
     later: ByFold,
     /// Units that are being emptied, or will be next.
     begun: Vec<Begun>,
-    /// Bytes moved since the last commit that was none of these.
+    /// Bytes moved since the last commit that was not a reclaiming one.
     spent: u64,
-    /// Of these, the bytes moved to empty units, and what was dead before.
+    /// The bytes of these that were moved to empty units, and what was dead before.
     emptied: Emptied,
-    /// What commits owe.
+    /// The share that commits must reclaim.
     share: Share,
 }
 
 /// What emptying has cost since it last won something, and what was dead in the file then.
 ///
-/// That n units become n - 1 is a forecast: where records are about as long as a unit, what is moved leaves as much unused at the
-/// ends of the units it goes to as was dead in those it comes from. So what was won is measured as well.
+/// That n units become n - 1 is only an estimate. If records are about as long as a unit, the new
+/// units can have as many unused bytes as were dead in the old ones. So the result is also
+/// measured.
 #[derive(Debug, Clone, Copy, Default)]
 struct Emptied {
     moved: u64,
@@ -49,7 +51,8 @@ struct Emptied {
 }
 
 impl Emptied {
-    /// So much is dead, and emptying begins or goes on. What paid is paid: it is no credit for what comes.
+    /// Notes that emptying begins or continues while `dead` bytes are dead. A win that paid is
+    /// settled: it is no credit for later.
     fn goes_on(&mut self, dead: u64, targets: u64) {
         let before = *self.dead_before.get_or_insert(dead);
         if dead < before && self.moved <= (before - dead) * targets {
@@ -64,7 +67,8 @@ impl Emptied {
         self.moved += bytes;
     }
 
-    /// Whether it won a byte for each `targets` bytes that it moved beyond `allowance`, when `dead` bytes are dead now.
+    /// Whether emptying has won one byte for each `targets` bytes moved beyond `allowance`. `dead`:
+    /// the bytes that are dead now.
     fn pays(&self, dead: u64, targets: u64, allowance: u64) -> bool {
         let before = self.dead_before.unwrap_or(dead);
         self.moved <= allowance + before.saturating_sub(dead) * targets
@@ -72,7 +76,7 @@ impl Emptied {
 }
 
 impl Reclaiming {
-    /// So many bytes were moved; to empty units, or to shorten the file.
+    /// Notes that so many bytes were moved, to empty units or to shorten the file.
     pub(crate) fn moved(&mut self, bytes: u64, emptying: bool) {
         self.spent += bytes;
         if emptying {
@@ -80,12 +84,12 @@ impl Reclaiming {
         }
     }
 
-    /// Bytes moved since the last commit that was none of these.
+    /// Bytes moved since the last commit that was not a reclaiming one.
     pub(crate) fn spent(&self) -> u64 {
         self.spent
     }
 
-    /// Emptying begins or goes on, and `dead` bytes are dead.
+    /// Notes that emptying begins or continues while `dead` bytes are dead.
     pub(crate) fn empties(&mut self, dead: u64, targets: u64) {
         self.emptied.goes_on(dead, targets);
     }
@@ -95,7 +99,7 @@ impl Reclaiming {
         self.emptied.pays(dead, targets, allowance)
     }
 
-    /// What commits owe.
+    /// The share that commits must reclaim.
     pub(crate) fn share(&mut self) -> &mut Share {
         &mut self.share
     }
@@ -110,7 +114,7 @@ impl Reclaiming {
         &self.begun
     }
 
-    /// The same, to be worked on: [`Reclaiming::put_begun`] brings back what is not finished.
+    /// Takes these units to work on them. [`Reclaiming::put_begun`] returns the unfinished ones.
     pub(crate) fn take_begun(&mut self) -> Vec<Begun> {
         std::mem::take(&mut self.begun)
     }
@@ -120,7 +124,7 @@ impl Reclaiming {
         self.begun = begun;
     }
 
-    /// Gives up the units that were begun, except these.
+    /// Drops the units that were begun, except these.
     pub(crate) fn keep_begun(&mut self, units: &[u64]) {
         self.begun.retain(|begun| units.contains(&begun.unit));
     }
@@ -150,7 +154,7 @@ impl Reclaiming {
         self.left.insert(unit, live);
     }
 
-    /// Units that were begun, to win what is dead in them.
+    /// Units that were begun to win their dead bytes, and not to shorten the file.
     pub(crate) fn begun_units(&self) -> impl Iterator<Item = u64> {
         let to_win = |begun: &&Begun| begun.below == u64::MAX;
         self.begun.iter().filter(to_win).map(|begun| begun.unit)
@@ -160,13 +164,13 @@ impl Reclaiming {
         self.begun_units().any(|begun| begun == unit)
     }
 
-    /// Units that the next fold empties.
+    /// The number of units that the next fold empties.
     pub(crate) fn left_units(&self, space: &Space) -> u64 {
         let waits = |(unit, live): &(&u64, &u32)| **live > 0 && space.live(**unit) == **live;
         self.left.iter().filter(waits).count() as u64
     }
 
-    /// A commit was made, which stored so many bytes of frames.
+    /// Notes a commit that stored so many bytes of frames.
     pub(crate) fn committed(&mut self, reclaim: bool, folded: bool, frame_bytes: u64) {
         if folded {
             self.left.clear();
@@ -179,7 +183,7 @@ impl Reclaiming {
         }
     }
 
-    /// What a fold that is made now is to move.
+    /// What a fold that is made now should move.
     pub(crate) fn for_fold(&self) -> &ByFold {
         &self.later
     }
@@ -198,7 +202,7 @@ mod tests {
         assert!(!emptied.pays(1000, 3, 50), "nothing won");
         assert!(!emptied.pays(1100, 3, 50), "more is dead than before");
         assert!(emptied.pays(996, 3, 50));
-        // 20 bytes pay for 60 moved; what was won besides is not kept.
+        // 20 bytes pay for 60 moved; what was won beyond that is not kept.
         emptied.goes_on(500, 3);
         assert!(emptied.pays(500, 3, 0));
         emptied.moves(60);

@@ -1,9 +1,9 @@
-//! Runs that are encoded again without their dead pages.
+//! Encodes runs again without their dead pages.
 //!
-//! That takes longer than anything else that emptying a unit does. So while others write, the pool encodes between two
-//! commits, and a later step finds the frames ready. They are used as pre-encoded frames are (`preencoded`): for these pages,
-//! all of which must live where they did, and only while what they were encoded with still holds. What is not ready a step
-//! encodes itself.
+//! This takes longer than the rest of emptying a unit. So while others write, the pool encodes
+//! between two commits, and a later step finds the frames ready. They are used like pre-encoded
+//! frames (`preencoded`), while their dictionary is valid. All of their pages must still be live in
+//! the same place. A step encodes the other frames itself.
 
 use super::frame::Frame;
 use crate::codec::family::Family;
@@ -25,7 +25,7 @@ pub(crate) struct Recoding {
 }
 
 impl Recoding {
-    /// Has the pool encode these runs, if there are any and it has room.
+    /// Queues these runs in the pool, if there are any and it has room.
     pub(crate) fn start(runs: Vec<Run>, settings: EncodeSettings, pool: &Pool) -> Recoding {
         if runs.is_empty() {
             return Recoding::default();
@@ -37,7 +37,7 @@ impl Recoding {
         }
     }
 
-    /// Whether the pool is still at it.
+    /// Whether the pool is still encoding.
     pub(crate) fn is_running(&mut self) -> bool {
         if let Some(task) = self.task.take_if(|task| task.is_done()) {
             self.ready = task.wait().unwrap_or_default();
@@ -45,7 +45,8 @@ impl Recoding {
         self.task.is_some()
     }
 
-    /// The frames of the run at `off`, if they are ready and all of its pages that were coded live still.
+    /// The frames of the run at `off`, if they are ready and all of its encoded pages are still
+    /// live.
     pub(crate) fn take(&mut self, off: u64, frame: &Frame) -> Option<Vec<PreEncodedFrame>> {
         let (pages, frames) = self.ready.remove(&off)?;
         let live = frame.pages.iter().map(|(page, _)| page);
@@ -59,12 +60,12 @@ pub(crate) struct Run {
     record: Record,
     payload: Vec<u8>,
     dict: Option<Arc<Dictionary>>,
-    /// Pages that live, and their places in the run.
+    /// Live pages, and their places in the run.
     pages: Vec<(u32, u8)>,
 }
 
 impl Run {
-    /// The run that lies at `off`, coded with `dict`.
+    /// The run at `off`, coded with `dict`.
     pub(crate) fn new(off: u64, frame: &Frame, dict: Option<Arc<Dictionary>>) -> Run {
         Run {
             off,
@@ -75,7 +76,8 @@ impl Run {
         }
     }
 
-    /// The bytes of the pages that live; `None` if they are not what their checksum says: whoever moves them will find out.
+    /// The bytes of the live pages. `None` if they do not match their checksum: the step that moves
+    /// them finds that out.
     fn pages(&self) -> Option<Vec<(u32, Arc<[u8]>)>> {
         let raw = decode(&self.record, &self.payload, self.dict.as_deref()).ok()?;
         let page_size = 1usize << self.record.page_log2;
@@ -87,7 +89,8 @@ impl Run {
     }
 }
 
-/// On the pool. Whoever commits does not wait for it where both share a core: it gives way after each run, some 100 µs.
+/// Runs on the pool. It yields after each run, about 100 µs, so that a commit on the same core does
+/// not wait for it.
 fn code(runs: &[Run], settings: &EncodeSettings) -> Coded {
     let mut coded = Coded::new();
     for run in runs {
@@ -111,7 +114,7 @@ fn code(runs: &[Run], settings: &EncodeSettings) -> Coded {
 /// The pages of a run, verified.
 ///
 /// # Errors
-/// What is wrong with them.
+/// What is wrong with them, in a few words.
 pub(crate) fn decode(
     record: &Record,
     payload: &[u8],
@@ -135,7 +138,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     #[test]
-    fn the_pool_is_waited_for_a_while_and_only_while_it_is_at_it() {
+    fn steps_wait_a_while_for_the_pool_and_only_while_it_encodes() {
         let at_it = Recoding {
             task: Some(Task::lazy(Coded::new)),
             ready: Coded::new(),
@@ -152,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_coded_is_of_use_only_if_all_of_its_pages_live_still() {
+    fn an_encoded_run_is_used_only_if_all_of_its_pages_are_still_live() {
         let frame = |pages: &[u32]| Frame {
             record: Record::plain(Kind::Frame, 5, 1),
             payload: Vec::new(),

@@ -1,60 +1,66 @@
-//! What a commit pays for giving space back: a part in proportion to what it stored itself.
+//! The share of space reclamation that a commit does: in proportion to what it stored itself.
 //!
-//! In the long run each byte stored makes one dead byte, and with a limit of p per cent at most (100 - p) / p bytes are moved to win one ([`targets`]). So if every commit
-//! moves so many bytes for each byte that it stored, the limit is kept once it was reached. What is due beyond that, by a large transaction
-//! that was stopped by the clock, is paid by those who come after it, [`STEP`] bytes each: a small transaction does not pay for a large one.
+//! In the long run each byte stored makes one dead byte. With a limit of p per cent, at most (100 -
+//! p) / p bytes are moved to win one ([`targets`]). So if every commit moves so many bytes for each
+//! byte that it stored, the limit is kept once it is reached. A large transaction that the clock
+//! stopped leaves a debt. Later commits pay it, [`STEP`] bytes each: a small transaction does not
+//! pay for a large one.
 
 use super::limit::targets;
 use std::time::Duration;
 
-/// Less than this is not worth a commit: its trailer takes 300 bytes.
+/// Moving less is not worth a commit: its trailer takes 300 bytes.
 const STEP: u64 = 2 << 10;
-/// Whether something is due is asked when so much was stored, and this part of the file: asking takes a look at every unit.
+/// Whether something is due is checked after so many bytes were stored, and this part of the file:
+/// the check reads the figures of every unit.
 const ASK: u64 = 64 << 10;
 const ASK_PART: u64 = 512;
-/// How long a commit moves, and how much longer for each KiB that it stored: about half of what encoding and storing that took. Twice as long if as much as the
-/// file's length is due, and so on, at most [`TIME_MOST`]: where the clock always keeps something from being moved, the limit could not be kept.
+/// How long a commit moves, and how much longer for each KiB that it stored: about half of the time
+/// to encode and store it. The time doubles if the debt is the file's length, and so on, at most up
+/// to [`TIME_MOST`]. If the clock always stopped the move, the limit could not be kept.
 const TIME: Duration = Duration::from_micros(200);
 const TIME_OF_KIB: Duration = Duration::from_micros(20);
 const TIME_MOST: Duration = Duration::from_millis(4);
-/// A commit that stored as much is no small one: it moves all that it owes itself, whatever the clock says,
+/// A commit that stored at least this is not small. It moves its own share, whatever the clock
+/// says,
 const LARGE: u64 = 64 << 10;
-/// up to this.
+/// up to this limit.
 const LEAST_MOST: u64 = 512 << 10;
 
-/// What waited for the pool is moved by the first commit that finds it ready, but no more than this.
+/// Bytes left to the pool are moved by the first commit that finds them encoded, up to this limit.
 const PUT_OFF_MOST: u64 = 64 << 10;
 
-/// The account of what commits of this process owe. In bytes.
+/// What commits of this process must still move. In bytes.
 #[derive(Debug, Default)]
 pub(crate) struct Share {
-    /// Frames stored since the last share was asked for.
+    /// Frames stored since the last share was taken.
     fresh: u64,
-    /// The same since it was last asked whether something is due.
+    /// The same, since the last check whether something is due.
     unasked: u64,
     /// More was due than the last step did.
     due: bool,
-    /// To be moved.
+    /// Bytes to be moved.
     debt: u64,
-    /// Of it, what was left to a later step while the pool was coding it.
+    /// The part of it that was left to a later step while the pool was encoding it.
     put_off: u64,
 }
 
-/// How a step goes about it while others write.
+/// How a step works while others write.
 #[derive(Clone, Copy)]
 pub(crate) struct Pace {
-    /// The clock is not asked before so many bytes were moved.
+    /// The clock is not checked before so many bytes were moved.
     pub(crate) least: u64,
-    /// What has to be encoded again can be left to the pool, and to a later step.
+    /// What has to be encoded again can be left to the pool and to a later step.
     pub(crate) patient: bool,
 }
 
 /// What a commit has to move.
 pub(crate) struct Due {
-    /// At most.
+    /// The most bytes.
     pub(crate) bytes: u64,
-    /// Whatever the clock says, as much as a small commit stored itself: so where the machine is too busy for more, half of the file lives; what a large one
-    /// owes itself: so there the limit is kept however busy the machine is.
+    /// A small commit moves at least as much as it stored, whatever the clock says. So on a machine
+    /// that is too busy for more, half of the file stays live. A large commit moves its own share,
+    /// so the limit is kept on a busy machine too.
     pub(crate) pace: Pace,
     pub(crate) time: Duration,
 }
@@ -72,7 +78,7 @@ impl Share {
             if self.unasked < ASK.max(file / ASK_PART) {
                 return None;
             }
-            // Who asks may as well do something.
+            // The check costs time anyway, so a step is made too.
             self.debt = STEP;
         }
         self.unasked = 0;
@@ -97,7 +103,7 @@ impl Share {
         })
     }
 
-    /// Of what was due so much waits for the pool.
+    /// Notes that so much of what was due waits for the pool.
     pub(crate) fn put_off(&mut self, bytes: u64) {
         self.put_off = bytes.min(PUT_OFF_MOST);
     }
@@ -112,7 +118,8 @@ impl Share {
     }
 }
 
-/// How long a commit that stored so many bytes may move, where so many are due in a file so long.
+/// How long a commit that stored so many bytes can move, if `debt` bytes are due in a file of this
+/// length.
 fn time(stored: u64, debt: u64, file: u64) -> Duration {
     let kib = u32::try_from(stored >> 10).unwrap_or(u32::MAX);
     let own = TIME.saturating_add(TIME_OF_KIB.saturating_mul(kib));
@@ -126,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_commit_pays_for_itself_and_a_little_for_others() {
+    fn a_commit_moves_its_own_share_and_a_little_of_the_debt() {
         let mut share = Share::default();
         let bytes = |share: &mut Share| share.take(0, 25).map(|due| due.bytes);
         share.stored(ASK - 1);
@@ -136,7 +143,7 @@ mod tests {
         share.paid(STEP, false);
         share.stored(5000);
         assert_eq!(bytes(&mut share), None, "nothing was due");
-        // A large transaction, of which the clock let it move a part.
+        // A large transaction of which the clock allowed only a part.
         share.stored(1 << 20);
         assert_eq!(bytes(&mut share), Some(3 << 20));
         share.paid(1 << 20, true);
@@ -152,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn the_clock_does_not_stop_what_a_large_commit_owes() {
+    fn the_clock_does_not_stop_the_share_of_a_large_commit() {
         let least = |stored: u64| {
             let mut share = Share {
                 due: true,

@@ -1,4 +1,5 @@
-//! What a file is and which commit it holds, where parts of its preamble are lost, changed or moving.
+//! Tests of what a file is and which commit it holds, if parts of its preamble are lost, changed or
+//! being written.
 
 use super::*;
 use crate::{Handle, Options};
@@ -9,11 +10,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 const PATH: &str = "/a.db";
 const PAGE: usize = 4096;
 const PREAMBLE: usize = DATA_OFF as usize;
-/// Where header and slots say the format's version.
+/// Where header and slots have the version of the format.
 const HEADER_VERSION: usize = 16;
 const SLOT_VERSION: usize = 4;
 
-/// A closed file of so many commits; of none: as its creation leaves it.
+/// A closed file of so many commits. With 0 commits: as its creation leaves it.
 fn file_of(commits: u64) -> Vec<u8> {
     let disk = SimDisk::new(1);
     let file = disk.open(PATH, OpenMode::Create).expect("open");
@@ -26,7 +27,7 @@ fn file_of(commits: u64) -> Vec<u8> {
     if commits == 0 {
         handle.discard();
         drop(handle);
-        let mut bytes = disk.contents(PATH).expect("there");
+        let mut bytes = disk.contents(PATH).expect("the file exists");
         bytes.truncate(PREAMBLE);
         return bytes;
     }
@@ -37,7 +38,7 @@ fn file_of(commits: u64) -> Vec<u8> {
     }
     handle.close_clean().expect("close");
     drop(handle);
-    disk.contents(PATH).expect("there")
+    disk.contents(PATH).expect("the file exists")
 }
 
 fn placed(bytes: &[u8]) -> densite_sim_disk::SimFile {
@@ -65,7 +66,7 @@ fn copies() -> impl Iterator<Item = usize> {
     SLOT_OFF.into_iter().flat_map(both).map(|at| at as usize)
 }
 
-/// The version of all slots, with right checksums.
+/// Changes the version of all slots, with right checksums.
 fn with_slot_version(bytes: &[u8], version: u32) -> Vec<u8> {
     let mut bytes = bytes.to_vec();
     for at in copies() {
@@ -78,7 +79,7 @@ fn with_slot_version(bytes: &[u8], version: u32) -> Vec<u8> {
     bytes
 }
 
-/// A header that says this version; its checksum is that of the version before.
+/// A header with this version and the checksum of the previous one.
 fn with_torn_version(bytes: &[u8], version: u8) -> Vec<u8> {
     let mut bytes = bytes.to_vec();
     bytes[HEADER_VERSION] = version;
@@ -103,7 +104,7 @@ fn problem(bytes: &[u8]) -> String {
 }
 
 #[test]
-fn a_file_is_told_by_its_header_or_else_by_its_slots() {
+fn a_file_is_recognised_by_its_header_or_else_by_its_slots() {
     let (born, used) = (file_of(0), file_of(3));
     let kind = |bytes: &[u8]| probe(&placed(bytes)).expect("probe");
     assert_eq!(kind(&[]), Kind::Empty);
@@ -113,23 +114,23 @@ fn a_file_is_told_by_its_header_or_else_by_its_slots() {
     assert_eq!(
         kind(&without_header(&born)),
         Kind::Empty,
-        "it was cut short"
+        "its creation was interrupted"
     );
     assert_eq!(
         kind(&without_header(&used)),
         Kind::Densite,
-        "the slots tell"
+        "its slots identify it"
     );
     let nothing = without_slots(&without_header(&used));
     assert_eq!(
         kind(&nothing),
         Kind::Other,
-        "longer than a creation leaves it"
+        "longer than after its creation"
     );
     assert_eq!(
         kind(&nothing[..PREAMBLE]),
         Kind::Empty,
-        "a creation's zeros"
+        "zeros of a creation"
     );
     let mut other = nothing[..PREAMBLE].to_vec();
     other[63] = 1;
@@ -139,20 +140,20 @@ fn a_file_is_told_by_its_header_or_else_by_its_slots() {
 
 /// Otherwise SQLite would delete the journal beside it (rule 7).
 #[test]
-fn a_file_cut_to_its_preamble_is_no_empty_database() {
+fn a_file_cut_to_its_preamble_is_not_an_empty_database() {
     let (born, used) = (file_of(0), file_of(3));
     assert_eq!(problem(&without_header(&born)), "none: it is empty");
     let cut = without_header(&used[..PREAMBLE]);
     assert_eq!(problem(&cut), "header: the magic is missing");
     assert_eq!(probe(&placed(&cut)).expect("probe"), Kind::Densite);
-    // With something behind the preamble the first slot alone says nothing of an empty database.
+    // With bytes after the preamble, the first slot alone does not make an empty database.
     let mut long = without_header(&born);
     long.push(1);
     assert_eq!(probe(&placed(&long)).expect("probe"), Kind::Densite);
 }
 
 #[test]
-fn a_lost_header_is_damage_where_a_slot_names_a_commit() {
+fn a_lost_header_is_damage_if_a_slot_names_a_commit() {
     let used = file_of(3);
     assert_eq!(problem(&used), "none: commit 3");
     let lost = without_header(&used);
@@ -163,7 +164,8 @@ fn a_lost_header_is_damage_where_a_slot_names_a_commit() {
     assert_eq!(slots, "commit slots: none of the four copies is valid");
 }
 
-/// Else a bit that fell over would make a user look for a newer version, and a newer version's file would count as damaged.
+/// Otherwise a flipped bit would make a user look for a newer version, or a newer version's file
+/// would count as damaged.
 #[test]
 fn a_header_of_a_newer_version_is_believed_if_it_is_whole_or_no_slot_contradicts() {
     let used = file_of(3);
@@ -173,10 +175,10 @@ fn a_header_of_a_newer_version_is_believed_if_it_is_whole_or_no_slot_contradicts
     let newer_slots = with_slot_version(&torn, FORMAT_VERSION + 1);
     assert_eq!(problem(&newer_slots), "newer format 7");
     assert_eq!(problem(&with_header(&used, 7)), "newer format 7");
-    // The header may be older than what a newer version made of the file.
+    // The header can be older than the slots of a newer version.
     let newer_slots = with_slot_version(&used, FORMAT_VERSION + 1);
     assert_eq!(problem(&newer_slots), "newer format 2");
-    // A creation that was cut short says nothing of a newer version either.
+    // An interrupted creation does not show a newer version either.
     let torn_birth = with_torn_version(&file_of(0), 7);
     assert_eq!(problem(&torn_birth), "none: commit 0");
 }
@@ -220,7 +222,7 @@ fn the_salt_is_that_of_the_header_or_else_of_the_slots() {
     assert_eq!(of(&with_header(&used, FORMAT_VERSION)), Some(5));
 }
 
-/// Reads a preamble as it was while a writer wrote its tip, and then the file as it is.
+/// Returns a preamble with a tip that is being written, and later the file as it is.
 struct Moving {
     file: densite_sim_disk::SimFile,
     reads: AtomicU32,
@@ -237,7 +239,7 @@ impl FileAbove for Moving {
         if offset == 0 {
             let read = self.reads.fetch_add(1, Ordering::Relaxed);
             if read < self.torn_reads {
-                // Each time it is torn elsewhere.
+                // Each time another byte is torn.
                 buf[TIP_OFF as usize + read as usize] ^= 0xff;
             }
         }
@@ -245,9 +247,9 @@ impl FileAbove for Moving {
     }
 }
 
-/// What is found while a writer is moving on is not told as a cut: the same must be found twice.
+/// What is found while a writer publishes is not reported as a cut: the same must be found twice.
 #[test]
-fn a_tip_that_is_being_written_is_looked_at_again() {
+fn a_tip_that_is_being_written_is_read_again() {
     let used = file_of(3);
     for torn_reads in [1, 2, 5] {
         let moving = Moving {
@@ -266,7 +268,7 @@ fn a_tip_that_is_being_written_is_looked_at_again() {
     assert!(found.cut.is_some(), "it stays so");
 }
 
-/// A process of its own on a disk that holds these bytes.
+/// A new process on a disk that holds these bytes.
 fn process(bytes: &[u8]) -> (SimDisk, Handle) {
     let disk = SimDisk::new(1);
     disk.put_file(PATH, bytes);
@@ -279,7 +281,7 @@ fn process(bytes: &[u8]) -> (SimDisk, Handle) {
     (disk, handle)
 }
 
-/// The bytes, with a commit more by a process of its own that has given up so many attempts.
+/// The bytes with another commit, by a new process that has given up so many attempts.
 fn with_commit_after(bytes: &[u8], given_up: u8) -> Vec<u8> {
     let (disk, mut handle) = process(bytes);
     for _ in 0..given_up {
@@ -288,12 +290,13 @@ fn with_commit_after(bytes: &[u8], given_up: u8) -> Vec<u8> {
     }
     handle.write_at(&[given_up; PAGE], 0).expect("write");
     handle.publish().expect("publish");
-    disk.contents(PATH).expect("there")
+    disk.contents(PATH).expect("the file exists")
 }
 
-/// The power cut took the records of the commit that the tip names. What an earlier writer left in their place is whole: of the same number, or of a higher one.
+/// A power cut took the records of the commit that the tip names. An attempt of an earlier writer
+/// is whole in their place, with the same number or a higher one.
 #[test]
-fn what_the_tip_does_not_name_is_no_commit() {
+fn an_attempt_that_the_tip_does_not_name_is_not_a_commit() {
     let base = file_of(2);
     let theirs = with_commit_after(&base, 0);
     let tip = TIP_OFF as usize..TIP_OFF as usize + TIP_LEN;
@@ -304,24 +307,26 @@ fn what_the_tip_does_not_name_is_no_commit() {
         bytes[tip.clone()].copy_from_slice(&theirs[tip.clone()]);
         let found = find(&placed(&bytes)).expect("found").expect("not empty");
         assert_eq!(found.state.tip.commit, 2, "not {number}");
-        let cut = found.cut.expect("it is told");
+        let cut = found.cut.expect("the cut is reported");
         assert!(cut.contains("those after 2 are incomplete"), "{cut}");
         assert_eq!(found.state.highest, 3, "its number is not given again");
     }
 }
 
-/// A file of which the creation's slot can be read, and not the first commit. `change` makes it from one whose second slot was never written.
+/// A file in which the creation's slot is readable but not the first commit. `change` modifies it;
+/// its second slot was never written.
 fn first_commit_lost(change: impl Fn(&mut Vec<u8>)) -> String {
     let (disk, mut handle) = process(&[]);
     handle.write_at(&[9; PAGE], 0).expect("write");
     handle.publish().expect("publish");
-    let mut bytes = disk.contents(PATH).expect("there");
+    let mut bytes = disk.contents(PATH).expect("the file exists");
     bytes[PREAMBLE] ^= 0xff;
     change(&mut bytes);
     problem(&bytes)
 }
 
-/// Of a first commit that was never durable nothing may be there. What shows that it was makes the file no empty one (rule 7).
+/// A first commit that was never durable can be missing. If the file shows that it was durable, the
+/// file is not empty (rule 7).
 #[test]
 fn a_first_commit_that_is_lost_leaves_an_empty_file_only_if_it_was_never_durable() {
     let tip = TIP_OFF as usize;
@@ -330,7 +335,7 @@ fn a_first_commit_that_is_lost_leaves_an_empty_file_only_if_it_was_never_durable
     assert_eq!(torn, "none: commit 0");
     let zero = first_commit_lost(|bytes| bytes[tip..tip + TIP_LEN].fill(0));
     assert_eq!(zero, "tip: it is zero, which no tip ever was");
-    // Of which the hash and the checksum are zero: two tips would have left theirs.
+    // Only hash and checksum are zero: two tips would have left theirs.
     let no_hash = first_commit_lost(|bytes| bytes[tip + TIP_HASH..tip + TIP_LEN].fill(0));
     assert_eq!(no_hash, "tip: it is zero, which no tip ever was");
     for at in [HEADER_LEN, tip - 1, tip + TIP_LEN, PREAMBLE - 1] {
@@ -348,7 +353,7 @@ fn a_first_commit_that_is_lost_leaves_an_empty_file_only_if_it_was_never_durable
     }
 }
 
-/// Both copies, so that a torn sector costs no slot; and a tip that says which file it is of.
+/// There are two copies, so that a torn sector costs no slot, and a tip that identifies the file.
 #[test]
 fn a_creation_leaves_two_copies_of_its_slot_and_a_tip() {
     let born = file_of(0);

@@ -1,4 +1,4 @@
-//! Checking everything: every record the newest commit reaches, and the accounting.
+//! Checks everything: every record that the newest commit reaches, and the accounting.
 
 use super::walk::walk_state;
 use crate::error::{Damage, Error, Result};
@@ -13,37 +13,39 @@ use crate::state::State;
 use crate::writer::accounting;
 use densite_disk::File;
 
-/// What a check found.
+/// The result of a check.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CheckReport {
     /// Pages of the database.
     pub pages: u64,
     /// Pages whose frames were read, decoded and compared with their checksums.
     pub frames: u64,
-    /// What is wrong. Empty: nothing.
+    /// What is wrong. Empty if nothing is.
     pub problems: Vec<Damage>,
-    /// Commits that a power cut took before they were durable, described. Not damage: what is there is exactly an
-    /// earlier published state.
+    /// A description of commits that were lost in a power cut before they were durable. This is not
+    /// damage: the file has exactly an earlier published state.
     pub cut: Option<String>,
     /// Whether the last user closed the file, and nothing was published since.
     pub clean: bool,
 }
 
-/// More problems than this are not listed: the file is a ruin.
+/// The check stops after more problems than this.
 const MAX_PROBLEMS: usize = 1000;
 
-/// Verifies header, slots and trailers, every map node, every dictionary, every frame (checksum, decoding, checksum of the
-/// page), and that the accounting of space is exact. `progress` gets (pages done, pages there are); false stops.
+/// Verifies header, slots and trailers, every map node, every dictionary, every frame (checksum,
+/// decoding, checksum of the page), and the space table. `progress` gets (pages done, pages in
+/// all); false stops.
 ///
 /// # Errors
-/// I/O. Damage is not an error here but part of the report, except where nothing can be said of the file at all.
+/// I/O. Damage is part of the report and not an error, unless nothing at all can be read from the
+/// file.
 pub(crate) fn check(
     open: &mut OpenFile,
     progress: &mut dyn FnMut(u64, u64) -> bool,
 ) -> Result<CheckReport> {
     open.check_poison()?;
     let mut report = CheckReport::default();
-    // Read from the file: what this process remembers can be better than what is there.
+    // Read from the file, because the state in memory can be better than the file.
     match recover::find(open.file()) {
         Ok(None) => {
             return Ok(CheckReport {
@@ -83,7 +85,7 @@ pub(crate) fn check(
     Ok(report)
 }
 
-/// A check of what a process shares.
+/// A check of one file, with what the process shares about it.
 struct Check<'a> {
     shared: &'a Shared,
     file: &'a dyn File,
@@ -98,7 +100,7 @@ impl Check<'_> {
             }
             let read = shared.while_it_moves(self.file, || {
                 let state = shared.state.read();
-                // Nothing uses it any more.
+                // It is not used any more.
                 if state.dicts.iter().all(|now| now.id != d.id) {
                     return Ok(());
                 }
@@ -111,7 +113,7 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// Every frame, as it lies. Returns whether all were looked at.
+    /// Decodes every frame. Returns whether all were checked.
     fn frames(
         &self,
         seen: &mut Seen,
@@ -156,7 +158,7 @@ impl Check<'_> {
                     "page map",
                     e.off,
                     Some(*page),
-                    "the page lies beyond the end of the database",
+                    "the page is beyond the end of the database",
                 ));
             }
             report.frames += 1;
@@ -164,7 +166,7 @@ impl Check<'_> {
         Ok(true)
     }
 
-    /// The accounting of space, against what was counted.
+    /// Compares the accounting of space with what was counted.
     fn accounting(&self, seen: Seen, report: &mut CheckReport) -> Result<()> {
         let shared = self.shared;
         let (state, mut counted) = (seen.state, seen.counted);
@@ -186,7 +188,7 @@ impl Check<'_> {
                 let differences = kept.differences(&counted, src, MAX_PROBLEMS)?;
                 Ok((kept, differences))
             });
-        // Somebody else may have gone on meanwhile; then this says nothing.
+        // If another writer has published meanwhile, the comparison means nothing.
         if shared.has_moved_on(self.file, &state.tip)? {
             return Ok(());
         }
@@ -199,7 +201,8 @@ impl Check<'_> {
             Err(e) => return Err(e),
         };
         for (unit, kept, counted) in differences {
-            let what = format!("{kept} live bytes are accounted here, {counted} were counted");
+            let what =
+                format!("the space table has {kept} live bytes here, {counted} were counted");
             report
                 .problems
                 .push(problem("space accounting", unit * UNIT_LEN, None, &what));
@@ -212,7 +215,7 @@ impl Check<'_> {
                     &what,
                     d.place.off,
                     None,
-                    "the count of its uses is wrong",
+                    "the number of pages that use it is wrong",
                 ));
             }
         }
@@ -220,10 +223,11 @@ impl Check<'_> {
     }
 }
 
-/// What a commit reaches.
+/// The records that a commit reaches.
 struct Seen {
     state: State,
-    /// Length of the file. The count of bytes grows with what is added: what lies beyond the end is damage, which reading it will show.
+    /// The length of the file. Records beyond it are not counted, because the count takes memory up
+    /// to the highest offset. They are damage, which reading them shows.
     end: u64,
     counted: Space,
     /// Every page that has a frame, by its place.
@@ -244,7 +248,7 @@ impl Seen {
         off + u64::from(len) <= self.end
     }
 
-    /// Goes through the page map.
+    /// Walks the page map.
     fn walk(&mut self, shared: &Shared, file: &dyn File) -> Result<()> {
         let (counted, entries, end) = (&mut self.counted, &mut self.entries, self.end);
         let walked = walk_state(

@@ -1,4 +1,4 @@
-//! What is known of every page's frame without reading it, and what models say.
+//! What is known about every page's frame without reading it, and the descriptions of models.
 
 use super::walk::walk_state;
 use crate::codec::CodecId;
@@ -9,12 +9,13 @@ use densite_typed::ColumnDescription;
 /// The frame of one page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FrameInfo {
-    /// The page; 1 is the first. Pages are those of [`Handle::page_size`](crate::Handle::page_size) bytes.
+    /// The page; 1 is the first. Pages are those of [`Handle::page_size`](crate::Handle::page_size)
+    /// bytes.
     pub page: u32,
-    /// Bytes of the frame's record; of a run's record, the page's share. They add up to `frame_bytes` of the
-    /// [`Stats`](crate::Stats).
+    /// Bytes of the frame's record; for a run, the page's share. They add up to `frame_bytes` of
+    /// the [`Stats`](crate::Stats).
     pub stored_bytes: u64,
-    /// How it is coded.
+    /// Its codec.
     pub codec: CodecId,
     /// The dictionary or model that it needs; 0 none.
     pub model: u32,
@@ -22,8 +23,8 @@ pub struct FrameInfo {
     pub run_pages: u32,
 }
 
-/// Calls `f` for every page that has a frame (the others read as zeros) in the newest commit, in no particular order. Walks
-/// the page map, but reads no frame.
+/// Calls `f` for every page of the newest commit that has a frame, in no particular order. The
+/// others read as zeros. Walks the page map, but reads no frame.
 ///
 /// # Errors
 /// I/O, damage.
@@ -56,10 +57,11 @@ pub(crate) fn each_frame(open: &mut OpenFile, f: &mut dyn FnMut(FrameInfo)) -> R
     Ok(())
 }
 
-/// What the model of this number says of each column. `None` if it is no model of the typed codec, but a dictionary.
+/// What the model of this number describes for each column. `None` if it is a dictionary and not a
+/// model.
 ///
 /// # Errors
-/// I/O; [`Error::Corrupt`] if there is nothing of that number or it is damaged.
+/// I/O; [`Error::Corrupt`] if there is no model or dictionary of that number, or it is damaged.
 pub(crate) fn model_description(
     open: &mut OpenFile,
     id: u32,

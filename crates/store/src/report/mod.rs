@@ -1,4 +1,4 @@
-//! What can be said of a stored file: figures, frames, and whether everything in it is as it was written.
+//! Reports about a stored file: figures, frames, and whether everything in it is undamaged.
 
 mod check;
 mod frames;

@@ -1,30 +1,32 @@
-//! How much of the file is live, dead and free: from the accounting alone.
+//! How much of the file is live, dead and free, from the accounting alone.
 
 use crate::error::Result;
 use crate::format::{LOCK_UNIT, UNIT_LEN};
 use crate::open_file::OpenFile;
 use crate::writer::{accounting, reserve_behind};
 
-/// Where the bytes of the file are, at the newest commit. In bytes; live, dead, free and reserve add up to `file_bytes`.
+/// Where the bytes of the file are, at the newest commit. In bytes; live, dead, free and reserve
+/// add up to `file_bytes`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SpaceFigures {
     /// Length of the file.
     pub file_bytes: u64,
-    /// What the newest commit reaches, the preamble (16 KiB) included, and the unit at 1 GiB that stays empty.
+    /// What the newest commit reaches, including the preamble (16 KiB) and the unit at 1 GiB that
+    /// stays empty.
     pub live_bytes: u64,
-    /// Dead bytes in units of 64 KiB in which something lives: emptying them makes free units of
+    /// Dead bytes in units of 64 KiB that are partly live. Emptying those units makes free units of
     /// them.
     pub dead_bytes: u64,
-    /// Units in which nothing lives: they are written again before the file grows, or cut off.
+    /// Units without live bytes: they are reused before the file grows, or cut off.
     pub free_bytes: u64,
-    /// Of `free_bytes` those that can be written only after the next durable slot.
+    /// The part of `free_bytes` that can be written only after the next durable slot.
     pub waiting_bytes: u64,
-    /// What is kept behind the end, so that a full disk still takes a small commit.
+    /// The reserve after the end, with which a full disk still takes a small commit.
     pub reserve_bytes: u64,
 }
 
 impl SpaceFigures {
-    /// Dead and free bytes of a thousand bytes of the file, the reserve left aside.
+    /// Dead and free bytes for each thousand bytes of the file, without the reserve.
     pub fn idle_permille(&self) -> u64 {
         let idle = self.dead_bytes + self.free_bytes;
         (idle * 1000)
@@ -32,21 +34,23 @@ impl SpaceFigures {
             .unwrap_or(0)
     }
 
-    /// Whether more than `limit` per cent of the file, the reserve left aside, are dead or free: then [`Handle::reclaim_step`](crate::Handle::reclaim_step) has
-    /// something to do.
+    /// Whether more than `limit` per cent of the file, without the reserve, is dead or free. Then
+    /// [`Handle::reclaim_step`](crate::Handle::reclaim_step) has work to do.
     pub fn over(&self, limit: u8) -> bool {
         let idle = u128::from(self.dead_bytes + self.free_bytes);
         idle * 100 > u128::from(self.file_bytes - self.reserve_bytes) * u128::from(limit)
     }
 
-    /// Whether much more lies behind the end than is kept there: what a writer that was killed had appended and not published.
+    /// Whether much more than the reserve is after the end: bytes that a killed writer appended and
+    /// did not publish.
     pub fn has_leftovers(&self) -> bool {
         let end = self.file_bytes - self.reserve_bytes;
         self.reserve_bytes >= reserve_behind(end) + UNIT_LEN
     }
 }
 
-/// Where the bytes of the file are. Reads no map: of the accounting it loads what a writer would, and adds that up.
+/// Where the bytes of the file are. Does not read the page map: it loads the parts of the space
+/// table that a writer loads, and adds them up.
 ///
 /// # Errors
 /// I/O, damage.
@@ -85,7 +89,8 @@ pub(crate) fn space(open: &mut OpenFile) -> Result<SpaceFigures> {
     })
 }
 
-/// Live bytes of each unit of the file in order, and the bytes of a unit. What lies behind the last one holds nothing.
+/// Live bytes of each unit of the file in order, and the bytes of a unit. There is nothing after
+/// the last one.
 ///
 /// # Errors
 /// I/O, damage.
@@ -102,7 +107,7 @@ pub(crate) fn live_by_unit(open: &mut OpenFile) -> Result<(Vec<u32>, u64)> {
         space.load_all(shared.table_source(file), state.tip.commit)?;
         Ok(space)
     })?;
-    // The table may be longer than the file, whose end was cut off.
+    // The table can be longer than the file, whose end was cut off.
     let units = space.units().min(file.len()?.div_ceil(UNIT_LEN));
     let live = (0..units).map(|unit| space.live(unit)).collect();
     Ok((live, UNIT_LEN))

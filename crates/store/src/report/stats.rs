@@ -30,7 +30,7 @@ pub struct Stats {
     pub framed_pages: u64,
     /// Bytes of the frames of these pages.
     pub frame_bytes: u64,
-    /// Pages stored as they are.
+    /// Pages stored without compression.
     pub pages_raw: u64,
     /// Pages stored with zstd.
     pub pages_zstd: u64,
@@ -46,24 +46,26 @@ pub struct Stats {
     pub dictionary_bytes: u64,
     /// Nodes of the page map.
     pub map_nodes: u64,
-    /// Their bytes, and those of the trailers that are needed to open the file.
+    /// The bytes of these nodes, and of the trailers that are needed to open the file.
     pub map_bytes: u64,
     /// Bytes of everything the newest commit reaches.
     pub live_bytes: u64,
     /// Bytes that nothing reaches, in units that are partly live.
     pub dead_bytes: u64,
-    /// Bytes of units that nothing reaches: they are written again before the file grows; and the reserve behind the end.
+    /// Bytes of units that nothing reaches, which are reused before the file grows, and the reserve
+    /// after the end.
     pub free_bytes: u64,
     /// Bytes of the decoded-page cache in use in this process.
     pub cache_bytes: u64,
-    /// Bytes of the frames that transactions and checkpoints of this process have stored since it opened the file.
+    /// Bytes of the frames that transactions and checkpoints of this process have stored since it
+    /// opened the file.
     pub written_frame_bytes: u64,
-    /// Bytes that giving space back has copied in this process since it opened the file.
+    /// Bytes that space reclamation has copied in this process since it opened the file.
     pub moved_bytes: u64,
 }
 
 impl Stats {
-    /// The figures with their names, in the order in which they are shown.
+    /// The figures with their names, in the order of display.
     pub fn figures(&self) -> Vec<(&'static str, u64)> {
         vec![
             ("format_version", self.format_version),
@@ -90,7 +92,8 @@ impl Stats {
         ]
     }
 
-    /// What this process has done to the file since it opened it, with names, in the order in which it is shown.
+    /// What this process has done to the file since it opened it, with names, in the order of
+    /// display.
     pub fn counters(&self) -> [(&'static str, u64); 2] {
         [
             ("written_frame_bytes", self.written_frame_bytes),
@@ -100,7 +103,7 @@ impl Stats {
 }
 
 impl Stats {
-    /// What the map of a commit says.
+    /// Adds the figures of a commit's map.
     fn add_state(&mut self, shared: &Shared, file: &dyn File, state: &State) -> Result<()> {
         self.commit = state.tip.commit;
         self.page_size = u64::from(state.page_size);

@@ -1,4 +1,4 @@
-//! Everything that a commit's map names.
+//! Walks everything that a commit's map names.
 
 use crate::error::Result;
 use crate::map::{Entry, NodeRef, tree};
@@ -6,7 +6,8 @@ use crate::shared::Shared;
 use crate::state::State;
 use densite_disk::File;
 
-/// Calls `entry_f` for every page (1 is the first) that has a frame, in no particular order, and `node_f` for every map node.
+/// Calls `entry_f` for every page (1 is the first) that has a frame, in no particular order, and
+/// `node_f` for every map node.
 pub(crate) fn walk_state(
     shared: &Shared,
     file: &dyn File,

@@ -19,7 +19,7 @@ impl Dictionaries {
     /// A dictionary by its number.
     ///
     /// # Errors
-    /// I/O; [`Error::Corrupt`] if there is none of that number or it is damaged.
+    /// I/O; [`Error::Corrupt`] if there is none of that number, or it is damaged.
     pub(crate) fn of(
         &self,
         file: &dyn File,
@@ -42,7 +42,7 @@ impl Dictionaries {
             .dicts
             .iter()
             .find(|d| d.id == id)
-            .ok_or_else(|| damage(0, "no commit knows it"))?;
+            .ok_or_else(|| damage(0, "the newest commit does not list it"))?;
         let mut bytes = vec![0; info.place.len as usize];
         let n = file.read_at(&mut bytes, info.place.off)?;
         let record = bytes
@@ -51,14 +51,14 @@ impl Dictionaries {
         let (record, _, payload) =
             record.ok_or_else(|| damage(info.place.off, "checksum mismatch"))?;
         if record.kind != Kind::Dictionary || record.number != id {
-            return Err(damage(info.place.off, "another record lies there"));
+            return Err(damage(info.place.off, "another record is there"));
         }
         let dict = Arc::new(Dictionary::new(id, CodecId(record.codec), payload.to_vec()));
         self.known.lock().insert(id, Arc::clone(&dict));
         Ok(dict)
     }
 
-    /// The same, from the file even if it is known already.
+    /// The same, read from the file even if it is known.
     pub(crate) fn reread(
         &self,
         file: &dyn File,
@@ -75,18 +75,19 @@ impl Dictionaries {
         self.known.lock().get(&id).cloned()
     }
 
-    /// Makes a dictionary known before any commit names it. If none ever does, it is to be forgotten.
+    /// Adds a dictionary before a commit names it. If none ever does, call
+    /// [`Dictionaries::forget`].
     pub(crate) fn add(&self, dict: &Arc<Dictionary>) {
         self.known.lock().insert(dict.id(), Arc::clone(dict));
     }
 
-    /// Forgets a dictionary whose commit was given up: other processes do not know of it, and one of them may give its number to
-    /// another.
+    /// Forgets a dictionary whose commit was given up. Other processes do not know it, and one of
+    /// them may use its number for another one.
     pub(crate) fn forget(&self, id: u32) {
         self.known.lock().remove(&id);
     }
 
-    /// Forgets all of them: they are of other contents.
+    /// Forgets all of them, because they may belong to other contents.
     pub(crate) fn clear(&self) {
         self.known.lock().clear();
     }

@@ -1,6 +1,7 @@
-//! Following what other handles and processes publish.
+//! Follows what other handles and processes publish.
 //!
-//! A tip that does not stand on the commit known here belongs to other contents, which were written over the file: see `lineage`.
+//! A tip whose chain does not lead back to the known commit belongs to other contents, which were
+//! written over the file: see `lineage`.
 
 use super::Shared;
 use crate::chain;
@@ -15,14 +16,15 @@ use densite_disk::File;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-/// Tries to follow a tip that keeps moving before it counts as damage.
+/// The most tries to follow a tip that keeps changing, before it counts as damage.
 const TRIES: u32 = 200;
 
 impl Shared {
-    /// Makes sure that the state is that of the newest published commit. Returns whether it changed.
+    /// Makes sure that the state is that of the newest published commit. Returns whether it
+    /// changed.
     ///
     /// # Errors
-    /// I/O; [`Error::Corrupt`]; [`Error::Overwritten`], from then on.
+    /// I/O; [`Error::Corrupt`]; [`Error::Overwritten`], which then stays.
     pub(crate) fn refresh(&self, file: &dyn File) -> Result<bool> {
         if self.is_overwritten() {
             return Err(Error::Overwritten);
@@ -63,7 +65,8 @@ impl Shared {
                     self.note_overwritten(&Error::Overwritten);
                     return Err(Error::Overwritten);
                 }
-                // Seen half written, or damaged. If it stays so, what is whole behind our commit counts.
+                // It is being written, or damaged. If it stays so, the whole commits after the
+                // known one count.
                 None if attempt > 20 => {
                     while let Some((tip, trailer)) =
                         chain::next_commit(file, self.salt, &state.tip, state.next_off)?
@@ -85,7 +88,7 @@ impl Shared {
         })))
     }
 
-    /// Goes on to the commit of `tip`, from our own if it is among its ancestors.
+    /// Advances to the commit of `tip`, from the known one if that is among its ancestors.
     fn follow(&self, file: &dyn File, state: &mut State, tip: &Tip) -> Result<()> {
         let mut back = Vec::new();
         let ours = state.tip;
@@ -115,7 +118,7 @@ impl Shared {
         Ok(())
     }
 
-    /// The accounting follows too, unless a writer is using it.
+    /// Updates the accounting too, unless a writer is using it.
     fn account(&self, file: &dyn File, state: &State, tip: &Tip, trailer: &Trailer) -> Result<()> {
         let Some(mut writer) = self.writer.try_lock() else {
             return Ok(());
@@ -127,7 +130,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Nothing proves that what was read before is of the same contents.
+    /// Drops everything that was read, because it may belong to other contents.
     fn forget_contents(&self) {
         self.unproved.fetch_add(1, Ordering::AcqRel);
         self.forget_nodes();

@@ -1,10 +1,12 @@
-//! What all handles of a process on one file share: the newest known commit, map nodes, decoded pages, dictionaries.
+//! What all handles of a process on one file share: the newest known commit, map nodes, decoded
+//! pages, dictionaries.
 //!
-//! Freshness (rule 5): before every read the tip block is read (48 bytes) and compared with what it was when the state
-//! was last brought up to date. If it differs, the trailers since are read and applied (`follow`). A handle that publishes updates
-//! the state itself.
+//! Freshness (rule 5): before every read the tip block (48 bytes) is read and compared with the one
+//! at the last refresh. If it differs, the trailers since are read and applied (`follow`). A handle
+//! that publishes updates the state itself.
 //!
-//! Locks: `writer` before `state`; who holds `state` only tries `writer`. `nodes`, `dictionaries` and the cache are leaves.
+//! Lock order: `writer` before `state`. A holder of `state` only tries to lock `writer`. `nodes`,
+//! `dictionaries` and the cache are locked last.
 
 mod dictionaries;
 mod follow;
@@ -40,9 +42,10 @@ pub(crate) struct Shared {
     pub(crate) writer: Mutex<Writer>,
     /// Pages on their way to the WAL.
     pub(crate) preencoded: Arc<PreEncoded>,
-    /// The file was overwritten with other contents. Stays set: who opens the file again shares something new.
+    /// The file was overwritten with other contents. Stays set: opening the file again makes a new
+    /// shared part.
     overwritten: AtomicBool,
-    /// How often nothing proved that the newest commit stands on the one that was known.
+    /// How often it could not be proved that the newest commit follows the known one.
     unproved: AtomicU64,
 }
 
@@ -63,7 +66,7 @@ impl Shared {
         })
     }
 
-    /// What is needed to load map nodes through `file`.
+    /// The source to load map nodes through `file`.
     pub(crate) fn source<'a>(&'a self, file: &'a dyn File) -> Source<'a> {
         Source {
             file,
@@ -72,7 +75,7 @@ impl Shared {
         }
     }
 
-    /// What is needed to load the space table through `file`.
+    /// The source to load the space table through `file`.
     pub(crate) fn table_source<'a>(&'a self, file: &'a dyn File) -> table::Source<'a> {
         table::Source {
             file,
@@ -81,7 +84,7 @@ impl Shared {
         }
     }
 
-    /// What is needed to load both through `file`.
+    /// The sources to load both through `file`.
     pub(crate) fn sources<'a>(&'a self, file: &'a dyn File) -> Sources<'a> {
         Sources {
             file,
@@ -90,7 +93,8 @@ impl Shared {
         }
     }
 
-    /// The map and the space table are read from the file again.
+    /// Drops the nodes of the map and the indexes of the space table, which are then read from the
+    /// file again.
     pub(crate) fn forget_nodes(&self) {
         self.nodes.clear();
         self.indexes.clear();
@@ -100,7 +104,8 @@ impl Shared {
         self.overwritten.load(Ordering::Acquire)
     }
 
-    /// How often nothing proved that the newest commit stands on the one that was known: it can be of other contents.
+    /// How often it could not be proved that the newest commit follows the known one. The file can
+    /// then have other contents.
     pub(crate) fn unproved(&self) -> u64 {
         self.unproved.load(Ordering::Acquire)
     }
@@ -116,7 +121,8 @@ impl Shared {
     /// A dictionary that a commit names, by its number.
     ///
     /// # Errors
-    /// I/O; [`Error::Corrupt`](crate::Error::Corrupt) if there is none of that number or it is damaged.
+    /// I/O; [`Error::Corrupt`](crate::Error::Corrupt) if there is none of that number, or it is
+    /// damaged.
     pub(crate) fn dictionary(
         &self,
         file: &dyn File,

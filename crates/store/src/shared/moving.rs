@@ -1,7 +1,8 @@
-//! Looking at the whole of a commit while others publish.
+//! Reads all of a commit while others publish.
 //!
-//! A look takes time; meanwhile records are moved, and their places used again. So what looks damaged is looked for anew, in what is the newest
-//! commit then, and is damage only if nobody has published since the look began (rule 6).
+//! That takes time, in which records are moved and their places reused. So if something looks
+//! damaged, it is read again in the commit that is the newest by then. It is damage only if no
+//! commit was published since the read began (rule 6).
 
 use crate::error::{Error, Result};
 use crate::format::tip::Tip;
@@ -9,16 +10,17 @@ use crate::shared::Shared;
 use densite_disk::File;
 use std::time::Duration;
 
-/// Looks that others may spoil before what was found counts as damage.
+/// The most reads that other commits can disturb, before the result counts as damage.
 const TRIES: u32 = 100;
-/// Looks without a pause between them.
+/// The number of reads without a pause between them.
 const HASTY: u32 = 10;
 
 impl Shared {
-    /// Does what `look` does to the newest commit, and again as long as it finds damage and there is a newer commit.
+    /// Runs `look` on the newest commit, and again while it finds damage and there is a newer
+    /// commit.
     ///
     /// # Errors
-    /// What the last `look` says; I/O.
+    /// Those of the last `look`; I/O.
     pub(crate) fn while_it_moves<T>(
         &self,
         file: &dyn File,

@@ -1,4 +1,4 @@
-//! The files that this process has open.
+//! The registry of files that this process has open.
 
 use super::Shared;
 use crate::error::Result;
@@ -11,12 +11,14 @@ use std::time::Duration;
 
 type Registry = HashMap<(String, u64, u32), Weak<Shared>>;
 
-/// Open files of this process, by identity, salt and process id. The salt is part of the key because a file may be replaced by another
-/// one of the same name, the process id because a child of fork must not touch what belongs to its parent.
+/// Open files of this process, by identity, salt and process id. The salt is part of the key
+/// because another file can replace one of the same name. The process id is part of it because a
+/// child of fork must not use what belongs to its parent.
 static REGISTRY: Mutex<Option<Registry>> = Mutex::new(None);
 
 impl Shared {
-    /// The shared part of the file behind `file`, opened by this process before or now; `None` while the file is empty.
+    /// The shared part of the file: the one that this process has, or a new one. `None` while the
+    /// file is empty.
     pub(crate) fn attach(
         file: &dyn File,
         identity: &str,
@@ -26,7 +28,8 @@ impl Shared {
             return Ok(None);
         };
         let key = (identity.to_owned(), found.salt, densite_disk::process::id());
-        // In a child of fork the lock may be held for ever by a thread that does not exist: do without sharing then (rule 15).
+        // In a child of fork, a thread that does not exist can hold the lock forever: do without
+        // sharing then (rule 15).
         let Some(mut registry) = REGISTRY.try_lock_for(Duration::from_secs(2)) else {
             return Ok(Some(Arc::new(Shared::new(found, cache_bytes)?)));
         };

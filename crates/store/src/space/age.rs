@@ -1,20 +1,24 @@
-//! When units were written, and when something in them last died: of units that are dead to about the same part, which are worth emptying.
+//! Notes when units were written, and when bytes in them last died, to choose among units that are
+//! dead to about the same part.
 //!
-//! - What was written last stays longest, in a queue; and what was written at one time dies at one time. Moving what is about to die is wasted, and what
-//!   dies at different times, moved to one place, leaves holes there again.
-//! - A unit in which something has just died is about to lose more: the pages that every commit writes anew, or the rest of what a queue takes off.
+//! - In a queue, what was written last stays longest, and what was written at one time dies at one
+//!   time. Moving records that are about to die is wasted. Records that die at different times,
+//!   moved to one place, leave holes there again.
+//! - A unit in which bytes have just died is about to lose more: pages that every commit writes
+//!   again, or the rest of what is taken off a queue.
 //!
-//! Where pages change at random neither says anything.
+//! If pages change at random, neither figure means anything.
 
 use super::table::chunks_of;
 use super::{CHUNK_UNITS, Space, chunk_of};
 use crate::format::UNIT_LEN;
 use std::collections::HashMap;
 
-/// So many commits after the last change a unit counts as settled.
+/// A unit counts as settled so many commits after its last change.
 const SETTLED: u32 = 16;
 
-/// What is known of units that changed while this accounting is kept; it is lost with it. The low halves of commits' numbers, 0 where nothing is known.
+/// The known changes of units while this accounting is kept; they are lost with it. Numbers are the
+/// low halves of commit numbers, or 0 if not known.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Ages {
     units: HashMap<u32, Box<[Unit]>>,
@@ -23,9 +27,9 @@ pub(super) struct Ages {
 
 #[derive(Debug, Default, Clone, Copy)]
 struct Unit {
-    /// Something was written here last.
+    /// The last commit that wrote here.
     written: u32,
-    /// Something here died last.
+    /// The last commit with which bytes here died.
     freed: u32,
 }
 
@@ -36,7 +40,7 @@ impl Ages {
         chunk.get_mut((unit % CHUNK_UNITS as u64) as usize)
     }
 
-    /// This commit wrote these ranges.
+    /// Notes that this commit wrote these ranges.
     pub(super) fn written(&mut self, pieces: &[(u64, u64)], commit: u64) {
         self.newest = commit as u32;
         for (start, end) in pieces {
@@ -48,7 +52,7 @@ impl Ages {
         }
     }
 
-    /// Something died here with this commit.
+    /// Notes that bytes in the unit died with this commit.
     pub(super) fn freed(&mut self, unit: u64, commit: u64) {
         if let Some(unit) = self.unit(unit) {
             unit.freed = commit as u32;
@@ -60,7 +64,7 @@ impl Ages {
         chunk.get((unit % CHUNK_UNITS as u64) as usize)
     }
 
-    /// Forgets all but these chunks.
+    /// Forgets all chunks except these.
     pub(super) fn keep(&mut self, is_kept: impl Fn(u32) -> bool) {
         self.units.retain(|chunk, _| is_kept(*chunk));
     }
@@ -90,7 +94,7 @@ impl Ages {
 }
 
 impl Space {
-    /// How many commits ago the unit was written last; large where that is not known.
+    /// How many commits ago the unit was last written; large if that is not known.
     pub(crate) fn age(&self, unit: u64) -> u32 {
         let known = self.ages.known(unit);
         known.map_or(u32::MAX, |unit| self.ages.since(unit.written))

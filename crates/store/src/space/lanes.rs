@@ -1,31 +1,35 @@
-//! Two extents are appended to in turn: one takes what SQLite writes, the other what giving space back carries elsewhere meanwhile.
+//! Appends to two extents in turn: one takes what SQLite writes, the other what space reclamation
+//! moves meanwhile.
 //!
-//! Much of what SQLite writes is written again soon: the leaf that is being filled, the pages above it, page 1. What was moved has
-//! outlived that. Side by side in one unit the first would leave holes that the second has to be moved out of again. Log-structured file systems keep them
-//! apart for the same reason (Rosenblum and Ousterhout, "The Design and Implementation of a Log-Structured File System", 1992, section 3).
+//! Much of what SQLite writes is written again soon: the leaf that is being filled, the pages above
+//! it, page 1. Moved records have outlived that. Side by side in one unit, the former would leave
+//! holes, and the latter would have to be moved again. Log-structured file systems separate them
+//! for the same reason (Rosenblum and Ousterhout, "The Design and Implementation of a
+//! Log-Structured File System", 1992, section 3).
 //!
-//! Invariant: what is *aside* was taken from among the reusable units and not written since; units that overlap it are not reusable. Nothing on disk tells
-//! of it: to others and after a crash it is a free part of the file. So it is forgotten as soon as anybody else has made a commit.
+//! Invariant: the extent *aside* was taken from the reusable units and not written since, and units
+//! that overlap it are not reusable. Nothing on disk names it: to other processes and after a crash
+//! it is a free part of the file. So it is forgotten as soon as another process has made a commit.
 
 use super::Space;
 use super::reuse::units_in;
 
-/// What is appended.
+/// The kind of records that are appended.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Lane {
     /// What SQLite writes.
     #[default]
     New,
-    /// What was there before, in another place.
+    /// What space reclamation moves.
     Moved,
 }
 
 /// See the module's documentation.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Lanes {
-    /// What the extent that is being appended to is for.
+    /// The lane of the extent that is being appended to.
     pub(crate) lane: Lane,
-    /// Where the other one goes on, and its end.
+    /// The next place in the other extent, and its end.
     pub(crate) aside: Option<(u64, u64)>,
 }
 
@@ -34,26 +38,27 @@ impl Space {
         self.lanes
     }
 
-    /// A commit took turns.
+    /// Sets the lanes after a commit that changed the lane.
     pub(crate) fn turn(&mut self, lanes: Lanes) {
         self.lanes = lanes;
     }
 
-    /// What was aside is free from `commit` on; the next commit goes on where the newest one ends, whatever it is.
+    /// Frees the extent aside from `commit` on. The next commit then appends where the newest one
+    /// ends, whatever its lane.
     pub(crate) fn forget_lanes(&mut self, commit: u64) {
         if let Some(aside) = std::mem::take(&mut self.lanes).aside {
             self.give_back_extents(&[aside], commit);
         }
     }
 
-    /// Whether the unit is kept for what will be appended to an extent that is aside.
+    /// Whether the unit belongs to the extent aside.
     pub(crate) fn is_aside(&self, unit: u64) -> bool {
         self.lanes
             .aside
             .is_some_and(|extent| units_in(extent).contains(&unit))
     }
 
-    /// Bytes that are aside.
+    /// Bytes of the extent aside.
     pub(crate) fn aside_bytes(&self) -> u64 {
         let aside = self.lanes.aside;
         aside.map_or(0, |(start, end)| end.saturating_sub(start))
@@ -66,7 +71,7 @@ mod tests {
     use crate::format::UNIT_LEN;
 
     #[test]
-    fn what_is_aside_is_not_reusable() {
+    fn units_of_the_extent_aside_are_not_reusable() {
         let mut s = Space::default();
         s.add(0, UNIT_LEN * 4);
         s.turn(Lanes {

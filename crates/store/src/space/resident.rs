@@ -1,9 +1,10 @@
 //! The chunks of the space table that are in memory.
 //!
-//! Small files have all of theirs. Of a large one there are those that the file's end, new writes
-//! and what is emptied need: a fold loads what has changed, and a survey what is worth writing
-//! again or emptying. What is free in a chunk that is loaded later waits as if freed by the newest
-//! commit: so a chunk can be given up at any time between commits, and only time is lost.
+//! Small files have all of theirs. For a large file they are those that the file's end, new writes
+//! and emptied units need. A fold loads chunks that have changed, and a survey loads those with
+//! units worth reusing or emptying. Free units of a chunk that is loaded later wait as if the
+//! newest commit had freed them. So a chunk can be dropped at any time between commits, and that
+//! costs only time.
 
 use super::table::{Part, Source, chunks_of};
 use super::{CHUNK_RAW, CHUNK_UNITS, Space, Table, chunk_of, units_of_chunk};
@@ -14,14 +15,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// A table of so many chunks, 16 GiB of the file, is loaded as a whole.
 const WHOLE: u32 = 256;
-/// Chunks in memory before some are given up: 4 MiB of live bytes, and what is known of their
+/// Chunks in memory before some are dropped: 4 MiB of live bytes, and what is known about their
 /// units.
 const MOST: usize = 1024;
-/// Chunks made at once for a part of the file that no table accounts for.
+/// The most chunks that are made at once for a part of the file that no table accounts for.
 const MOST_BORN: u32 = 4096;
-/// Units moved by the table's own records that a fold leaves to a later one.
+/// The number of units changed by the table's own records that a fold leaves to a later one.
 const CARRY: usize = 64;
-/// So many may stand in a trailer.
+/// The most of them in a trailer.
 const MOST_MOVED: usize = 16 << 10;
 
 /// Live bytes of the units of a chunk.
@@ -73,9 +74,9 @@ impl Chunk {
 /// What makes a chunk worth loading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Worth {
-    /// Units that can be written again.
+    /// Units that can be reused.
     Free,
-    /// Dead bytes in units that are to be emptied.
+    /// Dead bytes, in units to be emptied.
     Dead,
 }
 
@@ -107,7 +108,7 @@ impl Space {
             let (unit, by) = (u64::from(*unit), i64::from(*by));
             space.units = space.units.max(unit + 1);
             space.moved.insert(unit as u32, by);
-            // What is stored is loaded with it.
+            // The changes of stored chunks are applied when they are loaded.
             if chunk_of(unit) >= space.stored {
                 space.change(unit, by);
             } else {
@@ -117,8 +118,8 @@ impl Space {
         space
     }
 
-    /// Loads what is always in memory: all of a small table; of a large one the chunks with the
-    /// preamble, with the unit that stays empty, and at the end.
+    /// Loads the chunks that are always in memory: all of a small table; of a large one those with
+    /// the preamble, with the unit that stays empty, and at the end.
     ///
     /// # Errors
     /// I/O, damage.
@@ -146,9 +147,8 @@ impl Space {
         Ok(())
     }
 
-    /// Where this accounting and one that is in memory as a whole differ, at most `most` units:
-    /// (unit, bytes here, bytes there). Goes through all chunks; few of them are in memory at a
-    /// time.
+    /// The units that differ between this accounting and one that is completely in memory, at most
+    /// `most`: (unit, bytes here, bytes there). Loads all chunks, a few at a time.
     ///
     /// # Errors
     /// I/O, damage.
@@ -173,7 +173,7 @@ impl Space {
         Ok(found)
     }
 
-    /// Loads what is stored of the end of the file.
+    /// Loads the stored chunks at the end of the file.
     ///
     /// # Errors
     /// I/O, damage.
@@ -184,8 +184,8 @@ impl Space {
         Ok(())
     }
 
-    /// Loads a chunk, if it is stored and not in memory. What is free there waits as if freed by
-    /// `commit`.
+    /// Loads a chunk, if it is stored and not in memory. Its free units wait as if `commit` had
+    /// freed them. Returns whether it was loaded.
     ///
     /// # Errors
     /// I/O, damage.
@@ -218,7 +218,7 @@ impl Space {
         Ok(true)
     }
 
-    /// Makes sure that all units before `end` that no stored chunk accounts for are in memory.
+    /// Makes chunks in memory for all units before `end` that no stored chunk accounts for.
     pub(super) fn bear(&mut self, end: u64) {
         let last = chunks_of(end).min(self.stored.saturating_add(MOST_BORN));
         for chunk in self.stored..last {
@@ -231,8 +231,8 @@ impl Space {
         self.chunks.range(..self.stored).count() >= self.stored as usize
     }
 
-    /// Loads chunks that are worth it, `most` of them, but for those that were loaded for this
-    /// since the last fold; at most `looks` indexes are read. Returns how many it found.
+    /// Loads at most `most` chunks that are worth it, except for those that a survey has loaded
+    /// since the last fold. Reads at most `looks` indexes. Returns how many chunks it found.
     ///
     /// # Errors
     /// I/O, damage.
@@ -260,9 +260,9 @@ impl Space {
         Ok(found.len())
     }
 
-    /// Gives up chunks where there are many, those first in which nothing is to be won. Those that
-    /// differ from what is stored stay, and those at the file's end and around `current`, the
-    /// extent that is being appended to. Only between commits: what a pending one has taken must
+    /// Drops chunks if there are many, first those with the most live bytes. Keeps those that
+    /// differ from the stored ones, those at the file's end, and those around `current`, the extent
+    /// that is being appended to. Call it only between commits: what a pending one has taken must
     /// stay known.
     pub(crate) fn give_up(&mut self, current: (u64, u64)) {
         if self.chunks.len() <= MOST || self.stored <= WHOLE {
@@ -320,7 +320,7 @@ impl Space {
                     .count() as u64
             };
         }
-        // What no chunk accounts for is free.
+        // Units that no chunk accounts for are free.
         let accounted = u64::from(self.stored) * CHUNK_UNITS as u64;
         free + end.saturating_sub(accounted + born)
     }
@@ -334,8 +334,8 @@ impl Space {
         })
     }
 
-    /// The chunks that a fold stores: those that have changed, those of which nothing is stored,
-    /// and `besides`; and where much was moved, the chunks of that.
+    /// The chunks that a fold stores: those that have changed, those that are not stored, and
+    /// `besides`. If storing the table has changed many units, their chunks too.
     pub(crate) fn due(&self, besides: &BTreeSet<u32>) -> BTreeSet<u32> {
         let chunks = chunks_of(self.units);
         let mut due: BTreeSet<u32> = self.dirty.union(besides).copied().collect();
@@ -353,12 +353,12 @@ impl Space {
         chunks.collect()
     }
 
-    /// Whether more was moved than a trailer is to list.
+    /// Whether storing the table has changed more units than a trailer should list.
     pub(crate) fn moved_much(&self) -> bool {
         self.moved.len() > MOST_MOVED
     }
 
-    /// Whether more chunks may stay in memory.
+    /// Whether more chunks can stay in memory.
     pub(crate) fn has_room(&self) -> bool {
         self.chunks.len() < MOST
     }
@@ -373,7 +373,7 @@ impl Space {
         self.chunks.contains_key(&chunk)
     }
 
-    /// A chunk of the table as it is stored, undecoded, and what it adds up to.
+    /// A chunk of the table as it is stored, decoded, and its part without a place.
     pub(crate) fn chunk(&self, number: u32) -> (Vec<u8>, Part) {
         let mut raw = Vec::with_capacity(CHUNK_RAW);
         let mut part = Part::default();
@@ -390,7 +390,7 @@ impl Space {
         (raw, part)
     }
 
-    /// A chunk was written as it is. With `keep` it stays in memory.
+    /// Notes that a chunk was stored in its present state. With `keep` it stays in memory.
     pub(crate) fn was_stored(&mut self, number: u32, part: &Part, keep: bool) {
         self.dirty.remove(&number);
         let units = units_of_chunk(number);
@@ -404,7 +404,7 @@ impl Space {
         }
     }
 
-    /// What was written of chunks and indexes makes up this table.
+    /// Notes the table that the stored chunks and indexes make up.
     pub(crate) fn stored_as(&mut self, table: &Table) {
         self.table = table.clone();
         self.stored = table.chunks();
@@ -413,7 +413,7 @@ impl Space {
         self.ages.keep(|chunk| chunks.contains_key(&chunk));
     }
 
-    /// What was moved, as a root trailer lists it.
+    /// The units changed by storing the table, as a root trailer lists them.
     pub(crate) fn moved_list(&self) -> Vec<(u32, i32)> {
         let entry = |(unit, by): (&u32, &i64)| {
             let most = i64::from(i32::MAX);
@@ -422,7 +422,7 @@ impl Space {
         self.moved.iter().map(entry).collect()
     }
 
-    /// The file ends with this unit. Nothing lives behind it.
+    /// Ends the table before this unit. There are no live bytes after it.
     pub(super) fn cut_table(&mut self, units: u64) {
         if units >= self.units {
             return;
@@ -449,7 +449,7 @@ impl Space {
     }
 }
 
-/// Takes a range out of a map.
+/// Removes a range from a map and returns it.
 fn take_range(
     map: &mut BTreeMap<u32, i64>,
     range: std::ops::RangeInclusive<u32>,

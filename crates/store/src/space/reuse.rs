@@ -1,11 +1,12 @@
-//! Which units may be written again, and which have to wait for a slot (rule 9).
+//! Which units can be reused, and which have to wait for a slot (rule 9).
 //!
-//! Invariant: a *reusable* unit was free already in the commit that a durable slot names, and nothing was written to it since;
-//! so neither recovery nor a reader of the newest commit needs what is in it. Of a unit that *waits* the newest commit that freed or
-//! wrote it is known: a durable slot that names this one or a later one makes it reusable.
+//! Invariant: a *reusable* unit was free already in the commit that a durable slot names, and
+//! nothing was written to it since. So neither recovery nor a reader of the newest commit needs its
+//! contents. For a unit that *waits*, the newest commit that freed or wrote it is known. A durable
+//! slot that names this commit or a later one makes the unit reusable.
 //!
-//! Reusable units at the end of the file are cut off: they become part of the open end, which begins lower then. Writing
-//! there again is what reuse is, so the same rule makes it safe.
+//! Reusable units at the end of the file are cut off: they become part of the open end, which then
+//! begins lower. Writing there again is reuse, so the same rule makes it safe.
 
 use super::Space;
 use crate::format::{LOCK_UNIT, UNIT_LEN};
@@ -15,18 +16,20 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Reuse {
     reusable: BTreeSet<u64>,
-    /// Units that wait, and the newest commit that freed or wrote them. Of a unit that was freed, written and freed again
-    /// only the last time counts: an older one would let it be used too early.
+    /// Units that wait, and the newest commit that freed or wrote them. For a unit that was freed,
+    /// written and freed again only the last commit counts. An older one would make it reusable too
+    /// early.
     freed: BTreeMap<u64, u64>,
 }
 
 impl Reuse {
-    /// The unit has no live bytes from `commit` on.
+    /// Notes that the unit has no live bytes from `commit` on.
     pub(super) fn free(&mut self, unit: u64, commit: u64) {
         self.freed.insert(unit, commit);
     }
 
-    /// Somebody else wrote these ranges; the file has `units`. What lives there, and since when it is dead, is not known here.
+    /// Forgets the units of these ranges, which another process wrote, and all from `units` on, the
+    /// length of the file. Their live bytes are not known here.
     pub(crate) fn pass(&mut self, pieces: &[(u64, u64)], units: u64) {
         for unit in units_of(pieces, units) {
             self.reusable.remove(&unit);
@@ -35,7 +38,7 @@ impl Reuse {
         self.cut(units);
     }
 
-    /// Nothing is known of these units any more.
+    /// Forgets these units.
     pub(super) fn forget(&mut self, units: std::ops::Range<u64>) {
         let reusable: Vec<u64> = self.reusable.range(units.clone()).copied().collect();
         for unit in reusable {
@@ -47,14 +50,15 @@ impl Reuse {
         }
     }
 
-    /// Nothing from `unit` on is known any more.
+    /// Forgets all units from `unit` on.
     fn cut(&mut self, unit: u64) {
         self.reusable.split_off(&unit);
         self.freed.split_off(&unit);
     }
 }
 
-/// The units below `units` that these ranges touch. Ranges come from files: what lies beyond the end costs nothing.
+/// The units below `units` that these ranges touch. The ranges come from a file, so those beyond
+/// its end must cost nothing.
 fn units_of(pieces: &[(u64, u64)], units: u64) -> impl Iterator<Item = u64> {
     pieces.iter().flat_map(move |(start, end)| {
         let last = end.saturating_sub(1).max(*start) / UNIT_LEN;
@@ -63,7 +67,8 @@ fn units_of(pieces: &[(u64, u64)], units: u64) -> impl Iterator<Item = u64> {
 }
 
 impl Space {
-    /// All known units without live bytes before `tail`, the end of what was written, wait as freed by `commit`.
+    /// Makes all known units without live bytes before `tail`, the end of what was written, wait as
+    /// if `commit` had freed them.
     pub(crate) fn note_free(&mut self, commit: u64, tail: u64) {
         let end = self.units().max(tail.div_ceil(UNIT_LEN));
         self.bear(end);
@@ -73,7 +78,7 @@ impl Space {
         self.reuse.freed = freed.collect();
     }
 
-    /// Extents that were taken for writing and given up again wait as if freed by `commit`.
+    /// Makes extents that were taken and not used wait as if `commit` had freed them.
     pub(crate) fn give_back_extents(&mut self, extents: &[(u64, u64)], commit: u64) {
         for (start, end) in extents {
             for unit in start.div_ceil(UNIT_LEN)..end / UNIT_LEN {
@@ -84,8 +89,8 @@ impl Space {
         }
     }
 
-    /// A slot that names `commit` is durable: what was free then may be written again, but for units that
-    /// overlap `current`, the extent that is being appended to, or what is aside.
+    /// Notes that a slot that names `commit` is durable. Units that were free then become reusable,
+    /// unless they overlap `current`, the extent that is being appended to, or the extent aside.
     pub(crate) fn slot_durable(&mut self, commit: u64, current: (u64, u64)) {
         let current = units_in(current);
         let mut later = BTreeMap::new();
@@ -102,11 +107,12 @@ impl Space {
         self.reuse.freed = later;
     }
 
-    /// This commit wrote these ranges. Units in which nothing of it lives wait like those it freed: recovery passes through them.
+    /// Notes that this commit wrote these ranges. Their units without live bytes wait like those it
+    /// freed, because recovery reads them.
     pub(crate) fn written(&mut self, pieces: &[(u64, u64)], commit: u64) {
         self.ages.written(pieces, commit);
         for unit in units_of(pieces, u64::MAX) {
-            // Another process may have taken a unit that we, too, knew to be reusable.
+            // Another process may have taken a unit that this one also knew as reusable.
             self.reuse.reusable.remove(&unit);
             if self.live(unit) == 0 {
                 self.reuse.free(unit, commit);
@@ -114,7 +120,8 @@ impl Space {
         }
     }
 
-    /// Appending goes on in `extent`, which another process may have taken: it is not taken a second time.
+    /// Makes units of `extent` wait, in which appending continues: another process may have taken
+    /// it, and it must not be taken twice.
     pub(crate) fn hold(&mut self, extent: (u64, u64), commit: u64) {
         let units = units_in(extent);
         let held: Vec<u64> = self.reuse.reusable.range(units).copied().collect();
@@ -124,8 +131,8 @@ impl Space {
         }
     }
 
-    /// Takes a run of adjacent reusable units of at least `min_len` bytes, at most `max_units` of them, that ends
-    /// at `below` or before.
+    /// Takes a run of adjacent reusable units: at least `min_len` bytes, at most `max_units` units,
+    /// ending at `below` or before.
     pub(crate) fn take_run(
         &mut self,
         min_len: u64,
@@ -151,7 +158,7 @@ impl Space {
         Some((start * UNIT_LEN, end * UNIT_LEN))
     }
 
-    /// Where the open end begins once the reusable units at the end of the file are cut off.
+    /// Where the open end begins after the reusable units at the end of the file are cut off.
     pub(crate) fn end_after_cut(&self, tail: u64) -> u64 {
         let mut end = tail;
         while let Some(unit) = end.checked_sub(1).map(|last| last / UNIT_LEN)
@@ -159,7 +166,7 @@ impl Space {
         {
             end = unit * UNIT_LEN;
         }
-        // The unit that SQLite locks goes with what is before it, or stays.
+        // The unit that SQLite locks is cut off only together with units before or after it.
         if end == LOCK_UNIT * UNIT_LEN && end + UNIT_LEN == tail {
             tail
         } else {
@@ -167,7 +174,7 @@ impl Space {
         }
     }
 
-    /// The file ends at `end`: units behind it are none any more. Nothing lives there.
+    /// Ends the file at `end` and forgets the units after it, which have no live bytes.
     pub(crate) fn cut(&mut self, end: u64) {
         let units = end.div_ceil(UNIT_LEN);
         self.cut_table(units);
@@ -175,22 +182,23 @@ impl Space {
         self.ages.cut(units);
     }
 
-    /// Whether the unit may be written now.
+    /// Whether the unit can be written now.
     pub(crate) fn is_reusable(&self, unit: u64) -> bool {
         self.reuse.reusable.contains(&unit)
     }
 
-    /// How many units before `end` may be written now.
+    /// How many units before `end` can be written now.
     pub(crate) fn reusable_below(&self, end: u64) -> u64 {
         self.reuse.reusable.range(..end / UNIT_LEN).count() as u64
     }
 
-    /// How many units are known that can be written, now or after a slot.
+    /// How many known units can be written, now or after a slot.
     pub(crate) fn known_free(&self) -> usize {
         self.reuse.reusable.len() + self.reuse.freed.len()
     }
 
-    /// How many units wait for a slot, outside of what is aside and of `current`, the extent that is being appended to.
+    /// How many units wait for a slot, outside of the extent aside and of `current`, the extent
+    /// that is being appended to.
     pub(crate) fn waiting_units(&self, current: (u64, u64)) -> u64 {
         let current = units_in(current);
         let waits = |unit: &&u64| {
@@ -207,16 +215,17 @@ impl Space {
         self.reuse.freed.values().any(|freed| *freed > commit)
     }
 
-    /// What is known of free units, to outlive this accounting.
+    /// What is known about free units, to be kept without this accounting.
     pub(crate) fn into_reuse(mut self) -> Reuse {
         let mut reuse = std::mem::take(&mut self.reuse);
-        // A unit that was freed and written again may stand there still.
+        // It may still list a unit that was freed and written again.
         reuse.freed.retain(|unit, _| self.live(*unit) == 0);
         reuse
     }
 
-    /// Takes over what was known before the accounting was loaded anew; `note_free` came first. What is free now and was known to be
-    /// free then, and was not written since, was free all the time.
+    /// Takes over what was known before the accounting was loaded again; call `note_free` first. A
+    /// unit that is free now, was known to be free then, and was not written since, was free all
+    /// the time.
     pub(crate) fn adopt(&mut self, known: &Reuse) {
         for unit in &known.reusable {
             if self.reuse.freed.remove(unit).is_some() {
@@ -251,7 +260,7 @@ mod tests {
         assert_eq!(
             s.take_run(100, 8, ANYWHERE),
             None,
-            "the slot names a commit from before"
+            "the slot names an earlier commit"
         );
         s.slot_durable(7, (UNIT_LEN * 3 + 5, UNIT_LEN * 4));
         assert_eq!(
@@ -265,7 +274,7 @@ mod tests {
             None,
             "it is too small"
         );
-        assert_eq!(s.take_run(100, 8, UNIT_LEN * 3), None, "it lies behind");
+        assert_eq!(s.take_run(100, 8, UNIT_LEN * 3), None, "it is not below");
         let unit = (UNIT_LEN * 3, UNIT_LEN * 4);
         assert_eq!(s.take_run(UNIT_LEN, 8, ANYWHERE), Some(unit));
         assert_eq!(s.take_run(100, 8, ANYWHERE), None);
@@ -289,16 +298,16 @@ mod tests {
     }
 
     #[test]
-    fn what_is_known_of_units_outlives_the_accounting() {
+    fn knowledge_of_free_units_outlives_the_accounting() {
         let mut old = Space::default();
         old.add(0, UNIT_LEN * 8);
         old.sub(UNIT_LEN * 2, UNIT_LEN * 4, 5);
         old.slot_durable(5, (0, 1));
-        // One was freed, written again, and is freed by the commit that is not followed.
+        // One was freed, written again, and is freed by a commit that this process does not follow.
         old.sub(UNIT_LEN, UNIT_LEN, 6);
         old.add(UNIT_LEN, 9);
         let mut known = old.into_reuse();
-        // Somebody else wrote to one of them, and what it wrote is dead again.
+        // Another process wrote to one of them, and those bytes are dead again.
         known.pass(&[(UNIT_LEN * 3 + 7, UNIT_LEN * 3 + 8)], 8);
         let mut new = Space::from_table(&[9, 0, 0, 0, 9, 0, 0, 9]);
         new.note_free(8, 0);
@@ -313,7 +322,7 @@ mod tests {
         assert!([1, 3, 6].iter().all(|u| new.is_reusable(*u)));
     }
 
-    /// Units that are free and may be written now.
+    /// Units that are free and can be written now.
     fn free(live: &[u32]) -> Space {
         let mut s = Space::from_table(live);
         s.note_free(1, 0);
@@ -333,7 +342,7 @@ mod tests {
         s.add(UNIT_LEN * 2 + 9, 1);
         s.slot_durable(5, (0, 1));
         assert_eq!(reusable(&s), [1]);
-        // It waits for the commit that frees it the next time.
+        // It waits for the commit that frees it again.
         s.sub(UNIT_LEN * 2 + 9, 1, 7);
         s.slot_durable(6, (0, 1));
         assert_eq!(reusable(&s), [1]);
@@ -341,9 +350,10 @@ mod tests {
         assert_eq!(reusable(&s), [1, 2]);
     }
 
-    /// The first one has the preamble, the other the bytes that SQLite locks, whatever a table says of them.
+    /// The first has the preamble, the other the bytes that SQLite locks, whatever a table says
+    /// about them.
     #[test]
-    fn the_preamble_and_what_sqlite_locks_are_never_written_again() {
+    fn the_preamble_and_the_unit_that_sqlite_locks_are_never_reused() {
         let mut s = Space::default();
         s.add(0, UNIT_LEN * 2);
         s.add(LOCK_UNIT * UNIT_LEN, UNIT_LEN * 2);
@@ -354,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_commit_wrote_and_left_dead_waits_for_it() {
+    fn units_that_a_commit_wrote_and_left_dead_wait_for_it() {
         let mut s = free(&[9, 0, 0, 0, 0, 9]);
         assert_eq!(reusable(&s), [1, 2, 3, 4]);
         // Two units, up to the last byte of the second one.
@@ -362,13 +372,13 @@ mod tests {
         s.written(&[(UNIT_LEN + 5, UNIT_LEN * 3)], 7);
         assert_eq!(reusable(&s), [3, 4]);
         s.slot_durable(6, (0, 1));
-        assert_eq!(reusable(&s), [3, 4], "recovery passes through it");
+        assert_eq!(reusable(&s), [3, 4], "recovery reads it");
         s.slot_durable(7, (0, 1));
-        assert_eq!(reusable(&s), [2, 3, 4], "something lives in the first one");
+        assert_eq!(reusable(&s), [2, 3, 4], "the first one has live bytes");
     }
 
     #[test]
-    fn nothing_is_known_of_units_that_are_forgotten() {
+    fn forgotten_units_are_neither_reusable_nor_waiting() {
         let mut s = free(&[9, 0, 0, 0, 0, 9]);
         s.reuse.free(5, 3);
         s.reuse.free(6, 3);
@@ -379,17 +389,17 @@ mod tests {
         assert_eq!(s.reuse.freed.keys().copied().collect::<Vec<_>>(), [6]);
     }
 
-    /// A file of which these units and no others may be written.
+    /// A file in which only these units can be written.
     fn only(units: &[u64]) -> Space {
         let mut live = vec![9; 40];
         units.iter().for_each(|unit| live[*unit as usize] = 0);
         free(&live)
     }
 
-    /// Units that may be written, the bytes wanted at least, the units taken at most, and the run.
+    /// The units that can be written, the least bytes, the most units, and the resulting run.
     type Case<'a> = (&'a [u64], u64, u64, Option<(u64, u64)>);
 
-    /// The first run that is long enough, as long as it may be.
+    /// The first run that is long enough, with as many units as allowed.
     #[test]
     fn a_run_is_the_first_that_is_long_enough() {
         const TWO: u64 = UNIT_LEN + 1;
@@ -428,7 +438,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_ends_where_it_is_told() {
+    fn a_run_ends_below_its_limit() {
         for (below, run) in [(11, None), (12, Some((10, 12))), (13, Some((10, 13)))] {
             let mut s = only(&[10, 11, 12]);
             let want = run.map(|(start, end)| (start * UNIT_LEN, end * UNIT_LEN));
@@ -440,9 +450,10 @@ mod tests {
         }
     }
 
-    /// It is never reusable, and alone it is not worth a cut: each next one would find it at the end again.
+    /// That unit is never reusable, and cutting off only it is not worthwhile: the next cut would
+    /// find it at the end again.
     #[test]
-    fn what_sqlite_locks_is_cut_off_with_its_neighbours_only() {
+    fn the_unit_that_sqlite_locks_is_cut_off_only_with_adjacent_units() {
         let before = LOCK_UNIT - 1;
         for (free_units, units, want) in [
             (vec![], LOCK_UNIT + 1, LOCK_UNIT + 1),

@@ -1,12 +1,12 @@
-//! The space table as it is stored: a tree of chunks, so that a commit writes those that changed
-//! and no others.
+//! The space table as it is stored: a tree of chunks, so that a commit writes only those that
+//! changed.
 //!
-//! A *chunk* has the live bytes of 1024 units (64 MiB of the file). A *part* says where a chunk is,
-//! and what it adds up to; 256 parts make an *index*, which is named by a part one level above. The
-//! root trailer lists the parts of the highest level, at most 256.
+//! A *chunk* has the live bytes of 1024 units (64 MiB of the file). A *part* has the place of a
+//! chunk and its sums. 256 parts make an *index*, which a part of the next level names. The root
+//! trailer lists the parts of the highest level, at most 256.
 //!
 //! Writing chunks and indexes moves them, which changes the live bytes of other units. These
-//! *moved* bytes stand in the root trailer, beside the parts: if they had to be in the chunks, each
+//! *moved* bytes are in the root trailer, beside the parts: if they had to be in the chunks, each
 //! write would cause the next.
 
 use super::{CHUNK_RAW, CHUNK_UNITS};
@@ -26,11 +26,11 @@ use std::sync::Arc;
 pub(crate) const FANOUT: usize = 256;
 /// Bytes of a part.
 pub(crate) const PART_LEN: usize = 32;
-/// Bytes of an index, undecoded.
+/// Bytes of a decoded index.
 const INDEX_RAW: usize = FANOUT * PART_LEN;
 
-/// Where a chunk or an index is, and what it adds up to. Without a place it is a hole: nothing
-/// lives in its units.
+/// The place and the sums of a chunk or an index. Without a place it is a hole: its units have no
+/// live bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Part {
     pub(crate) place: NodeRef,
@@ -53,8 +53,8 @@ impl Part {
             free: f.u32()?,
             live: f.u64()?,
         };
-        // More than the largest file has, with what is rounded up. Sums of a table's parts cannot
-        // overflow then.
+        // More than the largest file can have, even rounded up. So sums of a table's parts cannot
+        // overflow.
         (part.live < 1 << 52).then_some(part)
     }
 }
@@ -67,12 +67,12 @@ pub(crate) struct Table {
     /// Level of the parts: 0 for chunks.
     pub(crate) level: u32,
     pub(crate) parts: Vec<Part>,
-    /// What chunks and indexes that were written with it added to units, or took from them;
-    /// ascending.
+    /// Bytes that the chunks and indexes written with the table added to units or removed from
+    /// them; ascending.
     pub(crate) moved: Vec<(u32, i32)>,
 }
 
-/// Chunks of a part of this level.
+/// The number of chunks of a part of this level.
 fn span(level: u32) -> u32 {
     (FANOUT as u32).pow(level)
 }
@@ -83,12 +83,12 @@ pub(crate) fn first_chunk(level: u32, number: u32) -> u32 {
 }
 
 impl Table {
-    /// Chunks that there are.
+    /// The number of chunks.
     pub(crate) fn chunks(&self) -> u32 {
         chunks_of(self.units)
     }
 
-    /// Whether the fields fit each other.
+    /// Whether the fields are consistent.
     pub(crate) fn plausible(&self) -> bool {
         if self.level > u32::from(SPACE_LEVEL_MAX) {
             return false;
@@ -121,7 +121,7 @@ impl Indexes {
     }
 }
 
-/// Everything that is needed to load chunks and indexes.
+/// The source to load chunks and indexes.
 #[derive(Clone, Copy)]
 pub(crate) struct Source<'a> {
     pub(crate) file: &'a dyn File,
@@ -154,14 +154,14 @@ impl Source<'_> {
             || record.number != number
             || u32::from(record.page_log2) != level
         {
-            return Err(damage("another record lies there"));
+            return Err(damage("another record is there"));
         }
         let mut raw = vec![0; if level == 0 { CHUNK_RAW } else { INDEX_RAW }];
         codec::decode(CodecId(record.codec), payload, None, &mut raw).map_err(|e| damage(&e))?;
         Ok(raw)
     }
 
-    /// The parts of an index; none of a hole.
+    /// The parts of an index; empty for a hole.
     fn index(&self, place: NodeRef, level: u32, number: u32) -> Result<Arc<[Part]>> {
         if place.is_none() {
             return Ok(Arc::new([]));
@@ -198,7 +198,7 @@ impl Source<'_> {
         Ok(decode_chunk(&raw).unwrap_or_default())
     }
 
-    /// What the table says of the part of `level` and `number`; nothing where it says nothing.
+    /// The part of `level` and `number`; the default part if the table has none.
     pub(crate) fn part(&self, table: &Table, level: u32, number: u32) -> Result<Part> {
         let mut at = table.level;
         let Some(up) = at.checked_sub(level) else {
@@ -244,11 +244,11 @@ impl Source<'_> {
         Ok(())
     }
 
-    /// The chunks of which `score` says most, the best ones first, `most` of them, but for those
-    /// that `skip` names. At most `looks` indexes are looked into, those with the best mean first,
-    /// of equal ones the lower level: so the search always goes down from an index to one of its
-    /// parts that is no worse, and as many looks as there are levels find a chunk that is no worse
-    /// than the mean of the whole table, unless it is skipped.
+    /// The chunks with the highest `score`, the best ones first, at most `most` of them, except
+    /// those that `skip` excludes. Reads at most `looks` indexes: those with the best mean first,
+    /// and of equal ones those of the lower level. So the search always goes from an index to one
+    /// of its parts that is no worse. As many looks as there are levels find a chunk that is no
+    /// worse than the mean of the whole table, unless it is skipped.
     pub(crate) fn best(
         &self,
         table: &Table,
@@ -297,9 +297,9 @@ impl Source<'_> {
     }
 }
 
-/// Takes what an update appends, and what it leaves behind.
+/// Receives records that an update appends, and those that it replaces.
 pub(crate) trait Sink {
-    /// Appends a record and tells where it is.
+    /// Appends a record and returns its place.
     fn append(&mut self, record: Record, payload: &[u8]) -> Result<NodeRef>;
     /// A record that the table no longer names.
     fn drop_record(&mut self, place: NodeRef);
@@ -317,11 +317,11 @@ pub(crate) fn encode(raw: &[u8], level: u32, number: u32, version: u64) -> (Reco
     (record, payload)
 }
 
-/// The table with these parts of chunks in place of its own, for so many units. Indexes above them
-/// are written anew, and everything behind the last chunk is dropped.
+/// The table for so many units, with these parts of chunks in place of its own. Writes the indexes
+/// above them again, and drops everything after the last chunk.
 ///
 /// # Errors
-/// What loading or appending gives; the old table stays as it is.
+/// Those of loading and appending; the old table is unchanged.
 pub(crate) fn update(
     src: Source<'_>,
     old: &Table,
@@ -345,7 +345,7 @@ pub(crate) fn update(
         update.touched.insert(chunks - 1);
     }
     while chunks as usize > FANOUT * span(level) as usize {
-        // The list becomes the first index of one level more.
+        // The list becomes the first index of another level.
         update.touched.insert(0);
         level += 1;
         update.unsaved.insert(level, std::mem::take(&mut parts));
@@ -364,17 +364,17 @@ pub(crate) fn update(
 struct Update<'a> {
     src: Source<'a>,
     new: &'a BTreeMap<u32, Part>,
-    /// Chunks whose indexes are written anew.
+    /// Chunks whose indexes are written again.
     touched: BTreeSet<u32>,
     chunks: u32,
     version: u64,
-    /// By level, parts of its first index that were listed in the root trailer until now.
+    /// By level, parts of its first index that the root trailer listed until now.
     unsaved: BTreeMap<u32, Vec<Part>>,
     sink: &'a mut dyn Sink,
 }
 
 impl Update<'_> {
-    /// Brings a list of parts of `level`, from number `first` on, up to date.
+    /// Updates a list of parts of `level`, from number `first` on.
     fn list(&mut self, level: u32, first: u32, parts: &mut Vec<Part>) -> Result<()> {
         let each = span(level);
         let kept = (self.chunks.div_ceil(each)).saturating_sub(first) as usize;

@@ -1,4 +1,5 @@
-//! A commit begins: on top of the newest one, with the accounting of space that belongs to it; or, in an empty file, with a store without pages.
+//! The begin of a commit: it follows the newest one, with the accounting of space of that commit.
+//! In an empty file, first creates a store without pages.
 
 use super::Transaction;
 use crate::append::Appender;
@@ -17,12 +18,13 @@ use crate::state::{State, first_hash};
 use densite_disk::SyncKind;
 use std::collections::{HashMap, VecDeque};
 
-/// The open end may begin behind the end of the file, by less than this: free units at the end need not have been written.
+/// The open end can begin beyond the end of the file, by less than this: free units at the end may
+/// not have been written.
 const TAIL_SLACK: u64 = 64 << 20;
 
 impl Transaction {
-    /// Begins to collect writes, on top of the newest commit. `hint`: the size of the first write, which
-    /// is the page size if nothing else tells.
+    /// Begins a transaction on top of the newest commit. `hint`: the size of the first write, which
+    /// is the page size if it is not known otherwise.
     ///
     /// # Errors
     /// I/O, damage; [`Error::Poisoned`], [`Error::ReadOnly`].
@@ -107,12 +109,19 @@ impl Transaction {
     }
 }
 
-/// Nothing can be built upon a commit that names what cannot be. `commit`: the number of the next one.
+/// Checks that a commit can follow the newest one, which may have impossible fields. `commit`: the
+/// number of the next one.
 fn check_newest(state: &State, commit: u64, file_len: u64) -> Result<()> {
     let problem = if commit >= MAX_COMMIT {
-        format!("its number, {}, leaves none for a next one", commit - 1)
+        format!(
+            "its number, {}, leaves no number for the next one",
+            commit - 1
+        )
     } else if state.tail_off > file_len + TAIL_SLACK {
-        format!("it says that the file reaches to {}", state.tail_off)
+        format!(
+            "it says that the file ends at offset {}, which is far beyond its real end",
+            state.tail_off
+        )
     } else {
         return Ok(());
     };
@@ -124,8 +133,8 @@ fn check_newest(state: &State, commit: u64, file_len: u64) -> Result<()> {
     }))
 }
 
-/// Makes the empty file a store without pages. Slots first, then a sync, and the header last: so a file without a header
-/// that is no longer than the preamble holds nothing (rule 7).
+/// Makes the empty file a store without pages. Writes the slots, syncs, and writes the header last.
+/// So a file without a header that is not longer than the preamble holds no data (rule 7).
 fn create(connection: &mut Connection) -> Result<()> {
     let salt = densite_disk::random::random_u64()?;
     let tip = Tip {
@@ -166,6 +175,6 @@ fn create(connection: &mut Connection) -> Result<()> {
         what: "new file".to_owned(),
         offset: 0,
         page: None,
-        problem: "what was just written is not there".to_owned(),
+        problem: "the header that was just written is missing".to_owned(),
     }))
 }

@@ -1,4 +1,4 @@
-//! Written pages collect in batches, which the pool encodes.
+//! Collects written pages in batches, which the pool encodes.
 
 use super::{Page, Transaction};
 use crate::codec::HURRY_LEVEL;
@@ -14,11 +14,11 @@ use std::sync::Arc;
 
 /// Raw bytes of a batch.
 const BATCH_BYTES: usize = 128 << 10;
-/// A batch of fewer pages is not worth a trip through the pool.
+/// A batch with at most so many pages is encoded on this thread: the pool would not pay.
 const INLINE_PAGES: usize = 4;
 
 impl Transaction {
-    /// Takes a whole page, and its frame if it is pre-encoded.
+    /// Adds a whole page, and its frame if it is pre-encoded.
     ///
     /// # Errors
     /// I/O, a full disk.
@@ -64,7 +64,7 @@ impl Transaction {
         }
     }
 
-    /// Hands the batch to the pool, and places what came back.
+    /// Hands the batch to the pool, and places finished batches.
     fn dispatch(&mut self, connection: &mut Connection) -> Result<()> {
         self.name_preencoded(connection)?;
         self.train(connection)?;
@@ -75,8 +75,8 @@ impl Transaction {
             encode_batch(jobs, &settings)
         });
         self.inflight.push_back(task);
-        // More than the pool's queue holds: so this thread encodes, too, when the queue is full, and waits for others only in
-        // `finish_batches`.
+        // This is more than the pool's queue holds. So this thread encodes too when the queue is
+        // full, and waits for others only in `finish_batches`.
         let limit = pool.map_or(0, |_| 4 * connection.open.options().threads + 4);
         while self.inflight.len() > limit || self.inflight.front().is_some_and(Task::is_done) {
             self.collect(connection)?;
@@ -114,7 +114,7 @@ impl Transaction {
         flushed
     }
 
-    /// Encodes and places everything that was written.
+    /// Encodes and places all written pages.
     ///
     /// # Errors
     /// I/O, a full disk.
@@ -122,7 +122,8 @@ impl Transaction {
         self.name_preencoded(connection)?;
         let mut jobs = self.take_batch();
         if !jobs.is_empty() {
-            // SQLite writes in order of pages; what it did not, is put in order here, for the sake of later reads.
+            // SQLite writes in page order. Other pages are sorted here, which makes later reads
+            // faster.
             jobs.sort_by_key(|j| j.page);
             let settings = self.encode_settings(connection)?;
             let options = connection.open.options();
@@ -131,7 +132,7 @@ impl Transaction {
                 ..settings.clone()
             };
             let pool = connection.open.pool();
-            // Giving space back codes in its own way; what comes to the WAL next is SQLite's again.
+            // Space reclamation encodes in its own way, but the next pages in the WAL are SQLite's.
             if !self.keep_all {
                 connection.open.shared()?.preencoded.renew(&next, pool);
             }
@@ -155,7 +156,8 @@ impl Transaction {
         Ok(())
     }
 
-    /// Encodes and appends one page of `page_size` bytes now, whatever the transaction's page size is.
+    /// Encodes and appends one page of `page_size` bytes now, whatever the transaction's page size
+    /// is.
     pub(super) fn append_page(
         &mut self,
         connection: &mut Connection,
@@ -191,15 +193,16 @@ impl Transaction {
         })
     }
 
-    /// How the pages of this commit are encoded.
+    /// The settings to encode pages of this commit.
     ///
     /// # Errors
-    /// I/O, damage: its dictionaries cannot be read.
+    /// I/O, damage of its dictionaries.
     pub(crate) fn encode_settings(&self, connection: &mut Connection) -> Result<EncodeSettings> {
         let dicts = self.dictionaries(connection)?;
         let options = connection.open.options();
         let run_pages = match options.run_pages {
-            // Small pages compress badly alone, and a frame's header weighs on them: up to 4 KiB together.
+            // Small pages compress badly alone, and frame headers are a large part of them: up to 4
+            // KiB go into one frame.
             0 => (DEFAULT_PAGE / self.page_size).max(1),
             n => n,
         };
@@ -215,7 +218,7 @@ impl Transaction {
             join: options.run_pages == 0 && options.codec != CodecChoice::Archive,
             dicts,
             version: self.commit,
-            // Nothing is scrubbed of a page that may begin with the number of another one.
+            // Nothing is scrubbed from a page that may begin with the number of another page.
             pages: if self.keep_all {
                 u32::MAX
             } else {
@@ -227,7 +230,7 @@ impl Transaction {
     }
 }
 
-/// The pool, if so many pages are still to be encoded that a trip through it pays.
+/// The pool, if so many pages must still be encoded that it pays.
 fn pool_for(jobs: &[Job], pool: Option<&Arc<Pool>>) -> Option<Arc<Pool>> {
     let ready = |job: &&Job| job.preencoded.as_ref().is_some_and(|found| found.compared);
     let to_encode = jobs.len() - jobs.iter().filter(ready).count();

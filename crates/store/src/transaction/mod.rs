@@ -1,7 +1,8 @@
 //! The writes of a handle that are not published yet.
 //!
-//! Pages collect in a batch (`collect`); full batches are encoded on the pool and appended as frames when they come back, in order
-//! (`place`). So a bulk load takes little memory, however large: what stays is the entry of each page.
+//! Pages are collected in a batch (`collect`). The pool encodes full batches, and their frames are
+//! then appended in order (`place`). So a bulk load takes little memory, however large it is: only
+//! the entry of each page stays.
 
 mod begin;
 mod collect;
@@ -32,7 +33,7 @@ use std::sync::Arc;
 
 /// The state of a written page.
 enum Page {
-    /// In a batch, encoded or not; `seq` tells this write from later ones of the same page.
+    /// In a batch, encoded or not. `seq` distinguishes this write from later ones of the same page.
     Raw { seq: u64, bytes: Arc<[u8]> },
     /// Appended as a frame.
     Stored(Entry),
@@ -41,33 +42,37 @@ enum Page {
 /// The writes of one handle since it last published.
 pub(crate) struct Transaction {
     pages: HashMap<u32, Page>,
-    /// The tip block when this was begun.
+    /// The tip block at the begin.
     tip_before: [u8; TIP_LEN],
-    /// The last attempt at publishing this, if it was not published and may be whole in the file: see `attempt`.
+    /// The last attempt to publish this, if it was not published and may be whole in the file: see
+    /// `attempt`.
     tried: Option<Tip>,
     page_size: u32,
     logical_len: u64,
-    /// Of the published pages, only those up to this number may still be seen: the database was at times no longer than that.
+    /// Only published pages up to this number are still visible, because the database was cut to
+    /// this length.
     visible: u64,
     head: [u8; HEAD_LEN],
     batch: Vec<Job>,
     batch_bytes: usize,
     inflight: VecDeque<Task<Vec<Frame>>>,
     appender: Appender,
-    /// The number the commit will have; also the version of its frames.
+    /// The number that the commit will have, and the version of its frames.
     commit: u64,
     seq: u64,
     new_dicts: Vec<DictInfo>,
-    /// Every byte of a page is kept: what is written was stored before, and is not known to be as SQLite wrote it just now.
+    /// Every byte of a page is kept, because it was stored before and may differ from a page that
+    /// SQLite has just written.
     keep_all: bool,
-    /// Some write failed for lack of space: pages that are written back as they were are dropped rather than appended.
+    /// A write failed, perhaps because the disk was full. Pages that are written back unchanged are
+    /// then dropped and not appended.
     pressed: bool,
-    /// Buffers of pages that are frames by now, to be filled again.
+    /// Buffers of pages that are encoded, to be reused.
     spare: Vec<Arc<[u8]>>,
 }
 
 impl Transaction {
-    /// The number that the commit will have; also the version of its frames.
+    /// The number that the commit will have, and the version of its frames.
     pub(crate) fn number(&self) -> u64 {
         self.commit
     }
@@ -77,7 +82,7 @@ impl Transaction {
         self.page_size
     }
 
-    /// Bytes of the database as it is about to be.
+    /// The length of the database in bytes, with the pending writes.
     pub(crate) fn logical_len(&self) -> u64 {
         self.logical_len
     }
@@ -92,37 +97,38 @@ impl Transaction {
         &self.new_dicts
     }
 
-    /// Writes the records of the commit.
+    /// The appender of the commit's records.
     pub(crate) fn appender(&mut self) -> &mut Appender {
         &mut self.appender
     }
 
-    /// The tip block when this was begun.
+    /// The tip block at the begin.
     pub(crate) fn tip_before(&self) -> &[u8; TIP_LEN] {
         &self.tip_before
     }
 
-    /// An attempt at publishing this is about to be written, and may be whole in the file from now on.
+    /// Notes that an attempt to publish this is about to be written, and may then be whole in the
+    /// file.
     pub(crate) fn tries(&mut self, tip: Tip) {
         self.tried = Some(tip);
     }
 
-    /// An attempt failed, perhaps for lack of space.
+    /// Notes that an attempt failed, perhaps because the disk was full.
     pub(crate) fn failed(&mut self) {
         self.pressed = true;
     }
 
-    /// Pages of the database as it is about to be.
+    /// The number of pages of the database, with the pending writes.
     fn page_count(&self) -> u32 {
         u32::try_from(self.logical_len.div_ceil(u64::from(self.page_size))).unwrap_or(u32::MAX)
     }
 
-    /// Whether the page is as the newest commit has it.
+    /// Whether the page is the same as in the newest commit.
     pub(crate) fn is_untouched(&self, page: u32) -> bool {
         u64::from(page) <= self.visible && !self.pages.contains_key(&page)
     }
 
-    /// Part of one page, as it is about to be.
+    /// Reads part of a page, with the pending writes.
     ///
     /// # Errors
     /// I/O, damage.
@@ -157,8 +163,8 @@ impl Transaction {
         }
     }
 
-    /// Logical bytes at `offset`, as they are about to be. Returns how many of them lie before the end; the rest of `buf` is filled with
-    /// zeros.
+    /// Reads bytes of the database at `offset`, with the pending writes. Returns how many of them
+    /// are before its end, and fills the rest of `buf` with zeros.
     ///
     /// # Errors
     /// I/O, damage.
@@ -172,7 +178,7 @@ impl Transaction {
         read_pages(buf, offset, size, |part| self.read(connection, part))
     }
 
-    /// The map's changes, in order: written pages, and pages that were cut off.
+    /// The changes of the page map, in order: written pages, and pages that were cut off.
     ///
     /// # Errors
     /// I/O, damage; [`Error::Setting`] for a page that was not stored.
@@ -184,9 +190,10 @@ impl Transaction {
     ) -> Result<Vec<(u32, Entry)>> {
         let stored = |(page, w): (&u32, &Page)| match w {
             Page::Stored(e) => Ok((*page, *e)),
-            // All are by now, unless encoding or placing some of them failed: without them it is not what was written.
+            // All pages are stored by now, unless encoding or placing some of them failed. A commit
+            // without those would not be what was written.
             Page::Raw { .. } => Err(Error::Setting(format!(
-                "page {page} was not stored by an earlier attempt; write it again or give the transaction up"
+                "page {page} was not stored by an earlier attempt; write it again or roll back the transaction"
             ))),
         };
         let mut deltas: Vec<(u32, Entry)> = self.pages.iter().map(stored).collect::<Result<_>>()?;
@@ -200,7 +207,8 @@ impl Transaction {
         Ok(deltas)
     }
 
-    /// Makes the last attempt void, durably, if it got as far as its trailer. Before anything more is written.
+    /// Makes the last attempt void, durably, if its trailer was written. Call it before anything
+    /// more is written.
     ///
     /// # Errors
     /// I/O.
@@ -212,9 +220,9 @@ impl Transaction {
         Ok(())
     }
 
-    /// Forgets what was written and not published.
+    /// Drops the writes that are not published.
     pub(crate) fn discard(mut self, connection: &mut Connection) {
-        // The next writer looks again.
+        // If this fails, the next writer makes the attempt void.
         let _ = self.void_attempt(connection);
         let Some(shared) = connection.open.known() else {
             return;
@@ -236,9 +244,9 @@ mod tests {
     use crate::{Handle, Options};
     use densite_disk::{OpenMode, RealFile};
 
-    /// As it would be if encoding it had failed.
+    /// A page as it would be if encoding it had failed.
     #[test]
-    fn a_page_without_a_frame_is_not_left_out_of_a_commit() {
+    fn publishing_fails_if_a_page_has_no_frame() {
         let dir = tempfile::tempdir().expect("a directory");
         let file = RealFile::open(dir.path().join("x.db"), OpenMode::Create).expect("opens");
         let mut handle = Handle::open(Box::new(file), "x", Options::default()).expect("a store");
@@ -251,7 +259,7 @@ mod tests {
         open.pages.insert(2, lost);
         let refused = handle.publish().expect_err("a page is missing");
         assert!(refused.to_string().starts_with("page 2 "), "{refused}");
-        // Written again it is there.
+        // After it is written again, publishing succeeds.
         handle.write_at(&[2; 4096], 4096).expect("writes");
         handle.publish().expect("publishes");
         let mut read = [0; 4096];

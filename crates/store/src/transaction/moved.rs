@@ -1,4 +1,4 @@
-//! Frames that space reclamation moves: as they are stored, or as they were encoded again.
+//! Frames that space reclamation moves: as they are stored, or encoded again.
 
 use super::{Page, Transaction};
 use crate::connection::Connection;
@@ -10,8 +10,8 @@ use crate::shared::Shared;
 use crate::space::Lane;
 
 impl Transaction {
-    /// The commit moves what was stored before. Nothing goes to `below` or behind it while there is a free extent before it. `aside`: what is
-    /// moved goes to an extent of its own.
+    /// Makes this a commit of space reclamation. Nothing goes to `below` or after it while there is
+    /// a free extent before it. `aside`: moved records go to their own extent.
     pub(crate) fn moves_frames(&mut self, below: u64, aside: bool) {
         self.appender.avoid_from(below);
         if aside {
@@ -20,7 +20,8 @@ impl Transaction {
         self.keep_all = true;
     }
 
-    /// Appends a frame as it is stored; `pages` are those that live, with their entries, which get its new place.
+    /// Appends a frame as it is stored. `pages` are its live pages with their entries, which get
+    /// the new place.
     ///
     /// # Errors
     /// I/O, a full disk.
@@ -39,7 +40,8 @@ impl Transaction {
         Ok(())
     }
 
-    /// Appends frames that were encoded ahead, if what they were encoded with still holds for all of them. Returns whether it did.
+    /// Appends frames that were encoded ahead, if their dictionaries are still valid for all of
+    /// them. Returns whether it did.
     ///
     /// # Errors
     /// I/O, a full disk.

@@ -1,4 +1,4 @@
-//! Encoded frames get their places.
+//! Places encoded frames.
 
 use super::{Page, Transaction};
 use crate::connection::Connection;
@@ -10,7 +10,7 @@ use crate::shared::Shared;
 use crate::space::Space;
 use std::sync::Arc;
 
-/// Most bytes of buffers kept to be filled again.
+/// The most bytes of buffers kept for reuse.
 const SPARE_BYTES: usize = 256 << 10;
 
 impl Transaction {
@@ -26,11 +26,13 @@ impl Transaction {
         page.into()
     }
 
-    /// Places encoded frames: what was overwritten or cut off meanwhile is dropped.
+    /// Appends encoded frames. Frames whose pages were all overwritten or cut off meanwhile are
+    /// dropped.
     pub(super) fn append_frames(&mut self, frames: &[Frame], space: &mut Space) -> Result<()> {
         for frame in frames {
             let first = frame.record.number;
-            // The pages come last: what follows the highest page there can be has no number.
+            // The page numbers are the second iterator, which must not run further than the first:
+            // there is no number after the highest page.
             let current = |(seq, page): (&u64, u32)| matches!(self.pages.get(&page), Some(Page::Raw { seq: s, .. }) if s == seq);
             if !frame.seqs.iter().zip(first..).any(current) {
                 continue;
@@ -67,7 +69,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// Appends one frame; returns its place.
+    /// Appends one frame and returns its place.
     ///
     /// # Errors
     /// I/O, a full disk.

@@ -1,4 +1,4 @@
-//! A new page size.
+//! Changing the page size.
 
 use super::{Page, Transaction};
 use crate::connection::Connection;
@@ -6,8 +6,8 @@ use crate::error::Result;
 use std::collections::HashMap;
 
 impl Transaction {
-    /// If page 1 says that pages have another size than the store's (VACUUM with a new page size, or a first write that was no page), all
-    /// pages are written again in that size, within the same commit.
+    /// Writes all pages again within this commit if page 1 has another page size than the store.
+    /// That happens after VACUUM with a new page size, or if the first write was not a page.
     ///
     /// # Errors
     /// I/O, a full disk, damage.
@@ -19,7 +19,8 @@ impl Transaction {
         let old_size = u64::from(self.page_size);
         let len = self.logical_len;
         let mut fresh = HashMap::new();
-        // Bounded: pages are encoded and appended as they come, the new entries collect in a second set.
+        // Memory is bounded: pages are encoded and appended one by one, and only the new entries
+        // are collected.
         let mut buf = vec![0; new as usize];
         for page in 1..=len.div_ceil(u64::from(new)) {
             let start = (page - 1) * u64::from(new);
@@ -35,7 +36,7 @@ impl Transaction {
         }
         self.pages = fresh;
         self.page_size = new;
-        // Of the published pages, which had another size, nothing is to be seen any more.
+        // Published pages have the old size, so none of them is visible any more.
         self.visible = 0;
         Ok(())
     }
@@ -54,7 +55,7 @@ impl Transaction {
     }
 }
 
-/// The page size that the first bytes of a SQLite database give; 0 if they do not.
+/// The page size in the first bytes of a SQLite database; 0 if there is none.
 fn sqlite_page_size(head: &[u8]) -> u32 {
     let magic = head.starts_with(b"SQLite format 3\0");
     match head.get(16..18) {

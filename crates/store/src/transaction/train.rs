@@ -1,8 +1,9 @@
-//! Learning dictionaries while pages are written.
+//! Trains dictionaries while pages are written.
 //!
-//! The learner (one per file and process) samples what is written. When a family of pages is worth it, training runs on the
-//! pool; when it is done, the dictionary is appended like any other record and used from then on. A commit that is never
-//! made takes its dictionaries with it; numbers are not used again (rule 12).
+//! The learner (one per file and process) samples written pages. If a family is worth it, training
+//! runs on the pool. When it is done, the dictionary is appended like any other record and used
+//! from then on. A commit that fails loses its dictionaries, and their numbers are not used again
+//! (rule 12).
 
 use super::Transaction;
 use crate::codec::Dictionary;
@@ -18,12 +19,12 @@ use crate::shared::Shared;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// An older dictionary is tried while it serves one in so many of its family's pages.
+/// An older dictionary is tried while at least one in so many of its family's pages uses it.
 const PART: i64 = 16;
 
 impl Transaction {
-    /// Dictionaries for new frames, by family: those of the published state and of this commit. Of each family the newest, and
-    /// older ones that suit a part of it.
+    /// Dictionaries for new frames, by family: those of the published state and of this commit. For
+    /// each family the newest one, and older ones that suit a part of it.
     ///
     /// # Errors
     /// I/O, damage.
@@ -58,8 +59,9 @@ impl Transaction {
         Ok(trained)
     }
 
-    /// Gives numbers to what was learned before the commit, from pages on their way to the WAL, where frames of the batch were coded with it. A family
-    /// for which something else was trained meanwhile keeps that.
+    /// Gives numbers to dictionaries that were trained before the commit, on pages on their way to
+    /// the WAL, if frames of the batch use them. A family for which another one was trained
+    /// meanwhile keeps that.
     ///
     /// # Errors
     /// I/O, damage.
@@ -93,19 +95,21 @@ impl Transaction {
         Ok(())
     }
 
-    /// Takes in a training that is done, and starts one that is due. Without a pool it is done at once.
+    /// Installs the result of a finished training job, and starts one that is due. Without a pool
+    /// it runs at once.
     ///
     /// # Errors
     /// [`Error::NotDensite`](crate::Error::NotDensite) if the file is empty.
     pub(super) fn train(&mut self, connection: &mut Connection) -> Result<()> {
         let shared = connection.open.shared()?;
-        // A bulk load's pages are worth more than the database was when it began.
+        // A bulk load makes the database larger than it was at the begin.
         let bytes = self.logical_len.max(shared.state.read().logical_len);
         (shared.writer.lock().learning.learner()).raise_database_bytes(bytes);
         if let Some(task) = connection.training.take_done() {
             self.install(&shared, task);
         }
-        // A family's first training job (0.02 s) is done at once, whatever else is under way: its pages are stored the larger way until then.
+        // A family's first training job (0.02 s) runs at once, even if another one is running:
+        // until then its pages are stored in a larger form.
         loop {
             let first = shared.writer.lock().learning.learner().due_first();
             let Some(training_job) = first else { break };
@@ -127,7 +131,7 @@ impl Transaction {
         Ok(())
     }
 
-    /// Appends what a training job brought.
+    /// Appends the result of a training job.
     fn install(&mut self, shared: &Shared, task: Task<Vec<TrainingResult>>) {
         for trained in task.wait().into_iter().flatten() {
             if self.install_one(shared, trained).is_none() {
@@ -160,7 +164,8 @@ impl Transaction {
         Some(())
     }
 
-    /// Trains dictionaries from sample pages drawn evenly from a database of `database` bytes that is about to be written.
+    /// Trains dictionaries and models from sample pages, drawn evenly from a database of `database`
+    /// bytes that is about to be written.
     ///
     /// # Errors
     /// I/O.
@@ -194,7 +199,8 @@ impl Transaction {
     }
 }
 
-/// Of each family what pages are tried with, the newest first: what the last training job brought, and what serves a good part of its pages.
+/// The dictionaries to try for pages of each family, the newest first: those of the last training
+/// job, and those that many of its pages use.
 fn suitable<'a>(
     all: impl Iterator<Item = &'a DictInfo>,
     uses: &HashMap<u32, i64>,

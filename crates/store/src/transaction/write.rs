@@ -1,4 +1,4 @@
-//! Logical bytes become written pages.
+//! Turns writes of bytes into written pages.
 
 use super::{Page, Transaction};
 use crate::bytes::copy_part;
@@ -12,10 +12,10 @@ use crate::reader::Part;
 use densite_typed::PageContext;
 
 impl Transaction {
-    /// Writes logical bytes at `offset`.
+    /// Writes bytes of the database at `offset`.
     ///
     /// # Errors
-    /// I/O, a full disk: what was written before stays, and the call may be made again.
+    /// I/O, a full disk: earlier writes stay, and the call can be repeated.
     pub(crate) fn write_at(
         &mut self,
         connection: &mut Connection,
@@ -47,7 +47,7 @@ impl Transaction {
             }
             rest = later;
             at += n as u64;
-            // Only what was taken counts towards the length.
+            // The length grows only by bytes that were written.
             self.logical_len = self.logical_len.max(at);
         }
         Ok(())
@@ -72,7 +72,7 @@ impl Transaction {
             gone.fill(0);
         }
         if shrinks && cut != 0 {
-            // What is cut off inside a page reads as zeros if the database grows again.
+            // The part of the page after the cut reads as zeros if the database grows again.
             let page = page_at(len, page_size as u32)?;
             let mut whole = vec![0; page_size as usize];
             let kept = whole.get_mut(..cut).unwrap_or_default();
@@ -87,13 +87,13 @@ impl Transaction {
         self.pages.insert(page, Page::Stored(Entry::NONE));
     }
 
-    /// Takes the first bytes of page 1.
+    /// Copies the first bytes of page 1.
     pub(super) fn take_head(&mut self, page_1: &[u8]) {
         copy_part(page_1, 0, &mut self.head);
     }
 
-    /// Whether a page that is being written is the same as the published one: then nothing needs to be stored. Asked for only after
-    /// the disk was full, when SQLite is rolling back: so a rollback needs no space.
+    /// Whether a written page is the same as the published one, so that it need not be stored.
+    /// Called only after the disk was full, when SQLite rolls back: so a rollback needs no space.
     pub(super) fn is_as_published(
         &self,
         connection: &mut Connection,
@@ -104,7 +104,7 @@ impl Transaction {
         if !same_grain || u64::from(page) > self.visible {
             return Ok(false);
         }
-        // What is stored lacks unallocated bytes; what SQLite writes back may still have them, from its cache.
+        // The stored page lacks unallocated bytes, which a page from SQLite's cache can still have.
         let context = PageContext {
             number: page,
             pages: self.page_count(),

@@ -1,7 +1,8 @@
-//! A writer's accounting of space is that of the newest commit.
+//! Keeps a writer's accounting of space at the newest commit.
 //!
-//! It is loaded from the newest commit, goes on with each commit of this process, and follows those of others. A fold of another
-//! process cannot be followed: then the accounting is loaded again, and only what is known of free units is kept.
+//! It is loaded from the newest commit, is updated by each commit of this process, and follows
+//! those of others. It cannot follow a fold of another process. It is then loaded again, and only
+//! what is known about free units is kept.
 
 use crate::error::{Damage, Error, Result};
 use crate::format::UNIT_LEN;
@@ -11,22 +12,22 @@ use crate::sources::Sources;
 use crate::space::{Reuse, Space, Worth};
 use crate::state::State;
 
-/// Units to be written again of which a writer wants to know: 16 MiB.
+/// The number of reusable units that a writer wants to know: 16 MiB.
 const WANTED_FREE: usize = 256;
 
-/// The ranges that each of some commits wrote, in their order.
+/// The ranges that each of some commits wrote, in order.
 pub(crate) type Written = [(Tip, Vec<(u64, u64)>)];
 
 /// The accounting of space, as far as it is known.
 #[derive(Default)]
 pub(crate) struct Accounting {
-    /// The accounting, and the commit for which it holds.
+    /// The accounting, and its commit.
     space: Option<(Tip, Space)>,
-    /// While the accounting has to be loaded again for this commit: what is known of free units all the same.
+    /// What is known about free units, and its commit, while the accounting has to be loaded again.
     known_free: Option<(Tip, Reuse)>,
 }
 
-/// What else decides which units can be written again.
+/// The numbers that also decide which units can be reused.
 #[derive(Clone, Copy)]
 pub(crate) struct Numbers {
     /// The highest commit number that was tried.
@@ -54,8 +55,8 @@ impl Accounting {
             return Ok(false);
         }
         let mut space = load(sources, state)?;
-        // A commit that failed can be tried again. What it has written lies in units that are free for everybody else, so they wait
-        // for its number.
+        // A commit that failed can be tried again. It has written to units that are free for all
+        // other commits, so they wait for its number.
         space.note_free(
             state.tip.commit.max(numbers.tried),
             state.tail_off.min(sources.file.len()?),
@@ -65,8 +66,8 @@ impl Accounting {
         {
             space.adopt(&known);
         }
-        // The slot can have become durable before this accounting was loaded. Units that its commit, or an earlier one, freed are
-        // reusable at once.
+        // The slot can have become durable before this accounting was loaded. Units that its
+        // commit, or an earlier one, freed are reusable at once.
         if let Some(named) = numbers.named {
             space.slot_durable(named, state.current_extent());
         }
@@ -74,7 +75,8 @@ impl Accounting {
         Ok(true)
     }
 
-    /// Where few units are known that can be written again, and others are free: looks for them. `commit` is the newest number.
+    /// Searches for free units if few reusable ones are known and there are others. `commit` is the
+    /// newest number.
     ///
     /// # Errors
     /// I/O, damage.
@@ -93,28 +95,30 @@ impl Accounting {
         self.space.as_ref().map(|(_, space)| space)
     }
 
-    /// The same, to be changed.
+    /// The accounting, mutable.
     pub(crate) fn space_mut(&mut self) -> Option<&mut Space> {
         self.space.as_mut().map(|(_, space)| space)
     }
 
-    /// Takes the accounting out, for a commit that changes it. If the commit fails, it is loaded again.
+    /// Takes the accounting out, for a commit that changes it. If the commit fails, it is loaded
+    /// again.
     pub(crate) fn take(&mut self) -> Option<Space> {
         self.space.take().map(|(_, space)| space)
     }
 
-    /// The accounting is this one, of the commit of `tip`.
+    /// Sets the accounting of the commit of `tip`.
     pub(crate) fn put(&mut self, tip: Tip, space: Space) {
         self.space = Some((tip, space));
     }
 
-    /// The accounting may have gone on to a commit that was never made.
+    /// Drops the accounting, because it may include a commit that was never made.
     pub(crate) fn forget(&mut self) {
         self.space = None;
     }
 
-    /// Goes on from `state` to the commit of `trailer`, which another process made, so that places freed earlier can be used again
-    /// although several processes write by turns. Returns the bytes that it wrote, if the accounting was known.
+    /// Advances from `state` to the commit of `trailer`, which another process made. So units freed
+    /// earlier can be reused even if several processes write in turn. Returns the bytes that it
+    /// wrote, if the accounting was known.
     ///
     /// # Errors
     /// I/O, damage: the accounting is loaded again.
@@ -137,7 +141,7 @@ impl Accounting {
         let dicts = (trailer.dicts.iter()).map(|d| d.place.off + u64::from(d.place.len));
         let pieces = trailer.pieces.iter().map(|p| p.1);
         if frames.chain(dicts).chain(pieces).any(|to| to > end) {
-            // Some of it was moved since, and the end of the file cut off.
+            // Some of it was moved since, and the end of the file was cut off.
             self.keep_known_free(space.into_reuse(), &at, &since, end);
             return Ok(None);
         }
@@ -151,8 +155,9 @@ impl Accounting {
         }
         space.add(tip.off, u64::from(tip.len));
         if trailer.room_end != state.room_end {
-            // The other process has left the rest of an extent. If this process took that extent, no list of free units has the
-            // rest. If the other process has put it aside, it gives that up with the next commit that is not its own.
+            // The other process has left the rest of an extent. If this process took that extent,
+            // the rest is in no list of free units. If the other process has put it aside, it gives
+            // it up with the next commit that is not its own.
             space.give_back_extents(&[state.current_extent()], tip.commit);
         }
         space.written(&trailer.pieces, tip.commit);
@@ -162,8 +167,9 @@ impl Accounting {
         Ok(Some(lens.sum()))
     }
 
-    /// Another process folded. Which units were free is known, and where was written since stands in the trailers, those from before
-    /// the fold included. The file is `len` bytes long.
+    /// Handles folds of other processes. It is known which units were free, and the trailers,
+    /// including those before the fold, list where commits wrote since. The file is `len` bytes
+    /// long.
     pub(crate) fn pass_fold(&mut self, ours: &Tip, since: &Written, len: u64) {
         let known = match (self.space.take(), self.known_free.take()) {
             (Some((at, space)), _) if at == *ours => space.into_reuse(),
@@ -173,7 +179,8 @@ impl Accounting {
         self.keep_known_free(known, ours, since, len);
     }
 
-    /// What was known of free units at the commit `at` holds, except where commits since then wrote, at the last of them.
+    /// Keeps what was known about free units at the commit `at`, except where later commits wrote.
+    /// It is then valid at the last of them.
     fn keep_known_free(&mut self, mut known: Reuse, at: &Tip, since: &Written, len: u64) {
         let mut newest = *at;
         for (tip, pieces) in since {
@@ -184,7 +191,7 @@ impl Accounting {
     }
 }
 
-/// The accounting of the newest commit, from its root trailer and what came since.
+/// The accounting of the newest commit, from its root trailer and the later trailers.
 ///
 /// # Errors
 /// I/O, damage.
@@ -195,10 +202,10 @@ pub(crate) fn load(sources: &Sources<'_>, state: &State) -> Result<Space> {
         *space.dict_uses.entry(info.id).or_default() += info.uses as i64;
     }
     space.add_fixed();
-    // The table grows with what is added: nothing may be that lies nowhere.
+    // The table grows to the highest offset, so records beyond the end of the file are rejected.
     let end = sources.file.len()?;
     let beyond = |what: &str, page: Option<u32>, off: u64, len: u32| {
-        let problem = "it lies beyond the end of the file".to_owned();
+        let problem = "it is beyond the end of the file".to_owned();
         let damage = Damage {
             what: what.to_owned(),
             offset: off,

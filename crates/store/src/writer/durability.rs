@@ -1,4 +1,5 @@
-//! What a process knows to be durable: the newest commit, the newest slot (rule 9), and the reserve at the end of the file (rule 11).
+//! What a process knows to be durable: the newest commit and the newest slot (rule 9). Also the
+//! reserve at the end of the file (rule 11).
 
 use super::rewrite;
 use crate::error::Result;
@@ -9,11 +10,12 @@ use crate::format::{FORMAT_VERSION, HEADER_OFF, LOCK_UNIT, SLOT_COPY, SLOT_OFF, 
 use crate::recover;
 use densite_disk::File;
 
-/// A slot is due when this part of the file was appended since the last one, and so many bytes; or as many as the tuning says.
+/// A slot is due if so many bytes and this part of the file were appended since the last one, or as
+/// many bytes as the tuning sets.
 const SLOT_PART: u64 = 32;
 const SLOT_LEAST: u64 = 128 << 10;
 
-/// Bytes kept written behind the end.
+/// Bytes of the reserve after the end.
 pub(crate) fn reserve_behind(tail: u64) -> u64 {
     (tail / 8).clamp(16 << 10, 256 << 10)
 }
@@ -22,7 +24,7 @@ pub(crate) fn reserve_behind(tail: u64) -> u64 {
 pub(crate) struct Durability {
     /// The newest commit that a sync of this process made durable.
     durable: Option<Tip>,
-    /// A sync failed, and what it may have dropped is still to be written again: see `rewrite`.
+    /// A sync failed, and what it may have dropped must still be written again: see `rewrite`.
     needs_rewrite: bool,
     /// The newest slot in the file, and its block.
     slot: (usize, Slot),
@@ -32,9 +34,9 @@ pub(crate) struct Durability {
     since_slot: u64,
     /// Bytes appended since the last sync.
     since_sync: u64,
-    /// A power cut took the header: the next writer puts it back.
+    /// A power cut took the header: the next writer restores it.
     header_lost: bool,
-    /// End of what is known to have been written to the file, the reserve included.
+    /// The end of what is known to have been written to the file, including the reserve.
     physical_len: u64,
 }
 
@@ -58,7 +60,7 @@ impl Durability {
         self.durable == Some(*tip)
     }
 
-    /// Whether a failed sync has dropped what is not written again yet.
+    /// Whether a failed sync has dropped bytes that are not written again yet.
     pub(crate) fn needs_rewrite(&self) -> bool {
         self.needs_rewrite
     }
@@ -83,19 +85,20 @@ impl Durability {
         self.since_sync >= every_bytes
     }
 
-    /// A sync failed, and what it dropped is not written again: nothing is known to be durable until it is.
+    /// Notes that a sync failed: nothing is known to be durable until what it dropped is written
+    /// again.
     pub(crate) fn sync_failed(&mut self) {
         self.needs_rewrite = true;
-        // What was found durable may rest on what is gone.
+        // What was durable may depend on bytes that are lost.
         self.durable = None;
         self.slot_durable = false;
     }
 
-    /// Writes again what a failed sync can have lost, if that is needed. The writer calls it before it writes or calls anything
-    /// durable.
+    /// Writes again what a failed sync may have dropped, if that is needed. A writer calls it
+    /// before it writes, and before it treats anything as durable.
     ///
     /// # Errors
-    /// I/O; it is still needed.
+    /// I/O; the rewrite is then still needed.
     pub(crate) fn rewrite_if_needed(
         &mut self,
         file: &dyn File,
@@ -109,7 +112,7 @@ impl Durability {
         Ok(())
     }
 
-    /// Puts the header back if a power cut took it.
+    /// Restores the header if a power cut took it.
     ///
     /// # Errors
     /// I/O.
@@ -125,7 +128,7 @@ impl Durability {
         Ok(())
     }
 
-    /// A sync made `tip` durable. Unless a rewrite is needed: then nothing is.
+    /// Notes that a sync made `tip` durable, unless a rewrite is needed.
     pub(super) fn synced(&mut self, tip: Tip) {
         if !self.needs_rewrite {
             self.durable = Some(tip);
@@ -133,43 +136,47 @@ impl Durability {
         }
     }
 
-    /// A sync that began when the newest commit was `tip` has ended; whoever has the writer's right may have gone on meanwhile.
+    /// Notes the end of a sync that began when the newest commit was `tip`. Other writers may have
+    /// published meanwhile.
     pub(super) fn synced_meanwhile(&mut self, tip: Tip) {
         if !self.needs_rewrite && self.durable.is_none_or(|d| d.commit < tip.commit) {
             self.durable = Some(tip);
         }
     }
 
-    /// A sync followed the newest slot. Returns the commit that it names; `None` while a rewrite is needed.
+    /// Notes that a sync followed the newest slot. Returns the commit that the slot names; `None`
+    /// while a rewrite is needed.
     pub(super) fn slot_synced(&mut self) -> Option<u64> {
         self.slot_durable |= !self.needs_rewrite;
         self.named()
     }
 
-    /// A commit of this process appended so many bytes; the file's open end begins at `tail`.
+    /// Notes that a commit of this process appended so many bytes. The file's open end begins at
+    /// `tail`.
     pub(crate) fn appended(&mut self, bytes: u64, tail: u64) {
         self.appended_elsewhere(bytes);
         self.physical_len = self.physical_len.max(tail);
     }
 
-    /// Another process appended so many bytes.
+    /// Notes that another process appended so many bytes.
     pub(crate) fn appended_elsewhere(&mut self, bytes: u64) {
         self.since_slot += bytes;
         self.since_sync += bytes;
     }
 
-    /// The file has so many bytes: another process can have cut it.
+    /// Notes the length of the file, which another process can have cut.
     pub(crate) fn file_has(&mut self, len: u64) {
         self.physical_len = self.physical_len.min(len);
     }
 
-    /// The file was cut to so many bytes.
+    /// Notes that the file was cut to so many bytes.
     pub(crate) fn file_was_cut(&mut self, len: u64) {
         self.physical_len = len;
     }
 
-    /// Writes a slot that names the newest durable commit, if enough was appended since the last one and that one is durable.
-    /// The sync that follows makes it durable too, so it costs none.
+    /// Writes a slot that names the newest durable commit, if enough was appended since the last
+    /// slot and that one is durable. The next sync makes it durable too, so it needs no sync of its
+    /// own.
     ///
     /// # Errors
     /// I/O.
@@ -177,10 +184,12 @@ impl Durability {
         let Some(durable) = self.durable else {
             return Ok(());
         };
-        // What is freed waits for two slots, so in a small file they come more often: else more would wait than lives.
+        // Freed units wait for two slots, so slots come more often in a small file. Otherwise more
+        // bytes would wait than are live.
         let often = (self.physical_len / SLOT_PART).max(SLOT_LEAST);
         let every_bytes = every_bytes.min(often);
-        // The slot of the creation names the empty store; damage behind it must not make the file empty again (rule 7).
+        // The creation's slot names the empty store. Damage after it must not make the file empty
+        // again (rule 7).
         let early = self.since_slot < every_bytes && self.slot.1.tip.commit != 0;
         if early || !self.slot_durable {
             return Ok(());
@@ -192,7 +201,7 @@ impl Durability {
         Ok(())
     }
 
-    /// Another process can have written a newer slot, which then is not known to be durable.
+    /// Reads the newest slot. If another process has written it, it is not known to be durable.
     ///
     /// # Errors
     /// I/O.
@@ -206,7 +215,7 @@ impl Durability {
         Ok(())
     }
 
-    /// Writes both copies of a slot, over the older of the two.
+    /// Writes both copies of a slot, over the older of the two slots.
     ///
     /// # Errors
     /// I/O.
@@ -230,11 +239,12 @@ impl Durability {
         Ok(())
     }
 
-    /// Keeps some written bytes behind `tail`, the end after this commit, so that a full disk still takes the checkpoint of a
-    /// DELETE (rule 11). Before anything of the commit is written: a failure then loses nothing.
+    /// Keeps some written bytes after `tail`, the end after this commit, so that a full disk still
+    /// takes the checkpoint of a DELETE (rule 11). It comes before the commit is written, so that a
+    /// failure loses nothing.
     ///
     /// # Errors
-    /// I/O; a disk that is full already is none.
+    /// I/O; a full disk is not an error.
     pub(crate) fn keep_reserve(&mut self, file: &dyn File, tail: u64) -> Result<()> {
         let reserve = reserve_behind(tail);
         if self.physical_len >= tail + reserve / 2 {

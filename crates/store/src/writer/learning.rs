@@ -1,4 +1,5 @@
-//! What a process learns of the pages that it writes, and the numbers of the dictionaries that come of it (rule 12).
+//! What a process learns from the pages that it writes, and the numbers of the resulting
+//! dictionaries (rule 12).
 
 use crate::codec::Dictionary;
 use crate::codec::family::Family;
@@ -9,9 +10,9 @@ use std::sync::Arc;
 /// See the module's documentation.
 pub(crate) struct Learning {
     learner: Learner,
-    /// Whether the learner knows the file's own dictionaries.
+    /// Whether the learner knows the dictionaries in the file.
     knows_stored: bool,
-    /// The highest dictionary number that was ever given.
+    /// The highest dictionary number ever given.
     last: u32,
     /// The first dictionary number that this process gave.
     first: u32,
@@ -31,17 +32,18 @@ impl Learning {
         &mut self.learner
     }
 
-    /// Whether the learner has to be told of the file's own dictionaries. True once.
+    /// Whether the dictionaries in the file must still be installed in the learner. True once.
     pub(crate) fn wants_stored(&mut self) -> bool {
         !std::mem::replace(&mut self.knows_stored, true)
     }
 
-    /// The number that the next dictionary gets, where the newest commit would give `next`. `None`: there is none left.
+    /// The number of the next dictionary; the newest commit would give it `next`. `None` if no
+    /// number is left.
     pub(crate) fn next_number(&self, next: u32) -> Option<u32> {
         Some(next.max(self.last + 1)).filter(|id| *id < MAX_DICT)
     }
 
-    /// A dictionary of this family was appended.
+    /// Notes that a dictionary of this family was appended.
     pub(crate) fn installed(&mut self, family: Family, dict: &Arc<Dictionary>) {
         self.last = dict.id();
         self.first = self.first.min(dict.id());

@@ -1,4 +1,4 @@
-//! What whoever holds the writer's right keeps between commits. Nothing in it is needed for reading.
+//! What a writer keeps between commits. Nothing here is needed for reading.
 
 pub(crate) mod accounting;
 mod attempts;
@@ -39,10 +39,11 @@ pub(crate) struct Stored {
 }
 
 impl Writer {
-    /// Nothing is known yet. `slot`: the newest slot and its block; `highest`: the highest commit number that was ever seen.
+    /// Nothing is known yet. `slot`: the newest slot and its block. `highest`: the highest commit
+    /// number ever seen.
     ///
     /// # Errors
-    /// The system gives no random bytes.
+    /// If the system gives no random bytes.
     pub(crate) fn new(slot: (usize, Slot), header_lost: bool, highest: u64) -> Result<Writer> {
         Ok(Writer {
             accounting: Accounting::default(),
@@ -54,8 +55,8 @@ impl Writer {
         })
     }
 
-    /// Makes sure that the accounting is that of `state`. If it had to be loaded, what was known of slots may be out of date, too: another
-    /// process can have written them.
+    /// Makes sure that the accounting is that of `state`. If it had to be loaded, the known slot
+    /// may be out of date too, because another process can have written one.
     ///
     /// # Errors
     /// I/O, damage.
@@ -70,14 +71,15 @@ impl Writer {
         Ok(())
     }
 
-    /// After a sync: `tip` is durable, and so is the newest slot. `current`: the extent that is being appended to.
+    /// Notes a sync: `tip` is durable, and so is the newest slot. `current`: the extent that is
+    /// being appended to.
     pub(crate) fn synced(&mut self, tip: Tip, current: (u64, u64)) {
         self.durability.synced(tip);
         self.slot_synced(current);
     }
 
-    /// After a sync that began when the newest commit was `tip` and the newest slot had the number `slot`: others can have gone on while
-    /// it ran.
+    /// Notes a sync that began when the newest commit was `tip` and the newest slot had the number
+    /// `slot`. Others can have published while it ran.
     pub(crate) fn synced_meanwhile(&mut self, tip: Tip, slot: u64, current: (u64, u64)) {
         self.durability.synced_meanwhile(tip);
         if self.durability.slot().seq == slot {

@@ -9,7 +9,7 @@ use densite_sim_disk::{SimDisk, SimFile};
 const PATH: &str = "/a.db";
 const MIB: u64 = 1 << 20;
 
-/// A file of any length, and where it is written.
+/// A file of any length that notes where it is written.
 struct Noted {
     file: SimFile,
     len: u64,
@@ -36,7 +36,8 @@ impl FileAbove for Noted {
     }
 }
 
-/// Where it is written behind `tail`, and what is known to be written then. Before that: up to `known`; the file has `len` bytes.
+/// The ranges that are written after `tail`, and the end of what is then known to be written.
+/// Before that it is `known`. The file has `len` bytes.
 fn reserve(tail: u64, known: u64, len: u64) -> (Vec<(u64, u64)>, u64) {
     let (written, known, kept) = reserve_where(tail, known, len, None);
     kept.expect("kept");
@@ -80,7 +81,7 @@ fn the_reserve_is_written_again_once_half_of_it_is_used() {
         reserve(MIB, less, less),
         (vec![(less, MIB + LEN)], MIB + LEN)
     );
-    // A small file has 16 KiB, a large one 256.
+    // The reserve of a small file is 16 KiB, of a large one 256 KiB.
     let (small, large) = (64 << 10, 100 * MIB);
     assert_eq!(reserve(small, small, small).1, small + (16 << 10));
     assert_eq!(reserve(large, large, large).1, large + (256 << 10));
@@ -101,9 +102,9 @@ fn a_reserve_that_another_process_left_is_not_written_again() {
     );
 }
 
-/// SQLite locks bytes there, and on some systems nobody else can write to them (rule 13).
+/// SQLite locks bytes there, and on some systems no other process can write to them (rule 13).
 #[test]
-fn the_reserve_leaves_out_what_sqlite_locks() {
+fn the_reserve_leaves_out_the_unit_that_sqlite_locks() {
     const LEN: u64 = MIB / 4;
     const LOCK: u64 = LOCK_UNIT * UNIT_LEN;
     let all = |tail: u64| (vec![(tail, tail + LEN)], tail + LEN);
@@ -123,10 +124,10 @@ fn the_reserve_leaves_out_what_sqlite_locks() {
 }
 
 #[test]
-fn a_full_disk_has_no_reserve_and_another_failure_is_told() {
+fn a_full_disk_has_no_reserve_and_other_failures_are_returned() {
     let (tried, known, kept) = reserve_where(MIB, MIB, MIB, Some(ErrorKind::Full));
     assert_eq!((tried.len(), known), (1, MIB));
-    kept.expect("a full disk is no failure");
+    kept.expect("a full disk is not an error");
     let (_, known, kept) = reserve_where(MIB, MIB, MIB, Some(ErrorKind::Io));
     assert!(matches!(kept, Err(Error::Io(_))));
     assert_eq!(known, MIB);

@@ -1,13 +1,16 @@
-//! After a failed sync: what may not have reached the disk is written once more.
+//! Writes again what a failed sync may have dropped.
 //!
-//! An operating system drops the writes that a failed sync could not bring to the disk, goes on showing them to everyone, and does not
-//! bring them back with a later sync that succeeds. Others, connections and processes, see those commits and build upon
-//! them: what they are promised next would stand on nothing. So whoever meets the failure writes the same bytes again while he has the
-//! writer's right. Then the next sync that succeeds, whoever's it is, covers them. Without the right nothing may be written: others publish meanwhile, and an
-//! older tip would take back what they did. Then a rewrite is needed (`Durability::rewrite_if_needed`), and until it is done nothing counts as durable in this process.
+//! If a sync fails, an operating system drops the writes that did not reach the disk. It still
+//! shows them to all processes, and a later successful sync does not write them. Other connections
+//! and processes see those commits and build on them, so later promises would be false. So a
+//! connection that has the right to write and gets the error writes the same bytes again. The next
+//! successful sync of any connection then covers them. Without the right to write, nothing may be
+//! written: others publish meanwhile, and an older tip would undo that. A rewrite is then noted as
+//! needed (`Durability::rewrite_if_needed`), and until it is done nothing counts as durable in this
+//! process.
 //!
-//! Only what is right is written again: the records of a commit are verified first, by the chain hash that its trailer has. Otherwise what the disk gives
-//! wrongly would become what it has.
+//! Only verified bytes are written again: the chain hash in a commit's trailer is checked first.
+//! Otherwise wrong bytes that a read returns would be written to the disk.
 
 use crate::chain;
 use crate::error::{Damage, Error, Result};
@@ -15,21 +18,22 @@ use crate::format::tip::{TIP_LEN, Tip};
 use crate::format::{DATA_OFF, TIP_OFF, slot};
 use densite_disk::File;
 
-/// Bytes written at once.
+/// Bytes of one write.
 const PART: u64 = 256 << 10;
 
-/// Writes everything that was published since the older of the two slots again, as it is read: that one was durable before the newer
-/// one was written. The caller has the writer's right.
+/// Reads everything that was published since the older of the two slots, and writes it again. That
+/// slot was durable before the newer one was written. The caller has the right to write.
 ///
 /// # Errors
-/// I/O: the disk is worse than it was. [`Error::Corrupt`]: what is read is not what was published, and nothing of that commit was written.
+/// I/O. [`Error::Corrupt`] if the bytes read are not what was published; nothing of that commit is
+/// then written.
 pub(crate) fn run(file: &dyn File, salt: u64, tip: &Tip) -> Result<()> {
     let mut preamble = vec![0; DATA_OFF as usize];
     let n = file.read_at(&mut preamble, 0)?;
     preamble.truncate(n);
     let durable = slot::oldest(&preamble).map_or(0, |slot| slot.tip.commit);
     let named = slot::choose(&preamble).map_or(0, |(_, slot)| slot.tip.commit);
-    // Others may have published since the caller looked.
+    // Others may have published since the caller read the tip.
     let published = preamble
         .get(TIP_OFF as usize..)
         .and_then(|block| Tip::decode(block.first_chunk::<TIP_LEN>()?, salt));
@@ -38,7 +42,8 @@ pub(crate) fn run(file: &dyn File, salt: u64, tip: &Tip) -> Result<()> {
     }
     let mut at = published.unwrap_or(*tip);
     while at.commit > durable {
-        // Up to what a slot names all was durable, and places may have been used again since: what is not there any more is not needed.
+        // Everything up to the commit that a slot names was durable, and its places may have been
+        // reused. Records that are not there any more are not needed.
         let trailer = match chain::read_trailer(file, salt, &at) {
             Ok(trailer) => trailer,
             Err(Error::Corrupt(_)) if at.commit <= named => break,
@@ -74,7 +79,7 @@ fn not_published(what: &str, offset: u64, has: u64, lacks: u64) -> Error {
         offset,
         page: None,
         problem: format!(
-            "after a failed sync the disk gives back something else than was written, and only commit {has}; nothing of it is written again: close the database everywhere and check it"
+            "after a failed sync the disk returns other bytes than were written, and only commit {has} is intact; nothing of it was written again: close the database in all processes and check it"
         ),
     })
 }

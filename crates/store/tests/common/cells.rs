@@ -3,7 +3,7 @@
 /// Bytes of a leaf's header.
 const HEADER: usize = 8;
 
-/// A leaf of these cells, as many of the first as it takes.
+/// A leaf with as many of the first of these cells as it takes.
 pub(crate) fn leaf(page_size: usize, cells: impl IntoIterator<Item = Vec<u8>>) -> Vec<u8> {
     let mut page = vec![0; page_size];
     let mut end = page_size;

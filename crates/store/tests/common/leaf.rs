@@ -1,4 +1,4 @@
-//! Leaf pages as SQLite leaves them when rows were deleted.
+//! Leaf pages as SQLite leaves them after rows were deleted.
 
 use rand::RngExt;
 use rand::rngs::SmallRng;
@@ -8,15 +8,16 @@ const HEADER: usize = 8;
 /// Bytes of a row and its pointer.
 const ROW: usize = 16;
 
-/// The leaf at page `number` of a table of a number and a text, whose row ids follow the pages: full at first, then of each ten rows some `kept` stayed. What
-/// the others left behind is zero but for the headers of freeblocks.
+/// The leaf at page `number` of a table of a number and a text, whose row ids follow the pages. It
+/// is full at first; then about `kept` of each ten rows stay. The space of the others is zero,
+/// except for the headers of freeblocks.
 pub(crate) fn leaf(rng: &mut SmallRng, page_size: usize, kept: u32, number: u32) -> Vec<u8> {
     let mut page = vec![0; page_size];
     let mut pointers = Vec::new();
     // From, to; from the page's end downwards.
     let mut gaps: Vec<(usize, usize)> = Vec::new();
     let mut at = page_size;
-    // Of three bytes, one behind the other from page to page.
+    // Row ids of three bytes, ascending from page to page.
     let rows = (page_size - HEADER) / ROW;
     let first = 20_000 + number % 500 * rows as u32;
     for rowid in first..first + rows as u32 {

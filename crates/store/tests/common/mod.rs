@@ -1,4 +1,4 @@
-//! A file in whose use something comes between.
+//! A file whose calls can be interrupted.
 
 pub(crate) mod cells;
 pub(crate) mod leaf;
@@ -6,7 +6,7 @@ pub(crate) mod leaf;
 use densite_disk::{File, FileAbove, Result};
 use densite_sim_disk::SimFile;
 
-/// When something may come between; with the offset.
+/// When a call can be interrupted, with the offset.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Moment {
     BeforeRead(u64),
@@ -14,7 +14,7 @@ pub(crate) enum Moment {
     AfterWrite(u64),
 }
 
-/// A file that tells before what and after what it is used.
+/// A file that calls `guest` before and after its calls.
 pub(crate) struct Interrupted {
     pub(crate) file: SimFile,
     pub(crate) guest: Box<dyn Fn(Moment) + Send + Sync>,

@@ -1,4 +1,4 @@
-//! What is a Chroma directory, by its names.
+//! Recognises a Chroma directory by its file names.
 
 use crate::error::{Error, Result};
 use std::io::ErrorKind;
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 /// The database in a Chroma directory.
 pub(super) const DATABASE: &str = "chroma.sqlite3";
 
-/// A directory that looks like Chroma's. What its database holds is not looked at yet: see
+/// A directory whose names look like Chroma's. Its database has not been read yet: see
 /// [`super::is_chroma`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChromaDir {
@@ -16,33 +16,33 @@ pub struct ChromaDir {
 }
 
 impl ChromaDir {
-    /// The directory: the folders of the segments lie in it.
+    /// The directory. It contains the folders of the segments.
     pub fn dir(&self) -> &Path {
         &self.dir
     }
 
-    /// Its database, by the name that Chroma uses. It may be a symbolic link: the folders are
-    /// beside the name, not beside what it points to.
+    /// The path of its database, by the name that Chroma uses. It can be a symbolic link: the
+    /// folders are beside the link, not beside its target.
     pub fn database(&self) -> PathBuf {
         self.dir.join(DATABASE)
     }
 
-    /// Whether the database was named rather than the directory. If it turns out not to be Chroma's
-    /// it is a database like any other then.
+    /// Whether the caller named the database instead of the directory. If the database turns out
+    /// not to be Chroma's, it is then treated as an ordinary database.
     pub fn named_database(&self) -> bool {
         self.named_database
     }
 }
 
-/// Whether `path` is a directory with a `chroma.sqlite3` in it, or such a file itself; the two mean
-/// the same.
+/// Returns the directory if `path` is a directory that contains a `chroma.sqlite3`, or is such a
+/// file itself. Both mean the same. `None` for any other path.
 ///
-/// Other databases in the directory do not matter, and a database of another name is never
-/// Chroma's: a copy that was put aside has no index files beside it.
+/// Other databases in the directory do not matter. A database of another name is never Chroma's: a
+/// copy in another place has no index files beside it.
 ///
 /// # Errors
-/// [`Error::NotFound`], [`Error::Permission`]; [`Error::NotADatabase`] when the `chroma.sqlite3` in
-/// the directory is no file or is empty.
+/// [`Error::NotFound`], [`Error::Permission`]; [`Error::NotADatabase`] if the `chroma.sqlite3` in
+/// the directory is not a file or is empty.
 pub fn recognise(path: &Path) -> Result<Option<ChromaDir>> {
     let failed = |path: &Path, e| Error::from_std(path, "look at it", &e);
     let meta = std::fs::metadata(path).map_err(|e| failed(path, e))?;

@@ -1,41 +1,41 @@
-//! Why a collection's rows stay.
+//! Reasons why rows of a collection are kept.
 
 use std::fmt;
 
-/// Why a segment, or a collection as a whole, holds all its rows back.
+/// Why a segment, or a whole collection, keeps all its rows in the queue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Hold {
     /// The segment has not stored a position yet: the usual state of a collection with fewer rows
     /// than Chroma's sync_threshold.
     NoPosition,
-    /// The persisted index holds no record; Chroma 1.x starts such a segment from the beginning.
+    /// The persisted index holds no record. Chroma 1.x starts such a segment from the beginning.
     EmptyIndex,
-    /// A position is stored, but the index's file is not there.
+    /// A position is stored, but the file of the index is missing.
     IndexMissing {
         /// The file.
         file: String,
     },
-    /// A file of the index cannot be read or is not what it should be.
+    /// A file of the index cannot be read or has unexpected content.
     IndexDamaged {
         /// The file.
         file: String,
         /// What is wrong, and at which byte.
         what: String,
     },
-    /// What is stored as its position is none.
+    /// The stored position is not a valid position.
     BadPosition {
         /// What it is.
         found: String,
     },
-    /// The position lies beyond the newest row: the queue was numbered again, and what lies below
-    /// was never taken.
+    /// The position is greater than the newest row. The queue was numbered from 1 again, and the
+    /// segment never took the rows below the position.
     BeyondEnd {
         /// The position.
         position: i64,
         /// The largest `seq_id` of the queue.
         last: i64,
     },
-    /// A kind of segment that is not known, or one that keeps nothing on the disk.
+    /// The type of the segment is unknown, or such segments keep nothing on disk.
     UnknownSegment {
         /// Its `type`.
         kind: String,
@@ -45,10 +45,10 @@ pub enum Hold {
         /// The scope.
         scope: &'static str,
     },
-    /// Its rows lie under several topics (Chroma's settings `tenant_id` or `topic_namespace` were
-    /// changed), which share one position.
+    /// Its rows are under several topics, which share one position. This happens when Chroma's
+    /// settings `tenant_id` or `topic_namespace` are changed.
     SeveralTopics,
-    /// A row with an operation that is not known.
+    /// A row has an unknown operation.
     UnknownOperation {
         /// The row's `seq_id`.
         row: i64,
@@ -72,8 +72,8 @@ impl Hold {
         }
     }
 
-    /// Whether it is part of normal life, so that Chroma's own purge, which looks at stored
-    /// positions only, does no harm.
+    /// Whether this is a normal state. Then Chroma's own purge, which uses only the stored
+    /// positions, does no harm.
     pub fn is_normal(&self) -> bool {
         matches!(self, Hold::NoPosition | Hold::EmptyIndex)
     }

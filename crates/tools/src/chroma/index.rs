@@ -1,7 +1,7 @@
-//! A vector segment's index on the disk: whether it is there, whole as far as that can be told
-//! cheaply, and what it holds.
+//! Reads the index of a vector segment from disk: whether it is present, whether it is complete as
+//! far as a cheap check can tell, and which records it holds.
 //!
-//! Its folder has five files: `index_metadata.pickle` (see [`super::pickle`]), and those of the
+//! The folder has five files: `index_metadata.pickle` (see [`super::pickle`]) and four files of the
 //! HNSW library:
 //!
 //! `header.bin`, 100 bytes, little-endian:
@@ -9,14 +9,15 @@
 //! | offset | size | field |
 //! |---|---|---|
 //! | 0 | 4 | version, 1 |
-//! | 4 | 8 | where in an element its links begin |
-//! | 12 | 8 | elements there is room for |
+//! | 4 | 8 | offset of the links in an element |
+//! | 12 | 8 | capacity in elements |
 //! | 20 | 8 | elements, deleted ones included |
-//! | 28 | 8 | bytes of an element |
+//! | 28 | 8 | length of an element in bytes |
 //! | 36 | 64 | offsets and parameters, not used here |
 //!
-//! `data_level0.bin` has the elements, `length.bin` four bytes for each, `link_lists.bin` the upper
-//! levels. The last one's length follows from its content, so only its presence is asked for.
+//! `data_level0.bin` has the elements, `length.bin` has four bytes for each element, and
+//! `link_lists.bin` has the upper levels. The length of `link_lists.bin` depends on its content, so
+//! only its presence is checked.
 
 use super::hold::Hold;
 use super::pickle::IndexMetadata;
@@ -24,14 +25,14 @@ use std::fs::{File, Metadata};
 use std::io::{BufReader, ErrorKind, Read};
 use std::path::Path;
 
-/// What Chroma calls the file that a segment's state is in.
+/// The file in which Chroma keeps the state of a segment.
 pub(super) const PICKLE: &str = "index_metadata.pickle";
 
 const HEADER_LEN: usize = 100;
 const VERSION: u32 = 1;
 
-/// Reads the index in `folder`; `None` when there is no pickle, so that nothing was ever stored (or
-/// it is gone).
+/// Reads the index in `folder`. `None` if there is no pickle: nothing was ever stored, or the file
+/// is gone.
 pub(super) fn read(folder: &Path) -> Result<Option<IndexMetadata>, Hold> {
     let path = folder.join(PICKLE);
     let Some(before) = read_metadata(&path)? else {
@@ -41,11 +42,12 @@ pub(super) fn read(folder: &Path) -> Result<Option<IndexMetadata>, Hold> {
     let file = File::open(&path).map_err(failed)?;
     let metadata = IndexMetadata::read(BufReader::with_capacity(256 << 10, file), before.len())
         .map_err(|e| damaged(&path, &e.to_string()))?;
-    // A Chroma that writes it meanwhile: what was read may be half old and half new.
+    // Chroma may have written the file in the meantime. Then the content can be half old and half
+    // new.
     let after = read_metadata(&path)?;
     let when = |meta: &Metadata| (meta.len(), meta.modified().ok());
     if after.as_ref().map(when) != Some(when(&before)) {
-        return Err(damaged(&path, "it was written while it was read"));
+        return Err(damaged(&path, "Chroma wrote it while it was read"));
     }
     if metadata.records() > 0 {
         check_files(folder, metadata.records() as u64)?;
@@ -53,7 +55,7 @@ pub(super) fn read(folder: &Path) -> Result<Option<IndexMetadata>, Hold> {
     Ok(Some(metadata))
 }
 
-/// Whether the library's files can hold so many records.
+/// Checks that the files of the library are large enough for `records` records.
 fn check_files(folder: &Path, records: u64) -> Result<(), Hold> {
     let path = folder.join("header.bin");
     let need = |name: &str| {
@@ -63,7 +65,7 @@ fn check_files(folder: &Path, records: u64) -> Result<(), Hold> {
         })
     };
     if need("header.bin")?.len() != HEADER_LEN as u64 {
-        return Err(damaged(&path, "it has another length than 100 bytes"));
+        return Err(damaged(&path, "its length is not 100 bytes"));
     }
     let mut header = [0u8; HEADER_LEN];
     File::open(&path)
@@ -93,10 +95,10 @@ fn check_files(folder: &Path, records: u64) -> Result<(), Hold> {
     Ok(())
 }
 
-/// The file's figures; `None` if there is none.
+/// The metadata of the file at `path`; `None` if there is no file.
 fn read_metadata(path: &Path) -> Result<Option<Metadata>, Hold> {
     match std::fs::metadata(path) {
-        // Opening what is no file could wait for ever.
+        // Opening something that is not a regular file could block forever.
         Ok(meta) if !meta.is_file() => Err(damaged(path, "it is not a file")),
         Ok(meta) => Ok(Some(meta)),
         Err(e) if e.kind() == ErrorKind::NotFound => Ok(None),
@@ -115,7 +117,7 @@ fn words(e: &std::io::Error) -> String {
     format!("it cannot be read ({e})")
 }
 
-/// A little-endian number of `N` bytes.
+/// The little-endian number of `N` bytes at offset `at`.
 fn number<const N: usize>(bytes: &[u8], at: usize) -> u64 {
     let mut eight = [0u8; 8];
     for (to, from) in eight.iter_mut().zip(bytes.iter().skip(at).take(N)) {

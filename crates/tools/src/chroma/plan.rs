@@ -1,4 +1,4 @@
-//! What a prune would do, and why not more.
+//! Plans a prune: which rows it deletes, and why it keeps the others.
 
 mod topics;
 mod types;
@@ -18,26 +18,26 @@ use std::collections::HashMap;
 use std::path::Path;
 use topics::{Rows, topics};
 
-/// Which rows go.
+/// The rows that a prune deletes.
 #[derive(Default)]
 pub(super) struct Cut {
     /// Rows below this, by topic ...
     pub(super) below: Vec<(String, i64)>,
-    /// ... but not these.
+    /// ... except these.
     pub(super) keep: Vec<i64>,
 }
 
-/// Finds out what a prune would do. Reads the database and the index files, and changes nothing.
+/// Plans a prune. Reads the database and the index files, and changes nothing.
 ///
 /// # Errors
-/// [`crate::Error::NotChroma`]; [`crate::Error::Unsupported`] for a schema that is not known;
-/// SQLite's.
+/// [`crate::Error::NotChroma`]; [`crate::Error::Unsupported`] for an unknown schema; errors of
+/// SQLite.
 pub fn plan(conn: &Connection, dir: &ChromaDir) -> Result<PrunePlan> {
     let sql = Sql::new(conn, dir.database());
     if !conn.is_autocommit() {
         return Ok(find(&sql, dir)?.0);
     }
-    // One state, whatever others write meanwhile.
+    // The transaction makes all queries read one state, even while other connections write.
     sql.exec("BEGIN")?;
     let found = find(&sql, dir);
     let ended = sql.exec("COMMIT");
@@ -45,7 +45,7 @@ pub fn plan(conn: &Connection, dir: &ChromaDir) -> Result<PrunePlan> {
     ended.map(|()| plan)
 }
 
-/// The plan, and the rows.
+/// The plan, and the rows it deletes.
 pub(super) fn find(sql: &Sql<'_>, dir: &ChromaDir) -> Result<(PrunePlan, Cut)> {
     let schema = schema::read(sql)?;
     let automatically_purge = setting::read(sql, schema)?;
@@ -70,7 +70,7 @@ pub(super) fn find(sql: &Sql<'_>, dir: &ChromaDir) -> Result<(PrunePlan, Cut)> {
     for (id, rows) in topics.known {
         let all = rows.iter().map(|(_, rows)| rows.count);
         if segments.contains_key(&id) {
-            // Half deleted: nothing says that nobody reads it.
+            // The collection is half deleted: its segments could still read the rows.
             topics.foreign_rows += all.sum::<u64>();
             continue;
         }
@@ -103,7 +103,7 @@ pub(super) fn find(sql: &Sql<'_>, dir: &ChromaDir) -> Result<(PrunePlan, Cut)> {
         let Some(target) = targets.remove(&topic) else {
             continue;
         };
-        // What operations it has does not matter: no segment reads it.
+        // Unknown operations do not matter here: no segment reads this topic.
         plan.gone.rows += target.rows;
         plan.gone.bytes += target.bytes + target.rows * metadata_len;
         cut.below.push((topic, target.below));
@@ -127,7 +127,7 @@ pub(super) fn find(sql: &Sql<'_>, dir: &ChromaDir) -> Result<(PrunePlan, Cut)> {
 }
 
 impl Cut {
-    /// Enters what was found out about a collection's rows.
+    /// Adds the result of the scan for the rows of one collection.
     fn take(
         &mut self,
         collection: &mut CollectionPlan,
@@ -144,14 +144,14 @@ impl Cut {
         collection.only_copies = keep.len() as u64;
         collection.rows = target.rows.saturating_sub(collection.only_copies);
         let bytes = target.bytes + target.rows * metadata_len;
-        // The rows that stay are taken to be like the others.
+        // The estimate assumes that the kept rows have the average length.
         collection.bytes = bytes / target.rows.max(1) * collection.rows;
         self.keep.extend(keep);
         self.below.push((topic, target.below));
     }
 }
 
-/// Of one collection: how far its segments came, and which of its rows may go by that.
+/// For one collection: how far its segments are, and which of its rows this allows to delete.
 fn one(
     collection: Collection,
     segments: &[Segment],
@@ -217,7 +217,7 @@ fn one(
     let Some(position) = plan.position else {
         return (plan, None);
     };
-    // A position is at most `last`, so that the newest row stays.
+    // A position is at most `last`, so the newest row stays.
     target.below = position;
     let any = plan.first_row.is_some_and(|first| first < position);
     (plan, any.then_some(target))

@@ -1,4 +1,4 @@
-//! Taking rows out of the queue.
+//! Deletes rows from the queue.
 
 use super::dir::ChromaDir;
 use super::plan::{Cut, PrunePlan, find};
@@ -7,24 +7,24 @@ use super::sql::{Sql, text};
 use crate::error::{Error, Result};
 use densite_sqlite::{Connection, Value};
 
-/// What was pruned.
+/// The result of a prune.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pruned {
-    /// What was found out, and done, under the lock; its `automatically_purge` is what the setting
-    /// was before.
+    /// The plan that was made and executed under the lock. Its `automatically_purge` is the value
+    /// before the prune.
     pub plan: PrunePlan,
     /// Rows that were deleted.
     pub rows: u64,
 }
 
-/// Deletes what [`super::plan()`] finds, and sets `automatically_purge`, in one transaction (within
-/// that of the caller, if there is one).
+/// Deletes the rows that [`super::plan()`] finds and sets `automatically_purge`, in one
+/// transaction. If the caller has a transaction, the changes become part of it.
 ///
-/// Positions and rows are read again within it: a plan that was shown to a user may be out of date
-/// by the time they have said yes.
+/// Positions and rows are read again in that transaction, because a plan can be out of date by the
+/// time the user confirms it.
 ///
 /// # Errors
-/// As [`super::plan()`]; [`Error::Locked`]. The database is as it was then.
+/// As [`super::plan()`]; [`Error::Locked`]. The database is unchanged after an error.
 pub fn prune(conn: &Connection, dir: &ChromaDir) -> Result<Pruned> {
     let sql = Sql::new(conn, dir.database());
     let (begin, commit, roll_back) = if conn.is_autocommit() {
@@ -39,7 +39,8 @@ pub fn prune(conn: &Connection, dir: &ChromaDir) -> Result<Pruned> {
     sql.exec(begin)?;
     let done = delete(&sql, dir).and_then(|pruned| sql.exec(commit).map(|()| pruned));
     if done.is_err() {
-        // The first error counts; SQLite may have rolled back by itself.
+        // The caller gets the first error. This rollback can fail because SQLite already rolled
+        // back.
         let _ = conn.exec(roll_back);
     }
     done
@@ -55,7 +56,7 @@ fn delete(sql: &Sql<'_>, dir: &ChromaDir) -> Result<Pruned> {
         let rows = u64::try_from(delete_rows(sql, &cut)?).unwrap_or(0);
         if rows != plan.rows || sql.integer(newest)? != before {
             return Err(Error::Unsupported(format!(
-                "{}: {rows} rows of the queue would go where {} were expected, or the newest one with them; nothing was changed; please report it",
+                "{}: pruning would delete {rows} rows of the queue instead of {}, or the newest row; nothing was changed; please report this error",
                 sql.path().display(),
                 plan.rows
             )));
@@ -68,7 +69,7 @@ fn delete(sql: &Sql<'_>, dir: &ChromaDir) -> Result<Pruned> {
     Ok(Pruned { plan, rows })
 }
 
-/// One pass for all topics: the queue has no index on them.
+/// One pass for all topics, because the queue has no index on the topic.
 fn delete_rows(sql: &Sql<'_>, cut: &Cut) -> Result<i64> {
     const CLEAR: &str = "DROP TABLE IF EXISTS temp.densite_prune_below; DROP TABLE IF EXISTS temp.densite_prune_keep";
     sql.exec(CLEAR)?;

@@ -1,9 +1,10 @@
-//! The one pass over the queue: which rows can go, and which of them are the only copy of a record.
+//! Scans the queue once: finds rows that can be deleted, and rows that are the only copy of a
+//! record.
 //!
-//! The queue says which records there should be: an ADD or UPSERT makes one, a DELETE ends it. A
-//! row below the position that makes a record must have left it in the index and in the metadata,
-//! unless a later DELETE ended it. If it did not, the row is the only copy, and it and what follows
-//! it for that record stays.
+//! The queue says which records must exist: an ADD or UPSERT creates a record, and a DELETE removes
+//! it. A row below the position that creates a record must have put it into the index and into the
+//! metadata, unless a later DELETE removed it. Otherwise the row is the only copy: it stays, and so
+//! do the later rows for that record.
 
 use super::pickle::{IndexMetadata, TextHash};
 use super::sql::Sql;
@@ -11,41 +12,41 @@ use crate::error::Result;
 use densite_sqlite::Value;
 use std::collections::HashMap;
 
-// Operations, as Chroma numbers them.
+// Chroma's numbers of the operations.
 const ADD: i64 = 0;
 const UPDATE: i64 = 1;
 const UPSERT: i64 = 2;
 const DELETE: i64 = 3;
 
-/// Of so many rows the metadata is looked at, to estimate the bytes of all: a document may lie on
-/// pages that need not be read otherwise.
+/// The metadata of one row in this many is read to estimate the total. Reading all would be slow: a
+/// document can be on overflow pages that are not read otherwise.
 const SAMPLE: i64 = 16;
 
-/// Bytes of a row beyond its texts and its vector: numbers, time, encoding, SQLite's own.
+/// Bytes of a row besides its texts and its vector: numbers, time, encoding and SQLite's overhead.
 const ROW_BYTES: u64 = 40;
 
-/// The rows of one topic that may go.
+/// The rows of one topic that can be deleted.
 #[derive(Default)]
 pub(super) struct Target {
     /// Rows below this.
     pub(super) below: i64,
-    /// Where each record must be: in each of these indexes ...
+    /// Each record must be in all of these indexes ...
     pub(super) indexes: Vec<IndexMetadata>,
-    /// ... and in the metadata of each of these segments.
+    /// ... and in the metadata of all of these segments.
     pub(super) metadata: Vec<String>,
 
-    /// Rows below the limit, those that stay included.
+    /// Rows below the limit, including those that stay.
     pub(super) rows: u64,
-    /// Their bytes, estimated, without their metadata.
+    /// Their estimated size in bytes, without their metadata.
     pub(super) bytes: u64,
-    /// A row with an operation that is not known.
+    /// A row with an unknown operation.
     pub(super) unknown: Option<i64>,
     /// Rows that are the only copy of a record, by the record.
     only: HashMap<TextHash, Vec<i64>>,
 }
 
 impl Target {
-    /// Rows below `below`, with no place where their records must be.
+    /// Rows below `below` of a topic that no segment reads: no place must hold their records.
     pub(super) fn below(below: i64) -> Target {
         Target {
             below,
@@ -59,7 +60,7 @@ impl Target {
     }
 }
 
-/// Goes through the queue; answers the average length of a row's metadata in bytes.
+/// Scans the queue. Returns the average length of the metadata of a row in bytes.
 pub(super) fn scan(sql: &Sql<'_>, targets: &mut HashMap<String, Target>) -> Result<u64> {
     let mut known = sql.check(
         sql.conn
@@ -100,7 +101,7 @@ pub(super) fn scan(sql: &Sql<'_>, targets: &mut HashMap<String, Target>) -> Resu
                         rows.push(seq);
                         return Ok(());
                     }
-                    // An UPDATE of what is not there does nothing.
+                    // An UPDATE of a record that does not exist has no effect.
                     if operation == UPDATE {
                         return Ok(());
                     }

@@ -1,15 +1,16 @@
-//! Which versions of Chroma's schema are known.
+//! The known versions of Chroma's schema.
 //!
-//! Chroma writes each migration that it has carried out into `migrations`: (`dir`, `version`,
-//! `filename`), numbered from 1 in three directories. A schema is known if these are the first so
-//! many of the ones below, and not fewer than Chroma 0.5.0 had.
+//! Chroma records each migration in the table `migrations` (`dir`, `version`, `filename`), numbered
+//! from 1 in three directories. A schema is known if its migrations are a prefix of the lists below
+//! and include all migrations of Chroma 0.5.0.
 
 use super::sql::{Sql, text};
 use crate::error::{Error, Result};
 use densite_sqlite::Connection;
 use std::fmt;
 
-/// Directory, the fewest migrations known, and the files (without `.sqlite.sql`) of all that are.
+/// Directory, smallest supported number of migrations, and the names (without `.sqlite.sql`) of all
+/// known migrations.
 const MIGRATIONS: [(&str, usize, &[&str]); 3] = [
     (
         "sysdb",
@@ -46,7 +47,7 @@ const MIGRATIONS: [(&str, usize, &[&str]); 3] = [
     ),
 ];
 
-/// Tables and the columns of them that are used, in every known version.
+/// Tables and their columns that this crate uses; all known versions have them.
 const COLUMNS: [(&str, &[&str]); 7] = [
     ("tenants", &["id"]),
     ("databases", &["id", "name", "tenant_id"]),
@@ -60,7 +61,7 @@ const COLUMNS: [(&str, &[&str]); 7] = [
     ),
 ];
 
-/// How many migrations have been carried out.
+/// The number of applied migrations in each directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Schema {
     /// Of collections, segments, tenants and databases.
@@ -72,13 +73,13 @@ pub struct Schema {
 }
 
 impl Schema {
-    /// Whether the queue has its settings, `embeddings_queue_config` (since 0.5.6), and vector
+    /// Whether the queue has the settings table `embeddings_queue_config` (since 0.5.6), and vector
     /// segments store positions in `max_seq_id`.
     pub(super) fn has_config(self) -> bool {
         self.embeddings_queue >= 2
     }
 
-    /// The releases that make this schema, as far as that is known.
+    /// The Chroma releases with this schema, as far as known.
     pub fn releases(self) -> &'static str {
         match (self.sysdb, self.metadb, self.embeddings_queue) {
             (..=7, 3, 1) => "0.5.0 to 0.5.5",
@@ -102,10 +103,10 @@ impl fmt::Display for Schema {
     }
 }
 
-/// Whether the database has Chroma's tables, of whatever version.
+/// Whether the database has Chroma's tables, of any version.
 ///
 /// # Errors
-/// SQLite's.
+/// Errors of SQLite.
 pub fn is_chroma(conn: &Connection, path: &std::path::Path) -> Result<bool> {
     let sql = Sql::new(conn, path.to_path_buf());
     for table in [
@@ -125,7 +126,7 @@ pub fn is_chroma(conn: &Connection, path: &std::path::Path) -> Result<bool> {
     Ok(true)
 }
 
-/// Reads the schema's version, and refuses one that is not known.
+/// Reads the version of the schema and refuses an unknown one.
 pub(super) fn read(sql: &Sql<'_>) -> Result<Schema> {
     if !is_chroma(sql.conn, sql.path())? {
         return Err(Error::NotChroma {
@@ -194,22 +195,22 @@ fn check_columns(sql: &Sql<'_>, schema: Schema) -> Result<()> {
             }
         }
     }
-    // Rule 5 and the meaning of positions rest on it.
+    // Rule 5 and the meaning of positions depend on this.
     if !sql.exists(
         "SELECT 1 FROM pragma_table_info('embeddings_queue') WHERE name='seq_id' AND pk=1 AND upper(type)='INTEGER'",
         &[],
     )? {
-        return Err(unknown(sql, "another kind of embeddings_queue.seq_id"));
+        return Err(unknown(sql, "embeddings_queue.seq_id is not an INTEGER PRIMARY KEY"));
     }
     if sql.exists("SELECT 1 FROM sqlite_schema WHERE type='trigger'", &[])? {
-        return Err(unknown(sql, "a trigger, which Chroma has none of"));
+        return Err(unknown(sql, "a trigger, which Chroma does not create"));
     }
     Ok(())
 }
 
 fn unknown(sql: &Sql<'_>, what: &str) -> Error {
     Error::Unsupported(format!(
-        "{}: its schema is not one that is known of Chroma 0.5 to 1.5: {what}; use a newer Densite; nothing was changed",
+        "{}: its schema is not a known one of Chroma 0.5 to 1.5: {what}; use a newer Densite; nothing was changed",
         sql.path().display()
     ))
 }

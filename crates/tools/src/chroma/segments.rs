@@ -1,4 +1,4 @@
-//! Collections, their segments, and how far each segment came.
+//! Reads collections, their segments, and the position of each segment.
 
 use super::hold::Hold;
 use super::index;
@@ -13,7 +13,7 @@ use std::path::Path;
 const PERSISTED_VECTORS: &str = "urn:chroma:segment/vector/hnsw-local-persisted";
 const METADATA: &str = "urn:chroma:segment/metadata/sqlite";
 
-/// A collection as its tables name it.
+/// A row of `collections`, with the database and tenant it belongs to.
 pub(super) struct Collection {
     pub(super) id: String,
     pub(super) name: String,
@@ -21,7 +21,7 @@ pub(super) struct Collection {
     pub(super) tenant: Option<String>,
 }
 
-/// What `max_seq_id` has for a segment.
+/// The value of `max_seq_id` for a segment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Stored {
     Nothing,
@@ -37,13 +37,13 @@ pub(super) struct Segment {
     pub(super) stored: Stored,
 }
 
-/// How far a segment came, with the index for a vector segment.
+/// The position of a segment, and the index of a vector segment.
 pub(super) struct Position {
     pub(super) at: i64,
     pub(super) index: Option<IndexMetadata>,
 }
 
-/// All collections, by tenant, database, name.
+/// All collections, ordered by tenant, database and name.
 pub(super) fn collections(sql: &Sql<'_>) -> Result<Vec<Collection>> {
     let mut found = Vec::new();
     sql.each(
@@ -63,7 +63,7 @@ pub(super) fn collections(sql: &Sql<'_>) -> Result<Vec<Collection>> {
     Ok(found)
 }
 
-/// All segments, by the id of the collection that they name.
+/// All segments, by the id of their collection.
 pub(super) fn segments(sql: &Sql<'_>) -> Result<HashMap<String, Vec<Segment>>> {
     let mut found: HashMap<String, Vec<Segment>> = HashMap::new();
     sql.each(
@@ -88,7 +88,7 @@ pub(super) fn segments(sql: &Sql<'_>) -> Result<HashMap<String, Vec<Segment>>> {
     Ok(found)
 }
 
-/// A position as `max_seq_id.seq_id` has it. -1 is Chroma's word for "nothing yet".
+/// Parses the value of `max_seq_id.seq_id`. Chroma uses -1 for "nothing yet".
 fn stored(value: ValueRef<'_>) -> Stored {
     let number = match value {
         ValueRef::Integer(n) => Some(n),
@@ -106,7 +106,8 @@ fn stored(value: ValueRef<'_>) -> Stored {
     }
 }
 
-/// How far a segment came, by what is on the disk; `last` is the largest `seq_id` in the queue.
+/// The position of a segment according to the files on disk; `last` is the largest `seq_id` in the
+/// queue.
 pub(super) fn position(
     segment: &Segment,
     schema: Schema,
@@ -149,7 +150,7 @@ fn vectors(
     schema: Schema,
     dir: &Path,
 ) -> std::result::Result<Position, Hold> {
-    // It becomes part of a path.
+    // The id becomes part of a path.
     if !is_uuid(id) {
         return Err(Hold::UnknownSegment {
             kind: format!("one with the id {}", id.escape_debug()),
@@ -167,8 +168,8 @@ fn vectors(
     if index.records() == 0 {
         return Err(Hold::EmptyIndex);
     }
-    // Since 0.5.6 the row is the newer one, and the pickle keeps what was there at the upgrade.
-    // Before, only the pickle counts.
+    // Since 0.5.6 the row has the current position, and the pickle keeps the position at the
+    // upgrade. Before, only the pickle counts.
     let at = match (stored, index.max_seq_id) {
         (Some(row), _) if schema.has_config() => Some(row),
         (Some(row), Some(pickled)) => Some(row.min(pickled)),
@@ -180,7 +181,7 @@ fn vectors(
     })
 }
 
-/// Whether it is a UUID as Chroma writes them: 36 characters, lower-case hexadecimal digits in
+/// Whether this is a UUID in Chroma's form: 36 characters, with lower-case hexadecimal digits in
 /// groups of 8, 4, 4, 4 and 12.
 pub(super) fn is_uuid(s: &str) -> bool {
     s.len() == 36
@@ -214,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_that_may_become_paths() {
+    fn only_lower_case_uuids_are_allowed_in_paths() {
         assert!(is_uuid("93e4bf37-215d-4dd1-9fbf-bdf2f81d36ba"));
         for not in [
             "",

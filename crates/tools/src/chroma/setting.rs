@@ -1,48 +1,48 @@
-//! `automatically_purge`: whether Chroma itself purges after each write. Kept as JSON in
-//! `embeddings_queue_config`, since 0.5.6.
+//! The setting `automatically_purge`: whether Chroma itself purges after each write. Chroma keeps
+//! it as JSON in `embeddings_queue_config` since 0.5.6.
 
 use super::schema::Schema;
 use super::sql::{Sql, text};
 use crate::error::{Error, Result};
 use densite_sqlite::Value;
 
-/// The row that Chroma writes: number 1, with this text (the order of the names does not matter to
-/// it).
+/// The id and the text of the row that Chroma writes. The order of the names does not matter to
+/// Chroma.
 const ROW: i64 = 1;
 const JSON: &str =
     r#"{"automatically_purge": true, "_type": "EmbeddingsQueueConfigurationInternal"}"#;
 
-/// What the setting is.
+/// The value of the setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AutoPurge {
     /// On.
     On,
-    /// Off: Chroma found a queue with rows in it when it made the setting.
+    /// Off. Chroma creates the setting with this value if the queue already has rows.
     Off,
-    /// Not written yet.
+    /// There is no row yet.
     Unset,
-    /// The schema has no place for it (before 0.5.6).
+    /// The schema does not have the setting (before 0.5.6).
     NoPlace,
 }
 
 /// What a prune does to the setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PurgeChange {
-    /// It is on already, or has no place.
+    /// Nothing: it is on already, or the schema does not have it.
     None,
-    /// It becomes true.
+    /// Sets it to true.
     TurnOn,
-    /// It stays as it is: something looked wrong, and Chroma's own purge would delete rows that are
-    /// held back for it.
+    /// Leaves it off. Something looks wrong, so Chroma's own purge would delete rows that must
+    /// stay.
     LeftOff,
 }
 
-/// Reads it.
+/// Reads the setting.
 pub(super) fn read(sql: &Sql<'_>, schema: Schema) -> Result<AutoPurge> {
     if !schema.has_config() {
         return Ok(AutoPurge::NoPlace);
     }
-    // Chroma reads the first row, whatever its number.
+    // Chroma reads the first row, whatever its id.
     let row = sql.check(sql.conn.query_row(
         "SELECT CASE
            WHEN NOT json_valid(config_json_str) OR json_type(config_json_str) <> 'object' THEN 'broken'
@@ -62,7 +62,7 @@ pub(super) fn read(sql: &Sql<'_>, schema: Schema) -> Result<AutoPurge> {
     }
 }
 
-/// Makes it true; what else the setting says stays.
+/// Sets it to true and keeps all other fields.
 pub(super) fn turn_on(sql: &Sql<'_>) -> Result<()> {
     let changed = sql.run(
         "UPDATE embeddings_queue_config SET config_json_str = json_set(config_json_str, '$.automatically_purge', json('true'))
@@ -80,7 +80,7 @@ pub(super) fn turn_on(sql: &Sql<'_>) -> Result<()> {
 
 fn broken(sql: &Sql<'_>) -> Error {
     Error::Unsupported(format!(
-        "{}: embeddings_queue_config holds no setting that is known of Chroma 0.5 to 1.5; open the directory with Chroma to see what it says; nothing was changed",
+        "{}: embeddings_queue_config holds no known setting of Chroma 0.5 to 1.5; open the directory with Chroma to see what it says; nothing was changed",
         sql.path().display()
     ))
 }

@@ -1,11 +1,11 @@
-//! Queries, with errors of this crate.
+//! Runs queries and returns errors of this crate.
 
 use crate::db::from_sqlite;
 use crate::error::Result;
 use densite_sqlite::{Connection, Statement, Value};
 use std::path::{Path, PathBuf};
 
-/// A connection and the path of its database, for messages.
+/// A connection, and the path of its database for messages.
 pub(super) struct Sql<'c> {
     pub(super) conn: &'c Connection,
     path: PathBuf,
@@ -16,12 +16,12 @@ impl<'c> Sql<'c> {
         Sql { conn, path }
     }
 
-    /// The database.
+    /// The path of the database.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Gives an error of SQLite's its path.
+    /// Adds the path to an error of SQLite.
     pub(super) fn check<T>(&self, done: densite_sqlite::Result<T>) -> Result<T> {
         done.map_err(|e| from_sqlite(&self.path, e))
     }
@@ -30,7 +30,7 @@ impl<'c> Sql<'c> {
         self.check(self.conn.exec(sql))
     }
 
-    /// Runs a statement that returns nothing; answers how many rows it changed.
+    /// Runs a statement that returns no rows. Returns the number of rows it changed.
     pub(super) fn run(&self, sql: &str, parameters: &[Value]) -> Result<i64> {
         let mut statement = self.check(self.conn.prepare(sql))?;
         self.check(statement.bind_all(parameters))?;
@@ -53,18 +53,18 @@ impl<'c> Sql<'c> {
         Ok(())
     }
 
-    /// The first column of the first row, when it is an integer.
+    /// The first column of the first row, if it is an integer.
     pub(super) fn integer(&self, sql: &str) -> Result<Option<i64>> {
         self.check(self.conn.query_i64(sql))
     }
 
-    /// Whether there is a row.
+    /// Whether the query returns a row.
     pub(super) fn exists(&self, sql: &str, parameters: &[Value]) -> Result<bool> {
         Ok(self.check(self.conn.query_row(sql, parameters))?.is_some())
     }
 }
 
-/// A text parameter.
+/// Creates a text parameter.
 pub(super) fn text(s: &str) -> Value {
     Value::Text(s.to_string())
 }

@@ -1,4 +1,4 @@
-//! Which processes have a Chroma directory open.
+//! Lists the processes that have a Chroma directory open.
 
 use super::dir::ChromaDir;
 use crate::holder::Holder;
@@ -6,11 +6,11 @@ use crate::holders::name_of;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
-/// Other processes that have the database or any file of the directory open, lock or no lock, as
-/// far as this user may see: those of other users are seen by root only.
+/// Other processes that have the database or any file of the directory open, with or without a
+/// lock. Only root sees the processes of other users.
 ///
-/// A process that starts after this was asked is not among them; who replaces the database asks
-/// with it locked.
+/// A process that opens a file after this call is not in the list. Therefore the caller must hold
+/// the lock of the database before it replaces the file.
 pub fn users(dir: &ChromaDir) -> Vec<Holder> {
     let inode = |path: PathBuf| {
         let meta = std::fs::metadata(path).ok()?;
@@ -31,8 +31,8 @@ pub fn users(dir: &ChromaDir) -> Vec<Holder> {
         let Ok(files) = std::fs::read_dir(format!("/proc/{pid}/fd")) else {
             continue;
         };
-        // Files by their names: what lies in the folders of the segments. The database by its
-        // identity: it may have several names.
+        // Files in the folders of the segments are compared by path. The database is compared by
+        // device and inode, because it can have several names.
         let uses = files.flatten().map(|e| e.path()).any(|link| {
             let named = match (std::fs::read_link(&link), &folder) {
                 (Ok(path), Some(folder)) => path.starts_with(folder) && path.is_file(),

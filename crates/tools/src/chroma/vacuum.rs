@@ -1,5 +1,4 @@
-//! A vacuum of a Chroma directory: its log is pruned in the same step as its database is
-//! rewritten.
+//! Vacuums a Chroma directory: prunes its log in the same step that rewrites its database.
 
 use super::dir::{ChromaDir, recognise};
 use super::plan::{PrunePlan, plan};
@@ -15,7 +14,7 @@ use crate::vacuum::{VacuumOptions, VacuumPlan, VacuumReport};
 use densite_sqlite::{Api, Connection};
 use std::path::Path;
 
-/// A vacuum of a Chroma directory that has not begun.
+/// A planned vacuum of a Chroma directory.
 #[derive(Debug, Clone)]
 pub struct ChromaVacuum {
     dir: ChromaDir,
@@ -24,19 +23,19 @@ pub struct ChromaVacuum {
 }
 
 impl ChromaVacuum {
-    /// The plan for a directory, or for the `chroma.sqlite3` in one, which means the same. `None`
-    /// for anything else: a path that is no directory, or a database of that name without Chroma's
-    /// tables.
+    /// The plan for a directory, or for the `chroma.sqlite3` in it, which means the same. `None`
+    /// for anything else: a path that is not a directory, or a database of that name without
+    /// Chroma's tables.
     ///
     /// # Errors
-    /// See [`recognise`] and [`plan`]; [`Error::NotChroma`] for a directory whose database is not
-    /// Chroma's.
+    /// See [`recognise`] and [`plan`]; [`Error::NotChroma`] for a directory whose database does not
+    /// have Chroma's tables.
     pub fn find(api: Api, path: &Path, options: &VacuumOptions) -> Result<Option<ChromaVacuum>> {
         let Some(dir) = recognise(path)? else {
             return Ok(None);
         };
         let database = dir.database();
-        // First what a vacuum needs to know: it waits for locks and tells of damage in full.
+        // The plan of the vacuum comes first: it waits for locks and reports damage in full.
         let vacuum = VacuumPlan::new(api, &database, options)?;
         let conn = open(api, &database, options)?;
         if dir.named_database() && !is_chroma(&conn, &database)? {
@@ -47,27 +46,28 @@ impl ChromaVacuum {
         Ok(Some(ChromaVacuum { dir, plan, vacuum }))
     }
 
-    /// What of the log would go.
+    /// The rows of the log that would be deleted.
     pub fn plan(&self) -> &PrunePlan {
         &self.plan
     }
 
-    /// What the vacuum alone would give back: what the pruned rows take comes on top.
+    /// The space that the vacuum alone would free. The space of the pruned rows adds to it.
     pub fn vacuum(&self) -> &VacuumPlan {
         &self.vacuum
     }
 
-    /// Whether it can be done now: nobody uses the directory, and there is space.
+    /// Checks that the vacuum can run now: no process uses the directory, and there is enough
+    /// space.
     ///
     /// # Errors
-    /// [`Error::Locked`] by a process that has any file of the directory open; as
+    /// [`Error::Locked`] with the processes that have any file of the directory open; the errors of
     /// [`VacuumPlan::check`].
     pub fn check(&self) -> Result<()> {
         self.unused()?;
         self.vacuum.check()
     }
 
-    /// An idle Chroma holds no lock, and would go on with the file that is replaced.
+    /// An idle Chroma holds no lock and would continue with the replaced file.
     fn unused(&self) -> Result<()> {
         match users(&self.dir) {
             by if by.is_empty() => Ok(()),
@@ -78,10 +78,11 @@ impl ChromaVacuum {
         }
     }
 
-    /// Does it. Rows that go are looked for again under the lock.
+    /// Runs the vacuum. The rows to delete are determined again under the lock.
     ///
     /// # Errors
-    /// See [`VacuumPlan::run`] and [`prune`]; whatever it is, the directory holds what it held.
+    /// See [`VacuumPlan::run`] and [`prune`]. After any error the content of the directory is
+    /// unchanged.
     pub fn run(
         &self,
         options: &VacuumOptions,
@@ -89,7 +90,7 @@ impl ChromaVacuum {
     ) -> Result<(PrunePlan, VacuumReport)> {
         let mut pruned: Option<Pruned> = None;
         let mut hook = |conn: &Connection| {
-            // Now nobody can begin to use the database.
+            // From here on no process can start to use the database.
             self.unused()?;
             pruned = Some(prune(conn, &self.dir)?);
             Ok(())

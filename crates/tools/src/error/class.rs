@@ -1,25 +1,25 @@
-//! What a caller can do about an error.
+//! Classes of errors by what a caller can do.
 
 use super::Error;
 
-/// What a caller can do about an error. More can be added.
+/// What a caller can do about an error. More classes can be added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ErrorClass {
     /// Another connection or process holds a lock: try again later.
     Locked,
-    /// There is too little free space: make some.
+    /// There is too little disk space: free some.
     NoSpace,
-    /// The file is damaged, or not what was asked for: restore it, or name another one.
+    /// The file is damaged or of another kind: restore it, or name another file.
     Damaged,
-    /// The caller stopped the work. What it had begun was undone.
+    /// The caller cancelled the work. Its changes were undone.
     Interrupted,
     /// Anything else: the message says what to do.
     Other,
 }
 
 impl Error {
-    /// What a caller can do about it.
+    /// What a caller can do about this error.
     pub fn class(&self) -> ErrorClass {
         match self {
             Error::Locked { .. } => ErrorClass::Locked,

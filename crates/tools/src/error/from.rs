@@ -1,4 +1,4 @@
-//! Errors of the rooms below, as errors of a verb.
+//! Converts errors of the standard library, the disk, the log and the store into errors of a verb.
 
 use super::Error;
 use densite_disk as disk;
@@ -6,7 +6,7 @@ use densite_store as store;
 use std::path::{Path, PathBuf};
 
 impl Error {
-    /// From a call of the standard library on `path`; `doing` completes "cannot ...".
+    /// Converts an error of the standard library on `path`; `doing` completes "cannot ...".
     pub(crate) fn from_std(path: &Path, doing: &str, e: &std::io::Error) -> Error {
         use std::io::ErrorKind as K;
         let path = path.to_path_buf();
@@ -31,7 +31,7 @@ impl Error {
         }
     }
 
-    /// From a call of the disk crate on `path`.
+    /// Converts an error of the disk crate on `path`; `doing` completes "cannot ...".
     pub(crate) fn from_disk(path: &Path, doing: &str, e: &disk::Error) -> Error {
         let path = path.to_path_buf();
         match e.kind {
@@ -56,7 +56,7 @@ impl Error {
         }
     }
 
-    /// From a log in the directory `path`.
+    /// Converts an error of the log in the directory `path`.
     pub(crate) fn from_log(path: &Path, e: &densite_log::Error) -> Error {
         use densite_log::Error as E;
         let (kind, advice) = match e {
@@ -69,7 +69,7 @@ impl Error {
             E::NewerFormat { .. } => ("newer_format", ""),
             E::Missing => (
                 "no_log",
-                ", though the database names one; put it back, or give up what was not applied yet with DROP TABLE densite_applied and begin a new one",
+                ", although the database names one; put it back, or give up the rows that are not applied yet with DROP TABLE densite_applied and start a new log",
             ),
             _ => ("log", ""),
         };
@@ -80,16 +80,16 @@ impl Error {
         }
     }
 
-    /// A thread that worked on `path` ended by a panic.
+    /// The error for a thread that panicked while it worked on `path`.
     pub(crate) fn panicked(path: &Path) -> Error {
         Error::Io {
             path: path.to_path_buf(),
             doing: "work on".into(),
-            message: "an internal error ended a thread".into(),
+            message: "a thread panicked; please report this internal error".into(),
         }
     }
 
-    /// From a call of the store on `path`.
+    /// Converts an error of the store on `path`; `doing` completes "cannot ...".
     pub(crate) fn from_store(path: &Path, doing: &str, e: store::Error) -> Error {
         let p = path.to_path_buf();
         match e {
@@ -123,7 +123,7 @@ impl Error {
     }
 }
 
-/// The directory of a path; "." for a bare name.
+/// The directory of a path, or "." for a bare file name.
 pub fn parent_of(path: &Path) -> PathBuf {
     match path.parent() {
         Some(p) if !p.as_os_str().is_empty() => p.to_path_buf(),
@@ -131,7 +131,7 @@ pub fn parent_of(path: &Path) -> PathBuf {
     }
 }
 
-/// The system's words without Rust's "(os error 5)".
+/// The system's message without the suffix "(os error 5)" that Rust adds.
 fn os_words(e: &std::io::Error) -> String {
     let s = e.to_string();
     match s.find(" (os error") {

@@ -1,9 +1,9 @@
-//! The sentences.
+//! The text of each error: what is wrong, with which file, and what to do.
 
 use super::Error;
 use std::fmt;
 
-/// Bytes as a user reads them, to a tenth of a unit.
+/// Formats a number of bytes for a user, to a tenth of a unit.
 fn bytes(n: u64) -> String {
     const UNITS: [&str; 5] = ["KiB", "MiB", "GiB", "TiB", "PiB"];
     if n < 1024 {
@@ -59,37 +59,37 @@ impl fmt::Display for Error {
             Error::NotChroma { path } => {
                 write!(
                     f,
-                    "{} has not the tables of Chroma, so that its directory is none of Chroma's; check the path, or name the file to have it treated as any database",
+                    "{} does not have Chroma's tables, so its directory is not a Chroma directory; check the path, or name the file itself to treat it as an ordinary database",
                     path.display()
                 )
             }
             Error::AlreadyCompressed { path } => {
                 write!(
                     f,
-                    "{} is compressed already; it was left as it is",
+                    "{} is compressed already; it was not changed",
                     path.display()
                 )
             }
             Error::AlreadyPlain { path } => {
                 write!(
                     f,
-                    "{} is a plain SQLite database already; it was left as it is",
+                    "{} is a plain SQLite database already; it was not changed",
                     path.display()
                 )
             }
             Error::Exists { path } => write!(
                 f,
-                "{} exists already and was left as it is; choose another destination or remove it first",
+                "{} exists already and was not changed; choose another destination or remove it first",
                 path.display()
             ),
             Error::SeveralLinks { path, links } => write!(
                 f,
-                "{} has {links} names (hard links) and replacing one would part them; remove the other names first, or (compress, decompress) give a destination",
+                "{} has {links} names (hard links), and replacing one would separate it from the others; remove the other names first, or (compress, decompress) give a destination",
                 path.display()
             ),
             Error::NoLog { path } => write!(
                 f,
-                "{} has no log; SELECT densite_subscribe() or a table of densite_ingest makes one",
+                "{} has no log; SELECT densite_subscribe() or a densite_ingest virtual table creates one",
                 path.display()
             ),
             Error::Log { path, message, .. } => write!(f, "{}: {message}", path.display()),
@@ -102,7 +102,7 @@ impl fmt::Display for Error {
                     f.write_str(if i == 0 { " by " } else { " and " })?;
                     write!(f, "{holder}")?;
                 }
-                f.write_str("; close it there or try again later")
+                f.write_str("; close the database there or try again later")
             }
             Error::NoSpace {
                 dir,
@@ -118,7 +118,7 @@ impl fmt::Display for Error {
                         bytes(*available)
                     )?;
                 }
-                f.write_str("; free some and try again")
+                f.write_str("; free some disk space and try again")
             }
             Error::Damaged { path, what } => {
                 write!(
@@ -133,11 +133,11 @@ impl fmt::Display for Error {
                 supported,
             } => write!(
                 f,
-                "{} has format version {found} and this program reads up to {supported}; use a newer Densite",
+                "{} has format version {found}, but this program reads versions up to {supported}; use a newer Densite",
                 path.display()
             ),
             Error::Interrupted { path } => {
-                write!(f, "interrupted; {} is as it was", path.display())
+                write!(f, "interrupted; {} was not changed", path.display())
             }
             Error::Unsupported(what) | Error::Setting(what) => f.write_str(what),
             Error::Io {
@@ -190,7 +190,7 @@ mod tests {
         };
         assert_eq!(
             e.to_string(),
-            "a.db is locked by process 7 (python3) and process 9; close it there or try again later"
+            "a.db is locked by process 7 (python3) and process 9; close the database there or try again later"
         );
         assert_eq!(e.class(), crate::ErrorClass::Locked);
     }

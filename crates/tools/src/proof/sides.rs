@@ -14,28 +14,28 @@ pub(crate) struct OldSide<'a> {
     pub(crate) api: Api,
     pub(crate) through: Through,
     pub(crate) view: &'a View,
-    /// Its digests are of no use any more.
+    /// Set when its digests are not needed any more.
     pub(crate) stop: AtomicBool,
-    /// VACUUM has read what it reads.
+    /// Set when VACUUM has finished reading.
     pub(crate) alone: AtomicBool,
 }
 
 impl OldSide<'_> {
-    /// Ends what reads it, SQLite included.
+    /// Stops all readers of the source, including SQLite.
     pub(crate) fn give_up(&self) {
         self.stop.store(true, Ordering::Relaxed);
         self.view.stop();
     }
 }
 
-/// The copy, which nobody else has.
+/// The copy. No other connection has it open.
 pub(crate) struct NewSide<'a> {
     pub(crate) api: Api,
     pub(crate) form: Through,
     pub(crate) temp: &'a Temp,
 }
 
-/// Where pages are read from, by each thread for itself.
+/// A source of pages. Each thread gets its own reader.
 pub(crate) trait Side: Sync {
     fn reader(&self) -> Result<Box<dyn Pages + '_>>;
 }

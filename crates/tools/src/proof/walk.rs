@@ -1,4 +1,4 @@
-//! The walk over all trees of one side, by several threads.
+//! Walks all trees of one side with several threads.
 
 use super::Side;
 use crate::digest::{Digest, Key};
@@ -10,25 +10,25 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// How long who is ahead waits before it looks again.
+/// How long a thread that is ahead sleeps before it checks again.
 const PACE: Duration = Duration::from_millis(1);
 
-/// How far a walk is, and whether it is to end.
+/// The progress of a walk, and its stop flag.
 pub(super) struct Watch<'a> {
     pub(super) stop: &'a AtomicBool,
     pub(super) pages: AtomicU64,
-    /// Whether who has met so many pages is to wait for others.
+    /// Whether a walk that has visited this many pages must wait for VACUUM.
     pub(super) ahead: &'a (dyn Fn(u64) -> bool + Sync),
 }
 
-/// What a walk found.
+/// The result of a walk.
 pub(super) struct Walked {
-    /// In the order of the roots.
+    /// Digests in the order of the roots.
     pub(super) trees: Vec<Digest>,
     pub(super) seen: PageSet,
 }
 
-/// Walks the trees at `roots` by so many threads.
+/// Walks the trees at `roots` with `threads` threads.
 pub(super) fn digest(
     side: &dyn Side,
     roots: &[u32],
@@ -74,7 +74,7 @@ pub(super) fn digest(
     Ok(Walked { trees, seen })
 }
 
-/// What one thread found.
+/// The result of one thread.
 struct Part {
     digests: Vec<(usize, Digest)>,
     seen: PageSet,

@@ -1,4 +1,4 @@
-//! A database that SQLite itself has recovered, and whether anything waits beside it.
+//! Lets SQLite recover a database, and tells whether anything beside it is pending.
 
 use crate::db::{Access, Through, from_sqlite};
 use crate::error::{Error, Result};
@@ -9,10 +9,11 @@ use densite_sqlite::{Api, Connection, ffi};
 use std::path::Path;
 use std::time::Duration;
 
-/// Opens a connection for reading what is there, recovered; and tells how.
+/// Opens a connection for reading the recovered state, and returns how the file was opened.
 ///
-/// Where nothing may be written, SQLite cannot open a database in WAL mode, for it wants shared
-/// memory beside it. If there is no WAL and no hot journal, the file alone is the whole state.
+/// In a read-only location SQLite cannot open a database in WAL mode, because it needs shared
+/// memory beside the file. If there is no WAL and no hot journal, the file alone is the whole
+/// state.
 pub(crate) fn open_reading(
     api: Api,
     through: Through,
@@ -33,7 +34,8 @@ pub(crate) fn open_reading(
     Err(refused.unwrap_or_else(|| not_a_database(target)))
 }
 
-/// Has SQLite roll back a hot journal and bring the WAL into the file as far as others allow.
+/// Lets SQLite roll back a hot journal and write the WAL into the file, as far as other connections
+/// allow.
 pub(super) fn recover(
     api: Api,
     through: Through,
@@ -46,7 +48,7 @@ pub(super) fn recover(
     read_state(&db, target)?;
     if access == Access::Write && len_or_zero(&beside(&target.path, "-wal")) > 0 {
         match db.checkpoint(None, ffi::CHECKPOINT_TRUNCATE) {
-            // Others are in the way: what that means is the caller's to decide.
+            // Other connections hold locks. The caller decides what this means.
             Err(e) if e.is_busy() => {}
             other => {
                 other.map_err(|e| from_sqlite(&target.path, e))?;
@@ -56,8 +58,8 @@ pub(super) fn recover(
     Ok(db)
 }
 
-/// Makes SQLite look at the file; the schema is not read, for it may need extensions that are not
-/// here.
+/// Makes SQLite read the file. It does not read the schema, which can need extensions that are not
+/// loaded.
 pub(super) fn read_state(db: &Connection, target: &Target) -> Result<()> {
     db.query_i64("PRAGMA schema_version")
         .map_err(|e| match from_sqlite(&target.path, e) {
@@ -71,8 +73,8 @@ pub(super) fn read_state(db: &Connection, target: &Target) -> Result<()> {
     Ok(())
 }
 
-/// Whether nothing waits beside the file to be brought into it. A journal whose first byte is zero
-/// is cold.
+/// Whether no journal or WAL beside the file must still be written into it. A journal whose first
+/// byte is zero is cold.
 pub(crate) fn is_recovered(db: &Path) -> Result<bool> {
     if len_or_zero(&beside(db, "-wal")) > 0 {
         return Ok(false);
@@ -100,7 +102,7 @@ mod tests {
     use std::fs;
 
     #[test]
-    fn what_waits_beside_a_database() {
+    fn a_wal_or_hot_journal_is_pending() {
         let dir = tempfile::tempdir().expect("a directory");
         let db = dir.path().join("a.db");
         let settled = |suffix: &str, bytes: &[u8]| {

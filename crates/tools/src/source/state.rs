@@ -1,4 +1,5 @@
-//! The bytes of a database that is held still: the file, with what a WAL has laid over it.
+//! The bytes of a database whose state is kept unchanged: the file with the pages of its WAL laid
+//! over it.
 
 use crate::db::{Access, Through};
 use crate::error::{Error, Result};
@@ -9,7 +10,7 @@ use crate::wal::Wal;
 use densite_disk::{File, RealFile};
 use densite_sqlite::{Api, Code, HostFile};
 
-/// What is read of a database that is held still: by several threads, one at a time.
+/// The state of a database that is kept unchanged. Several threads can read it, one at a time.
 pub(crate) struct State {
     pub(super) file: HostFile,
     pub(super) overlay: Option<(Wal, RealFile)>,
@@ -24,23 +25,23 @@ impl State {
         self.len
     }
 
-    /// What its first page says.
+    /// The header in its first page.
     pub(crate) fn header(&self) -> Header {
         self.header
     }
 
-    /// What it is the state of.
+    /// The database of this state.
     pub(crate) fn target(&self) -> &Target {
         &self.target
     }
 
-    /// Whether all of it is in the file.
+    /// Whether the file alone is the whole state.
     pub(crate) fn is_file_alone(&self) -> bool {
         self.overlay.is_none()
     }
 
-    /// The same by another open file, so that two threads can read at once; `None` where it is more
-    /// than a file. The lock is the first one's.
+    /// The same state through another open file, so two threads can read at once; `None` if a WAL
+    /// is laid over the file. The lock stays with the first file.
     pub(crate) fn again(&self, api: Api, through: Through) -> Result<Option<State>> {
         if self.overlay.is_some() {
             return Ok(None);
@@ -65,7 +66,7 @@ impl State {
         Ok(())
     }
 
-    /// Our VFS tells damage by SQLite's code.
+    /// Converts a read error. Our VFS reports damage with SQLite's code.
     fn read_error(&self, e: &densite_disk::Error) -> Error {
         match e.code.map(|c| Code(c).primary()) {
             Some(Code::CORRUPT) => Error::Damaged {
@@ -77,7 +78,7 @@ impl State {
         }
     }
 
-    /// Fills `buf` from `offset`; what lies past the end is zeros.
+    /// Fills `buf` from `offset`, with zeros past the end.
     pub(crate) fn read(&self, buf: &mut [u8], offset: u64) -> Result<()> {
         self.read_file(buf, offset)?;
         let Some((wal, file)) = &self.overlay else {

@@ -10,7 +10,7 @@ fn mode(path: &Path) -> u32 {
     meta.permissions().mode() & 0o777
 }
 
-/// A file of this mode.
+/// Creates a file with this mode.
 fn like(dir: &tempfile::TempDir, name: &str, bits: u32) -> Target {
     let path = dir.path().join(name);
     fs::write(&path, b"old").expect("write");
@@ -19,7 +19,7 @@ fn like(dir: &tempfile::TempDir, name: &str, bits: u32) -> Target {
 }
 
 #[test]
-fn an_unfinished_copy_goes() {
+fn an_unfinished_copy_is_removed() {
     let dir = tempfile::tempdir().expect("a directory");
     let like = like(&dir, "a.db", 0o600);
     let temp = Temp::create(&like.path, &like, false).expect("a temporary file");
@@ -44,8 +44,8 @@ fn an_unfinished_copy_is_private_and_a_finished_one_as_open_as_its_source() {
         let wanted = if replaces { &like.path } else { &dst };
         let temp = Temp::create(wanted, &like, replaces).expect("a temporary file");
         assert_eq!(mode(temp.path()), 0o600, "{bits:o}");
-        // No other user who opens it while it is written gets it: its permission bits are these to
-        // the end.
+        // Another user who opens the file while it is written gets no access: these permission bits
+        // stay until the end.
         temp.open()
             .expect("open")
             .write_at(b"new", 0)
@@ -123,7 +123,7 @@ fn a_source_that_was_replaced_is_left_alone() {
 }
 
 #[test]
-fn placing_never_replaces() {
+fn renaming_to_a_destination_never_replaces_a_file() {
     let dir = tempfile::tempdir().expect("a directory");
     let dst = dir.path().join("b.db");
     let like = like(&dir, "a.db", 0o644);
@@ -135,7 +135,7 @@ fn placing_never_replaces() {
 }
 
 #[test]
-fn a_first_name_that_is_gone_already_is_no_failure() {
+fn a_missing_temporary_name_does_not_fail_the_rename() {
     let dir = tempfile::tempdir().expect("a directory");
     let dst = dir.path().join("b.db");
     let like = like(&dir, "a.db", 0o644);
@@ -147,7 +147,7 @@ fn a_first_name_that_is_gone_already_is_no_failure() {
 }
 
 #[test]
-fn replacing_removes_what_would_be_taken_for_its_own() {
+fn replacing_removes_the_journal_and_wal_of_the_old_file() {
     let dir = tempfile::tempdir().expect("a directory");
     let target = like(&dir, "c.db", 0o644);
     fs::write(beside(&target.path, "-wal"), b"").expect("write");

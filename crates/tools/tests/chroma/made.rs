@@ -1,4 +1,5 @@
-//! Made-up Chroma directories: the tables and files that Chroma of three ages makes, as far as a prune looks at them.
+//! Made-up Chroma directories: the tables and files that Chroma creates in three ages, as far as a
+//! prune reads them.
 
 use densite_sqlite::Connection as Ours;
 use densite_tools::chroma::{ChromaDir, PrunePlan, Pruned, plan, prune, recognise};
@@ -7,10 +8,10 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 
-/// An age of Chroma's.
+/// An age of Chroma, by its formats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Age {
-    /// 0.5.4: positions as blobs, those of vectors in the pickle.
+    /// 0.5.4: positions of metadata as blobs, those of vectors in the pickle.
     Old,
     /// 0.5.23: positions of both as blobs.
     Middle,
@@ -45,7 +46,7 @@ const QUEUE: [&str; 2] = ["embeddings", "embeddings-queue-config"];
 pub(crate) const OFF: &str =
     r#"{"automatically_purge": false, "_type": "EmbeddingsQueueConfigurationInternal"}"#;
 
-/// A collection's ids.
+/// The ids of a collection.
 #[derive(Debug, Clone)]
 pub(crate) struct Coll {
     pub(crate) id: String,
@@ -59,7 +60,7 @@ impl Coll {
     }
 }
 
-/// What is done to a record.
+/// An operation on a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Op {
     Add = 0,
@@ -72,7 +73,7 @@ pub(crate) struct Made {
     pub(crate) db: Connection,
     pub(crate) age: Age,
     next: u32,
-    /// Goes last: it removes what the connection has open.
+    /// The last field, so it is dropped after the connection that has files in it open.
     pub(crate) dir: tempfile::TempDir,
 }
 
@@ -147,7 +148,7 @@ impl Made {
             .expect("a setting");
     }
 
-    /// The setting's text now.
+    /// The current text of the setting.
     pub(crate) fn config_now(&self) -> Option<String> {
         self.db
             .query_row(
@@ -163,7 +164,7 @@ impl Made {
         format!("{:08x}-0000-4000-8000-{:012x}", self.next, 0xABCDEF)
     }
 
-    /// A collection of Chroma's default database.
+    /// Creates a collection in Chroma's default database.
     pub(crate) fn collection(&mut self, name: &str) -> Coll {
         self.collection_in("00000000-0000-0000-0000-000000000000", name)
     }
@@ -202,7 +203,7 @@ impl Made {
         coll
     }
 
-    /// A row of the queue; the metadata segment does not take it.
+    /// Adds a row to the queue. The metadata segment does not take it.
     pub(crate) fn queue(&self, topic: &str, op: i64, id: &str) -> i64 {
         let vector = (op != 3).then(|| vec![7u8; 8]);
         self.db
@@ -214,7 +215,7 @@ impl Made {
         self.db.last_insert_rowid()
     }
 
-    /// A row of the queue, which the metadata segment takes as Chroma's does.
+    /// Adds a row to the queue, and the metadata segment takes it as Chroma's does.
     pub(crate) fn write(&self, coll: &Coll, op: Op, id: &str) -> i64 {
         let seq = self.queue(&coll.topic(), op as i64, id);
         let sql = match op {
@@ -235,7 +236,7 @@ impl Made {
         seq
     }
 
-    /// Adds records of this name and these numbers.
+    /// Adds records with this name and these numbers.
     pub(crate) fn add(&self, coll: &Coll, name: &str, numbers: std::ops::Range<u32>) -> i64 {
         numbers
             .map(|i| self.write(coll, Op::Add, &format!("{name}{i}")))
@@ -243,7 +244,7 @@ impl Made {
             .expect("some")
     }
 
-    /// Stores a segment's position as this age does.
+    /// Stores the position of a segment in the format of this age.
     pub(crate) fn position(&self, segment: &str, seq: i64) {
         let value = match self.age {
             Age::New => Value::Integer(seq),
@@ -266,7 +267,8 @@ impl Made {
         self.dir.path().join(&coll.vectors)
     }
 
-    /// Writes the index as the vector segment does: all that is in the queue up to `seq`, and its position where this age stores it.
+    /// Writes the index as the vector segment does: all rows of the queue up to `seq`, and its
+    /// position where this age stores it.
     pub(crate) fn persist(&self, coll: &Coll, seq: i64) {
         let mut held = self.held(coll);
         self.replay(coll, self.taken(coll), seq, &mut held);
@@ -288,7 +290,7 @@ impl Made {
         }
     }
 
-    /// Writes the index's files.
+    /// Writes the files of the index.
     pub(crate) fn files(&self, coll: &Coll, max_seq_id: Option<i64>, ids: &[&str]) {
         let folder = self.folder(coll);
         fs::create_dir_all(&folder).expect("a folder");
@@ -314,13 +316,13 @@ impl Made {
         fs::write(folder.join("held.txt"), ids.join("\n")).expect("for the model");
     }
 
-    /// Ids of the records in the index on the disk (the model's copy of what the pickle says).
+    /// Ids of the records in the index on disk (a copy, for the model, of the ids in the pickle).
     pub(crate) fn held(&self, coll: &Coll) -> BTreeMap<String, ()> {
         let text = fs::read_to_string(self.folder(coll).join("held.txt")).unwrap_or_default();
         text.lines().map(|l| (l.to_string(), ())).collect()
     }
 
-    /// The vector segment's position as Chroma would find it; -1 without one.
+    /// The position of the vector segment as Chroma would find it; -1 if it has none.
     pub(crate) fn taken(&self, coll: &Coll) -> i64 {
         if self.age == Age::Old {
             let path = self.folder(coll).join("index_metadata.pickle");
@@ -344,7 +346,7 @@ impl Made {
         }
     }
 
-    /// Takes the queue's rows above `from` up to `to`, as a starting vector segment does.
+    /// Takes the rows of the queue above `from` up to `to`, as a starting vector segment does.
     pub(crate) fn replay(&self, coll: &Coll, from: i64, to: i64, held: &mut BTreeMap<String, ()>) {
         let mut rows = self
             .db
@@ -397,7 +399,8 @@ impl Made {
     }
 }
 
-/// A pickle as Chroma 1.0 and newer write it; with a `max_seq_id` as older ones do, but for the class.
+/// A pickle in the format of Chroma 1.0 and newer. With a `max_seq_id` it has the content of older
+/// ones, except for the class.
 fn pickled(max_seq_id: Option<i64>, ids: &[&str]) -> Vec<u8> {
     fn text(out: &mut Vec<u8>, s: &str) {
         out.push(b'X');

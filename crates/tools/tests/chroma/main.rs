@@ -1,5 +1,5 @@
-//! Chroma directories, made up: every rule of `densite_tools::chroma` has a test here that fails without it.
-//! (Directories that Chroma itself made are tried in `crates/cli/tests/chroma_real.rs`.)
+//! Made-up Chroma directories. Every rule of `densite_tools::chroma` has a test here that fails
+//! without it. (`crates/cli/tests/chroma_real.rs` tests directories that Chroma itself created.)
 
 mod made;
 mod model;
@@ -12,7 +12,7 @@ use densite_sqlite::{Api, Connection};
 use std::path::Path;
 use std::sync::OnceLock;
 
-/// The linked SQLite.
+/// The linked SQLite with the VFS registered.
 fn api() -> Api {
     static API: OnceLock<Api> = OnceLock::new();
     *API.get_or_init(|| {
@@ -22,7 +22,7 @@ fn api() -> Api {
     })
 }
 
-/// A connection as the vacuum has one.
+/// A connection like the one of the vacuum.
 fn connect(path: &Path) -> Connection {
     let flags = densite_sqlite::ffi::OPEN_READWRITE;
     let name = path.to_str().expect("UTF-8");

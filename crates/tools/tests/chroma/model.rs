@@ -1,4 +1,5 @@
-//! Random histories: whatever is written, persisted, lost and pruned in whatever order, a Chroma that starts again finds the same records.
+//! Random histories. After any order of writes, persists, losses and prunes, a Chroma that starts
+//! again finds the same records.
 
 use crate::made::{AGES, Coll, Made, Op};
 use std::collections::BTreeMap;
@@ -8,7 +9,7 @@ const STEPS: u32 = 120;
 /// Histories of each age.
 const RUNS: u64 = 12;
 
-/// A small generator (xorshift): the histories must be the same for the same seed, nothing more.
+/// A small generator (xorshift). It only has to give the same history for the same seed.
 struct Dice(u64);
 
 impl Dice {
@@ -20,7 +21,8 @@ impl Dice {
     }
 }
 
-/// What the vector segment of a starting Chroma holds: the index on the disk, and then the queue from its position.
+/// The content of the vector segment after a start of Chroma: the index on disk, then the queue
+/// from its position.
 fn started(made: &Made, coll: &Coll) -> BTreeMap<String, ()> {
     let mut held = made.held(coll);
     made.replay(coll, made.taken(coll), i64::MAX, &mut held);
@@ -50,7 +52,8 @@ fn run(age: crate::made::Age, seed: u64) {
                     .expect("a row");
                 let behind = dice.roll(5) as i64;
                 let upto = (own - behind).min(newest);
-                // The index never goes back, and an index without a record is not written here (it is no position).
+                // The index never goes back. Without records no index is written here, because an
+                // empty index is not a position.
                 if upto > made.taken(coll) && !truth.is_empty() {
                     made.persist(coll, upto);
                 }
@@ -62,7 +65,8 @@ fn run(age: crate::made::Age, seed: u64) {
                     .rows;
             }
             3 if dice.roll(4) == 0 => {
-                // Deleted, halfway or whole; Chroma's own deletion takes its rows along, a killed one does not.
+                // Deletes a collection, completely or halfway. Chroma's own deletion also removes
+                // its rows; a killed one does not.
                 let (coll, _) = colls.remove(which);
                 made.sql(&format!("DELETE FROM collections WHERE id = '{}'", coll.id));
                 if dice.roll(2) == 0 {
@@ -99,7 +103,7 @@ fn run(age: crate::made::Age, seed: u64) {
             );
         }
     }
-    // So that the test cannot pass by never pruning.
+    // Otherwise the test could pass without pruning.
     assert!(
         pruned > 0 || STEPS < 100,
         "seed {seed:#x}: nothing was ever pruned"

@@ -1,4 +1,4 @@
-//! What is taken for a Chroma directory, and who has it open.
+//! Which paths count as a Chroma directory, and which processes have it open.
 
 use crate::made::{Age, Made};
 use densite_tools::Error;
@@ -28,22 +28,22 @@ fn a_directory_or_its_database() {
         9
     );
 
-    // Another name, though it has the tables: a copy without its index files.
+    // A copy with another name has Chroma's tables, but no index files beside it.
     let copy = dir.join("backup.sqlite3");
     fs::copy(&file, &copy).expect("copied");
     assert_eq!(recognise(&copy).expect("looked at"), None);
-    // A directory with another database only.
+    // A directory with only another database.
     let other = dir.join("other");
     fs::create_dir(&other).expect("made");
     fs::copy(&file, other.join("app.db")).expect("copied");
     assert_eq!(recognise(&other).expect("looked at"), None);
-    // With both it is Chroma's.
+    // With both databases it is Chroma's.
     fs::copy(&file, other.join("chroma.sqlite3")).expect("copied");
     assert!(recognise(&other).expect("looked at").is_some());
 }
 
 #[test]
-fn what_is_no_database() {
+fn files_that_are_not_databases() {
     let dir = tempfile::tempdir().expect("a directory");
     let file = dir.path().join("chroma.sqlite3");
     assert_eq!(recognise(dir.path()).expect("looked at"), None);
@@ -55,7 +55,7 @@ fn what_is_no_database() {
     fs::create_dir(&file).expect("made");
     let e = recognise(dir.path()).expect_err("no file");
     assert!(matches!(e, Error::NotADatabase { empty: false, .. }), "{e}");
-    // A link to nowhere is not there.
+    // A dangling link counts as missing.
     fs::remove_dir(&file).expect("removed");
     std::os::unix::fs::symlink(dir.path().join("nowhere"), &file).expect("linked");
     assert_eq!(recognise(dir.path()).expect("looked at"), None);
@@ -75,7 +75,7 @@ fn index_files_are_looked_for_beside_the_name() {
     fs::rename(&name, &moved).expect("moved");
     std::os::unix::fs::symlink(&moved, &name).expect("linked");
     assert_eq!(made.plan().expect("a plan").rows, 9);
-    // By the other name its index is not there.
+    // Beside the other name there is no index.
     let found = recognise(&moved).expect("looked at").expect("found");
     let plan = densite_tools::chroma::plan(&made.ours(), &found).expect("a plan");
     assert_eq!(plan.rows, 0);
@@ -104,7 +104,7 @@ fn a_process_that_has_it_open_is_named() {
         assert_eq!(named.len(), 1, "{file}");
         assert!(!mine(child.id()), "{file}");
     }
-    // The database by another name is the same database.
+    // Another name of the same database file.
     let link = made
         .dir
         .path()

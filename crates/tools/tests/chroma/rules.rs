@@ -1,11 +1,11 @@
-//! Which rows go and which stay.
+//! Which rows are deleted and which stay.
 
 use crate::made::{AGES, Age, Coll, Made, Op};
 use densite_tools::chroma::{CollectionPlan, Hold, PrunePlan, PurgeChange};
 use rusqlite::types::Value;
 use std::fs;
 
-/// What the plan says of a collection.
+/// The plan for a collection.
 fn of<'p>(plan: &'p PrunePlan, coll: &Coll) -> &'p CollectionPlan {
     plan.collections
         .iter()
@@ -13,7 +13,7 @@ fn of<'p>(plan: &'p PrunePlan, coll: &Coll) -> &'p CollectionPlan {
         .expect("it is listed")
 }
 
-/// Nothing of a collection goes, for this reason in one of its segments.
+/// Checks that no row of a collection is deleted, for this reason in one of its segments.
 fn held_back(made: &Made, coll: &Coll, kind: &str) -> Hold {
     let before = made.rows();
     let pruned = made.prune().expect("pruned");
@@ -55,7 +55,7 @@ fn rows_below_the_smallest_position_go_and_the_row_at_it_stays() {
         );
         assert_eq!(of_a.slowest().map(|s| s.scope.as_str()), Some("VECTOR"));
         assert!((59 * 50..59 * 300).contains(&plan.bytes), "{}", plan.bytes);
-        assert_eq!(made.rows().len(), 100, "a plan changes nothing");
+        assert_eq!(made.rows().len(), 100, "a plan must not change anything");
 
         let pruned = made.prune().expect("pruned");
         assert_eq!((pruned.rows, &pruned.plan), (59, &plan));
@@ -86,10 +86,10 @@ fn a_segment_without_a_position_holds_everything_back() {
         let a = made.collection("a");
         made.add(&a, "id", 0..100);
         held_back(&made, &a, "no_position");
-        // With a folder, as Chroma makes one at the first write.
+        // Chroma creates a folder at the first write.
         fs::create_dir(made.folder(&a)).expect("a folder");
         held_back(&made, &a, "no_position");
-        // The same for metadata.
+        // The same for the metadata segment.
         made.persist(&a, 60);
         made.db
             .execute("DELETE FROM max_seq_id WHERE segment_id = ?", [&a.metadata])
@@ -101,20 +101,20 @@ fn a_segment_without_a_position_holds_everything_back() {
 }
 
 #[test]
-fn an_index_that_nothing_dates_holds_everything_back() {
-    // Chroma 1.x was killed between the index and its row.
+fn an_index_without_a_position_holds_everything_back() {
+    // Chroma 1.x was killed after it wrote the index and before it wrote the row.
     let mut made = Made::new(Age::New);
     let a = made.collection("a");
     made.add(&a, "id", 0..100);
     made.files(&a, None, &["id0"]);
     held_back(&made, &a, "no_position");
-    // An upgraded index has its old position.
+    // An upgraded index has its old position in the pickle.
     made.files(&a, Some(5), &["id0", "id1", "id2", "id3", "id4"]);
     assert_eq!(made.prune().expect("pruned").rows, 4);
 }
 
 #[test]
-fn the_row_counts_where_the_pickle_keeps_what_was_there_at_the_upgrade() {
+fn the_row_counts_if_the_pickle_has_the_position_of_the_upgrade() {
     for (age, left) in [(Age::Old, 30), (Age::Middle, 60), (Age::New, 60)] {
         let mut made = Made::new(age);
         let a = made.collection("a");
@@ -122,7 +122,7 @@ fn the_row_counts_where_the_pickle_keeps_what_was_there_at_the_upgrade() {
         let ids: Vec<String> = (0..60).map(|i| format!("id{i}")).collect();
         let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
         made.files(&a, Some(30), &ids);
-        // Before 0.5.6 nothing writes such a row: the smaller of the two.
+        // Before 0.5.6 Chroma writes no such row. If there is one, the smaller position counts.
         made.position(&a.vectors, 60);
         made.prune().expect("pruned");
         assert_eq!(made.rows().first(), Some(&left), "{age:?}");
@@ -130,7 +130,7 @@ fn the_row_counts_where_the_pickle_keeps_what_was_there_at_the_upgrade() {
 }
 
 #[test]
-fn before_the_upgrade_a_row_is_no_position_of_a_vector_segment() {
+fn before_the_upgrade_a_row_is_not_a_position_of_a_vector_segment() {
     let mut made = Made::new(Age::Old);
     let a = made.collection("a");
     made.add(&a, "id", 0..10);
@@ -195,7 +195,7 @@ fn a_damaged_index_holds_everything_back_and_is_named() {
             &|b| b.fill(0),
             "at byte 0: instruction 0x00",
         );
-        damage("header.bin", &|b| b.truncate(99), "another length");
+        damage("header.bin", &|b| b.truncate(99), "length is not 100 bytes");
         damage("header.bin", &|b| b[0] = 2, "version");
         damage("header.bin", &|b| b[20] = 59, "59 elements");
         damage("data_level0.bin", &|b| b.truncate(60 * 20 - 1), "too few");
@@ -205,7 +205,7 @@ fn a_damaged_index_holds_everything_back_and_is_named() {
         fs::create_dir(&pickle).expect("a folder");
         let hold = held_back(&made, &a, "index_damaged").to_string();
         assert!(hold.contains("it is not a file"), "{hold}");
-        // Opening a pipe would wait for ever.
+        // Opening a pipe could block forever.
         fs::remove_dir(&pickle).expect("removed");
         let made_pipe = std::process::Command::new("mkfifo").arg(&pickle).status();
         assert!(made_pipe.expect("mkfifo runs").success());
@@ -236,7 +236,7 @@ fn the_only_copy_of_a_record_stays() {
         let lost = made.write(&a, Op::Add, "lost");
         made.write(&a, Op::Update, "never there");
         let changed = made.write(&a, Op::Update, "lost");
-        // Added and deleted again: in no index, and rightly so.
+        // A record that was added and deleted again is correctly in no index.
         made.write(&a, Op::Add, "short");
         made.write(&a, Op::Delete, "short");
         made.add(&a, "more", 0..50);
@@ -248,13 +248,13 @@ fn the_only_copy_of_a_record_stays() {
             .expect("ids")
             .map(|r| r.expect("an id"))
             .collect();
-        // Another process wrote it: it is in the metadata, and not in this index.
+        // Another process wrote this record: it is in the metadata, but not in this index.
         made.persist_with(
             &a,
             100,
             ids.iter().map(String::as_str).filter(|id| *id != "lost"),
         );
-        // The other way round: the index has it, the metadata has not.
+        // The reverse: the record is in the index, but not in the metadata.
         made.db
             .execute("DELETE FROM embeddings WHERE embedding_id = 'id7'", [])
             .expect("gone");
@@ -269,7 +269,7 @@ fn the_only_copy_of_a_record_stays() {
             assert_eq!(pruned.plan.change, PurgeChange::LeftOff);
         }
 
-        // Once it is deleted there is nothing to keep.
+        // After a DELETE there is no record to keep.
         made.write(&a, Op::Delete, "lost");
         let pruned = made.prune().expect("pruned");
         assert_eq!(pruned.rows, 2, "{age:?}");
@@ -277,7 +277,7 @@ fn the_only_copy_of_a_record_stays() {
 }
 
 #[test]
-fn rows_of_a_collection_that_is_gone_go() {
+fn rows_of_a_deleted_collection_are_deleted() {
     for age in AGES {
         let mut made = Made::new(age);
         let (a, b) = (made.collection("a"), made.collection("b"));
@@ -286,7 +286,7 @@ fn rows_of_a_collection_that_is_gone_go() {
         made.add(&a, "more", 0..10);
         made.add(&b, "more", 0..10);
         made.sql(&format!("DELETE FROM collections WHERE id = '{}'", b.id));
-        // Its segments still name it: Chroma was killed while it deleted.
+        // Its segments still name it: Chroma was killed during the deletion.
         let pruned = made.prune().expect("pruned");
         assert_eq!((pruned.rows, pruned.plan.foreign_rows), (0, 20), "{age:?}");
         made.sql(&format!(
@@ -350,7 +350,7 @@ fn equally_named_collections_have_positions_of_their_own() {
                 made.write(coll, Op::Add, &format!("id{i}"));
             }
         }
-        // The second has no index.
+        // The second collection has no index.
         for (i, coll) in colls.iter().enumerate() {
             if i != 1 {
                 let position = (10 + i as i64) * 5 + i as i64 + 1;
@@ -409,7 +409,7 @@ fn a_position_beyond_the_end_holds_back() {
 }
 
 #[test]
-fn a_position_that_is_none_holds_back() {
+fn an_invalid_position_holds_back() {
     for value in [
         Value::Text("9".into()),
         Value::Real(9.0),
@@ -422,7 +422,8 @@ fn a_position_that_is_none_holds_back() {
         let a = made.collection("a");
         made.add(&a, "id", 0..10);
         made.persist(&a, 10);
-        // The column has the affinity INTEGER, which a blob keeps and a text of digits does not.
+        // The column normally has the affinity INTEGER. It keeps a blob, but converts a text of
+        // digits.
         made.sql("DROP TABLE max_seq_id; CREATE TABLE max_seq_id(segment_id TEXT PRIMARY KEY, seq_id BLOB)");
         made.position(&a.metadata, 10);
         made.raw_position(&a.vectors, value);
@@ -500,7 +501,7 @@ fn the_newest_row_stays_though_every_position_is_at_it() {
         made.persist(&a, 10);
         made.prune().expect("pruned");
         assert_eq!(made.rows(), [10], "{age:?}");
-        // So that the next write lies above every position.
+        // The next write is then above every position.
         assert_eq!(made.write(&a, Op::Add, "next"), 11);
     }
 }

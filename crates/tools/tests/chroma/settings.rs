@@ -1,4 +1,4 @@
-//! `automatically_purge`, transactions, locks.
+//! The setting `automatically_purge`, transactions and locks.
 
 use crate::made::{AGES, Age, Made, OFF};
 use densite_tools::Error;
@@ -7,7 +7,7 @@ use densite_tools::chroma::{AutoPurge, PurgeChange, prune};
 const ON: &str = r#"{"automatically_purge":true,"_type":"EmbeddingsQueueConfigurationInternal"}"#;
 
 #[test]
-fn it_becomes_true_and_the_rest_of_the_setting_stays() {
+fn the_setting_becomes_true_and_its_other_fields_stay() {
     for age in [Age::Middle, Age::New] {
         let mut made = Made::new(age);
         let small = made.collection("small");
@@ -18,7 +18,7 @@ fn it_becomes_true_and_the_rest_of_the_setting_stays() {
         assert_eq!(
             made.config_now().as_deref(),
             Some(ON),
-            "a collection without a position is part of life"
+            "a collection without a position is a normal state"
         );
         let pruned = made.prune().expect("pruned");
         assert_eq!(
@@ -43,7 +43,7 @@ fn it_becomes_true_and_the_rest_of_the_setting_stays() {
 }
 
 #[test]
-fn an_old_schema_has_no_place_for_it_and_gets_none() {
+fn an_old_schema_does_not_get_the_setting() {
     let mut made = Made::new(Age::Old);
     let a = made.collection("a");
     made.add(&a, "id", 0..10);
@@ -53,7 +53,7 @@ fn an_old_schema_has_no_place_for_it_and_gets_none() {
         (pruned.plan.automatically_purge, pruned.plan.change),
         (AutoPurge::NoPlace, PurgeChange::None)
     );
-    // Chroma's migration makes the table, and would fail if there were one.
+    // Chroma's migration creates the table, and would fail if it existed.
     let tables: i64 = made
         .db
         .query_row(
@@ -66,7 +66,7 @@ fn an_old_schema_has_no_place_for_it_and_gets_none() {
 }
 
 #[test]
-fn a_setting_that_is_none_is_an_error_and_changes_nothing() {
+fn an_invalid_setting_is_an_error_and_changes_nothing() {
     for json in [
         "",
         "{",
@@ -80,7 +80,7 @@ fn a_setting_that_is_none_is_an_error_and_changes_nothing() {
         made.add(&a, "id", 0..10);
         made.persist(&a, 10);
         made.config(json);
-        let e = made.prune().expect_err("no setting");
+        let e = made.prune().expect_err("no known setting");
         assert!(
             matches!(&e, Error::Unsupported(m) if m.contains("embeddings_queue_config") && m.contains("nothing was changed")),
             "{e}"
@@ -93,12 +93,12 @@ fn a_setting_that_is_none_is_an_error_and_changes_nothing() {
 }
 
 #[test]
-fn what_fails_in_the_middle_leaves_everything() {
+fn a_failure_in_the_middle_changes_nothing() {
     let mut made = Made::new(Age::New);
     let a = made.collection("a");
     made.add(&a, "id", 0..10);
     made.persist(&a, 10);
-    // The setting cannot be written once the rows are deleted.
+    // Writing the setting fails after the rows are deleted.
     made.sql("DROP TABLE embeddings_queue_config; CREATE TABLE embeddings_queue_config(id INTEGER PRIMARY KEY, config_json_str TEXT CHECK(config_json_str NOT LIKE '%true%'))");
     made.config(OFF);
     let e = made.prune().expect_err("it cannot be written");
@@ -107,7 +107,7 @@ fn what_fails_in_the_middle_leaves_everything() {
         (made.rows().len(), made.config_now().as_deref()),
         (10, Some(OFF))
     );
-    // Within a transaction of the caller's the same, and that one lives on.
+    // The same in a transaction of the caller, which continues after the failure.
     let ours = made.ours();
     ours.exec("BEGIN; INSERT INTO tenants VALUES('acme')")
         .expect("begun");
@@ -118,7 +118,7 @@ fn what_fails_in_the_middle_leaves_everything() {
 }
 
 #[test]
-fn it_takes_part_in_the_callers_transaction() {
+fn a_prune_takes_part_in_the_callers_transaction() {
     for age in AGES {
         let mut made = Made::new(age);
         let a = made.collection("a");
@@ -138,7 +138,7 @@ fn it_takes_part_in_the_callers_transaction() {
 }
 
 #[test]
-fn what_is_done_is_found_out_under_the_lock() {
+fn the_rows_to_delete_are_determined_under_the_lock() {
     let mut made = Made::new(Age::New);
     let a = made.collection("a");
     made.add(&a, "id", 0..10);

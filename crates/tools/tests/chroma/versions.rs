@@ -1,4 +1,4 @@
-//! What is not known is refused, and nothing is changed.
+//! Unknown schemas are refused, and nothing is changed.
 
 use crate::made::{AGES, Age, Made};
 use densite_tools::Error;
@@ -22,7 +22,7 @@ fn refused(age: Age, sql: &str, words: &str) {
 }
 
 #[test]
-fn unknown_migrations() {
+fn unknown_migrations_are_refused() {
     refused(
         Age::New,
         "INSERT INTO migrations VALUES('sysdb', 11, '00011-new.sqlite.sql', '', '')",
@@ -56,7 +56,7 @@ fn unknown_migrations() {
 }
 
 #[test]
-fn older_than_what_is_known() {
+fn schemas_older_than_the_known_ones_are_refused() {
     refused(
         Age::Old,
         "DELETE FROM migrations WHERE dir = 'sysdb' AND version >= 5",
@@ -71,7 +71,7 @@ fn older_than_what_is_known() {
 }
 
 #[test]
-fn tables_that_are_not_what_the_migrations_say() {
+fn tables_that_do_not_fit_the_migrations_are_refused() {
     refused(
         Age::New,
         "ALTER TABLE embeddings_queue RENAME COLUMN topic TO collection",
@@ -102,7 +102,9 @@ fn a_database_that_is_not_chromas() {
         assert!(is_chroma(&made.ours(), made.dir.path()).expect("looked at"));
         made.sql("DROP TABLE embeddings_queue");
         assert!(!is_chroma(&made.ours(), made.dir.path()).expect("looked at"));
-        let e = made.plan().expect_err("none of Chroma's");
+        let e = made
+            .plan()
+            .expect_err("the database does not have Chroma's tables");
         assert!(matches!(e, Error::NotChroma { .. }), "{e}");
         assert_eq!(
             (e.class(), e.kind()),

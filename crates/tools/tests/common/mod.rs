@@ -1,4 +1,4 @@
-//! What the tests of the library share: the linked SQLite, and connections through the VFS.
+//! Shared by the tests of the library: the linked SQLite, and connections through the VFS.
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
 use densite_tools::Api;

@@ -1,4 +1,4 @@
-//! What SQLite calls on an open main database file, and who answers: the store, or the host.
+//! SQLite's calls on an open main database file, answered by the store or by the host.
 
 use super::MainFile;
 use crate::codes::Done;
@@ -11,7 +11,7 @@ use densite_sqlite::{Code, VfsFile, ffi};
 use densite_store::{Kind, probe};
 use std::ffi::c_void;
 
-/// How every plain database begins.
+/// The first bytes of every plain database.
 const PLAIN_MAGIC: &[u8; 16] = b"SQLite format 3\0";
 
 impl VfsFile for MainFile {
@@ -22,7 +22,7 @@ impl VfsFile for MainFile {
     fn read(&mut self, buf: &mut [u8], offset: u64) -> Result<usize, Code> {
         let begins = reads_version(buf, offset);
         let n = self.read_contents(buf, offset, begins)?;
-        // Of an empty file SQLite takes zeros, and keeps what it knew before.
+        // An empty file reads as zeros, and SQLite keeps its cached pages.
         if begins && n == buf.len() {
             self.contents.force_reset(buf);
         }
@@ -54,7 +54,7 @@ impl VfsFile for MainFile {
         self.checkpoint.check()?;
         if let Some(done) = self.in_store(|stored| stored.handle().set_len(len)) {
             done?;
-            // The end of a complete checkpoint: readers go to the database file next.
+            // The end of a complete checkpoint: readers use the database file next.
             if let Some(stored) = self.contents.store_mut()
                 && self.checkpoint.is_done()
             {
@@ -81,7 +81,8 @@ impl VfsFile for MainFile {
         };
         pause::at("before-sync");
         self.file.host().set_sync_strength(flags);
-        // Ingest syncs what others have checkpointed, without the right to write (rule 1).
+        // Ingest syncs what other connections have checkpointed, without the right to write (rule
+        // 1).
         let may_write = self.member.level() >= ffi::LOCK_EXCLUSIVE
             || self.settings.unlocked
             || self.checkpoint.is_under_way();
@@ -127,7 +128,7 @@ impl VfsFile for MainFile {
     }
 
     unsafe fn file_control(&mut self, op: i32, arg: *mut c_void) -> Code {
-        // SAFETY: passed on to the caller.
+        // SAFETY: the caller guarantees it.
         unsafe { self.control(op, arg) }
     }
 
@@ -140,11 +141,11 @@ impl VfsFile for MainFile {
         if self.is_plain() {
             return host;
         }
-        // POWERSAFE_OVERWRITE: the store never overwrites what is live, so a torn write
-        // hurts no more than on the host. UNDELETABLE_WHEN_OPEN and IMMUTABLE say something
-        // of the file's name and of the medium, not of how its bytes are laid out. All
-        // others (ATOMIC, SAFE_APPEND, SEQUENTIAL, BATCH_ATOMIC) would be promises about
-        // single logical writes, which here become other writes at other places.
+        // POWERSAFE_OVERWRITE: the store never overwrites live bytes, so a torn write does no more
+        // harm than on the host. UNDELETABLE_WHEN_OPEN and IMMUTABLE describe the file's name and
+        // its storage, not the layout of its bytes. All others (ATOMIC, SAFE_APPEND, SEQUENTIAL,
+        // BATCH_ATOMIC) would be promises about single logical writes, which here become other
+        // writes at other places.
         host & (ffi::IOCAP_POWERSAFE_OVERWRITE
             | ffi::IOCAP_UNDELETABLE_WHEN_OPEN
             | ffi::IOCAP_IMMUTABLE)
@@ -184,7 +185,7 @@ impl VfsFile for MainFile {
 
     fn fetch(&mut self, offset: u64, len: i32) -> Result<*mut c_void, Code> {
         if !self.is_plain() {
-            // There is nothing of a page to map: SQLite reads it.
+            // A page has no uncompressed bytes in the file to map, so SQLite reads it.
             return Ok(std::ptr::null_mut());
         }
         let at = i64::try_from(offset).map_err(|_| Code::IOERR_READ)?;
@@ -203,7 +204,7 @@ impl MainFile {
         matches!(self.contents.state(), State::Plain)
     }
 
-    /// Reads what the file has now; `begins`: a transaction begins with it.
+    /// Reads the file's current contents. `begins`: a transaction begins with this read.
     fn read_contents(&mut self, buf: &mut [u8], offset: u64, begins: bool) -> Result<usize, Code> {
         self.judge_if_pending();
         if begins && self.is_plain() && !self.settings.keep_plain {
@@ -217,7 +218,7 @@ impl MainFile {
             State::Undecided => Ok(0),
             State::Plain => {
                 self.file.host().read(buf, offset)?;
-                // Page 1 tells whether it is a plain file still.
+                // Page 1 shows whether it is still a plain file.
                 if begins_as_store(buf, offset) && !self.settings.keep_plain {
                     self.take_contents();
                     match self.contents.state() {
@@ -228,17 +229,17 @@ impl MainFile {
                 }
                 Ok(buf.len())
             }
-            // SQLite looks at the header while it opens the file, before any lock. An error
-            // there would be final; the file is judged again under SHARED (rule 7), and a
-            // refusal is explained once the connection exists.
+            // SQLite reads the header while it opens the file, before any lock. An error there
+            // would be final. So the read is empty: the file is judged again under SHARED (rule 7),
+            // and a refusal is explained once the connection exists.
             State::Refused(_) => Ok(0),
             State::Broken(_) if self.holds_no_lock() => Ok(0),
             _ => Err(self.contents.useless()),
         }
     }
 
-    /// A plain file is looked at again when SQLite asks for its change counter: while we
-    /// held no lock it can have been emptied, and have become the store's.
+    /// Judges a plain file again when SQLite reads its change counter. While we held no lock,
+    /// another connection can have emptied it and made it a Densite file.
     fn judge_version(&mut self) {
         let mut magic = [0; PLAIN_MAGIC.len()];
         match self.file.host().read(&mut magic, 0) {
@@ -248,7 +249,7 @@ impl MainFile {
                     self.take_contents();
                 }
             }
-            // The read that follows meets the same and reports it.
+            // The next read gets the same error and reports it.
             Err(_) => {}
         }
     }

@@ -1,4 +1,4 @@
-//! xFileControl: what SQLite announces, and the PRAGMAs.
+//! xFileControl: SQLite's notifications and PRAGMAs.
 
 use super::MainFile;
 use super::private::{self, Query};
@@ -18,8 +18,8 @@ use std::ffi::{CStr, c_char, c_void};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How long `densite_maintain` waits for a lock that can be another maintenance's. Then it waits as
-/// the connection's busy handler says.
+/// How long `densite_maintain` waits for a lock that another connection's maintenance can hold.
+/// After that, the connection's busy handler decides.
 const LOCK_WAIT: Duration = Duration::from_millis(100);
 
 impl MainFile {
@@ -29,7 +29,7 @@ impl MainFile {
     /// `arg` is what SQLite's documentation, or [`private`], says for `op`.
     pub(super) unsafe fn control(&mut self, op: i32, arg: *mut c_void) -> Code {
         match op {
-            // SAFETY: the operation's argument, as the caller vouches.
+            // SAFETY: the operation's argument, as the caller guarantees.
             private::OPCODE => return unsafe { Query::answer(self, arg) },
             // SAFETY: this operation takes a `char**`.
             ffi::FCNTL_VFSNAME => return unsafe { self.vfs_name(arg.cast::<*mut c_char>()) },
@@ -42,15 +42,13 @@ impl MainFile {
             }
             _ => {}
         }
-        match op {
-            ffi::FCNTL_BUSYHANDLER => self.busy.set_handler(arg),
-            ffi::FCNTL_PDB => self.busy.set_connection(arg),
-            _ => {}
+        if op == ffi::FCNTL_BUSYHANDLER {
+            self.busy.set_handler(arg);
         }
         match (self.contents.state(), op) {
             (State::Refused(_), _) => Code::NOTFOUND,
             (State::Plain, _) => self.forward(op, arg),
-            // The file does not grow as SQLite thinks, and nothing of it can be mapped.
+            // The file does not grow as SQLite expects, and it cannot be mapped.
             (_, ffi::FCNTL_SIZE_HINT | ffi::FCNTL_CHUNK_SIZE) => Code::OK,
             (_, ffi::FCNTL_MMAP_SIZE) => {
                 // SAFETY: this operation takes an `i64*`, for the limit now in force.
@@ -68,7 +66,7 @@ impl MainFile {
                 Code::OK
             }
             (_, ffi::FCNTL_CKPT_DONE) => Code::of(self.checkpoint_done()),
-            // A batch of writes is atomic by the host's means, which know other writes.
+            // The host makes its own writes atomic, but those are different writes.
             (
                 _,
                 ffi::FCNTL_BEGIN_ATOMIC_WRITE
@@ -76,22 +74,21 @@ impl MainFile {
                 | ffi::FCNTL_ROLLBACK_ATOMIC_WRITE
                 | ffi::FCNTL_OVERWRITE,
             ) => Code::NOTFOUND,
-            // HAS_MOVED, PERSIST_WAL, POWERSAFE_OVERWRITE, LOCK_TIMEOUT, LOCKSTATE,
-            // LAST_ERRNO, TEMPFILENAME and the rest are about the file, its locks or its
-            // companions.
+            // HAS_MOVED, PERSIST_WAL, POWERSAFE_OVERWRITE, LOCK_TIMEOUT, LOCKSTATE, LAST_ERRNO,
+            // TEMPFILENAME and the others are about the file, its locks or its companion files.
             _ => self.forward(op, arg),
         }
     }
 
     fn forward(&self, op: i32, arg: *mut c_void) -> Code {
-        // SAFETY: the argument of the same operation, as the caller of `control` vouches.
+        // SAFETY: the argument of the same operation, as the caller of `control` guarantees.
         unsafe { self.file.host().file_control(op, arg) }
     }
 
-    /// `densite/unix`, in SQLite's memory.
+    /// Stores `densite/unix`, in memory that SQLite frees.
     ///
     /// # Safety
-    /// `out` is a place for a pointer.
+    /// `out` is valid for writing a pointer.
     unsafe fn vfs_name(&self, out: *mut *mut c_char) -> Code {
         let mut below: *mut c_char = std::ptr::null_mut();
         let rc = self.forward(ffi::FCNTL_VFSNAME, (&raw mut below).cast::<c_void>());
@@ -106,12 +103,13 @@ impl MainFile {
         let api = self.file.api();
         // SAFETY: null, or allocated by the host for us; not used again.
         unsafe { api.free(below.cast()) };
-        // SAFETY: as the caller vouches.
+        // SAFETY: the caller guarantees that `out` is valid.
         unsafe { *out = api.string(&format!("{}/{host}", self.vfs_name)) };
         Code::OK
     }
 
-    /// COMMIT_PHASETWO: the transaction is over, and only a late cut can be left to publish.
+    /// COMMIT_PHASETWO: the transaction is over, and only a late truncation can still need
+    /// publishing.
     fn phase_two(&mut self) -> Done {
         let is_cut_late = self.contents.store().is_some_and(|s| s.is_cut_late());
         if is_cut_late && let Err(code) = sync_journal(&self.file) {
@@ -120,14 +118,14 @@ impl MainFile {
         }
         self.publish()?;
         self.committed_without_wal();
-        // In WAL mode the lock on the file is not the writer's right.
+        // In WAL mode the lock on the file does not give the right to write.
         if self.member.level() == ffi::LOCK_EXCLUSIVE || self.settings.unlocked {
             self.maintain_a_little();
         }
         Ok(())
     }
 
-    /// CKPT_START: pages follow, on a committing connection's path as a rule.
+    /// CKPT_START: pages follow, usually while a connection waits in its commit.
     fn checkpoint_start(&mut self) {
         self.checkpoint.start();
         if let Some(stored) = self.contents.store_mut() {
@@ -147,13 +145,13 @@ impl MainFile {
         done
     }
 
-    /// SQLITE_FCNTL_PRAGMA: a place for the answer's text, the name, the value or null.
-    /// [`Code::NOTFOUND`] for a PRAGMA that is not ours, or not on this file.
+    /// SQLITE_FCNTL_PRAGMA: the arguments are a place for the answer's text, the name, and the
+    /// value or null. [`Code::NOTFOUND`] if the PRAGMA is not ours, or does not apply to this file.
     ///
     /// # Safety
     /// As [`pragma::read`].
     unsafe fn pragma(&mut self, arguments: *mut *mut c_char) -> Code {
-        // SAFETY: passed on to the caller.
+        // SAFETY: the caller guarantees it.
         let Some((name, value)) = (unsafe { pragma::read(arguments) }) else {
             return Code::NOTFOUND;
         };
@@ -180,7 +178,7 @@ impl MainFile {
         code
     }
 
-    /// Sets a setting if there is a value, and answers what it is now.
+    /// Sets a setting if there is a value, and returns the value that is now in force.
     fn setting(&mut self, name: &str, value: Option<String>) -> Result<String, Wrong> {
         if name == "densite_maintain" {
             return self.maintain_now().map(|bytes| bytes.to_string());
@@ -196,13 +194,13 @@ impl MainFile {
         Ok(pragma::value(name, options, &self.maintenance))
     }
 
-    /// `PRAGMA densite_maintain`: the steps that are due now. Answers by how many bytes the file is
-    /// shorter.
+    /// `PRAGMA densite_maintain`: the steps of space reclamation that are due now. Returns by how
+    /// many bytes the file is shorter.
     ///
     /// # Errors
-    /// With a sentence: a transaction is open; [`Code::BUSY`], the database is locked for longer
-    /// than the busy handler waits; the store's own (a full disk, a failed read). What was given
-    /// back until then stays given back.
+    /// With a sentence as its message: a transaction is open; [`Code::BUSY`] if the database is
+    /// locked for longer than the busy handler waits; the store's own errors (a full disk, a failed
+    /// read). Space that was reclaimed before the error stays reclaimed.
     fn maintain_now(&mut self) -> Result<u64, Wrong> {
         let refused = |why: &str| Err(Wrong::new(Code::ERROR, format!("densite_maintain: {why}")));
         if self.contents.store().is_none() {
@@ -213,7 +211,7 @@ impl MainFile {
         }
         if self.settings.unlocked {
             return refused(
-                "the database is open without locks (nolock); open it with them, when no one else uses it",
+                "the database is open without locks (nolock); close its other connections and open it with locks",
             );
         }
         if self.member.level() > ffi::LOCK_SHARED || self.has_pending() {
@@ -242,19 +240,19 @@ impl MainFile {
         match self.maintenance.damaged() {
             [] => Ok(given),
             damaged @ [first, ..] => refused(&format!(
-                "{given} bytes were given back, and {} places are damaged and stay as they are; run `densite check` ({first})",
+                "{given} bytes were reclaimed, but {} places are damaged and were left unchanged; run `densite check` ({first})",
                 damaged.len(),
             )),
         }
     }
 
-    /// The locks of a slice that was asked for. Called by SQLite, for the connection's PRAGMA.
+    /// Takes the locks of a slice that the user asked for. Called from SQLite, for the connection's
+    /// PRAGMA.
     fn wait_for_slice<'f>(
         &mut self,
         file: &'f Arc<OpenFile>,
     ) -> Result<(Slice, Option<Closing<'f>>), Wrong> {
         let until = Instant::now() + LOCK_WAIT;
-        let mut is_waiting = false;
         loop {
             let closing = file.neighbours().begin_closing();
             if closing.is_some()
@@ -267,14 +265,8 @@ impl MainFile {
                 std::thread::sleep(Duration::from_millis(1));
                 continue;
             }
-            // SAFETY: SQLite compiles the PRAGMA, on the connection that has this file open.
-            let goes_on = unsafe {
-                if !std::mem::replace(&mut is_waiting, true) {
-                    self.busy.begin(self.file.api());
-                }
-                self.busy.waits()
-            };
-            if !goes_on {
+            // SAFETY: SQLite is compiling the PRAGMA on the connection that has this file open.
+            if !unsafe { self.busy.waits() } {
                 let why = "densite_maintain: the database is locked; try again later, or set a longer busy_timeout";
                 return Err(Wrong::new(Code::BUSY, why));
             }

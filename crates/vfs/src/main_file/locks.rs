@@ -1,4 +1,4 @@
-//! Locks: the host's, with what must happen before they go.
+//! Locks: the host's, and what must happen before they are released.
 
 use super::MainFile;
 use crate::checkpoint::{CHECKPOINT_LOCK, READ_LOCK_0, RECOVER_LOCK, WRITE_LOCK};
@@ -8,7 +8,7 @@ use crate::pause;
 use densite_sqlite::{Code, ffi};
 use densite_store::Error;
 
-/// Tries a lock; `None` when it is busy.
+/// The result of a lock attempt; `None` if the lock is busy.
 fn unless_busy(done: Done) -> Option<Done> {
     match done {
         Err(code) if code.primary() == Code::BUSY => None,
@@ -40,14 +40,14 @@ impl MainFile {
             self.begin_shared();
         }
         if level == ffi::LOCK_RESERVED {
-            // In a rollback mode SQLite has looked for a hot journal under SHARED, or
-            // `journal_came` has just now.
+            // In a rollback mode, SQLite has looked for a hot journal under SHARED, or
+            // `journal_came` has just done so.
             self.committed_without_wal();
         }
         Ok(())
     }
 
-    /// Takes the host's lock; waits for a connection that is closing (rule 3).
+    /// Takes the host's lock. Waits for a connection that is closing (rule 3).
     fn lock_host(&self, level: i32) -> Done {
         let mut attempt = || unless_busy(self.file.host().lock(level));
         let busy = match self.file.host().lock(level) {
@@ -55,9 +55,9 @@ impl MainFile {
             done => return done,
         };
         let done = match self.member.neighbours() {
-            // While a WAL is in use only its close takes a lock, and asks by it whether it is the
-            // last: "no" is an answer, not something to wait for. But this process's own
-            // maintenance does not count.
+            // While a WAL is in use, only its close takes a lock. The lock shows SQLite whether it
+            // is the last connection, so busy is an answer and not a reason to wait. But this
+            // process's own maintenance does not count as a connection.
             Some(neighbours) if self.checkpoint.uses_wal() => {
                 neighbours.after_closing(&mut attempt).or_else(attempt)
             }
@@ -74,17 +74,16 @@ impl MainFile {
         }
     }
 
-    /// SHARED was taken. The look at the newest commit is the one that SQLite's next read would
-    /// have made.
+    /// SHARED was taken. Reads the newest commit, which SQLite's next read would have done.
     fn begin_shared(&mut self) {
-        // An error comes again at the read that follows, which reports it.
+        // The next read gets the same error and reports it.
         let newest = self.newest_at_begin().ok().flatten();
         let commit = newest.filter(|_| self.in_rollback_mode());
         self.absent.begin(commit, || self.file.place());
     }
 
-    /// The newest commit, of the contents that are there when a transaction begins; `None` where
-    /// the store is not in charge.
+    /// The newest commit of the current contents when a transaction begins; `None` if the file is
+    /// not a Densite file.
     fn newest_at_begin(&mut self) -> Result<Option<u64>, Error> {
         match self.newest() {
             Err(Error::Overwritten) => {
@@ -102,11 +101,12 @@ impl MainFile {
             .transpose()
     }
 
-    /// RESERVED was taken. If the journal was not asked for when SHARED was, it is now; if one came
-    /// that can be hot, RESERVED is given back.
+    /// RESERVED was taken. If SHARED did not ask the host about the journal, this asks now. If a
+    /// journal appeared that can be hot, this releases RESERVED.
     ///
     /// # Errors
-    /// [`Code::BUSY`] then; the host's, when it cannot be told: RESERVED is given back then, too.
+    /// [`Code::BUSY`] if it can be hot; the host's error if that is unknown. RESERVED is released
+    /// in both cases.
     fn journal_came(&self) -> Done {
         let asks_now = self.absent.has_answered();
         let error = match asks_now.then(|| self.file.may_be_hot()) {
@@ -122,10 +122,10 @@ impl MainFile {
         Err(error)
     }
 
-    /// For what needs the name to lead to the file.
+    /// Checks that the file's name still leads to the file, for operations that depend on it.
     ///
     /// # Errors
-    /// [`Code::READONLY_DBMOVED`] if it leads to another one.
+    /// [`Code::READONLY_DBMOVED`] if it leads to another file.
     pub(super) fn must_be_here(&self) -> Done {
         if !self.absent.is_left() {
             return Ok(());
@@ -144,7 +144,7 @@ impl MainFile {
             self.give_up_unpublished();
             self.tell_of_wal();
             if self.member.level() == ffi::LOCK_EXCLUSIVE && self.checkpoint.take_last_close() {
-                // SQLite's own last close of a WAL database, under SQLite's own lock.
+                // SQLite's last close of a WAL database, under its own lock.
                 self.close_clean();
             }
         }
@@ -168,8 +168,8 @@ impl MainFile {
                     self.end_checkpoint();
                 }
                 if covers(WRITE_LOCK) {
-                    // The file is not idle between two checkpoints; and what another process has
-                    // left is given back though no checkpoint comes.
+                    // The file is not idle between two checkpoints. And the worker reclaims what
+                    // another process has left, even if no checkpoint comes.
                     self.tell_worker();
                 }
             }
@@ -203,7 +203,7 @@ impl MainFile {
     /// A snapshot of the WAL begins.
     ///
     /// # Errors
-    /// The file has other contents, and SQLite can go on with pages of the old ones.
+    /// The file has other contents, and SQLite could go on with cached pages of the old ones.
     fn begin_snapshot(&mut self) -> Done {
         let resets = self.checkpoint.snapshot_resets();
         if !self.contents.overwritten().is_due(resets) {
@@ -212,16 +212,16 @@ impl MainFile {
         match self.newest() {
             Err(Error::Overwritten) if resets => self.take_contents(),
             Err(error @ Error::Overwritten) => return Err(self.fail(&error)),
-            // Another error comes again at the read that follows, which reports it.
+            // The next read gets any other error again and reports it.
             _ => {}
         }
         Ok(())
     }
 
-    /// The checkpoint lock is about to go: nothing unpublished may outlive it.
+    /// The checkpoint lock is about to be released: no unpublished change may outlive it.
     fn end_checkpoint(&mut self) {
-        // These are from a checkpoint that SQLite gave up; its frames are all
-        // still in the WAL, so either outcome is right.
+        // These changes are from a checkpoint that SQLite gave up. Its frames are all still in the
+        // WAL, so either outcome is right.
         let _ = self.publish_or_discard();
         self.checkpoint.release_readers();
         self.checkpoint.is_over();

@@ -1,10 +1,10 @@
-//! An open main database file: what SQLite calls on it, and who answers.
+//! An open main database file: SQLite's calls on it, and the part that answers each of them.
 //!
-//! [`MainFile`] is put together of parts that own their state. Each part has the only methods that
-//! change it; the files of this folder say in which order they are called. [`Contents`] has the
-//! states of a file. Invariant: in every state locks and shared memory are the host's, unchanged.
+//! [`MainFile`] consists of parts that own their state. Only a part's methods change its state; the
+//! files of this folder decide the order of the calls. [`Contents`] has the states of a file.
+//! Invariant: in every state locks and shared memory are the host's, unchanged.
 //!
-//! `calls` is what SQLite calls. It uses `locks`, `control` and `rest`; `locks` and `control` use
+//! `calls` has SQLite's calls. It uses `locks`, `control` and `rest`; `locks` and `control` use
 //! `rest`; all of them use the methods of this file, which use none of theirs.
 
 mod calls;
@@ -45,29 +45,29 @@ pub(crate) struct MainFile {
     member: Member,
     checkpoint: Checkpoint,
     maintenance: Maintenance,
-    /// Its journal and its WAL, when they are known not to be there.
+    /// Whether its journal and its WAL are known to be absent.
     absent: Arc<Absent>,
     busy: Busy,
-    /// What the worker does with the file; `None` for the worker's own file.
+    /// What the worker does with the idle file; `None` for the worker's own file.
     when_idle: Option<Session>,
 }
 
-/// Who opens a file.
+/// Who opens the file.
 pub(crate) enum OpenedBy<'a> {
     /// SQLite, for a connection.
     Connection {
         /// The name of the VFS.
         vfs: &'a str,
-        /// What the worker does with the file once no connection writes to it any more.
+        /// What the worker does with the file once no connection writes to it.
         when_idle: Session,
     },
-    /// The background worker, for itself.
+    /// The background worker.
     Worker,
 }
 
 impl MainFile {
-    /// Opens a main database file over the host's `vfs`, and judges what it is. Answers it and the
-    /// flags that it was opened with.
+    /// Opens a main database file over the host's `vfs` and judges what it is. Returns the file and
+    /// the flags that it was opened with.
     ///
     /// # Errors
     /// The host's.
@@ -81,7 +81,7 @@ impl MainFile {
         mut settings: Settings,
         by: OpenedBy<'_>,
     ) -> Result<(MainFile, i32), Code> {
-        // SAFETY: passed on to the caller.
+        // SAFETY: the caller guarantees it.
         let (file, flags) = unsafe { NamedFile::open(vfs, name, flags) }?;
         settings.options.read_only =
             flags & ffi::OPEN_READONLY != 0 || name.boolean(c"immutable", false);
@@ -99,13 +99,13 @@ impl MainFile {
         Ok((main, flags))
     }
 
-    /// A file whose settings are wrong. It opens, so that the connection can say why it is of no
-    /// use (see `entry`), and answers every call with [`Code::CANTOPEN`].
+    /// A file whose settings are wrong. It opens, so that the connection can report the reason (see
+    /// `entry`), and it answers every call with [`Code::CANTOPEN`].
     ///
     /// # Safety
     /// As [`MainFile::open`].
     pub(crate) unsafe fn refused(vfs: HostVfs, name: FileName<'_>, message: String) -> MainFile {
-        // SAFETY: passed on to the caller.
+        // SAFETY: the caller guarantees it.
         let file = unsafe { NamedFile::closed(vfs, name) };
         MainFile::with(file, name, Settings::default(), Contents::refused(message))
     }
@@ -130,8 +130,8 @@ impl MainFile {
         }
     }
 
-    /// For the worker: takes over the settings of the connections that have `file` open. Whether
-    /// this is that file, the store's, and open for writing.
+    /// For the worker: takes over the settings of the connections that have `file` open. Returns
+    /// whether this is the same file, is a Densite file, and is open for writing.
     pub(crate) fn is_store_for_writing(&mut self, file: &Arc<OpenFile>) -> bool {
         self.maintenance.set_dead_limit(file.idle().dead_limit());
         let is_same = self
@@ -141,7 +141,8 @@ impl MainFile {
         is_same && self.contents.store().is_some() && !self.settings.options.read_only
     }
 
-    /// A sentence to the log and for the user. The worker's is kept for the next connection.
+    /// Writes a message to SQLite's log and keeps it for the user. A message of the worker waits
+    /// for the next connection.
     fn report(&self, code: Code, what: &dyn Display) {
         if self.member.is_worker() {
             if let Some(file) = self.member.open_file() {
@@ -153,20 +154,20 @@ impl MainFile {
         report(self.file.api(), code, &format!("{path}: {what}"));
     }
 
-    /// The code for an error of the store, which is also reported.
+    /// Reports an error of the store and returns its code.
     fn fail(&self, error: &Error) -> Code {
         let code = code_of(error);
         self.report(code, error);
         code
     }
 
-    /// Why this file is of no use, when that will not change.
+    /// Why this file cannot be used, if that will not change.
     fn refusal(&self) -> Option<String> {
         self.contents.refusal(self.file.path())
     }
 
-    /// Judges the file, whatever was known of it. Never fails: a file that cannot be judged is
-    /// `Broken` and is judged again.
+    /// Judges the file again, whatever was known. Never fails: a file that cannot be judged is
+    /// `Broken` and is judged again later.
     fn judge(&mut self) {
         let found = probe(self.file.host());
         let MainFile {
@@ -192,8 +193,8 @@ impl MainFile {
         }
     }
 
-    /// An empty file becomes the store's: its first write is next, and the caller has the
-    /// writer's right.
+    /// Turns an empty file into a Densite file. Its first write follows, and the caller has the
+    /// right to write.
     fn become_store(&mut self) -> Done {
         let MainFile {
             file,
@@ -211,14 +212,14 @@ impl MainFile {
         }
     }
 
-    /// Makes the store known to its WAL, once there is one.
+    /// Makes the store known to the connections that write the WAL, once it can pre-encode pages.
     fn announce(&mut self) {
         if let (Some(stored), Some(file)) = (self.contents.store_mut(), self.member.open_file()) {
             stored.announce(file);
         }
     }
 
-    /// Runs an operation of the store; `None` when it is not in charge.
+    /// Runs an operation of the store; `None` if this is not a Densite file.
     fn in_store<T>(
         &mut self,
         body: impl FnOnce(&mut Stored) -> Result<T, Error>,
@@ -227,8 +228,8 @@ impl MainFile {
         Some(done.map_err(|error| self.fail(&error)))
     }
 
-    /// Runs an operation of the store, on other contents if they have come and can be taken now;
-    /// `None` when the store is not in charge, or not any more.
+    /// Runs an operation of the store. If the file has other contents and they can be used now,
+    /// judges the file first. `None` if this is not, or no longer, a Densite file.
     fn in_contents<T>(
         &mut self,
         begins: bool,
@@ -243,17 +244,17 @@ impl MainFile {
         }
     }
 
-    /// Whether SQLite keeps no page now, or will compare before it uses one.
+    /// Whether SQLite has no cached pages now, or compares before it uses one.
     fn keeps_nothing(&self) -> bool {
         !self.has_pending() && (self.holds_no_lock() || self.checkpoint.has_rebuilt())
     }
 
-    /// Whether SQLite could hold a lock and holds none.
+    /// Whether SQLite could hold a lock but does not.
     fn holds_no_lock(&self) -> bool {
         self.member.level() == ffi::LOCK_NONE && !self.settings.unlocked
     }
 
-    /// Judges a file again that has other contents.
+    /// Judges a file that has other contents.
     fn take_contents(&mut self) {
         self.contents.overwritten().begins();
         self.absent.forget();
@@ -279,13 +280,13 @@ impl MainFile {
         store.is_some_and(|stored| stored.view().has_pending())
     }
 
-    /// Whether the store is in charge, of a database in a rollback mode.
+    /// Whether this is a Densite file in a rollback mode.
     fn in_rollback_mode(&self) -> bool {
         let store = self.contents.store();
         store.is_some_and(|stored| stored.view().in_rollback_mode())
     }
 
-    /// Makes all pending writes visible to everyone.
+    /// Publishes all pending writes.
     fn publish(&mut self) -> Done {
         if !self.has_pending() {
             return Ok(());
@@ -302,8 +303,8 @@ impl MainFile {
         done
     }
 
-    /// Makes all pending writes visible or, where that fails, forgets them: nothing
-    /// unpublished may outlive the right to write.
+    /// Publishes all pending writes; if that fails, forgets them. No unpublished write may outlive
+    /// the right to write.
     fn publish_or_discard(&mut self) -> Done {
         let done = self.publish();
         if done.is_err() {
@@ -312,18 +313,18 @@ impl MainFile {
         done
     }
 
-    /// Deals with writes that SQLite never announced, when its lock or the file goes: a transaction
-    /// that it gave up in the middle.
+    /// Handles writes of a transaction that SQLite gave up in the middle, when its lock is released
+    /// or the file is closed.
     ///
-    /// Plain SQLite would have left them in the file, under a journal that is still hot, and so do
-    /// we. But without such a journal (it was in memory, or there was none) nothing would ever take
-    /// them back: then they are forgotten.
+    /// Plain SQLite would leave these writes in the file under a hot journal, and so do we: they
+    /// are published. But without such a journal (it was in memory, or there was none) nothing
+    /// would ever roll them back, so they are forgotten.
     fn give_up_unpublished(&mut self) {
         if !self.has_pending() {
             return;
         }
         if self.file.journal_may_be_hot() {
-            // Either outcome is right, so the failure is not reported.
+            // Either outcome is right, so a failure is not reported.
             let _ = self.publish_or_discard();
         } else {
             self.forget_unpublished();
@@ -337,8 +338,8 @@ impl MainFile {
         }
     }
 
-    /// This connection has published something, or written to the WAL. The worker is told, if
-    /// there can be one, and its messages are passed on.
+    /// This connection has published, or has written to the WAL. Tells the worker, if a worker is
+    /// possible, and reports the worker's messages.
     fn tell_worker(&self) {
         let (Some(file), Some(when_idle)) = (self.member.open_file(), self.when_idle) else {
             return;
@@ -364,7 +365,7 @@ impl MainFile {
         idle_queue::add(file, vfs, name, settings, when_idle);
     }
 
-    /// Tells what the worker could not.
+    /// Reports messages that the worker could not report itself.
     fn tell_messages(&self) {
         let file = self.member.open_file();
         for (code, message) in file.into_iter().flat_map(|f| f.idle().take_messages()) {
@@ -373,7 +374,7 @@ impl MainFile {
     }
 }
 
-/// Opens the store in a file, and makes the connection one of those on it.
+/// Opens the store in a file and counts the connection among those that use the file.
 fn open_store(
     file: &NamedFile,
     settings: &Settings,

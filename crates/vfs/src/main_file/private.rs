@@ -1,8 +1,8 @@
-//! The way from a connection to its open file: a file control of our own.
+//! Finds the open file of a connection, by a file control of our own.
 //!
-//! The argument carries the address of a static of this build. Another build of Densite
-//! in the same process has another address, refuses the question, and so never gets to
-//! see memory whose layout it does not know.
+//! The argument holds the address of a static of this build. Another build of Densite in the same
+//! process has another address and refuses the call. So it never accesses memory whose layout it
+//! does not know.
 
 use super::MainFile;
 use crate::codes::code_of;
@@ -24,10 +24,12 @@ pub(super) struct Query<'a> {
 }
 
 impl Query<'_> {
+    /// Calls the query's function with `file`.
+    ///
     /// # Safety
-    /// `arg` is null or begins with an address, and is a `Query` if that is this build's.
+    /// `arg` is null or begins with an address. If that is this build's, `arg` is a `Query`.
     pub(super) unsafe fn answer(file: &mut MainFile, arg: *mut c_void) -> Code {
-        // SAFETY: as the caller vouches.
+        // SAFETY: the caller guarantees it.
         unsafe {
             if arg.is_null() || *arg.cast::<*const u8>() != &raw const THIS_BUILD {
                 return Code::NOTFOUND;
@@ -38,7 +40,7 @@ impl Query<'_> {
     }
 }
 
-/// Runs `body` on the file of a schema; `None` when that is not a file of this VFS.
+/// Runs `body` on the file of a schema; `None` if that is not a file of this VFS.
 fn with_file<T>(
     connection: &Connection,
     schema: &CStr,
@@ -55,14 +57,14 @@ fn with_file<T>(
         build: &raw const THIS_BUILD,
         call: &mut call,
     };
-    // SAFETY: our own operation with its argument. A VFS that does not know the operation
-    // does not look at it, and another build of ours looks at the address only.
+    // SAFETY: our own operation with its argument. A VFS that does not know the operation does not
+    // read the argument, and another build of ours reads only the address.
     let rc =
         unsafe { connection.file_control(Some(schema), OPCODE, (&raw mut query).cast::<c_void>()) };
     match rc {
         Code::OK => Ok(answer),
         Code::NOTFOUND => Ok(None),
-        // No such schema; or the temporary one, which has no file before its first use.
+        // There is no such schema, or it is "temp", which has no file before its first use.
         Code::ERROR if schema.to_bytes().eq_ignore_ascii_case(b"temp") => Ok(None),
         Code::ERROR => {
             let schema = schema.to_string_lossy();
@@ -75,15 +77,15 @@ fn with_file<T>(
     }
 }
 
-/// Runs `body` on the store behind a schema of a connection ("main", or the name given to
-/// ATTACH), under a SHARED lock at least. `None` when the schema is not stored by Densite:
-/// plain, empty, in memory, or open through another VFS.
+/// Runs `body` on the store of a schema of a connection ("main", or the name given to ATTACH),
+/// under at least a SHARED lock. `None` if the schema is not stored by Densite: plain, empty, in
+/// memory, or open through another VFS.
 ///
 /// `body` must not use the connection: its file is busy with this call.
 ///
 /// # Errors
-/// When there is no such schema, the database is locked, or the file cannot be read as a
-/// store; what `body` answers is passed on as it is.
+/// If there is no such schema, the database is locked, or the file cannot be read as a store. The
+/// result of `body` is returned unchanged.
 pub fn with_handle<T>(
     connection: &Connection,
     schema: &CStr,
@@ -100,7 +102,8 @@ pub fn with_handle<T>(
             None => unusable(file.contents.state()),
         };
         if lock {
-            // The lock was ours alone; that it stays would show at the next one.
+            // Only this call took the lock. If it cannot be released, the next lock call reports
+            // that.
             let _ = file.give_lock(ffi::LOCK_NONE);
         }
         answer
@@ -108,7 +111,7 @@ pub fn with_handle<T>(
     answer.unwrap_or(Ok(None))
 }
 
-/// The answer for a file of which the store is not in charge: none, or the reason.
+/// The answer for a file that is not a Densite file: `None`, or the reason.
 fn unusable<T>(state: &State) -> Result<Option<T>> {
     match state {
         State::Store(_) | State::Plain | State::Undecided => Ok(None),
@@ -117,8 +120,8 @@ fn unusable<T>(state: &State) -> Result<Option<T>> {
     }
 }
 
-/// Why the connection's main database is of no use, when that is known at opening and
-/// will not change.
+/// Why the connection's main database cannot be used, if that is known at opening and will not
+/// change.
 pub(crate) fn refusal(connection: &Connection) -> Option<String> {
     with_file(connection, c"main", |file| file.refusal())
         .ok()

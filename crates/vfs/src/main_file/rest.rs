@@ -1,17 +1,17 @@
-//! What is done with a file at rest: giving space back, and its end.
+//! Maintenance of a file at rest, and its close.
 //!
-//! The last close makes a slot durable that names the tip (rule 10). SQLite holds no lock
-//! at xClose in rollback mode, so we take one, and in a way that others cannot notice:
+//! The last close makes a slot durable that names the tip (rule 10). SQLite holds no lock at xClose
+//! in a rollback mode. So this takes one, in a way that other connections do not notice:
 //!
-//! 1. SHARED; if that is busy, another connection is there and will be the last.
-//! 2. No journal may be hot: RESERVED would make it look cold to readers (rule 2). None can
-//!    become hot now: a writer that dies while we hold SHARED never had EXCLUSIVE, so its
-//!    journal belongs to an unchanged file.
-//! 3. RESERVED and at once EXCLUSIVE; if either is busy, we leave.
+//! 1. SHARED. If that is busy, another connection is open and will be the last.
+//! 2. No journal may be hot: RESERVED would make it look cold to readers (rule 2). None can become
+//!    hot now. A writer that dies while we hold SHARED never had EXCLUSIVE, so its journal belongs
+//!    to an unchanged file.
+//! 3. RESERVED and then EXCLUSIVE. If either is busy, the close goes on without a slot.
 //!
-//! A connection that meets this lock waits for it (`neighbours`, rule 3). A WAL does not
-//! matter: its users hold SHARED, so EXCLUSIVE proves that there are none, and a slot names
-//! the same state as before. What is given back, and when: `maintain`.
+//! A connection that finds this lock waits for it (`neighbours`, rule 3). A WAL does not matter:
+//! its users hold SHARED, so EXCLUSIVE proves that there are none. And a slot names the same state
+//! as before. For what is reclaimed and when, see `maintain`.
 
 use super::MainFile;
 use crate::codes::{Done, code_of};
@@ -23,19 +23,20 @@ use densite_sqlite::{Code, ffi};
 use densite_store::Error;
 use std::time::{Duration, Instant};
 
-/// How long a slice moves. It holds its locks for 10 ms then: it also publishes under them.
+/// How long a slice moves records. It then holds its locks for 10 ms, because it also publishes
+/// under them.
 const SLICE: Duration = Duration::from_millis(6);
-/// How long the locks are waited for after a sync that failed.
+/// How long to wait for the locks after a failed sync.
 const FAILED_SYNC_WAIT: Duration = Duration::from_secs(2);
-/// How long the last close goes on giving space back.
+/// How long the last close goes on reclaiming space.
 const CLOSE_TIME: Duration = Duration::from_secs(2);
-/// How often and after how long the last close tries again to be alone. Of two processes that close
-/// at the same time each can meet the other's lock.
+/// How often, and after which pause, the last close tries again to get its locks. If two processes
+/// close at the same time, each can find the other's lock.
 const CLOSE_TRIES: u32 = 3;
 const CLOSE_PAUSE: Duration = Duration::from_millis(1);
 
 impl MainFile {
-    /// xClose. Whatever fails on the way is logged; the file is closed all the same.
+    /// xClose. Errors on the way are logged; the file is closed in any case.
     pub(super) fn close_file(&mut self) -> Done {
         self.give_up_unpublished();
         self.tell_of_wal();
@@ -48,15 +49,15 @@ impl MainFile {
             self.rest_before_close();
             self.close_clean_alone();
         }
-        // The store's clone of the file goes first.
+        // The store's clone of the file is closed first.
         self.contents.close();
         self.set_level(ffi::LOCK_NONE);
         self.file.host().close()
     }
 
-    /// EXCLUSIVE is about to go, by SQLite's unlock or close. Suppose that nothing was published
-    /// under it, the database is in a rollback mode, and yet a WAL is there. Then a commit that
-    /// changes nothing makes others ask for it (`absent`).
+    /// EXCLUSIVE is about to be released, by SQLite's unlock or close. If nothing was published
+    /// under it, the database is in a rollback mode and yet a WAL exists, this makes a commit that
+    /// changes nothing. It makes other connections ask for the WAL (`absent`).
     pub(super) fn tell_of_wal(&mut self) {
         if self.member.level() < ffi::LOCK_EXCLUSIVE
             || self.member.has_published()
@@ -65,12 +66,12 @@ impl MainFile {
             return;
         }
         if self.in_rollback_mode() && self.file.has_wal() {
-            // A failure is reported; the answers from memory age.
+            // A failure is reported. Other connections still ask once their cached answers expire.
             let _ = self.in_store(|stored| stored.handle().publish_nothing());
         }
     }
 
-    /// Names the tip in a slot; the caller has the writer's right.
+    /// Writes a slot that names the tip. The caller has the right to write.
     pub(super) fn close_clean(&mut self) {
         if !self.wants_slot() {
             return;
@@ -84,7 +85,7 @@ impl MainFile {
         }
     }
 
-    /// Names the tip in a slot under a lock of our own, if no other connection is there.
+    /// Does the same under a lock of our own, if no other connection has the file open.
     fn close_clean_alone(&mut self) {
         let level = self.member.level();
         if !self.wants_slot() || self.settings.unlocked || level > ffi::LOCK_SHARED {
@@ -101,7 +102,7 @@ impl MainFile {
         };
         if self.file.lock_alone(level) {
             pause::at("closing-locked");
-            // No other connection is there and no journal is hot.
+            // No other connection has the file open, and no journal is hot.
             self.committed_without_wal();
             self.close_clean();
         }
@@ -114,23 +115,23 @@ impl MainFile {
         !self.settings.options.read_only && store.is_some_and(|s| s.view().unslotted())
     }
 
-    /// Gives the locks of a close back. SQLite's own, SHARED at most, goes with them.
+    /// Releases the locks of a close. SQLite's own lock, at most SHARED, goes with them.
     fn unlock_all(&mut self) {
         if self.file.host().unlock(ffi::LOCK_NONE).is_ok() {
             self.set_level(ffi::LOCK_NONE);
         }
     }
 
-    /// Notes for trimming that the newest commit is a committed state of SQLite's, if the database
-    /// is in a rollback mode; the caller says why.
+    /// Tells the trimmer that the newest commit is a committed state of SQLite, if the database is
+    /// in a rollback mode. The caller knows why that is so.
     pub(super) fn committed_without_wal(&mut self) {
         if let Some(stored) = self.contents.store_mut() {
             stored.committed_without_wal();
         }
     }
 
-    /// Drops the frames of free pages, to be published with what else is pending. An error is
-    /// logged: the frames stay, and nothing is lost.
+    /// Drops the frames of free pages; the next publish includes that. An error is logged: the
+    /// frames stay, and nothing is lost.
     pub(super) fn trim(&mut self, reach: Reach) -> Trimmed {
         let Some(stored) = self.contents.store_mut() else {
             return Trimmed::default();
@@ -144,8 +145,8 @@ impl MainFile {
         }
     }
 
-    /// The same at rest, to be published with what follows: in a rollback mode the end of the last
-    /// journal is made durable before.
+    /// Does the same at rest. In a rollback mode it first makes the end of the last journal
+    /// durable.
     fn trim_at_rest(&mut self, reach: Reach) -> Trimmed {
         let trimmed = self.trim(reach);
         match self.contents.store_mut() {
@@ -154,14 +155,14 @@ impl MainFile {
         }
     }
 
-    /// A commit of rollback mode is over, or a checkpoint; the writer's right is still held. An
-    /// error is logged, and nothing has changed.
+    /// A commit in a rollback mode, or a checkpoint, is over, and the right to write is still held.
+    /// An error is logged, and nothing has changed.
     pub(super) fn maintain_a_little(&mut self) {
         if self.settings.maintain_off || self.settings.options.read_only {
             return;
         }
-        // In WAL mode a connection that commits has no right to write here; one that checkpoints
-        // has. Without locks the right is the application's to give.
+        // In WAL mode, a connection that commits has no right to write here; one that checkpoints
+        // has. Without locks, the application gives the right.
         let right = self.member.level() == ffi::LOCK_EXCLUSIVE || self.settings.unlocked;
         if !right && !self.checkpoint.uses_wal() {
             return;
@@ -178,15 +179,15 @@ impl MainFile {
     }
 
     fn not_given_back(&self, error: &Error) {
-        self.report(code_of(error), &format!("giving space back: {error}"));
+        self.report(code_of(error), &format!("reclaiming space: {error}"));
     }
 
-    /// Whether the last close has something to give back. Without locks nothing tells it whether
-    /// another connection is writing.
+    /// Whether the last close has space to reclaim. Without locks it cannot know whether another
+    /// connection is writing, so it reclaims nothing.
     ///
-    /// A process that has only read gives back what a process left that was killed: the file is not
-    /// closed, and beyond the limit that is kept while writing. Another process that has it open
-    /// still keeps that limit by itself.
+    /// A process that has only read reclaims what a killed process left. This is so if the file was
+    /// not closed and exceeds the limit that is kept while writing. Another process that still has
+    /// it open keeps that limit itself.
     fn restless(&mut self) -> bool {
         let settings = &self.settings;
         if settings.maintain_off || settings.options.read_only || settings.unlocked {
@@ -207,8 +208,8 @@ impl MainFile {
         space.is_ok_and(|space| space.over(limit) || space.has_leftovers())
     }
 
-    /// The last close, after what it must do: slices, until nothing is left to give back or another
-    /// connection comes.
+    /// The optional part of the last close: slices, until no space is left to reclaim or another
+    /// connection opens the file.
     fn rest_before_close(&mut self) {
         let Some(file) = self.member.open_file().cloned() else {
             return;
@@ -223,7 +224,7 @@ impl MainFile {
             if alone {
                 self.committed_without_wal();
             }
-            // An error was logged; it ends the giving back, not the closing.
+            // An error is already logged. It ends the reclamation, not the close.
             let rest = if alone {
                 self.slice(REST_LIMIT, true)
             } else {
@@ -243,7 +244,7 @@ impl MainFile {
         }
     }
 
-    /// A slice of the background worker's; `begun` after the first. `None`: it did not get its
+    /// A slice of the background worker; `begun` after the first one. `None` if it did not get its
     /// locks.
     pub(crate) fn idle_slice(&mut self, begun: bool) -> Option<Rest> {
         let file = self.member.open_file().cloned()?;
@@ -253,7 +254,7 @@ impl MainFile {
         let done = self.slice(REST_LIMIT, begun);
         self.unlock_slice(lock);
         drop(closing);
-        // An error was noted; it ends the session.
+        // An error is already noted; it ends the session.
         let rest = done.unwrap_or(Rest::Done);
         if rest == Rest::Sync && self.sync_unlocked().is_err() {
             return Some(Rest::Done);
@@ -261,7 +262,7 @@ impl MainFile {
         Some(rest)
     }
 
-    /// Takes the locks of a slice, or none.
+    /// Takes the locks of a slice, all or none.
     pub(super) fn lock_slice(&mut self) -> Option<Slice> {
         if !Slice::share(&self.file, &self.member) {
             return None;
@@ -286,10 +287,10 @@ impl MainFile {
         slice.unlock(&self.file, &self.member, &mut self.checkpoint);
     }
 
-    /// What fits into [`SLICE`], under the locks that it needs, until at most `down_to` per cent
-    /// are dead or free. Unless giving back has `begun`, nothing is moved below the limit at which
-    /// it begins; free pages are dropped all the same. An error is logged, too, and what it left
-    /// pending is forgotten.
+    /// Does as much as fits into [`SLICE`], under the locks that the caller holds, until at most
+    /// `down_to` per cent of the file are dead or free. Before reclamation has `begun`, it moves
+    /// nothing below the limit where reclamation starts, but it still drops free pages. An error is
+    /// also logged, and the pending changes are forgotten.
     pub(super) fn slice(&mut self, down_to: u8, begun: bool) -> Result<Rest, Error> {
         let until = Instant::now() + SLICE;
         let trimmed = self.trim_at_rest(Reach::Slice);
@@ -304,7 +305,7 @@ impl MainFile {
         done
     }
 
-    /// Syncs what slices have published, while no connection has a lock. An error is logged, too.
+    /// Syncs what slices have published, while no connection holds a lock. An error is also logged.
     pub(super) fn sync_unlocked(&mut self) -> Result<(), Error> {
         let Some(stored) = self.contents.store_mut() else {
             return Ok(());
@@ -312,8 +313,8 @@ impl MainFile {
         let Err(failed) = stored.handle().sync_published() else {
             return Ok(());
         };
-        // What the disk has dropped is to be written again before others build upon it. A slow disk
-        // makes others hold their locks for long.
+        // The disk has dropped these writes. They must be written again before another connection
+        // builds on them. On a slow disk, other connections hold their locks for long.
         let until = Instant::now() + FAILED_SYNC_WAIT;
         let lock = loop {
             let lock = self.lock_slice();

@@ -5,18 +5,18 @@ use std::ffi::{CStr, CString};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-/// What fails.
+/// Which calls fail.
 #[derive(Default)]
 pub(crate) struct Faults {
-    /// xWrite and xTruncate answer SQLITE_FULL.
+    /// xWrite and xTruncate return SQLITE_FULL.
     pub(crate) writes: AtomicBool,
-    /// xSync answers SQLITE_IOERR_FSYNC.
+    /// xSync returns SQLITE_IOERR_FSYNC.
     pub(crate) syncs: AtomicBool,
-    /// xRead answers SQLITE_IOERR_READ.
+    /// xRead returns SQLITE_IOERR_READ.
     pub(crate) reads: AtomicBool,
-    /// How many writes and syncs there were.
+    /// The number of writes and syncs.
     pub(crate) calls: AtomicU32,
-    /// How often it was asked whether a file is there.
+    /// How often a caller asked whether a file exists.
     pub(crate) asked: AtomicU32,
 }
 
@@ -30,8 +30,8 @@ struct FlakyFile {
     faults: Arc<Faults>,
 }
 
-/// Registers a flaky host and Densite over it, under names made of `name`; answers
-/// the switch for its faults and the name of the Densite over it.
+/// Registers a flaky host and Densite over it, under names made from `name`. Returns the faults and
+/// the name of the Densite VFS.
 pub(crate) fn flaky(name: &str) -> (Arc<Faults>, String) {
     let api = super::densite();
     let faults = Arc::new(Faults::default());
@@ -62,7 +62,7 @@ impl Vfs for Flaky {
         if flags & ffi::OPEN_MAIN_DB == 0 {
             return Ok(Opened::Host);
         }
-        // SAFETY: the name is that of our own xOpen, so it lives as long as this file.
+        // SAFETY: the name is from our own xOpen, so it lives as long as this file.
         let (host, flags) = unsafe { self.host.open(name, flags) }?;
         let file = FlakyFile {
             host,

@@ -8,17 +8,17 @@ use rusqlite::{Connection, OpenFlags};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-/// Registers Densite with the linked library, once; answers its API table.
+/// Registers Densite with the linked library once. Returns its API table.
 pub(crate) fn densite() -> Api {
     static API: OnceLock<Api> = OnceLock::new();
     *API.get_or_init(|| {
-        // SAFETY: an entry point, which only the linked library calls.
+        // SAFETY: an entry point that only the linked library calls.
         unsafe {
             let densite =
                 std::mem::transmute::<EntryPoint, RawAutoExtension>(densite_vfs::densite_init);
             register_auto_extension(densite).expect("registers");
         }
-        // After that: a connection is opened for it, which registers the VFS.
+        // This comes second: it opens a connection, which registers the VFS.
         densite_linked::api().expect("the linked SQLite is new enough")
     })
 }
@@ -89,7 +89,7 @@ pub(crate) fn text(db: &Connection, sql: &str) -> String {
         .unwrap_or_else(|error| panic!("{sql}: {error}"))
 }
 
-/// Fills `t` with `n` rows of about 300 bytes that do not compress well.
+/// Adds `n` rows of about 300 bytes that do not compress well to `t`.
 pub(crate) fn noise(db: &Connection, n: u32) {
     run(
         db,
@@ -125,7 +125,7 @@ pub(crate) fn figure(db: &Connection, name: &str) -> String {
     )
 }
 
-/// The connection for Densite's own wrapper.
+/// The same connection as Densite's wrapper type.
 pub(crate) fn wrapped(db: &Connection) -> densite_sqlite::Connection {
     // SAFETY: an open connection of the linked library.
     let wrapped = unsafe { densite_sqlite::Connection::borrow(densite(), db.handle().cast()) };

@@ -19,7 +19,7 @@ impl World {
             }
             VacuumInto | VacuumIntoPlain => {
                 let plain = kind == VacuumIntoPlain;
-                // On Densite's side the parameter keeps the copy plain; SQLite alone ignores it.
+                // For Densite, this parameter keeps the copy plain. SQLite alone ignores it.
                 let off = if plain { "?densite=off" } else { "" };
                 let size = *self.dice.pick(PAGE_SIZES);
                 let sql = if self.dice.percent(30) {

@@ -1,4 +1,4 @@
-//! Writing a step: from a kind of operation and the state of things to SQL.
+//! Writes steps: from a kind of operation and the current state to SQL.
 
 mod attached;
 mod files;
@@ -39,11 +39,11 @@ impl Journal {
     }
 }
 
-/// What is known of the databases: the same on both sides.
+/// The state of the databases, which is the same on both sides.
 pub(crate) struct World {
     pub(crate) dice: Dice,
     pub(crate) catalog: Catalog,
-    /// The page size that the run is about.
+    /// The page size of the run.
     pub(crate) home_page_size: usize,
     pub(crate) page_size: usize,
     pub(crate) page_count: usize,
@@ -56,14 +56,14 @@ pub(crate) struct World {
     pub(crate) snapshot: bool,
     pub(crate) attached: bool,
     pub(crate) attached_plain: bool,
-    /// The cache of the main connection is so small that a transaction may write before it
-    /// commits. When it does depends on what the cache holds (see `Action::Checkpoint`), and
-    /// in rollback mode it locks readers out.
+    /// Whether the cache of the main connection is so small that a transaction can write before its
+    /// commit. The time of such a write depends on the content of the cache (see
+    /// `Action::Checkpoint`), and in rollback mode it locks readers out.
     pub(crate) may_spill: bool,
-    /// There is a copy made with the backup API, in the side's own form or plain.
+    /// Whether there is a copy made with the backup API, in the form of the side or plain.
     pub(crate) copy: bool,
     pub(crate) copy_plain: bool,
-    /// Names given so far.
+    /// Number of names given so far.
     pub(crate) names: usize,
 }
 
@@ -91,23 +91,23 @@ impl World {
         }
     }
 
-    /// A name that was not used before.
+    /// A new name.
     pub(crate) fn name(&mut self, prefix: &str) -> String {
         self.names += 1;
         format!("{prefix}{}", self.names)
     }
 
-    /// A reader holds a lock that a commit of the main connection meets.
+    /// Whether a reader holds a lock that blocks a commit of the main connection.
     pub(crate) fn reader_in_the_way(&self) -> bool {
         self.snapshot && self.journal != Journal::Wal
     }
 
-    /// The databases are larger than a run needs.
+    /// Whether the databases are larger than a run needs.
     pub(crate) fn is_large(&self) -> bool {
         self.page_count * self.page_size > (1 << 20) + 60 * self.page_size
     }
 
-    /// One of the tables in main or, now and then, in an attached database.
+    /// One of the tables in main or, sometimes, in an attached database.
     fn any_table(&mut self, letters: &str) -> Option<Table> {
         let mut schemas = vec!["main"; 4];
         if self.attached {
@@ -144,7 +144,7 @@ impl World {
         )
     }
 
-    /// A step of that kind, or none when there is nothing it could be about.
+    /// A step of that kind, or `None` if no object exists for it.
     pub(crate) fn step(&mut self, kind: Kind) -> Option<Step> {
         match kind {
             CreateTable | CreateWithoutRowid | CreateGenerated | CreateTableAs | DropTable

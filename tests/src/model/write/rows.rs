@@ -1,4 +1,4 @@
-//! Rows: writing and reading them.
+//! Writes and reads rows.
 
 use super::values::numbers;
 use super::{Journal, World};
@@ -263,7 +263,7 @@ impl World {
         Step::new(Query, Action::Main(sql), Proof::Rows)
     }
 
-    /// A conflict clause. Without a journal a statement must not fail half way.
+    /// A conflict clause. Without a journal a statement must not fail halfway.
     fn conflict(&mut self) -> &'static str {
         if self.journal == Journal::Off {
             return "OR IGNORE ";
@@ -277,7 +277,7 @@ impl World {
         }
     }
 
-    /// A conflict clause under which a statement seldom fails.
+    /// A conflict clause with which a statement seldom fails.
     fn careful(&mut self) -> &'static str {
         if self.journal == Journal::Off {
             return "OR IGNORE ";
@@ -289,7 +289,7 @@ impl World {
         }
     }
 
-    /// A condition that one row meets.
+    /// A condition that selects one row.
     fn one_row(&mut self, table: &Table) -> String {
         let (key, nth) = (row_key(table), self.dice.below(1000));
         let name = table.sql();
@@ -299,7 +299,7 @@ impl World {
         )
     }
 
-    /// A condition that some of the rows meet.
+    /// A condition that selects some of the rows.
     fn some_rows(&mut self, table: &Table) -> String {
         let (modulus, rest) = (self.dice.between(2, 5), self.dice.below(2));
         if table.without_rowid {
@@ -320,7 +320,7 @@ impl World {
     }
 }
 
-/// The columns that can be given a value, as SQL wants them.
+/// The columns that accept values, as a list for SQL.
 fn insert(or: &str, table: &Table, values: &[String]) -> String {
     let (name, values) = (table.sql(), values.join(", "));
     format!("INSERT {or}INTO {name}({}) VALUES ({values})", list(table))

@@ -133,7 +133,7 @@ impl World {
     fn drop_table(&mut self) -> Option<Step> {
         let table = self.main_table("tgwc")?;
         let mut sql = String::new();
-        // A view on nothing is in the way of every later change to the schema.
+        // A view on a missing table blocks every later schema change.
         if self.journal == Journal::Off || self.dice.percent(85) {
             for view in self.catalog.objects("view", "v") {
                 sql.push_str(&format!("DROP VIEW main.{}; ", view.name));

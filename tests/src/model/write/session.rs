@@ -47,7 +47,7 @@ impl World {
             SynchronousNormal => sync("1"),
             SynchronousFull => sync("2"),
             SynchronousExtra => sync("3"),
-            // A lock goes with the next use of the file.
+            // SQLite releases the lock at the next use of the file.
             LockingNormal => last(
                 "PRAGMA main.locking_mode = NORMAL; SELECT count(*) FROM main.sqlite_schema; PRAGMA main.locking_mode".to_owned(),
                 "normal",
@@ -70,7 +70,7 @@ impl World {
                 last(format!("PRAGMA main.cache_size = {pages}; PRAGMA main.cache_size"), &pages)
             }
             CacheNormal => {
-                // What a transaction wrote early stays written.
+                // Writes before the commit of the open transaction can already have happened.
                 self.may_spill &= self.in_transaction;
                 let size = (*self.dice.pick(&["-20000", "9000"])).to_owned();
                 let spill = if self.dice.percent(20) { "OFF" } else { "ON" };
@@ -88,8 +88,8 @@ impl World {
             }
             MmapSize => {
                 let size = *self.dice.pick(&[0, 65_536, 1 << 20, 1 << 28]);
-                // Densite answers 0, for it maps nothing. What is mapped is not in the cache
-                // (see `Action::Checkpoint`), so plain SQLite maps nothing either.
+                // Densite returns 0 because it does not map files. Mapped pages are not in the
+                // cache (see `Action::Checkpoint`), so plain SQLite does not map files either.
                 let first = format!("PRAGMA main.mmap_size = {size}");
                 let plain = "PRAGMA main.mmap_size = 0".to_owned();
                 let sql = "SELECT count(*) FROM main.keep_blobs".to_owned();
@@ -105,7 +105,8 @@ impl World {
                     0 => format!("UPDATE keep_blobs SET note = 'second {n}' WHERE id = {} + 1", n % 4),
                     1 => format!("BEGIN; INSERT INTO keep_log VALUES ('second', blob_of({n}, {})); INSERT INTO keep_log VALUES ('more', {n}); COMMIT", self.page_size * 2),
                     2 => {
-                        // In WAL mode this connection then checkpoints what the other one wrote.
+                        // In WAL mode this connection then checkpoints the frames of the other
+                        // connection.
                         let pages = self.dice.below(3);
                         format!("PRAGMA wal_autocheckpoint = {pages}; INSERT INTO keep_log VALUES ('second', {n})")
                     }

@@ -1,4 +1,4 @@
-//! Values, as SQL text, by a column's declared type.
+//! Values as SQL text, by the declared type of a column.
 
 use super::World;
 use crate::model::catalog::Column;
@@ -48,7 +48,7 @@ impl World {
         }
     }
 
-    /// A value that does not fit into a page, of a type for the column.
+    /// A value larger than a page, of a type for the column.
     pub(super) fn large_value(&mut self, declared: &str) -> String {
         let low = self.page_size / 2;
         let len = self.dice.between(low, (low * 8).min(150_000));

@@ -1,4 +1,5 @@
-//! Timestamps of 96 bits in a Parquet file, which the reader of rows would round to milliseconds: read beside it, from the same column.
+//! Reads 96-bit timestamps of a Parquet file. The row reader would round them to milliseconds, so a
+//! second reader reads the same column.
 
 use super::failed;
 use crate::load::Bad;
@@ -11,14 +12,14 @@ use std::fs::File;
 const DAY_NANOS: i64 = 86_400_000_000_000;
 /// The Julian day of 1970-01-01.
 const JULIAN_1970: i64 = 2_440_588;
-/// Rows that are read at a time.
+/// Number of values that are read at a time.
 const ROWS: usize = 1024;
 
-/// The values of a column in order, NULLs left out.
+/// The values of a column in order, without NULLs.
 pub(super) struct Int96s {
     reader: SerializedFileReader<File>,
     column: usize,
-    /// The row group that comes next.
+    /// The next row group.
     group: usize,
     current: Option<ColumnReaderImpl<Int96Type>>,
     values: VecDeque<Int96>,
@@ -57,7 +58,7 @@ impl Int96s {
         ))
     }
 
-    /// Reads more of the column.
+    /// Reads more values of the column.
     fn fill(&mut self) -> Result<(), Bad> {
         let Some(current) = &mut self.current else {
             if self.group >= self.reader.num_row_groups() {

@@ -1,4 +1,5 @@
-//! `densite log subscribe|unsubscribe|prune DB`: through the SQL functions, as a program would do it.
+//! `densite log subscribe|unsubscribe|prune DB`: through the SQL functions, as an application would
+//! do it.
 
 use crate::args::{Common, DbArg, From, SubscribeArgs, UnsubscribeArgs};
 use crate::failure::{Failure, Outcome};
@@ -11,7 +12,7 @@ use rusqlite::{Connection, Params};
 use serde_json::{Value, json};
 use std::path::Path;
 
-/// Runs one function and closes the database again.
+/// Runs one function and closes the database.
 fn call(path: &Path, sql: &str, params: impl Params) -> Result<Option<i64>, Failure> {
     if !path.exists() {
         let path = path.to_path_buf();
@@ -47,7 +48,7 @@ pub(super) fn subscribe(common: Common, args: &SubscribeArgs) -> Outcome {
     print_change(
         common,
         &object,
-        &format!("{} begins after row {position}\n", shown(&args.name)),
+        &format!("{} starts after row {position}\n", shown(&args.name)),
     )
 }
 
@@ -62,7 +63,7 @@ pub(super) fn unsubscribe(common: Common, args: &UnsubscribeArgs) -> Outcome {
     print_change(
         common,
         &object,
-        &format!("{} is no subscriber any more\n", shown(&args.name)),
+        &format!("{} is not a subscriber any more\n", shown(&args.name)),
     )
 }
 

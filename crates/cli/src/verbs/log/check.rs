@@ -17,7 +17,7 @@ pub(super) fn run(common: Common, args: &LogCheckArgs) -> Outcome {
     let problems = report.problems.iter();
     let problems =
         problems.map(|p| json!({ "segment": p.segment, "offset": p.offset, "problem": p.problem }));
-    // Of a log that is damaged, more is told by the damage.
+    // For a damaged log the list of damage is more useful.
     let misfit = match report.problems.is_empty() {
         true => beside.figures(sqlite::api()?)?.misfit(),
         false => None,
@@ -44,7 +44,8 @@ pub(super) fn run(common: Common, args: &LogCheckArgs) -> Outcome {
         (true, _) if misfit.is_some() => 5,
         (true, _) => 0,
         (false, false) => {
-            text += "densite log check --repair keeps what can be read, and tells what is lost before it does anything\n";
+            text +=
+                "densite log check --repair keeps the readable rows, and first prints the losses\n";
             5
         }
         (false, true) => {

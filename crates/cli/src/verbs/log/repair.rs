@@ -1,4 +1,4 @@
-//! Putting a new log into the place of a damaged one, which is kept beside it.
+//! Replaces a damaged log by a new one, and keeps the damaged log beside it.
 
 use crate::args::Common;
 use crate::ask;
@@ -18,7 +18,7 @@ pub(super) struct Repaired {
     pub(super) text: String,
 }
 
-/// Tells what is lost, asks, and does it.
+/// Prints the losses, asks, and repairs.
 pub(super) fn run(common: Common, beside: &Beside) -> Result<Repaired, Failure> {
     let api = crate::sqlite::api()?;
     let failed = |e: densite_log::Error| Failure::from(beside.failed(&e));
@@ -28,14 +28,14 @@ pub(super) fn run(common: Common, beside: &Beside) -> Result<Repaired, Failure> 
         let seq = applied().map(|a| a.seq);
         Salvage::begin(beside.dir.clone(), beside.id, seq).map_err(failed)
     };
-    // Not held while somebody thinks about the answer.
+    // The lock is not held while the user thinks about the answer.
     let plan = hold()?.run(None).map_err(failed)?;
     let parent = beside.path.parent().unwrap_or(Path::new("/"));
     let needed = size(&beside.path)?;
     let available = RealDir::new(parent).free_space().map_err(io)?;
     if needed > available {
         let text = format!(
-            "{}: a copy of what can be read needs up to {}, and {} are free; nothing was done",
+            "{}: a copy of the readable rows needs up to {}, but only {} are free; nothing was done; free some disk space and try again",
             beside.path.display(),
             out::bytes(needed),
             out::bytes(available)
@@ -48,28 +48,28 @@ pub(super) fn run(common: Common, beside: &Beside) -> Result<Repaired, Failure> 
     }
     let aside = free_name(&beside.path, "-damaged");
     let question = format!(
-        "Keep what can be read, and set the damaged log aside as {}?",
+        "Keep the readable rows, and rename the damaged log to {}?",
         aside.display()
     );
     ask::consent(common, &question)?;
-    // To the end: who waits to open the log must find the new one.
+    // The lock is held until the end: a process that waits for the log must find the new one.
     let held = hold()?;
     let new = free_name(&beside.path, "-new");
     let dir = RealDir::new(&new).like(&beside.db).made().map_err(io)?;
     let dir: LogDir = Arc::new(dir);
     let done = held.run(Some(dir.clone())).and_then(|salvaged| {
-        // What the database has and the log has lost: its numbers are not given again.
+        // The numbers of rows that are in the database but lost in the log must not be used again.
         let mut options = Options::new(beside.id);
         options.above = applied().map_or(0, |a| a.end);
         drop(Log::open(dir, options)?);
-        // At no time is the database without a log.
+        // The database has a log at all times.
         exchange(&beside.path, &new)?;
         Ok(salvaged)
     });
     let salvaged = match done {
         Ok(salvaged) => salvaged,
         Err(e) => {
-            // Only what was begun goes; the damaged log is as it was.
+            // Only the new log is removed. The damaged log is unchanged.
             std::fs::remove_dir_all(&new).ok();
             return Err(failed(e));
         }
@@ -102,7 +102,7 @@ pub(super) fn run(common: Common, beside: &Beside) -> Result<Repaired, Failure> 
     })
 }
 
-/// What is kept and what is lost, a line each.
+/// The kept rows and the losses, one line each.
 fn summary(plan: &Salvaged) -> String {
     let mut text = String::new();
     let rows = out::thousands(plan.rows);
@@ -114,7 +114,7 @@ fn summary(plan: &Salvaged) -> String {
     for lost in &plan.lost {
         let last = match lost.last {
             Some(last) => last.to_string(),
-            None => "the end, wherever that was".to_owned(),
+            None => "the end, which is unknown".to_owned(),
         };
         let _ = writeln!(
             text,
@@ -124,7 +124,7 @@ fn summary(plan: &Salvaged) -> String {
     }
     if plan.state_lost {
         text += "lost: subscribers and settings; add the subscribers again\n";
-        text += "lost: which transactions were rolled back; rows of theirs that are still in the log come back, also into the database if it has not passed them\n";
+        text += "lost: which transactions were rolled back; their rows that are still in the log come back, also into the database if it has not applied later rows\n";
     }
     text
 }
@@ -137,7 +137,7 @@ fn size(path: &Path) -> Result<u64, Failure> {
     Ok(bytes)
 }
 
-/// The path with an ending, and a number if that is taken.
+/// The path with a suffix, and with a number if that name is taken.
 fn free_name(path: &Path, ending: &str) -> PathBuf {
     let name = |n: u32| {
         let mut name = path.as_os_str().to_owned();

@@ -11,12 +11,12 @@ use serde_json::json;
 use std::io::{self, Write};
 use std::time::Duration;
 
-/// How long it waits for rows before it looks again.
+/// How long to wait for rows before checking again.
 const WAIT: Duration = Duration::from_millis(500);
 
 pub(super) fn run(common: Common, args: &TailArgs) -> Outcome {
     if common.json && args.follow {
-        let text = "--json prints one object, and --follow never ends; leave one of them out";
+        let text = "--json prints one object, but --follow never ends; use only one of them";
         return Err(Failure::Other("usage", 2, text.to_owned(), json!({})));
     }
     let beside = Beside::expect(sqlite::api()?, &args.db)?;
@@ -56,7 +56,7 @@ pub(super) fn run(common: Common, args: &TailArgs) -> Outcome {
     Ok(0)
 }
 
-/// The row behind which it begins.
+/// The row after which the output starts.
 fn begin(log: &Log, args: &TailArgs) -> densite_log::Result<u64> {
     if let Some(after) = args.after {
         return Ok(after);
@@ -72,7 +72,7 @@ fn line(entry: &Entry) -> String {
 }
 
 fn object(entry: &Entry) -> serde_json::Value {
-    // Made by a JSON library a moment ago.
+    // The text comes from a JSON library, so parsing cannot fail.
     let parsed = |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap_or_default();
     json!({
         "seq": entry.seq,

@@ -1,4 +1,5 @@
-//! Orders keep those of each key in that of the log, share pages as a sorted order does, and take little memory.
+//! Orders keep the log's order within each key, share pages as a sorted order does, and take little
+//! memory.
 
 use super::*;
 use crate::clustered::Lookup;
@@ -18,13 +19,14 @@ fn second() -> Second {
     }
 }
 
-/// Of these rows, in records of some rows of `a` and `b`; a number is left out between records now and then, and the first record may have rows that are not of the batch.
+/// A batch of these rows, in records of `a` and `b`. Sometimes a number between records is skipped.
+/// The first record can have rows that are not part of the batch.
 fn batch(rows: &[[Value<'_>; 2]], random: &mut StdRng, most: usize) -> ClusteredBatch {
     let table = Table::new("t", ["a", "b"], 1, b"").expect("a table");
     part_of(&[table], rows, random, most)
 }
 
-/// As [`part`], each record of one of these tables, which have the first columns of a row.
+/// As [`batch`]. Each record has one of these tables, which have the first columns of a row.
 fn part_of<const N: usize>(
     tables: &[Arc<Table>],
     rows: &[[Value<'_>; N]],
@@ -68,7 +70,7 @@ fn part_of<const N: usize>(
     clustered
 }
 
-/// Indexes of the batch's rows by their places.
+/// The rows of the batch in the order of their places, as indexes.
 fn order(batch: &ClusteredBatch, permutation: &[u32]) -> Vec<usize> {
     let mut order = vec![usize::MAX; batch.rows];
     for (i, number) in batch.each().enumerate() {
@@ -82,13 +84,13 @@ fn order(batch: &ClusteredBatch, permutation: &[u32]) -> Vec<usize> {
 }
 
 #[test]
-fn rows_of_one_key_stay_in_order_and_what_is_kept_stays() {
+fn rows_of_one_key_stay_in_order_and_kept_rows_keep_their_places() {
     let seed: u64 = rand::random();
     println!("seed {seed}");
     let mut random = StdRng::seed_from_u64(seed);
     let mut seen = 0;
     for round in 0..60 {
-        // Some have more rows than there are buckets.
+        // Some batches have more rows than there are buckets.
         let count = match round % 10 {
             0 => random.random_range(20_000..50_000),
             _ => random.random_range(20..600),
@@ -117,7 +119,7 @@ fn rows_of_one_key_stay_in_order_and_what_is_kept_stays() {
             let in_turn = |i: &usize| last.insert(key(&rows[*i]), *i) < Some(*i);
             assert!(order.iter().all(in_turn), "{what}");
         };
-        // Few keys may ascend by chance.
+        // A few keys can ascend by chance.
         let Some(permutation) = arrange(Kept::default()) else {
             continue;
         };
@@ -130,7 +132,7 @@ fn rows_of_one_key_stay_in_order_and_what_is_kept_stays() {
             arrange(Kept { permutation, done }),
             Some(log_order(&batch, Kept { permutation, done })),
         ] {
-            // What is left may ascend by chance.
+            // The remaining keys can ascend by chance.
             let Some(again) = again else { continue };
             let again = order(&batch, &again);
             assert_eq!(again[..done as usize], first[..done as usize], "{what}");
@@ -140,7 +142,7 @@ fn rows_of_one_key_stay_in_order_and_what_is_kept_stays() {
     assert!(seen > 40, "seed {seed}: {seen}");
 }
 
-/// Pages that transactions touch of an index, if it had a row on each before and as many rows were on a page.
+/// Number of index pages that the transactions touch, if each page has `page` rows.
 fn pages(order: &[usize], together: usize, ranks: &[usize], page: usize) -> usize {
     let pages = |some: &[usize]| {
         some.iter()
@@ -151,7 +153,7 @@ fn pages(order: &[usize], together: usize, ranks: &[usize], page: usize) -> usiz
     order.chunks(together).map(pages).sum()
 }
 
-/// Which place each would have if all were sorted.
+/// The rank of each code in sorted order.
 fn ranks(codes: &[i64]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..codes.len()).collect();
     order.sort_by_key(|i| codes[*i]);
@@ -162,14 +164,15 @@ fn ranks(codes: &[i64]) -> Vec<usize> {
     ranks
 }
 
-/// As many pages as with rows that are sorted, whatever the values are.
+/// As few pages as with sorted rows, whatever the values are.
 #[test]
 fn transactions_share_pages() {
     const ROWS: usize = 100_000;
     let seed: u64 = rand::random();
     println!("seed {seed}");
     let mut random = StdRng::seed_from_u64(seed);
-    // Numbers of all sizes; close together, and a few far away; all far away.
+    // Numbers of all sizes; numbers close together and a few far away; numbers that are all far
+    // apart.
     let values: [fn(&mut StdRng) -> i64; 3] = [
         |r| r.random::<i64>() >> r.random_range(0..63),
         |r| match r.random_range(0..8) {
@@ -239,7 +242,7 @@ fn keys_that_ascend_mostly_have_no_better_order() {
 }
 
 #[test]
-fn numbers_tell_rows() {
+fn rows_are_found_by_their_numbers() {
     let seed: u64 = rand::random();
     println!("seed {seed}");
     let mut random = StdRng::seed_from_u64(seed);

@@ -1,13 +1,14 @@
-//! What happens to the tables: rows through ingest, and plain changes.
+//! Changes of the tables: rows through ingest, and direct changes.
 
 use super::*;
 
-/// The open savepoints of a transaction, the outermost first: their names, and how many changes there were when each began.
+/// The open savepoints of a transaction, the outermost first: their names, and the number of
+/// changes at their beginning.
 #[derive(Default)]
 struct Savepoints(Vec<(&'static str, usize)>);
 
 impl Savepoints {
-    /// Begins one, or goes back to one, or ends one.
+    /// Begins a savepoint, rolls back to one, or releases one.
     fn change(&mut self, con: &Connection, r: &mut StdRng, logged: &mut Vec<String>) {
         let name = ["s", "S", "o", "p"][r.random_range(0..4)];
         let known = self.0.iter();
@@ -33,7 +34,7 @@ impl Savepoints {
 }
 
 impl World {
-    /// The plain statement of a random change, and the same for the ingest table.
+    /// A random change as a plain statement, and as one for the ingest table.
     pub(super) fn change(table: &Table, r: &mut StdRng) -> (String, String) {
         let name = table.name;
         let names = table.names();
@@ -86,7 +87,7 @@ impl World {
         }
     }
 
-    /// The log has an update's whole row: as a statement.
+    /// The log stores the whole row of an update: returns it as a statement.
     pub(super) fn whole(con: &Connection, table: &Table, through: &str) -> String {
         let (_, key) = through.rsplit_once(" WHERE ").expect("a condition");
         let set: Vec<String> = table.names()[table.kind.keys..]
@@ -121,14 +122,14 @@ impl World {
                 let table = &self.tables[r.random_range(0..some)];
                 let (mut plain, through) = World::change(table, r);
                 if let Err(e) = con.execute_batch(&through) {
-                    // A transaction looks for room when it begins to write.
+                    // A transaction checks for room when it begins to write.
                     let is_busy = e.sqlite_error_code() == Some(ErrorCode::DatabaseBusy);
                     assert!(self.limited && is_busy, "{}: {through}: {e}", self.what);
-                    con.execute_batch("ROLLBACK").expect("takes it back");
+                    con.execute_batch("ROLLBACK").expect("rolls back");
                     self.refused += 1;
                     continue 'transactions;
                 }
-                // What changes nothing that is there is not logged.
+                // A change of a row that does not exist is not logged.
                 if con.changes() == 1 {
                     if plain.starts_with("UPDATE") {
                         plain = World::whole(con, table, &through);
@@ -137,14 +138,16 @@ impl World {
                 }
             }
             savepoints.change(con, r, &mut logged);
-            // Where a rollback after xSync cannot be noted, what follows it is hidden until it can.
+            // If a rollback after xSync cannot be stored, the rows behind it are hidden until it
+            // can.
             let is_full = self.storage.faults.full.load(Ordering::SeqCst);
             if is_undone && (is_full || r.random_bool(0.5)) {
-                con.execute_batch("ROLLBACK").expect("takes it back");
+                con.execute_batch("ROLLBACK").expect("rolls back");
                 continue;
             }
             if is_undone {
-                // After xSync: SQLite asks this hook later, where a table of temp was written.
+                // This runs after xSync: SQLite calls the commit hook later if a table of temp was
+                // written.
                 con.execute_batch(
                     "CREATE TABLE IF NOT EXISTS temp.x(x); INSERT INTO temp.x VALUES (1)",
                 )
@@ -153,13 +156,14 @@ impl World {
                 con.execute_batch("COMMIT").expect_err("the hook says no");
                 con.commit_hook(None::<fn() -> bool>).expect("no hook");
                 if !con.is_autocommit() {
-                    // There was no room in the log, which is asked for before the hook.
-                    con.execute_batch("ROLLBACK").expect("takes it back");
+                    // The log had no room, which is checked before the hook.
+                    con.execute_batch("ROLLBACK").expect("rolls back");
                 }
                 continue;
             }
             if let Err(e) = con.execute_batch("COMMIT") {
-                // There was no room, of the disk or in the log, or none that may be waited for: it has left nothing.
+                // The disk or the log had no room, or waiting for it was not possible: the
+                // transaction left nothing.
                 let may_be = match e.sqlite_error_code() {
                     Some(ErrorCode::DiskFull) => self.limited || is_full,
                     Some(ErrorCode::DatabaseBusy) => self.limited,
@@ -167,7 +171,7 @@ impl World {
                 };
                 assert!(may_be, "{}: COMMIT: {e}", self.what);
                 if !con.is_autocommit() {
-                    con.execute_batch("ROLLBACK").expect("takes it back");
+                    con.execute_batch("ROLLBACK").expect("rolls back");
                 }
                 self.refused += 1;
                 continue;
@@ -193,15 +197,15 @@ impl World {
         }
     }
 
-    /// Rows that wait until there are many, and looks at what becomes of them.
+    /// Lets rows wait until there are many, and then checks how they are applied.
     pub(super) fn pile(&mut self, r: &mut StdRng) {
         self.lock();
         if !self.refuses {
-            // Nobody applies anything, so it would be waited for in vain.
+            // No process applies rows now, so a wait for room would never end.
             self.limit(0);
         }
         self.write(r, 10, 80);
-        self.plain.execute_batch("ROLLBACK").expect("gives it back");
+        self.plain.execute_batch("ROLLBACK").expect("rolls back");
         for _ in 0..r.random_range(0..5) {
             if r.random_bool(0.5) {
                 self.in_the_middle();
@@ -218,7 +222,7 @@ impl World {
         }
     }
 
-    /// Somebody changes a table itself.
+    /// Changes a table directly.
     pub(super) fn change_plainly(&mut self, r: &mut StdRng) {
         let table = &self.tables[r.random_range(0..self.tables.len())];
         for _ in 0..r.random_range(1..6) {

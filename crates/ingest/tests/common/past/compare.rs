@@ -1,4 +1,4 @@
-//! What two databases hold, compared and copied.
+//! Comparing and copying the contents of databases.
 
 use crate::common::{all, one};
 use rusqlite::Connection;
@@ -20,7 +20,7 @@ pub(super) fn dump(con: &Connection) -> Vec<String> {
     lines
 }
 
-/// A database in memory with the tables that another has, without what is Densite's.
+/// A database in memory with the tables of another one, except Densite's own.
 pub(super) fn copy(con: &Connection) -> Connection {
     let to = Connection::open_in_memory().expect("opens");
     let encoding: String = one(con, "PRAGMA encoding");
@@ -89,7 +89,7 @@ pub(super) fn copy(con: &Connection) -> Connection {
     to
 }
 
-/// Tells what is different.
+/// Reports the differences.
 pub(super) fn same(found: &[String], expected: &[String], what: impl Fn() -> String) {
     if found != expected {
         let only = |a: &[String], b: &[String]| -> Vec<String> {
@@ -116,9 +116,9 @@ pub(super) fn same(found: &[String], expected: &[String], what: impl Fn() -> Str
     }
 }
 
-/// One change; whether the table takes it.
+/// Applies one change. Returns whether the table accepts it.
 pub(super) fn apply(con: &Connection, sql: &str) -> bool {
-    // Of a row that is refused nothing stays, though RAISE(FAIL) leaves what a trigger has done before it.
+    // A refused row leaves nothing, although RAISE(FAIL) keeps what a trigger did before it.
     con.execute_batch("SAVEPOINT change").expect("begins");
     let done = con.execute(sql, []);
     let end = match done {
@@ -129,7 +129,7 @@ pub(super) fn apply(con: &Connection, sql: &str) -> bool {
     match done {
         Err(_) => false,
         Ok(0) if sql.starts_with("UPDATE") => {
-            // Where a trigger passed over it the row is there.
+            // If a trigger ignored the update, the row exists.
             let (change, key) = sql.rsplit_once(" WHERE ").expect("a condition");
             let (before, _) = change.split_once(" SET ").expect("columns");
             let name = before.rsplit(' ').next().expect("a name");
@@ -139,10 +139,10 @@ pub(super) fn apply(con: &Connection, sql: &str) -> bool {
     }
 }
 
-/// Copies one database over another, all at once; false if somebody is in the way.
+/// Copies one database over another, all at once; false if a lock prevents it.
 pub(super) fn rusqlite_backup(from: &Connection, to: &mut Connection) -> bool {
     use rusqlite::ffi;
-    // SAFETY: open connections, which nobody else uses meanwhile.
+    // SAFETY: both connections are open, and no other thread uses them meanwhile.
     unsafe {
         let backup = ffi::sqlite3_backup_init(
             to.handle(),

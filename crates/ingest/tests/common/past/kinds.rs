@@ -1,26 +1,26 @@
-//! Tables with ingest, by what is peculiar about them.
+//! Kinds of tables with ingest, by their special features.
 
 use rand::RngExt;
 use rand::rngs::StdRng;
 
-/// Makes values of a random row.
+/// Makes the values of a random row.
 pub(super) type Row = Box<dyn Fn(&mut StdRng) -> Vec<String>>;
 
-/// A table; `$` stands for its name.
+/// A table; `$` is replaced by its name.
 pub(super) struct Kind {
     pub(super) schema: String,
-    /// Those that can be set, the key's first.
+    /// The columns that can be set, those of the key first.
     pub(super) columns: Vec<String>,
     pub(super) keys: usize,
-    /// How each column of the key compares, where that is not how the column does.
+    /// How each column of the key compares, if not as the column does.
     pub(super) compared: Vec<Option<&'static str>>,
     pub(super) row: Row,
-    /// Readers see what will be in the table, for it refuses nothing.
+    /// The table refuses nothing, so readers see exactly what it will have.
     pub(super) exact: bool,
 }
 
 impl Kind {
-    /// One of those below.
+    /// One of the kinds below.
     pub(super) fn known(r: &mut StdRng) -> Kind {
         let known = &KINDS[r.random_range(0..KINDS.len())];
         Kind {
@@ -34,7 +34,7 @@ impl Kind {
     }
 }
 
-/// A table that is peculiar for a reason.
+/// A table with a special feature.
 struct Known {
     schema: &'static str,
     columns: &'static [&'static str],

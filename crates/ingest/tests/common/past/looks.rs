@@ -1,9 +1,9 @@
-//! What is looked at: the tables, what waits, the rejects, and what readers see.
+//! Checks of the tables, the waiting rows, the rejects and the reads.
 
 use super::*;
 
 impl World {
-    /// What becomes of the tables when the rest of the log is applied to them; and the rejects.
+    /// The tables and rejects that result if the rest of the log is applied.
     pub(super) fn replay(&self) -> (Vec<String>, Vec<i64>) {
         let (seq, last, done, places) = self.place();
         let mut rejects: Vec<i64> = all(&self.plain, "SELECT seq FROM densite_rejects")
@@ -30,8 +30,8 @@ impl World {
         (rows, rejects)
     }
 
-    /// Where the database is: at the end of a transaction of the log. So is the end of a clustered
-    /// apply.
+    /// The position of the database, at the end of a transaction of the log. A clustered apply also
+    /// ends there.
     pub(super) fn place(&self) -> (i64, i64, i64, Vec<u32>) {
         let place = crate::common::waiting::place(&self.plain);
         for seq in [place.0, place.1] {
@@ -56,7 +56,7 @@ impl World {
         assert_eq!(rejects, self.model.rejects, "{}: {when}", self.what);
     }
 
-    /// What readers see, where the table refuses nothing.
+    /// Checks what readers see, if the table refuses nothing.
     pub(super) fn see(&self, when: &str) {
         for table in self.tables.iter().filter(|t| t.exact) {
             let columns = table.names().join(", ");
@@ -83,7 +83,7 @@ impl World {
         }
     }
 
-    /// Under the lock; `then` may change something.
+    /// Checks under the lock; `then` can change something.
     pub(super) fn look(&mut self, r: &mut StdRng, then: impl Fn(&mut World, &mut StdRng)) {
         self.lock();
         self.check("a look");
@@ -93,7 +93,7 @@ impl World {
         self.plain.execute_batch("COMMIT").expect("commits");
     }
 
-    /// The tables were changed, and so becomes what is expected.
+    /// The tables were changed, so the expected result changes.
     pub(super) fn learn(&mut self) {
         let (seq, last, done, places) = self.place();
         let con = copy(&self.plain);
@@ -112,7 +112,7 @@ impl World {
         self.check("after a change from elsewhere");
     }
 
-    /// Reads without the lock, while rows are applied: keys, ranges, and everything.
+    /// Reads without the lock while rows are applied: keys, ranges, and whole tables.
     pub(super) fn read(&mut self, r: &mut StdRng) {
         for _ in 0..8 {
             let table = &self.tables[r.random_range(0..self.tables.len())];

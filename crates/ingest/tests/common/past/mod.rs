@@ -1,4 +1,5 @@
-//! A database with ingest tables and all that happened to it, beside the same history in plain SQLite.
+//! A database with ingest tables and its whole history, compared with the same history in plain
+//! SQLite.
 
 mod changes;
 mod compare;
@@ -28,7 +29,7 @@ struct Table {
     kind: Kind,
     policy: &'static str,
     exact: bool,
-    /// Those that can be set, as they are now: the key's first.
+    /// Its current columns that can be set, those of the key first.
     columns: Vec<Column>,
 }
 
@@ -36,12 +37,12 @@ struct Table {
 #[derive(Clone, PartialEq)]
 struct Column {
     name: String,
-    /// Its place in the kind's rows; none if it came later.
+    /// Its index in the kind's rows; `None` if it was added later.
     from: Option<usize>,
 }
 
 impl Column {
-    /// Those of a new table.
+    /// The columns of a new table.
     fn of(kind: &Kind) -> Vec<Column> {
         let columns = kind.columns.iter().enumerate();
         let column = |(i, name): (usize, &String)| Column {
@@ -69,7 +70,7 @@ impl Table {
         self.key_terms(row).join(" AND ")
     }
 
-    /// The same, one for each column.
+    /// The same, one term for each column.
     fn key_terms(&self, row: &[String]) -> Vec<String> {
         let key = self.columns.iter().zip(row).zip(&self.kind.compared);
         let key = key.map(|((c, v), how)| match how {
@@ -79,7 +80,7 @@ impl Table {
         key.collect()
     }
 
-    /// The same condition, for which SQLite searches twice: nothing on both sides of OR has the same words.
+    /// The same condition, written so that SQLite searches twice: both sides of the OR differ.
     fn key_twice(&self, row: &[String]) -> String {
         let other: Vec<String> = row.iter().map(|v| format!("(SELECT {v})")).collect();
         let others = self.key_terms(&other);
@@ -91,7 +92,8 @@ impl Table {
         )
     }
 
-    /// The clause of a statement that is to have a conflict refused: none, where the declaration has none that SQLite would go by instead.
+    /// The clause that makes a statement refuse conflicts. Empty if the declaration has no conflict
+    /// clause that SQLite would use instead.
     fn or_abort(&self) -> &'static str {
         match self.kind.schema.contains("CONFLICT") {
             true => " OR ABORT",
@@ -106,13 +108,13 @@ impl Table {
         found.map_or("v", |c| c.name.as_str())
     }
 
-    /// What its ingest table is made with.
+    /// The conflict option of its ingest table.
     fn on_conflict(&self) -> String {
         self.policy.replace("(v)", &format!("({})", self.updated()))
     }
 }
 
-/// The model at a time: what is to become of the tables, and which rows are rejected.
+/// The model at one time: the expected tables, and the expected rejects.
 struct Model {
     con: Connection,
     rejects: Vec<i64>,
@@ -124,33 +126,33 @@ pub(crate) struct World {
     tables: Vec<Table>,
     con: Vec<Connection>,
     storage: Own,
-    /// What the log has, by number.
+    /// The changes in the log, by number.
     changes: BTreeMap<i64, String>,
-    /// Its transactions: the first number of each, by the last.
+    /// Its transactions: the first number of each, by the last number.
     transactions: BTreeMap<i64, i64>,
     model: Model,
     backup: Option<(Connection, Model, Vec<Vec<Column>>)>,
-    /// More than so many bytes may not wait.
+    /// The bytes of waiting rows are limited.
     limited: bool,
-    /// Who would write more is refused, and waits no time.
+    /// A writer beyond the limit gets an error and does not wait.
     refuses: bool,
-    /// How far the subscriber that reads has read.
+    /// How far the reading subscriber has read.
     heard: i64,
     what: String,
     indexes: u32,
-    /// Looks at the database, and those in the middle of a clustered apply.
+    /// Checks of the database, and those in the middle of a clustered apply.
     pub(crate) looks: u64,
     pub(crate) clustered: u64,
-    /// COMMITs for which there was no room; and segments that were pruned.
+    /// COMMITs that found no room, and pruned segments.
     pub(crate) refused: u64,
     pub(crate) pruned: u64,
-    /// Goes last: it removes what the others have open.
+    /// Dropped last, because it removes files that the others have open.
     db: Db,
 }
 
 impl World {
     pub(crate) fn new(r: &mut StdRng, seed: u64) -> World {
-        // Most tables are as nobody thought of.
+        // Most tables are random.
         let is_known = r.random_range(0..3) == 0;
         let names: &[&'static str] = match r.random_range(0..3) {
             0 => &["t", "w"],
@@ -222,7 +224,7 @@ impl World {
             tables,
             con: Vec::new(),
             storage: Own {
-                // So small that there are some to be pruned.
+                // Small enough that some segments are pruned.
                 segments: Some((8 << 10, 1 << 10)),
                 wal: (256 << 10, 1 << 20),
                 ..Own::with_limits(limits, 0)
@@ -241,7 +243,7 @@ impl World {
             pruned: 0,
         };
         world.connect(2);
-        // The one keeps what a backup needs, the other reads.
+        // One subscriber keeps what a backup needs, the other one reads.
         for name in ["all", "one"] {
             let sql = format!("SELECT densite_subscribe('{name}', 'start')");
             world.con[0]
@@ -251,7 +253,7 @@ impl World {
         world
     }
 
-    /// Other processes in place of those there are.
+    /// Replaces the connections by those of other processes.
     fn connect(&mut self, count: usize) {
         let old = std::mem::take(&mut self.con);
         for _ in 0..count {
@@ -284,7 +286,7 @@ impl World {
                     .ok();
             }
             37 => {
-                // Others write now and then only.
+                // Other connections write only sometimes.
                 self.plain.execute_batch("VACUUM").ok();
             }
             38..40 => self.be_full(r),
@@ -295,8 +297,7 @@ impl World {
         }
     }
 
-    /// Waits until a clustered apply is between two of its transactions, or there is nothing left
-    /// to apply.
+    /// Waits until a clustered apply is between two of its transactions, or all rows are applied.
     fn in_the_middle(&mut self) {
         let until = Instant::now() + Duration::from_millis(300);
         while Instant::now() < until {
@@ -311,7 +312,7 @@ impl World {
 
     fn lock(&mut self) {
         let until = Instant::now() + Duration::from_secs(20);
-        // Asks again at once: the worker gives the lock back for a moment only.
+        // Polls at once: the worker releases the lock only for a moment.
         self.plain.busy_timeout(Duration::ZERO).expect("a timeout");
         while let Err(e) = self.plain.execute_batch("BEGIN IMMEDIATE") {
             assert!(Instant::now() < until, "{}: {e}", self.what);
@@ -327,11 +328,11 @@ impl World {
     fn back_up(&mut self) {
         self.lock();
         self.check("before a backup");
-        self.plain.execute_batch("ROLLBACK").expect("gives it back");
+        self.plain.execute_batch("ROLLBACK").expect("rolls back");
         let mut to = Connection::open_in_memory().expect("opens");
         let backup = rusqlite_backup(&self.plain, &mut to);
         assert!(backup, "{}: a backup", self.what);
-        // Rows may have been applied meanwhile: that changes nothing of what is expected.
+        // Rows may have been applied meanwhile. That does not change the expected result.
         self.backup = Some((
             to,
             Model {
@@ -342,7 +343,7 @@ impl World {
         ));
     }
 
-    /// An older state of the database, in place.
+    /// Restores an older state of the database in place.
     fn restore(&mut self) {
         let Some((from, model, columns)) = self.backup.take() else {
             return;
@@ -352,7 +353,7 @@ impl World {
             assert!(Instant::now() < until, "{}: it is not restored", self.what);
         }
         self.model = model;
-        // The schema may be another one, and what is refused with it.
+        // The schema can differ, and with it the refused rows.
         let is_other = columns != self.columns();
         for (table, columns) in self.tables.iter_mut().zip(columns) {
             table.exact &= table.kind.exact;
@@ -363,17 +364,17 @@ impl World {
         }
         self.lock();
         self.check("restored");
-        self.plain.execute_batch("ROLLBACK").expect("gives it back");
+        self.plain.execute_batch("ROLLBACK").expect("rolls back");
     }
 
     fn columns(&self) -> Vec<Vec<Column>> {
         self.tables.iter().map(|t| t.columns.clone()).collect()
     }
 
-    /// Everything is applied, then given back, and goes on.
+    /// Applies everything, then prunes everything, and checks that the database still works.
     pub(crate) fn end(&mut self, r: &mut StdRng) {
         self.all_is_applied("the end");
-        // Who was there may still read what is to go.
+        // A previous connection may still read what must be pruned.
         self.connect(2);
         self.backup = None;
         self.empty_the_log();
@@ -387,7 +388,7 @@ impl World {
         let until = Instant::now() + Duration::from_secs(20);
         for con in &self.con {
             while let Err(e) = con.query_row("SELECT densite_wait(NULL, 60)", [], |_| Ok(())) {
-                // What the worker ran into while the disk was full it is about to try again.
+                // The worker is about to retry after an error of the full disk.
                 assert!(Instant::now() < until, "{}: {e}", self.what);
             }
         }
@@ -409,6 +410,6 @@ impl World {
             "{}",
             self.what
         );
-        self.plain.execute_batch("ROLLBACK").expect("gives it back");
+        self.plain.execute_batch("ROLLBACK").expect("rolls back");
     }
 }

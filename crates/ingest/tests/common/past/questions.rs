@@ -1,13 +1,14 @@
-//! What an ingest table is asked, beside for all that it has: conditions, orders, joins, groups.
+//! Queries of an ingest table, compared with those of a plain table: conditions, orders, joins,
+//! groups.
 
 use super::kinds::{any, n, pick, text};
 use super::*;
 
-/// A cell, where what compares equal need not be the same.
+/// A cell for comparison, because equal values need not be identical.
 fn roughly(line: &str) -> String {
     let cell = |cell: &str| {
         let cell = cell.trim_end().to_ascii_lowercase();
-        // An integer and a real that are equal, however each is written.
+        // An integer and an equal real, however each is written.
         cell.parse()
             .map_or(cell.clone(), |number: f64| format!("{number:?}"))
     };
@@ -24,13 +25,14 @@ fn value(r: &mut StdRng) -> String {
     }
 }
 
-/// A condition on a row of `s`: one, or several that SQLite may search for one after the other.
+/// A condition on a row of `s`: one term, or several that SQLite may search for one after the
+/// other.
 fn condition(r: &mut StdRng, table: &Table, row: &[String]) -> String {
     let names = table.names();
     let key = names.iter().zip(row).take(table.kind.keys);
     let key: Vec<String> = key.map(|(c, v)| format!("s.{c} = {v}")).collect();
     let first = key[..r.random_range(1..=key.len())].join(" AND ");
-    // In other words, or SQLite would not search twice.
+    // Written differently, because SQLite would not search twice otherwise.
     let again = format!("s.{} = (SELECT {})", names[0], row[0]);
     let mut one = || term(r, &names, row);
     let (a, b, c) = (one(), one(), one());
@@ -94,7 +96,7 @@ fn term(r: &mut StdRng, names: &[&str], row: &[String]) -> String {
 }
 
 impl World {
-    /// Under the lock, where the table refuses nothing.
+    /// Runs queries under the lock, if the table refuses nothing.
     pub(super) fn ask(&self, r: &mut StdRng) {
         for table in self.tables.iter().filter(|t| t.exact) {
             for con in &self.con {
@@ -129,7 +131,7 @@ impl World {
         let (by, key) = (by.join(", "), key.join(", "));
         let other = names[r.random_range(0..names.len())];
         let first = names[0];
-        // Whether the order is asked for, too.
+        // Whether the query has an order.
         let (sql, is_ordered) = match r.random_range(0..13) {
             0 | 1 => (
                 format!("SELECT {} FROM $ s WHERE {condition}", all_of("s")),
@@ -214,10 +216,10 @@ impl World {
         self.delete(table, con, &condition);
     }
 
-    /// A statement changes each row once; and what it has deleted is gone for its transaction.
+    /// A statement changes each row once, and its deleted rows are gone for its transaction.
     fn delete(&self, table: &Table, con: &Connection, condition: &str) {
         if self.limited {
-            // It would wait for room, though it is taken back.
+            // The statement would wait for room, although it is rolled back.
             return;
         }
         let through = format!("{}_in AS s WHERE {condition}", table.name);
@@ -238,12 +240,13 @@ impl World {
                 assert!(may_be, "{}: {sql}: {said}", self.what);
             }
         }
-        con.execute_batch("ROLLBACK").expect("takes it back");
+        con.execute_batch("ROLLBACK").expect("rolls back");
     }
 }
 
-/// A condition of a join names no collation. SQLite 3.54 carries `s.a COLLATE BINARY BETWEEN x AND y` over to `o.a` where
-/// `o.a = s.a`, although that compares by the column's NOCASE: rows of the plain table are missing then.
+/// The condition without collations, for joins. With `o.a = s.a`, SQLite 3.54 also applies
+/// `s.a COLLATE BINARY BETWEEN x AND y` to `o.a`, although the join compares by the column's NOCASE.
+/// Then rows of the plain table are missing.
 fn without_collation(condition: &str) -> String {
     let names = [" COLLATE NOCASE", " COLLATE BINARY", " COLLATE RTRIM"];
     let all = names.iter();

@@ -1,10 +1,10 @@
-//! Tables at random: types, keys, orders, collations, clauses, indexes, triggers, foreign keys.
+//! Random tables: types, keys, orders, collations, clauses, indexes, triggers, foreign keys.
 
 use super::kinds::{Kind, any, n, pick, text};
 use rand::RngExt;
 use rand::rngs::StdRng;
 
-/// What a column's values are.
+/// The kind of values of a column.
 #[derive(Clone, Copy)]
 enum Values {
     Integers,
@@ -102,7 +102,7 @@ impl Column {
         )
     }
 
-    /// A value that it may have by default.
+    /// A possible default value.
     fn default(&self) -> &'static str {
         match self.values {
             Values::Integers => "-5",
@@ -114,23 +114,23 @@ impl Column {
     }
 }
 
-/// What is known of a table so far.
+/// A table under construction.
 struct Draft {
     strict: bool,
     without_rowid: bool,
-    /// Nothing may refuse a row.
+    /// Nothing can refuse a row.
     exact: bool,
     has_triggers: bool,
-    /// Those that can be set, the key's first.
+    /// The columns that can be set, those of the key first.
     columns: Vec<Column>,
     keys: usize,
     compared: Vec<Option<&'static str>>,
-    /// Definitions of columns, and what follows them.
+    /// Definitions of columns, and table constraints.
     parts: Vec<String>,
     end: String,
 }
 
-/// What the declaration says of a conflict.
+/// A conflict clause of the declaration.
 fn clause(r: &mut StdRng) -> &'static str {
     match r.random_range(0..8) {
         0 => " ON CONFLICT REPLACE",
@@ -155,7 +155,7 @@ impl Draft {
         }
     }
 
-    /// A key of one column that says so itself: a row id, or not quite.
+    /// A key that one column declares: a row id, or something similar.
     fn add_single_key(&mut self, r: &mut StdRng) {
         let mut column = Column::new(r, "k", self.strict);
         if one_in(r, 2) {
@@ -180,7 +180,7 @@ impl Draft {
         self.columns.push(column);
     }
 
-    /// A key of one column or more, behind all columns.
+    /// A key of one or more columns, declared after the columns.
     fn add_key(&mut self, r: &mut StdRng) {
         let mut terms = Vec::new();
         for name in ["a", "b", "c"].iter().take(r.random_range(1..=3)) {
@@ -196,7 +196,7 @@ impl Draft {
             self.compared.push(how);
             self.columns.push(column);
         }
-        // Such a one alone may be the row id, which compares by no collation.
+        // A single INTEGER column can be the row id, which has no collation.
         if let ([column], [how]) = (&mut self.columns[..], &mut self.compared[..])
             && column.declared == "INTEGER"
         {
@@ -209,7 +209,7 @@ impl Draft {
 
     fn add_others(&mut self, r: &mut StdRng) {
         self.keys = self.columns.len();
-        // A column that is dropped takes its clause with it, and then what triggers say themselves counts.
+        // A dropped column takes its clause with it. Then the clauses in triggers count.
         let has_triggers = self.has_triggers;
         let clause = |r: &mut StdRng| if has_triggers { "" } else { clause(r) };
         for name in ["v", "x", "y"].iter().take(r.random_range(1..=3)) {
@@ -217,7 +217,7 @@ impl Draft {
             let mut words = String::new();
             if one_in(r, 4) {
                 words.push_str(&format!(" DEFAULT {}", column.default()));
-                // What is given NULL gets it.
+                // A NULL gets the default.
                 column.may_be_null = false;
             }
             if one_in(r, 4) {
@@ -239,7 +239,7 @@ impl Draft {
             self.columns.push(column);
         }
         if one_in(r, 2) {
-            // Where they are declared among the others does not matter.
+            // The order of the declarations does not matter.
             let at = r.random_range(0..self.parts.len());
             self.parts.rotate_left(at);
         }
@@ -334,7 +334,8 @@ fn triggers(r: &mut StdRng, key: &str, exact: bool) -> String {
             [("INSERT", "new"), ("UPDATE", "new"), ("DELETE", "old")][r.random_range(0..3)];
         let body = match r.random_range(0..4) {
             0 => format!("INSERT INTO $_seen VALUES ('{what}', {row}.{key})"),
-            // What follows has clauses of its own, and SQLite may have that of the statement count instead: DO UPDATE has ABORT.
+            // The following statements have their own conflict clauses, and SQLite can use that of
+            // the outer statement instead: DO UPDATE has ABORT.
             _ if exact => format!("DELETE FROM $_seen WHERE k IS {row}.{key}"),
             1 => format!(
                 "INSERT OR IGNORE INTO $_kept(k) VALUES ({row}.v); UPDATE $_kept SET n = n + 1 WHERE k IS {row}.v"

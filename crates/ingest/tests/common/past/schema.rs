@@ -1,26 +1,27 @@
-//! Changes of the schema, while rows wait.
+//! Schema changes while rows wait.
 
 use super::*;
 
 impl World {
-    /// A random one; readers and writers are those of before, or others.
+    /// A random schema change. Readers and writers stay connected or are replaced.
     pub(super) fn change_schema(&mut self, r: &mut StdRng) {
         let policies = |world: &World| -> Vec<String> {
             world.tables.iter().map(Table::on_conflict).collect()
         };
         let before = policies(self);
         self.look(r, World::alter);
-        // An ingest table that names a column that is gone is none any more.
+        // An ingest table that names a dropped column is not valid any more.
         if r.random_bool(0.5) || policies(self) != before {
             self.connect(2);
         }
         for con in &self.con {
-            // Now it knows: what it logged by the old names of columns would be rejected.
+            // Now the connection knows the new schema. Rows with old column names would be
+            // rejected.
             one::<i64>(con, "SELECT count(*) FROM main.sqlite_schema");
         }
     }
 
-    /// Under the lock.
+    /// Changes the schema under the lock.
     fn alter(&mut self, r: &mut StdRng) {
         self.indexes += 1;
         let i = self.indexes;
@@ -69,19 +70,19 @@ impl World {
                 }
             }
             5 if table.kind.exact => {
-                // The same table, as it was at first and empty.
+                // The same table in its first form, and empty.
                 let schema = table.kind.schema.replace('$', name);
                 table.columns = Column::of(&table.kind);
                 self.plain
                     .execute_batch(&format!("DROP TABLE {name}; {schema}"))
-                    .expect("anew");
+                    .expect("made again");
             }
             6 | 7 => {
                 let column = format!("more_{i}");
                 let default =
                     ["", " DEFAULT 5", " TEXT NOT NULL DEFAULT 'x'"][r.random_range(0..3)];
                 let sql = format!("ALTER TABLE {name} ADD COLUMN {column}{default}");
-                // A STRICT table wants a type.
+                // A STRICT table needs a type.
                 if self.plain.execute_batch(&sql).is_ok() {
                     let from = None;
                     table.columns.push(Column { name: column, from });
@@ -100,7 +101,7 @@ impl World {
                 column.name = renamed;
             }
             10 => {
-                // Of some others SQLite says that they are needed.
+                // SQLite refuses to drop columns that are in use.
                 let place = r.random_range(table.kind.keys..table.columns.len());
                 let column = &table.columns[place];
                 let sql = format!("ALTER TABLE {name} DROP COLUMN {}", column.name);

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Neither the database nor its WAL may grow, where ingest writes them.
+/// Neither the database nor its WAL can grow through ingest.
 pub(super) static IS_FULL: AtomicBool = AtomicBool::new(false);
 
 unsafe extern "C" fn write(
@@ -17,7 +17,8 @@ unsafe extern "C" fn write(
     len: c_int,
     at: i64,
 ) -> c_int {
-    // SAFETY: an open file, whose methods are the default VFS's but for this one and another; a place for a number.
+    // SAFETY: the file is open, its methods are the default VFS's except two, and the argument is a
+    // valid place for a number.
     unsafe {
         if IS_FULL.load(Ordering::SeqCst) {
             let mut size = 0;
@@ -31,7 +32,7 @@ unsafe extern "C" fn write(
     }
 }
 
-/// A connection with ingest there, whose log is on this storage backend.
+/// A connection with ingest through that VFS, whose log is on this storage backend.
 pub(super) fn connect(path: &Path, storage: Own) -> rusqlite::Connection {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {

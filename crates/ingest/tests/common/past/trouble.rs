@@ -1,13 +1,14 @@
-//! What there is no room for: a disk that is full for a while, rows that wait for others to be applied. And what makes room: who reads the log says how far, and it is pruned.
+//! Missing room: a disk that is full for a while, and rows that wait to be applied. And making
+//! room: a subscriber acknowledges rows, and the log is pruned.
 
 use super::*;
 
 impl World {
-    /// The disk of the log, or that of the database, has no more room for a while.
+    /// The disk of the log or of the database is full for a while.
     pub(super) fn be_full(&mut self, r: &mut StdRng) {
         let which = r.random_range(0..3);
         if which != 1 {
-            // The worker has its troubles, so nobody may wait for it.
+            // The worker has errors now, so no connection may wait for it.
             self.limit(0);
         }
         let log = self.storage.faults.full.clone();
@@ -20,7 +21,7 @@ impl World {
         tight::IS_FULL.store(false, Ordering::SeqCst);
     }
 
-    /// How many bytes may wait; 0 for any number.
+    /// The limit of waiting bytes; 0 for no limit.
     pub(super) fn limit(&mut self, bytes: u64) {
         self.limited = bytes > 0;
         let sql = format!("SELECT densite_config('max_unapplied_bytes', {bytes})");
@@ -28,7 +29,7 @@ impl World {
         set.unwrap_or_else(|e| panic!("{}: {e}", self.what));
     }
 
-    /// Somebody reads the log, and says how far he has come.
+    /// A subscriber reads the log and acknowledges what it has read.
     pub(super) fn listen(&mut self, r: &mut StdRng) {
         let most = r.random_range(1..60);
         let there = self.hears("one", self.heard, most);
@@ -41,7 +42,8 @@ impl World {
         self.say("one", self.heard);
     }
 
-    /// A subscriber at `from` finds what follows it in the log, whatever was pruned before it; answers how many rows it was given.
+    /// A subscriber at `from` finds the rows behind it in the log, whatever was pruned before it.
+    /// Returns the number of rows.
     fn hears(&self, name: &str, from: i64, most: usize) -> usize {
         let sql = format!("SELECT seq, op FROM densite_log('{name}', {most})");
         let op = |sql: &str| match sql.split(' ').next() {
@@ -81,7 +83,8 @@ impl World {
         names.filter_map(number).min().expect("a segment")
     }
 
-    /// What neither a backup nor anybody who reads needs may go, and what they need stays. Often the one who reads has come as far as he can.
+    /// Rows that neither a backup nor a subscriber needs can be pruned; needed rows stay. Often the
+    /// subscriber has read everything.
     pub(super) fn prune(&mut self, r: &mut StdRng) {
         if r.random_bool(0.7) {
             let last = self.changes.last_key_value();
@@ -97,7 +100,7 @@ impl World {
         let before = self.first_segment();
         let done = self.con[0].query_row("SELECT densite_prune()", [], |_| Ok(()));
         if let Err(e) = done {
-            // Somebody else is at it.
+            // Another pruning is running.
             assert_eq!(
                 e.sqlite_error_code(),
                 Some(ErrorCode::DatabaseBusy),
@@ -110,7 +113,7 @@ impl World {
         self.hears("one", self.heard, 1000);
     }
 
-    /// Where nobody needs anything but the last segment all others go.
+    /// If only the last segment is needed, all others are pruned.
     pub(super) fn empty_the_log(&mut self) {
         self.heard = one(&self.con[0], "SELECT densite_log_last()");
         self.say("one", self.heard);

@@ -1,29 +1,33 @@
-//! Telling apart what looks alike: two kinds of pages in one family.
+//! Separates two kinds of pages in one family.
 //!
-//! Tables of one shape are one family, whatever is in them. Whether the samples are of two kinds, models tell: one that was learned from one
-//! page alone codes pages of its own kind well and the others badly. From there it is k-means with two means, where a mean is a
-//! model and a distance is the length of a page's frame.
+//! Tables of one shape are one family, whatever their contents. Models show whether the samples are
+//! of two kinds: a model trained on one page codes pages of the same kind well and the others
+//! badly. From there it is k-means with two means: a mean is a model, and a distance is the length
+//! of a page's frame.
 
 use super::headers;
 use densite_typed::{Model, PageContext};
 
-/// Pages that are looked at first.
+/// The number of pages that are examined first.
 const SOME: usize = 64;
-/// Pages of two kinds cost this many times more or less, one with the other, by a model of one kind.
+/// Pages are of two kinds if their relative costs, by a model of one kind, differ by at least this
+/// factor.
 const APART: f64 = 1.25;
-/// Of the pages this part, at both ends, may be as it likes.
+/// This part of the pages, at each end, is ignored as outliers.
 const TAIL: usize = 16;
-/// How often pages change sides.
+/// How often pages are assigned to sides again.
 const TURNS: usize = 2;
-/// Pages of which a model makes less than one part in this many are left at that: most of what they take are the headers of their frames.
+/// If a model reduces pages to less than one part in this many, they are not split: the headers of
+/// their frames then take most of the space.
 const SMALL: usize = 64;
-/// Fewer pages are no kind.
+/// A kind has at least this many pages.
 const FEW: usize = 4;
 
 /// Pages of two kinds.
 type Sides<'a> = (Vec<&'a [u8]>, Vec<&'a [u8]>);
 
-/// A model for each of two kinds of pages; `None` if they seem to be of one kind. Whether two models are worth their bytes, the caller judges.
+/// A model for each of two kinds of pages; `None` if they seem to be of one kind. The caller
+/// decides whether two models are worth their bytes.
 pub(super) fn two_kinds(
     trained: &[&[u8]],
     reserved: usize,
@@ -50,7 +54,8 @@ pub(super) fn two_kinds(
     both(&sides)
 }
 
-/// Pages that are near to the one that `seed` was learned from, and the others, where `all` codes both; `None` if they seem to be of one kind.
+/// Splits `pages` into those near the page that `seed` was trained on, and the others. `all` is a
+/// model of all of them. `None` if they seem to be of one kind.
 pub(super) fn sides<'a>(
     pages: &[&'a [u8]],
     all: &Model,
@@ -87,9 +92,9 @@ pub(super) fn sides<'a>(
     Some((one, other))
 }
 
-/// Bytes of the frame of a page.
+/// The length of the frame of a page, in bytes.
 fn cost(page: &[u8], reserved: usize, model: &Model) -> f64 {
-    // Any place where pages may be scrubbed: samples do not know theirs.
+    // Any page number at which pages are scrubbed: samples do not know theirs.
     let context = PageContext {
         number: 3,
         pages: 0,

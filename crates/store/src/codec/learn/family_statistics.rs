@@ -1,4 +1,4 @@
-//! What the learner knows of one family.
+//! What the learner knows about one family.
 
 use std::sync::{Arc, Weak};
 
@@ -11,57 +11,60 @@ use super::{FIRST_BYTES, FIRST_PAGES, GROWTH, PART, TRAINING_PAGES, TrainingJob}
 
 /// The weight of one frame in the running mean of a family's ratio is one part in this many.
 const MEMORY: f64 = 96.0;
-/// Frames after a training job whose mean is what later ones are compared with.
+/// So many frames after a training job, the mean ratio becomes the reference for later frames.
 const SETTLING: u64 = 96;
-/// Frames larger than that by this factor have drifted; by a power of it after training jobs in vain, up to [`VAIN_MAX`] of them.
+/// A family has drifted if its mean ratio exceeds the reference by this factor. After training jobs
+/// without result a power of it applies, up to [`VAIN_MAX`] of them.
 const DRIFT: f64 = 1.08;
 const VAIN_MAX: i32 = 3;
 
-/// A model is learned again when its family has been seen so many times as much as would do for a dictionary,
+/// A model is trained again when this many times the growth that a dictionary needs was seen,
 const MODEL_GROWTH: u64 = 4;
-/// and only if it was learned from less than this many bytes.
+/// and only if it was trained on less than this many bytes.
 const MODEL_TRAINED: u64 = 4 << 20;
 
-/// A model found in the file that is at least so large was not learned from less.
+/// A model from the file of at least this length counts as trained on [`MODEL_TRAINED`] bytes.
 const MODEL_BYTES: u64 = 2 << 10;
 
-/// A family's record.
+/// What is known about a family.
 #[derive(Default)]
 pub(super) struct FamilyStatistics {
     seen_pages: u64,
     seen_bytes: u64,
-    /// How much the learner had seen, in bytes, when it last saw this family.
+    /// The bytes that the learner had seen in all when it last saw this family.
     pub(super) last_seen: u64,
-    /// `seen_bytes` at the last training job, or what a dictionary found in the file stands for; 0: never trained.
+    /// `seen_bytes` at the last training job, or the bytes that a dictionary from the file stands
+    /// for. 0: never trained.
     trained_bytes: u64,
     /// Its dictionaries and models, the newest last; at most [`CANDIDATES`].
     dictionaries: Vec<Arc<Dictionary>>,
-    /// Training jobs for drift that brought nothing, since the last one that did: what makes frames larger may be nothing that can be learned.
+    /// The number of training jobs for drift without a result, since the last one with a result.
+    /// The cause of the drift may be something that training cannot improve.
     vain: i32,
     /// Upgrades while a training job exists.
     training_job: Weak<()>,
-    /// Frames coded since the last training job.
+    /// Frames encoded since the last training job.
     coded: u64,
     /// Running mean of stored / raw since the last training job.
     ratio: f64,
-    /// That mean when it had settled; 0: not yet.
+    /// The reference for drift: that mean after [`SETTLING`] frames; 0: not yet.
     settled: f64,
     /// Pages to train from.
     pub(super) samples: Reservoir,
 }
 
 impl FamilyStatistics {
-    /// Takes note of a page, and perhaps a sample.
+    /// Counts a page, and perhaps keeps it as a sample.
     pub(super) fn see(&mut self, page: &[u8], database: u64, share: usize, random: &mut u64) {
         self.seen_pages += 1;
         self.seen_bytes += page.len() as u64;
-        // Samples are taken only when they would serve a training job that is near.
+        // Samples are taken only if a training job is near.
         if self.trained_bytes == 0 || self.outgrown(database, GROWTH / 2) || self.drifted() {
             self.samples.offer(page, share, random);
         }
     }
 
-    /// Takes note of a frame.
+    /// Counts a frame.
     pub(super) fn coded(&mut self, raw: usize, stored: usize) {
         if raw == 0 {
             return;
@@ -74,7 +77,7 @@ impl FamilyStatistics {
         }
     }
 
-    /// What was seen stands for `whole / part` as much.
+    /// Scales what was seen by `whole / part`, because the samples stand for a larger whole.
     pub(super) fn scale(&mut self, whole: u64, part: u64) {
         let scaled = |n: u64| {
             u64::try_from(u128::from(n) * u128::from(whole) / u128::from(part.max(1)))
@@ -84,7 +87,7 @@ impl FamilyStatistics {
         self.seen_bytes = scaled(self.seen_bytes);
     }
 
-    /// Begins a training job with the samples that there are.
+    /// Begins a training job with the present samples.
     pub(super) fn training_job(
         &mut self,
         family: Family,
@@ -95,10 +98,11 @@ impl FamilyStatistics {
         self.training_job = Arc::downgrade(&token);
         self.trained_bytes = self.seen_bytes;
         if self.drifted() {
-            // Until it has brought something.
+            // Reset when a training job has a result.
             self.vain = (self.vain + 1).min(VAIN_MAX);
         }
-        // Drift is measured anew, also after a training job in vain: what was drift is then how the family is.
+        // Drift is measured from the beginning again, even after a training job without a result:
+        // the larger frames are then the new reference.
         (self.coded, self.ratio, self.settled) = (0, 0.0, 0.0);
         TrainingJob {
             family,
@@ -111,10 +115,11 @@ impl FamilyStatistics {
         }
     }
 
-    /// Has this dictionary, too, from now on.
+    /// Adds a dictionary or model to the family.
     pub(super) fn installed(&mut self, dictionary: &Arc<Dictionary>) {
         if self.trained_bytes == 0 {
-            // It was in the file: take it that it was worth its bytes, and that a model of some size has learned what there is.
+            // It was in the file. Assume that it was worth its bytes, and that a model of this
+            // length was trained on a full sample.
             let bytes = dictionary.bytes().len() as u64;
             self.trained_bytes = match dictionary.codec() {
                 CodecId::TYPED if bytes >= MODEL_BYTES => MODEL_TRAINED,
@@ -136,7 +141,7 @@ impl FamilyStatistics {
         self.trained_bytes == 0
     }
 
-    /// Whether its pages may have to make do with the dictionary of OTHER.
+    /// Whether the family is small, so that its pages may have to use the dictionary of OTHER.
     pub(super) fn is_rare(&self) -> bool {
         self.dictionaries.is_empty() && self.seen_pages <= FIRST_PAGES
     }
@@ -146,12 +151,13 @@ impl FamilyStatistics {
         !self.dictionaries.is_empty()
     }
 
-    /// Whether it has a dictionary of its own, or is about to.
+    /// Whether it has a dictionary of its own, or a training job for one.
     pub(super) fn has_own(&self) -> bool {
         !self.dictionaries.is_empty() || self.training_job.strong_count() > 0
     }
 
-    /// Whether a training job is worth while now; `first_pages`: how many must have been seen before the first one.
+    /// Whether a training job is worthwhile now. `first_pages`: how many pages must be seen before
+    /// the first one.
     pub(super) fn is_due(&self, database: u64, share: usize, first_pages: u64) -> bool {
         self.training_job.strong_count() == 0
             && self.samples.pages() >= TRAINING_PAGES
@@ -165,7 +171,7 @@ impl FamilyStatistics {
             }
     }
 
-    /// Bytes that a dictionary would be for.
+    /// The bytes that a dictionary would be used for.
     fn usable(&self, database: u64) -> u64 {
         if database == 0 {
             self.seen_bytes
@@ -174,7 +180,7 @@ impl FamilyStatistics {
         }
     }
 
-    /// The size of a dictionary that would pay for itself.
+    /// The size of a dictionary that would pay for itself, in bytes.
     fn worth(&self, database: u64) -> usize {
         worth(self.usable(database))
     }
@@ -183,12 +189,13 @@ impl FamilyStatistics {
         self.settled > 0.0 && self.ratio > self.settled * DRIFT.powi(1 + self.vain)
     }
 
-    /// Whether it has been seen `growth` times as much as at the last training job, and a dictionary twice as large (or the first one) would pay.
+    /// Whether `growth` times as much was seen as at the last training job, and a dictionary of
+    /// twice the size (or the first one) would pay.
     fn outgrown(&self, database: u64, growth: u64) -> bool {
         if let Some(model) = self.dictionaries.last()
             && model.codec() == CodecId::TYPED
         {
-            // A model that was learned from a full sample has learned what there is, but for drift.
+            // Unless the family drifts, a model that was trained on a full sample cannot improve.
             let growth = growth * MODEL_GROWTH;
             return self.trained_bytes < MODEL_TRAINED
                 && self.seen_bytes >= self.trained_bytes.saturating_mul(growth);

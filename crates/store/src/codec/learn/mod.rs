@@ -1,19 +1,23 @@
-//! Learning dictionaries and models from the pages that are written.
+//! Training dictionaries and models from the pages that are written.
 //!
-//! A [`Learner`] is shown every page that is written ([`Learner::observe`]) and told what became of it
-//! ([`Learner::coded`]). It keeps a bounded sample of each family and says with [`Learner::due`] when one is worth a training job:
+//! The store shows every written page to a [`Learner`] ([`Learner::observe`]) and reports its
+//! stored size ([`Learner::coded`]). The learner keeps a bounded sample of each family.
+//! [`Learner::due`] returns a training job for a family if one of these holds:
 //!
-//! - it has no dictionary, and [`FIRST_PAGES`] pages and [`FIRST_BYTES`] bytes of it have been seen;
-//! - it has been seen [`GROWTH`] times as much as at its last training job, and a dictionary twice as large would now pay for itself;
-//! - its frames have become larger than they were after its last training job (drift).
+//! - it has no dictionary, and [`FIRST_PAGES`] pages and [`FIRST_BYTES`] bytes of it were seen;
+//! - [`GROWTH`] times as much was seen as at its last training job, and a dictionary of twice the
+//!   size would now pay for itself;
+//! - its frames are larger than after its last training job (drift).
 //!
-//! What is trained is a model of the typed codec or a zstd dictionary, whichever makes the family smaller.
-//! A [`TrainingJob`] is self-contained, so that it can run on the pool ([`TrainingJob::train`]). If it brings a dictionary, the store
-//! stores it and tells the learner ([`Learner::installed`]); if not, the family is not tried again before it has grown or drifted.
-//! Pages of families too rare for a dictionary of their own are learned together, as family OTHER: a page whose family
-//! has no dictionary is encoded with OTHER's, if there is one.
+//! A training job makes a model of the typed codec or a zstd dictionary, whichever makes the family
+//! smaller. A [`TrainingJob`] is self-contained, so it can run on the pool
+//! ([`TrainingJob::train`]). If it has a result, the store keeps it and calls
+//! [`Learner::installed`]. If not, the family is trained again only after it has grown or drifted.
+//! Pages of families that are too rare for a dictionary of their own are trained together, as
+//! family OTHER. A page whose family has no dictionary is encoded with OTHER's, if there is one.
 //!
-//! Invariants: samples weigh at most [`SAMPLE_BYTES`] in all; the same pages in the same order give the same training jobs.
+//! Invariants: all samples together weigh at most [`SAMPLE_BYTES`]; the same pages in the same
+//! order give the same training jobs.
 
 mod clusters;
 mod family_statistics;
@@ -32,27 +36,28 @@ use family_statistics::FamilyStatistics;
 use training_job::Terms;
 pub use training_job::{TrainingJob, TrainingResult};
 
-/// Most bytes of samples kept at a time, over all families.
+/// The most bytes of samples kept at a time, over all families.
 pub const SAMPLE_BYTES: usize = 8 << 20;
-/// Most bytes of samples of one family: a training job then takes about 0.1 s.
+/// The most bytes of samples of one family: a training job then takes about 0.1 s.
 const TRAINING_BYTES: usize = 1536 << 10;
 /// Pages of a family that must have been seen before its first training job.
 const FIRST_PAGES: u64 = 48;
-/// The same of OTHER, while a database is being written: tables that have just begun to grow are rare, too, and soon have dictionaries of their own.
+/// The same for OTHER, while a database is being written. Tables that have just begun to grow are
+/// rare at first, but soon have dictionaries of their own.
 const FIRST_PAGES_OF_OTHER: u64 = 4 * FIRST_PAGES;
 /// Bytes of a family that must have been seen before its first training job.
 const FIRST_BYTES: u64 = 192 << 10;
-/// Fewer pages than this are not trained from.
+/// The fewest samples that a training job needs.
 const TRAINING_PAGES: usize = 16;
 /// A family is trained again when it has been seen this many times as much.
 const GROWTH: u64 = 8;
-/// Most families told apart; the rest are OTHER.
+/// The most families that are distinguished; pages of further ones are OTHER.
 const FAMILIES: usize = 256;
 /// Smallest and largest dictionary, in bytes.
 const DICTIONARY_BYTES: (usize, usize) = (4 << 10, 112 << 10);
-/// A dictionary is at most this part of the bytes it is for.
+/// A dictionary is at most this part of the bytes that it is used for.
 const PART: u64 = 100;
-/// Where the generator that draws samples begins.
+/// The seed of the generator that draws samples.
 const SEED: u64 = 0x6465_6e73_6974_6500;
 
 /// See the module's documentation.
@@ -94,28 +99,28 @@ impl Learner {
         }
     }
 
-    /// Tells how large the database is (or is about to become), in bytes: no dictionary is made larger than that is worth,
+    /// Sets the present or expected size of the database, in bytes. Dictionaries are sized for it,
     /// however often its pages are rewritten.
     pub fn set_database_bytes(&mut self, bytes: u64) {
         self.database = bytes;
     }
 
-    /// Tells that the database is at least so large by now.
+    /// Raises the size of the database to at least `bytes`.
     pub fn raise_database_bytes(&mut self, bytes: u64) {
         self.database = self.database.max(bytes);
     }
 
-    /// Tells at which level pages are encoded (3 unless told): dictionaries are judged at it.
+    /// Sets the level at which pages are encoded (default 3). Dictionaries are judged at it.
     pub fn set_level(&mut self, level: i32) {
         self.level = level;
     }
 
-    /// Tells which codecs pages get: only those are trained.
+    /// Sets which codecs pages get; only those are trained.
     pub fn set_choice(&mut self, choice: CodecChoice) {
         self.choice = choice;
     }
 
-    /// Tells how many bytes at the end of each page are not SQLite's.
+    /// Sets how many bytes at the end of each page are reserved, so not SQLite's.
     pub fn set_reserved(&mut self, bytes: usize) {
         self.reserved = bytes;
     }
@@ -136,7 +141,8 @@ impl Learner {
         }
     }
 
-    /// Tells what a page of a family became: `raw` bytes were stored as `stored`. Without it drift is not noticed.
+    /// Reports that a page of a family with `raw` bytes was stored as `stored` bytes. Drift is
+    /// found by these reports.
     pub fn coded(&mut self, family: Family, raw: usize, stored: usize) {
         let family = self.enrol(family);
         if let Some(statistics) = self.families.get_mut(&family) {
@@ -144,8 +150,8 @@ impl Learner {
         }
     }
 
-    /// What was shown so far was drawn evenly from the database whose size was told: judge from it by the size of the
-    /// whole, so that families are due before the first page is written.
+    /// Treats the pages shown so far as an even sample of the database whose size was set. Families
+    /// are then judged by the size of the whole, so they are due before the first page is written.
     pub fn flush(&mut self) {
         if self.seen == 0 || self.database <= self.seen {
             return;
@@ -157,13 +163,14 @@ impl Learner {
         self.even = true;
     }
 
-    /// The next training job that is worth while. Its family is not named again as long as the training job exists.
+    /// The next training job that is worthwhile. Its family is not due again while the training job
+    /// exists.
     pub fn due(&mut self) -> Option<TrainingJob> {
         self.due_where(|_| true)
     }
 
-    /// The same among families that have no dictionary yet. These training jobs are short (0.02 s) and every page until their end
-    /// is stored the larger way, so in a bulk load they are worth waiting for.
+    /// The same, only for families that have no dictionary yet. These training jobs are short (0.02
+    /// s), and until they end every page is stored in a larger form. So a bulk load waits for them.
     pub fn due_first(&mut self) -> Option<TrainingJob> {
         self.due_where(FamilyStatistics::is_new)
     }
@@ -177,7 +184,8 @@ impl Learner {
             };
             which(statistics) && statistics.is_due(database, share, first_pages)
         });
-        // What is being written now comes first; OTHER comes last, for it is for those who got none of their own.
+        // The family seen last comes first. OTHER comes last, because it is for pages whose family
+        // has no dictionary.
         let (&family, _) = due
             .max_by_key(|(family, statistics)| (**family != Family::OTHER, statistics.last_seen))?;
         let statistics = self.families.get_mut(&family)?;
@@ -202,7 +210,7 @@ impl Learner {
         Some(training_job)
     }
 
-    /// Tells that a family has a dictionary now: a new one, or one that the file already had.
+    /// Registers a dictionary of a family: a new one, or one that the file already had.
     pub fn installed(&mut self, family: Family, dictionary: &Arc<Dictionary>) {
         let family = self.enrol(family);
         if let Some(statistics) = self.families.get_mut(&family) {
@@ -210,19 +218,21 @@ impl Learner {
         }
     }
 
-    /// Tells which families still have a dictionary: the others are trained anew, as if never seen.
+    /// Forgets the families with a dictionary for which `has_dictionary` is false. They are trained
+    /// again, as if never seen.
     pub fn keep(&mut self, has_dictionary: impl Fn(Family) -> bool) {
         self.families
             .retain(|family, statistics| !statistics.has_dictionary() || has_dictionary(*family));
         self.held = self.families.values().map(|p| p.samples.bytes()).sum();
     }
 
-    /// Bytes of samples held now.
+    /// Bytes of the samples kept now.
     pub fn sample_bytes(&self) -> usize {
         self.held
     }
 
-    /// The name under which a family is kept; makes a place for it if it is new.
+    /// The family under which statistics are kept: OTHER if there are too many. Adds an entry if it
+    /// is new.
     fn enrol(&mut self, family: Family) -> Family {
         if self.families.contains_key(&family) {
             return family;
@@ -236,7 +246,7 @@ impl Learner {
         family
     }
 
-    /// Most bytes of samples that one family may hold.
+    /// The most bytes of samples that one family can hold.
     fn share(&self) -> usize {
         (SAMPLE_BYTES / self.families.len().max(1)).min(TRAINING_BYTES)
     }
@@ -250,7 +260,7 @@ impl Learner {
         statistics.last_seen = self.seen;
         statistics.see(page, database, share, &mut self.random);
         self.held = self.held - before + statistics.samples.bytes();
-        // New families have made every share smaller: whoever holds most gives way.
+        // New families make every share smaller, so the largest sample is thinned.
         while self.held > SAMPLE_BYTES {
             let Some(most) = self
                 .families
@@ -269,7 +279,8 @@ impl Learner {
     }
 }
 
-/// Bytes of the headers of so many pages' frames: no training job makes them fewer, and of what compresses very well they are the most.
+/// The bytes of the headers of the frames of so many pages. Training cannot reduce them, and for
+/// pages that compress very well they are the largest part.
 fn headers(pages: usize) -> f64 {
     (pages * RECORD_LEN) as f64
 }

@@ -1,4 +1,4 @@
-//! A fair sample of a stream of pages, within a number of bytes.
+//! A uniform sample of a stream of pages, within a number of bytes.
 
 /// Pages drawn so that each page offered so far is equally likely to be among them.
 #[derive(Default)]
@@ -33,12 +33,13 @@ impl Reservoir {
         self.pages.len()
     }
 
-    /// The pages themselves, in the order of their places.
+    /// The pages, in the order of their places.
     pub(super) fn into_pages(self) -> Vec<Vec<u8>> {
         self.pages
     }
 
-    /// Offers a page; it is taken, perhaps in place of another, if it is drawn. At most `limit` bytes are held afterwards.
+    /// Offers a page. If it is drawn it is kept, perhaps in place of another one. At most `limit`
+    /// bytes are held afterwards.
     pub(super) fn offer(&mut self, page: &[u8], limit: usize, random: &mut u64) {
         self.offered += 1;
         if self.bytes + page.len() <= limit {
@@ -57,7 +58,7 @@ impl Reservoir {
         }
     }
 
-    /// Gives one page up.
+    /// Removes one page at random.
     pub(super) fn thin(&mut self, random: &mut u64) {
         let drawn = below(random, self.pages.len() as u64) as usize;
         if drawn < self.pages.len() {

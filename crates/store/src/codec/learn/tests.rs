@@ -9,7 +9,7 @@ use crate::CodecChoice;
 const A: Family = Family(0x2003);
 const B: Family = Family(0x2004);
 
-/// A page that no dictionary helps.
+/// An incompressible page.
 fn noise(n: u64) -> Vec<u8> {
     let mut x = n;
     std::iter::repeat_with(|| {
@@ -22,7 +22,7 @@ fn noise(n: u64) -> Vec<u8> {
     .collect()
 }
 
-/// Trains what is due and installs it; returns the dictionaries that came of it.
+/// Runs all due training jobs and installs their results, which it returns.
 fn train_all(learner: &mut Learner, id: u32) -> Vec<(Family, Arc<Dictionary>)> {
     let mut out = Vec::new();
     while let Some(training_job) = learner.due() {
@@ -86,7 +86,7 @@ fn a_family_is_trained_when_enough_was_seen_and_again_when_it_has_grown() {
         .expect("eight times as much, and twice the dictionary would pay");
     assert_eq!((training_job.family, training_job.is_first()), (A, false));
     assert!(training_job.max_bytes >= 2 * dict.bytes().len());
-    // A training job that comes to nothing (here: is thrown away) is not repeated at once.
+    // A training job without a result (here it is dropped) is not repeated at once.
     drop(training_job);
     assert!(learner.due().is_none());
 }
@@ -111,7 +111,7 @@ fn a_small_database_gets_small_dictionaries_however_often_it_is_rewritten() {
 }
 
 #[test]
-fn what_does_not_shrink_gets_no_dictionary_and_costs_few_training_jobs() {
+fn incompressible_pages_get_no_dictionary_and_few_training_jobs() {
     let mut learner = Learner::new();
     let mut training_jobs = 0;
     for n in 0..5000 {
@@ -140,9 +140,10 @@ fn rare_families_are_learned_together() {
     assert_eq!(families, [A, Family::OTHER], "OTHER last");
 }
 
-/// Two tables that begin to grow are rare at first; a dictionary for the rest, made of their pages, would never be used.
+/// Two tables that begin to grow are rare at first. A dictionary for OTHER, trained on their pages,
+/// would never be used.
 #[test]
-fn what_has_just_begun_to_grow_is_not_the_rest() {
+fn families_that_begin_to_grow_are_not_trained_as_other() {
     let mut learner = Learner::new();
     let mut trained = Vec::new();
     for n in 0..300 {
@@ -155,7 +156,8 @@ fn what_has_just_begun_to_grow_is_not_the_rest() {
     assert!(!trained.contains(&Family::OTHER), "{trained:?}");
 }
 
-/// No time is spent on a dictionary where pages coded in one piece show that none can reach the model.
+/// No time is spent on a dictionary if pages coded in one piece show that it cannot reach the
+/// model.
 #[test]
 fn a_dictionary_is_tried_where_it_could_be_better_than_the_model() {
     let mut learner = Learner::new();
@@ -166,7 +168,7 @@ fn a_dictionary_is_tried_where_it_could_be_better_than_the_model() {
     let pages: Vec<Vec<u8>> = (0..FIRST_PAGES).map(|n| page(n, 4096)).collect();
     let pages: Vec<&[u8]> = pages.iter().map(Vec::as_slice).collect();
     let raw = pages.iter().map(|page| page.len()).sum::<usize>() as f64;
-    // The pages are alike: in one piece they take far less than one by one.
+    // The pages are alike: in one piece they take much less than one by one.
     let alone = training_job.judge_alone(&pages, CodecChoice::Zstd) as f64;
     let together = training_job.together(&pages) * raw;
     assert!(together < alone * 0.8, "{together} {alone}");
@@ -204,7 +206,7 @@ fn drift_is_noticed() {
     let mut dict: Option<Arc<Dictionary>> = None;
     let mut trained = Vec::new();
     for n in 0..3000u64 {
-        // After 1000 pages the words are others.
+        // After 1000 pages the words change.
         let mut page = page(n, 4096);
         if n >= 1000 {
             page.iter_mut()
@@ -303,9 +305,10 @@ fn hostile_samples_do_no_harm() {
     }
 }
 
-/// What the dictionary for the rest costs is set against what is left for it, not against all that was seen before families had their own.
+/// The cost of OTHER's dictionary is compared with the pages left for it, not with all pages seen
+/// before families had their own.
 #[test]
-fn the_rest_is_what_got_no_dictionary_of_its_own() {
+fn other_stands_for_pages_without_a_dictionary_of_their_own() {
     let mut learner = Learner::new();
     learner.set_database_bytes(64 << 20);
     for n in 0..FIRST_PAGES * 8 {
@@ -320,18 +323,18 @@ fn the_rest_is_what_got_no_dictionary_of_its_own() {
         if training_job.family == Family::OTHER {
             rest = Some(training_job);
         } else {
-            // Its family has its own from now on.
+            // The family has its own dictionary from now on.
             let dict = Arc::new(Dictionary::new(1, CodecId::ZSTD_DICT, vec![7; 300]));
             learner.installed(training_job.family, &dict);
         }
     }
-    let rest = rest.expect("the rest is trained, too");
+    let rest = rest.expect("OTHER is trained too");
     assert!((1..=TRAINING_PAGES).contains(&rest.samples.len()));
     assert!(rest.bytes < 8 << 20, "{}", rest.bytes);
     assert!(rest.max_bytes < DICTIONARY_BYTES.1, "{}", rest.max_bytes);
 }
 
-/// A table leaf whose family is told by its number of columns.
+/// A table leaf whose family follows from its number of columns.
 fn leaf(columns: u64, n: u64) -> Vec<u8> {
     let mut page = noise(n);
     let cell = 4000u16;
@@ -382,7 +385,7 @@ fn rows(kind: u64, n: u64) -> Vec<u8> {
     page
 }
 
-/// Two tables of one shape are one family; a training job brings a model for each.
+/// Two tables of one shape are one family. A training job makes a model for each.
 #[test]
 fn two_tables_of_one_shape_get_two_models() {
     let training_job = |kinds: u64| {
@@ -401,14 +404,14 @@ fn two_tables_of_one_shape_get_two_models() {
     assert!(two.iter().all(|t| t.codec == CodecId::TYPED));
 }
 
-/// What no training job makes smaller again is left at that, but for a training job now and then.
+/// Drift that no training job can reduce is accepted, with a training job from time to time.
 #[test]
 fn drift_that_cannot_be_learned_costs_few_training_jobs() {
     let mut learner = Learner::new();
     let mut training_jobs = Vec::new();
     for n in 0..20_000u64 {
         learner.observe(A, &noise(n));
-        // A tenth more every 400 pages.
+        // The ratio grows by a tenth every 400 pages.
         let stored = 100.0 * 1.1f64.powi((n / 400) as i32).min(40.0);
         learner.coded(A, 4096, stored as usize);
         while let Some(training_job) = learner.due() {
@@ -420,7 +423,8 @@ fn drift_that_cannot_be_learned_costs_few_training_jobs() {
     assert!((3..=16).contains(&training_jobs.len()), "{training_jobs:?}");
 }
 
-/// A page of a table of three numbers: the row's own, and two at random, the second of which, in rows of kind 1, is a little more than the first.
+/// A page of a table with three numbers: the row's own, and two random ones. In rows of kind 1 the
+/// second random number is slightly larger than the first.
 fn numbers(kind: u64, n: u64) -> Vec<u8> {
     const CELL: usize = 19;
     let (mut page, cells) = (vec![0; 4096], 190);
@@ -449,7 +453,8 @@ fn numbers(kind: u64, n: u64) -> Vec<u8> {
     page
 }
 
-/// A table of numbers that only grows is not learned over and over; one whose numbers have changed is, and one of two kinds, and text.
+/// A table of numbers that only grow is not trained again and again. A table whose numbers changed
+/// is, and so is one of two kinds, and text.
 #[test]
 fn a_trial_tells_whether_a_training_job_can_bring_something() {
     let training_job = |page: fn(u64, u64) -> Vec<u8>, kind: u64, next: &dyn Fn(u64) -> Vec<u8>| {

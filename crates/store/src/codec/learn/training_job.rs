@@ -9,30 +9,34 @@ use super::{DICTIONARY_BYTES, PART, TRAINING_PAGES, clusters};
 use crate::CodecChoice;
 use densite_typed::{Model, Outlook, PageContext};
 
-/// One sample in this many is held out, to judge the dictionary by.
+/// One sample in this many is held out, to judge the dictionary.
 const HELD_OUT: usize = 5;
-/// Most bytes of held-out samples that are judged by.
+/// The most bytes of held-out samples that are used.
 const JUDGED_BYTES: usize = 256 << 10;
-/// A longer page is cut into samples of this length, of which there are then enough.
+/// A longer page is cut into samples of this length, so that there are enough samples.
 const SAMPLE_MAX: usize = 8 << 10;
 /// A dictionary must make held-out pages smaller by this part.
 const BETTER: f64 = 0.02;
-/// A dictionary must make pages smaller than a model does by this part.
+/// A dictionary must make pages smaller than a model does by this part, because it decodes more
+/// slowly.
 const SLOWER: f64 = 0.01;
-/// Two models must make pages smaller than one by this part: some pages are tried with both.
+/// Two models must make pages smaller than one does by this part, because some pages are tried with
+/// both.
 const TWICE: f64 = 0.04;
-/// A model that takes less than this part of what zstd takes without a dictionary is not to be reached by one with a dictionary,
+/// No dictionary is tried if the model takes less than this part of what zstd takes without a
+/// dictionary,
 const HOPELESS: f64 = 0.5;
-/// nor is one that takes less than this part of what zstd takes for pages in one piece, each of which has those before it for a dictionary. To find
-/// that out takes a thirtieth of the time of making one.
+/// or less than this part of what zstd takes for pages in one piece, where each page has the
+/// previous ones as its dictionary. This check takes a thirtieth of the time of training a
+/// dictionary.
 const HOPELESS_TOGETHER: f64 = 0.9;
-/// Most bytes to train on.
+/// The most bytes to train on.
 const TRAINED_BYTES: usize = 3 << 20;
 
-/// Samples of a family, to make a dictionary from. See [`super::Learner::due`].
+/// Samples of a family, to train a dictionary or model from. See [`super::Learner::due`].
 #[derive(Debug)]
 pub struct TrainingJob {
-    /// Whose dictionary it will be.
+    /// The family that gets the dictionary.
     pub family: Family,
     /// Pages of the family.
     pub(super) samples: Vec<Vec<u8>>,
@@ -42,9 +46,9 @@ pub struct TrainingJob {
     pub(super) bytes: u64,
     /// How it would be used.
     pub(super) terms: Terms,
-    /// What the family has now.
+    /// The present dictionaries and models of the family.
     pub(super) current: Vec<Arc<Dictionary>>,
-    /// While it exists the learner knows that the training job does.
+    /// While it exists, the learner knows that the training job exists.
     pub(super) _token: Arc<()>,
 }
 
@@ -53,29 +57,29 @@ pub struct TrainingJob {
 pub(super) struct Terms {
     /// zstd level.
     pub(super) level: i32,
-    /// Which codecs may be used.
+    /// Which codecs are allowed.
     pub(super) choice: CodecChoice,
-    /// Bytes at the end of each page that are not SQLite's.
+    /// Reserved bytes at the end of each page, which are not SQLite's.
     pub(super) reserved: usize,
-    /// The samples stand for the whole database, and not for its beginning.
+    /// The samples stand for the whole database, and not only for its beginning.
     pub(super) even: bool,
 }
 
-/// What a training job brought.
+/// The result of a training job.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TrainingResult {
-    /// Whose dictionary it is.
+    /// The family that gets the dictionary.
     pub family: Family,
-    /// What it is for: zstd with dictionary, or typed.
+    /// Its codec: zstd with dictionary, or typed.
     pub codec: CodecId,
     /// The dictionary or model.
     pub bytes: Vec<u8>,
-    /// Stored / raw of the pages it was judged by.
+    /// Stored / raw of the pages that it was judged by.
     pub ratio: f64,
 }
 
 impl TrainingJob {
-    /// Leaves samples out that turned out to be none, and with them what they stand for.
+    /// Removes samples that match `which`, and reduces the sizes in proportion.
     pub(super) fn leave_out(&mut self, which: impl Fn(&[u8]) -> bool) {
         let before = self.samples.len().max(1) as u64;
         self.samples.retain(|page| !which(page));
@@ -83,15 +87,21 @@ impl TrainingJob {
         self.max_bytes = self.max_bytes.min(worth(self.bytes));
     }
 
-    /// Whether the family has no dictionary yet, so that pages are stored the larger way until the training job ends.
+    /// Whether the family has no dictionary yet, so that pages are stored in a larger form until
+    /// the training job ends.
     pub fn is_first(&self) -> bool {
         self.current.is_empty()
     }
 
-    /// Trains a model and a dictionary and judges them by samples they have not seen, at the level they will be used at. Nothing unless the better
-    /// one makes them smaller by 2 % than what the family has (or nothing) does, and repays its own bytes. A model is better unless the dictionary is
-    /// smaller by more than 1 %, for it decodes faster. Two models, if the samples are of two kinds (see `clusters`). Takes 0.02 to 0.5 s, and less where
-    /// a trial shows that the family has nothing to learn (see `trial`).
+    /// Trains a model and a dictionary and judges them by held-out samples, at the level of the
+    /// terms.
+    ///
+    /// Returns the better one if it makes those samples at least 2 % smaller than the family's
+    /// present dictionaries do, and repays its own bytes. The model wins unless the dictionary is
+    /// smaller by more than 1 %, because it decodes faster. Returns two models if the samples are
+    /// of two kinds (see `clusters`). Otherwise returns nothing.
+    ///
+    /// Takes 0.02 to 0.5 s, and less if a trial shows that there is nothing to learn (see `trial`).
     pub fn train(self) -> Vec<TrainingResult> {
         if self.samples.len() < TRAINING_PAGES {
             return Vec::new();
@@ -125,7 +135,7 @@ impl TrainingJob {
             let new = bytes.into_iter().map(|b| Dictionary::new(0, codec, b));
             let new: Vec<Dictionary> = new.collect();
             let after = self.judge(&held_out, &new, choice);
-            // Its own bytes, as a part of what they are for.
+            // Its own bytes, in the proportion of the judged bytes to those it is used for.
             let own: usize = new.iter().map(|d| d.bytes().len()).sum();
             let own = own as f64 / self.bytes.max(1) as f64 * raw as f64;
             (new, after, after as f64 + own)
@@ -150,7 +160,7 @@ impl TrainingJob {
             }
             _ => None,
         };
-        // The model comes first, and stays unless another is that much better.
+        // The model comes first, and stays unless another is better by that factor.
         let all = model.into_iter().chain(dictionary).chain(two);
         let best = all.reduce(|best, next| {
             let much = if next.0.len() > 1 { TWICE } else { SLOWER };
@@ -178,7 +188,7 @@ impl TrainingJob {
             .collect()
     }
 
-    /// Learns a model, if pages may be typed and the family is one of b-tree pages.
+    /// Trains a model, if typed pages are allowed and the family is one of b-tree pages.
     pub(super) fn model(&self, trained: &[&[u8]]) -> Option<Model> {
         if self.family == Family::OTHER
             || matches!(self.terms.choice, CodecChoice::Zstd | CodecChoice::Raw)
@@ -193,7 +203,7 @@ impl TrainingJob {
         Model::learn(trained, self.terms.reserved, self.bytes, outlook)
     }
 
-    /// Bytes that pages take when each gets what suits it best of what the family has and of what is `new`.
+    /// The bytes that pages take if each gets the best of the family's dictionaries and of `new`.
     pub(super) fn judge(&self, pages: &[&[u8]], new: &[Dictionary], choice: CodecChoice) -> usize {
         let all: Vec<&Dictionary> = self.current.iter().map(|d| &**d).chain(new).collect();
         if all.is_empty() {
@@ -211,7 +221,8 @@ impl TrainingJob {
         pages.iter().map(|page| self.cost(page, None, choice)).sum()
     }
 
-    /// Whether pages that a model makes `model` bytes of may become smaller by a dictionary made from those that were `trained`.
+    /// Whether a dictionary trained on `trained` may make pages smaller that take `model` bytes
+    /// with the model.
     pub(super) fn dictionary_may_help(
         &self,
         model: f64,
@@ -245,7 +256,7 @@ impl TrainingJob {
             other: None,
             checked: true,
         };
-        // Any place where pages may be scrubbed: samples do not know theirs.
+        // Any page number at which pages are scrubbed: samples do not know theirs.
         let context = PageContext {
             number: 3,
             pages: 0,
@@ -257,7 +268,7 @@ impl TrainingJob {
     }
 }
 
-/// The size of a dictionary that pays for itself with so many bytes.
+/// The size of a dictionary, in bytes, that pays for itself if it is used for so many bytes.
 pub(super) fn worth(bytes: u64) -> usize {
     let (low, high) = DICTIONARY_BYTES;
     usize::try_from(bytes / PART)
@@ -265,7 +276,8 @@ pub(super) fn worth(bytes: u64) -> usize {
         .clamp(low, high)
 }
 
-/// Makes a dictionary of at most `max_bytes` from samples of what it is for; `None` when there are too few. Deterministic.
+/// Trains a dictionary of at most `max_bytes` from samples; `None` if there are too few.
+/// Deterministic.
 pub(super) fn train(samples: &[&[u8]], max_bytes: usize) -> Option<Vec<u8>> {
     let mut all = Vec::new();
     let mut lengths = Vec::new();
@@ -276,7 +288,8 @@ pub(super) fn train(samples: &[&[u8]], max_bytes: usize) -> Option<Vec<u8>> {
         all.extend_from_slice(piece);
         lengths.push(piece.len());
     }
-    // The trainer wants some tens of samples and refuses a handful; it makes nothing smaller than 256 bytes.
+    // The trainer needs some tens of samples and rejects a handful. It makes nothing smaller than
+    // 256 bytes.
     if lengths.len() < 8 || max_bytes < 256 {
         return None;
     }

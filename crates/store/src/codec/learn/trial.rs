@@ -1,8 +1,10 @@
-//! A trial: whether a later training job may bring something, found out from a few pages.
+//! A trial finds out from a few pages whether a later training job may have a result.
 //!
-//! A family is trained again when it has grown or drifted (see `family_statistics`), and mostly it learns what it knew: a table of numbers that only become larger,
-//! for one. Such a training job takes as long as encoding a thousand pages. Where all that is known of a family are numbers, a few pages tell whether
-//! others would do better by now; text is different, for its symbols and dictionaries become better the more of it is seen.
+//! A family is trained again when it has grown or drifted (see `family_statistics`). Mostly the job
+//! has no result, for example if a table has numbers that only grow. Such a job takes as long as
+//! encoding a thousand pages. If all models of a family are of numbers, a few pages show whether
+//! new ones would be better. Text is different: its symbols and dictionaries improve with more
+//! samples.
 
 use std::sync::Arc;
 
@@ -12,9 +14,10 @@ use super::headers;
 use super::training_job::TrainingJob;
 use densite_typed::Model;
 
-/// Pages that a trial learns from, and as many that it judges by.
+/// The number of pages that a trial trains on, and the number that it judges by.
 const PAGES: usize = 32;
-/// What a model of so few pages must save. A training job's own limit is higher, for it knows more.
+/// The part that a model from so few pages must save. It is lower than the limit of a training job,
+/// which has more samples.
 const PROMISING: f64 = 0.015;
 
 impl TrainingJob {
@@ -30,7 +33,7 @@ impl TrainingJob {
             return true;
         };
         let mut new = vec![model];
-        // Tables of one shape are one family, and one model between two of them suits neither.
+        // Tables of one shape are one family, and one model for two of them suits neither.
         let seed = trained.get(..1).and_then(|one| self.model(one));
         if let (Some(seed), Some(model)) = (seed, new.first())
             && let Some((one, other)) = clusters::sides(&trained, model, &seed, reserved)
@@ -48,7 +51,7 @@ impl TrainingJob {
     }
 }
 
-/// At most [`PAGES`], evenly.
+/// At most [`PAGES`] of them, evenly spread.
 fn some<'a>(pages: &[&'a [u8]]) -> Vec<&'a [u8]> {
     let step = pages.len().div_ceil(PAGES).max(1);
     pages.iter().step_by(step).copied().collect()

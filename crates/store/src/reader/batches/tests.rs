@@ -57,12 +57,12 @@ fn a_busy_pool_is_not_waited_for() {
     assert!(pool.submit(job).is_ok());
     begin.recv().expect("it begins");
     handle.parts().0.open.set_pool(pool);
-    assert!(scan(&mut handle) > 8, "read ahead all the same");
+    assert!(scan(&mut handle) > 8, "pages are read ahead anyway");
     drop(go);
 }
 
 #[test]
-fn what_is_held_is_bounded_and_goes_with_the_lock() {
+fn pages_held_are_bounded_and_dropped_with_the_lock() {
     let mut handle = handle();
     let window = (128 << 10) / (2 * WINDOWS) / PAGE;
     let most = scan(&mut handle);
@@ -74,7 +74,7 @@ fn what_is_held_is_bounded_and_goes_with_the_lock() {
 }
 
 #[test]
-fn a_batch_that_is_lost_is_no_answer() {
+fn a_lost_batch_returns_no_page() {
     let mut batches = Batches::default();
     batches.batches.push(Batch {
         first: 3,
@@ -87,7 +87,7 @@ fn a_batch_that_is_lost_is_no_answer() {
     for page in 2..=6 {
         assert_eq!(batches.get(page, 1, &mut [0; PAGE]), None);
     }
-    assert!(batches.batches.is_empty(), "its last page was asked for");
+    assert!(batches.batches.is_empty(), "its last page was requested");
 }
 
 #[test]
@@ -102,8 +102,11 @@ fn scans_that_ended_make_room() {
         body: Body::Lost,
     };
     batches.batches.extend([10, 100, 200, 300].map(batch));
-    assert!(!batches.room(5, 10, 10, 1), "as much as may be held");
-    assert!(batches.room(115, 10, 10, 1), "the second is behind");
-    assert!(batches.room(5, 40, 10, STALE + 1), "all are of long ago");
+    assert!(!batches.room(5, 10, 10, 1), "the limit is reached");
+    assert!(
+        batches.room(115, 10, 10, 1),
+        "the scan has passed the second"
+    );
+    assert!(batches.room(5, 40, 10, STALE + 1), "all are stale");
     assert!(batches.batches.is_empty());
 }

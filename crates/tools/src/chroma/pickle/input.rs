@@ -1,22 +1,23 @@
-//! The bytes of a pickle: read once, from front to end, with the place always known.
+//! Reads the bytes of a pickle once, from start to end, and tracks the offset for errors.
 
 use super::PickleError;
 use std::io::{BufRead, ErrorKind};
 
-/// The longest line or string that is read, in bytes. Record ids, the longest texts in Chroma's
-/// pickles, are far shorter.
+/// The length in bytes of the longest line or string that is accepted. Record ids, the longest
+/// texts in Chroma's pickles, are far shorter.
 const TEXT_MAX: u64 = 1 << 20;
 
-/// A string is read in pieces of this many bytes, so that a length which lies allocates nothing.
+/// A string is read in pieces of this many bytes, so that a false length does not cause a large
+/// allocation.
 const PIECE: u64 = 64 << 10;
 
 pub(super) struct Input<R> {
     from: R,
     /// Bytes read so far.
     at: u64,
-    /// Bytes that there are.
+    /// Length of the pickle in bytes.
     len: u64,
-    /// Where the instruction begins that is being carried out.
+    /// Offset of the instruction that is being executed.
     instruction: u64,
     text: Vec<u8>,
 }
@@ -32,19 +33,19 @@ impl<R: BufRead> Input<R> {
         }
     }
 
-    /// Bytes that there are in all.
+    /// Length of the pickle in bytes.
     pub(super) fn len(&self) -> u64 {
         self.len
     }
 
-    /// The next instruction's code.
+    /// The code of the next instruction.
     pub(super) fn instruction(&mut self) -> Result<u8, PickleError> {
         self.instruction = self.at;
         let [code] = self.bytes()?;
         Ok(code)
     }
 
-    /// An error at the instruction that is being carried out.
+    /// An error at the instruction that is being executed.
     pub(super) fn error(&self, what: impl Into<String>) -> PickleError {
         PickleError {
             offset: self.instruction,
@@ -62,10 +63,10 @@ impl<R: BufRead> Input<R> {
         Ok(bytes)
     }
 
-    /// The next `n` bytes, which stand for a text or a long number.
+    /// The next `n` bytes, which are a text or a long number.
     pub(super) fn string(&mut self, n: u64) -> Result<&[u8], PickleError> {
         if n > self.len.saturating_sub(self.at) {
-            return Err(self.error("it says that it is longer than the file"));
+            return Err(self.error("a text or number that is longer than the file"));
         }
         if n > TEXT_MAX {
             return Err(self.error(format!(
@@ -89,7 +90,7 @@ impl<R: BufRead> Input<R> {
         Ok(&self.text)
     }
 
-    /// The rest of the line, without its end.
+    /// The rest of the line, without its line end.
     pub(super) fn line(&mut self) -> Result<&[u8], PickleError> {
         self.text.clear();
         loop {
@@ -104,7 +105,7 @@ impl<R: BufRead> Input<R> {
         }
     }
 
-    /// Whether nothing follows.
+    /// Whether all bytes have been read.
     pub(super) fn is_at_end(&mut self) -> Result<bool, PickleError> {
         match self.from.fill_buf() {
             Ok(rest) => Ok(rest.is_empty()),
@@ -120,7 +121,7 @@ impl<R: BufRead> Input<R> {
     }
 }
 
-/// A number that was checked to be small.
+/// Converts a number that was checked to be small.
 pub(super) fn to_usize(n: u64) -> usize {
     usize::try_from(n).unwrap_or(usize::MAX)
 }

@@ -1,4 +1,4 @@
-//! The instructions.
+//! Executes the instructions of a pickle.
 
 use super::input::Input;
 use super::operand;
@@ -6,17 +6,17 @@ use super::value::{CLASSES, Class, Dict, Value};
 use super::{LEN_MAX, PickleError, TextHash};
 use std::io::BufRead;
 
-/// Values that lie on the stack at most. Both writers end a batch of dictionary entries after a
-/// thousand.
+/// The largest number of values on the stack. Python and Chroma both end a batch of dictionary
+/// entries after a thousand.
 const STACK_MAX: usize = 1 << 16;
-/// Dictionaries at most; Chroma's pickles have four.
+/// The largest number of dictionaries; Chroma's pickles have four.
 const DICTS_MAX: usize = 16;
-/// Bytes of the file for each value in the memo, at least; Chroma's need 14 for each record, and
-/// have one value for each.
+/// Bytes of the file that are needed for each value in the memo. Chroma's pickles have 14 bytes for
+/// each record, and one memo value for each record.
 const BYTES_PER_MEMO: u64 = 8;
-/// Values in the memo that need no such proportion: names of classes and fields.
+/// Memo values that are allowed in any file: names of classes and fields.
 const MEMO_FREE: u64 = 64;
-/// Bytes of the file for each entry of a dictionary, at least.
+/// Bytes of the file that are needed for each entry of a dictionary.
 const BYTES_PER_ENTRY: u64 = 4;
 
 struct Machine<R> {
@@ -31,7 +31,7 @@ struct Machine<R> {
     id_to_label: TextHash,
 }
 
-/// Runs to the end; answers `max_seq_id` and the keys of `id_to_label`.
+/// Runs the pickle to its end. Returns `max_seq_id` and the keys of `id_to_label`.
 pub(super) fn run<R: BufRead>(
     input: Input<R>,
 ) -> Result<(Option<i64>, Vec<TextHash>), PickleError> {
@@ -57,7 +57,7 @@ pub(super) fn run<R: BufRead>(
 }
 
 impl<R: BufRead> Machine<R> {
-    /// Carries out one instruction; false after the last.
+    /// Executes one instruction. Returns false after the last one.
     fn step(&mut self) -> Result<bool, PickleError> {
         match self.input.instruction()? {
             // PROTO
@@ -69,7 +69,7 @@ impl<R: BufRead> Machine<R> {
                         .error(format!("protocol {protocol} is not known")));
                 }
             }
-            // FRAME: says only how much one could read at once.
+            // FRAME: only a hint how much to read at once.
             0x95 => drop(self.input.bytes::<8>()?),
             b'.' => return Ok(false),
             b'(' => {
@@ -90,7 +90,7 @@ impl<R: BufRead> Machine<R> {
                 self.push(Value::Text(text))?;
             }
             b'}' => self.new_dict()?,
-            // DICT: what has been read since the mark, in pairs.
+            // DICT: takes the values since the mark, in pairs.
             b'd' => {
                 let items = self.since_mark()?;
                 self.new_dict()?;
@@ -115,7 +115,11 @@ impl<R: BufRead> Machine<R> {
                         Value::Class(Class::Object),
                         Value::None,
                     ] => Value::Arguments,
-                    _ => return Err(self.input.error("a tuple that none of Chroma's has")),
+                    _ => {
+                        return Err(self
+                            .input
+                            .error("a tuple that Chroma's pickles do not have"));
+                    }
                 };
                 self.push(tuple)?;
             }
@@ -136,7 +140,7 @@ impl<R: BufRead> Machine<R> {
                     None => return Err(self.input.error("a class that is not Chroma's")),
                 }
             }
-            // NEWOBJ and REDUCE make an object of the one class; nothing is called.
+            // NEWOBJ and REDUCE create an object of the one known class. Nothing is called.
             code @ (0x81 | b'R') => {
                 let arguments = self.pop()?;
                 let called = self.pop()?;
@@ -145,7 +149,7 @@ impl<R: BufRead> Machine<R> {
                     | (b'R', Value::Class(Class::Reconstructor), Value::Arguments) => {
                         self.push(Value::Object(None))?;
                     }
-                    _ => return Err(self.input.error("a call that none of Chroma's has")),
+                    _ => return Err(self.input.error("a call that Chroma's pickles do not have")),
                 }
             }
             b'b' => match (self.pop()?, self.pop()?) {
@@ -153,14 +157,14 @@ impl<R: BufRead> Machine<R> {
                 _ => {
                     return Err(self
                         .input
-                        .error("an object's state that none of Chroma's has"));
+                        .error("an object state that Chroma's pickles do not have"));
                 }
             },
             code @ (0x94 | b'p' | b'q' | b'r') => self.put(code)?,
             code @ (b'g' | b'h' | b'j') => self.get(code)?,
             code => {
                 return Err(self.input.error(format!(
-                    "instruction 0x{code:02x} is none that Chroma's pickles have"
+                    "Chroma's pickles do not have the instruction 0x{code:02x}"
                 )));
             }
         }
@@ -175,7 +179,7 @@ impl<R: BufRead> Machine<R> {
         Ok(())
     }
 
-    /// Takes the topmost value, which must lie above the last mark.
+    /// Removes and returns the topmost value, which must lie above the last mark.
     fn pop(&mut self) -> Result<Value, PickleError> {
         let floor = self.marks.last().copied().unwrap_or(0);
         if self.stack.len() <= floor {
@@ -186,10 +190,10 @@ impl<R: BufRead> Machine<R> {
             .ok_or_else(|| self.input.error("its stack is empty"))
     }
 
-    /// Takes everything above the last mark, and the mark.
+    /// Removes the last mark and returns all values above it.
     fn since_mark(&mut self) -> Result<Vec<Value>, PickleError> {
         match self.marks.pop() {
-            // Nothing below a mark is ever taken, so it lies within the stack.
+            // Values below a mark are never removed, so the mark is within the stack.
             Some(mark) => Ok(self.stack.split_off(mark.min(self.stack.len()))),
             None => Err(self.input.error("a mark is missing")),
         }
@@ -215,7 +219,7 @@ impl<R: BufRead> Machine<R> {
         Ok(())
     }
 
-    /// Puts keys and values, in turn, into the dictionary on top of the stack.
+    /// Adds alternating keys and values to the dictionary on top of the stack.
     fn set(&mut self, items: &[Value]) -> Result<(), PickleError> {
         let top = match self.stack.last() {
             Some(Value::Dict(index)) => self.dicts.get_mut(*index),
@@ -250,7 +254,7 @@ impl<R: BufRead> Machine<R> {
         Ok(())
     }
 
-    /// Keeps the topmost value in the memo. Both writers number from 0 without a gap.
+    /// Stores the topmost value in the memo. Python and Chroma both number from 0 without a gap.
     fn put(&mut self, code: u8) -> Result<(), PickleError> {
         let at = match code {
             0x94 => Some(self.memo.len() as u64),
@@ -276,13 +280,13 @@ impl<R: BufRead> Machine<R> {
             .copied();
         match found {
             Some(value) => self.push(value),
-            None => Err(self.input.error("it asks for what is not in its memo")),
+            None => Err(self.input.error("it reads a value that is not in its memo")),
         }
     }
 
     fn result(mut self) -> Result<(Option<i64>, Vec<TextHash>), PickleError> {
         if !self.input.is_at_end()? {
-            return Err(self.input.error("something follows its end"));
+            return Err(self.input.error("bytes follow its end"));
         }
         let top = match self.stack.as_slice() {
             [Value::Dict(dict) | Value::Object(Some(dict))] if self.marks.is_empty() => {
@@ -291,12 +295,12 @@ impl<R: BufRead> Machine<R> {
             _ => None,
         };
         let Some(top) = top else {
-            return Err(self.input.error("it is no index's"));
+            return Err(self.input.error("it is not the pickle of an index"));
         };
         let max_seq_id = match top.max_seq_id {
             Some(Value::Int(n)) => Some(n),
             None | Some(Value::None) => None,
-            Some(_) => return Err(self.input.error("its max_seq_id is no number")),
+            Some(_) => return Err(self.input.error("its max_seq_id is not a number")),
         };
         let Some(Value::Dict(ids)) = top.id_to_label else {
             return Err(self.input.error("it has no id_to_label"));

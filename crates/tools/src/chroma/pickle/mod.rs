@@ -1,23 +1,23 @@
-//! `index_metadata.pickle`: what the persisted vector index of a segment holds, and up to which row
-//! of the queue.
+//! `index_metadata.pickle`: which records the persisted vector index of a segment holds, and up to
+//! which row of the queue.
 //!
-//! A pickle is a program for a stack machine whose instructions can call anything. This reader runs
-//! nothing: it knows the few instructions by which an object with a dictionary is written, and
-//! refuses every other one. It takes protocols 0 to 5, as Python wrote them up to Chroma 0.6 (an
-//! object of the class `PersistentData`), and what Chroma writes since 1.0 (protocol 3, a plain
-//! dictionary with the same names):
+//! A pickle is a program for a stack machine, and its instructions can call any Python code. This
+//! reader calls nothing. It supports only the few instructions that write an object with a
+//! dictionary and rejects all others. It reads protocols 0 to 5, which Python wrote up to Chroma
+//! 0.6 (an object of the class `PersistentData`), and the format of Chroma 1.0 and later (protocol
+//! 3, a plain dictionary with the same names):
 //!
-//! | name | what |
+//! | name | meaning |
 //! |---|---|
 //! | `dimensionality` | not used here |
 //! | `total_elements_added` | not used here |
-//! | `max_seq_id` | before 0.5.6 the segment's position, since then what it was at the upgrade; None in new indexes |
-//! | `id_to_label` | record id to label: which records the index holds |
+//! | `max_seq_id` | position up to 0.5.5, later the position at the upgrade; None in new indexes |
+//! | `id_to_label` | record id to label: the records that the index holds |
 //! | `label_to_id`, `id_to_seq_id` | not used here |
 //!
-//! Memory is bounded by the length of the file: texts are kept as hashes of 16 bytes, at most one
-//! for every eight bytes read in the memo and one for every four in the dictionaries; what is read
-//! of one text at a time has a limit of its own.
+//! Memory is bounded by the length of the file. Texts are kept as hashes of 16 bytes, at most one
+//! for every eight bytes read in the memo and one for every four in the dictionaries. The length of
+//! one text has its own limit.
 
 mod input;
 mod machine;
@@ -29,13 +29,13 @@ use densite_disk::hash::xxh3_128;
 use std::fmt;
 use std::io::BufRead;
 
-/// Files longer than this are refused: an index of some 30 million records.
+/// Longer files are refused. An index of about 30 million records has this length.
 pub const LEN_MAX: u64 = 2 << 30;
 
-/// What is wrong with a pickle, and where.
+/// What is wrong with a pickle, and at which byte.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PickleError {
-    /// Offset in bytes of the instruction that could not be carried out.
+    /// Offset in bytes of the instruction that failed.
     pub offset: u64,
     /// What is wrong with it.
     pub what: String,
@@ -49,7 +49,7 @@ impl fmt::Display for PickleError {
 
 impl std::error::Error for PickleError {}
 
-/// A text, as far as comparing goes.
+/// The hash of a text, for comparisons.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct TextHash([u8; 16]);
 
@@ -59,12 +59,12 @@ impl TextHash {
     }
 }
 
-/// What `index_metadata.pickle` says.
+/// The content of `index_metadata.pickle`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IndexMetadata {
-    /// `max_seq_id`; `None` when it is not there, is None or is negative ("nothing yet").
+    /// `max_seq_id`; `None` if it is missing, None or negative ("nothing yet").
     pub max_seq_id: Option<i64>,
-    /// Ids of the records that the index holds, sorted and without repetition.
+    /// Ids of the records that the index holds, sorted and without duplicates.
     ids: Vec<TextHash>,
 }
 
@@ -72,8 +72,8 @@ impl IndexMetadata {
     /// Reads a pickle of `len` bytes.
     ///
     /// # Errors
-    /// Where and why it is not one of Chroma's: damage, a part missing, an instruction or a class
-    /// that none of Chroma's has.
+    /// Why and where the pickle is not one of Chroma's: damage, a missing part, or an instruction
+    /// or class that Chroma's pickles do not have.
     pub fn read(from: impl BufRead, len: u64) -> Result<IndexMetadata, PickleError> {
         let (max_seq_id, mut ids) = machine::run(input::Input::new(from, len))?;
         ids.sort_unstable();
@@ -84,12 +84,12 @@ impl IndexMetadata {
         })
     }
 
-    /// How many records the index holds.
+    /// The number of records in the index.
     pub fn records(&self) -> usize {
         self.ids.len()
     }
 
-    /// Whether the index holds the record of this id.
+    /// Whether the index holds the record with this id.
     pub fn holds(&self, id: &[u8]) -> bool {
         self.holds_hash(TextHash::of(id))
     }

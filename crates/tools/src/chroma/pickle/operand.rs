@@ -1,11 +1,11 @@
-//! What follows an instruction in the file.
+//! Reads the operands of instructions.
 
 use super::input::Input;
 use super::text;
 use super::{PickleError, TextHash};
 use std::io::BufRead;
 
-/// A number behind its instruction.
+/// The number after the instruction `code`.
 pub(super) fn number<R: BufRead>(input: &mut Input<R>, code: u8) -> Result<i64, PickleError> {
     let n = match code {
         b'J' => Some(i64::from(i32::from_le_bytes(input.bytes()?))),
@@ -24,10 +24,10 @@ pub(super) fn number<R: BufRead>(input: &mut Input<R>, code: u8) -> Result<i64, 
         }
         _ => text::number(input.line()?),
     };
-    n.ok_or_else(|| input.error("a number of more than 64 bits, or none"))
+    n.ok_or_else(|| input.error("not a number, or one of more than 64 bits"))
 }
 
-/// A text behind its instruction.
+/// The text after the instruction `code`.
 pub(super) fn text<R: BufRead>(input: &mut Input<R>, code: u8) -> Result<TextHash, PickleError> {
     let hash = match code {
         0x8c => {
@@ -50,7 +50,7 @@ pub(super) fn text<R: BufRead>(input: &mut Input<R>, code: u8) -> Result<TextHas
     Ok(hash)
 }
 
-/// The number behind an instruction about the memo; `None` if it is none.
+/// The memo index after the instruction `code`; `None` if it is not a number.
 pub(super) fn memo_index<R: BufRead>(
     input: &mut Input<R>,
     code: u8,

@@ -1,4 +1,4 @@
-//! Against what Python writes (`tests/chroma/pickles/make.py`), and against damage.
+//! Pickles that Python writes (`tests/chroma/pickles/make.py`), and damaged ones.
 
 use super::*;
 use proptest::prelude::*;
@@ -50,7 +50,7 @@ fn every_protocol_is_read() {
 }
 
 #[test]
-fn what_would_call_something_is_refused() {
+fn pickles_that_call_something_are_refused() {
     // os.system, as Python pickles it.
     fails(&fixture("call.pickle"), 28, "a class that is not Chroma's");
     fails(
@@ -59,19 +59,23 @@ fn what_would_call_something_is_refused() {
         "class posix.system is not",
     );
     fails(b"\x80\x02cos\nsystem\nq\x00.", 2, "class os.system is not");
-    // An instance of a class (INST, OBJ), an extension's code, a persistent id, a buffer.
+    // INST, OBJ, an extension code, a persistent id and a buffer.
     for code in [b'i', b'o', 0x82, b'P', b'Q', 0x97, 0x92] {
-        fails(
-            &[0x80, 4, code, 0, 0],
-            2,
-            "is none that Chroma's pickles have",
-        );
+        fails(&[0x80, 4, code, 0, 0], 2, "do not have the instruction");
     }
-    // Known classes in a call of another form.
+    // Known classes, but in a call of another form.
     let module = "chromadb.segment.impl.vector.local_persistent_hnsw";
     let call = format!("c{module}\nPersistentData\n)R.");
-    fails(call.as_bytes(), call.len() as u64 - 2, "a call that none");
-    fails(b"ccopy_reg\n_reconstructor\n)R.", 26, "a call that none");
+    fails(
+        call.as_bytes(),
+        call.len() as u64 - 2,
+        "a call that Chroma's pickles",
+    );
+    fails(
+        b"ccopy_reg\n_reconstructor\n)R.",
+        26,
+        "a call that Chroma's pickles",
+    );
 }
 
 #[test]
@@ -94,13 +98,13 @@ fn truncated_anywhere_is_refused() {
 }
 
 #[test]
-fn what_is_no_index_is_refused() {
+fn pickles_of_other_objects_are_refused() {
     fails(b"", 0, "too early");
-    fails(b".", 0, "no index's");
-    fails(b"N.", 1, "no index's");
+    fails(b".", 0, "not the pickle of an index");
+    fails(b"N.", 1, "not the pickle of an index");
     fails(b"}.", 1, "no id_to_label");
-    fails(b"}}.", 2, "no index's");
-    fails(b"}(.", 2, "no index's");
+    fails(b"}}.", 2, "not the pickle of an index");
+    fails(b"}(.", 2, "not the pickle of an index");
     fails(b"\x80\x06.", 0, "protocol 6");
     fails(b"u.", 0, "a mark is missing");
     fails(b"(u.", 1, "entries without a dictionary");
@@ -127,7 +131,7 @@ fn what_is_no_index_is_refused() {
         b"}s.",
     ]
     .concat();
-    fails(&wrong, wrong.len() as u64 - 1, "max_seq_id is no number");
+    fails(&wrong, wrong.len() as u64 - 1, "max_seq_id is not a number");
 }
 
 #[test]
@@ -158,7 +162,7 @@ proptest! {
         let _ = read(&bytes);
     }
 
-    /// Bytes that are instructions mostly get further.
+    /// Bytes that are mostly valid instructions reach deeper code.
     #[test]
     fn any_instructions_are_read_or_refused(
         parts in proptest::collection::vec(proptest::sample::select(vec![
@@ -170,7 +174,7 @@ proptest! {
         let _ = read(&parts.concat());
     }
 
-    /// A flipped byte is refused, or changes what is read: nothing else comes of it.
+    /// A flipped byte causes an error or changes the values, but never a panic.
     #[test]
     fn damaged_pickles_are_read_or_refused(protocol in 0..=5, at in any::<proptest::sample::Index>(), byte in any::<u8>()) {
         let mut bytes = fixture(&format!("object-{protocol}.pickle"));

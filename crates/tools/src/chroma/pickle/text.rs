@@ -1,13 +1,13 @@
-//! What is written as lines of text: numbers and texts of protocol 0.
+//! Parses numbers and texts that protocol 0 writes as lines.
 
-/// A decimal number, as `INT` and `LONG` have it: `12`, `-3`, `12L`.
+/// A decimal number in the form of `INT` and `LONG`: `12`, `-3`, `12L`.
 pub(super) fn number(line: &[u8]) -> Option<i64> {
     let line = line.strip_suffix(b"L").unwrap_or(line);
     std::str::from_utf8(line).ok()?.parse().ok()
 }
 
-/// A little-endian number in two's complement, as `LONG1` and `LONG4` have it, if it has 64 bits at
-/// most.
+/// A little-endian number in two's complement, in the form of `LONG1` and `LONG4`. `None` if it has
+/// more than 64 bits.
 pub(super) fn long(bytes: &[u8]) -> Option<i64> {
     if bytes.len() > 8 {
         return None;
@@ -20,7 +20,7 @@ pub(super) fn long(bytes: &[u8]) -> Option<i64> {
     Some(i64::from_le_bytes(eight))
 }
 
-/// The text of `UNICODE`: Latin-1, with `\uXXXX` and `\UXXXXXXXX` for what that has not.
+/// The text of `UNICODE`: Latin-1, with `\uXXXX` and `\UXXXXXXXX` for all other characters.
 pub(super) fn unescape(line: &[u8]) -> Option<String> {
     let mut text = String::with_capacity(line.len());
     let mut rest = line.iter();
@@ -32,8 +32,8 @@ pub(super) fn unescape(line: &[u8]) -> Option<String> {
         let digits = match rest.as_slice().first() {
             Some(b'u') => 4,
             Some(b'U') => 8,
-            // Python writes a backslash of the text itself as an escape, but reads it plain as
-            // well.
+            // Python writes a backslash of the text itself as an escape, but also accepts a plain
+            // one.
             _ => {
                 text.push('\\');
                 continue;

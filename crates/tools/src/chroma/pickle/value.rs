@@ -1,11 +1,11 @@
-//! What lies on the stack: as little as is asked of Chroma's pickles.
+//! The values on the stack. They keep only the parts of a pickle that are used.
 
 use super::TextHash;
 
 const MODULE: &[u8] = b"chromadb.segment.impl.vector.local_persistent_hnsw";
 
-/// Classes by module and name; `copyreg` and `builtins` had other names in Python 2, which
-/// protocols 0 to 2 keep.
+/// Known classes by module and name. `copyreg` and `builtins` had other names in Python 2, and
+/// protocols 0 to 2 keep those.
 pub(super) const CLASSES: [(&[u8], &[u8], Class); 5] = [
     (MODULE, b"PersistentData", Class::PersistentData),
     (b"copy_reg", b"_reconstructor", Class::Reconstructor),
@@ -33,12 +33,11 @@ pub(super) enum Value {
     EmptyTuple,
     /// `(PersistentData, object, None)`.
     Arguments,
-    /// An object of `PersistentData`; with its dictionary once that is there.
+    /// An object of `PersistentData`, with its dictionary once that is set.
     Object(Option<usize>),
 }
 
-/// A dictionary, as far as anybody asks: of all its entries the texts among the keys, and the
-/// values of two names.
+/// A dictionary, reduced to the used parts: the keys that are texts, and the values of two names.
 #[derive(Debug, Default)]
 pub(super) struct Dict {
     pub(super) keys: Vec<TextHash>,

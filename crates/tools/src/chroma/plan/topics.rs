@@ -1,11 +1,11 @@
-//! Whose the rows of the queue are.
+//! Groups the rows of the queue by collection.
 
 use crate::chroma::segments::is_uuid;
 use crate::chroma::sql::Sql;
 use crate::error::Result;
 use std::collections::HashMap;
 
-/// A topic's rows.
+/// The rows of a topic.
 #[derive(Clone, Copy)]
 pub(super) struct Rows {
     pub(super) count: u64,
@@ -13,15 +13,15 @@ pub(super) struct Rows {
     pub(super) last: i64,
 }
 
-/// The queue's topics.
+/// The topics of the queue.
 pub(super) struct Topics {
-    /// By the id of the collection that they name.
+    /// Topics by the id of the collection in their name.
     pub(super) known: HashMap<String, Vec<(String, Rows)>>,
     pub(super) foreign_rows: u64,
     pub(super) rows: u64,
 }
 
-/// Reads them.
+/// Reads the topics of the queue.
 pub(super) fn topics(sql: &Sql<'_>) -> Result<Topics> {
     let mut found = Topics {
         known: HashMap::new(),
@@ -53,8 +53,8 @@ pub(super) fn topics(sql: &Sql<'_>) -> Result<Topics> {
     Ok(found)
 }
 
-/// The collection of a topic, `persistent://TENANT/NAMESPACE/ID`. Tenant and namespace are settings
-/// of Chroma ("default" both), not those of the collection.
+/// The collection id in a topic `persistent://TENANT/NAMESPACE/ID`. Tenant and namespace are
+/// settings of Chroma (both "default"), not properties of the collection.
 fn collection_of(topic: &str) -> Option<&str> {
     let rest = topic.strip_prefix("persistent://")?;
     let (names, id) = rest.rsplit_once('/')?;

@@ -1,4 +1,4 @@
-//! What a plan says.
+//! The types of a plan.
 
 use crate::chroma::hold::Hold;
 use crate::chroma::schema::Schema;
@@ -14,23 +14,23 @@ pub struct PrunePlan {
     pub schema: Schema,
     /// Rows in the queue.
     pub queue_rows: u64,
-    /// Rows that go.
+    /// Rows that will be deleted.
     pub rows: u64,
-    /// What they hold in bytes, estimated.
+    /// Their size in bytes, estimated.
     pub bytes: u64,
-    /// Every collection, by tenant, database and name.
+    /// All collections, ordered by tenant, database and name.
     pub collections: Vec<CollectionPlan>,
-    /// Rows of collections that are gone.
+    /// Rows of deleted collections.
     pub gone: GonePlan,
-    /// Rows under topics of a form that Chroma does not make; they stay.
+    /// Rows in topics of a form that Chroma does not create. They stay.
     pub foreign_rows: u64,
-    /// What `automatically_purge` is.
+    /// The current value of `automatically_purge`.
     pub automatically_purge: AutoPurge,
-    /// What becomes of it.
+    /// How the prune changes that setting.
     pub change: PurgeChange,
 }
 
-/// Of one collection.
+/// The plan for one collection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CollectionPlan {
     /// Its tenant; `None` if its database is not listed.
@@ -43,25 +43,25 @@ pub struct CollectionPlan {
     pub id: String,
     /// Its rows in the queue.
     pub queue_rows: u64,
-    /// The smallest `seq_id` of them.
+    /// The smallest `seq_id` of its rows.
     pub first_row: Option<i64>,
-    /// The largest.
+    /// The largest `seq_id` of its rows.
     pub last_row: Option<i64>,
-    /// Its segments. Without rows in the queue their indexes are not looked at.
+    /// Its segments. If the collection has no rows in the queue, their indexes are not read.
     pub segments: Vec<SegmentPlan>,
-    /// The smallest position of its segments, if all have one and nothing holds its rows back.
+    /// The smallest position of its segments; `None` if a segment has no position or a hold exists.
     pub position: Option<i64>,
-    /// What holds its rows back as a whole.
+    /// Why the collection as a whole keeps its rows, if it does.
     pub hold: Option<Hold>,
-    /// Rows that go.
+    /// Rows that will be deleted.
     pub rows: u64,
-    /// What they hold in bytes, estimated.
+    /// Their size in bytes, estimated.
     pub bytes: u64,
-    /// Rows below the position that stay, for they are the only copy of a record.
+    /// Rows below the position that stay because they are the only copy of a record.
     pub only_copies: u64,
 }
 
-/// Of one segment.
+/// The state of one segment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SegmentPlan {
     /// Its id.
@@ -70,33 +70,33 @@ pub struct SegmentPlan {
     pub scope: String,
     /// Its position.
     pub position: Option<i64>,
-    /// Why it has none, or none that counts.
+    /// Why it has no position, or none that counts.
     pub hold: Option<Hold>,
 }
 
-/// Of collections that are gone.
+/// The plan for deleted collections.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct GonePlan {
-    /// How many there are.
+    /// Number of collections.
     pub collections: u64,
     /// Their rows in the queue.
     pub queue_rows: u64,
-    /// Rows that go.
+    /// Rows that will be deleted.
     pub rows: u64,
-    /// What they hold in bytes, estimated.
+    /// Their size in bytes, estimated.
     pub bytes: u64,
 }
 
 impl CollectionPlan {
-    /// The segment that holds the most rows back: the first without a position, or the one with the
-    /// smallest.
+    /// The segment that keeps the most rows: the first one without a position, or the one with the
+    /// smallest position.
     pub fn slowest(&self) -> Option<&SegmentPlan> {
         self.segments
             .iter()
             .min_by_key(|s| (s.hold.is_none(), s.position))
     }
 
-    /// Whether nothing looked wrong.
+    /// Whether nothing looks wrong.
     pub(super) fn is_sound(&self) -> bool {
         let holds = self.segments.iter().filter_map(|s| s.hold.as_ref());
         self.only_copies == 0 && holds.chain(&self.hold).all(Hold::is_normal)

@@ -1,4 +1,5 @@
-"""Makes the fixtures beside it with Python's own pickle: a class that looks like Chroma's, in a module of that name, in every protocol."""
+"""Makes the fixtures beside it with Python's own pickle, in every protocol. The class looks like
+Chroma's and is in a module of the same name."""
 
 import os
 import pickle

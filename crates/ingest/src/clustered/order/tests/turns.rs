@@ -1,4 +1,5 @@
-//! The whole order beside one that a plain stable sort makes, for keys and columns of all kinds: stripes, shares that go up and down in turn, rows of one key where the first of them is.
+//! Compares the whole order with that of a plain stable sort, for keys and columns of all kinds:
+//! stripes, alternating shares, and rows of one key beside the first of them.
 
 use super::*;
 use std::cmp::Ordering;
@@ -11,7 +12,8 @@ const HOW: [Collation; 5] = [
     Collation::BinaryUtf16Be,
 ];
 
-/// What compares as another one by some collation, what differs only behind the bytes that a code has, and what is no UTF-8.
+/// Texts that are equal under some collation, that differ only behind the bytes of a code, and
+/// invalid UTF-8.
 const BYTES: [&[u8]; 14] = [
     b"",
     b" ",
@@ -29,7 +31,7 @@ const BYTES: [&[u8]; 14] = [
     b"\xff\xfe",
 ];
 
-/// Numbers that are equal though one is an integer and one is not, or that a code does not tell apart, and those at the ends.
+/// Equal numbers of different types, numbers with equal codes, and the extreme values.
 fn number(random: &mut StdRng, some: i64) -> Value<'static> {
     let n = random.random_range(0..some);
     match random.random_range(0..8) {
@@ -42,7 +44,7 @@ fn number(random: &mut StdRng, some: i64) -> Value<'static> {
     }
 }
 
-/// A value of a column of this kind, one of about so many.
+/// A value of a column of this kind, one of about `some` values.
 fn value(kind: u32, some: i64, random: &mut StdRng) -> Value<'static> {
     let bytes = BYTES[random.random_range(0..some.min(BYTES.len() as i64)) as usize];
     match kind {
@@ -66,9 +68,9 @@ fn compare(key: &[Collation], a: &[ValueRef<'_>], b: &[ValueRef<'_>]) -> Orderin
 /// A row of a batch.
 struct Row<'a> {
     key: Vec<ValueRef<'a>>,
-    /// Its codes: that of the key, and that of the other column.
+    /// Codes of the key and of the second column.
     codes: (u64, u64),
-    /// Its place, if it has one already.
+    /// Its kept place, if it has one.
     kept: Option<u32>,
 }
 
@@ -96,7 +98,8 @@ fn rows<'a>(batch: &'a ClusteredBatch, kept: Kept<'_>, order: &Order<'_>) -> Vec
     rows
 }
 
-/// Which of the rows comes first, second, and so on; `None` where more than three of four that are left follow a row whose key is not greater.
+/// The indexes of the rows in the expected order; `None` if more than three of four remaining rows
+/// follow a row whose key is not greater.
 fn expected(rows: &[Row<'_>], key: &[Collation], buckets: &Buckets) -> Option<Vec<usize>> {
     let mut left: Vec<usize> = (0..rows.len())
         .filter(|i| rows[*i].kept.is_none())
@@ -107,7 +110,7 @@ fn expected(rows: &[Row<'_>], key: &[Collation], buckets: &Buckets) -> Option<Ve
     if ascending.count() > left.len() / 4 * 3 {
         return None;
     }
-    // The first of the rows of its key.
+    // The first row of each row's key.
     let mut by_key = left.clone();
     by_key.sort_by(|a, b| compare(key, &rows[*a].key, &rows[*b].key));
     let mut first = vec![0; rows.len()];
@@ -133,7 +136,7 @@ fn expected(rows: &[Row<'_>], key: &[Collation], buckets: &Buckets) -> Option<Ve
     Some(behind_kept(rows, left))
 }
 
-/// Rows that have a place, and these behind them.
+/// The rows with kept places, followed by these rows.
 fn behind_kept(rows: &[Row<'_>], left: Vec<usize>) -> Vec<usize> {
     let mut all: Vec<usize> = (0..rows.len())
         .filter(|i| rows[*i].kept.is_some())
@@ -156,13 +159,13 @@ fn stripes_go_up_and_down_in_turn() {
         let key: Vec<_> = (0..random.random_range(1..3))
             .map(|_| how(&mut random))
             .collect();
-        // All rows in one bucket, or each in its own, or anything between.
+        // All rows in one bucket, each in its own, or anything between.
         let kinds: [(u32, i64); 3] =
             std::array::from_fn(|_| (random.random_range(0..4), 1 << random.random_range(0..12)));
         let mut all: Vec<[Value<'_>; 3]> = (0..count)
             .map(|_| kinds.map(|(kind, some)| value(kind, some, &mut random)))
             .collect();
-        // Parts that ascend or descend.
+        // Runs that ascend or descend.
         let piece = random.random_range(1..=count);
         let order = random.random_range(0..4);
         for batch in all.chunks_mut(piece).filter(|_| order < 2) {
@@ -177,7 +180,7 @@ fn stripes_go_up_and_down_in_turn() {
         let table = |columns: &[&str]| {
             Table::new("t", columns.iter().copied(), key.len(), b"").expect("a table")
         };
-        // The column of the other index came later.
+        // Some records were written before the column of the other index was added.
         let mut tables = vec![table(&["k", "l", "b"])];
         tables.extend(random.random_bool(0.2).then(|| table(&["k", "l"])));
         let batch = part_of(&tables, &all, &mut random, 40);
@@ -200,7 +203,7 @@ fn stripes_go_up_and_down_in_turn() {
                 .map(|permutation| super::order(&batch, permutation));
             assert_eq!(found, expected(&rows, &key, &buckets), "{what}");
             if let Some(found) = &found {
-                // Whatever the order is, rows of one key are in that of the log.
+                // Whatever the order is, rows of one key stay in the order of the log.
                 let sorted = |mut all: Vec<usize>| {
                     all.sort_by(|a, b| compare(&key, &rows[*a].key, &rows[*b].key));
                     all

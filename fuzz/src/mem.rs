@@ -4,10 +4,10 @@ use densite_disk::sync::Mutex;
 use densite_disk::{Error, ErrorKind, File, Op, Result, SyncKind};
 use std::sync::Arc;
 
-/// No file in memory grows beyond this many bytes: it is "full" then.
+/// Bytes at which a file in memory is full.
 const MOST: u64 = 64 << 20;
 
-/// A file in memory; clones are further handles on it.
+/// A file in memory. Clones are handles on the same file. Syncs do nothing.
 #[derive(Clone, Default)]
 pub struct MemFile(Arc<Mutex<Vec<u8>>>);
 
@@ -20,11 +20,6 @@ impl MemFile {
     /// A copy of its bytes.
     pub fn bytes(&self) -> Vec<u8> {
         self.0.lock().clone()
-    }
-
-    /// Changes its bytes in place.
-    pub fn change(&self, f: impl FnOnce(&mut Vec<u8>)) {
-        f(&mut self.0.lock());
     }
 }
 

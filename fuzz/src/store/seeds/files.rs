@@ -1,12 +1,12 @@
-//! Whole files, made by the store itself with random salts: they differ from run to run.
+//! Whole files, which the store writes. Their salts are random, so they differ from run to run.
 
-use super::Seeds;
-use super::pages::sqlite_page;
-use crate::fuzz::MemFile;
-use crate::fuzz::sample::{self, Tidy};
-use crate::{CodecChoice, Handle, Options, Readahead};
+use super::frames::sqlite_page;
+use crate::MemFile;
+use crate::sample::{self, Tidy};
+use crate::target::Seeds;
 use densite_disk::SyncKind;
-use densite_typed::page::Kind as Btree;
+use densite_store::{CodecChoice, Handle, Options, Readahead};
+use densite_typed::page::Kind;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 fn open(file: &MemFile, options: Options) -> Handle {
@@ -15,7 +15,7 @@ fn open(file: &MemFile, options: Options) -> Handle {
     Handle::open(Box::new(file.clone()), &identity, options).expect("a seed opens")
 }
 
-/// A file made by `make`; `close`: as the last user leaves it.
+/// The file that `make` writes. `close`: the last connection closes it.
 fn made(close: bool, options: &Options, make: impl FnOnce(&mut Handle)) -> Vec<u8> {
     let file = MemFile::default();
     let mut handle = open(&file, options.clone());
@@ -25,7 +25,7 @@ fn made(close: bool, options: &Options, make: impl FnOnce(&mut Handle)) -> Vec<u
     }
     drop(handle);
     let mut bytes = file.bytes();
-    // The reserve at the end means nothing and weighs much.
+    // The reserve at the end is long and has no meaning.
     while bytes.len() > 20_000 && bytes.ends_with(&[0; 64]) {
         bytes.truncate(bytes.len() - 64);
     }
@@ -42,7 +42,7 @@ fn put(h: &mut Handle, size: usize, numbers: impl IntoIterator<Item = u64>, salt
     }
 }
 
-pub(in crate::fuzz) fn file() -> Seeds {
+pub(in crate::store) fn file() -> Seeds {
     let small = Options {
         threads: 0,
         run_pages: 1,
@@ -100,7 +100,7 @@ pub(in crate::fuzz) fn file() -> Seeds {
             for n in 1..24 {
                 let page = match n % 8 {
                     6 => sample::mixed(1024, Tidy::No, n),
-                    7 => sample::keys(1024, Btree::IndexLeaf, Tidy::No, n),
+                    7 => sample::keys(1024, Kind::IndexLeaf, Tidy::No, n),
                     _ => sample::rows(1024, false, Tidy::No, n),
                 };
                 h.write_at(&page, n * 1024).expect("write");
@@ -121,7 +121,7 @@ pub(in crate::fuzz) fn file() -> Seeds {
     ]
 }
 
-/// A file whose units are written again: it has jumps. Too large to be kept.
+/// A file with jumps, because its units are written again. It is too large for the saved corpus.
 fn reuse(options: &Options) -> Vec<u8> {
     let options = Options {
         codec: CodecChoice::Raw,

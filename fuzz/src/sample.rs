@@ -1,4 +1,5 @@
-//! Pages as SQLite writes them, made by hand: the same every time, and small enough to be kept.
+//! Pages as SQLite writes them, made without SQLite: the same each time, and small enough for the
+//! saved corpus.
 
 use densite_typed::page::{Kind, local_len, put_varint};
 use densite_typed::{Model, Outlook};
@@ -65,12 +66,12 @@ fn record(values: &[Value]) -> Vec<u8> {
         push_varint(serial_type, &mut types);
     }
     let mut out = Vec::new();
-    // No header here is as long as its length could not be told in one byte.
+    // The headers here are short: one byte holds the length.
     push_varint(1 + types.len() as u64, &mut out);
     [out, types, body].concat()
 }
 
-/// A cell: of what belongs to its kind only that is looked at.
+/// A cell. A kind of page uses only the arguments that its cells have.
 fn cell(kind: Kind, usable: usize, child: u32, rowid: i64, payload: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     if kind.has_child() {
@@ -95,20 +96,20 @@ fn cell(kind: Kind, usable: usize, child: u32, rowid: i64, payload: &[u8]) -> Ve
 
 /// How cells are put into a page.
 #[derive(Clone, Copy, PartialEq)]
-pub(super) enum Tidy {
+pub(crate) enum Tidy {
     /// Back to back in the order of their keys.
     Yes,
-    /// Not quite in order, with freeblocks and fragments between them, and rubbish in what is unallocated.
+    /// Partly out of order, with freeblocks and fragments between them, and with garbage in
+    /// unallocated bytes.
     No,
 }
 
-/// As many of the cells that `next` gives, at most `most`, as have room in a page of `len` bytes.
+/// A page of `len` bytes with as many cells of `next` as fit.
 fn page(
     kind: Kind,
     len: usize,
     first: bool,
     tidy: Tidy,
-    most: usize,
     mut next: impl FnMut(usize) -> Vec<u8>,
 ) -> Vec<u8> {
     let header_at = if first { 100 } else { 0 };
@@ -121,7 +122,7 @@ fn page(
     let mut at = len;
     let mut places = Vec::new();
     let (mut blocks, mut fragments) = (Vec::new(), 0);
-    while places.len() < most {
+    loop {
         let cell = next(places.len());
         let spare = if tidy == Tidy::No { 30 } else { 0 };
         if at < pointers_at + 2 * (places.len() + 1) + cell.len() + spare {
@@ -195,11 +196,12 @@ fn day(n: u64) -> String {
     )
 }
 
-/// Rows with a column of each kind: a date, a decimal, one of few values, a number within text, free text, now and then NULL.
-pub(super) fn rows(len: usize, first: bool, tidy: Tidy, salt: u64) -> Vec<u8> {
+/// Rows with a column of each kind: a date, a decimal, one of few values, a number within text,
+/// free text, and a small integer that is sometimes NULL.
+pub(crate) fn rows(len: usize, first: bool, tidy: Tidy, salt: u64) -> Vec<u8> {
     let mut dice = Dice(salt);
     let from = salt * 100;
-    page(Kind::TableLeaf, len, first, tidy, usize::MAX, |i| {
+    page(Kind::TableLeaf, len, first, tidy, |i| {
         let id = from + i as u64;
         let note = 2 + dice.roll(5);
         let values = [
@@ -220,8 +222,8 @@ pub(super) fn rows(len: usize, first: bool, tidy: Tidy, salt: u64) -> Vec<u8> {
     })
 }
 
-/// Rows of values of all sorts, some of which do not stay in the page.
-pub(super) fn mixed(len: usize, tidy: Tidy, salt: u64) -> Vec<u8> {
+/// Rows of values of all types. Some continue on overflow pages.
+pub(crate) fn mixed(len: usize, tidy: Tidy, salt: u64) -> Vec<u8> {
     let mut dice = Dice(salt);
     let mut value = move || match dice.roll(8) {
         0 => Value::Null,
@@ -233,7 +235,7 @@ pub(super) fn mixed(len: usize, tidy: Tidy, salt: u64) -> Vec<u8> {
         6 => Value::Text("2020-02-30".to_owned()),
         _ => Value::Blob((0..dice.roll(40)).map(|i| (i * i) as u8).collect()),
     };
-    page(Kind::TableLeaf, len, false, tidy, usize::MAX, |i| {
+    page(Kind::TableLeaf, len, false, tidy, |i| {
         let mut values: Vec<Value> = (0..4 - (i % 3)).map(|_| value()).collect();
         if i == 4 {
             values.push(Value::Blob(vec![i as u8; 2 * len]));
@@ -248,10 +250,11 @@ pub(super) fn mixed(len: usize, tidy: Tidy, salt: u64) -> Vec<u8> {
     })
 }
 
-/// Rows, or keys, many of which go on on overflow pages: what is long is a text or a blob, the last value or not.
-pub(super) fn long(len: usize, kind: Kind, tidy: Tidy, salt: u64) -> Vec<u8> {
+/// Rows or keys, many of which continue on overflow pages. Their long value is a text or a blob,
+/// and not always the last one.
+pub(crate) fn long(len: usize, kind: Kind, tidy: Tidy, salt: u64) -> Vec<u8> {
     let mut dice = Dice(salt);
-    page(kind, len, false, tidy, usize::MAX, |i| {
+    page(kind, len, false, tidy, |i| {
         // Words of eight bytes.
         let size = match i % 3 {
             1 => len as u64 / 8 + dice.roll(len as u64 / 4),
@@ -276,8 +279,8 @@ pub(super) fn long(len: usize, kind: Kind, tidy: Tidy, salt: u64) -> Vec<u8> {
 }
 
 /// Rows of two REALs with few bits.
-pub(super) fn reals(len: usize) -> Vec<u8> {
-    page(Kind::TableLeaf, len, false, Tidy::Yes, usize::MAX, |i| {
+pub(crate) fn reals(len: usize) -> Vec<u8> {
+    page(Kind::TableLeaf, len, false, Tidy::Yes, |i| {
         let v = f64::from((i as f32).sin());
         let values = [Value::Real(v), Value::Real(v * 2.0)];
         cell(Kind::TableLeaf, len, 0, i as i64, &record(&values))
@@ -285,9 +288,9 @@ pub(super) fn reals(len: usize) -> Vec<u8> {
 }
 
 /// Keys of an index, with or without children.
-pub(super) fn keys(len: usize, kind: Kind, tidy: Tidy, salt: u64) -> Vec<u8> {
+pub(crate) fn keys(len: usize, kind: Kind, tidy: Tidy, salt: u64) -> Vec<u8> {
     let mut dice = Dice(salt);
-    page(kind, len, false, tidy, usize::MAX, |i| {
+    page(kind, len, false, tidy, |i| {
         let n = salt + i as u64 / 3;
         let key = [Value::Text(day(n)), Value::Int(dice.roll(60_000) as i64)];
         cell(kind, len, 900 + i as u32, 0, &record(&key))
@@ -295,26 +298,24 @@ pub(super) fn keys(len: usize, kind: Kind, tidy: Tidy, salt: u64) -> Vec<u8> {
 }
 
 /// Children of a table's interior page.
-pub(super) fn children(len: usize, salt: u64) -> Vec<u8> {
-    page(
-        Kind::TableInterior,
-        len,
-        false,
-        Tidy::Yes,
-        usize::MAX,
-        |i| {
-            let at = salt as u32 + i as u32;
-            cell(Kind::TableInterior, len, at, i64::from(at) * 37, &[])
-        },
-    )
+pub(crate) fn children(len: usize, salt: u64) -> Vec<u8> {
+    page(Kind::TableInterior, len, false, Tidy::Yes, |i| {
+        let at = salt as u32 + i as u32;
+        cell(Kind::TableInterior, len, at, i64::from(at) * 37, &[])
+    })
 }
 
-/// What is learned from pages, as it is stored. Each kind of form is in the one of [`rows`].
-pub(super) fn model_of(pages: impl Iterator<Item = Vec<u8>>) -> Vec<u8> {
+/// The model of these pages, as it is stored. That of [`rows`] has each form of a column.
+pub(crate) fn model_of(pages: impl Iterator<Item = Vec<u8>>) -> Vec<u8> {
     let pages: Vec<Vec<u8>> = pages.collect();
     let pages: Vec<&[u8]> = pages.iter().map(Vec::as_slice).collect();
     let model = Model::learn(&pages, 0, 16 << 20, Outlook::Whole);
-    model.expect("there are pages to learn from").to_bytes()
+    model.expect("a model is learned").to_bytes()
+}
+
+/// The model of [`rows`].
+pub(crate) fn rows_model() -> Vec<u8> {
+    model_of((0..40).map(|i| rows(2048, false, Tidy::Yes, i)))
 }
 
 #[cfg(test)]
@@ -323,7 +324,7 @@ mod tests {
     use densite_typed::page::Page;
 
     #[test]
-    fn pages_are_what_they_are_said_to_be() {
+    fn samples_are_pages_of_their_kind() {
         let mut parsed = Page::new();
         for tidy in [Tidy::Yes, Tidy::No] {
             for (page, first) in [
@@ -347,7 +348,7 @@ mod tests {
             assert!(parsed.parse(&page, page.len(), false));
             assert!(parsed.cells.iter().any(|c| c.overflow != 0));
         }
-        let words = Model::from_bytes(&model_of((0..40).map(|i| rows(2048, false, Tidy::Yes, i))))
+        let words = Model::from_bytes(&rows_model())
             .map(|model| format!("{:?}", model.describe()))
             .expect("a model");
         for form in ["date", "Customer#{9}", "dictionary", "scale 2", "symbol"] {

@@ -1,18 +1,64 @@
 //! The typed codec: pages, layouts, models, symbol tables, payloads.
 
+mod fields;
+mod repair;
+mod seeds;
+
+use crate::target::{Target, no_repair};
 use densite_typed::bits::{BitReader, BitWriter, PADDING};
 use densite_typed::page::{Layout, Page};
 use densite_typed::symbols::{Codes, Symbols};
 use densite_typed::{Model, PageContext, decode, encode, scrub};
 
+/// The targets of the typed codec.
+pub(crate) const TARGETS: &[Target] = &[
+    Target {
+        name: "btree",
+        run: btree,
+        repair: repair::btree,
+        fields: fields::btree,
+        seeds: seeds::btree,
+    },
+    Target {
+        name: "model",
+        run: model,
+        repair: no_repair,
+        fields: fields::model,
+        seeds: seeds::model,
+    },
+    Target {
+        name: "defaults",
+        run: defaults,
+        repair: no_repair,
+        fields: fields::defaults,
+        seeds: seeds::defaults,
+    },
+    Target {
+        name: "typed",
+        run: typed,
+        repair: no_repair,
+        fields: fields::typed,
+        seeds: seeds::typed,
+    },
+    Target {
+        name: "symbols",
+        run: symbols,
+        repair: no_repair,
+        fields: fields::symbols,
+        seeds: seeds::symbols,
+    },
+];
+
 /// Most bytes of a page.
 const PAGE_MAX: usize = 65_536;
 
-/// The input: flags (1: page 1, 2: a layout's bits and not a page), reserved bytes, cells (2 bytes), page or bits.
+/// The input: flags (1: page 1; 2: the bits of a layout instead of a page), reserved bytes, cells
+/// (2 bytes), page or bits.
 ///
-/// Invariants: what is well-formed is put together again from its cells, sizes and layout, but for its unallocated bytes, as often as
-/// one likes; a layout that is read is written and read again as the same; what it lays out is a page of that layout, or not well-formed.
-pub(super) fn btree(bytes: &[u8]) -> u64 {
+/// Invariants: a well-formed page follows from its cells, sizes and layout, without its unallocated
+/// bytes. A layout that is read is written to bits that are read as the same. If cells in this
+/// layout are a well-formed page, the page has this layout.
+fn btree(bytes: &[u8]) -> u64 {
     let [flags, reserved, lo, hi, rest @ ..] = bytes else {
         return 0;
     };
@@ -50,9 +96,9 @@ pub(super) fn btree(bytes: &[u8]) -> u64 {
                 usable,
                 &mut out,
             )
-            .expect("it came from a page");
-        // What fills a small cell up is the cell's: it is scrubbed with the page.
-        assert!(again.parse(&out, usable, first), "no page any more");
+            .expect("the layout of a page");
+        // A small cell is filled up to four bytes. These bytes are scrubbed with the page.
+        assert!(again.parse(&out, usable, first), "the result is no page");
         assert!(self::scrubbed(&out, &again) == scrubbed, "another page");
     }
     let (items, cells) = (!page.layout.is_canonical(), page.cells.len());
@@ -102,7 +148,7 @@ fn put_and_take(layout: &Layout, cells: usize, usable: usize) -> Layout {
     let mut again = Layout::default();
     again
         .take(&mut BitReader::new(&before), cells, usable)
-        .expect("what was put is taken");
+        .expect("a written layout is read");
     assert_eq!(bits(&again), before);
     again
 }
@@ -118,7 +164,7 @@ fn layout(bits: &[u8], cells: usize) -> u64 {
         assert!(layout.is_canonical());
         return 1 << 20;
     }
-    // Cells of a table's leaf, of 5 to 8 bytes.
+    // Cells of a table leaf, of 5 to 8 bytes.
     let mut packed = vec![0; usable];
     let mut sizes = Vec::with_capacity(cells);
     let mut at = usable;
@@ -142,14 +188,14 @@ fn layout(bits: &[u8], cells: usize) -> u64 {
             .map(|()| out)
     };
     let again = match lay(&layout, 0xA5) {
-        // A layout that no page has can be written in more than one way.
+        // A layout that fits no page can be written in more than one way.
         None => return 2 << 20,
         Some(_) if layout.is_canonical() => return 3 << 20,
         Some(out) => {
             assert_eq!(
                 lay(&layout, 0x5A).as_ref(),
                 Some(&out),
-                "bytes that nobody wrote"
+                "bytes that no cell covers"
             );
             out
         }
@@ -163,7 +209,7 @@ fn layout(bits: &[u8], cells: usize) -> u64 {
     (5 << 20) + log2(cells)
 }
 
-/// Two numbers in front: the length of what comes first, and the rest.
+/// The part whose length is in the first three bytes, and the bytes behind it.
 fn halves(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let ([lo, mid, hi], rest) = bytes.split_first_chunk()?;
     let len = u32::from_le_bytes([*lo, *mid, *hi, 0]) as usize;
@@ -172,9 +218,10 @@ fn halves(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
 
 /// The input: length of a model (3 bytes), model, page.
 ///
-/// Invariants: a model that is read is written to bytes that are read as the same; the page is encoded with it if and only if it is
-/// without it, and comes back without its unallocated bytes, or with them, as the page's number asks for.
-pub(super) fn model(bytes: &[u8]) -> u64 {
+/// Invariants: a model that is read is written to bytes that are read as the same. A page is
+/// encoded with it if and only if it is encoded without it. The page comes back; whether with its
+/// unallocated bytes follows from its number.
+fn model(bytes: &[u8]) -> u64 {
     let Some((model, page)) = halves(bytes) else {
         return 0;
     };
@@ -182,26 +229,27 @@ pub(super) fn model(bytes: &[u8]) -> u64 {
         return 1;
     };
     let stored = model.to_bytes();
-    let again = Model::from_bytes(&stored).expect("its own bytes");
+    let again = Model::from_bytes(&stored).expect("a written model is read");
     assert_eq!(again.to_bytes(), stored);
     assert_eq!(again.describe(), model.describe());
     let page = &page[..page.len().min(PAGE_MAX)];
     let coded = round_trip(page, &model);
-    // Not the length: what a text costs differs with every change of a table.
+    // Lengths are rounded: that of a text differs with every change of a symbol table.
     2 + coded.map_or(0, |len| 1 + len as u64 / 64) + 4096 * log2(stored.len())
 }
 
 /// Bytes of a column and of a stream in the input of [`defaults`].
 const COLUMN: usize = 1;
 const STREAM: usize = 8;
-/// Streams of a page, whatever its columns.
-pub(super) const PAGE_STREAMS: usize = 9;
+/// Streams of a page without columns.
+const PAGE_STREAMS: usize = 9;
 
-/// The input: number of columns, a byte for each of them (scale in 5 bits, form), eight for each of their streams (shape and what is told, width,
-/// anchor, step, and so on), page. The model is put together from that, so that what is in it is not left to chance bits.
+/// The input: number of columns; a byte for each column (scale in 5 bits, form); eight bytes for
+/// each stream (shape and which parameters are given, width, anchor, step, and so on); page. These
+/// bytes give the parameters of a model, so that mutants of them are models.
 ///
 /// Invariants: those of [`model`].
-pub(super) fn defaults(bytes: &[u8]) -> u64 {
+fn defaults(bytes: &[u8]) -> u64 {
     let [count, rest @ ..] = bytes else { return 0 };
     let (columns, rest) = rest.split_at(usize::from(count % 9).min(rest.len()) * COLUMN);
     let form = |column: &u8| column >> 5 & 3;
@@ -268,7 +316,8 @@ pub(super) fn defaults(bytes: &[u8]) -> u64 {
     2 + len.map_or(0, |len| 1 + len as u64 / 64)
 }
 
-/// A number as the model's bits have it: zigzag coded, its width before it; shifted, so that large ones come too.
+/// Writes a number as a model has it: zigzag coded, behind its width. It is shifted, so that there
+/// are large numbers.
 fn number(low: u8, shift: u8, w: &mut BitWriter) {
     let value = u64::from(low) << (shift % 57);
     let width = 64 - value.leading_zeros();
@@ -276,11 +325,11 @@ fn number(low: u8, shift: u8, w: &mut BitWriter) {
     w.put(value, width);
 }
 
-/// Encodes and decodes `page` as each of some pages it may be. The bytes it takes as one of them.
+/// Encodes and decodes `page` under several page numbers. Returns the bytes that it takes.
 fn round_trip(page: &[u8], model: &Model) -> Option<usize> {
     let first = page.starts_with(b"SQLite format 3\0");
     let mut len = None;
-    // A pointer map may stand at 2: nothing is scrubbed there. Reserved bytes: the same.
+    // Page 2 can be a pointer map, so it is not scrubbed. Nor is a page with reserved bytes.
     for (number, reserved) in [(3, 0), (2, 0), (3, 7)] {
         let context = PageContext {
             number: if first { 1 } else { number },
@@ -294,27 +343,28 @@ fn round_trip(page: &[u8], model: &Model) -> Option<usize> {
         assert!(payload.starts_with(b"before"));
         let payload = &payload[6..];
         if coded {
-            assert!(kept == expected, "not the page");
+            assert!(kept == expected, "another page was encoded");
             let mut out = vec![0xEE; page.len()];
-            decode(payload, model, &mut out).expect("what was encoded can be decoded");
-            assert!(out == expected, "what was encoded came back different");
+            decode(payload, model, &mut out).expect("an encoded page is decoded");
+            assert!(out == expected, "a page came back different");
             len = Some(payload.len());
         } else {
             assert!(payload.is_empty());
         }
         let (mut kept, mut payload) = (Vec::new(), Vec::new());
         let without = encode(page, &context, &Model::empty(), &mut kept, &mut payload);
-        assert_eq!(coded, without, "it depends on the model");
+        assert_eq!(coded, without, "whether it is encoded depends on the model");
     }
     len
 }
 
-/// The input: log2 of the page's length less 9, and in the higher bits how many bytes less it is; length of a model (3 bytes), model,
-/// payload.
+/// The input: size, length of a model (3 bytes), model, payload. The low 3 bits of the size are
+/// log2 of the page's length, less 9. The other bits are bytes that the page lacks to that length.
 ///
-/// Invariants: an error, or a page that is the same whatever the buffer held and whatever was decoded before; if it is a page of SQLite, it can be
-/// encoded, with the model and without, and comes back.
-pub(super) fn typed(bytes: &[u8]) -> u64 {
+/// Invariants: the result is an error or a page. It depends neither on the bytes in the buffer nor
+/// on pages that were decoded before. If it is a page of SQLite, it is encoded with the model and
+/// without, and comes back.
+fn typed(bytes: &[u8]) -> u64 {
     let [size, rest @ ..] = bytes else { return 0 };
     let len = (512usize << (size % 8)) - usize::from(size / 8);
     let Some((model, payload)) = halves(rest) else {
@@ -325,7 +375,7 @@ pub(super) fn typed(bytes: &[u8]) -> u64 {
     };
     let (mut a, mut b) = (vec![0xAA; len], vec![0x55; len]);
     let first = decode(payload, &model, &mut a);
-    // Another page between, whose streams and texts stay in the decoder's memory.
+    // The streams and texts of another page stay in the decoder's memory.
     let _ = decode(&[0xFF; 300], &model, &mut vec![0; 4096]);
     let second = decode(payload, &model, &mut b);
     assert_eq!(first, second);
@@ -337,7 +387,7 @@ pub(super) fn typed(bytes: &[u8]) -> u64 {
     if first.is_err() {
         return 2;
     }
-    assert!(a == b, "a page that depends on what was in the buffer");
+    assert!(a == b, "the page depends on the buffer");
     let coded = round_trip(&a, &model);
     round_trip(&a, &Model::empty());
     let head = payload
@@ -348,9 +398,9 @@ pub(super) fn typed(bytes: &[u8]) -> u64 {
 
 /// The input: a table of symbols, then text.
 ///
-/// Invariants: a table that is read is written to the same bytes; text comes back from its codes, where there is room
-/// for it; any bytes are codes, or refused.
-pub(super) fn symbols(bytes: &[u8]) -> u64 {
+/// Invariants: a table that is read is written to the same bytes. Text comes back from its codes,
+/// if there is room for it. Any bytes are codes or are refused.
+fn symbols(bytes: &[u8]) -> u64 {
     let Some((symbols, len)) = Symbols::take(bytes) else {
         return 0;
     };
@@ -375,7 +425,7 @@ pub(super) fn symbols(bytes: &[u8]) -> u64 {
         symbols.decode(&mut run, codes, &mut decoded, out, 0)?;
         decoded.end(codes)
     };
-    // With room behind it, and without.
+    // With room behind the text, and without.
     for room in [0, 64] {
         let mut out = vec![0xA5; text.len() + room];
         assert_eq!(take(codes.len(), &mut out), Some(text.len()));

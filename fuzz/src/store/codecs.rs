@@ -1,15 +1,17 @@
 //! Frames, dictionaries and pages.
 
-use super::outcome;
-use super::sample::{self, Tidy};
-use crate::CodecChoice;
-use crate::codec::family::Family;
-use crate::codec::{self, CodecId, Dictionary, PageSettings};
+use crate::sample::{self, Tidy};
+use crate::target::outcome;
+use densite_store::CodecChoice;
+use densite_store::codec::family::Family;
+use densite_store::codec::{self, CodecId, Dictionary, PageSettings};
 use densite_typed::PageContext;
 
-/// The input: codec, log2 of the page size, log2 of the run, length of the dictionary (2 bytes), dictionary, payload.
+/// The input: codec, log2 of the page size, log2 of the run, length of the dictionary (2 bytes),
+/// dictionary, payload.
 ///
-/// Invariants: an error or a page that is filled to its end, twice the same; what came out can be encoded and decoded again.
+/// Invariants: the result is an error, or pages that are filled to their end, the same each time.
+/// Such pages can be encoded and decoded again.
 pub(super) fn frame(bytes: &[u8]) -> u64 {
     let [codec, page, run, lo, hi, rest @ ..] = bytes else {
         return 0;
@@ -22,12 +24,12 @@ pub(super) fn frame(bytes: &[u8]) -> u64 {
     let (mut a, mut b) = (vec![0xAA; len], vec![0x55; len]);
     let first = codec::decode(CodecId(*codec), payload, dict.as_ref(), &mut a);
     let second = codec::decode(CodecId(*codec), payload, dict.as_ref(), &mut b);
-    // zstd may say in other words what is wrong with a payload that reaches into bytes not yet written.
+    // If a payload refers to bytes that are not written yet, zstd's text depends on what they are.
     assert_eq!(first.is_ok(), second.is_ok());
     if let Err(e) = first {
         return outcome(&e);
     }
-    assert!(a == b, "a page that depends on what was in the buffer");
+    assert!(a == b, "the page depends on the buffer");
     let page_size = 1usize << (9 + page % 8);
     let again = pages_round_trip(&a, page_size, CodecChoice::Auto, dict.as_ref());
     joined_round_trip(&a, page_size, dict.as_ref());
@@ -36,7 +38,7 @@ pub(super) fn frame(bytes: &[u8]) -> u64 {
     1 + u64::from(*codec) + 16 * again
 }
 
-/// What a frame of this codec needs.
+/// The codec of the dictionary or model that a frame of this codec needs.
 fn dict_codec(codec: CodecId) -> CodecId {
     if matches!(
         codec,
@@ -48,7 +50,8 @@ fn dict_codec(codec: CodecId) -> CodecId {
     }
 }
 
-/// The input is a dictionary, or a model. Invariant: what is encoded with it, or without it where it is none, comes back.
+/// The input: a dictionary or a model. Invariant: pages that are encoded with it come back, also if
+/// it is neither.
 pub(super) fn dictionary(bytes: &[u8]) -> u64 {
     let model = Dictionary::new(5, CodecId::TYPED, bytes.to_vec());
     assert_eq!(model.bytes(), bytes);
@@ -77,8 +80,8 @@ pub(super) fn dictionary(bytes: &[u8]) -> u64 {
         + pages_round_trip(&rows, 1024, CodecChoice::Auto, Some(&dict))
 }
 
-/// The input: level, page. Invariants: its family is a function of its bytes; it comes back from being encoded, but for its unallocated
-/// bytes where it is encoded as a page.
+/// The input: level, page. Invariants: the family is a function of the bytes; the page comes back,
+/// in the page codecs without its unallocated bytes.
 pub(super) fn page(bytes: &[u8]) -> u64 {
     let [level, page @ ..] = bytes else { return 0 };
     let family = Family::of(page);
@@ -98,7 +101,7 @@ pub(super) fn page(bytes: &[u8]) -> u64 {
         + 997 * u64::from(family.0 >> 12)
 }
 
-/// Where the pages of an example are.
+/// Where the pages are in their database.
 const CONTEXT: PageContext = PageContext {
     number: 3,
     pages: 9,
@@ -115,7 +118,7 @@ fn settings(choice: CodecChoice, dict: Option<&Dictionary>) -> PageSettings<'_> 
     }
 }
 
-/// Encodes pages as the store does, and decodes them. Returns the codec that was chosen.
+/// Encodes pages as the store does, and decodes them. Returns the chosen codec.
 fn pages_round_trip(
     raw: &[u8],
     page_size: usize,
@@ -133,16 +136,15 @@ fn pages_round_trip(
         densite_typed::scrub(page, &PageContext { number, ..context }, &mut scrubbed);
         expected.extend_from_slice(&scrubbed);
     }
-    assert!(kept == expected, "not the pages");
+    assert!(kept == expected, "other pages were encoded");
     let needed = dict.filter(|_| coded.dict_id != 0);
     let mut out = vec![0xEE; raw.len()];
-    codec::decode(coded.codec, &payload, needed, &mut out)
-        .expect("what was encoded can be decoded");
-    assert!(out == expected, "what was encoded came back different");
+    codec::decode(coded.codec, &payload, needed, &mut out).expect("an encoded page is decoded");
+    assert!(out == expected, "a page came back different");
     u64::from(coded.codec.0)
 }
 
-/// Joins pages, if they can be, and decodes them.
+/// Joins pages, if they can be joined, and decodes them.
 fn joined_round_trip(raw: &[u8], page_size: usize, dict: Option<&Dictionary>) {
     let (settings, context) = (settings(CodecChoice::Typed, dict), CONTEXT);
     let (mut kept, mut payload) = (Vec::new(), Vec::new());
@@ -151,12 +153,12 @@ fn joined_round_trip(raw: &[u8], page_size: usize, dict: Option<&Dictionary>) {
     {
         let needed = dict.filter(|_| coded.dict_id != 0);
         let mut out = vec![0xEE; raw.len()];
-        codec::decode(coded.codec, &payload, needed, &mut out).expect("what was joined is decoded");
-        assert!(out == kept, "what was joined came back different");
+        codec::decode(coded.codec, &payload, needed, &mut out).expect("joined pages are decoded");
+        assert!(out == kept, "joined pages came back different");
     }
 }
 
-/// Encodes and decodes. Returns the codec that was chosen.
+/// Encodes and decodes by the general codecs. Returns the chosen codec.
 fn round_trip(raw: &[u8], level: i32, dict: Option<&Dictionary>) -> u64 {
     let mut payload = Vec::new();
     let coded = codec::encode(raw, level, dict, CodecChoice::Auto, &mut payload);
@@ -170,7 +172,7 @@ fn round_trip(raw: &[u8], level: i32, dict: Option<&Dictionary>) -> u64 {
         }
     );
     let mut out = vec![0xEE; raw.len()];
-    codec::decode(coded.codec, &payload, dict, &mut out).expect("what was encoded can be decoded");
-    assert!(out == raw, "what was encoded came back different");
+    codec::decode(coded.codec, &payload, dict, &mut out).expect("an encoded page is decoded");
+    assert!(out == raw, "a page came back different");
     u64::from(coded.codec.0)
 }

@@ -2,20 +2,23 @@
 //!
 //! Invariants:
 //! - opening, reading and checking write nothing;
-//! - what opens has a length that stays the same, and every page gives the same bytes, or the same error, to every handle;
-//! - an error of a page is [`Error::Corrupt`];
-//! - if the check finds nothing wrong, every page can be read;
-//! - a page that is written can be read by the handle that wrote it, and, once it is published, by others: unless the bytes claim
-//!   that live ones are free, which checksums made right by the fuzzer may do. Then there is no panic at least.
+//! - a file that opens has a length that stays the same, and every handle reads the same bytes, or
+//!   the same error, of each page;
+//! - the error of a page is [`Error::Corrupt`] or [`Error::Setting`];
+//! - if the check finds no problem, every page can be read;
+//! - a handle reads what it wrote. (After publishing this can fail, without a panic: repaired
+//!   checksums can claim that live bytes are free.)
 
-use super::{MemFile, outcome};
-use crate::{Error, Handle, Kind, Options, Readahead, probe};
+use crate::MemFile;
+use crate::target::outcome;
+use densite_disk::SyncKind;
 use densite_disk::hash::xxh3_64;
+use densite_store::{Error, Handle, Kind, Options, Readahead, probe};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Longer inputs are not looked at.
+/// Longer inputs are skipped, bytes.
 const MOST: usize = 4 << 20;
-/// Pages that are read of one file.
+/// About so many pages of a file are read.
 const PAGES: u64 = 400;
 
 fn open(file: &MemFile) -> Result<Handle, Error> {
@@ -30,7 +33,7 @@ fn open(file: &MemFile) -> Result<Handle, Error> {
     Handle::open(Box::new(file.clone()), &identity, options)
 }
 
-/// What each page gives: the hash of its bytes or what is wrong.
+/// The hash of each page's bytes, or its error.
 fn pages(handle: &mut Handle, len: u64, page_size: u64) -> Vec<(u64, Result<u64, String>)> {
     let count = len.div_ceil(page_size);
     let step = (count / PAGES).max(1);
@@ -43,14 +46,14 @@ fn pages(handle: &mut Handle, len: u64, page_size: u64) -> Vec<(u64, Result<u64,
             .read_at(&mut buf, n * page_size)
             .map(|_| xxh3_64(&buf));
         let got = got.map_err(|e| match e {
-            // What zstd says of a damaged payload may depend on what its buffers held before.
+            // zstd's text about a damaged payload can depend on what its buffers held before.
             Error::Corrupt(_) | Error::Setting(_) => e
                 .to_string()
                 .split("zstd")
                 .next()
                 .unwrap_or_default()
                 .to_owned(),
-            e => panic!("page {}: {e:?} is no way to say that it is damaged", n + 1),
+            e => panic!("page {} is damaged, but the error is {e:?}", n + 1),
         });
         (n, got)
     };
@@ -62,7 +65,7 @@ pub(super) fn file(bytes: &[u8]) -> u64 {
         return 0;
     }
     let file = MemFile::new(bytes.to_vec());
-    let kind = probe(&file).expect("no I/O error in memory");
+    let kind = probe(&file).expect("no I/O fails in memory");
     let mut handle = match open(&file) {
         Ok(handle) => handle,
         Err(e) => {
@@ -70,15 +73,15 @@ pub(super) fn file(bytes: &[u8]) -> u64 {
             return outcome(&e.to_string());
         }
     };
-    let len = handle.len().expect("what opens has a length");
-    let page_size = handle.page_size().expect("what opens has a page size");
+    let len = handle.len().expect("an open file has a length");
+    let page_size = handle.page_size().expect("an open file has a page size");
     if len == 0 || page_size == 0 {
         return 1;
     }
     let first = pages(&mut handle, len, u64::from(page_size));
-    assert_eq!(handle.len().expect("still"), len);
-    let mut other = open(&file).expect("it opened before");
-    assert_eq!(other.len().expect("as before"), len);
+    assert_eq!(handle.len().expect("the length again"), len);
+    let mut other = open(&file).expect("the file opens again");
+    assert_eq!(other.len().expect("the other handle's length"), len);
     assert_eq!(pages(&mut other, len, u64::from(page_size)), first);
 
     let report = handle.check(&mut |_, _| true);
@@ -88,7 +91,7 @@ pub(super) fn file(bytes: &[u8]) -> u64 {
         for (n, page) in &first {
             assert!(
                 page.is_ok(),
-                "the check found nothing, but page {}: {page:?}",
+                "the check found no problem, but page {}: {page:?}",
                 n + 1
             );
         }
@@ -118,20 +121,20 @@ fn write(handle: &mut Handle, len: u64, page_size: u64) -> &'static str {
         if handle.write_at(&page, n * page_size).is_err() {
             return "write";
         }
-        // Encoded or not, what this handle wrote is what it reads.
+        // Also if the page is not encoded yet.
         handle
             .read_at(&mut buf, n * page_size)
-            .expect("its own write");
-        assert!(buf == page, "another page than was written");
+            .expect("a handle reads what it wrote");
+        assert!(buf == page, "a handle read another page than it wrote");
         if handle.publish().is_err() {
             handle.discard();
             return "publish";
         }
         let _ = handle.read_at(&mut buf, n * page_size);
     }
-    // To cut off billions of pages takes its time.
+    // Cutting off billions of pages takes long.
     let cut = if count > 100_000 { len } else { len / 2 };
-    if handle.set_len(cut).is_err() || handle.sync(densite_disk::SyncKind::Data).is_err() {
+    if handle.set_len(cut).is_err() || handle.sync(SyncKind::Data).is_err() {
         return "cut";
     }
     if handle.close_clean().is_err() {

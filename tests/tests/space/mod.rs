@@ -1,10 +1,13 @@
-//! Space that comes back, under real SQLite: inserts, deletes, drops, rollbacks, savepoints, snapshots that a second connection holds, checkpoints, closes,
-//! `densite_maintain`, kills and power cuts, in any order, with secure_delete=OFF.
+//! Space reclamation under real SQLite: inserts, deletes, drops, rollbacks, savepoints, snapshots
+//! of a second connection, checkpoints, closes, `densite_maintain`, kills and power cuts, in any
+//! order, with secure_delete=OFF.
 //!
-//! After each step the content is that of a model (after a crash that of a state that the settings allow), open snapshots see what they saw, the
-//! store's own check finds nothing, and after `densite_maintain` no free page has a frame and little is dead.
+//! After each step the content is that of a model (after a crash, that of a state that the settings
+//! allow), open snapshots are unchanged, and the store's own check finds no problem. After
+//! `densite_maintain` no free page has a frame, and few bytes are dead.
 //!
-//! `DENSITE_SPACE_SEED=n` runs one seed alone, `DENSITE_SPACE_SEEDS=n` so many for each journal mode.
+//! `DENSITE_SPACE_SEED=n` runs only one seed, `DENSITE_SPACE_SEEDS=n` that many for each journal
+//! mode.
 
 mod changes;
 mod crash;
@@ -19,19 +22,19 @@ use densite_tests::simvfs::SimVfs;
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::{RngExt as _, SeedableRng as _};
 
-use changes::Model;
-use run::Run;
+use self::changes::Model;
+use self::run::Run;
 
 const STEPS: usize = 60;
 
-/// Which states may be found after a power cut.
+/// The states that are allowed after a power cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Durable {
-    /// The newest.
+    /// The newest one.
     Last,
-    /// The newest, or the one before: the end of its journal was not synced.
+    /// The newest one or the one before it: the removal of its journal was not synced.
     LastTwo,
-    /// Any since the database was opened.
+    /// Any state since the database was opened.
     Any,
 }
 

@@ -1,0 +1,30 @@
+//! Every decoder of Densite as a function of bytes, with valid inputs. The program `densite-fuzz`
+//! runs them on mutants, the tests on saved and made inputs.
+//!
+//! A [`Target`] takes any bytes and panics if an invariant is broken. Each target states its
+//! invariants. All targets share these: no bytes cause a panic; no page is refused only because it
+//! did not come back as it was (after `densite_typed::fuzz::be_loud` that is a panic); the memory
+//! is in proportion to the input; the target ends soon. The program limits memory and time.
+
+#![forbid(unsafe_code)]
+
+mod mem;
+mod pickle;
+mod sample;
+mod store;
+mod target;
+mod typed;
+
+pub use mem::MemFile;
+pub use target::Target;
+
+/// All targets.
+pub fn all() -> impl Iterator<Item = &'static Target> {
+    let chroma = std::slice::from_ref(&pickle::PICKLE);
+    store::TARGETS.iter().chain(typed::TARGETS).chain(chroma)
+}
+
+/// The target of this name.
+pub fn find(name: &str) -> Option<&'static Target> {
+    all().find(|target| target.name == name)
+}
