@@ -1,4 +1,5 @@
-//! Databases whose rows come and go: how large they become, how much giving space back moves, and what it costs those who commit.
+//! Databases whose rows come and go: how large they become, how much giving space back moves, and
+//! what it costs those who commit.
 
 mod commits;
 
@@ -27,7 +28,8 @@ const MOVED_IN_ORDER: f64 = 0.5;
 /// The same, of pages that change at random.
 const MOVED_AT_RANDOM: f64 = 3.0;
 
-/// Rows of a queue at any time, and those of a transaction: so many are inserted and so many deleted.
+/// Rows of a queue at any time, and those of a transaction: so many are inserted and so many
+/// deleted.
 const BACKLOG: i64 = 300_000;
 const BATCH: i64 = 100;
 const JOURNALS: [&str; 2] = ["wal", "delete"];
@@ -67,7 +69,8 @@ impl Extent {
     }
 }
 
-/// Takes one of these measures. `plain` makes a plain TPC-H database, of which the chain loads LINEITEM.
+/// Takes one of these measures. `plain` makes a plain TPC-H database, of which the chain loads
+/// LINEITEM.
 pub(crate) fn measure(
     measure: Measure,
     work: &Path,

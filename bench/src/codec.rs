@@ -1,9 +1,12 @@
-//! The page codecs by themselves: every leaf page of LINEITEM encoded in order, then decoded in random order, none twice.
+//! The page codecs by themselves: every leaf page of LINEITEM encoded in order, then decoded in
+//! random order, none twice.
 //!
-//! `densite_typed` is called directly, as the store calls it for a frame of one page; beside it stands zstd at level 3 with a dictionary
-//! of the usual 112 KiB. Both learn from the same sample, drawn as `densite compress` draws its own, and both
-//! pay for what a frame needs: encoding decodes again and compares, and hashes payload and page with xxh3-64; decoding
-//! verifies both hashes. One thread; each page is timed by itself, and what reading the clock costs is told but not taken off.
+//! `densite_typed` is called directly, as the store calls it for a frame of one page; beside it
+//! stands zstd at level 3 with a dictionary of the usual 112 KiB. Both learn from the same sample,
+//! drawn as `densite compress` draws its own, and both pay for what a frame needs: encoding decodes
+//! again and compares, and hashes payload and page with xxh3-64; decoding verifies both hashes. One
+//! thread; each page is timed by itself, and what reading the clock costs is told but not taken
+//! off.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs::File;
@@ -38,7 +41,8 @@ pub(crate) const PAYLOAD_MIB: &str = "payload_mib";
 pub(crate) const REFUSED: &str = "refused_pages";
 
 const MIB: f64 = 1024.0 * 1024.0;
-/// Sample pages are a 64th of the database within these bounds, in bytes, and of one table at most [`SAMPLE_BYTES`].
+/// Sample pages are a 64th of the database within these bounds, in bytes, and of one table at most
+/// [`SAMPLE_BYTES`].
 const SAMPLE: (u64, u64) = (4 << 20, 32 << 20);
 const SAMPLE_BYTES: usize = 1536 << 10;
 /// Bytes of zstd's dictionary.
@@ -46,7 +50,8 @@ const DICTIONARY: usize = 112 << 10;
 
 /// A way to code pages.
 trait Codec {
-    /// Appends the payload of `page` to `out`, verified; false if the codec does not take it. `kept` becomes what decoding gives.
+    /// Appends the payload of `page` to `out`, verified; false if the codec does not take it.
+    /// `kept` becomes what decoding gives.
     fn encode(
         &mut self,
         page: &[u8],
@@ -169,7 +174,8 @@ impl Pages {
             .zip(self.bytes.chunks(self.size))
     }
 
-    /// One page from each of equal parts of the database; those of them that are ours, evenly thinned to what a training job takes.
+    /// One page from each of equal parts of the database; those of them that are ours, evenly
+    /// thinned to what a training job takes.
     fn sample(&self, rng: &mut Xoshiro256PlusPlus) -> Vec<&[u8]> {
         use rand::RngExt as _;
         let count = u64::from(self.count);
@@ -189,7 +195,8 @@ impl Pages {
     }
 }
 
-/// Whether a leaf page is what it was, but for the gap between its cell pointers and its cells, which a codec may clear.
+/// Whether a leaf page is what it was, but for the gap between its cell pointers and its cells,
+/// which a codec may clear.
 fn same_cells(raw: &[u8], page: &[u8]) -> bool {
     let be16 = |at: usize| usize::from(u16::from_be_bytes([raw[at], raw[at + 1]]));
     let pointers_end = 8 + 2 * be16(3);
@@ -218,8 +225,8 @@ pub(crate) struct Done {
     pub(crate) figures: BTreeMap<String, f64>,
 }
 
-/// Encodes and decodes the leaf pages of LINEITEM in the plain database `path`: typed, or else by zstd with a dictionary. `cpu_time` is
-/// read before and after encoding.
+/// Encodes and decodes the leaf pages of LINEITEM in the plain database `path`: typed, or else by
+/// zstd with a dictionary. `cpu_time` is read before and after encoding.
 ///
 /// # Errors
 /// If a page does not come back as it was.

@@ -1,4 +1,5 @@
-//! Opening databases through the SQLite compiled in here: plainly, or through the loadable extension.
+//! Opening databases through the SQLite compiled in here: plainly, or through the loadable
+//! extension.
 
 use std::path::{Path, PathBuf};
 
@@ -37,7 +38,8 @@ impl Vfs {
         })
     }
 
-    /// Opens `path` through this VFS with SQLite's default settings; the extension must have been loaded.
+    /// Opens `path` through this VFS with SQLite's default settings; the extension must have been
+    /// loaded.
     pub(crate) fn open(self, path: &Path) -> Result<Connection> {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
             | OpenFlags::SQLITE_OPEN_CREATE
@@ -64,11 +66,13 @@ pub(crate) fn sibling(name: &str, build: &str) -> Result<PathBuf> {
     }
 }
 
-/// Loads the extension that was built beside this program; it serves all later connections of this process.
+/// Loads the extension that was built beside this program; it serves all later connections of this
+/// process.
 pub(crate) fn load_extension() -> Result<()> {
     let path = sibling("libdensite.so", "make ext")?;
     let con = Connection::open_in_memory()?;
-    // SAFETY: no SQL of others runs on this connection while loading is enabled, and the library is ours, built with this program.
+    // SAFETY: no SQL of others runs on this connection while loading is enabled, and the library is
+    // ours, built with this program.
     unsafe {
         con.load_extension_enable()?;
         con.load_extension(&path, Some(c"sqlite3_densite_init"))

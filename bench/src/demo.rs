@@ -1,4 +1,5 @@
-//! The main job from end to end on generated data: compress, query, update from a second process, check.
+//! The main job from end to end on generated data: compress, query, update from a second process,
+//! check.
 
 use std::fs;
 use std::path::Path;
@@ -108,7 +109,8 @@ pub(crate) fn run(dir: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Has the updates done by another process while this one holds a snapshot, which must not change, and then sees them.
+/// Has the updates done by another process while this one holds a snapshot, which must not change,
+/// and then sees them.
 fn update_beside_a_reader(densite: &Path, updates: &Job) -> Result<Sample> {
     let reader = Vfs::Densite.open(densite)?;
     let _: String = reader.query_row("PRAGMA journal_mode=wal", [], |r| r.get(0))?;

@@ -1,7 +1,9 @@
-//! The figures that users ask for: the first table of `RESULTS.md`, and what the README says of them.
+//! The figures that users ask for: the first table of `RESULTS.md`, and what the README says of
+//! them.
 //!
-//! The README has a table of four of these, between two marks, and figures in its sentences. Both come from the outcomes on disk: the report
-//! writes the table, and a test compares it and the sentences with what the outcomes say.
+//! The README has a table of four of these, between two marks, and figures in its sentences. Both
+//! come from the outcomes on disk: the report writes the table, and a test compares it and the
+//! sentences with what the outcomes say.
 
 use std::fmt::Write as _;
 
@@ -194,7 +196,8 @@ fn readable(v: f64) -> String {
     out
 }
 
-/// A ratio as tables have it: two digits behind the point below ten, three digits that matter above.
+/// A ratio as tables have it: two digits behind the point below ten, three digits that matter
+/// above.
 fn ratio(figure: &Figure) -> String {
     let ratio = figure.ours / figure.base;
     match ratio < 10.0 {

@@ -1,6 +1,8 @@
-//! Compressing by the library, where the command has no option for what is to be measured: another codec.
+//! Compressing by the library, where the command has no option for what is to be measured: another
+//! codec.
 //!
-//! Only the hidden subcommand `compress-with` comes here, in a process of its own: the other measurements use the extension.
+//! Only the hidden subcommand `compress-with` comes here, in a process of its own: the other
+//! measurements use the extension.
 
 use std::path::Path;
 use std::process::{Command, Stdio};

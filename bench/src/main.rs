@@ -1,7 +1,8 @@
 //! TPC-H data, the demo and the benchmarks of Densite.
 //!
-//! Every measurement is taken in a process of its own: the suite re-executes this program with the hidden subcommand `run-one`, which opens a
-//! database through the SQLite compiled in here, plainly or through the loadable extension, does one piece of work and prints a [`work::Sample`].
+//! Every measurement is taken in a process of its own: the suite re-executes this program with the
+//! hidden subcommand `run-one`, which opens a database through the SQLite compiled in here, plainly
+//! or through the loadable extension, does one piece of work and prints a [`work::Sample`].
 
 mod churn;
 mod codec;

@@ -1,4 +1,5 @@
-//! What a measure came to: figures with their targets, the samples behind them, and where they were taken. One JSON file each.
+//! What a measure came to: figures with their targets, the samples behind them, and where they were
+//! taken. One JSON file each.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -37,7 +38,8 @@ pub(crate) struct Figure {
     pub(crate) ours: f64,
     pub(crate) compare: Compare,
     pub(crate) value: f64,
-    /// The largest value wanted (the smallest, of [`Compare::AtLeast`] and [`Compare::RatioAtLeast`]); none for what is only told
+    /// The largest value wanted (the smallest, of [`Compare::AtLeast`] and
+    /// [`Compare::RatioAtLeast`]); none for what is only told
     pub(crate) target: Option<f64>,
     pub(crate) met: Option<bool>,
 }

@@ -1,4 +1,5 @@
-//! The tables: on the terminal, and `RESULTS.md` from all results on disk and the notes written by hand.
+//! The tables: on the terminal, and `RESULTS.md` from all results on disk and the notes written by
+//! hand.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -84,7 +85,8 @@ pub(crate) fn number(v: f64) -> String {
     format!("{v:.digits$}")
 }
 
-/// A table for a user at a terminal, or two: databases of which only the size is measured have one of their own.
+/// A table for a user at a terminal, or two: databases of which only the size is measured have one
+/// of their own.
 pub(crate) fn terminal(outcomes: &[Outcome]) -> String {
     let table = |head: &[&str], rows: Vec<Vec<String>>| {
         let mut table = Table::new();
@@ -136,7 +138,8 @@ fn rank(outcome: &Outcome) -> usize {
         .unwrap_or(usize::MAX)
 }
 
-/// Writes `dir/RESULTS.md` from `dir/results` and `dir/NOTES.md`, and the table of figures in the README beside `dir`, if there is one.
+/// Writes `dir/RESULTS.md` from `dir/results` and `dir/NOTES.md`, and the table of figures in the
+/// README beside `dir`, if there is one.
 pub(crate) fn write(dir: &Path) -> Result<()> {
     let outcomes = Outcome::load_all(dir)?;
     let notes_path = dir.join("NOTES.md");

@@ -1,4 +1,5 @@
-//! How large databases become: allocated blocks of the plain file, of its stored form, and of its stored form by zstd alone.
+//! How large databases become: allocated blocks of the plain file, of its stored form, and of its
+//! stored form by zstd alone.
 
 use std::path::Path;
 
@@ -24,8 +25,8 @@ pub(crate) fn figure(name: &str, base: &Path, ours: &Path, target: Option<f64>) 
     Ok(Figure::new(name, Compare::Ratio, base, ours, target))
 }
 
-/// Compresses the plain database `db` both ways into `dir`, and removes the results when they are measured. The first figure compares the default with the
-/// plain file, the second with zstd.
+/// Compresses the plain database `db` both ways into `dir`, and removes the results when they are
+/// measured. The first figure compares the default with the plain file, the second with zstd.
 pub(crate) fn compare(db: &Path, label: &str, dir: &Path, machine: Machine) -> Result<Outcome> {
     let auto = dir.join("compared.auto.densite");
     let zstd = dir.join("compared.zstd.densite");

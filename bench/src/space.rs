@@ -1,7 +1,8 @@
-//! Space that comes back by itself: how large files are after deletes, at rest, compared with fresh copies of the same rows.
+//! Space that comes back by itself: how large files are after deletes, at rest, compared with fresh
+//! copies of the same rows.
 //!
-//! A *fresh copy* is what `VACUUM INTO` writes as a plain file and `densite compress` makes of that. At rest means: closed. No vacuum
-//! is asked for; the chain asks for `densite_maintain`.
+//! A *fresh copy* is what `VACUUM INTO` writes as a plain file and `densite compress` makes of
+//! that. At rest means: closed. No vacuum is asked for; the chain asks for `densite_maintain`.
 
 use std::path::{Path, PathBuf};
 
@@ -22,7 +23,8 @@ pub(crate) const ROUNDS: i64 = 6;
 /// Order keys of a round of the chain lie this far from those of the round before.
 const SHIFT: i64 = 1_000_000_000;
 
-/// Deletes lines of a copy of a compressed TPC-H database, in WAL mode, and compares. `condition` says which.
+/// Deletes lines of a copy of a compressed TPC-H database, in WAL mode, and compares. `condition`
+/// says which.
 fn delete(source: &Path, dir: &Path, condition: &str) -> Result<(f64, f64)> {
     let file = dir.join("deleted.db");
     std::fs::copy(source, &file).about("copy to", &file)?;
@@ -36,7 +38,8 @@ fn delete(source: &Path, dir: &Path, condition: &str) -> Result<(f64, f64)> {
     Ok(sizes)
 }
 
-/// Every second order's lines, and those of one half of the orders. `orders`: the largest order key.
+/// Every second order's lines, and those of one half of the orders. `orders`: the largest order
+/// key.
 pub(crate) fn halves(source: &Path, dir: &Path, largest_key: i64) -> Result<Vec<Figure>> {
     let figure = |name: &str, condition: &str| -> Result<Figure> {
         let (base, ours) = delete(source, dir, condition)?;
@@ -54,7 +57,8 @@ pub(crate) fn halves(source: &Path, dir: &Path, largest_key: i64) -> Result<Vec<
     ])
 }
 
-/// Six times: load LINEITEM, delete every second order's lines of it, checkpoint, `densite_maintain`, close. The largest ratio of all steps, and the last.
+/// Six times: load LINEITEM, delete every second order's lines of it, checkpoint,
+/// `densite_maintain`, close. The largest ratio of all steps, and the last.
 pub(crate) fn chain(plain: &Path, dir: &Path) -> Result<Vec<Figure>> {
     let file = dir.join("chain.db");
     let mut worst = (1.0, 0.0);

@@ -27,7 +27,8 @@ pub(crate) fn statement(name: &str) -> &'static str {
     panic!("bench/tpch.sql has no statement named {name}")
 }
 
-/// The order key numbered `k`, from 1 to the number of orders: TPC-H leaves three quarters of the keys unused.
+/// The order key numbered `k`, from 1 to the number of orders: TPC-H leaves three quarters of the
+/// keys unused.
 pub(crate) fn order_key(k: i64) -> i64 {
     ((k >> 3) << 5) + (k & 7)
 }

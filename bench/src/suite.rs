@@ -1,4 +1,5 @@
-//! The benchmarks: plain SQLite and Densite alternately, a new process each time, medians and ratios.
+//! The benchmarks: plain SQLite and Densite alternately, a new process each time, medians and
+//! ratios.
 
 mod data;
 mod measures;

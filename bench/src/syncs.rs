@@ -1,4 +1,5 @@
-//! Counts the syncs of this process: `fsync` and `fdatasync` of the C library are replaced by ones that count and then ask the kernel.
+//! Counts the syncs of this process: `fsync` and `fdatasync` of the C library are replaced by ones
+//! that count and then ask the kernel.
 //!
 //! SQLite is compiled into this program, so its calls end here, whichever VFS they came through.
 
@@ -18,7 +19,8 @@ fn counted(fd: c_int, sync: impl Fn(BorrowedFd<'_>) -> rustix::io::Result<()>) -
     if fd < 0 {
         return -1;
     }
-    // SAFETY: the caller of fsync vouches for the descriptor, which is only borrowed for the call; -1 was refused above.
+    // SAFETY: the caller of fsync vouches for the descriptor, which is only borrowed for the call;
+    // -1 was refused above.
     let fd = unsafe { BorrowedFd::borrow_raw(fd) };
     match sync(fd) {
         Ok(()) => 0,
@@ -27,7 +29,8 @@ fn counted(fd: c_int, sync: impl Fn(BorrowedFd<'_>) -> rustix::io::Result<()>) -
     }
 }
 
-// SAFETY: same name, signature and contract as the C library's function, which it stands in for within this program.
+// SAFETY: same name, signature and contract as the C library's function, which it stands in for
+// within this program.
 #[unsafe(no_mangle)]
 extern "C" fn fsync(fd: c_int) -> c_int {
     counted(fd, |fd| rustix::fs::fsync(fd))

@@ -1,4 +1,5 @@
-//! Generates TPC-H into a plain SQLite file: the tables of `bench/tpch.sql`, rows in the generator's order, then VACUUM.
+//! Generates TPC-H into a plain SQLite file: the tables of `bench/tpch.sql`, rows in the
+//! generator's order, then VACUUM.
 
 use std::fmt::{Display, Write as _};
 use std::path::Path;
@@ -13,7 +14,8 @@ use tpchgen::generators::{
 use crate::result::{About as _, Failure, Result};
 use crate::statements;
 
-/// File sizes in bytes of the scale factors whose figures are published: another size means other data.
+/// File sizes in bytes of the scale factors whose figures are published: another size means other
+/// data.
 const KNOWN_SIZES: [(f64, u64); 2] = [(0.1, 122_494_976), (1.0, 1_239_670_784)];
 
 /// The number of orders at this scale factor.
@@ -87,7 +89,8 @@ impl<'c> Inserter<'c> {
         Ok(self)
     }
 
-    /// As NUMERIC affinity would store the decimal's text: 17.00 as an integer, 17.50 as the nearest REAL.
+    /// As NUMERIC affinity would store the decimal's text: 17.00 as an integer, 17.50 as the
+    /// nearest REAL.
     fn decimal(&mut self, value: TPCHDecimal) -> Result<&mut Self> {
         let hundredths = value.into_inner();
         if hundredths % 100 == 0 {

@@ -1,4 +1,5 @@
-//! One measurement: what a job is, doing it in this process, and having it done in a process of its own.
+//! One measurement: what a job is, doing it in this process, and having it done in a process of its
+//! own.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -330,7 +331,8 @@ fn cpu_time() -> Duration {
     Duration::new(t.tv_sec.unsigned_abs(), t.tv_nsec.unsigned_abs() as u32)
 }
 
-/// From the kernel's account of this process alone: what `getrusage` says begins with the peak of the process that started this one.
+/// From the kernel's account of this process alone: what `getrusage` says begins with the peak of
+/// the process that started this one.
 fn peak_rss_kib() -> Result<u64> {
     let path = Path::new("/proc/self/status");
     let status = std::fs::read_to_string(path).about("read", path)?;

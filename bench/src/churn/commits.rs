@@ -16,8 +16,8 @@ use crate::result::{About as _, Failure, Result};
 const LATENCY: f64 = 1.5;
 /// Of the live bytes so much is to be moved meanwhile.
 const MOVED_MEANWHILE: f64 = 0.1;
-/// With a WAL space is given back at checkpoints. So that one commit in fifty makes one, and the 99th percentile is among those, on both sides
-/// (SQLite's own number is 1000).
+/// With a WAL space is given back at checkpoints. So that one commit in fifty makes one, and the
+/// 99th percentile is among those, on both sides (SQLite's own number is 1000).
 const CHECKPOINT_PAGES: i64 = 50;
 /// There, so many rows in turn stay and are deleted.
 const STRETCH: i64 = 13;
@@ -64,7 +64,8 @@ pub(super) fn latency(dir: &Path, extent: &Extent) -> Result<Vec<Figure>> {
                     _ => extent.commits,
                 };
                 for _ in 0..commits {
-                    // A row that is there: an update that finds none would be no commit, and counts as a fast one.
+                    // A row that is there: an update that finds none would be no commit, and counts
+                    // as a fast one.
                     let nth = rng.random_range(0..extent.rows);
                     let id = nth / STRETCH * (2 * STRETCH) + nth % STRETCH;
                     let begin = Instant::now();

@@ -1,4 +1,5 @@
-//! A burst: what is acknowledged in 20 s by eight threads; then kill -9, and whether all of that is there.
+//! A burst: what is acknowledged in 20 s by eight threads; then kill -9, and whether all of that is
+//! there.
 
 use super::bare::Rate;
 use super::recovered::recovered;

@@ -1,8 +1,11 @@
-//! Constant load at 80 % of what can be applied: the WAL and the log become as large as they become, and not larger.
+//! Constant load at 80 % of what can be applied: the WAL and the log become as large as they
+//! become, and not larger.
 //!
-//! Rows are new states of the same things, so that the table stays as it is and the rate with it. What can be applied is taken beside the same writers, held back by what is unapplied
-//! (`max_unapplied_bytes`) rather than by a pace: then as much is written as is applied. While nobody writes the worker has both processors of a small machine, and no load could keep up
-//! with four fifths of that and leave it them.
+//! Rows are new states of the same things, so that the table stays as it is and the rate with it.
+//! What can be applied is taken beside the same writers, held back by what is unapplied
+//! (`max_unapplied_bytes`) rather than by a pace: then as much is written as is applied. While
+//! nobody writes the worker has both processors of a small machine, and no load could keep up with
+//! four fifths of that and leave it them.
 
 use std::time::Duration;
 
@@ -17,14 +20,17 @@ use crate::result::{About as _, Result};
 
 /// Largest of the last third of the time over that of the first.
 const FLAT: f64 = 1.05;
-/// A WAL is checkpointed when it is as large as the database, within these bounds, MiB, and stays below twice that (docs/decisions/ingest-pruning.md).
+/// A WAL is checkpointed when it is as large as the database, within these bounds, MiB, and stays
+/// below twice that (docs/decisions/ingest-pruning.md).
 const WAL: (f64, f64) = (16.0, 512.0);
 const WAL_TIMES: f64 = 2.0;
-/// The log: the segment that is written, one or two that are not yet applied or pruned, two for use again, 64 MiB each.
+/// The log: the segment that is written, one or two that are not yet applied or pruned, two for use
+/// again, 64 MiB each.
 const LOG: f64 = 5.0 * 64.0;
 /// Of the rate at which rows are applied.
 const LOAD: f64 = 0.8;
-/// Bytes that are unapplied while writers find that rate: with less the worker puts fewer rows in order at once, and is slower.
+/// Bytes that are unapplied while writers find that rate: with less the worker puts fewer rows in
+/// order at once, and is slower.
 const UNAPPLIED: u64 = 512 << 20;
 /// Seconds until that is reached, and of the rate.
 const FILLING: f64 = 40.0;
@@ -36,7 +42,8 @@ const SMALL_BATCH: u64 = 20;
 const WARM: f64 = 30.0;
 /// Seconds that they count.
 const USUAL: f64 = 180.0;
-/// A long run ends after so many batches, or an hour: what a thousand clients send that each write once a second for an hour.
+/// A long run ends after so many batches, or an hour: what a thousand clients send that each write
+/// once a second for an hour.
 const BATCHES: f64 = 3_600_000.0;
 const HOUR: f64 = 3600.0;
 

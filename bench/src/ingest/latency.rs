@@ -1,4 +1,5 @@
-//! How long an acknowledgement takes, over the whole of a run in which rows are applied too, beside bare syncs of the same size in the same process.
+//! How long an acknowledgement takes, over the whole of a run in which rows are applied too, beside
+//! bare syncs of the same size in the same process.
 
 use super::bare::{Rate, millis};
 use super::record::Kind;
@@ -13,7 +14,8 @@ use crate::result::Result;
 const TARGET: f64 = 3.0;
 /// Bytes of a batch of 400 votes in the log, and of one of 100.
 const BYTES: [usize; 2] = [3072, 1024];
-/// Rows in a second: less than is applied, so that rows are applied all the time and do not pile up.
+/// Rows in a second: less than is applied, so that rows are applied all the time and do not pile
+/// up.
 const PACE: f64 = 20_000.0;
 
 /// What one turn saw, in ms.

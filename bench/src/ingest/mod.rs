@@ -1,6 +1,8 @@
-//! Rows acknowledged by the log: how fast, how soon, how they move into their tables, and what that costs readers; plain SQLite in turn.
+//! Rows acknowledged by the log: how fast, how soon, how they move into their tables, and what that
+//! costs readers; plain SQLite in turn.
 //!
-//! Rows are written by a process of its own ([`writers`]), which says of each transaction that it was acknowledged; the process that measures counts, kills, and looks on.
+//! Rows are written by a process of its own ([`writers`]), which says of each transaction that it
+//! was acknowledged; the process that measures counts, kills, and looks on.
 
 mod apply;
 mod bare;

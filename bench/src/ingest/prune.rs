@@ -1,7 +1,9 @@
 //! What pruning adds to a write, with a backlog that a subscriber has held.
 //!
-//! A thread appends without a pause; each purge of a segment is a turn of its own, and lies between two turns as long without one. What a turn adds is its 99th percentile less
-//! the mean of its neighbours': a disk that is shared changes more from minute to minute than what is looked for. The log is called directly: the worker does that after its batches.
+//! A thread appends without a pause; each purge of a segment is a turn of its own, and lies between
+//! two turns as long without one. What a turn adds is its 99th percentile less the mean of its
+//! neighbours': a disk that is shared changes more from minute to minute than what is looked for.
+//! The log is called directly: the worker does that after its batches.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -132,13 +134,15 @@ fn take_turns(log: &Log, ends: &[u64]) -> Result<(Waits, u64)> {
             let mut quiet = TURN;
             for end in ends {
                 std::thread::sleep(quiet);
-                // An acknowledgement is a sync of its own and no part of pruning: it belongs to no turn.
+                // An acknowledgement is a sync of its own and no part of pruning: it belongs to no
+                // turn.
                 turn.store(ACKNOWLEDGING, Ordering::SeqCst);
                 log.ack("slow", *end)?;
                 turn.store(turns_of(end, ends) * 2 + 1, Ordering::SeqCst);
                 let from = Instant::now();
                 log.auto_prune(u64::MAX)?;
-                // A purge that keeps the segment for use again is over after a few appends: a percentile is of a turn, and what the disk does afterwards belongs to it.
+                // A purge that keeps the segment for use again is over after a few appends: a
+                // percentile is of a turn, and what the disk does afterwards belongs to it.
                 std::thread::sleep(TURN.saturating_sub(from.elapsed()));
                 let took = from.elapsed();
                 turn.store(turns_of(end, ends) * 2 + 2, Ordering::SeqCst);
@@ -199,7 +203,8 @@ impl Seen {
     }
 
     fn figures(self, place: &Place<'_>, probes: Rate) -> Vec<Figure> {
-        // The median's own uncertainty: the order statistics between which it lies in 95 of 100 cases.
+        // The median's own uncertainty: the order statistics between which it lies in 95 of 100
+        // cases.
         let spread = 0.98 / (self.added.len() as f64).sqrt();
         let at = |share: f64| quantile(self.added.clone(), share.clamp(0.0, 1.0));
         let (low, high) = (at(0.5 - spread), at(0.5 + spread));

@@ -1,4 +1,5 @@
-//! What a writing process tells the one that measures, through a pipe: fixed-size records, each told as soon as it is true.
+//! What a writing process tells the one that measures, through a pipe: fixed-size records, each
+//! told as soon as it is true.
 
 use std::fs::File;
 use std::io::{Read, Write as _};

@@ -1,6 +1,8 @@
-//! What is there after a process that wrote was killed: each row that it said was acknowledged, once, in the table or in the log, and of others whole batches only.
+//! What is there after a process that wrote was killed: each row that it said was acknowledged,
+//! once, in the table or in the log, and of others whole batches only.
 //!
-//! The log is opened as every process opens it, so with its recovery, and read from the table's position on, while the write lock is held so that nothing is applied.
+//! The log is opened as every process opens it, so with its recovery, and read from the table's
+//! position on, while the write lock is held so that nothing is applied.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,6 +1,7 @@
 //! One thread, one row in each transaction: how near that comes to what the disk can sync.
 //!
-//! Bare syncs, plain SQLite and ingest take turns of a tenth of a second, and only neighbours are compared: a disk that is shared is twice as fast in one second as in the next.
+//! Bare syncs, plain SQLite and ingest take turns of a tenth of a second, and only neighbours are
+//! compared: a disk that is shared is twice as fast in one second as in the next.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};

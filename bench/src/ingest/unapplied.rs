@@ -1,6 +1,7 @@
 //! Many rows that are not applied yet: what reading through them costs, in time and in memory.
 //!
-//! Another connection holds the write lock, so that the worker cannot begin; of memory there is a second figure, for the time in which it then applies them.
+//! Another connection holds the write lock, so that the worker cannot begin; of memory there is a
+//! second figure, for the time in which it then applies them.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

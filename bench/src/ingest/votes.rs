@@ -1,7 +1,9 @@
-//! The workload of a site where people vote: one vote for each transaction, for articles of which few get most, and readers who want an article's count.
+//! The workload of a site where people vote: one vote for each transaction, for articles of which
+//! few get most, and readers who want an article's count.
 //!
-//! Beside plain SQLite that is as durable (WAL, synchronous=FULL), and that is not (OFF). Each runs by itself for the same time; the picture shows how throughput and 99th
-//! percentile go from second to second.
+//! Beside plain SQLite that is as durable (WAL, synchronous=FULL), and that is not (OFF). Each runs
+//! by itself for the same time; the picture shows how throughput and 99th percentile go from second
+//! to second.
 
 use std::time::Duration;
 
@@ -118,7 +120,8 @@ impl Sum {
     }
 }
 
-/// How long the operations took that ended in each second, in ms; whole seconds only, or the only one.
+/// How long the operations took that ended in each second, in ms; whole seconds only, or the only
+/// one.
 fn by_second(records: &[Record], time: Duration) -> Vec<Vec<f64>> {
     let mut seconds = vec![Vec::new(); usize::try_from(time.as_secs()).unwrap_or(0).max(1)];
     for record in records {

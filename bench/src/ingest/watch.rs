@@ -19,13 +19,15 @@ const LOCK_EVERY: Duration = Duration::from_millis(1);
 const SIZES_EVERY: Duration = Duration::from_millis(50);
 /// When nothing was applied for so long, there is nothing to apply: a checkpoint may take seconds.
 const STANDSTILL: Duration = Duration::from_secs(8);
-/// The byte of the `-shm` file that whoever writes in WAL mode holds locked: `WAL_WRITE_LOCK` of SQLite's file format.
+/// The byte of the `-shm` file that whoever writes in WAL mode holds locked: `WAL_WRITE_LOCK` of
+/// SQLite's file format.
 const WRITE_LOCK: u64 = 120;
 
 /// What was seen.
 #[derive(Default)]
 pub(super) struct Seen {
-    /// The longest time that the write lock was held by somebody, to a millisecond, rather more than less.
+    /// The longest time that the write lock was held by somebody, to a millisecond, rather more
+    /// than less.
     pub(super) held: Duration,
     /// When, bytes of the WAL, and bytes that the log takes on disk.
     pub(super) sizes: Vec<(Duration, u64, u64)>,
@@ -46,8 +48,9 @@ impl Seen {
     }
 }
 
-/// Looks at a database until it is asked what it saw. The process must not have a connection to it that it closes meanwhile: that would drop
-/// nobody's locks but its own, which is why looking needs none.
+/// Looks at a database until it is asked what it saw. The process must not have a connection to it
+/// that it closes meanwhile: that would drop nobody's locks but its own, which is why looking needs
+/// none.
 pub(super) struct Watch {
     stop: Arc<AtomicBool>,
     thread: JoinHandle<Result<Seen>>,
@@ -141,7 +144,8 @@ impl Applied {
         Ok(seq.unsigned_abs())
     }
 
-    /// Rows applied in a second, over `time`, checkpoints included, or until there is nothing more to apply.
+    /// Rows applied in a second, over `time`, checkpoints included, or until there is nothing more
+    /// to apply.
     pub(super) fn rate(&self, time: Duration) -> Result<f64> {
         let (begun, from) = (Instant::now(), self.now()?);
         let mut last = (from, Duration::ZERO);

@@ -1,7 +1,10 @@
-//! A process that writes: some threads, each with a connection of its own, through ingest or into the table itself.
+//! A process that writes: some threads, each with a connection of its own, through ingest or into
+//! the table itself.
 //!
-//! It tells each acknowledgement through its standard output ([`super::record`]), and when it is done it stays until its standard input ends, so that what ingest does behind it can
-//! be watched. The same loop serves both sides; plain SQLite's writers take turns by a mutex, since its own way of waiting for the write lock is to sleep.
+//! It tells each acknowledgement through its standard output ([`super::record`]), and when it is
+//! done it stays until its standard input ends, so that what ingest does behind it can be watched.
+//! The same loop serves both sides; plain SQLite's writers take turns by a mutex, since its own way
+//! of waiting for the write lock is to sleep.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};

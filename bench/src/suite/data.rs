@@ -36,7 +36,8 @@ impl Data {
         Ok(plain)
     }
 
-    /// Compresses into `target`, unless that is newer than the plain database and the command that compresses.
+    /// Compresses into `target`, unless that is newer than the plain database and the command that
+    /// compresses.
     pub(super) fn compress(&self, setting: Setting, target: &Path) -> Result<()> {
         let age = |p: &Path| fs::metadata(p).and_then(|m| m.modified()).ok();
         let newest = age(&crate::connect::sibling("densite", "make ext")?).max(age(&self.plain));

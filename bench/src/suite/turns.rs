@@ -20,7 +20,8 @@ impl Suite {
         }
     }
 
-    /// Takes samples of both sides in turn, each beginning every other round, all files in the operating system's cache.
+    /// Takes samples of both sides in turn, each beginning every other round, all files in the
+    /// operating system's cache.
     ///
     /// # Errors
     /// If a job fails, or if `same` is asked for and the two sides' answers differ.

@@ -1,4 +1,5 @@
-//! Rows of 2 to 20 KB, nearly all of which go on on overflow pages: JSON documents with what is known of them in columns before and behind, and texts.
+//! Rows of 2 to 20 KB, nearly all of which go on on overflow pages: JSON documents with what is
+//! known of them in columns before and behind, and texts.
 
 use std::fmt::Write as _;
 

@@ -1,4 +1,5 @@
-//! JSON documents as an application stores them: orders with nested customers and items, and events of its web pages.
+//! JSON documents as an application stores them: orders with nested customers and items, and events
+//! of its web pages.
 
 use std::fmt::Write as _;
 

@@ -1,4 +1,5 @@
-//! Lines of the log of some web servers: time, level, host, and messages with paths, numbers and request ids.
+//! Lines of the log of some web servers: time, level, host, and messages with paths, numbers and
+//! request ids.
 
 use rand::RngExt as _;
 use rusqlite::{Connection, params};

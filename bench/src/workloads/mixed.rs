@@ -1,5 +1,5 @@
-//! Facts about entities: one column that holds NULLs, integers, REALs, text and blobs, and columns that were added when half the rows were there,
-//! so that rows of two lengths lie side by side.
+//! Facts about entities: one column that holds NULLs, integers, REALs, text and blobs, and columns
+//! that were added when half the rows were there, so that rows of two lengths lie side by side.
 
 use rand::RngExt as _;
 use rusqlite::types::Value;

@@ -1,4 +1,5 @@
-//! Databases of other kinds than TPC-H, of which the stored size is measured: one generator each, deterministic, some tens of MB.
+//! Databases of other kinds than TPC-H, of which the stored size is measured: one generator each,
+//! deterministic, some tens of MB.
 
 mod blobs;
 mod documents;
@@ -122,7 +123,8 @@ impl Workload {
     }
 }
 
-/// Measures every kind (with `quick` a tenth of each), the data in `data`, each result saved below `results` as soon as there is one.
+/// Measures every kind (with `quick` a tenth of each), the data in `data`, each result saved below
+/// `results` as soon as there is one.
 pub(crate) fn measure(
     data: &Path,
     quick: bool,

@@ -1,5 +1,6 @@
-//! A time series: some sensors that report about once a second each, with an index by sensor and time. One REAL is a random walk with two
-//! decimals, one a noisy double, one is the same most of the time.
+//! A time series: some sensors that report about once a second each, with an index by sensor and
+//! time. One REAL is a random walk with two decimals, one a noisy double, one is the same most of
+//! the time.
 
 use rand::RngExt as _;
 use rusqlite::{Connection, params};

@@ -1,4 +1,5 @@
-//! Random UUIDs as text for primary keys, with a secondary index, so that rows arrive in no order and pages are split; never vacuumed.
+//! Random UUIDs as text for primary keys, with a secondary index, so that rows arrive in no order
+//! and pages are split; never vacuumed.
 
 use rand::RngExt as _;
 use rusqlite::{Connection, params};

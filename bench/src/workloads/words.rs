@@ -13,7 +13,8 @@ const ENDS: [&str; 16] = [
     "", "", "", "n", "r", "s", "t", "l", "m", "nd", "st", "ck", "ng", "rt", "nt", "th",
 ];
 
-/// Words and how likely each is: the word of rank `r` as likely as 1 / (r + 2), after Zipf and Mandelbrot.
+/// Words and how likely each is: the word of rank `r` as likely as 1 / (r + 2), after Zipf and
+/// Mandelbrot.
 pub(super) struct Words {
     words: Vec<String>,
     /// Sums of the likelihoods up to each word.

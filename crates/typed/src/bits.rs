@@ -1,9 +1,11 @@
 //! Bits, lowest first: the n-th bit of a stream is bit `n % 8` of byte `n / 8`.
 //!
-//! Fields of different widths follow each other without gaps. A field of up to [`WIDE`] bits is read by one load of eight
-//! bytes, so a reader's bytes are followed by [`PADDING`] bytes that do not belong to the stream.
+//! Fields of different widths follow each other without gaps. A field of up to [`WIDE`] bits is
+//! read by one load of eight bytes, so a reader's bytes are followed by [`PADDING`] bytes that do
+//! not belong to the stream.
 
-/// Widest field that one load is enough for: eight bytes less the seven bits that a field may begin late.
+/// Widest field that one load is enough for: eight bytes less the seven bits that a field may begin
+/// late.
 pub const WIDE: u32 = 57;
 /// Bytes behind a stream that a reader may load, whatever they hold.
 pub const PADDING: usize = 8;
@@ -101,14 +103,15 @@ impl<'a> BitReader<'a> {
         Some(low | high << 32)
     }
 
-    /// The next `width` bits, at most [`WIDE`], which stay there; if the stream ends before, bits of what is behind it.
+    /// The next `width` bits, at most [`WIDE`], which stay there; if the stream ends before, bits
+    /// of what is behind it.
     #[inline]
     pub fn peek(&self, width: u32) -> Option<u64> {
         Some(self.load()? & mask(width))
     }
 
-    /// Begins to read `count` fields of `width` bits, at most [`WIDE`]: if they are all there, each of them may be taken with
-    /// [`Run::next`] without a look at the end.
+    /// Begins to read `count` fields of `width` bits, at most [`WIDE`]: if they are all there, each
+    /// of them may be taken with [`Run::next`] without a look at the end.
     #[inline]
     pub fn run(&mut self, count: usize, width: u32) -> Option<Run<'a>> {
         let from = self.at;

@@ -8,15 +8,15 @@ pub(crate) enum Class {
     Null = 0,
     /// An integer, or a decimal, times the column's power of ten: see [`crate::decimal`].
     Number = 1,
-    /// An integer that is too large for that.
+    /// An integer that overflows when multiplied so.
     Integer = 2,
-    /// A REAL that is no such decimal: its bits.
+    /// A REAL that is not such a decimal: its bits.
     Real = 3,
     /// Text by the column's template or dictionary.
     Formed = 4,
-    /// Any text: by the column's symbols, or as it is.
+    /// Any other text: by the column's symbols, or as raw bytes.
     Text = 5,
-    /// A blob, likewise.
+    /// A blob, coded in the same way.
     Blob = 6,
     /// The row ends before this column.
     Absent = 7,

@@ -1,8 +1,9 @@
 //! REAL values that are decimals with few digits behind the point, as integers.
 //!
-//! A value `x` has the scaled integer `m` at a scale `s` if `m / 10^s == x` bit for bit and `|m| < 2^53`. Both `m` and `10^s`
-//! are then exact as REAL, and the division rounds once: whoever typed `m` with `s` digits behind the point got this very `x`.
-//! The idea is that of ALP (Afroozeh, Kuffo, Boncz: "ALP: Adaptive Lossless floating-Point Compression", SIGMOD 2024), which
+//! A value `x` has the scaled integer `m` at a scale `s` if `m / 10^s == x` bit for bit and `|m| <
+//! 2^53`. Both `m` and `10^s` are then exact as REAL, and the division rounds once: whoever typed
+//! `m` with `s` digits behind the point got this very `x`. The idea is that of ALP (Afroozeh,
+//! Kuffo, Boncz: "ALP: Adaptive Lossless floating-Point Compression", SIGMOD 2024), which
 //! multiplies by two powers in place of the division.
 
 /// Largest scale.
@@ -23,11 +24,12 @@ const POWERS: [f64; SCALE_MAX as usize + 1] = [
     1e17, 1e18,
 ];
 
-/// The smallest scale, 0 to [`SCALE_MAX`], at which at least `part` (0 to 1) of the finite samples have a scaled integer;
-/// `None` if there is none, or no finite sample.
+/// The smallest scale, 0 to [`SCALE_MAX`], at which at least `part` (0 to 1) of the finite samples
+/// have a scaled integer; `None` if there is none, or no finite sample.
 pub fn scale_of(samples: &[f64], part: f64) -> Option<u8> {
     let finite = samples.iter().filter(|x| x.is_finite()).count();
-    // The small allowance is for products such as 0.07 * 100, which come out above the whole number they stand for.
+    // The small allowance is for products such as 0.07 * 100, which come out above the whole number
+    // they stand for.
     let wanted = (part * finite as f64 - 1e-6).ceil().max(1.0);
     if finite == 0 || wanted > finite as f64 {
         return None;
@@ -42,13 +44,15 @@ pub fn scale_of(samples: &[f64], part: f64) -> Option<u8> {
     })
 }
 
-/// The integer `m`, `|m| < 2^53`, with `m / 10^scale == x` bit for bit; `None` if there is none (as for -0.0, NaN and the
-/// infinities) or if `scale` is above [`SCALE_MAX`]. Where several such integers exist (above 2^52), one of them.
+/// The integer `m`, `|m| < 2^53`, with `m / 10^scale == x` bit for bit; `None` if there is none (as
+/// for -0.0, NaN and the infinities) or if `scale` is above [`SCALE_MAX`]. Where several such
+/// integers exist (above 2^52), one of them.
 #[inline]
 pub fn to_scaled(x: f64, scale: u8) -> Option<i64> {
     let product = x * POWERS.get(scale as usize)?;
     if product.abs() < SURE_END {
-        // Rounds to the nearest by the addition; the difference of the bits is then the whole number.
+        // Rounds to the nearest by the addition; the difference of the bits is then the whole
+        // number.
         let m = (product + ROUNDER)
             .to_bits()
             .wrapping_sub(ROUNDER.to_bits()) as i64;

@@ -1,4 +1,5 @@
-//! Tests that docs/FORMAT.md and what is encoded say the same, and that numbers in files stay what they are.
+//! Tests that docs/FORMAT.md and what is encoded say the same, and that numbers in files stay what
+//! they are.
 
 use crate::bits::{BitReader, PADDING};
 use crate::class::Class;
@@ -245,7 +246,8 @@ fn cut_cells() {
             states.push(if cell.overflow == 0 { 0 } else { 2 });
             classes.push(if cell.rowid == 6 { 6 } else { 5 });
             match cell.rowid {
-                // Of the header: its length and six types, that of c in two bytes or three. Before c: b in two bytes.
+                // Of the header: its length and six types, that of c in two bytes or three. Before
+                // c: b in two bytes.
                 4 => {
                     lengths.push(here(8, 2));
                     types.push(13 + 2 * 900);
@@ -301,7 +303,8 @@ fn defaults_bits() {
     w.finish(&mut bytes);
     bytes.extend([0; PADDING]);
     let mut r = BitReader::new(&bytes);
-    // Shape, width; anchor and step, each with its width before it; the width of lengths; anchor width, own widths, relation.
+    // Shape, width; anchor and step, each with its width before it; the width of lengths; anchor
+    // width, own widths, relation.
     for (width, value) in [
         (2, 3),
         (7, 9),

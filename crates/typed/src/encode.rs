@@ -1,4 +1,4 @@
-//! Encoding: the streams of a page, by the default parameters or with parameters of their own.
+//! Encoding: writes the streams of a page, with the default parameters or with their own.
 //!
 //! ```text
 //!   bits  field
@@ -19,8 +19,8 @@
 //!                    [what the default parameters leave to the page] values, then codes or, of reals, 6 bits before the values
 //! ```
 //!
-//! The last byte is filled with zero bits; behind it lie the raw bytes: the database header of page 1, reserved bytes, opaque
-//! cells, text and blobs stored as they are, unallocated bytes.
+//! The last byte is filled with zero bits. The raw bytes follow: the database header of page 1,
+//! reserved bytes, opaque cells, text and blobs stored as they are, unallocated bytes.
 
 use crate::bits::BitWriter;
 use crate::context::PageContext;
@@ -29,25 +29,26 @@ use crate::mismatch;
 use crate::model::Model;
 use crate::page::{Kind, LastOrder, Page};
 use crate::scrub::may_scrub;
-use crate::split::{Split, Stream, Tail};
+use crate::split::Split;
+use crate::stream::{Stream, Tail};
 use std::cell::RefCell;
 
-/// What it costs, more or less, to write a stream's parameters out.
+/// What a stream's own parameters cost, in bits, roughly.
 const PARAMS_BITS: usize = 48;
 
 /// How a stream is written.
 #[derive(Debug, Clone, Copy)]
 struct Plan {
     params: Params,
-    /// By the stream's default parameters; else the parameters are written out.
+    /// With the stream's default parameters. Otherwise its parameters are written out.
     by_defaults: bool,
-    /// The values are differences to another stream; `None`: they could not be.
+    /// Whether the values are differences to another stream. `None` if they could not be.
     related: Option<bool>,
-    /// Where the values lie in `Encoder::differences`, if they do.
+    /// Where the differences begin in `Encoder::differences`, if the values are such.
     from: usize,
 }
 
-/// What a thread keeps to encode with.
+/// The memory that a thread encodes with.
 #[derive(Default)]
 struct Encoder {
     split: Split,
@@ -62,9 +63,10 @@ thread_local! {
     static ENCODER: RefCell<Encoder> = RefCell::default();
 }
 
-/// Encodes a page of SQLite by a model, appending the payload to `out`; `decoded` becomes what decoding it gives: the page, but for
-/// unallocated bytes if they need not be kept. False, and nothing appended, if the page is none that this codec
-/// can code; everything it does code was decoded again and compared.
+/// Encodes a page of SQLite by a model and appends the payload to `out`. `decoded` becomes what the
+/// payload decodes to: the page, with zeros for unallocated bytes that need not be kept. Every
+/// payload is decoded and compared. Returns false, and appends nothing, if this codec cannot code
+/// the page.
 pub fn encode(
     page: &[u8],
     context: &PageContext,
@@ -86,7 +88,8 @@ pub fn encode(
     }
 }
 
-/// As [`encode()`], but what comes out is not decoded again: for whoever does that, and compares, before the page is gone.
+/// As [`encode()`], without decoding the payload. The caller must decode and compare it while it
+/// still has the page.
 pub fn encode_unchecked(
     page: &[u8],
     context: &PageContext,
@@ -103,7 +106,7 @@ pub fn encode_unchecked(
     }
 }
 
-/// Copies a page to `out` without its unallocated bytes, if it may lose them, else as it is.
+/// Copies a page to `out`, with zeros for its unallocated bytes if it is allowed to lose them.
 pub fn scrub(page: &[u8], context: &PageContext, out: &mut Vec<u8>) {
     let run = |parsed: &mut Page, out: &mut Vec<u8>| {
         out.clear();
@@ -126,29 +129,31 @@ pub fn scrub(page: &[u8], context: &PageContext, out: &mut Vec<u8>) {
     }
 }
 
-/// Whether `decoded` is the page, or is it but for unallocated bytes, which are zeros, if the page may lose them.
+/// Whether `decoded` is the page, or differs only in unallocated bytes that the page is allowed to
+/// lose and that are zeros in `decoded`.
 pub fn is_scrubbed(page: &[u8], context: &PageContext, decoded: &[u8]) -> bool {
-    let run = |parsed: &mut Page| {
+    let run = |split: &mut Split| {
         let usable = page.len().saturating_sub(context.reserved);
-        let first = context.number == 1;
-        (parsed.parse_even(page, usable, first) || parsed.parse(page, usable, first))
+        let (parsed, first) = (&mut split.page, context.number == 1);
+        (split.even.parse(parsed, page, usable, first) || parsed.parse(page, usable, first))
             && may_scrub(context, page, parsed)
             && came_back(page, parsed, true, decoded)
     };
     let look = || {
         let here = ENCODER.try_with(|cell| {
             let mut encoder = cell.try_borrow_mut().ok()?;
-            Some(run(&mut encoder.split.page))
+            Some(run(&mut encoder.split))
         });
         match here {
             Ok(Some(is)) => is,
-            _ => run(&mut Page::new()),
+            _ => run(&mut Split::default()),
         }
     };
     page == decoded || look()
 }
 
-/// Whether `decoded` is the page, which was taken apart as `parsed`, but for unallocated bytes that need not be kept if `scrub` says so, which are zeros.
+/// Whether `decoded` is the page that was parsed into `parsed`. With `scrub` its unallocated bytes
+/// must be zeros instead.
 fn came_back(page: &[u8], parsed: &Page, scrub: bool, decoded: &[u8]) -> bool {
     if !scrub {
         return page == decoded;
@@ -162,7 +167,7 @@ fn came_back(page: &[u8], parsed: &Page, scrub: bool, decoded: &[u8]) -> bool {
     right && page.get(at..) == decoded.get(at..)
 }
 
-/// The number of a kind, as it is stored.
+/// The number that is stored for a kind.
 pub(crate) fn kind_number(kind: Kind) -> u64 {
     match kind {
         Kind::IndexInterior => 0,
@@ -197,7 +202,8 @@ impl Encoder {
         right
     }
 
-    /// Appends the payload of a page to `out`. False, and nothing appended, if there is none.
+    /// Appends the payload of a page to `out`. False, and nothing appended, if the codec cannot
+    /// code it.
     fn code(
         &mut self,
         page: &[u8],
@@ -217,7 +223,7 @@ impl Encoder {
         done
     }
 
-    /// Decides about each stream.
+    /// Decides how each stream is written.
     fn plan(&mut self, model: &Model) {
         let cells = self.split.page.count();
         self.plans.clear();
@@ -381,7 +387,7 @@ fn write_stream(
     Some(())
 }
 
-/// Whether all values are the same one: looks at all of them, many at once.
+/// Whether all values are equal to `value`. There is no early exit, so the loop is vectorized.
 fn are_all(values: &[i64], value: i64) -> bool {
     values.iter().fold(0, |other, v| other | (v ^ value)) == 0
 }
@@ -390,7 +396,8 @@ fn is_zero(bytes: &[u8]) -> bool {
     bytes.iter().fold(0, |all, byte| all | byte) == 0
 }
 
-/// By the default parameters if the stream keeps to them and the values take hardly more bits than in a frame of their own; else whatever is best.
+/// Chooses the default parameters if they fit the values and take hardly more bits than a frame of
+/// their own; otherwise the best parameters.
 fn choose(
     defaults: &DefaultParameters,
     values: &[i64],
@@ -410,8 +417,8 @@ fn choose(
         related,
         from,
     };
-    // Most streams keep to their default parameters, which are mostly frames, and need no closer
-    // look.
+    // Most streams fit their default parameters, which are mostly frames. Then cheap statistics are
+    // enough.
     let first_look = match defaults.params.shape {
         Shape::Frame => Some(Stats::of_frame(values)),
         Shape::Delta => Some(Stats::of_steps(values)),

@@ -1,8 +1,11 @@
-//! Sparse pages, joined: the cells of adjacent leaf pages that have much room left, coded as if they lay in one page.
+//! Sparse pages, joined: the cells of adjacent leaf pages that have much room left, coded as if
+//! they lay in one page.
 //!
-//! Rows that are deleted leave holes, and SQLite joins two pages only when they are nearly empty. Each such page alone costs as much as a full one
-//! in all that does not depend on the number of rows. So the cells of several of them are put into one page, the *joint page*, in order and
-//! in the canonical layout; it is coded by [`crate::encode()`], and what tells the pages apart is stored before it:
+//! Rows that are deleted leave holes, and SQLite joins two pages only when they are nearly empty.
+//! Each such page alone costs as much as a full one in all that does not depend on the number of
+//! rows. So the cells of several of them are put into one page, the *joint page*, in order and in
+//! the canonical layout; it is coded by [`crate::encode()`], and what tells the pages apart is
+//! stored before it:
 //!
 //! ```text
 //! bits  field
@@ -11,10 +14,12 @@
 //!    3  growth      log2 of the joint page's size, less log2 of the page size
 //! ```
 //!
-//! The last byte is filled with zero bits, and the joint page's payload follows. How many pages there are knows whoever asks for them.
+//! The last byte is filled with zero bits, and the joint page's payload follows. How many pages
+//! there are knows whoever asks for them.
 //!
-//! Only leaf pages of one kind are joined, none of them with reserved bytes or with a cell that goes on on an overflow page. The joint page is no
-//! smaller than the pages, so that what is a whole payload in them is one there.
+//! Only leaf pages of one kind are joined, none of them with reserved bytes or with a cell that
+//! goes on on an overflow page. The joint page is no smaller than the pages, so that what is a
+//! whole payload in them is one there.
 
 use crate::bits::{BitReader, BitWriter, PADDING, width_of};
 use crate::context::PageContext;
@@ -34,7 +39,8 @@ const CELL_MIN: usize = 6;
 /// Bytes of a leaf's b-tree header.
 const HEADER: usize = 8;
 
-/// Where the joint page is taken to stand: not where a page may be something else than what it looks like.
+/// Where the joint page is taken to stand: not where a page may be something else than what it
+/// looks like.
 const CONTEXT: PageContext = PageContext {
     number: 3,
     pages: 0,
@@ -69,8 +75,9 @@ fn with<T>(mut job: impl FnMut(&mut Joiner) -> T) -> T {
     }
 }
 
-/// Bytes of a leaf page that hold something: its header, cells and their pointers, and what is reserved. `None` if it is no leaf, or its header
-/// cannot be that of one. A look at the header and at the freeblocks, not at the cells.
+/// Bytes of a leaf page that hold something: its header, cells and their pointers, and what is
+/// reserved. `None` if it is no leaf, or its header cannot be that of one. A look at the header and
+/// at the freeblocks, not at the cells.
 pub fn used_bytes(page: &[u8]) -> Option<usize> {
     if !matches!(page.first(), Some(10 | 13)) {
         return None;
@@ -94,9 +101,10 @@ pub fn used_bytes(page: &[u8]) -> Option<usize> {
     page.len().checked_sub(free)
 }
 
-/// Encodes adjacent sparse pages, each of `page_size` bytes and the first of them at `context`, appending the payload to `out`; `decoded` becomes what
-/// decoding it gives: the pages, but for unallocated bytes where those need not be kept. False, and nothing appended, if they
-/// cannot be joined; what is joined was decoded again and compared.
+/// Encodes adjacent sparse pages, each of `page_size` bytes and the first of them at `context`,
+/// appending the payload to `out`; `decoded` becomes what decoding it gives: the pages, but for
+/// unallocated bytes where those need not be kept. False, and nothing appended, if they cannot be
+/// joined; what is joined was decoded again and compared.
 pub fn encode_joined(
     pages: &[u8],
     page_size: usize,
@@ -113,7 +121,8 @@ pub fn encode_joined(
     done.is_some()
 }
 
-/// Decodes a payload of [`encode_joined`] into `out`, the pages, with the model that it was encoded with.
+/// Decodes a payload of [`encode_joined`] into `out`, the pages, with the model that it was encoded
+/// with.
 ///
 /// # Errors
 /// The payload is none of so many pages, or needs another model; `out` then holds anything.

@@ -1,12 +1,15 @@
-//! The typed page codec: a b-tree page of SQLite as columns, coded by what was learned about its table.
+//! The typed page codec: a b-tree page of SQLite as columns, coded by a model of its table.
 //!
-//! [`encode()`] takes a page apart (`page`, `record`, `split`) into streams of integers, codes of text and raw bytes, writes
-//! them by the default parameters of a [`Model`] (`ints`), decodes the result and compares. [`decode()`] gives the page back, byte for byte but for
-//! unallocated bytes where those need not be kept ([`scrub()`]). [`Model::learn`] makes a model from pages of one table or index;
-//! [`Model::empty`] fits every page. [`encode_joined()`] codes adjacent pages that have much room left as one.
+//! [`encode()`] takes a page apart (`page`, `record`, `split`) into streams of integers, codes of
+//! text and raw bytes. It writes them by the default parameters of a [`Model`] (`ints`), decodes
+//! the result and compares. [`decode()`] gives back every byte of the page, except unallocated
+//! bytes that need not be kept ([`scrub()`]). [`Model::learn`] makes a model from pages of one
+//! table or index; [`Model::empty`] fits every page. [`encode_joined()`] codes adjacent sparse
+//! pages as one.
 //!
-//! A function of bytes: it knows no files and no SQLite. Any bytes may be given to anything here; none panics or allocates
-//! more than in proportion to the page. The bytes are in docs/FORMAT.md, the reasons in docs/decisions/typed-codec.md.
+//! The crate knows only bytes, neither files nor SQLite. Every function accepts any bytes: it never
+//! panics, and allocates in proportion to the page. The bytes are in docs/FORMAT.md, the reasons in
+//! docs/decisions/typed-codec.md.
 #![forbid(unsafe_code)]
 
 pub mod bits;
@@ -17,14 +20,17 @@ mod decode;
 #[cfg(test)]
 mod doc;
 mod encode;
+mod fast;
 pub mod ints;
 mod joined;
 mod mismatch;
 mod model;
+mod numbers;
 pub mod page;
 mod record;
 mod scrub;
 mod split;
+mod stream;
 pub mod symbols;
 pub mod template;
 

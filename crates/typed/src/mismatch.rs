@@ -1,11 +1,10 @@
-//! Pages that do not come back as they were: encoder and decoder disagree, which is an error in
-//! this crate.
+//! What happens if a page's payload does not decode to the page: the encoder and the decoder
+//! disagree, which is an error in this crate.
 //!
-//! No data is lost: such a page is refused and gets another codec. But tests and fuzzers have to
-//! notice the error. So with debug assertions, and after `fuzz::be_loud`, it is a panic.
+//! A database must not lose data by it: the page is refused and gets another codec. Tests must
+//! notice it: with debug assertions, and after `fuzz::be_loud`, it is a panic.
 
-/// Every page that was encoded is reported here: `right` says whether it came back. Returns
-/// `right`.
+/// Must be called for each page with whether it came back. Returns that.
 #[inline]
 pub(crate) fn check(right: bool) -> bool {
     #[cfg(feature = "fuzz")]
@@ -14,7 +13,7 @@ pub(crate) fn check(right: bool) -> bool {
     right
 }
 
-/// For fuzzers. The feature `fuzz` alone changes no behaviour.
+/// For fuzzers. The feature `fuzz` alone changes nothing.
 #[cfg(feature = "fuzz")]
 pub mod fuzz {
     use std::cell::Cell;
@@ -26,13 +25,13 @@ pub mod fuzz {
         static SPOILS: Cell<bool> = const { Cell::new(false) };
     }
 
-    /// From now on, a page that does not come back as it was is a panic in every build.
+    /// From now on a page that does not come back is a panic, in every build.
     pub fn be_loud() {
         LOUD.store(true, Ordering::Relaxed);
     }
 
-    /// While `job` runs, this thread's encoder has an error: the last byte of each payload is
-    /// wrong. This shows that the fuzzer finds such an error.
+    /// While `job` runs, this thread's encoder has an error: it changes the last byte of each
+    /// payload. A test uses it to show that such an error is found.
     pub fn spoiled<T>(job: impl FnOnce() -> T) -> T {
         SPOILS.set(true);
         let done = job();

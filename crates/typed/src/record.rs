@@ -10,10 +10,8 @@ pub(crate) const NULL: u32 = 0;
 /// Serial type of a REAL.
 pub(crate) const REAL: u32 = 7;
 
-/// Columns of a record whose serial types are one word, at most: leaves of such records have shorter ways in and out.
-pub(crate) const NARROW_COLUMNS_MAX: usize = 8;
-
-/// Serial types of integers by the bits of their magnitude (of `v`, or of its complement when it is negative).
+/// Serial types of integers by the bits of their magnitude (of `v`, or of its complement when it is
+/// negative).
 const INT_TYPE: [u8; 65] = {
     let mut t = [6; 65];
     let mut bits = 0;
@@ -30,7 +28,8 @@ const INT_TYPE: [u8; 65] = {
     t
 };
 
-/// The serial type that SQLite gives an integer. `small`: 0 and 1 have types of their own (schema format 4).
+/// The serial type that SQLite gives an integer. `small`: 0 and 1 have types of their own (schema
+/// format 4).
 #[inline]
 pub(crate) fn int_type(v: i64, small: bool) -> u32 {
     if small && (v as u64) < 2 {
@@ -84,11 +83,13 @@ pub(crate) fn header_len(types: usize) -> usize {
 pub(crate) struct Raw {
     pub(crate) serial_type: u32,
     pub(crate) at: u32,
-    /// The integer, or the bits of the REAL; [`CUT`] for what is local of a value that does not end in the page; 0 for others.
+    /// The integer, or the bits of the REAL. [`CUT`] for the local part of a value that does not
+    /// end in the page. 0 for others.
     pub(crate) value: i64,
 }
 
-/// See [`Raw::value`]. Such a value has the type of a text (or, if it is none, of a blob) of its local bytes.
+/// See [`Raw::value`]. Such a value has the type of a text of its local bytes, or of a blob if it
+/// is not text.
 pub(crate) const CUT: i64 = 1;
 
 /// How a cell's record is coded. The number is what is stored.
@@ -96,9 +97,9 @@ pub(crate) const CUT: i64 = 1;
 pub(crate) enum Coded {
     /// In the columns.
     Whole = 0,
-    /// As it is.
+    /// As raw bytes.
     Opaque = 1,
-    /// In the columns as far as it is local, for it goes on on overflow pages.
+    /// In the columns as far as it is local. The record continues on overflow pages.
     Cut = 2,
 }
 
@@ -113,9 +114,11 @@ impl Coded {
     }
 }
 
-/// Takes the record of a cell apart, appending the values that are local to `values`; of one that is [`Coded::Cut`] the last of them is what is local of
-/// the first that does not end in the page, whose serial type, and those of the values behind it, are appended to `types`. Nothing is appended where it is
-/// [`Coded::Opaque`]: not what SQLite writes, so that nothing says that it would come out the same, or the header itself is not local.
+/// Takes the record of a cell apart and appends its local values to `values`. In a record that is
+/// [`Coded::Cut`], the last of them is the local part of the first value that does not end in the
+/// page. The serial types of that value and of all later ones are appended to `types`. Nothing is
+/// appended for a record that is [`Coded::Opaque`]: SQLite would have written it in another way, or
+/// its header is not local.
 pub(crate) fn take_cell(
     page: &[u8],
     cell: &Cell,
@@ -149,7 +152,7 @@ impl Raw {
     }
 }
 
-/// Whether 0 and 1 have serial types of their own: as the page's values show.
+/// Whether 0 and 1 have serial types of their own, as the page's values show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Small {
     /// Some value did.
@@ -158,7 +161,7 @@ pub(crate) struct Small {
     pub(crate) long: bool,
 }
 
-/// A record all of which lies in `range`.
+/// Takes a record apart that lies in `range` as a whole.
 fn take(page: &[u8], range: Range<usize>, small: &mut Small, values: &mut Vec<Raw>) -> Option<()> {
     let mut types = Types::of(page.get(range.clone())?)?;
     let mut body = range.start + types.header;
@@ -171,7 +174,7 @@ fn take(page: &[u8], range: Range<usize>, small: &mut Small, values: &mut Vec<Ra
     (body == range.end).then_some(())
 }
 
-/// A record of `payload` bytes of which those in `local` are here.
+/// Takes a record of `payload` bytes apart, of which only those in `local` are here.
 #[cold]
 fn take_cut(
     page: &[u8],
@@ -215,18 +218,18 @@ struct Types<'a> {
 }
 
 impl<'a> Types<'a> {
-    /// Those of a record, if all of its header is here and its length is what SQLite writes.
+    /// The types of a record, if its whole header is here and has the length that SQLite writes.
     #[inline(always)]
     fn of(record: &'a [u8]) -> Option<Types<'a>> {
         let (header, at) = varint(record)?;
         let header = usize::try_from(header).ok()?;
         let bytes = record.get(..header)?;
-        // The header counts itself, and there is no record without values.
+        // The header counts itself, and no record is without values.
         let right = header > at && header_len(header - at) == header;
         right.then_some(Types { bytes, at, header })
     }
 
-    /// The next one; `Some(None)` if it is none.
+    /// The next type. `Some(None)` if it is not a valid one.
     #[inline(always)]
     fn next(&mut self) -> Option<Option<u32>> {
         let &byte = self.bytes.get(self.at)?;
@@ -242,7 +245,8 @@ impl<'a> Types<'a> {
     }
 }
 
-/// The value of this type whose body is from `at` to `end`, if it is what SQLite writes.
+/// The value of this type whose body is from `at` to `end`. `None` if SQLite would have written it
+/// in another way.
 #[inline(always)]
 fn raw(page: &[u8], serial_type: u32, at: usize, end: usize, small: &mut Small) -> Option<Raw> {
     let value = match serial_type {
@@ -273,7 +277,7 @@ fn raw(page: &[u8], serial_type: u32, at: usize, end: usize, small: &mut Small) 
 #[inline]
 fn int_before(page: &[u8], end: usize, len: usize) -> Option<i64> {
     let from = end.checked_sub(8)?;
-    // There is a page's header before every record, so that there are always eight bytes to load.
+    // A page's header lies before every record, so there are always eight bytes to load.
     let eight = page.get(from..)?.first_chunk::<8>()?;
     let unused = 64 - 8 * len as u32;
     let high = i64::from_be_bytes(*eight).checked_shl(unused)?;

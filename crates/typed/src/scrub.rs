@@ -1,19 +1,25 @@
-//! Scrub: which pages may lose their unallocated bytes.
+//! Scrub: which pages are allowed to lose their unallocated bytes.
 //!
-//! A page that only looks like a b-tree page must keep every byte. What else a page can be, and how it is told:
+//! A page that only looks like a b-tree page must keep every byte. Other kinds of pages are
+//! recognized so:
 //!
-//! - An overflow page or a freelist trunk begins with the number of a page, or with 0; a b-tree page begins with 2, 5, 10 or 13, which
-//!   as the first byte of a page number means a page of 2^25 or more. [`PageContext::pages`] is a bound for numbers that can be meant: so a
-//!   page whose first four bytes are not above it is kept as it is. The bound must hold when the page is written, which can be before its
-//!   transaction has told how long the database is: [`MARGIN`] is added, more pages than a page cache can hold back.
-//! - A pointer map may begin with any of 1 to 5. They stand at fixed places, and only if auto_vacuum is set; a page at such a place is
-//!   kept as it is whether or not it is set, for the page that says so may be of another moment.
+//! - An overflow page or a freelist trunk begins with the number of a page, or with 0. A b-tree
+//!   page begins with 2, 5, 10 or 13, which as the first byte of a page number means page 2^25 or
+//!   later. [`PageContext::pages`] bounds the page numbers of the database, so a page whose first
+//!   four bytes are not above it is kept. The bound must hold when the page is written. Its
+//!   transaction may not have said then how long the database is, so [`MARGIN`] is added, more
+//!   pages than a page cache can hold back.
+//! - A pointer map can begin with any byte from 1 to 5. Pointer maps have fixed page numbers, and
+//!   exist only with auto_vacuum. A page with such a number is always kept, because page 1, which
+//!   has that setting, can be of another moment.
 //! - The page of the lock bytes is never used.
-//! - Whoever reserves bytes at the end of pages may do more with pages than SQLite: nothing is scrubbed there.
-//! - A page whose cells, freeblocks and fragments do not account for every byte is none ([`Page::parse`]), and an interior page without cells
-//!   is in transit.
+//! - An extension that reserves bytes at the end of pages may use pages in other ways: with
+//!   reserved bytes nothing is scrubbed.
+//! - A page whose cells, freeblocks and fragments do not account for every byte is not a b-tree
+//!   page ([`Page::parse`]). An interior page without cells is in transit.
 //!
-//! All this holds for pages of a checkpoint that is not complete, too: it speaks of the page, not of a state of the file.
+//! These rules look only at the page, not at a state of the file. So they also hold for pages of a
+//! checkpoint that is not complete.
 
 use crate::context::PageContext;
 use crate::page::Page;
@@ -25,7 +31,7 @@ const LOCK_AT: usize = 1 << 30;
 /// Bytes of a pointer map's entry.
 const MAP_ENTRY: usize = 5;
 
-/// Whether a page, taken apart as `parsed`, may lose its unallocated bytes.
+/// Whether a page, which was parsed into `parsed`, is allowed to lose its unallocated bytes.
 pub(crate) fn may_scrub(context: &PageContext, page: &[u8], parsed: &Page) -> bool {
     let number = context.number as usize;
     if context.reserved > 0 || number == 0 || parsed.kind.has_child() && parsed.cells.is_empty() {
@@ -37,7 +43,7 @@ pub(crate) fn may_scrub(context: &PageContext, page: &[u8], parsed: &Page) -> bo
     let lock_page = LOCK_AT / page.len().max(1) + 1;
     let mapped = page.len() / MAP_ENTRY + 1;
     let is_map = |n: usize| n >= 2 && (n - 2).is_multiple_of(mapped);
-    // A map that would meet the lock page stands behind it.
+    // A pointer map whose number is that of the lock page is the page after it.
     if number == lock_page || is_map(number) || number == lock_page + 1 && is_map(lock_page) {
         return false;
     }

@@ -1,52 +1,23 @@
-//! Splitting: a page becomes streams of integers, codes of text and raw bytes, in the order in which they are stored.
-
-mod narrow;
+//! Splitting: a page becomes streams of integers, codes of text and raw bytes, in the order in
+//! which they are stored.
 
 use crate::class::Class;
 use crate::context::PageContext;
 use crate::decimal::to_scaled;
+use crate::fast;
 use crate::model::{COLUMN_STREAMS, ColumnStream, Form, Model, PAGE_STREAMS, PageStream};
 use crate::page::Page;
 use crate::record::{CUT, Coded, Raw, Small, take_cell};
 use crate::scrub::may_scrub;
+use crate::stream::{Stream, Tail, most_values};
 use crate::template::FIELDS_MAX;
 
-/// A stream of integers of a page.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Stream {
-    /// Its number in the model.
-    pub(crate) number: usize,
-    /// Where its values lie in [`Split::ints`].
-    pub(crate) from: usize,
-    pub(crate) to: usize,
-    /// What follows it.
-    pub(crate) tail: Tail,
-}
-
-/// What follows a stream.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Tail {
-    Nothing,
-    /// The codes of the values whose lengths it gives, of so many bits each: a part of [`Split::codes`].
-    Codes {
-        from: usize,
-        to: usize,
-        width: u32,
-    },
-    /// Its values were divided by two to this power.
-    Zeros(u32),
-}
-
-/// Most values of a page, rows times columns, in terms of its bytes: each takes a byte of a record's header at least, but
-/// for those of rows that end early.
-pub(crate) fn most_values(page_len: usize) -> usize {
-    2 * page_len
-}
-
-/// A page, split. Kept and used again for the next page.
+/// A page, split. Its memory is used again for the next page.
 #[derive(Debug, Default)]
 pub(crate) struct Split {
     pub(crate) page: Page,
+    /// The short path's view of a leaf whose cells have one size.
+    pub(crate) even: fast::EvenLeaf,
     /// The most columns that a row has.
     pub(crate) columns: usize,
     /// 0 and 1 take a byte.
@@ -55,31 +26,32 @@ pub(crate) struct Split {
     pub(crate) streams: Vec<Stream>,
     pub(crate) codes: Vec<u16>,
     pub(crate) raw: Vec<u8>,
-    /// There are unallocated bytes to be kept: they end `raw`.
+    /// Some unallocated bytes must be kept: they are the end of `raw`.
     pub(crate) residue: bool,
     /// Unallocated bytes need not be kept.
     pub(crate) scrub: bool,
     values: Vec<Raw>,
-    /// Where the values of each row that is not opaque begin, and where they end.
+    /// Where the values of each row begin and end; opaque rows are left out.
     rows: Vec<(u32, u32)>,
-    /// Those rows that are cut.
+    /// The rows that are cut.
     cuts: Vec<Cut>,
     /// See [`take_cell`].
     types: Vec<u32>,
     of_column: OfColumn,
 }
 
-/// A row that goes on on overflow pages.
+/// A row that continues on overflow pages.
 #[derive(Debug, Clone, Copy)]
 struct Cut {
-    /// Which of its values is the first that does not end in the page.
+    /// Its first value that does not end in the page.
     column: usize,
-    /// Where in [`Split::types`] the types of that one and of those behind it begin, and where they end.
+    /// Where in [`Split::types`] the types of that value and of the later ones begin and end.
     from: usize,
     to: usize,
 }
 
-/// The values of one column by class; the classes themselves go where they stay.
+/// The values of one column by class. The classes themselves are written to [`Split::ints`] at
+/// once.
 #[derive(Debug, Default)]
 struct OfColumn {
     numbers: Vec<i64>,
@@ -102,7 +74,7 @@ impl OfColumn {
 }
 
 impl Split {
-    /// Splits `bytes` by a model. False if it is no page that this codec can code.
+    /// Splits `bytes` by a model. False if this codec cannot code the page.
     pub(crate) fn split(&mut self, bytes: &[u8], context: &PageContext, model: &Model) -> bool {
         self.part(bytes, context, model).is_some()
     }
@@ -110,7 +82,7 @@ impl Split {
     fn part(&mut self, bytes: &[u8], context: &PageContext, model: &Model) -> Option<()> {
         let usable = bytes.len().checked_sub(context.reserved)?;
         let first = context.number == 1;
-        let even = self.page.parse_even(bytes, usable, first);
+        let even = self.even.parse(&mut self.page, bytes, usable, first);
         self.ints.clear();
         self.streams.clear();
         self.codes.clear();
@@ -123,7 +95,7 @@ impl Split {
             if !self.page.parse(bytes, usable, first) {
                 return None;
             }
-            if self.part_narrow(bytes, model).is_none() {
+            if self.part_rows(bytes, model).is_none() {
                 self.part_values(bytes, model)?;
             }
         }
@@ -144,6 +116,23 @@ impl Split {
         Some(())
     }
 
+    /// Splits an even leaf by the short path. `None`, with no stream listed, if it does not apply.
+    fn part_even(&mut self, bytes: &[u8], model: &Model) -> Option<()> {
+        let (ints, streams) = (&mut self.ints, &mut self.streams);
+        let leaf = self.even.split(&self.page, bytes, model, ints, streams)?;
+        (self.columns, self.long) = (leaf.columns, leaf.long);
+        Some(())
+    }
+
+    /// Splits a leaf of short rows of integers by the short path. `None`, with no stream listed, if
+    /// it does not apply.
+    fn part_rows(&mut self, bytes: &[u8], model: &Model) -> Option<()> {
+        let (ints, streams) = (&mut self.ints, &mut self.streams);
+        let leaf = fast::split_rows(&self.page, bytes, model, ints, streams)?;
+        (self.columns, self.long) = (leaf.columns, leaf.long);
+        Some(())
+    }
+
     /// Splits the cells value by value.
     fn part_values(&mut self, bytes: &[u8], model: &Model) -> Option<()> {
         self.part_cells(bytes)?;
@@ -159,7 +148,8 @@ impl Split {
         Some(())
     }
 
-    /// What belongs to the cells as such, and the records of those that can be taken apart.
+    /// Splits what belongs to the cells themselves, and takes their records apart where that is
+    /// possible.
     fn part_cells(&mut self, bytes: &[u8]) -> Option<()> {
         let kind = self.page.kind;
         self.values.clear();
@@ -216,7 +206,7 @@ impl Split {
         Some(())
     }
 
-    /// What only opaque and cut cells have.
+    /// Splits what only opaque and cut cells have.
     #[cold]
     fn part_long(&mut self, bytes: &[u8]) -> Option<()> {
         let coded = self.ints.get(..self.page.cells.len())?.to_vec();
@@ -258,7 +248,7 @@ impl Split {
         Some(())
     }
 
-    /// Takes the integers from `start` on as a stream; an empty one is not stored.
+    /// Lists the integers from `start` on as a stream, unless there are none.
     fn stream_from(&mut self, number: usize, start: usize) {
         let to = self.ints.len();
         if start < to {
@@ -287,7 +277,7 @@ impl Split {
         let power = 10i64.checked_pow(u32::from(column.scale))?;
         let mut fields = [0; FIELDS_MAX];
         let codes_from = codes.len();
-        // The classes come first and are as many as rows: they are written where they stay.
+        // The classes come first, one for each row, so they are written to their final place.
         let start = ints.len();
         ints.resize(start + rows.len(), Class::Absent as i64);
         let classes = ints.get_mut(start..).unwrap_or_default();

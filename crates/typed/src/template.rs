@@ -1,7 +1,7 @@
 //! Templates: formatted text as numbers.
 //!
-//! Many text columns hold values of one fixed form: `1996-03-13`, `Customer#000000001`, a UUID. A template is such a form. It is
-//! a row of pieces, each of a fixed length:
+//! Many text columns hold values of one fixed form: `1996-03-13`, `Customer#000000001`, a UUID. A
+//! template is such a form. It is a row of pieces, each of a fixed length:
 //!
 //! | piece | text | field |
 //! |---|---|---|
@@ -13,11 +13,12 @@
 //! | time | `HH:MM:SS`, or that and a fraction of k digits, 1 to 9, behind `.` or `,` | units since midnight |
 //! | choice | one byte out of a list of 2 to 64 | its index in the list, which ascends |
 //!
-//! A unit is 10^-k seconds; k is 0 without a fraction. A value that matches becomes one integer for each piece but the literals,
-//! in the order of the text.
+//! A unit is 10^-k seconds; k is 0 without a fraction. A value that matches becomes one integer for
+//! each piece but the literals, in the order of the text.
 //!
-//! Invariant: a value matches if and only if the integers give back its very bytes. Every piece is a one to one relation between
-//! texts and integers, so that no value has two renderings and no rendering is refused by `parse`.
+//! Invariant: a value matches if and only if the integers give back its very bytes. Every piece is
+//! a one to one relation between texts and integers, so that no value has two renderings and no
+//! rendering is refused by `parse`.
 
 mod calendar;
 mod describe;
@@ -49,7 +50,8 @@ pub struct Template {
     fields: Vec<Piece>,
     /// The separator, if a date is all there is: the commonest template takes a short way.
     date_alone: Option<u8>,
-    /// A number at the end, if that and a literal before it are all there is and the text is short: names with numbers take a short way, too.
+    /// A number at the end, if that and a literal before it are all there is and the text is short:
+    /// names with numbers take a short way, too.
     number_last: Option<NumberLast>,
     /// Hold all literals of a text of eight bytes or more; a shorter text is one window.
     windows: Vec<Window>,
@@ -156,8 +158,8 @@ impl Fraction {
         if *mark != self.mark {
             return None;
         }
-        // A long fraction and a distant year do not fit together. Before 1970, the product of the second behind the value is
-        // the one that fits whenever the sum does.
+        // A long fraction and a distant year do not fit together. Before 1970, the product of the
+        // second behind the value is the one that fits whenever the sum does.
         let power = digits::power(rest.len());
         let fraction = digits::read_decimal(rest)?;
         if seconds < 0 {
@@ -168,11 +170,12 @@ impl Fraction {
         seconds.checked_mul(power)?.checked_add(fraction)
     }
 
-    /// Writes the fraction and returns the whole seconds from `origin` on. Those before it come out far beyond the year 9999.
+    /// Writes the fraction and returns the whole seconds from `origin` on. Those before it come out
+    /// far beyond the year 9999.
     #[inline(always)]
     fn write(self, units: i64, origin: i64, text: &mut [u8]) -> Option<u64> {
-        // Up to seven digits, all units of ten thousand years fit into 64 bits: one division without a sign, and that by a
-        // constant where it is common.
+        // Up to seven digits, all units of ten thousand years fit into 64 bits: one division
+        // without a sign, and that by a constant where it is common.
         let from_origin = |power: i64| units.wrapping_sub(origin * power) as u64;
         let (seconds, rest) = match self.digits {
             0 => return Some(from_origin(1)),
@@ -201,13 +204,14 @@ fn split(value: u64, by: u64) -> (u64, u64) {
 }
 
 impl Template {
-    /// Learns from samples: the template that nearly all of them (98 %) match. `None` if there is none, or none that has a field.
+    /// Learns from samples: the template that nearly all of them (98 %) match. `None` if there is
+    /// none, or none that has a field.
     pub fn learn(samples: &[&[u8]]) -> Option<Template> {
         learn::learn(samples)
     }
 
-    /// The template of these parts, or `None` if they break one of the rules in the module's description. A literal comes with
-    /// its text, a choice with its list.
+    /// The template of these parts, or `None` if they break one of the rules in the module's
+    /// description. A literal comes with its text, a choice with its list.
     fn new(parts: &[(Kind, usize, &[u8])]) -> Option<Template> {
         let mut template = Template {
             pieces: Vec::with_capacity(parts.len()),
@@ -314,7 +318,8 @@ impl Template {
         self.literals.len()
     }
 
-    /// Fills `fields[..self.fields()]` and returns true if [`Template::render`] gives back the very bytes of `value` from them.
+    /// Fills `fields[..self.fields()]` and returns true if [`Template::render`] gives back the very
+    /// bytes of `value` from them.
     #[inline]
     pub fn parse(&self, value: &[u8], fields: &mut [i64; FIELDS_MAX]) -> bool {
         if let Some(separator) = self.date_alone {
@@ -380,8 +385,9 @@ impl Template {
         Some(())
     }
 
-    /// Writes [`Template::text_len`] bytes to the start of `out`, which may be longer; the bytes behind them stay as they are.
-    /// False if `out` is too short or there are too few fields or one is out of range; `out` then holds anything in their place.
+    /// Writes [`Template::text_len`] bytes to the start of `out`, which may be longer; the bytes
+    /// behind them stay as they are. False if `out` is too short or there are too few fields or one
+    /// is out of range; `out` then holds anything in their place.
     #[inline]
     pub fn render(&self, fields: &[i64], out: &mut [u8]) -> bool {
         if let Some(separator) = self.date_alone {
@@ -400,8 +406,8 @@ impl Template {
         Some(move |days, text: &mut _| calendar::write_date(days, text, separator))
     }
 
-    /// What writes a text, if it is a number behind a literal and short; it is false where [`Template::render`] is. What is behind the text
-    /// becomes anything.
+    /// What writes a text, if it is a number behind a literal and short; it is false where
+    /// [`Template::render`] is. What is behind the text becomes anything.
     #[inline]
     pub(crate) fn number_last(
         &self,
@@ -476,7 +482,8 @@ impl Template {
         format::put(self, out);
     }
 
-    /// The template stored at the start of `bytes`, and how many of them it takes. `None` if there is none.
+    /// The template stored at the start of `bytes`, and how many of them it takes. `None` if there
+    /// is none.
     pub fn take(bytes: &[u8]) -> Option<(Template, usize)> {
         format::take(bytes)
     }

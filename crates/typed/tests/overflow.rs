@@ -1,4 +1,5 @@
-//! Rows that go on on overflow pages: what is local of them is in the columns, and comes back wherever it ends.
+//! Rows that go on on overflow pages: what is local of them is in the columns, and comes back
+//! wherever it ends.
 
 use crate::common::round_trip;
 use densite_typed::page::{Cell, Kind, Page, local_len, put_varint, varint};
@@ -121,7 +122,8 @@ fn pages(page_size: usize, reserved: usize, seed: u64) -> Vec<Placed> {
         .expect("an empty database");
     drop(db);
     if reserved > 0 {
-        // As SQLite would have made it with reserved bytes: they are told by byte 20, and the empty page 1 ends before them.
+        // As SQLite would have made it with reserved bytes: they are told by byte 20, and the empty
+        // page 1 ends before them.
         let mut bytes = std::fs::read(&path).expect("reads");
         bytes[20] = reserved as u8;
         let usable = (page_size - reserved) as u16;
@@ -291,7 +293,8 @@ fn rows_come_back_wherever_they_are_cut() {
     }
 }
 
-/// Text that goes on elsewhere is coded by what was learned of it, and so is what is in front of it.
+/// Text that goes on elsewhere is coded by what was learned of it, and so is what is in front of
+/// it.
 #[test]
 fn long_rows_are_coded_by_a_model() {
     let pages = pages(4096, 0, 77);
@@ -308,7 +311,8 @@ fn long_rows_are_coded_by_a_model() {
         };
         pages.iter().filter(is_leaf).collect()
     };
-    // Of 5 columns, one of them with a type of one to three bytes; of 4 in the index, with the row id.
+    // Of 5 columns, one of them with a type of one to three bytes; of 4 in the index, with the row
+    // id.
     for (kind, columns) in [(Kind::TableLeaf, 5), (Kind::IndexLeaf, 4)] {
         let pages = leaves(kind, columns);
         assert!(pages.len() > 40, "{kind:?}: {} pages", pages.len());
@@ -339,7 +343,8 @@ fn usual() -> &'static (Vec<Placed>, Vec<Model>) {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(3000))]
 
-    /// Pages with flipped bytes: if they still are pages they come back, and if not they are refused; so do their payloads no harm.
+    /// Pages with flipped bytes: if they still are pages they come back, and if not they are
+    /// refused; so do their payloads no harm.
     #[test]
     fn mutated_pages_come_back(
         pick in any::<prop::sample::Index>(),
@@ -381,7 +386,8 @@ proptest! {
     }
 }
 
-/// A payload of every length around those at which more or less of it is local, in a page made by hand: its only value is a text, or a text and a number.
+/// A payload of every length around those at which more or less of it is local, in a page made by
+/// hand: its only value is a text, or a text and a number.
 #[test]
 fn every_length_comes_back() {
     let context = PageContext {

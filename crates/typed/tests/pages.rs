@@ -213,7 +213,8 @@ fn pages_of_every_size_come_back_with_any_model() {
 fn reserved_bytes_are_kept() {
     let db = usual();
     for (context, page) in db.pages().filter(|(c, _)| c.number > 1) {
-        // As a page of 4096 + 32 bytes with 32 reserved would not be a page size: the same cells in a shorter usable area.
+        // As a page of 4096 + 32 bytes with 32 reserved would not be a page size: the same cells in
+        // a shorter usable area.
         let mut parsed = Page::new();
         if !parsed.parse(page, 4096, false) || !parsed.layout.is_canonical() {
             continue;
@@ -320,7 +321,8 @@ fn payloads() -> &'static Vec<(Vec<u8>, Model)> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
-    /// Pages with flipped bytes: if they still are pages they come back, and if not they are refused.
+    /// Pages with flipped bytes: if they still are pages they come back, and if not they are
+    /// refused.
     #[test]
     fn mutated_pages_come_back(pick in any::<prop::sample::Index>(), changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..5), near in any::<bool>()) {
         let db = usual();

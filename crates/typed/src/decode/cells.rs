@@ -1,38 +1,40 @@
-//! Cells: where each lies, and its bytes.
+//! Cells: where each cell lies, and its bytes.
 
 use super::columns::Columns;
 use super::cut::Cut;
 use super::place::Record;
-use super::streams::{Source, Streams};
 use super::values::Rows;
 use super::{Head, OPAQUE, local};
+use crate::fast;
 use crate::model::{Model, PageStream};
-use crate::page::{put_varint, varint_len};
+use crate::page::{put_varint, short_varint, varint_len};
 use crate::record::{Coded, header_len};
+use crate::stream::{Source, Streams};
 
-/// A cell whose record is stored as it is.
+/// A cell whose record is stored as raw bytes.
 #[derive(Debug, Clone, Copy)]
 struct OpaqueCell {
     payload: u64,
-    /// Where its local bytes lie in [`Cells::opaque_bytes`], and how many.
+    /// Where its local bytes begin in [`Cells::opaque_bytes`].
     at: usize,
     len: usize,
     overflow: Option<u32>,
 }
 
-/// What comes before the payload of a cell that has one, and before its length.
+/// What comes before the payload's length in a cell that has a payload.
 struct Before {
     child: Option<u32>,
     rowid: Option<u64>,
 }
 
 impl Before {
-    /// Bytes of it and of the payload's length.
+    /// Its bytes and those of the payload's length.
     fn len(&self, payload: u64) -> usize {
         self.child.map_or(0, |_| 4) + varint_len(payload) + self.rowid.map_or(0, varint_len)
     }
 
-    /// Puts it, and the payload's length, at the beginning of a cell; returns how many bytes these are.
+    /// Writes it and the payload's length to the beginning of a cell. Returns their number of
+    /// bytes.
     fn put(&self, payload: u64, cell: &mut [u8]) -> Option<usize> {
         let mut at = 0;
         if let Some(child) = self.child {
@@ -46,7 +48,7 @@ impl Before {
         Some(at)
     }
 
-    /// Writes a whole cell that ends at `end`; returns its size.
+    /// Writes a whole cell that ends at `end`. Returns its size.
     #[cold]
     fn put_opaque(
         &self,
@@ -73,24 +75,24 @@ impl Before {
 #[derive(Default)]
 pub(super) struct Cells {
     /// By cell.
-    pub(super) sizes: Vec<u32>,
-    /// Values of whole records, see [`super::narrow`].
-    pub(super) bodies: Vec<u64>,
+    sizes: Vec<u32>,
+    /// Memory of the short path.
+    bodies: Vec<u64>,
     rows: Rows,
-    /// By cell, if any is opaque or cut.
-    pub(super) coded: Vec<Coded>,
+    /// By cell. Empty if no cell is opaque or cut.
+    coded: Vec<Coded>,
     opaque: Vec<OpaqueCell>,
     opaque_bytes: Vec<u8>,
     cuts: Vec<Cut>,
     child: usize,
-    pub(super) rowid: usize,
-    /// See [`super::streams::Read::range`].
-    pub(super) rowid_range: Option<(i64, i64)>,
-    pub(super) cells: usize,
+    rowid: usize,
+    /// See [`crate::stream::Read::range`].
+    rowid_range: Option<(i64, i64)>,
+    cells: usize,
 }
 
 impl Cells {
-    /// Reads what belongs to the cells as such.
+    /// Reads what belongs to the cells themselves.
     pub(super) fn begin(&mut self, head: &Head, source: &mut Source<'_>) -> Option<()> {
         let n = head.cells;
         self.cells = n;
@@ -157,7 +159,7 @@ impl Cells {
         Some(())
     }
 
-    /// Records that are in the columns.
+    /// The number of records that are in the columns.
     pub(super) fn rows(&self) -> usize {
         self.cells - self.opaque.len()
     }
@@ -166,7 +168,31 @@ impl Cells {
         &self.sizes
     }
 
-    /// Writes the cells, back to back from the end of the usable area. Returns where the last one begins.
+    /// Reads all columns and writes the cells as [`Cells::write`] does, by the short path for
+    /// leaves of integers. `None` if it does not apply; then the columns are still to be read.
+    pub(super) fn write_fast(
+        &mut self,
+        head: &Head,
+        source: &mut Source<'_>,
+        out: &mut [u8],
+    ) -> Option<usize> {
+        if !self.coded.is_empty() {
+            return None;
+        }
+        let leaf = fast::Leaf {
+            kind: head.kind,
+            usable: head.usable,
+            cells: self.cells,
+            columns: head.columns,
+            small: head.small,
+            rowid: self.rowid,
+            rowid_range: self.rowid_range,
+        };
+        fast::write(&leaf, source, &mut self.bodies, out, &mut self.sizes)
+    }
+
+    /// Writes the cells, back to back from the end of the usable area. Returns where the last one
+    /// begins.
     pub(super) fn write(
         &mut self,
         head: &Head,
@@ -189,7 +215,7 @@ impl Cells {
         Some(content)
     }
 
-    /// Writes what comes before the values of each cell, and opaque cells whole.
+    /// Writes what comes before the values of each cell, and the whole of opaque cells.
     fn write_heads(
         &mut self,
         head: &Head,
@@ -249,7 +275,7 @@ impl Cells {
             let start = end.checked_sub(len.max(4))?;
             let cell = out.get_mut(start..end)?;
             if !has_child && payload < 0x4000 && header < 0x80 && rowid < 1 << 28 && len >= 8 {
-                // Nearly always: all numbers before the types in one word.
+                // The usual case: all numbers before the types fit in one word.
                 let (mut word, mut bits) = (short_varint(payload as u64), 8 * payload_len);
                 if is_table {
                     word |= short_varint(rowid) << bits;
@@ -293,19 +319,5 @@ impl Cells {
             end = start;
         }
         Some(end)
-    }
-}
-
-/// The bytes of SQLite's form of a number below 2^28, the first the lowest.
-#[inline]
-pub(super) fn short_varint(v: u64) -> u64 {
-    if v < 0x80 {
-        v
-    } else if v < 0x4000 {
-        0x80 | v >> 7 | (v & 0x7f) << 8
-    } else if v < 0x20_0000 {
-        0x8080 | v >> 14 | (v >> 7 & 0x7f) << 8 | (v & 0x7f) << 16
-    } else {
-        0x80_8080 | v >> 21 | (v >> 14 & 0x7f) << 8 | (v >> 7 & 0x7f) << 16 | (v & 0x7f) << 24
     }
 }

@@ -1,12 +1,12 @@
-//! Columns made ready: values, serial types, and what each row's record takes.
+//! Prepared columns: values, serial types, and how many bytes each row's record takes.
 
 use super::Head;
 use super::front::Front;
-use super::numbers::{Numbers, Stored, number_len};
-use super::streams::{Read, Source};
 use crate::class::Class;
 use crate::model::{COLUMN_STREAMS, ColumnStream, Form, PAGE_STREAMS, SLACK};
+use crate::numbers::{Numbers, Stored, number_len};
 use crate::record::{NULL, REAL, bytes_type, type_len};
+use crate::stream::{Read, Source};
 use crate::symbols::Codes;
 
 /// The serial types of a column.
@@ -14,28 +14,32 @@ use crate::symbols::Codes;
 pub(super) enum Types {
     /// One for all rows.
     Same(u32),
-    /// One for each row: from here on in [`Columns::types`].
+    /// One for each row, which begin here in [`Columns::types`].
     Each(usize),
 }
 
 /// The values of a column.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Body {
-    /// None of any length.
+    /// No value has any bytes.
     Nothing,
     /// The rows end before this column.
     Absent,
-    /// Integers, or bits of REALs, of one length, from here on in [`Streams::ints`](super::streams::Streams::ints).
+    /// Integers, or bits of REALs, of `len` bytes each. They begin here in
+    /// [`Streams::ints`](crate::stream::Streams::ints).
     Fixed { from: usize, len: usize },
-    /// The same, of lengths that follow from their types.
+    /// The same, with lengths that follow from their types.
     Number { from: usize },
-    /// Text or blobs: from here on in [`Columns::places`], which lead into [`Columns::text`].
+    /// Texts or blobs, whose places in [`Columns::text`] begin here in [`Columns::places`].
     Bytes { from: usize },
-    /// The same, but they lead into the dictionary of the column.
+    /// The same, with places in the dictionary of the column.
     Listed { from: usize },
-    /// The fields of a template, one stream after the other, from here on in [`Streams::ints`](super::streams::Streams::ints).
+    /// The fields of a template, one stream after the other. They begin here in
+    /// [`Streams::ints`](crate::stream::Streams::ints).
     Template { from: usize },
-    /// Of several classes: by type, a number from here on in [`Streams::ints`](super::streams::Streams::ints), or text from there on in [`Columns::places`].
+    /// Values of several classes. By its type each value is a number, which is in
+    /// [`Streams::ints`](crate::stream::Streams::ints) from `ints` on, or a text, whose place is in
+    /// [`Columns::places`] from `places` on.
     Mixed { ints: usize, places: usize },
 }
 
@@ -46,31 +50,31 @@ pub(super) struct Ready {
     pub(super) body: Body,
 }
 
-/// Where a column was put.
+/// Where a column went.
 pub(super) enum Place {
     /// In [`Columns::front`].
     Front,
-    /// Behind it, where it is still to be written.
+    /// Behind the front. It is still to be written.
     Behind(Ready),
 }
 
 /// All columns of a page.
 #[derive(Default)]
 pub(super) struct Columns {
-    /// Those behind the front.
+    /// The columns behind the front.
     pub(super) ready: Vec<Ready>,
-    /// The first ones.
+    /// The leading columns.
     pub(super) front: Front,
     pub(super) types: Vec<u32>,
     /// Beginnings and lengths.
     pub(super) places: Vec<(u32, u32)>,
-    /// Text, and rubbish behind it.
+    /// Text, followed by arbitrary bytes.
     pub(super) text: Vec<u8>,
     pub(super) text_len: usize,
     codes: Codes,
-    /// For each row, the bytes of the types in its record's header, and those of its values.
+    /// For each row, the bytes of the types in its record's header, and the bytes of its values.
     pub(super) lens: Vec<(u32, u32)>,
-    /// What all rows have in common of these.
+    /// The part of these that all rows have in common.
     same: (u32, u32),
 }
 
@@ -95,7 +99,7 @@ impl Columns {
         page_len: usize,
     ) -> Option<()> {
         self.clear(rows);
-        // Whatever text a page holds is shorter than it.
+        // The text of a page is shorter than the page.
         let room = page_len + 2 * SLACK;
         if self.text.len() < room {
             self.text.resize(room, 0);
@@ -119,7 +123,8 @@ impl Columns {
         Some(())
     }
 
-    /// The serial type of the text or blob that row `row` has in column `c`, if it has one there and none that the front holds.
+    /// The serial type of the text or blob in row `row` of column `c`. `None` if the value is
+    /// something else or in the front.
     pub(super) fn bytes_type_of(&self, c: usize, row: usize) -> Option<u32> {
         let ready = self.ready.get(c.checked_sub(self.front.columns)?)?;
         let serial_type = match ready.types {
@@ -129,7 +134,7 @@ impl Columns {
         (serial_type >= 12 && serial_type != ABSENT).then_some(serial_type)
     }
 
-    /// Reads column `c`, whose streams begin with that of this number.
+    /// Reads column `c`, whose first stream has this number.
     fn read_column(
         &mut self,
         c: usize,
@@ -221,7 +226,8 @@ impl Columns {
         }
     }
 
-    /// Column `c` of values of one type, of `len` bytes each: `put` puts them to the front if they belong there.
+    /// Places column `c`, whose values have one type and `len` bytes each. `put` writes them to the
+    /// front if they belong there.
     #[inline]
     fn same(
         &mut self,
@@ -244,7 +250,7 @@ impl Columns {
         }))
     }
 
-    /// Text (or blobs) whose places begin at `from`.
+    /// Prepares texts or blobs whose places begin at `from`.
     fn bytes_types(&mut self, from: usize, text: bool, body: Body) -> Option<Ready> {
         let places = self.places.get(from..)?;
         let first = places.first()?.1;
@@ -271,7 +277,8 @@ impl Columns {
         })
     }
 
-    /// Integers, or decimals of a scale, in column `c`: to the front, or what was read becomes what is stored, in place.
+    /// Places integers, or decimals of a scale, in column `c`: in the front, or in place, where the
+    /// numbers that were read become those that are stored.
     fn numbers(
         &mut self,
         c: usize,
@@ -294,7 +301,8 @@ impl Columns {
         Some(Place::Behind(ready))
     }
 
-    /// Makes `values`, which begin at `from` of all integers, what `stored` says, and notes their types.
+    /// Replaces `values`, which begin at `from` of all integers, by what `stored` returns, and
+    /// notes their types.
     #[inline]
     fn typed(&mut self, from: usize, values: &mut [i64], stored: impl Fn(i64) -> Stored) -> Ready {
         let each = self.types.len();
@@ -326,7 +334,7 @@ impl Columns {
         }
     }
 
-    /// Reads `n` values of free text or blobs to [`Columns::text`], and appends their places.
+    /// Reads `n` free texts or blobs into [`Columns::text`], and appends their places.
     pub(super) fn free(
         &mut self,
         c: usize,
@@ -340,7 +348,8 @@ impl Columns {
         let mut at = self.text_len;
         match &model.column(c).symbols {
             Some(symbols) => {
-                // An escaped byte takes four codes at most; so the sum cannot overflow either.
+                // An escaped byte takes at most four codes. With this bound the sum cannot overflow
+                // either.
                 let mut all = 0;
                 for len in lengths {
                     all += usize::try_from(*len)
@@ -374,5 +383,5 @@ impl Columns {
     }
 }
 
-/// The type of a value that is not there, which no record has.
+/// The type of an absent value, which no record has.
 pub(super) const ABSENT: u32 = u32::MAX;

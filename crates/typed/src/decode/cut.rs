@@ -1,45 +1,46 @@
-//! Cells whose records go on on overflow pages, and are in the columns as far as they are local.
+//! Cells whose records continue on overflow pages, and are in the columns as far as they are local.
 //!
-//! Such a row ends, in the columns, with the value that is cut, as a text or blob of its local bytes. Its serial type and those of the values
-//! behind it are streams of the page, and replace in the record's header what the columns put there.
+//! In the columns such a row ends with the value that is cut, as a text or blob of its local bytes.
+//! The serial types of that value and of the later ones are streams of the page. They replace in
+//! the record's header what the columns wrote there.
 
 use super::columns::Columns;
 use super::place::Record;
-use super::streams::{Source, Streams};
 use super::{Head, local};
 use crate::model::PageStream;
 use crate::page::put_varint;
 use crate::record::{body_len, header_len, type_len};
+use crate::stream::{Source, Streams};
 
 /// A cell that is cut.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Cut {
-    /// Which of its values is.
+    /// Which of its values is cut.
     column: usize,
-    /// The serial type of that one.
+    /// The serial type of that value.
     serial_type: u32,
-    /// Where in [`Streams::ints`] those of the values behind it begin, and where they end.
+    /// Where in [`Streams::ints`] the types of the later values begin and end.
     from: usize,
     to: usize,
     /// The first overflow page.
     pub(super) overflow: u32,
-    /// Where in the page the serial type goes, the others behind it.
+    /// Where in the page the serial type goes. The types of the later values follow.
     types_at: usize,
 }
 
 /// The parts of a record that is cut, in bytes.
 pub(super) struct Parts {
     header: usize,
-    /// Of the header what comes before the serial type of the value that is cut.
+    /// The part of the header before the serial type of the value that is cut.
     before: usize,
-    /// The record as far as it is in the page.
+    /// The part of the record that is in the page.
     pub(super) local: usize,
-    /// All of it.
+    /// The whole record.
     pub(super) payload: u64,
 }
 
 impl Cut {
-    /// Appends the `n` cut cells of a page to `cuts`, but for their overflow pages.
+    /// Appends the `n` cut cells of a page to `cuts`, without their overflow pages.
     pub(super) fn read(n: usize, source: &mut Source<'_>, cuts: &mut Vec<Cut>) -> Option<()> {
         let columns = source.read(PageStream::Cut as usize, n)?;
         let types = source.read(PageStream::Type as usize, n)?;
@@ -66,7 +67,8 @@ impl Cut {
         Some(())
     }
 
-    /// What its record takes, if row `row` of the columns can be it: `types` and `body` are the bytes of that row's types and values.
+    /// The parts of its record, if row `row` of the columns can be this cell. `types` and `body`
+    /// are the bytes of that row's types and values.
     pub(super) fn parts(
         &self,
         row: usize,
@@ -88,7 +90,8 @@ impl Cut {
         let here = header + body as usize;
         let payload = here as u64 + beyond;
         let (_, len, more) = local(head.kind, head.usable, i64::try_from(payload).ok()?)?;
-        // As there is something missing, its serial type takes no fewer bytes than that of what is here.
+        // The value is longer than its local part, so its serial type takes at least as many bytes
+        // as that of the local part.
         (missing > 0 && more && len == here).then_some(Parts {
             header,
             before,
@@ -97,7 +100,8 @@ impl Cut {
         })
     }
 
-    /// Puts the length of the header and the overflow page where they go: `at` is where the record begins. Returns where the parts of it lie that the columns have.
+    /// Writes the length of the header and the overflow page of a record that begins at `at`.
+    /// Returns where those parts of the record lie that come from the columns.
     pub(super) fn put(&mut self, parts: &Parts, at: usize, out: &mut [u8]) -> Option<Record> {
         let types = at + put_varint(parts.header as u64, out.get_mut(at..)?);
         let end = at + parts.local;
@@ -111,7 +115,7 @@ impl Cut {
         })
     }
 
-    /// Writes the serial types of the value that is cut and of those behind it.
+    /// Writes the serial types of the value that is cut and of the later ones.
     pub(super) fn write_types(&self, streams: &Streams, out: &mut [u8]) -> Option<()> {
         let mut at = self.types_at;
         at += put_varint(u64::from(self.serial_type), out.get_mut(at..)?);

@@ -1,11 +1,12 @@
-//! The front of records: the leading columns of a page, as long as each value is short.
+//! The front of records: the leading columns of a page, while their values are short.
 //!
-//! Their types and values are put together row by row in a place of their own while the columns are read, and go to the cells in one piece
-//! each. There nothing is near that must not be written over: so every copy is of a fixed length, and no value is looked at twice.
+//! While the columns are read, the types and values of each row are put together in a buffer of its
+//! own. Each front then goes to its cell in one piece. A buffer has spare room, so every copy has a
+//! fixed length, and each value is looked at once.
 
-use super::numbers::{Numbers, Stored};
 use super::place::{Record, put_exactly};
 use crate::model::{Dictionary, SLACK};
+use crate::numbers::{Numbers, Stored};
 use crate::template::{FIELDS_MAX, Template};
 
 /// Most columns of a front.
@@ -16,7 +17,8 @@ const BODY: usize = 160;
 /// The front of one record.
 #[derive(Clone)]
 struct Row {
-    /// The serial types, each of one byte, where they differ between rows; zero where they do not.
+    /// The serial types, one byte each, of columns in which they differ between rows; zero for
+    /// other columns.
     types: [u8; TYPES],
     /// The bytes of `body` that hold values.
     len: usize,
@@ -42,14 +44,14 @@ impl Row {
 /// The fronts of all records of a page.
 #[derive(Default)]
 pub(super) struct Front {
-    /// Behind `count` of them, those of pages before.
+    /// The first `count` of them are used; the others are left from earlier pages.
     rows: Vec<Row>,
     count: usize,
-    /// How many columns it has.
+    /// The number of columns in the front.
     pub(super) columns: usize,
-    /// Their types where they are the same in all rows; zero where they are not.
+    /// The types of columns with one type in all rows; zero for other columns.
     types: [u8; TYPES],
-    /// What the values of a row take at most.
+    /// The most bytes that the values of a row take.
     len_max: usize,
 }
 
@@ -69,7 +71,8 @@ impl Front {
         self.len_max = 0;
     }
 
-    /// Whether column `c`, of values of at most `len_max` bytes, belongs to the front. If so it must be put there.
+    /// Whether column `c`, whose values have at most `len_max` bytes, belongs to the front. If so,
+    /// the caller must put it there.
     pub(super) fn takes(&mut self, c: usize, len_max: usize) -> bool {
         let fits = self.columns == c && c < TYPES && self.len_max + len_max <= BODY;
         if fits {
@@ -79,13 +82,13 @@ impl Front {
         fits
     }
 
-    /// The rows, and the place of the types of the column that was taken last.
+    /// The rows, and the index of the column that was taken last.
     fn rows(&mut self) -> (&mut [Row], usize) {
         let rows = self.rows.get_mut(..self.count).unwrap_or_default();
         (rows, self.columns.wrapping_sub(1) & (TYPES - 1))
     }
 
-    /// Sets the type of the column that was taken last, for all rows.
+    /// Sets the type of the column that was taken last for all rows.
     pub(super) fn same(&mut self, serial_type: u32) {
         let at = self.columns.wrapping_sub(1) & (TYPES - 1);
         if let Some(to) = self.types.get_mut(at) {
@@ -93,7 +96,8 @@ impl Front {
         }
     }
 
-    /// Puts numbers that were times ten to the power of `scale`, all of them within `range` if it is known.
+    /// Puts numbers that were multiplied by ten to the power of `scale`. All of them are within
+    /// `range`, if it is known.
     pub(super) fn numbers(
         &mut self,
         values: &[i64],
@@ -114,7 +118,7 @@ impl Front {
         }
     }
 
-    /// Puts numbers as `stored` says.
+    /// Puts numbers in the form that `stored` returns.
     #[inline(always)]
     pub(super) fn stored(&mut self, values: &[i64], stored: impl Fn(i64) -> Stored) -> Option<()> {
         let (rows, at) = self.rows();
@@ -136,7 +140,8 @@ impl Front {
         Some(())
     }
 
-    /// Puts texts by a template, of which `fields` are the values of one field after the other.
+    /// Puts texts of a template. `fields` has all values of the first field, then those of the
+    /// next.
     pub(super) fn formed(&mut self, template: &Template, fields: &[i64]) -> Option<()> {
         let (rows, _) = self.rows();
         let (count, len) = (rows.len(), template.text_len());
@@ -169,7 +174,7 @@ impl Front {
         Some(())
     }
 
-    /// Puts texts of a dictionary, none longer than [`SLACK`].
+    /// Puts texts of a dictionary, each of at most [`SLACK`] bytes.
     pub(super) fn listed(&mut self, codes: &[i64], d: &Dictionary) -> Option<()> {
         let (rows, at) = self.rows();
         for (row, code) in rows.iter_mut().zip(codes) {
@@ -186,7 +191,8 @@ impl Front {
         self.rows.iter().map(|row| row.len)
     }
 
-    /// Writes row `j`, types and values, and tells the bytes of its values. What is behind the types may be written over.
+    /// Writes the types and values of row `j`. Returns the bytes of its values. It can overwrite
+    /// bytes of the record behind the types.
     #[inline(always)]
     pub(super) fn write(&self, j: usize, record: Record, out: &mut [u8]) -> Option<usize> {
         let Record { types, values, end } = record;
@@ -202,7 +208,7 @@ impl Front {
         let from = row.body.get(..row.len)?;
         let to = out.get_mut(values..values + row.len)?;
         if (64..=128).contains(&row.len) {
-            // The first and the last 64: they overlap.
+            // The first 64 bytes and the last 64, which overlap.
             *to.first_chunk_mut::<64>()? = *from.first_chunk()?;
             *to.last_chunk_mut::<64>()? = *from.last_chunk()?;
             return Some(row.len);

@@ -1,14 +1,14 @@
 //! Columns of several classes.
 
 use super::columns::{ABSENT, Body, Columns, Place, Ready, Types};
-use super::numbers::Numbers;
-use super::streams::{Read, Source, Streams};
 use crate::class::Class;
 use crate::model::{ColumnStream, Form};
+use crate::numbers::Numbers;
 use crate::record::{NULL, REAL, body_len, bytes_type, type_len};
+use crate::stream::{Read, Source, Streams};
 
 impl Columns {
-    /// A column of several classes: every value by itself.
+    /// Reads a column of several classes, value by value.
     #[inline(never)]
     pub(super) fn read_mixed(
         &mut self,
@@ -99,7 +99,7 @@ impl Columns {
         }))
     }
 
-    /// Appends one formed value to the text; returns its length.
+    /// Appends one formed value to the text. Returns its length.
     fn formed(
         &mut self,
         form: &Form,

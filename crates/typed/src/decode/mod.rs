@@ -1,34 +1,32 @@
 //! Decoding: from streams to columns to cells.
 //!
-//! Streams are read ([`streams`]) column by column. As long as columns are short, what they hold goes at once to where the fronts of
-//! all records are put together ([`front`]). Of the columns behind, the values are made ready ([`columns`]): integers as they will stand in
-//! their records, text behind each other in a buffer, and the serial type of every value, or one for all of them. Then the lengths of the records
-//! are known, and with them the places of the cells ([`cells`]); the fronts go there in one piece each, and what is behind them column by
-//! column ([`values`]), so that each loop does one thing.
+//! Streams are read (`stream`) column by column. The leading columns, while they are short, go at
+//! once to the fronts of all records ([`front`]). The later columns are prepared ([`columns`]):
+//! integers as their records hold them, texts in one buffer, and a serial type for each value or
+//! for all. Then the lengths of the records and the places of the cells are known ([`cells`]). Each
+//! front goes there in one piece, the other values column by column ([`values`]), so each loop does
+//! one thing.
 //!
-//! Any bytes may come: the result is an error or some page, never a panic; memory is bounded by the length of the page.
+//! Any payload gives an error or some page, never a panic. Memory is bounded by the length of the
+//! page.
 
 mod cells;
 mod columns;
 mod cut;
 mod front;
 mod mixed;
-mod narrow;
-mod numbers;
 mod place;
-mod streams;
 mod values;
 
 use crate::bits::{BitReader, PADDING};
 use crate::model::{Model, PAGE_STREAMS, PageStream};
 use crate::page::{Kind, Layout, Page, local_len};
-use crate::split::most_values;
+use crate::stream::{RawBytes, Source, Streams, most_values};
 use cells::Cells;
 use columns::Columns;
 use std::cell::RefCell;
-use streams::{RawBytes, Source, Streams};
 
-/// Why a payload could not be decoded, in a few words.
+/// A payload could not be decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Undecodable;
 
@@ -40,7 +38,7 @@ impl std::fmt::Display for Undecodable {
 
 impl std::error::Error for Undecodable {}
 
-/// What a thread keeps to decode with.
+/// The memory that a thread decodes with.
 #[derive(Default)]
 struct Decoder {
     /// The payload, and padding.
@@ -49,7 +47,7 @@ struct Decoder {
     columns: Columns,
     cells: Cells,
     layout: Layout,
-    /// Cells back to back, where the layout is another.
+    /// The cells back to back, if the layout of the page is another one.
     packed: Vec<u8>,
     page: Page,
 }
@@ -58,10 +56,12 @@ thread_local! {
     static DECODER: RefCell<Decoder> = RefCell::default();
 }
 
-/// Decodes a payload of [`crate::encode()`] into `out`, a page, with the model that it was encoded with.
+/// Decodes a payload of [`crate::encode()`] into `out`, a page, with the model that it was encoded
+/// with.
 ///
 /// # Errors
-/// The payload is none of a page of that length, or needs another model; `out` then holds anything.
+/// If it is not the payload of a page of that length, or needs another model. `out` then holds
+/// anything.
 pub fn decode(payload: &[u8], model: &Model, out: &mut [u8]) -> Result<(), Undecodable> {
     let here = DECODER.try_with(|cell| {
         cell.try_borrow_mut()
@@ -75,7 +75,7 @@ pub fn decode(payload: &[u8], model: &Model, out: &mut [u8]) -> Result<(), Undec
     done.ok_or(Undecodable)
 }
 
-/// What the payload's head says.
+/// The head of a payload.
 struct Head {
     kind: Kind,
     irregular: bool,
@@ -150,7 +150,7 @@ impl Decoder {
         }
         out.get_mut(head.usable..)?
             .copy_from_slice(raw.take(reserved)?);
-        // A cell takes six bytes at least, its pointer included.
+        // A cell takes at least six bytes with its pointer; four is a safe bound.
         if head.cells > out.len() / 4 {
             return None;
         }
@@ -163,7 +163,6 @@ impl Decoder {
             streams,
         };
         cells.begin(&head, &mut source)?;
-        let begun = (source.r.clone(), source.streams.used);
         let to = match head.irregular {
             true => {
                 packed.resize(out.len(), 0);
@@ -171,10 +170,9 @@ impl Decoder {
             }
             false => &mut *out,
         };
-        let content = match cells.write_narrow(&head, &mut source, to) {
+        let content = match cells.write_fast(&head, &mut source, to) {
             Some(content) => content,
             None => {
-                (source.r, source.streams.used) = begun;
                 let has_records = !head.kind.is_table() || !head.kind.has_child();
                 let rows = cells.rows();
                 if has_records {
@@ -226,12 +224,13 @@ impl Decoder {
     }
 }
 
-/// The bytes of a payload that lie in its page.
+/// The length of a payload, how many of its bytes lie in its page, and whether others lie on
+/// overflow pages.
 fn local(kind: Kind, usable: usize, payload: i64) -> Option<(u64, usize, bool)> {
     let payload = u64::try_from(payload).ok()?;
     let local = local_len(kind, usable, payload);
     Some((payload, local, (local as u64) < payload))
 }
 
-/// The streams that a page has whatever its columns.
+/// The stream that says how each cell is coded.
 const OPAQUE: usize = PageStream::Opaque as usize;

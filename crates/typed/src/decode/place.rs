@@ -1,4 +1,4 @@
-//! Where a record lies in the page that is being written, and how bytes get there.
+//! Where a record lies in the page that is being written, and how texts are copied there.
 
 /// Where the parts of a record lie in the page.
 #[derive(Clone, Copy)]
@@ -8,8 +8,8 @@ pub(super) struct Record {
     pub(super) end: usize,
 }
 
-/// Copies a text into a place of its length. Most are short, and how short is not foreseen: a call, or a branch for each length, would
-/// take longer than to copy some bytes twice.
+/// Copies a text into a place of its length. Most texts are short, and a processor cannot predict
+/// how short. So copying some bytes twice is faster than a call, or a branch for each length.
 #[inline(always)]
 pub(super) fn put_exactly(from: &[u8], to: &mut [u8]) -> Option<()> {
     match from.len() {

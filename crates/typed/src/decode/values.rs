@@ -1,7 +1,8 @@
 //! The values of records, column by column.
 //!
-//! A row's bytes are written from left to right, so a copy may reach into what comes next in the same cell, but never beyond its
-//! end. Copies are of fixed length where they can be, and of the shortest such length that a column needs: the ends of cells are near.
+//! A row's bytes are written from left to right. So a copy can overwrite later bytes of the same
+//! cell, but never bytes beyond its end. Copies have a fixed length if possible, and the shortest
+//! that a column needs, because the ends of cells are near.
 
 use super::columns::{ABSENT, Body, Columns, Ready, Types};
 use super::front::Front;
@@ -16,7 +17,7 @@ use crate::template::FIELDS_MAX;
 struct Row {
     /// Where the next type goes.
     types_at: u32,
-    /// Where the next byte goes, [`Rows::skip`] bytes before.
+    /// Where the next byte goes, less [`Rows::skip`].
     at: u32,
     /// Where its cell ends.
     end: u32,
@@ -26,7 +27,7 @@ struct Row {
 #[derive(Default)]
 pub(super) struct Rows {
     rows: Vec<Row>,
-    /// Bytes that every row has got since its `at` was brought up to date.
+    /// Bytes that were written to every row since its `at` was updated.
     skip: u32,
 }
 
@@ -36,7 +37,7 @@ impl Rows {
         self.skip = 0;
     }
 
-    /// How many rows were begun.
+    /// The number of rows that were begun.
     pub(super) fn count(&self) -> usize {
         self.rows.len()
     }
@@ -74,7 +75,7 @@ impl Rows {
         Some(())
     }
 
-    /// Appends a row: notes where its record lies, and writes its front.
+    /// Appends a row: notes where its record lies and writes its front.
     #[inline(always)]
     pub(super) fn begin(&mut self, record: Record, front: &Front, out: &mut [u8]) -> Option<()> {
         let len = front.write(self.rows.len(), record, out)?;
@@ -203,7 +204,7 @@ impl Rows {
         Some(())
     }
 
-    /// Values of at most `N` bytes out of a dictionary.
+    /// Writes values of a dictionary, each of at most `N` bytes.
     #[inline]
     fn listed<const N: usize>(
         &mut self,
@@ -227,7 +228,8 @@ impl Rows {
         })
     }
 
-    /// Has each row's bytes put where they go: `put` is told where they come from, where they begin and where the cell ends.
+    /// Calls `put` for each row with the place of its bytes in the source, the address where they
+    /// go, and the end of the cell.
     #[inline]
     fn bytes(
         &mut self,
@@ -255,7 +257,7 @@ impl Rows {
     }
 }
 
-/// Puts the lowest `len` bytes of a number at `at` of a cell that ends at `end`.
+/// Writes the lowest `len` bytes of a number to `at`, in a cell that ends at `end`.
 #[inline]
 fn put_int(v: i64, len: usize, at: usize, end: usize, out: &mut [u8]) -> Option<()> {
     let shift = (64 - 8 * len as u32) & 63;
@@ -269,7 +271,7 @@ fn put_int(v: i64, len: usize, at: usize, end: usize, out: &mut [u8]) -> Option<
     Some(())
 }
 
-/// Puts text at `at` of a cell that ends at `end`.
+/// Writes text to `at`, in a cell that ends at `end`.
 #[inline(always)]
 fn put_text(
     (from, len): (u32, u32),

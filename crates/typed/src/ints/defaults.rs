@@ -6,7 +6,8 @@ use crate::bits::{BitReader, BitWriter, mask, width_of};
 /// Parameters of a stream as its model has them; some of them may be left to each page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DefaultParameters {
-    /// Shape (never `Curve`), step, widths, and the anchor, or the smallest one if pages have their own.
+    /// Shape (never `Curve`), step, widths, and the anchor, or the smallest one if pages have their
+    /// own.
     pub params: Params,
     /// Pages have an anchor of their own, in so many bits from the smallest one on.
     pub anchor_width: Option<u32>,

@@ -1,11 +1,13 @@
 //! Integer streams: the form that everything countable on a page takes.
 //!
-//! A stream is a sequence of `i64` whose length the reader knows. It is written as bit-packed differences (see
-//! [`Params`]) in one of four shapes. The parameters either follow from what was learned about the stream (its [`DefaultParameters`]), which
-//! costs nothing or only the bits of an anchor, or they are written out, about forty bits.
+//! A stream is a sequence of `i64` whose length the reader knows. It is written as bit-packed
+//! differences (see [`Params`]) in one of four shapes. The parameters either follow from what was
+//! learned about the stream (its [`DefaultParameters`]), which costs nothing or only the bits of an
+//! anchor, or they are written out, about forty bits.
 //!
-//! Sources: frame of reference and delta coding as in FastLanes (Afroozeh, Boncz, VLDB 2023) and BtrBlocks (Kuschewski et al., SIGMOD 2023);
-//! delta of delta as in Gorilla (Pelkonen et al., VLDB 2015).
+//! Sources: frame of reference and delta coding as in FastLanes (Afroozeh, Boncz, VLDB 2023) and
+//! BtrBlocks (Kuschewski et al., SIGMOD 2023); delta of delta as in Gorilla (Pelkonen et al., VLDB
+//! 2015).
 //!
 //! All arithmetic wraps, so that every sequence has a form.
 
@@ -282,7 +284,8 @@ impl Params {
         }
     }
 
-    /// Fills `out` with `count` runs, of which `next` tells length and difference as they are stored, and one more.
+    /// Fills `out` with `count` runs, of which `next` tells length and difference as they are
+    /// stored, and one more.
     #[inline(always)]
     fn fill_runs(
         &self,

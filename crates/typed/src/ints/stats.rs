@@ -53,7 +53,8 @@ impl Stats {
         }
     }
 
-    /// What the shapes `Frame` and `Delta` need to know of `values`; the rest is as if all were one value.
+    /// What the shapes `Frame` and `Delta` need to know of `values`; the rest is as if all were one
+    /// value.
     #[inline]
     pub fn of_steps(values: &[i64]) -> Stats {
         if let Some(regular) = Stats::of_regular(values) {
@@ -74,7 +75,8 @@ impl Stats {
         s
     }
 
-    /// The same, if the values are two or more and each differs from the one before by as much: counters do, and many are.
+    /// The same, if the values are two or more and each differs from the one before by as much:
+    /// counters do, and many are.
     #[inline]
     fn of_regular(values: &[i64]) -> Option<Stats> {
         let (&first, rest) = values.split_first()?;
@@ -94,7 +96,8 @@ impl Stats {
         })
     }
 
-    /// What the shapes `Frame` and `Runs` need to know of `values`; the rest is as if all were one value.
+    /// What the shapes `Frame` and `Runs` need to know of `values`; the rest is as if all were one
+    /// value.
     pub fn of_runs(values: &[i64]) -> Stats {
         let mut s = Stats::of_frame(values.get(..1).unwrap_or_default());
         s.n = values.len();

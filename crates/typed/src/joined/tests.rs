@@ -92,7 +92,8 @@ fn pages_of_all_sizes_come_back_and_take_less() {
                         assert!(got == scrubbed, "page {number} of {page_size} bytes");
                         apart += alone(page, number, model);
                     }
-                    // Neighbours in the file need not be neighbours in the tree, and headers are not counted here.
+                    // Neighbours in the file need not be neighbours in the tree, and headers are
+                    // not counted here.
                     assert!(
                         payload.len() < apart + apart / 8 + 40 * n,
                         "{n} of {page_size} bytes: {} and {apart}",
@@ -149,7 +150,8 @@ fn what_cannot_be_joined_is_refused() {
         ..context(number)
     };
     refused(&pair, reserved, "reserved bytes");
-    // What may be another page keeps its bytes: rubbish between the cells cannot be kept, zeros can.
+    // What may be another page keeps its bytes: rubbish between the cells cannot be kept, zeros
+    // can.
     let many = PageContext {
         pages: u32::MAX,
         ..context(number)

@@ -1,11 +1,13 @@
-//! Learning the default parameters of streams: of some candidates the one under which the sample pages take the fewest bits.
+//! Learning the default parameters of streams: of some candidates the one under which the sample
+//! pages take the fewest bits.
 
 use super::Outlook;
 use crate::bits::{mask, width_of};
 use crate::ints::{DefaultParameters, Params, Shape, Stats};
 use crate::split::Split;
 
-/// What it costs, in bits, that a stream does not keep to its default parameters: the bits by which all others say that they do.
+/// What it costs, in bits, that a stream does not keep to its default parameters: the bits by which
+/// all others say that they do.
 const DEVIANT_BITS: usize = 24;
 /// A relation must save this part of the bits.
 const RELATION_GAIN: f64 = 0.04;
@@ -51,7 +53,8 @@ pub(super) fn learn_defaults(
                 .zip(splits)
                 .all(|(place, split)| place.2 - place.1 == split.page.count())
     };
-    // Tables grow, and twice the range costs a bit: what was learned from a few pages should do until it is learned again.
+    // Tables grow, and twice the range costs a bit: what was learned from a few pages should do
+    // until it is learned again.
     let growth = match outlook {
         Outlook::Whole => 1,
         Outlook::Beginning => 8,
@@ -219,7 +222,8 @@ fn learn(stats: &[Stats], growth: u32) -> (DefaultParameters, usize) {
     best
 }
 
-/// Whether anchors fall from page to page, where they are not the same, and hardly ever rise. Where there is no order as many do as the other.
+/// Whether anchors fall from page to page, where they are not the same, and hardly ever rise. Where
+/// there is no order as many do as the other.
 fn mostly_fall(pages: &[Params]) -> bool {
     let pairs = || pages.iter().zip(pages.iter().skip(1));
     let falls = pairs().filter(|(a, b)| a.anchor > b.anchor).count();

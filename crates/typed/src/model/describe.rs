@@ -20,14 +20,14 @@ pub enum Subject {
 pub struct ColumnDescription {
     /// Which one.
     pub subject: Subject,
-    /// One phrase for each kind of value that it holds, such as "date: frame of reference, 12 bits, relative to
-    /// column 11". Empty when pages with this model have nothing of the sort.
+    /// One phrase for each kind of value that it holds, such as "date: frame of reference, 12 bits,
+    /// relative to column 11". Empty when pages with this model have nothing of the sort.
     pub encodings: Vec<String>,
 }
 
 impl Model {
-    /// How children, row ids and each column are coded, in this order. Columns are those of the record: a column that is an
-    /// alias of the row id is NULL there.
+    /// How children, row ids and each column are coded, in this order. Columns are those of the
+    /// record: a column that is an alias of the row id is NULL there.
     pub fn describe(&self) -> Vec<ColumnDescription> {
         let mut all = Vec::with_capacity(2 + self.columns.len());
         for (subject, stream) in [
@@ -59,7 +59,8 @@ impl Model {
         let stream = |s: ColumnStream| self.defaults(first + s as usize);
         let classes = stream(ColumnStream::Class);
         let only = classes.constant_value();
-        // Whether values of this class are to be told of: streams that were never seen are taken for zeros.
+        // Whether values of this class are to be told of: streams that were never seen are taken
+        // for zeros.
         let told = |class: Class, defaults: &DefaultParameters| match only {
             Some(only) => only == class as i64,
             None => may_be(&classes, class) && defaults.constant_value() != Some(0),

@@ -8,7 +8,8 @@ pub(crate) const SLACK: usize = 32;
 /// Values that repeat, by number.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Dictionary {
-    /// All values one behind the other, and some zeros behind them, so that a fixed number of bytes can be copied.
+    /// All values one behind the other, and some zeros behind them, so that a fixed number of bytes
+    /// can be copied.
     pub(crate) bytes: Vec<u8>,
     /// Where each begins, and how long it is.
     pub(crate) places: Vec<(u32, u32)>,
@@ -144,7 +145,8 @@ impl Index {
         index
     }
 
-    /// Where the search for a value begins, before it is cut to the table's length: a quick hash, eight bytes at a time.
+    /// Where the search for a value begins, before it is cut to the table's length: a quick hash,
+    /// eight bytes at a time.
     #[inline]
     fn begin(&self, key: Key, value: &[u8]) -> usize {
         const MIX: u64 = 0x9e37_79b9_7f4a_7c15;

@@ -1,8 +1,10 @@
 //! Learning a model from pages of one family.
 //!
-//! First each column by itself: the scale of its decimals, and whether its text is formed by a template, by few values, or not at all. What
-//! is cheapest for the sample, the model's own bytes included, is taken. Then the pages are split by what was
-//! found so far, and every stream gets the default parameters, perhaps with a relation to another stream, under which the pages take the fewest bits.
+//! First each column by itself: the scale of its decimals, and whether its text is formed by a
+//! template, by few values, or not at all. What is cheapest for the sample, the model's own bytes
+//! included, is taken. Then the pages are split by what was found so far, and every stream gets the
+//! default parameters, perhaps with a relation to another stream, under which the pages take the
+//! fewest bits.
 
 use super::defaults::learn_defaults;
 use super::{Column, Dictionary, Form, Model};
@@ -24,7 +26,8 @@ const DICTIONARY_MAX: usize = 1 << 14;
 const DICTIONARY_VALUE_MAX: usize = 1 << 10;
 /// A template must be smaller than a dictionary by one part in so many.
 const TEMPLATE_GAIN: u64 = 50;
-/// Bits of free text for each of its bytes, and for each value, where no symbols were trained to tell.
+/// Bits of free text for each of its bytes, and for each value, where no symbols were trained to
+/// tell.
 const FREE_BITS: (u64, u64) = (3, 8);
 
 /// Values of one column over all sample pages.
@@ -47,8 +50,8 @@ pub enum Outlook {
 }
 
 impl Model {
-    /// Learns from sample pages (of one length, `reserved` bytes at the end of each left out) what a model is for: `bytes` of
-    /// pages. `None` if there is nothing to learn from. Deterministic.
+    /// Learns from sample pages (of one length, `reserved` bytes at the end of each left out) what
+    /// a model is for: `bytes` of pages. `None` if there is nothing to learn from. Deterministic.
     pub fn learn(pages: &[&[u8]], reserved: usize, bytes: u64, outlook: Outlook) -> Option<Model> {
         let context = PageContext {
             number: 3,
@@ -243,7 +246,8 @@ impl<'a> Counts<'a> {
         each.map(|(v, n)| free.of(v, &mut codes) * n).sum()
     }
 
-    /// The dictionary under which all values cost least, and that cost in bits, itself included, for `times` the sample.
+    /// The dictionary under which all values cost least, and that cost in bits, itself included,
+    /// for `times` the sample.
     fn dictionary(&self, free: &FreeCost<'_>, times: u64) -> Option<(u64, Dictionary)> {
         let mut codes = Vec::new();
         // What the values from each one on cost if they are free.

@@ -1,11 +1,12 @@
 //! Models: what was learned about the pages of one table or index.
 //!
-//! A model says, for each column, how its text is coded, at which scale its decimals are, and the default parameters of its integer
-//! streams. Pages are coded with a model and need it to be decoded; a page that keeps to no default parameters can still be coded with it, and a
-//! model without columns ([`Model::empty`]) says nothing and fits every page.
+//! A model says, for each column, how its text is coded, at which scale its decimals are, and the
+//! default parameters of its integer streams. Pages are coded with a model and need it to be
+//! decoded; a page that keeps to no default parameters can still be coded with it, and a model
+//! without columns ([`Model::empty`]) says nothing and fits every page.
 //!
-//! Streams have numbers: nine of the page itself (see [`PageStream`]), then for each column those of [`ColumnStream`], with as many
-//! streams of formed text as its form has.
+//! Streams have numbers: nine of the page itself (see [`PageStream`]), then for each column those
+//! of [`ColumnStream`], with as many streams of formed text as its form has.
 
 mod defaults;
 mod describe;
@@ -164,9 +165,10 @@ impl Model {
                 .sum::<usize>()
     }
 
-    /// Of each stream whether it may be related to another one, or another one to it: whether it holds integers by themselves, not classes or
-    /// lengths (which may not be kept), nor bits of REALs (which are divided), nor decimals and codes of a dictionary (which decoding
-    /// turns into what is stored, in place).
+    /// Of each stream whether it may be related to another one, or another one to it: whether it
+    /// holds integers by themselves, not classes or lengths (which may not be kept), nor bits of
+    /// REALs (which are divided), nor decimals and codes of a dictionary (which decoding turns into
+    /// what is stored, in place).
     pub(crate) fn valued(&self) -> Vec<bool> {
         let mut valued = vec![false; PAGE_STREAMS];
         for number in [PageStream::Child, PageStream::Rowid] {

@@ -88,7 +88,8 @@ impl Model {
             let form = match r.get(2)? {
                 0 => Form::Free,
                 1 => {
-                    // Read below the bits, but its streams are counted with them: so the column's bytes come first.
+                    // Read below the bits, but its streams are counted with them: so the column's
+                    // bytes come first.
                     Form::Template(take_part(&mut rest, Template::take)?)
                 }
                 2 => Form::Dictionary(take_part(&mut rest, take_dictionary)?),

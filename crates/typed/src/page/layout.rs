@@ -1,9 +1,11 @@
-//! How a page's cells lie: all that their order, their sizes and the page's kind do not say.
+//! How a page's cells lie: everything that does not follow from the order of their keys, their
+//! sizes and the page's kind.
 //!
-//! A layout is *canonical* if the cells lie back to back from the usable end downwards in the order of their keys, and nothing
-//! else lies between content start and usable end: so SQLite leaves pages that it rebuilds or appends to, and nothing needs
-//! to be said. Otherwise a layout says in which order the cells lie ([`super::order`]), and which *items* (freeblocks and
-//! fragments) lie between them. Addresses and content start follow, from the usable end downwards.
+//! A layout is *canonical* if the cells lie back to back from the usable end downwards in the order
+//! of their keys, and nothing else lies between content start and usable end. SQLite leaves such
+//! pages when it rebuilds or appends. Any other layout says in which order the cells lie
+//! ([`super::order`]), and which *items* (freeblocks and fragments) lie between them. Addresses and
+//! content start follow, from the usable end downwards.
 //!
 //! | bits | what |
 //! |---|---|
@@ -26,7 +28,7 @@ use crate::bits::{BitReader, BitWriter, width_of};
 
 /// Most cells that a page has room for: a pointer of two bytes and four bytes each.
 pub(super) const CELLS_MAX: usize = USABLE_MAX / 6;
-/// Bits that tell how many bits the number of items takes.
+/// Bits of the width of the number of items.
 const COUNT_BITS: u32 = 5;
 /// Most bytes of fragments that a header counts.
 const FRAGMENTS_MAX: usize = 255;
@@ -35,14 +37,14 @@ const FRAGMENTS: u64 = 0;
 const BLOCKS: u64 = 1;
 const BOTH: u64 = 2;
 
-/// A freeblock, or bytes that belong to nothing.
+/// A freeblock or a fragment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Item {
     /// How many cells lie above it.
     pub(super) above: u16,
     /// Its bytes.
     pub(super) size: u16,
-    /// Whether it is a freeblock; a fragment otherwise.
+    /// Whether it is a freeblock. Otherwise it is a fragment.
     pub(super) block: bool,
 }
 
@@ -51,16 +53,16 @@ pub(super) struct Item {
 pub struct Layout {
     /// Number of cells.
     pub(super) cells: usize,
-    /// The cells from the usable end downwards; empty if that is the order of their keys.
-    pub(super) order: Vec<u16>,
+    /// The cells from the usable end downwards. Empty if that is the order of their keys.
+    pub(crate) order: Vec<u16>,
     /// What lies between them, from the usable end downwards.
     pub(super) items: Vec<Item>,
-    /// Memory that reading needs.
+    /// Memory for reading.
     work: order::Work,
 }
 
 impl Layout {
-    /// Whether the cells' sizes and order say it all.
+    /// Whether the layout is canonical.
     #[inline]
     pub fn is_canonical(&self) -> bool {
         self.order.is_empty() && self.items.is_empty()
@@ -86,12 +88,12 @@ impl Layout {
         }
     }
 
-    /// Writes it, in one bit if it is canonical.
+    /// Writes the layout. A canonical one takes one bit.
     pub fn put(&self, w: &mut BitWriter) {
         self.put_after(&mut LastOrder::default(), w);
     }
 
-    /// The same, by whoever has written others.
+    /// The same, for a writer of several layouts.
     pub fn put_after(&self, last: &mut LastOrder, w: &mut BitWriter) {
         w.put(u64::from(!self.is_canonical()), 1);
         if self.is_canonical() {
@@ -138,8 +140,8 @@ impl Layout {
         }
     }
 
-    /// Reads the layout of a page of `cells` cells and `usable` usable bytes. `None` if no such layout was written there; then
-    /// it is canonical. Memory is reused and bounded by the page's size.
+    /// Reads the layout of a page of `cells` cells and `usable` usable bytes. `None` if there is no
+    /// such layout; then `self` is canonical. Memory is reused and bounded by the page's size.
     pub fn take(&mut self, r: &mut BitReader<'_>, cells: usize, usable: usize) -> Option<()> {
         self.reset(cells);
         if cells > CELLS_MAX || usable > USABLE_MAX {
@@ -207,7 +209,8 @@ impl Layout {
         Some(())
     }
 
-    /// Reads the sizes of freeblocks or fragments, which are `least` or more and together at most `most` bytes.
+    /// Reads the sizes of freeblocks or fragments. Each is at least `least` bytes, their sum at
+    /// most `most`.
     fn take_sizes(
         &mut self,
         r: &mut BitReader<'_>,

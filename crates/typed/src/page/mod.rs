@@ -1,7 +1,8 @@
-//! A SQLite b-tree page taken apart: its cells, and how they lie.
+//! A SQLite b-tree page taken apart: its cells and how they lie.
 //!
-//! A page, as SQLite's file format has it (<https://sqlite.org/fileformat2.html#b_tree_pages>), its addresses counted from
-//! the page's first byte. On page 1 the b-tree header begins at 100, behind the database header, elsewhere at 0:
+//! The bytes of a page (<https://sqlite.org/fileformat2.html#b_tree_pages>). Addresses count from
+//! the page's first byte. The b-tree header begins at 100 on page 1, behind the database header,
+//! and at 0 on all others:
 //!
 //! | from | bytes | what |
 //! |---|---|---|
@@ -19,15 +20,18 @@
 //! All numbers are big-endian. A page is *well-formed* here if and only if
 //!
 //! 1. its kind is one of the four and the usable size is one that SQLite allows;
-//! 2. every cell lies between content start and usable end, its numbers are written in the shortest way, its payload is of at
-//!    most 2147483647 bytes, and its overflow page, where it must have one, is not 0;
-//! 3. freeblocks lie there too, each of at least 4 bytes, in ascending order and at least 4 bytes apart;
-//! 4. no two of these share a byte, and the bytes that belong to none of them are as many as the header's fragments.
+//! 2. every cell lies between content start and usable end, its numbers are written in the shortest
+//!    way, its payload has at most 2147483647 bytes, and its overflow page, if it must have one, is
+//!    not 0;
+//! 3. freeblocks lie there too, with at least 4 bytes each, in ascending order and at least 4 bytes
+//!    apart;
+//! 4. no two of these share a byte, and the number of other bytes is that of the header's
+//!    fragments.
 //!
-//! So kind, rightmost child, cells and [`Layout`] say all that the page says. The other bytes (unallocated, fragments,
-//! freeblocks behind their first four bytes, and what fills a cell of fewer than four bytes) mean nothing to SQLite.
+//! So kind, rightmost child, cells and [`Layout`] say everything that the page says. The other
+//! bytes (unallocated, fragments, freeblocks behind their first four bytes, and the filling of a
+//! cell of fewer than four bytes) mean nothing to SQLite.
 
-mod even;
 mod layout;
 mod order;
 mod parse;
@@ -37,10 +41,11 @@ mod rice;
 mod tests;
 mod varint;
 
-pub(crate) use even::Even;
 pub use layout::Layout;
 pub use order::LastOrder;
+pub(crate) use parse::all_max;
 pub use parse::local_len;
+pub(crate) use varint::short_varint;
 pub use varint::{put_varint, varint, varint_len};
 
 /// Where the b-tree header of page 1 begins: behind the database header.
@@ -49,7 +54,7 @@ pub(crate) const FIRST_HEADER_AT: usize = 100;
 pub(crate) const USABLE_MIN: usize = 480;
 /// Most usable bytes of a page.
 pub(crate) const USABLE_MAX: usize = 65_536;
-/// A freeblock's own header, and the fewest bytes that a cell or a freeblock takes.
+/// Bytes of a freeblock's header, and the fewest bytes of a cell or a freeblock.
 pub(crate) const BLOCK_MIN: usize = 4;
 
 /// Kinds of b-tree pages; the numbers are those of the file format.
@@ -102,19 +107,19 @@ impl Kind {
 pub struct Cell {
     /// Its first byte's address in the page.
     pub start: u32,
-    /// Bytes it takes in the page: overflow page number and what fills it up to four bytes included.
+    /// Bytes it takes in the page, with the overflow page number and the filling up to four bytes.
     pub size: u32,
     /// The child page; 0 in leaves.
     pub child: u32,
     /// The row id; 0 in indexes.
     pub rowid: i64,
-    /// Bytes of the whole payload, those on overflow pages included; 0 in interior pages of tables.
+    /// Bytes of the whole payload, with those on overflow pages; 0 in interior pages of tables.
     pub payload: u64,
     /// Address of the payload's first byte.
     pub local_at: u32,
     /// Bytes of the payload that lie in the page.
     pub local_len: u32,
-    /// The first overflow page; 0 without.
+    /// The first overflow page, or 0.
     pub overflow: u32,
 }
 
@@ -125,7 +130,8 @@ impl Cell {
         self.start + self.size
     }
 
-    /// The address behind its last byte that means something: what is left up to [`Cell::end`] fills it up to four bytes.
+    /// The address behind its last byte that means something. The bytes up to [`Cell::end`] fill
+    /// the cell up to four bytes.
     #[inline]
     fn meaning_end(&self) -> u32 {
         self.local_at + self.local_len + if self.overflow == 0 { 0 } else { 4 }
@@ -135,7 +141,7 @@ impl Cell {
 /// A page taken apart by [`Page::parse`].
 #[derive(Debug)]
 pub struct Page {
-    /// What it holds.
+    /// The kind of the page.
     pub kind: Kind,
     /// Where the b-tree header begins: 100 on page 1, else 0.
     pub header_at: usize,
@@ -145,16 +151,11 @@ pub struct Page {
     pub cells: Vec<Cell>,
     /// How they lie.
     pub layout: Layout,
-    /// Address of the lowest cell, freeblock or fragment; the usable size when there is none, and 0 when no page was
-    /// found.
+    /// Address of the lowest cell, freeblock or fragment. The usable size if there is none; 0 if
+    /// the page was not well-formed.
     content_start: usize,
-    /// Whether a cell may be filled up to four bytes.
+    /// Whether some cell is filled up to four bytes.
     filled: bool,
-    /// What the cells have in common, which are then not listed, if that was looked for.
-    pub(crate) even: Option<Even>,
-    /// Of such cells: their first bytes' addresses, and the row ids in tables, in order of their keys.
-    pub(crate) starts: Vec<u16>,
-    pub(crate) rowids: Vec<i64>,
     work: parse::Work,
 }
 
@@ -165,7 +166,7 @@ impl Default for Page {
 }
 
 impl Page {
-    /// A page to parse into: it holds nothing and keeps its memory from page to page.
+    /// An empty page to parse into. It keeps its memory from page to page.
     pub fn new() -> Page {
         Page {
             kind: Kind::TableLeaf,
@@ -175,9 +176,6 @@ impl Page {
             layout: Layout::default(),
             content_start: 0,
             filled: false,
-            even: None,
-            starts: Vec::new(),
-            rowids: Vec::new(),
             work: parse::Work::default(),
         }
     }
@@ -187,7 +185,8 @@ impl Page {
         self.layout.cells
     }
 
-    /// Calls `f(start, end)` for every region whose bytes mean nothing, in order of their addresses. Regions may touch.
+    /// Calls `f(start, end)` for every region whose bytes mean nothing, in order of their
+    /// addresses. Regions may touch.
     pub fn unallocated(&self, mut f: impl FnMut(usize, usize)) {
         let pointers_end = self.header_at + self.kind.header_len() + 2 * self.count();
         if pointers_end < self.content_start {

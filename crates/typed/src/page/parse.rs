@@ -1,4 +1,4 @@
-//! Taking a page apart. See the module's beginning for what is well-formed.
+//! Taking a page apart. The module `page` says what is well-formed.
 
 use super::layout::Item;
 use super::{BLOCK_MIN, Cell, FIRST_HEADER_AT, Kind, Page, USABLE_MAX, USABLE_MIN, varint};
@@ -6,12 +6,12 @@ use super::{BLOCK_MIN, Cell, FIRST_HEADER_AT, Kind, Page, USABLE_MAX, USABLE_MIN
 /// Most bytes of a payload: SQLite's own limit for a row.
 const PAYLOAD_MAX: u64 = i32::MAX as u64;
 
-/// Memory that is only of use while a page is parsed.
+/// Memory that is used only while a page is parsed.
 #[derive(Debug, Default)]
 pub(super) struct Work {
     /// One bit per four bytes of the page: a cell begins there.
     begins: Vec<u64>,
-    /// Which one, where the bit is set.
+    /// Which cell, if the bit is set.
     owner: Vec<u16>,
     /// Freeblocks, in ascending order.
     blocks: Vec<Block>,
@@ -23,17 +23,18 @@ struct Block {
     end: usize,
 }
 
-/// How many bytes of a payload stay in the page: all up to `all_max`; of a longer one at least `part_min`.
+/// How many bytes of a payload stay in the page: all of them up to `all_max`, at least `part_min`
+/// of a longer one.
 #[derive(Clone, Copy)]
-pub(super) struct Rule {
-    /// Most bytes of a payload all of which stays.
-    pub(super) all_max: usize,
+struct Rule {
+    /// Most bytes of a payload that stays in the page as a whole.
+    all_max: usize,
     part_min: usize,
     overflow_page: usize,
 }
 
 impl Rule {
-    pub(super) fn of(kind: Kind, usable: usize) -> Rule {
+    fn of(kind: Kind, usable: usize) -> Rule {
         let share = |part: usize| (usable.saturating_sub(12) * part / 255).saturating_sub(23);
         Rule {
             all_max: match kind {
@@ -61,13 +62,19 @@ impl Rule {
     }
 }
 
-/// Bytes of a payload of `payload` bytes that lie in the page itself, the others being on overflow pages: SQLite fills the last
-/// overflow page if the page has room for the rest, else it leaves as few bytes as allowed. 0 for interior pages of tables.
+/// How many of the `payload` bytes of a payload lie in the page itself. The others lie on overflow
+/// pages: SQLite fills the last overflow page if the page has room for the rest, otherwise it
+/// leaves as few bytes as allowed. 0 for interior pages of tables.
 pub fn local_len(kind: Kind, usable: usize, payload: u64) -> usize {
     if kind == Kind::TableInterior {
         return 0;
     }
     Rule::of(kind, usable).local(payload)
+}
+
+/// Most bytes of a payload that has no overflow page.
+pub(crate) fn all_max(kind: Kind, usable: usize) -> usize {
+    Rule::of(kind, usable).all_max
 }
 
 #[inline]
@@ -127,12 +134,12 @@ fn cell<const CHILD: bool, const TABLE: bool>(
     (start + size <= body.len()).then_some(cell)
 }
 
-/// What a b-tree header says of the cells and of what lies between them.
-pub(super) struct Head<'a> {
-    pub(super) first_block: usize,
-    pub(super) content_start: usize,
-    pub(super) fragments: usize,
-    pub(super) pointers: &'a [[u8; 2]],
+/// What a b-tree header says about the cells and what lies between them.
+pub(crate) struct Head<'a> {
+    pub(crate) first_block: usize,
+    pub(crate) content_start: usize,
+    pub(crate) fragments: usize,
+    pub(crate) pointers: &'a [[u8; 2]],
 }
 
 /// How cells lie.
@@ -141,13 +148,14 @@ struct Lie {
     packed: bool,
     /// Downwards.
     descending: bool,
-    /// Some of them are filled up to four bytes.
+    /// Some cells are filled up to four bytes.
     filled: bool,
-    /// Where the last one begins; the usable end without any.
+    /// Where the last cell begins, or the usable end if there is none.
     below: u32,
 }
 
-/// Appends the cells to which the pointers lead: a loop for each kind of page, which then is not asked for in it.
+/// Appends the cells of the pointers. Each kind of page has its own loop, so the loop does not test
+/// the kind.
 fn take_cells<const CHILD: bool, const TABLE: bool>(
     body: &[u8],
     pointers: &[[u8; 2]],
@@ -175,8 +183,9 @@ fn take_cells<const CHILD: bool, const TABLE: bool>(
 }
 
 impl Page {
-    /// Takes `page` apart, of which the first `usable` bytes are not reserved. `first` says that it is page 1, whose database
-    /// header is not looked at. False if it is no well-formed b-tree page; then it holds no cells. Memory is reused.
+    /// Takes `page` apart, whose first `usable` bytes are not reserved. `first` says that it is
+    /// page 1, whose database header is skipped. False, and no cells, if it is not a well-formed
+    /// b-tree page. Memory is reused.
     pub fn parse(&mut self, page: &[u8], usable: usize, first: bool) -> bool {
         self.clear();
         if self.take_apart(page, usable, first).is_some() {
@@ -186,18 +195,17 @@ impl Page {
         false
     }
 
-    /// Holds nothing from here on.
-    pub(super) fn clear(&mut self) {
+    /// Becomes a page without cells.
+    pub(crate) fn clear(&mut self) {
         self.cells.clear();
-        self.even = None;
         self.layout.reset(0);
         self.content_start = 0;
         self.filled = false;
     }
 
-    /// Reads the b-tree header: kind, rightmost child, content start and number of cells are the page's from here on. Gives the bytes that are not
-    /// reserved, too.
-    pub(super) fn take_head<'a>(
+    /// Reads the b-tree header: sets kind, rightmost child, content start and number of cells. Also
+    /// returns the bytes that are not reserved.
+    pub(crate) fn take_head<'a>(
         &mut self,
         page: &'a [u8],
         usable: usize,
@@ -243,7 +251,8 @@ impl Page {
         let (cells, content_start) = (head.pointers.len(), head.content_start);
         let (first_block, fragments) = (head.first_block, head.fragments);
 
-        // Cells back to back, downwards from the usable end? Then nothing is left to account for but the content start.
+        // If the cells lie back to back, downwards from the usable end, only the content start is
+        // left to check.
         let rule = Rule::of(self.kind, usable);
         self.cells.reserve(cells);
         let (pointers, to) = (head.pointers, &mut self.cells);
@@ -284,7 +293,7 @@ impl Page {
             for (index, cell) in self.cells.iter().enumerate() {
                 let place = cell.start as usize / BLOCK_MIN;
                 let word = self.work.begins.get_mut(place / 64)?;
-                // No cell is of fewer than four bytes, so two that begin in the same four overlap.
+                // A cell has at least four bytes, so two cells that begin in the same four overlap.
                 if *word >> (place % 64) & 1 == 1 {
                     return None;
                 }
@@ -324,15 +333,15 @@ impl Page {
     }
 }
 
-/// Goes through a page's content from the usable end downwards, so that no byte is met twice or left out.
+/// Goes through a page's content from the usable end downwards, so that each byte is counted once.
 struct Account<'a> {
-    /// All from here on is accounted for.
+    /// Every byte from here on is accounted for.
     at: usize,
-    /// Bytes that belong to nothing, so far.
+    /// Bytes of fragments so far.
     fragments: usize,
     /// Cells so far.
     above: u16,
-    /// Freeblocks that were not met yet.
+    /// Freeblocks that were not reached yet.
     blocks: &'a mut Vec<Block>,
     items: &'a mut Vec<Item>,
 }
@@ -349,7 +358,7 @@ impl Account<'_> {
         Some(())
     }
 
-    /// Freeblocks and fragments from `from` up to where we are.
+    /// Accounts for freeblocks and fragments from `from` up to `at`.
     fn gap(&mut self, from: usize) -> Option<()> {
         if from > self.at {
             return None;
@@ -372,7 +381,7 @@ impl Account<'_> {
             self.fragments += size;
             self.items.push(Item {
                 above: self.above,
-                // Too long a fragment fails at the end: a header counts no more than 255.
+                // A fragment that is too long fails at the end: a header counts at most 255.
                 size: size.min(usize::from(u16::MAX)) as u16,
                 block: false,
             });

@@ -1,8 +1,8 @@
-//! Putting cells to their places: from a layout back to a page.
+//! Putting cells in their places: from a layout back to a page.
 
 use super::layout::Layout;
 
-/// Bytes of a leaf's b-tree header; that of an interior page is longer.
+/// Bytes of a leaf's b-tree header. An interior page has a longer one.
 const HEADER_MIN: usize = 8;
 
 #[inline]
@@ -11,7 +11,8 @@ fn put_be16(out: &mut [u8], at: usize, value: usize) -> Option<()> {
     Some(())
 }
 
-/// Writes what the b-tree header says of the layout. Numbers of 65536 become 0, as in the file format.
+/// Writes the fields of the b-tree header that depend on the layout. Numbers of 65536 become 0, as
+/// in the file format.
 #[inline]
 fn put_header(
     out: &mut [u8],
@@ -29,7 +30,8 @@ fn put_header(
     Some(())
 }
 
-/// Copies between slices of one length: most cells are short, and a call for each of them would take longer than the copying.
+/// Copies between slices of one length. Most cells are short, and a call for each would take longer
+/// than the copy.
 #[inline]
 fn copy(to: &mut [u8], from: &[u8]) -> Option<()> {
     match from.len() {
@@ -51,13 +53,15 @@ fn copy_ends<const N: usize>(to: &mut [u8], from: &[u8]) -> Option<()> {
 }
 
 impl Layout {
-    /// Puts cells to their places.
+    /// Puts cells in their places.
     ///
-    /// `packed` holds them as the canonical layout has them: that of the lowest key ends at `usable`, the others follow
-    /// downwards; `sizes` are their bytes in order of their keys. Into `out`, the page, go the cells, the pointer array, the
-    /// header's freeblock, cell count, content start and fragments, and the freeblocks' headers; all unallocated bytes but what
-    /// fills a small cell, which is `packed`'s, become zero. The bytes before the b-tree header, its first byte and the
-    /// rightmost child are the caller's. `None` if it does not fit; `out` is then of no use.
+    /// `packed` holds them in the canonical layout: the cell with the lowest key ends at `usable`,
+    /// the others follow downwards. `sizes` are their bytes in order of their keys. The cells, the
+    /// pointer array, the header's freeblock, cell count, content start and fragments, and the
+    /// freeblocks' headers go to `out`, the page. Unallocated bytes become zero, except the filling
+    /// of a small cell, which comes from `packed`. The caller writes the bytes before the b-tree
+    /// header, its first byte and the rightmost child. `None` if it does not fit; `out` then holds
+    /// anything.
     pub fn scatter(
         &self,
         packed: &[u8],
@@ -79,7 +83,7 @@ impl Layout {
             .iter()
             .zip(sizes)
             .peekable();
-        // Cells that lie together in both go together.
+        // Cells that are adjacent in both are copied together.
         let mut from = usable;
         while let Some((&pointer, &size)) = pointers.next() {
             let end = from;
@@ -98,8 +102,8 @@ impl Layout {
         Some(())
     }
 
-    /// Writes what [`Layout::scatter`] writes but the cells: their places are in the pointer array then. None of their bytes is
-    /// touched.
+    /// Writes what [`Layout::scatter`] writes, except the cells, whose places are then in the
+    /// pointer array. Their bytes stay the same.
     pub fn finish(
         &self,
         sizes: &[u32],
@@ -155,8 +159,8 @@ impl Layout {
         Some(())
     }
 
-    /// Writes what [`Layout::scatter`] writes into header and pointer array for the canonical layout, and nothing else: the cells
-    /// lie in `out` in their places already.
+    /// Writes only the header and the pointer array, as [`Layout::scatter`] does, for the canonical
+    /// layout. The cells must already lie in `out`.
     #[inline]
     pub fn finish_canonical(
         sizes: &[u32],
@@ -179,7 +183,8 @@ impl Layout {
             at = (usable as u64).wrapping_sub(sum);
             *pointer = (at as u16).to_be_bytes();
         }
-        // As sizes only add up, the last place is the lowest; one below zero has wrapped and is above `usable`.
+        // Sizes only add up, so the last place is the lowest. A place below zero has wrapped and is
+        // above `usable`.
         if at > usable as u64 || at < pointers_end as u64 {
             return None;
         }

@@ -1,5 +1,6 @@
-//! Lists of small numbers, Rice coded (Rice and Plaunt, 1971): the quotient by a power of two as so many ones and a zero, then
-//! the rest. The power's exponent stands before the list in four bits and is the one that makes the list shortest.
+//! Lists of small numbers, Rice coded (Rice and Plaunt, 1971): the quotient by a power of two as so
+//! many ones and a zero, then the rest. The power's exponent stands before the list in four bits
+//! and is the one that makes the list shortest.
 
 use crate::bits::{BitReader, BitWriter};
 
@@ -10,7 +11,8 @@ const CHUNK: u32 = 32;
 
 /// The best exponent and the bits that the list then takes, its exponent included.
 pub(super) fn best(values: impl Iterator<Item = u32> + Clone) -> (u32, u64) {
-    // An exponent too large costs a bit per number, one too small doubles the ones: the best is near the mean's width.
+    // An exponent too large costs a bit per number, one too small doubles the ones: the best is
+    // near the mean's width.
     let (count, sum) = values.clone().fold((0u64, 0u64), |(n, sum), value| {
         (n + 1, sum + u64::from(value))
     });

@@ -78,7 +78,8 @@ fn database(make: Make) -> Made {
         .expect("an empty database");
     }
     if make.reserved != 0 {
-        // As SQLite would have made it with reserved bytes: they are told by byte 20, and the empty page 1 ends before them.
+        // As SQLite would have made it with reserved bytes: they are told by byte 20, and the empty
+        // page 1 ends before them.
         let mut bytes = fs::read(&path).expect("reads");
         let usable = (make.page_size - make.reserved) as u16;
         bytes[20] = make.reserved as u8;
@@ -217,7 +218,8 @@ fn scrubbed(page: &[u8], parsed: &Page) -> Vec<u8> {
     zeroed
 }
 
-/// Takes the page apart, writes and reads its layout and puts it together again. The layout's bits; `None` if it is no page.
+/// Takes the page apart, writes and reads its layout and puts it together again. The layout's bits;
+/// `None` if it is no page.
 fn round_trip(
     page: &[u8],
     usable: usize,
@@ -387,7 +389,8 @@ fn a_pointer_map_gives_way_to_the_lock_page() {
 
 #[test]
 fn an_overflow_page_that_is_a_leaf_byte_for_byte_keeps_its_bytes() {
-    // A blob whose overflow pages hold a copy of a real leaf behind the four bytes of the next page's number: never at 0.
+    // A blob whose overflow pages hold a copy of a real leaf behind the four bytes of the next
+    // page's number: never at 0.
     let made = small();
     let mut parsed = Page::new();
     let leaf = made

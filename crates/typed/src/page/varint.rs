@@ -1,11 +1,11 @@
-//! SQLite's variable-length integers: groups of seven bits, highest first, the top bit of a byte saying that more follow; a
-//! ninth byte counts whole.
+//! SQLite's variable-length integers: groups of seven bits, the highest first. The top bit of a
+//! byte says that another byte follows. All eight bits of a ninth byte count.
 
 /// Most bytes that a number takes.
 const LEN_MAX: usize = 9;
 
-/// The number at the beginning of `bytes` and how many of them it takes. `None` if it does not end there, or if it could be
-/// written in fewer bytes: SQLite always writes the shortest form.
+/// The number at the beginning of `bytes`, and how many bytes it takes. `None` if it does not end
+/// there, or if fewer bytes would do: SQLite always writes the shortest form.
 #[inline]
 pub fn varint(bytes: &[u8]) -> Option<(u64, usize)> {
     match *bytes {
@@ -45,7 +45,8 @@ pub fn varint_len(value: u64) -> usize {
     bits.div_ceil(7).min(LEN_MAX)
 }
 
-/// Writes `value` to the beginning of `out` and gives the bytes that it takes; 0 and nothing written if `out` is shorter.
+/// Writes `value` to the beginning of `out` and returns the bytes that it takes. Returns 0 and
+/// writes nothing if `out` is shorter.
 #[inline]
 pub fn put_varint(value: u64, out: &mut [u8]) -> usize {
     let len = varint_len(value);
@@ -68,6 +69,20 @@ pub fn put_varint(value: u64, out: &mut [u8]) -> usize {
         rest >>= 7;
     }
     len
+}
+
+/// The bytes of a number below 2^28, the first one in the lowest byte of the result.
+#[inline]
+pub(crate) fn short_varint(v: u64) -> u64 {
+    if v < 0x80 {
+        v
+    } else if v < 0x4000 {
+        0x80 | v >> 7 | (v & 0x7f) << 8
+    } else if v < 0x20_0000 {
+        0x8080 | v >> 14 | (v >> 7 & 0x7f) << 8 | (v & 0x7f) << 16
+    } else {
+        0x80_8080 | v >> 21 | (v >> 14 & 0x7f) << 8 | (v >> 7 & 0x7f) << 16 | (v & 0x7f) << 24
+    }
 }
 
 #[cfg(test)]

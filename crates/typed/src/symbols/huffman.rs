@@ -1,9 +1,10 @@
 //! Prefix codes for small numbers, as a table that is stored before what it codes.
 //!
-//! A stored code: how many lengths there are (9 bits), then a nibble for each: 0 to 11 is the length of the code of the next
-//! number (0: it does not stand), 12 to 15 are 2, 4, 8 or 16 numbers that do not stand. A number that stands alone takes no
-//! bits, whatever its length. Codes are canonical: shorter before longer, then in the order of the numbers; the first bit of a
-//! code is the lowest.
+//! A stored code: how many lengths there are (9 bits), then a nibble for each: 0 to 11 is the
+//! length of the code of the next number (0: it does not stand), 12 to 15 are 2, 4, 8 or 16 numbers
+//! that do not stand. A number that stands alone takes no bits, whatever its length. Codes are
+//! canonical: shorter before longer, then in the order of the numbers; the first bit of a code is
+//! the lowest.
 //!
 //! Valid if and only if the lengths fill the code space, or at most one number stands.
 
@@ -53,7 +54,8 @@ fn lengths(counts: &[u32; NUMBERS]) -> [u8; NUMBERS] {
     }
 }
 
-/// Gives every number that stands its code: calls `each` with number, code (its first bit the lowest) and length.
+/// Gives every number that stands its code: calls `each` with number, code (its first bit the
+/// lowest) and length.
 fn assign(lengths: &[u8], mut each: impl FnMut(usize, u32, u32)) {
     let mut code = 0u32;
     for len in 1..=LONGEST {
@@ -141,7 +143,8 @@ impl<'a> Bits<'a> {
 
 /// A code to read with.
 pub(super) struct Numbers {
-    /// By the next bits: a number `<< 4 |` the length of its code. [`NONE`] if no number has such a code.
+    /// By the next bits: a number `<< 4 |` the length of its code. [`NONE`] if no number has such a
+    /// code.
     table: Vec<u16>,
     mask: u64,
 }

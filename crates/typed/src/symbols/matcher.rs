@@ -1,9 +1,10 @@
 //! Finds the symbols that a text begins with.
 //!
-//! Symbols lie in the order of their bytes, so those that a text begins with all begin the last one that is not behind the text
-//! in this order: it is sought among the symbols that have the text's first two bytes, and of those that begin it the text
-//! has those that are no longer than what it shares with it. The search takes a quarter at a time, of what follows the first
-//! symbol with these bytes: what is behind their last one is behind the text too.
+//! Symbols lie in the order of their bytes, so those that a text begins with all begin the last one
+//! that is not behind the text in this order: it is sought among the symbols that have the text's
+//! first two bytes, and of those that begin it the text has those that are no longer than what it
+//! shares with it. The search takes a quarter at a time, of what follows the first symbol with
+//! these bytes: what is behind their last one is behind the text too.
 
 use super::SYMBOL_MAX;
 use super::symbol::Symbol;
@@ -40,7 +41,8 @@ const MOST_BITS: u32 = 12;
 /// The symbols of two first bytes.
 #[derive(Debug, Clone, Copy, Default)]
 struct Pair {
-    /// The code before the first of them; the symbol of the first byte alone, or 0, if there are none.
+    /// The code before the first of them; the symbol of the first byte alone, or 0, if there are
+    /// none.
     before: u16,
     /// The greatest power of four that is not above their number.
     step: u16,
@@ -60,7 +62,8 @@ pub(super) struct Matcher {
     begins: Box<[u16]>,
     /// By the first three bytes (hashed): bytes of the longest symbol that has them, 2 at least.
     most: Box<[u8; 1 << MOST_BITS]>,
-    /// The row and column of a byte in `pairs`; 0 is for all bytes that no symbol has in its first two places.
+    /// The row and column of a byte in `pairs`; 0 is for all bytes that no symbol has in its first
+    /// two places.
     class: Box<[u8; 256]>,
     classes: usize,
     pairs: Box<[Pair]>,
@@ -199,8 +202,8 @@ impl Matcher {
         }
     }
 
-    /// `code` is the last of the symbols that have the head of `window`. Of these, the last one that is not behind `window`, or
-    /// else the first, and how many bytes it shares with it.
+    /// `code` is the last of the symbols that have the head of `window`. Of these, the last one
+    /// that is not behind `window`, or else the first, and how many bytes it shares with it.
     fn behind_head(&self, mut code: usize, window: &[u8; WINDOW]) -> (usize, usize) {
         let wanted = tail(window);
         while let (Some(&tail), Some([before, head])) = (

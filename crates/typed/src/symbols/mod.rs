@@ -1,13 +1,15 @@
-//! Symbol tables for text: strings of up to [`SYMBOL_MAX`] bytes that stand often in the values of a column, each told by a
-//! code of fixed width.
+//! Symbol tables for text: strings of up to [`SYMBOL_MAX`] bytes that stand often in the values of
+//! a column, each told by a code of fixed width.
 //!
-//! A successor of FSST (Boncz, Neumann, Leis: FSST: Fast Random Access String Compression, VLDB 2020): symbols grow from
-//! pairs of symbols over rounds, as there, but are longer, of a width chosen per table (as the wide codes of OnPair, Gargiulo
-//! and Venturini 2025), and a text is parsed with a look ahead.
+//! A successor of FSST (Boncz, Neumann, Leis: FSST: Fast Random Access String Compression, VLDB
+//! 2020): symbols grow from pairs of symbols over rounds, as there, but are longer, of a width
+//! chosen per table (as the wide codes of OnPair, Gargiulo and Venturini 2025), and a text is
+//! parsed with a look ahead.
 //!
-//! A text is a run of codes of `width` bits. Code 0 is the escape: the code behind it is a byte as it is, or, where that does not fit, its low bits
-//! and the code behind that its high bits. Code `n` is the
-//! `n`-th symbol in the order of their bytes. Nothing tells where a text ends: the number of its codes is kept elsewhere.
+//! A text is a run of codes of `width` bits. Code 0 is the escape: the code behind it is a byte as
+//! it is, or, where that does not fit, its low bits and the code behind that its high bits. Code
+//! `n` is the `n`-th symbol in the order of their bytes. Nothing tells where a text ends: the
+//! number of its codes is kept elsewhere.
 //!
 //! A stored table:
 //!
@@ -54,8 +56,8 @@ pub struct Symbols {
 impl Symbols {
     /// Trains a table from sample values of one column.
     ///
-    /// `usable` is how many bytes of text the table will be used for; the table must repay the bytes it is stored in. The same
-    /// samples give the same table. `None` if no table pays.
+    /// `usable` is how many bytes of text the table will be used for; the table must repay the
+    /// bytes it is stored in. The same samples give the same table. `None` if no table pays.
     pub fn train(samples: &[&[u8]], usable: u64) -> Option<Symbols> {
         train::train(samples, usable)
     }
@@ -97,8 +99,8 @@ impl Symbols {
         out.extend_from_slice(&self.stored);
     }
 
-    /// Reads what [`Symbols::put`] appended from the start of `bytes`; also returns how many bytes it took. `None` if they are
-    /// not a table.
+    /// Reads what [`Symbols::put`] appended from the start of `bytes`; also returns how many bytes
+    /// it took. `None` if they are not a table.
     pub fn take(bytes: &[u8]) -> Option<(Symbols, usize)> {
         let (head, rest) = bytes.split_first_chunk::<HEADER>()?;
         let [width, a, b, c] = *head;
@@ -117,7 +119,8 @@ impl Symbols {
         Some((symbols, HEADER + stored.len()))
     }
 
-    /// Appends the codes of `value`. An escape and its byte are two codes; three if a code has less than eight bits.
+    /// Appends the codes of `value`. An escape and its byte are two codes; three if a code has less
+    /// than eight bits.
     pub fn encode(&self, value: &[u8], codes: &mut Vec<u16>) {
         let matcher = self.matcher.get_or_init(|| Matcher::new(&self.table));
         parse::parse(matcher, value, |code, byte| {
@@ -132,9 +135,11 @@ impl Symbols {
         });
     }
 
-    /// Decodes the next `count` codes of `run` to `out[at..]`, texts one behind the other; `codes` then tells where each ends.
+    /// Decodes the next `count` codes of `run` to `out[at..]`, texts one behind the other; `codes`
+    /// then tells where each ends.
     ///
-    /// `None` if they do not fit, or are no codes of this table. Up to [`SYMBOL_MAX`] bytes behind the end may be overwritten.
+    /// `None` if they do not fit, or are no codes of this table. Up to [`SYMBOL_MAX`] bytes behind
+    /// the end may be overwritten.
     #[inline]
     pub fn decode(
         &self,
@@ -149,7 +154,8 @@ impl Symbols {
         run.fill(0, &mut codes.values);
         let (start, ends) = codes.ends.split_first_mut()?;
         *start = at as u32;
-        // One loop over all texts: where one of them ends is nothing that a processor could foresee.
+        // One loop over all texts: where one of them ends is nothing that a processor could
+        // foresee.
         let mut each = codes.values.iter().zip(ends);
         while let Some((code, end)) = each.next() {
             if let Some(symbol) = self.table.get((*code as usize).wrapping_sub(1)) {
@@ -200,7 +206,8 @@ impl Codes {
     /// In place of an end: the code and the one behind it are one.
     const INSIDE: u32 = u32::MAX;
 
-    /// Where the text of the first `count` codes ends; `None` if the last of them is the first part of an escape.
+    /// Where the text of the first `count` codes ends; `None` if the last of them is the first part
+    /// of an escape.
     #[inline]
     pub fn end(&self, count: usize) -> Option<usize> {
         let end = *self.ends.get(count)?;

@@ -1,20 +1,22 @@
 //! Cuts a text into symbols.
 //!
-//! Greedy with a look ahead: of the symbols that the text begins with, the one after which the next longest symbol reaches
-//! farthest. If a long one follows the longest symbol, no other is tried; nor is one after which no symbol could reach
-//! farther. The fewest codes (by dynamic programming) would be a few thousandths less.
+//! Greedy with a look ahead: of the symbols that the text begins with, the one after which the next
+//! longest symbol reaches farthest. If a long one follows the longest symbol, no other is tried;
+//! nor is one after which no symbol could reach farther. The fewest codes (by dynamic programming)
+//! would be a few thousandths less.
 
 use super::matcher::{Found, Matcher, WINDOW, longest};
 
-/// A following symbol of so many bytes is good enough. With 7 in place of 4, text takes as many bytes and more time; with 3 it takes
-/// 0.3 % more bytes, without any look ahead 2 %.
+/// A following symbol of so many bytes is good enough. With 7 in place of 4, text takes as many
+/// bytes and more time; with 3 it takes 0.3 % more bytes, without any look ahead 2 %.
 const GOOD: usize = 4;
 
-/// A buffer of `N` bytes is filled anew when fewer bytes than this are left and the text goes on: a symbol and the one behind.
+/// A buffer of `N` bytes is filled anew when fewer bytes than this are left and the text goes on: a
+/// symbol and the one behind.
 const MARGIN: usize = 2 * WINDOW;
 
-/// Calls `each` for every code of `text`, in order, and the first byte that it stands for: code 0 is the
-/// escape of that byte.
+/// Calls `each` for every code of `text`, in order, and the first byte that it stands for: code 0
+/// is the escape of that byte.
 #[inline]
 pub(super) fn parse(matcher: &Matcher, text: &[u8], mut each: impl FnMut(u16, u8)) {
     if text.len() <= 128 - WINDOW {
@@ -36,7 +38,8 @@ fn through<const N: usize>(matcher: &Matcher, text: &[u8], each: &mut impl FnMut
             return;
         };
         head.copy_from_slice(block);
-        // What a block before this one left behind it is not looked at: symbols may not be longer than the room.
+        // What a block before this one left behind it is not looked at: symbols may not be longer
+        // than the room.
         let stop = if behind.is_empty() {
             take
         } else {

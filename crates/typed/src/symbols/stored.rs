@@ -1,16 +1,19 @@
 //! A table's symbols as bytes: each told by how it differs from the one before it.
 //!
-//! A bit stream: the number of symbols (13 bits), five prefix codes (huffman.rs), then for each symbol, in order:
+//! A bit stream: the number of symbols (13 bits), five prefix codes (huffman.rs), then for each
+//! symbol, in order:
 //!
 //! 1. `drop`: how many bytes of the symbol before it are not its own first bytes;
-//! 2. `len`: how many bytes it has behind those it shares, less one; a code of its own for a drop of zero;
-//! 3. these bytes. The first of them, if something was dropped, is greater than the byte in its place: the difference less
-//!    one. Any other is a token: 0 is the byte that stood last behind the same two bytes, 1 is a byte that did not stand yet
-//!    (eight bits follow), `n + 2` is the `n`-th in the list of bytes behind the same one, and then moves half way to the front
-//!    of this list. A list begins as the bytes told by tokens so far, in the order of their coming.
+//! 2. `len`: how many bytes it has behind those it shares, less one; a code of its own for a drop
+//!    of zero;
+//! 3. these bytes. The first of them, if something was dropped, is greater than the byte in its
+//!    place: the difference less one. Any other is a token: 0 is the byte that stood last behind
+//!    the same two bytes, 1 is a byte that did not stand yet (eight bits follow), `n + 2` is the
+//!    `n`-th in the list of bytes behind the same one, and then moves half way to the front of this
+//!    list. A list begins as the bytes told by tokens so far, in the order of their coming.
 //!
-//! Valid if and only if it is read to its last byte and no symbol is longer than [`SYMBOL_MAX`]. Symbols cannot but be in
-//! order.
+//! Valid if and only if it is read to its last byte and no symbol is longer than [`SYMBOL_MAX`].
+//! Symbols cannot but be in order.
 
 use super::SYMBOL_MAX;
 use super::huffman::{Bits, Code, NUMBERS, Numbers};
@@ -167,7 +170,8 @@ fn len_code(drop: usize) -> usize {
     LEN + usize::from(drop > 0)
 }
 
-/// Appends `symbols`: sorted, all different, none empty, none longer than [`SYMBOL_MAX`], less than 2^13.
+/// Appends `symbols`: sorted, all different, none empty, none longer than [`SYMBOL_MAX`], less than
+/// 2^13.
 pub(super) fn put(symbols: &[Symbol], out: &mut Vec<u8>) {
     let mut numbers = Vec::new();
     let mut guesser = Guesser::new();

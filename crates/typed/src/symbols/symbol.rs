@@ -2,8 +2,9 @@
 
 use super::SYMBOL_MAX;
 
-/// A string of up to [`SYMBOL_MAX`] bytes in the first bytes of an array, zeros behind it, its length in the last byte.
-/// Symbols compare as their strings do. None lies across two lines of a processor's cache.
+/// A string of up to [`SYMBOL_MAX`] bytes in the first bytes of an array, zeros behind it, its
+/// length in the last byte. Symbols compare as their strings do. None lies across two lines of a
+/// processor's cache.
 #[repr(align(32))]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Symbol(pub(super) [u8; SYMBOL_MAX + 1]);

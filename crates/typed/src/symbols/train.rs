@@ -1,13 +1,14 @@
 //! Learns a table from samples.
 //!
-//! In cycles, much as FSST: the samples are parsed with the symbols there are; the pairs that stood together most often come
-//! as new symbols, as many as there are codes; then the samples are parsed again, and those that save least go. What a symbol
-//! saves is the number of times it was used times the codes that it would take to write it without itself, less one; that has
-//! to be more than its own stored bits.
+//! In cycles, much as FSST: the samples are parsed with the symbols there are; the pairs that stood
+//! together most often come as new symbols, as many as there are codes; then the samples are parsed
+//! again, and those that save least go. What a symbol saves is the number of times it was used
+//! times the codes that it would take to write it without itself, less one; that has to be more
+//! than its own stored bits.
 //!
-//! The number of symbols is doubled from width to width, with some cycles each on a part of the samples, for as long as the
-//! total falls; then the best width is learned further on all of them. Widths are judged by samples that were not learned
-//! from, unless the samples are all there is.
+//! The number of symbols is doubled from width to width, with some cycles each on a part of the
+//! samples, for as long as the total falls; then the best width is learned further on all of them.
+//! Widths are judged by samples that were not learned from, unless the samples are all there is.
 
 use super::matcher::{Matcher, WINDOW, longest};
 use super::parse::parse;
@@ -118,7 +119,8 @@ fn codes_without(matcher: &Matcher, symbol: &Symbol, code: u16, escape: usize) -
     codes[0]
 }
 
-/// Bits that a symbol adds to the stored table, about, if all but its last `fresh` bytes begin another symbol.
+/// Bits that a symbol adds to the stored table, about, if all but its last `fresh` bytes begin
+/// another symbol.
 fn stored_bits(fresh: usize) -> f64 {
     6.0 + 2.6 * fresh as f64
 }
@@ -193,7 +195,8 @@ impl Learner {
         self.count(task, &Matcher::new(&self.symbols), false).codes
     }
 
-    /// Adds up to `room` of the pairs that are seen most often; returns how many codes the samples took before.
+    /// Adds up to `room` of the pairs that are seen most often; returns how many codes the samples
+    /// took before.
     fn grow(&mut self, task: &Task<'_>, room: usize) -> u64 {
         let matcher = Matcher::new(&self.symbols);
         let counts = self.count(task, &matcher, true);
@@ -351,7 +354,8 @@ pub(super) fn train(samples: &[&[u8]], usable: u64) -> Option<Symbols> {
     if total == 0 {
         return None;
     }
-    // With all there is at hand, nothing that was seen once can be seen again, and nothing has to be kept back.
+    // With all there is at hand, nothing that was seen once can be seen again, and nothing has to
+    // be kept back.
     let partial = usable as f64 > total as f64 * 1.2;
     let (mut judge, mut learn) = (Vec::new(), Vec::new());
     for (n, sample) in samples.iter().enumerate() {
@@ -383,7 +387,8 @@ pub(super) fn train(samples: &[&[u8]], usable: u64) -> Option<Symbols> {
         let task = task(evenly(&judge, (PART / 2) << width.max(8)), width);
         let cost = learner.cost(&task, learner.codes(&task));
         let lowest = best.as_ref().map_or(f64::INFINITY, |b| b.0);
-        // Beyond 11 bits a table outgrows the faster caches, and takes a tenth of a millisecond of whoever reads its first page.
+        // Beyond 11 bits a table outgrows the faster caches, and takes a tenth of a millisecond of
+        // whoever reads its first page.
         if cost < lowest * if width > 11 { 0.96 } else { 1.0 } {
             best = Some((cost, width, learner.clone()));
         }

@@ -1,8 +1,9 @@
 //! Dates and times of day in their written form, as numbers.
 //!
-//! Days are counted from 1970-01-01 in the proleptic Gregorian calendar, for the years 0000 to 9999. Both directions follow
-//! Neri and Schneider, "Euclidean affine functions and their application to calendar algorithms" (Software: Practice and
-//! Experience, 2022): years begin in March, so that the leap day comes last, and divisions become multiplications.
+//! Days are counted from 1970-01-01 in the proleptic Gregorian calendar, for the years 0000 to
+//! 9999. Both directions follow Neri and Schneider, "Euclidean affine functions and their
+//! application to calendar algorithms" (Software: Practice and Experience, 2022): years begin in
+//! March, so that the leap day comes last, and divisions become multiplications.
 
 /// Days of 0000-01-01 and 9999-12-31.
 pub(super) const DAY_MIN: i64 = -719_528;
@@ -15,7 +16,8 @@ pub(super) const DATE_LEN: usize = 10;
 pub(super) const COMPACT_LEN: usize = 8;
 pub(super) const TIME_LEN: usize = 8;
 
-/// The calendar repeats after this many years and days. One such era is added so that no number is negative.
+/// The calendar repeats after this many years and days. One such era is added so that no number is
+/// negative.
 const ERA_YEARS: u32 = 400;
 const ERA_DAYS: u32 = 146_097;
 /// From a March 1st one era before 0000-03-01 to 1970-01-01.
@@ -33,11 +35,13 @@ const COLONS: u64 = 0x0000_3a00_003a_0000;
 /// The digits zero of `HH:MM:SS`.
 const TIME_ZEROS: u64 = 0x3030_0030_3000_3030;
 
-/// The days to a date of which each number has as many digits as it is written with; `None` if there is no such date.
+/// The days to a date of which each number has as many digits as it is written with; `None` if
+/// there is no such date.
 #[inline(always)]
 fn days(year: u32, month: u32, day: u32) -> Option<i64> {
     let leap = year & if year.is_multiple_of(100) { 15 } else { 3 } == 0;
-    // Months have two digits: a shift is taken modulo 32, and what it gives beyond December is not looked at.
+    // Months have two digits: a shift is taken modulo 32, and what it gives beyond December is not
+    // looked at.
     let last = 28 + (BEYOND_28.wrapping_shr(2 * month) & 3) + u32::from(leap & (month == 2));
     if (month.wrapping_sub(1) >= 12) | (day.wrapping_sub(1) >= last) {
         return None;
@@ -51,7 +55,8 @@ fn days(year: u32, month: u32, day: u32) -> Option<i64> {
     Some(i64::from(of_years + of_months + day - 1) - i64::from(SHIFT))
 }
 
-/// The eight digits of a day's year, month and day as text, lowest byte first; `None` if the year has no four digits.
+/// The eight digits of a day's year, month and day as text, lowest byte first; `None` if the year
+/// has no four digits.
 #[inline(always)]
 fn date_digits(days: i64) -> Option<u64> {
     // Nearly always: two hundred years in which every fourth one has a leap day.

@@ -30,7 +30,8 @@ pub(super) fn power(n: usize) -> i64 {
     POWERS.get(n).map_or(POWERS[DECIMAL_MAX], |power| *power) as i64
 }
 
-/// 1 to 8 characters at the high end of a register, zeros (the digit) before them; the first character is the lowest.
+/// 1 to 8 characters at the high end of a register, zeros (the digit) before them; the first
+/// character is the lowest.
 #[inline(always)]
 pub(super) fn load(text: &[u8]) -> Option<u64> {
     let n = text.len() as u32;
@@ -78,7 +79,8 @@ pub(super) fn store(characters: u64, text: &mut [u8]) {
 #[inline(always)]
 fn join_decimal(characters: u64) -> Option<u64> {
     let x = characters ^ ZEROS;
-    // Above nine, adding 0x76 reaches the highest bit; a byte that carries into its neighbour has it set itself.
+    // Above nine, adding 0x76 reaches the highest bit; a byte that carries into its neighbour has
+    // it set itself.
     if (x | x.wrapping_add(ONES * 0x76)) & HIGH != 0 {
         return None;
     }
@@ -97,7 +99,8 @@ fn split_decimal(value: u64) -> u64 {
     (tens | (x - tens * 10) << 8) | ZEROS
 }
 
-/// Reads a number of as many digits as `text` has bytes, 1 to [`DECIMAL_MAX`]; `None` if there is anything else in it.
+/// Reads a number of as many digits as `text` has bytes, 1 to [`DECIMAL_MAX`]; `None` if there is
+/// anything else in it.
 #[inline(always)]
 pub(super) fn read_decimal(text: &[u8]) -> Option<i64> {
     if text.len() > DECIMAL_MAX {
@@ -114,7 +117,8 @@ pub(super) fn read_decimal(text: &[u8]) -> Option<i64> {
     Some(value as i64)
 }
 
-/// Fills `text`, 1 to [`DECIMAL_MAX`] bytes, with the number's digits, zeros before them; false if it is negative or too large.
+/// Fills `text`, 1 to [`DECIMAL_MAX`] bytes, with the number's digits, zeros before them; false if
+/// it is negative or too large.
 #[inline(always)]
 pub(super) fn write_decimal(value: i64, text: &mut [u8]) -> bool {
     let mut value = value as u64;
@@ -132,8 +136,8 @@ pub(super) fn write_decimal(value: i64, text: &mut [u8]) -> bool {
     true
 }
 
-/// Puts the number's `n` digits, 1 to [`SIXTEEN`], zeros before them, to the beginning of `out`, and anything behind them; false if it is negative or
-/// too large.
+/// Puts the number's `n` digits, 1 to [`SIXTEEN`], zeros before them, to the beginning of `out`,
+/// and anything behind them; false if it is negative or too large.
 #[inline(always)]
 pub(super) fn write_left(value: i64, n: usize, out: &mut [u8; SIXTEEN]) -> bool {
     let value = value as u64;

@@ -1,6 +1,7 @@
 //! The stored form of a template.
 //!
-//! One byte with the number of pieces, 1 to 33, then for each piece a byte that tells its kind and what this kind needs:
+//! One byte with the number of pieces, 1 to 33, then for each piece a byte that tells its kind and
+//! what this kind needs:
 //!
 //! | kind | piece | behind it |
 //! |---|---|---|
@@ -13,10 +14,11 @@
 //! | 7 | time | fraction |
 //! | 8 | choice | how many bytes (1), the bytes, ascending |
 //!
-//! A fraction is the number of its digits (1), 0 to 9, and, if not 0, the byte before them (1): `.` or `,`.
+//! A fraction is the number of its digits (1), 0 to 9, and, if not 0, the byte before them (1): `.`
+//! or `,`.
 //!
-//! Valid if and only if each of these is within its range, the text is at most 255 bytes long, there are 1 to 16 fields and no
-//! two literals stand side by side. A template has one stored form.
+//! Valid if and only if each of these is within its range, the text is at most 255 bytes long,
+//! there are 1 to 16 fields and no two literals stand side by side. A template has one stored form.
 
 use super::calendar::{COMPACT_LEN, DATE_LEN, TIME_LEN};
 use super::{FIELDS_MAX, FRACTION_MAX, Fraction, Kind, Template};

@@ -29,7 +29,8 @@ fn parse(template: &Template, value: &[u8]) -> Option<Vec<i64>> {
     })
 }
 
-/// Learns from `count` values, expects all of them to match and the stored form to be the same template.
+/// Learns from `count` values, expects all of them to match and the stored form to be the same
+/// template.
 fn learned(count: usize, mut value: impl FnMut(&mut SmallRng) -> String) -> Template {
     let mut random = SmallRng::seed_from_u64(7);
     let samples: Vec<String> = (0..count).map(|_| value(&mut random)).collect();

@@ -2,7 +2,8 @@
 
 use densite_typed::{Model, PageContext, decode, encode, scrub};
 
-/// Encodes and decodes; asserts that it is the page without its unallocated bytes. Returns the length of the payload.
+/// Encodes and decodes; asserts that it is the page without its unallocated bytes. Returns the
+/// length of the payload.
 pub(crate) fn round_trip(page: &[u8], context: &PageContext, model: &Model) -> Option<usize> {
     let (mut kept, mut payload, mut expected) = (Vec::new(), Vec::new(), Vec::new());
     if !encode(page, context, model, &mut kept, &mut payload) {

@@ -1,9 +1,12 @@
-//! The order in which a page's cells lie, seen from the usable end downwards, where it is not that of their keys.
+//! The order in which a page's cells lie, seen from the usable end downwards, where it is not that
+//! of their keys.
 //!
-//! What SQLite leaves is seldom quite at random. A page that was split or rebuilt begins in order; cells that came later lie
-//! below it or in the places of cells that went, and rows that came in the order of another key left rising runs of this one.
-//! So an order is written level by level. A level either says how all the cells that are left lie in the places that are left,
-//! or splits them: a *base*, whose keys rise (or fall) from the usable end downwards, and the *rest*, left to the next level.
+//! What SQLite leaves is seldom quite at random. A page that was split or rebuilt begins in order;
+//! cells that came later lie below it or in the places of cells that went, and rows that came in
+//! the order of another key left rising runs of this one. So an order is written level by level. A
+//! level either says how all the cells that are left lie in the places that are left, or splits
+//! them: a *base*, whose keys rise (or fall) from the usable end downwards, and the *rest*, left to
+//! the next level.
 //!
 //! | bits | what |
 //! |---|---|
@@ -47,7 +50,8 @@ pub(super) struct Work {
     base_places: Vec<u16>,
 }
 
-/// The order that was written last, and its bits: SQLite leaves the pages of an index that is filled in order in the same one again and again.
+/// The order that was written last, and its bits: SQLite leaves the pages of an index that is
+/// filled in order in the same one again and again.
 #[derive(Debug, Default)]
 pub struct LastOrder {
     order: Vec<u16>,
@@ -157,7 +161,8 @@ struct Split {
     bits: u64,
 }
 
-/// The cheaper of two splits: the base is what lies in order from the usable end on, or the most that lies in order anywhere.
+/// The cheaper of two splits: the base is what lies in order from the usable end on, or the most
+/// that lies in order anywhere.
 fn best_split(order: &[u16]) -> Option<Split> {
     let base_falls = falling(order) * 2 > order.len();
     let first = order
@@ -168,7 +173,8 @@ fn best_split(order: &[u16]) -> Option<Split> {
         order,
         |cell| if base_falls { u16::MAX - cell } else { cell },
     );
-    // The first saves telling its places: it wins where it is nearly as long, and is not tried where it is much shorter.
+    // The first saves telling its places: it wins where it is nearly as long, and is not tried
+    // where it is much shorter.
     let short = first.len() * 2 < longest.len();
     let long = first.len() * 4 >= longest.len() * 3;
     let first = (!short)
@@ -181,8 +187,8 @@ fn best_split(order: &[u16]) -> Option<Split> {
     both.min_by_key(|split| split.bits + whole_bits(&split.rest))
 }
 
-/// Places, ascending, of a longest subsequence whose keys rise: patience sorting. No two have the same key, and those whose keys follow each other are
-/// taken together: no other key is between.
+/// Places, ascending, of a longest subsequence whose keys rise: patience sorting. No two have the
+/// same key, and those whose keys follow each other are taken together: no other key is between.
 fn longest_rising(order: &[u16], key: impl Fn(u16) -> u16) -> Vec<u16> {
     const NONE: u16 = u16::MAX;
     // Where the subsequences of each length that end lowest do: their keys, and their places.
@@ -228,14 +234,16 @@ fn lay_over(list: &mut Vec<u16>, at: usize, mut numbers: impl Iterator<Item = u1
 }
 
 impl Split {
-    /// The split whose base lies at the places `base`, ascending. `None` if there is no rest or no base.
+    /// The split whose base lies at the places `base`, ascending. `None` if there is no rest or no
+    /// base.
     fn new(order: &[u16], base: &[u16], base_falls: bool) -> Option<Split> {
         let all = order.len();
         let count = all.checked_sub(base.len())?;
         if count == 0 || base.is_empty() {
             return None;
         }
-        // The places between those of the base, the cells there, and their numbers among themselves.
+        // The places between those of the base, the cells there, and their numbers among
+        // themselves.
         let mut places = Vec::with_capacity(count);
         let mut from = 0;
         for &base in base {

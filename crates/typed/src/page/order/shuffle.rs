@@ -1,6 +1,7 @@
-//! A *shuffle* is the one of Fisher and Yates, played back: the n-th number, below as many as are left, tells which of those
-//! left is next, and the one that stood first takes its place. Each number takes as many bits as the greatest it could be, so
-//! k cells take about half a bit per cell more than log2(k!), in fields whose places are known beforehand.
+//! A *shuffle* is the one of Fisher and Yates, played back: the n-th number, below as many as are
+//! left, tells which of those left is next, and the one that stood first takes its place. Each
+//! number takes as many bits as the greatest it could be, so k cells take about half a bit per cell
+//! more than log2(k!), in fields whose places are known beforehand.
 
 use crate::bits::{BitReader, BitWriter, width_of};
 

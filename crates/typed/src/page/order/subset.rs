@@ -1,6 +1,7 @@
-//! A *subset*, whose size the reader knows, begins with two bits: 0, a bit for each of all; 1, a list of the gaps before its
-//! members; 2, one range, and its begin follows; 3, ranges: their number less 1, then two lists in turn, of the gaps before them
-//! and of their lengths less 1. Lists are those of [`crate::page::rice`].
+//! A *subset*, whose size the reader knows, begins with two bits: 0, a bit for each of all; 1, a
+//! list of the gaps before its members; 2, one range, and its begin follows; 3, ranges: their
+//! number less 1, then two lists in turn, of the gaps before them and of their lengths less 1.
+//! Lists are those of [`crate::page::rice`].
 
 use super::super::rice;
 use crate::bits::{BitReader, BitWriter, width_of};

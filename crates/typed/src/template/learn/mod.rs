@@ -1,9 +1,11 @@
 //! Finds the template of a column from samples.
 //!
-//! The commonest length is the text's. For each place of the text the bytes that occur there are counted; runs of places with
-//! digits or hexadecimal digits become numbers, and dates and times where their separators stand between digits and the numbers
-//! are in range. A few samples of another form would blur this picture, so it is drawn from all samples, and again from those
-//! that look like the rest; of the templates that match enough samples the one that needs the fewest bits a value wins.
+//! The commonest length is the text's. For each place of the text the bytes that occur there are
+//! counted; runs of places with digits or hexadecimal digits become numbers, and dates and times
+//! where their separators stand between digits and the numbers are in range. A few samples of
+//! another form would blur this picture, so it is drawn from all samples, and again from those that
+//! look like the rest; of the templates that match enough samples the one that needs the fewest
+//! bits a value wins.
 
 mod parts;
 mod place;

@@ -5,7 +5,8 @@ use super::super::{CHOICES_MAX, FRACTION_MAX, Fraction, Kind, Template, digits};
 use super::enough;
 use super::place::{Case, Counts, Place};
 
-/// Longer hexadecimal runs are cut into fields of at most this many digits: 56 bits, which one load of eight bytes holds.
+/// Longer hexadecimal runs are cut into fields of at most this many digits: 56 bits, which one load
+/// of eight bytes holds.
 const HEX_FIELD_MAX: usize = 14;
 /// Longer runs of digits than one number may have are cut into fields of at most this many.
 const LONG_DIGITS_MAX: usize = 16;
@@ -13,7 +14,8 @@ const LONG_DIGITS_MAX: usize = 16;
 const CHOICES_TOGETHER_MAX: usize = 3;
 /// Eight digits are a date only between these days: 1900-01-01 and 2100-12-31.
 const COMPACT_DAYS: std::ops::RangeInclusive<i64> = -25_567..=47_846;
-/// A place inside a hexadecimal run that has held this many different digits and no letter is decimal.
+/// A place inside a hexadecimal run that has held this many different digits and no letter is
+/// decimal.
 const DECIMAL_SEEN: usize = 9;
 
 /// Builds the template of samples of one length.
@@ -75,7 +77,8 @@ impl Builder<'_> {
         enough(taken.count(), self.rows.len())
     }
 
-    /// The part of the text that begins at `at`. Parts that are cut in pieces put all but the last into `parts`.
+    /// The part of the text that begins at `at`. Parts that are cut in pieces put all but the last
+    /// into `parts`.
     fn part(&self, at: usize, parts: &mut Vec<(Kind, usize)>) -> Option<(Kind, usize)> {
         let place = self.place(at)?;
         if place.digits() && !self.numeric(at.checked_sub(1)) {
@@ -154,7 +157,8 @@ impl Builder<'_> {
         let numbers = self.run(at, Place::digits) == 2
             && self.run(at + 3, Place::digits) == 2
             && self.run(at + 6, Place::digits) == 2;
-        // Hexadecimal pairs between colons go on: they are an address, as is what comes behind such a pair.
+        // Hexadecimal pairs between colons go on: they are an address, as is what comes behind such
+        // a pair.
         let alone = !self.numeric(Some(at + TIME_LEN))
             && self.constant(at + TIME_LEN, b":").is_none()
             && at
@@ -309,8 +313,9 @@ impl Builder<'_> {
     }
 }
 
-/// A run of `len` places as one field if they are at most `most`, or else as equal fields of at most `piece` places, each but
-/// the last a multiple of `step`. The last one is returned, the others put into `parts`.
+/// A run of `len` places as one field if they are at most `most`, or else as equal fields of at
+/// most `piece` places, each but the last a multiple of `step`. The last one is returned, the
+/// others put into `parts`.
 fn cut(
     kind: Kind,
     len: usize,

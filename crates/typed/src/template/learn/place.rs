@@ -16,7 +16,8 @@ pub(super) enum Class {
 }
 
 impl Class {
-    /// The narrowest class that enough of `rows` values fall into; a single digit counts as one only with `constants`.
+    /// The narrowest class that enough of `rows` values fall into; a single digit counts as one
+    /// only with `constants`.
     pub(super) fn of(counts: &Counts, rows: usize, constants: bool) -> Class {
         let held = |class: Class| -> usize {
             let bytes = (0..=255u8)

@@ -1,24 +1,25 @@
-//! Integers and decimals: from what was read to what is stored.
+//! Integers and decimals: from a number of a stream to its serial type and bytes in a record.
 //!
-//! Which of several types a number has is as good as random to a processor's branch prediction, so it is looked up.
+//! A processor cannot predict which of several types a number has, so the type comes from a table
+//! instead of a branch.
 
 use crate::record::{BODY_LEN, REAL};
 use std::hint::select_unpredictable;
 
 /// A number as a record holds it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Stored {
+pub(crate) struct Stored {
     /// An integer, or the bits of a REAL.
-    pub(super) value: i64,
-    pub(super) serial_type: u8,
+    pub(crate) value: i64,
+    pub(crate) serial_type: u8,
     /// Bytes of `value`, the lowest, that are stored.
-    pub(super) len: u8,
+    pub(crate) len: u8,
 }
 
 impl Stored {
-    /// The bytes that are stored, and rubbish behind them.
+    /// The bytes that are stored, followed by arbitrary bytes.
     #[inline(always)]
-    pub(super) fn first_bytes(self) -> [u8; 8] {
+    pub(crate) fn first_bytes(self) -> [u8; 8] {
         (self.value << (64u32.wrapping_sub(8 * u32::from(self.len)) & 63)).to_be_bytes()
     }
 }
@@ -27,7 +28,8 @@ impl Stored {
 const REALS: (u8, u8) = (REAL as u8, 8);
 /// See [`index`].
 const INDEX_END: usize = 128;
-/// The serial types of integers and their lengths, by [`index`]: where 0 and 1 have types of their own, and where not.
+/// The serial types of integers and their lengths, by [`index`]: first if 0 and 1 have no types of
+/// their own, then if they have.
 const INTEGERS: [[(u8, u8); INDEX_END]; 2] = [integers(false), integers(true)];
 
 const fn integers(small: bool) -> [(u8, u8); INDEX_END] {
@@ -52,18 +54,19 @@ const fn integers(small: bool) -> [(u8, u8); INDEX_END] {
     types
 }
 
-/// Twice the bits of a number's magnitude (of `v`, or of its complement when it is negative), and one more when it is negative.
+/// Twice the bits of a number's magnitude (of `v`, or of its complement if `v` is negative), plus
+/// one if it is negative.
 #[inline(always)]
 const fn index(v: i64) -> usize {
     let negative = (v >> 63) as u64;
-    // The one behind the magnitude spares a look at whether there is any bit.
+    // The additional bit avoids a test for zero.
     let magnitude = (v as u64 ^ negative) << 1 | 1;
     (2 * (63 - magnitude.leading_zeros()) + (negative & 1) as u32) as usize
 }
 
-/// Numbers below this are looked up altogether.
+/// Numbers below this are in a table, with value, type and length.
 const SMALL: usize = 128;
-/// The largest scale of which they are.
+/// The largest scale with such a table.
 const SMALL_SCALE: usize = 4;
 
 const ZERO: Stored = Stored {
@@ -72,18 +75,18 @@ const ZERO: Stored = Stored {
     len: 0,
 };
 
-/// What numbers from 0 to below [`SMALL`] are stored as.
-pub(super) struct SmallNumbers([Stored; SMALL]);
+/// How numbers from 0 to below [`SMALL`] are stored.
+pub(crate) struct SmallNumbers([Stored; SMALL]);
 
 impl SmallNumbers {
-    /// What `v` is stored as, which must be in the table.
+    /// How `v` is stored, which must be in the table.
     #[inline(always)]
-    pub(super) fn of(&self, v: i64) -> Stored {
+    pub(crate) fn of(&self, v: i64) -> Stored {
         self.0.get(v as usize % SMALL).copied().unwrap_or(ZERO)
     }
 }
 
-/// Small numbers by scale, where 0 and 1 have types of their own.
+/// The tables by scale, for files in which 0 and 1 have types of their own.
 static SMALL_NUMBERS: [SmallNumbers; SMALL_SCALE + 1] = {
     let mut tables = [const { SmallNumbers([ZERO; SMALL]) }; SMALL_SCALE + 1];
     let mut scale = 0;
@@ -110,14 +113,15 @@ static SMALL_NUMBERS: [SmallNumbers; SMALL_SCALE + 1] = {
 
 /// How the numbers of a page are stored.
 #[derive(Clone, Copy)]
-pub(super) struct Numbers {
+pub(crate) struct Numbers {
     types: &'static [(u8, u8); INDEX_END],
     small: bool,
 }
 
 impl Numbers {
     /// `small`: 0 and 1 have types of their own.
-    pub(super) fn new(small: bool) -> Numbers {
+    #[inline]
+    pub(crate) fn new(small: bool) -> Numbers {
         let [long, short] = &INTEGERS;
         Numbers {
             types: if small { short } else { long },
@@ -125,8 +129,9 @@ impl Numbers {
         }
     }
 
-    /// What numbers of this scale are stored as, by number, if all of them are within it, as `range` tells: no one is smaller or larger.
-    pub(super) fn table(
+    /// The table of small numbers of this scale, if it has all numbers between the two of `range`.
+    #[inline]
+    pub(crate) fn table(
         self,
         range: Option<(i64, i64)>,
         scale: u8,
@@ -138,7 +143,7 @@ impl Numbers {
 
     /// An integer.
     #[inline(always)]
-    pub(super) fn stored(self, value: i64) -> Stored {
+    pub(crate) fn stored(self, value: i64) -> Stored {
         let (serial_type, len) = self.types.get(index(value)).copied().unwrap_or((6, 8));
         Stored {
             value,
@@ -147,18 +152,21 @@ impl Numbers {
         }
     }
 
-    /// Type and length of all integers of a range, if they are the same.
-    pub(super) fn same(self, (least, most): (i64, i64)) -> Option<(u8, u8)> {
+    /// The type and length of all integers of a range, if they are the same.
+    #[inline]
+    pub(crate) fn same(self, (least, most): (i64, i64)) -> Option<(u8, u8)> {
         let (low, high) = (self.stored(least), self.stored(most));
-        // Those between have no fewer bits than the one nearer to zero, and no more than the other.
+        // The integers between have at least as many bits as the end nearer to zero, and at most as
+        // many as the other end.
         let same = low.serial_type == high.serial_type && (least < 0) == (most < 0);
         same.then_some((low.serial_type, low.len))
     }
 
-    /// A number that was times ten to the power of `scale`. `POWER` is that power, or 0 if the caller has no name for it.
+    /// A number that was multiplied by ten to the power of `scale`. `POWER` is that power, or 0 if
+    /// it is not known at compile time.
     #[inline(always)]
-    pub(super) fn unscaled<const POWER: i64>(self, v: i64, scale: u8) -> Stored {
-        // A division by a number that is known here is a multiplication.
+    pub(crate) fn unscaled<const POWER: i64>(self, v: i64, scale: u8) -> Stored {
+        // The compiler turns a division by a constant into a multiplication.
         let power = if POWER == 0 { power_of(scale) } else { POWER };
         let whole = v / power;
         let is_whole = whole.wrapping_mul(power) == v;
@@ -173,7 +181,8 @@ impl Numbers {
     }
 }
 
-/// Ten to the power of `scale`; where that is no `i64`, anything but 0 will do: nothing was multiplied by it.
+/// Ten to the power of `scale`. If that does not fit in an `i64`, any number except 0 will do: no
+/// number was multiplied by it.
 #[inline(always)]
 fn power_of(scale: u8) -> i64 {
     POWERS.get(usize::from(scale)).copied().unwrap_or(i64::MAX)
@@ -191,7 +200,7 @@ const POWERS: [i64; 19] = {
 
 /// Bytes of a number of this type.
 #[inline(always)]
-pub(super) fn number_len(serial_type: u32) -> u32 {
+pub(crate) fn number_len(serial_type: u32) -> u32 {
     u32::from(BODY_LEN.get(serial_type as usize).copied().unwrap_or(0))
 }
 

@@ -1,53 +1,72 @@
-//! Of these leaves those whose records also have the same types, so that all values of a column lie at the same distance from their cells' beginnings: then columns
-//! are read one by one.
+//! Splitting an even leaf column by column, if all its records have the same types.
+//!
+//! Then the values of a column lie at one distance from the beginnings of their cells, and each
+//! column is read by its own loop.
 
-use super::{Split, Value};
+use super::SplitLeaf;
+use super::even::{Common, EvenLeaf};
+use super::path::Path;
+use super::room::Room;
+use super::shape::{Shape, Value};
 use crate::model::Model;
+use crate::page::Page;
 use crate::record::Small;
+use crate::stream::Stream;
 
-/// Most columns whose types and the header's length before them are one word.
+/// Most columns whose types, and the header's length before them, are one word.
 const COLUMNS_MAX: usize = 7;
 
-impl Split {
-    /// As [`Split::part_narrow`], of a page that was found to be even.
-    pub(in crate::split) fn part_even(&mut self, bytes: &[u8], model: &Model) -> Option<()> {
-        let even = self.page.even?;
-        let starts = self.page.starts.as_slice();
-        let first = usize::from(*starts.first()?) + even.payload_at;
-        let shape = self.shape_of(bytes, first, model)?;
-        if shape.end != even.payload || !are_alike(bytes, starts, even.payload_at, shape.columns)? {
+impl EvenLeaf {
+    /// Splits the leaf that was parsed into `page`, as the general split does. `None`, with `ints`
+    /// and `streams` as they were, unless its records are such.
+    pub(crate) fn split(
+        &self,
+        page: &Page,
+        bytes: &[u8],
+        model: &Model,
+        ints: &mut Vec<i64>,
+        streams: &mut Vec<Stream>,
+    ) -> Option<SplitLeaf> {
+        let Common {
+            payload,
+            payload_at,
+        } = self.common.filter(|_| Path::Columns.is_on())?;
+        let starts = self.starts.as_slice();
+        let first = usize::from(*starts.first()?) + payload_at;
+        let shape = Shape::of_first(bytes, first, page.count(), model)?;
+        if shape.end != payload || !are_alike(bytes, starts, payload_at, shape.columns)? {
             return None;
         }
-        let places = self.make_room(&shape);
-        let n = self.page.count();
+        let room = Room::make(page, &shape, ints);
+        let n = page.count();
         let mut small = Small {
             short: shape.short,
             long: false,
         };
         for value in shape.values.iter().take(shape.count) {
-            let place = *places.values.get(value.column)?;
-            let to = self.ints.get_mut(place..place + n)?;
-            let read = value.read(bytes, &self.page.starts, even.payload_at, to);
-            let Some(long) = read else {
-                self.ints.truncate(places.start);
+            let at = *room.values.get(value.column)?;
+            let to = ints.get_mut(at..at + n)?;
+            let Some(long) = value.read(bytes, starts, payload_at, to) else {
+                ints.truncate(room.start);
                 return None;
             };
             small.long |= long;
         }
         if small.short && small.long {
-            self.ints.truncate(places.start);
+            ints.truncate(room.start);
             return None;
         }
-        self.long = small.long;
-        if self.page.kind.is_table() {
-            let rowids = self.ints.get_mut(places.rowids..places.rowids + n)?;
-            rowids.copy_from_slice(&self.page.rowids);
+        if page.kind.is_table() {
+            let rowids = ints.get_mut(room.rowids..room.rowids + n)?;
+            rowids.copy_from_slice(&self.rowids);
         }
-        self.put_streams(&shape, &places, model)
+        Path::Columns.count();
+        room.list_streams(&shape, model, small.long, ints, streams)
     }
 }
 
-/// Whether the headers of all records, which begin at this distance from the cells' beginnings, are the same.
+/// Whether the headers of all records are the same. A record begins `payload_at` bytes behind the
+/// beginning of its cell.
 fn are_alike(bytes: &[u8], starts: &[u16], payload_at: usize, columns: usize) -> Option<bool> {
     if columns > COLUMNS_MAX {
         return None;
@@ -62,7 +81,8 @@ fn are_alike(bytes: &[u8], starts: &[u16], payload_at: usize, columns: usize) ->
     Some(other >> (8 * (COLUMNS_MAX - columns)) == 0)
 }
 
-/// Finds the eight bytes that end at some distance from the beginnings of cells. There is a page's header before every cell, so that there are as many.
+/// Finds the eight bytes that end at some distance from the beginning of a cell. There are always
+/// as many, because the page's header lies before every cell.
 #[derive(Clone, Copy)]
 struct Ends<'a> {
     bytes: &'a [u8],
@@ -76,7 +96,7 @@ impl<'a> Ends<'a> {
         Some(Ends { bytes, back })
     }
 
-    /// One look at where the bytes end, and none at where they begin.
+    /// Checks bounds once, for the end of the bytes.
     #[inline(always)]
     fn eight(self, start: u16) -> Option<[u8; 8]> {
         let at = usize::from(start.wrapping_sub(self.back));
@@ -85,7 +105,8 @@ impl<'a> Ends<'a> {
 }
 
 impl Value {
-    /// Reads it from each record to `to`. Returns whether some 0 or 1 takes a byte; `None` if SQLite would have written some value otherwise.
+    /// Reads this value of each record to `to`. Returns whether some 0 or 1 takes a byte. `None` if
+    /// SQLite would have written some value in another way.
     fn read(
         &self,
         bytes: &[u8],
@@ -102,7 +123,7 @@ impl Value {
             Some(i64::from_be_bytes(ends.eight(*start)?) << self.unused >> self.unused)
         };
         if self.least == 1 {
-            // There is no shorter form, but for 0 and 1.
+            // Only 0 and 1 have a shorter form.
             let mut long = false;
             for (to, start) in to.iter_mut().zip(starts) {
                 let v = read(start)?;

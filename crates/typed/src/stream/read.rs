@@ -1,4 +1,4 @@
-//! Streams, bit by bit, and the bytes that are stored as they are.
+//! Reading streams, bit by bit, and raw bytes.
 
 use crate::bits::{BitReader, mask};
 use crate::ints::{Params, Shape};
@@ -6,15 +6,15 @@ use crate::model::Model;
 
 /// Streams as they are read.
 #[derive(Default)]
-pub(super) struct Streams {
-    /// Values of all of them; behind those that are used, what was there before.
-    pub(super) ints: Vec<i64>,
-    pub(super) used: usize,
-    /// Where those of each stream lie, by its number.
+pub(crate) struct Streams {
+    /// Values of all streams. Behind the used ones are those of earlier pages.
+    pub(crate) ints: Vec<i64>,
+    pub(crate) used: usize,
+    /// Where the values of each stream lie, by its number.
     places: Vec<(usize, usize)>,
-    /// Streams have a bit that says whether they keep to their default parameters.
+    /// Each stream has a bit that says whether it has its own parameters.
     deviant: bool,
-    /// A stream of this length may be related to another one.
+    /// Only a stream of this length can be related to another one.
     cells: usize,
     /// No more values than this.
     limit: usize,
@@ -22,17 +22,17 @@ pub(super) struct Streams {
 
 /// A stream that was read.
 #[derive(Clone, Copy)]
-pub(super) struct Read {
-    pub(super) from: usize,
-    pub(super) to: usize,
+pub(crate) struct Read {
+    pub(crate) from: usize,
+    pub(crate) to: usize,
     /// All values are equal.
-    pub(super) constant: Option<i64>,
-    /// No value is smaller than the first or larger than the second.
-    pub(super) range: Option<(i64, i64)>,
+    pub(crate) constant: Option<i64>,
+    /// No value is smaller than the first number or larger than the second.
+    pub(crate) range: Option<(i64, i64)>,
 }
 
 impl Streams {
-    pub(super) fn begin(&mut self, deviant: bool, cells: usize, limit: usize, streams: usize) {
+    pub(crate) fn begin(&mut self, deviant: bool, cells: usize, limit: usize, streams: usize) {
         self.used = 0;
         self.places.clear();
         self.places.resize(streams, (0, 0));
@@ -41,8 +41,10 @@ impl Streams {
         self.limit = limit;
     }
 
-    /// Room for `n` values, which are whatever was there before.
-    pub(super) fn room(&mut self, n: usize) -> Option<usize> {
+    /// Makes room for `n` values, which are not cleared. Returns where it begins; `None` if the
+    /// page has too many values.
+    #[inline]
+    pub(crate) fn room(&mut self, n: usize) -> Option<usize> {
         let from = self.used;
         if n > self.limit || from > 8 * self.limit {
             return None;
@@ -54,8 +56,10 @@ impl Streams {
         Some(from)
     }
 
-    /// Reads a stream of `n` values. `zeros`: it says by how much its values were divided.
-    pub(super) fn read(
+    /// Reads a stream of `n` values. With `zeros` the stream says by which power of two its values
+    /// were divided.
+    #[inline]
+    pub(crate) fn read(
         &mut self,
         r: &mut BitReader<'_>,
         model: &Model,
@@ -102,7 +106,7 @@ impl Streams {
                 *v = v.wrapping_shl(zeros);
             }
         }
-        // A stream without default parameters is not related to either.
+        // No stream is related to one without default parameters.
         if let Some(place) = self.places.get_mut(number) {
             *place = (from, to);
         }
@@ -116,12 +120,12 @@ impl Streams {
     }
 
     #[inline]
-    pub(super) fn values(&self, read: Read) -> Option<&[i64]> {
+    pub(crate) fn values(&self, read: Read) -> Option<&[i64]> {
         self.ints.get(read.from..read.to)
     }
 }
 
-/// What no value of a stream is smaller or larger than, where its parameters alone say so.
+/// A lower and an upper bound of all values of a stream, if they follow from its parameters alone.
 fn range(params: &Params, n: usize) -> Option<(i64, i64)> {
     let first = params.anchor;
     match params.shape {
@@ -135,39 +139,43 @@ fn range(params: &Params, n: usize) -> Option<(i64, i64)> {
     }
 }
 
-/// Bytes that are stored as they are, to be taken in order.
-pub(super) struct RawBytes<'a>(pub(super) &'a [u8]);
+/// Raw bytes, which are taken in order.
+pub(crate) struct RawBytes<'a>(pub(crate) &'a [u8]);
 
 impl<'a> RawBytes<'a> {
-    pub(super) fn take(&mut self, n: usize) -> Option<&'a [u8]> {
+    #[inline]
+    pub(crate) fn take(&mut self, n: usize) -> Option<&'a [u8]> {
         let (now, later) = self.0.split_at_checked(n)?;
         self.0 = later;
         Some(now)
     }
 }
 
-/// A payload that is being read, the model it is read with, and what was read.
-pub(super) struct Source<'a> {
-    pub(super) model: &'a Model,
-    pub(super) r: BitReader<'a>,
-    pub(super) raw: RawBytes<'a>,
-    pub(super) streams: &'a mut Streams,
+/// A payload that is being read, its model, and what was read.
+pub(crate) struct Source<'a> {
+    pub(crate) model: &'a Model,
+    pub(crate) r: BitReader<'a>,
+    pub(crate) raw: RawBytes<'a>,
+    pub(crate) streams: &'a mut Streams,
 }
 
 impl Source<'_> {
     /// Reads a stream of `n` values.
-    pub(super) fn read(&mut self, number: usize, n: usize) -> Option<Read> {
+    #[inline]
+    pub(crate) fn read(&mut self, number: usize, n: usize) -> Option<Read> {
         self.streams.read(&mut self.r, self.model, number, n, false)
     }
 
-    /// Reads a stream of `n` values which says by how much they were divided.
-    pub(super) fn read_divided(&mut self, number: usize, n: usize) -> Option<Read> {
+    /// Reads a stream of `n` values that says by which power of two they were divided.
+    #[inline]
+    pub(crate) fn read_divided(&mut self, number: usize, n: usize) -> Option<Read> {
         self.streams.read(&mut self.r, self.model, number, n, true)
     }
 
-    /// Reads a stream of classes of `n` values; does not keep them if they are all the same.
+    /// Reads a stream of classes of `n` values. Does not keep them if the model says that they are
+    /// all the same.
     #[inline]
-    pub(super) fn read_classes(&mut self, number: usize, n: usize) -> Option<Read> {
+    pub(crate) fn read_classes(&mut self, number: usize, n: usize) -> Option<Read> {
         let deviant = self.streams.deviant;
         if let Some(constant) = self.model.constant(number)
             && n > 0

@@ -1,0 +1,235 @@
+//! Decoding a leaf of short records of integers: most of what is decoded of indexes and of tables
+//! of keys.
+//!
+//! Each record is put together in registers, from its end to its beginning, and so is each cell of
+//! the page. A store writes more bytes than the cell has. The surplus lies before the cell, where
+//! the next cell goes or the unallocated bytes, which the caller clears.
+
+use super::COLUMNS_MAX;
+use super::alike::Alike;
+use super::path::Path;
+use crate::class::Class;
+use crate::model::{COLUMN_STREAMS, ColumnStream, Model, PAGE_STREAMS};
+use crate::numbers::Numbers;
+use crate::page::{Kind, short_varint, varint_len};
+use crate::record::NULL;
+use crate::stream::{Read, Source};
+
+/// Most bytes of a record's values.
+const BODY_MAX: u32 = 16;
+/// Row ids below this take at most four bytes.
+const ROWID_END: i64 = 1 << 28;
+
+/// A leaf that is to be decoded, of which no cell is opaque or cut.
+pub(crate) struct Leaf {
+    pub(crate) kind: Kind,
+    pub(crate) usable: usize,
+    pub(crate) cells: usize,
+    pub(crate) columns: usize,
+    /// 0 and 1 have serial types of their own.
+    pub(crate) small: bool,
+    /// Where the row ids of a table begin in [`Streams::ints`](crate::stream::Streams::ints).
+    pub(crate) rowid: usize,
+    /// See [`Read::range`].
+    pub(crate) rowid_range: Option<(i64, i64)>,
+}
+
+impl Leaf {
+    /// Whether the model says that each column is NULL or an integer: a first look, which reads
+    /// nothing.
+    fn is_narrow(&self, model: &Model) -> bool {
+        let mut number = PAGE_STREAMS;
+        let fits = (1..=COLUMNS_MAX).contains(&self.columns) && self.cells > 0;
+        fits && !self.kind.has_child()
+            && (0..self.columns).all(|c| {
+                let class = model.constant(number);
+                let column = model.column(c);
+                number += COLUMN_STREAMS + column.form.streams();
+                // A column about which nothing was learned has its classes in the page.
+                class == Some(Class::Null as i64)
+                    || class == Some(Class::Number as i64) && column.scale == 0
+            })
+    }
+}
+
+/// Reads all columns and writes the cells and their sizes as the general decoder does. Returns
+/// where the last cell begins. `None`, with the streams read as far as before, if the leaf does not
+/// consist of such records; `out` and `sizes` then hold anything. `bodies` is memory to work with.
+pub(crate) fn write(
+    leaf: &Leaf,
+    source: &mut Source<'_>,
+    bodies: &mut Vec<u64>,
+    out: &mut [u8],
+    sizes: &mut Vec<u32>,
+) -> Option<usize> {
+    if !leaf.is_narrow(source.model) {
+        return None;
+    }
+    let begun = (source.r.clone(), source.streams.used);
+    let content = read_and_write(leaf, source, bodies, out, sizes);
+    if content.is_none() {
+        (source.r, source.streams.used) = begun;
+    }
+    content
+}
+
+/// The smallest value and the largest.
+fn ends(values: &[i64]) -> (i64, i64) {
+    let first = values.first().copied().unwrap_or(0);
+    let ends = |(least, most): (i64, i64), v: &i64| (least.min(*v), most.max(*v));
+    values.iter().fold((first, first), ends)
+}
+
+#[inline(always)]
+fn read_and_write(
+    leaf: &Leaf,
+    source: &mut Source<'_>,
+    bodies: &mut Vec<u64>,
+    out: &mut [u8],
+    sizes: &mut Vec<u32>,
+) -> Option<usize> {
+    let numbers = Numbers::new(leaf.small);
+    let mut reads: [Option<Read>; COLUMNS_MAX] = [None; COLUMNS_MAX];
+    let (mut number, mut len_max) = (PAGE_STREAMS, 0);
+    let mut alike = Some(Alike::default());
+    for (c, to) in reads.iter_mut().enumerate().take(leaf.columns) {
+        let column = source.model.column(c);
+        let classes = source.read_classes(number + ColumnStream::Class as usize, leaf.cells)?;
+        match Class::of(classes.constant?)? {
+            Class::Null => alike = alike.and_then(|alike| alike.with((NULL as u8, 0))),
+            Class::Number if column.scale == 0 => {
+                let number = number + ColumnStream::Number as usize;
+                let read = source.read(number, leaf.cells)?;
+                let ends = || ends(source.streams.values(read).unwrap_or_default());
+                let does = |range: &(i64, i64)| alike.is_none() || numbers.same(*range).is_some();
+                let range = read.range.filter(does).unwrap_or_else(ends);
+                alike = alike.and_then(|alike| alike.with(numbers.same(range)?));
+                // The farther a value is from zero, the longer it is.
+                let len = |v| u32::from(numbers.stored(v).len);
+                len_max += len(range.0).max(len(range.1));
+                *to = Some(read);
+            }
+            _ => return None,
+        }
+        number += COLUMN_STREAMS + column.form.streams();
+    }
+    if len_max > BODY_MAX {
+        return None;
+    }
+    let mut columns: [Option<&[i64]>; COLUMNS_MAX] = [None; COLUMNS_MAX];
+    for (to, read) in columns.iter_mut().zip(reads) {
+        if let Some(read) = read {
+            *to = Some(source.streams.values(read)?);
+        }
+    }
+    let columns = columns.get(..leaf.columns)?;
+    let rowids = match leaf.kind.is_table() {
+        true => source
+            .streams
+            .ints
+            .get(leaf.rowid..leaf.rowid + leaf.cells)?,
+        false => &[],
+    };
+    let (least, most) = match leaf.rowid_range {
+        Some(range) if leaf.kind.is_table() => range,
+        _ => ends(rowids),
+    };
+    if least < 0 || most >= ROWID_END {
+        return None;
+    }
+    let len = |id: i64| varint_len(id as u64);
+    let records = Records {
+        columns,
+        rowids,
+        rowid_len: (len(least) == len(most)).then_some(len(least)),
+        cells: leaf.cells,
+        numbers,
+        usable: leaf.usable,
+    };
+    sizes.clear();
+    if let Some(alike) = alike
+        && Path::Alike.is_on()
+        && let Some(content) = records.write_alike(alike, bodies, out, sizes)
+    {
+        Path::Alike.count();
+        return Some(content);
+    }
+    if !Path::Each.is_on() {
+        return None;
+    }
+    sizes.clear();
+    let content = match len_max {
+        0..8 => records.write::<false>(out, sizes),
+        _ => records.write::<true>(out, sizes),
+    };
+    if content.is_some() {
+        Path::Each.count();
+    }
+    content
+}
+
+/// What the records of a leaf are made of.
+pub(super) struct Records<'a> {
+    /// The values of each column, or `None` if all of them are NULL.
+    pub(super) columns: &'a [Option<&'a [i64]>],
+    /// Empty in an index.
+    pub(super) rowids: &'a [i64],
+    /// Bytes of each row id, if all row ids have the same number.
+    pub(super) rowid_len: Option<usize>,
+    pub(super) cells: usize,
+    pub(super) numbers: Numbers,
+    pub(super) usable: usize,
+}
+
+impl Records<'_> {
+    /// Writes the cells and their sizes. Returns where the last cell begins. Without `WIDE` the
+    /// values of a record take at most seven bytes.
+    #[inline(always)]
+    fn write<const WIDE: bool>(&self, out: &mut [u8], sizes: &mut Vec<u32>) -> Option<usize> {
+        let header = self.columns.len() + 1;
+        let mut end = self.usable;
+        for i in 0..self.cells {
+            let (mut types, mut body, mut wide, mut bits) = (0u64, 0u64, 0u128, 0u32);
+            for column in self.columns {
+                types <<= 8;
+                if let Some(values) = column {
+                    let stored = self.numbers.stored(*values.get(i)?);
+                    let len = 8 * u32::from(stored.len);
+                    if WIDE {
+                        let low = u128::from(stored.value as u64) & !(u128::MAX << len);
+                        wide = wide << len | low;
+                    } else {
+                        body = body << (len & 63) | stored.value as u64 & !(u64::MAX << (len & 63));
+                    }
+                    bits += len;
+                    types |= u64::from(stored.serial_type);
+                }
+            }
+            let body_len = bits as usize / 8;
+            let (mut front, mut front_len) = ((header + body_len) as u64, 1);
+            if let Some(id) = self.rowids.get(i) {
+                front |= short_varint(*id as u64) << 8;
+                front_len += varint_len(*id as u64);
+            }
+            front |= (header as u64) << (8 * front_len);
+            front_len += 1;
+            let types_end = end.checked_sub(body_len)?;
+            let front_end = types_end.checked_sub(self.columns.len())?;
+            let start = front_end.checked_sub(front_len)?;
+            if end - start < 4 {
+                return None;
+            }
+            if WIDE {
+                *out.get_mut(..end)?.last_chunk_mut()? = wide.to_be_bytes();
+            } else {
+                *out.get_mut(..end)?.last_chunk_mut()? = body.to_be_bytes();
+            }
+            *out.get_mut(..types_end)?.last_chunk_mut()? = types.to_be_bytes();
+            let front = front << (64 - 8 * front_len);
+            *out.get_mut(..front_end)?.last_chunk_mut()? = front.to_le_bytes();
+            sizes.push((end - start) as u32);
+            end = start;
+        }
+        Some(end)
+    }
+}
