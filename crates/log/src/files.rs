@@ -11,8 +11,8 @@
 //! *.lock             locks: append, state, apply, wanted
 //! ```
 
-use crate::format::DATA_OFF;
 use crate::format::segment::{HEADER_LEN, NoHeader, SegmentHeader};
+use crate::format::{DATA_OFF, MAX_SEQ};
 use crate::held::Held;
 use crate::in_turn::lock_in_turn;
 use crate::patience::{Patience, lock, usual, wait_for};
@@ -55,10 +55,11 @@ pub(crate) fn writer_name(slot: u32) -> String {
     format!("writer-{slot}")
 }
 
+/// The number in a segment's name; `None` for other files, and for numbers that no segment has.
 fn segment_number(name: &str) -> Option<u64> {
     let digits = name.strip_suffix(".seg")?;
     let number = digits.parse().ok()?;
-    (segment_name(number) == name).then_some(number)
+    ((1..MAX_SEQ).contains(&number) && segment_name(number) == name).then_some(number)
 }
 
 /// A name that no other process uses.

@@ -2,7 +2,7 @@
 //! missing.
 
 use crate::common::{self, ID, Row, dir, open, options, random_txn, read_all, tables};
-use densite_disk::Dir;
+use densite_disk::{Dir, OpenMode};
 use densite_log::{Begin, Error, Log, LogDir, LogId, Result, Salvage, Salvaged, Seq, check};
 use densite_sim_disk::SimDisk;
 use rand::rngs::SmallRng;
@@ -134,6 +134,22 @@ fn what_is_around_a_lost_segment_is_kept() {
             assert_eq!(done.lost[0].segment, name, "{what}: {:?}", done.lost);
         }
     }
+}
+
+#[test]
+fn files_with_numbers_that_no_segment_has_are_ignored() {
+    let (disk, txns, rows) = filled(5);
+    let files = disk.dir(common::DIR);
+    for number in [
+        "000000000000".to_owned(),
+        u64::MAX.to_string(),
+        (1u64 << 62).to_string(),
+    ] {
+        let name = format!("{number}.seg");
+        files.open(&name, OpenMode::Create).expect("a stray file");
+    }
+    let done = salvaged(&disk, &txns, &rows, "stray files");
+    assert_eq!(done.lost, []);
 }
 
 #[test]

@@ -11,9 +11,12 @@ pub(crate) struct Kind {
     pub(crate) name: &'static str,
     pub(crate) file: Vec<u8>,
     pub(crate) wal: Option<Vec<u8>>,
+    /// The last connection closed it: then its newest slot names the last state.
+    pub(crate) is_closed: bool,
     /// The WAL is mutated, not the database.
     pub(crate) is_wal_damaged: bool,
-    /// States that a reader may find: the last one, and where the file was not closed those before it.
+    /// The states of the database, oldest first. A reader finds the last one, or an earlier one if
+    /// the file was not closed, or if its newest slot and another place are damaged.
     pub(crate) states: Vec<Content>,
 }
 
@@ -39,6 +42,13 @@ pub(crate) fn open(path: &Path) -> Result<Connection> {
     let con = Connection::open_with_flags(uri, OpenFlags::default())?;
     con.execute_batch("PRAGMA synchronous = OFF")?;
     Ok(con)
+}
+
+/// Whether a check of these bytes says that the last commits are lost.
+pub(crate) fn check_tells_of_a_cut(file: &[u8], path: &Path) -> bool {
+    std::fs::write(path, file).expect("written");
+    let checked = densite_tools::check(api(), path, &mut Silent);
+    checked.is_ok_and(|checked| checked.cut.is_some())
 }
 
 /// Orders and their lines as in TPC-H: dates, decimals, codes, short texts.
@@ -114,6 +124,7 @@ fn compressed(name: &'static str, sql: &str, page: u32, options: &ConvertOptions
         name,
         file: std::fs::read(&path).expect("read"),
         wal: None,
+        is_closed: true,
         is_wal_damaged: false,
         states: vec![state],
     }
@@ -135,12 +146,12 @@ fn written(name: &'static str, close: bool) -> Kind {
     con.close().expect("closes");
     if close {
         file = std::fs::read(&path).expect("read");
-        states.drain(..states.len() - 1);
     }
     Kind {
         name,
         file,
         wal: None,
+        is_closed: close,
         is_wal_damaged: false,
         states,
     }
@@ -186,6 +197,7 @@ fn with_wal(name: &'static str, is_wal_damaged: bool) -> Kind {
         name,
         file: std::fs::read(&path).expect("read"),
         wal: Some(std::fs::read(beside(&path, "-wal")).expect("read")),
+        is_closed: false,
         is_wal_damaged,
         states,
     }
