@@ -3,7 +3,7 @@
 //! Then the cells have one size, and what lies before the values differs only in the row id.
 
 use super::COLUMNS_MAX;
-use super::write::Records;
+use super::records::Records;
 
 /// What the records have in common.
 #[derive(Clone, Copy, Default)]

@@ -15,13 +15,15 @@
 //! | `columns.rs` | splits such a leaf column by column, if all records have the same types |
 //! | `rows.rs` | splits any other leaf of such records, row by row |
 //! | `shape.rs`, `room.rs` | what a record's types say; where the streams of a split leaf lie |
-//! | `write.rs`, `alike.rs` | decodes such a leaf, whose records are put together in registers |
+//! | `write.rs` | decodes such a leaf |
+//! | `records.rs`, `alike.rs` | write its cells, put together in registers |
 //! | `path.rs` | switches the paths off and counts them, for tests |
 
 mod alike;
 mod columns;
 mod even;
 mod path;
+mod records;
 mod room;
 mod rows;
 mod shape;
