@@ -41,6 +41,7 @@ pub(super) struct Parts {
 
 impl Cut {
     /// Appends the `n` cut cells of a page to `cuts`, without their overflow pages.
+    #[inline]
     pub(super) fn read(n: usize, source: &mut Source<'_>, cuts: &mut Vec<Cut>) -> Option<()> {
         let columns = source.read(PageStream::Cut as usize, n)?;
         let types = source.read(PageStream::Type as usize, n)?;
@@ -69,6 +70,7 @@ impl Cut {
 
     /// The parts of its record, if row `row` of the columns can be this cell. `types` and `body`
     /// are the bytes of that row's types and values.
+    #[inline]
     pub(super) fn parts(
         &self,
         row: usize,
@@ -102,6 +104,7 @@ impl Cut {
 
     /// Writes the length of the header and the overflow page of a record that begins at `at`.
     /// Returns where those parts of the record lie that come from the columns.
+    #[inline]
     pub(super) fn put(&mut self, parts: &Parts, at: usize, out: &mut [u8]) -> Option<Record> {
         let types = at + put_varint(parts.header as u64, out.get_mut(at..)?);
         let end = at + parts.local;
@@ -116,6 +119,7 @@ impl Cut {
     }
 
     /// Writes the serial types of the value that is cut and of the later ones.
+    #[inline]
     pub(super) fn write_types(&self, streams: &Streams, out: &mut [u8]) -> Option<()> {
         let mut at = self.types_at;
         at += put_varint(u64::from(self.serial_type), out.get_mut(at..)?);

@@ -226,6 +226,7 @@ impl Decoder {
 
 /// The length of a payload, how many of its bytes lie in its page, and whether others lie on
 /// overflow pages.
+#[inline]
 fn local(kind: Kind, usable: usize, payload: i64) -> Option<(u64, usize, bool)> {
     let payload = u64::try_from(payload).ok()?;
     let local = local_len(kind, usable, payload);
