@@ -20,7 +20,7 @@
 #                        SEED=1      the first seed; every run has new ones otherwise        ONLY=store  the parts whose names contain this
 #   make fuzz          the fuzzers of the decoders and of the log's files, each for MINUTES=60, from SEED if given; 10,000 mutants of each format that `load` reads; 2,000 of each kind of database
 #   make lint          format, clippy and documentation, all strict
-#   make deny          licenses, sources and unwanted dependencies (deny.toml)        CHECK=advisories  known faults instead; needs the network
+#   make deny          licenses, sources and unwanted dependencies (deny.toml)        CHECK=advisories  known vulnerabilities instead; needs the network
 #   make docs          the documentation as a book: target/book; fails if a link or an anchor of a document leads nowhere
 #   make ext           the loadable extension and the command: target/release/libdensite.so, target/release/densite
 
@@ -134,7 +134,7 @@ deny: need-build
 	  echo 'installing cargo-deny $(DENY) into target/cargo-deny, which make deny lacks' >&2; \
 	  cargo install cargo-deny --locked --version '$(DENY)' --root target/cargo-deny --target-dir target/cargo-deny/build --no-default-features; \
 	  rm -rf target/cargo-deny/build; }
-	target/cargo-deny/bin/cargo-deny --offline --locked check $(or $(CHECK),bans licenses sources)
+	target/cargo-deny/bin/cargo-deny --locked $(if $(CHECK),,--offline) check $(or $(CHECK),bans licenses sources)
 
 docs: need-build
 	@scripts/need.sh python

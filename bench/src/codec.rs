@@ -195,8 +195,8 @@ impl Pages {
     }
 }
 
-/// Whether a leaf page is what it was, but for the gap between its cell pointers and its cells,
-/// which a codec may clear.
+/// Whether a leaf page is unchanged. The gap between its cell pointers and its cells does not count,
+/// since a codec can clear it.
 fn same_cells(raw: &[u8], page: &[u8]) -> bool {
     let be16 = |at: usize| usize::from(u16::from_be_bytes([raw[at], raw[at + 1]]));
     let pointers_end = 8 + 2 * be16(3);

@@ -2,10 +2,10 @@
 //! become, and not larger.
 //!
 //! Rows are new states of the same things, so that the table stays as it is and the rate with it.
-//! What can be applied is taken beside the same writers, held back by what is unapplied
-//! (`max_unapplied_bytes`) rather than by a pace: then as much is written as is applied. While
-//! nobody writes the worker has both processors of a small machine, and no load could keep up with
-//! four fifths of that and leave it them.
+//! The rate of applying is measured beside the same writers. They are held back by the unapplied
+//! rows (`max_unapplied_bytes`) and not by a pace, so as many rows are written as are applied.
+//! Without writers the worker would have both processors of a small machine. No load could reach
+//! four fifths of that rate and leave the worker both processors.
 
 use std::time::Duration;
 

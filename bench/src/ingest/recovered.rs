@@ -1,5 +1,5 @@
-//! What is there after a process that wrote was killed: each row that it said was acknowledged,
-//! once, in the table or in the log, and of others whole batches only.
+//! Checks a database after its writer was killed. Each acknowledged row is in the table or in the
+//! log, once. Of the other rows only whole batches are.
 //!
 //! The log is opened as every process opens it, so with its recovery, and read from the table's
 //! position on, while the write lock is held so that nothing is applied.

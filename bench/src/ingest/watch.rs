@@ -48,9 +48,9 @@ impl Seen {
     }
 }
 
-/// Looks at a database until it is asked what it saw. The process must not have a connection to it
-/// that it closes meanwhile: that would drop nobody's locks but its own, which is why looking needs
-/// none.
+/// Watches the write lock and the sizes of a database's files, until it is asked for them. It opens
+/// the `-shm` file itself. At its end it closes that file, which drops this process's locks on it.
+/// So this process must have no connection to the database.
 pub(super) struct Watch {
     stop: Arc<AtomicBool>,
     thread: JoinHandle<Result<Seen>>,

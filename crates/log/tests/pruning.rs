@@ -262,8 +262,8 @@ fn pruned_segments_are_written_again() {
     );
 }
 
-/// Without its state it is unknown who needs the rows. The log is refused and not made anew, and a
-/// repaired log does not prune automatically.
+/// Without its state it is unknown who needs the rows. Opening the log is an error and creates no
+/// new one, and a repaired log does not prune automatically.
 #[test]
 fn a_log_without_its_state_is_refused_and_not_pruned_by_itself_once_it_is_repaired() {
     let disk = SimDisk::new(1);

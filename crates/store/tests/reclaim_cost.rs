@@ -41,7 +41,7 @@ impl Cost {
             .expect("write");
     }
 
-    /// A commit, then a reclaiming step, and what is due after it.
+    /// A commit, then a reclaiming step, and the step that follows.
     fn commit(&mut self) {
         self.handle.sync(SyncKind::Data).expect("sync");
         let budget = ReclaimBudget {

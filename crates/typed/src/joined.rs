@@ -102,9 +102,9 @@ pub fn used_bytes(page: &[u8]) -> Option<usize> {
 }
 
 /// Encodes adjacent sparse pages, each of `page_size` bytes and the first of them at `context`,
-/// appending the payload to `out`; `decoded` becomes what decoding it gives: the pages, but for
-/// unallocated bytes where those need not be kept. False, and nothing appended, if they cannot be
-/// joined; what is joined was decoded again and compared.
+/// and appends the payload to `out`. The payload is decoded into `decoded` and compared. Only
+/// unallocated bytes that need not be kept can differ. Returns false, and appends nothing, if the
+/// pages cannot be joined.
 pub fn encode_joined(
     pages: &[u8],
     page_size: usize,

@@ -204,8 +204,8 @@ fn split(value: u64, by: u64) -> (u64, u64) {
 }
 
 impl Template {
-    /// Learns from samples: the template that nearly all of them (98 %) match. `None` if there is
-    /// none, or none that has a field.
+    /// Learns from samples: the template that nearly all of them (98 %) match. `None` without such a
+    /// template, or if it has no field.
     pub fn learn(samples: &[&[u8]]) -> Option<Template> {
         learn::learn(samples)
     }

@@ -95,8 +95,8 @@ pub(super) fn commit(
         deltas,
     };
     if fold {
-        let anew = writer.reclaiming.for_fold();
-        fold_map(shared, writer, file, p, &mut space, &mut trailer, anew)?;
+        let rewrite = writer.reclaiming.for_fold();
+        fold_map(shared, writer, file, p, &mut space, &mut trailer, rewrite)?;
     } else {
         trailer.dicts.extend_from_slice(p.new_dicts());
     }

@@ -76,7 +76,7 @@ pub(super) fn fold_map(
     p: &mut Transaction,
     space: &mut Space,
     trailer: &mut Trailer,
-    anew: &ByFold,
+    rewrite: &ByFold,
 ) -> Result<()> {
     let now = shared.state.read();
     let mut changes: BTreeMap<u64, Entry> = now
@@ -90,7 +90,7 @@ pub(super) fn fold_map(
             .drain(..)
             .map(|(page, e)| (u64::from(page) - 1, e)),
     );
-    for index in &anew.leaves {
+    for index in &rewrite.leaves {
         if let std::collections::btree_map::Entry::Vacant(unchanged) = changes.entry(*index) {
             unchanged.insert(tree::lookup(shared.source(file), now.root, *index)?);
         }
@@ -116,7 +116,7 @@ pub(super) fn fold_map(
         let newest = all.iter().all(|n| n.family != d.family || n.id <= d.id + 1);
         if uses > 0 || newest && writer.learning.is_own(d.id) {
             let mut place = d.place;
-            if let Some((record, payload)) = anew.dicts.get(&d.id) {
+            if let Some((record, payload)) = rewrite.dicts.get(&d.id) {
                 let mut sink = FoldSink {
                     appender: p.appender(),
                     space,
@@ -140,7 +140,7 @@ pub(super) fn fold_map(
         .next_dict()
         .max(p.new_dicts().iter().map(|d| d.id + 1).max().unwrap_or(1));
 
-    let mut table = store_table(shared, file, p, space, &now.section.space, &anew.chunks)?;
+    let mut table = store_table(shared, file, p, space, &now.section.space, &rewrite.chunks)?;
     table.moved = space.moved_list();
     trailer.root = Some(RootSection {
         map,
@@ -161,11 +161,11 @@ fn store_table(
     p: &mut Transaction,
     space: &mut Space,
     stored: &Table,
-    anew: &BTreeSet<u32>,
+    rewrite: &BTreeSet<u32>,
 ) -> Result<Table> {
     let src = shared.table_source(file);
     let commit = p.number();
-    let mut due = space.due(anew);
+    let mut due = space.due(rewrite);
     let mut table = stored.clone();
     for pass in 0..PASSES {
         if pass > 0 {

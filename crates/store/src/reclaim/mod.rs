@@ -18,8 +18,8 @@
 //! previous commit stored (`share`).
 //!
 //! Units that a step frees can be written only after a slot is durable. So reclaiming goes in
-//! rounds (`rounds`), and [`Handle::reclaim_step`](crate::Handle::reclaim_step) returns what is due
-//! next. All calls need the right to write, and are made between transactions.
+//! rounds (`rounds`), and [`Handle::reclaim_step`](crate::Handle::reclaim_step) returns the next
+//! step. All calls need the right to write, and are made between transactions.
 
 mod copy;
 mod empty;
@@ -63,7 +63,7 @@ pub struct ReclaimBudget<'a> {
 const SURVEY: usize = 8;
 const LOOKS: usize = 4;
 
-/// What is due after a step.
+/// The next step after one is done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ReclaimNext {
     /// Nothing: the limit is kept, or nothing more can be done.
@@ -89,7 +89,7 @@ pub struct ReclaimStep {
     pub freed_units: u64,
     /// Records that were found damaged. They stay in place.
     pub damaged: Vec<Damage>,
-    /// What is due next.
+    /// The next step.
     pub next: ReclaimNext,
 }
 
@@ -195,7 +195,7 @@ impl Reclaimer<'_> {
         }
     }
 
-    /// Decides what is due.
+    /// Plans the next step.
     fn plan(&mut self, shared: &Shared, budget: &ReclaimBudget<'_>, pace: Pace) -> Result<Plan> {
         let file = self.connection.open.file();
         shared.refresh(file)?;
@@ -235,7 +235,7 @@ impl Reclaimer<'_> {
         Ok(Plan::Done)
     }
 
-    /// Decides what is due from the known units of the file. Also returns whether more than the
+    /// Plans the next step from the known units of the file. Also returns whether more than the
     /// limit is dead or free.
     fn plan_known(
         &self,

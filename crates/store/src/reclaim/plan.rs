@@ -1,4 +1,4 @@
-//! Decides what is due: which units to empty, or what has to happen before.
+//! Plans the next step: the units to empty, or what has to happen before.
 //!
 //! Two operations reclaim space. *Emptying* moves the live records of mostly dead units to one
 //! place, so that the units become free and are reused. *Shortening* moves the live records at the
@@ -62,7 +62,7 @@ pub(super) struct Ground<'a> {
     pub(super) limit: u64,
 }
 
-/// What is due.
+/// A plan.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Plan {
     /// Nothing.
@@ -308,7 +308,7 @@ mod tests {
 
     const K: u64 = 1024;
 
-    /// What is due in a file whose units have these live bytes, in KiB. Some free units can be
+    /// The plan for a file whose units have these live bytes, in KiB. Some free units can be
     /// reusable or wait.
     fn due(live: &[u32], reusable: &[u64], waiting: &[u64], limit: u64) -> Plan {
         let live: Vec<u32> = live.iter().map(|k| k * 1024).collect();

@@ -11,8 +11,8 @@ use super::matcher::{Found, Matcher, WINDOW, longest};
 /// bytes and more time; with 3 it takes 0.3 % more bytes, without any look ahead 2 %.
 const GOOD: usize = 4;
 
-/// A buffer of `N` bytes is filled anew when fewer bytes than this are left and the text goes on: a
-/// symbol and the one behind.
+/// A buffer of `N` bytes is filled again when fewer bytes than this are left and the text goes on:
+/// a symbol and the next one.
 const MARGIN: usize = 2 * WINDOW;
 
 /// Calls `each` for every code of `text`, in order, and the first byte that it stands for: code 0

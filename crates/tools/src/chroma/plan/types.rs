@@ -70,7 +70,7 @@ pub struct SegmentPlan {
     pub scope: String,
     /// Its position.
     pub position: Option<i64>,
-    /// Why it has no position, or none that counts.
+    /// Why it has no position, or a position that cannot be used.
     pub hold: Option<Hold>,
 }
 
