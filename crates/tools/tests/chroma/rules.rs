@@ -193,7 +193,7 @@ fn a_damaged_index_holds_everything_back_and_is_named() {
         damage(
             "index_metadata.pickle",
             &|b| b.fill(0),
-            "at byte 0: instruction 0x00",
+            "at byte 0: Chroma's pickles do not have the instruction 0x00",
         );
         damage("header.bin", &|b| b.truncate(99), "length is not 100 bytes");
         damage("header.bin", &|b| b[0] = 2, "version");
