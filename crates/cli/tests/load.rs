@@ -83,7 +83,7 @@ fn a_table_is_made_as_the_sqlite3_shell_makes_it() {
     let db = at(&dir, "new.db");
     let ran = densite(&["load", &db, "t", &file]).expect(0);
     assert!(
-        ran.out.contains("1 rows into t") && ran.out.contains("which was created"),
+        ran.out.contains("1 rows into the new table t in "),
         "{}",
         ran.out
     );

@@ -173,14 +173,12 @@ fn text(common: Common, args: &LoadArgs, loaded: &Loaded, seconds: f64) -> Strin
         return String::new();
     }
     let mut text = format!(
-        "{}: {} rows into {} in {seconds:.1} s",
+        "{}: {} rows into the {}table {} in {seconds:.1} s",
         shown(&args.db),
         out::thousands(loaded.rows),
+        if loaded.created { "new " } else { "" },
         shown(&args.table),
     );
-    if loaded.created {
-        text += ", which was created";
-    }
     if loaded.skipped > 0 {
         let _ = write!(text, "; {} left out", out::thousands(loaded.skipped));
     }
