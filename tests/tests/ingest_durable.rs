@@ -6,6 +6,7 @@ use densite_disk::Op;
 use densite_sim_disk::{Fault, FaultKind, SimDisk};
 use densite_tests::ingest::{PATH, Process, Site, Under, first_row};
 use rusqlite::Connection;
+use std::sync::mpsc::channel;
 use std::time::Duration;
 
 const ROWS: i64 = 60;
@@ -92,7 +93,6 @@ fn survivors(disk: &SimDisk) -> Vec<SimDisk> {
 
 /// The frames are in the database file, which is synced before rows are pruned. But the WAL still
 /// exists, and after a power cut SQLite reads the part of it that reached the disk. That would be
-/// an older state than the file's.
 /// an older state than the file's.
 #[test]
 fn the_wal_is_synced_before_rows_are_pruned() {
@@ -198,4 +198,61 @@ fn named_anew(site: &Site, journal: &'static str, path: &str, failing: u64) {
         let own = "SELECT count(*) FROM sqlite_schema WHERE name = 'own'";
         assert_eq!(number(&con, own), Ok(1), "{what}");
     }
+}
+
+/// Two processes create the log at once. The second one finds the first one's log, already with
+/// rows, while the database is locked: it waits for the lock and uses that log.
+#[test]
+fn a_log_that_another_process_has_just_created_is_used() {
+    for (name, under) in [("plain", Under::Plain), ("densite", Under::Densite)] {
+        let site = Site::new(&format!("ingest-durable-both-{name}"), under);
+        for journal in ["WAL", "DELETE"] {
+            let found = found_while_locked(&site, journal, Duration::from_millis(300));
+            assert!(found.is_ok(), "{name}, {journal}: {found:?}");
+        }
+    }
+}
+
+/// If the lock is held for longer, the answer is SQLITE_BUSY, and not that the log is another one.
+#[test]
+fn a_log_whose_database_is_locked_is_not_called_a_foreign_one() {
+    let site = Site::new("ingest-durable-locked", Under::Plain);
+    let found = found_while_locked(&site, "DELETE", Duration::from_secs(60));
+    let code = found.expect_err("locked").sqlite_error_code();
+    assert_eq!(code, Some(rusqlite::ErrorCode::DatabaseBusy));
+}
+
+/// What a process gets that looks for its log just before another process creates one, and looks
+/// again while the database is locked for this time.
+fn found_while_locked(
+    site: &Site,
+    journal: &'static str,
+    locked_for: Duration,
+) -> rusqlite::Result<i64> {
+    let _disk = site.begin(journal);
+    let (first, second) = (site.process(), site.process());
+    let (locked, is_locked) = channel();
+    let (found, is_found) = channel();
+    let other = first.clone();
+    let thread = std::thread::spawn(move || {
+        let con = other.ingest().expect("the first process creates the log");
+        con.execute_batch("INSERT INTO bare_in VALUES (1, 2, 'x')")
+            .expect("acknowledged");
+        number(&con, "SELECT densite_wait()").expect("applied");
+        let lock = other.plain().expect("opens");
+        lock.execute_batch("BEGIN EXCLUSIVE; DELETE FROM t")
+            .expect("the lock");
+        locked.send(()).expect("the second process waits");
+        is_found.recv_timeout(locked_for).ok();
+        lock.execute_batch("COMMIT").expect("ends");
+        con
+    });
+    second.before_log(move || is_locked.recv().expect("the first process has a log"));
+    let con = second.connect().expect("opens");
+    con.busy_timeout(Duration::ZERO).expect("set");
+    let subscribed = number(&con, "SELECT densite_subscribe('one', 'start')");
+    found.send(()).ok();
+    let created = thread.join().expect("no panic");
+    drop((con, created, first, second));
+    subscribed
 }

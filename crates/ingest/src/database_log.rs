@@ -11,11 +11,15 @@ use crate::position::{self, Position};
 use crate::room::Room;
 use crate::storage::{StorageBackend, host};
 use densite_disk::sync::Mutex;
-use densite_log::{self as log, Log, LogId, Patience, Seq};
-use densite_sqlite::{Connection, PerProcess, Result};
+use densite_log::{self as log, Log, LogId, Patience, Seq, Waiting};
+use densite_sqlite::{Code, Connection, PerProcess, Result};
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
+
+/// The pause between two attempts to read a locked database.
+const LOCKED_PAUSE: Duration = Duration::from_millis(1);
 
 /// The opened logs of this process, by the identity of the database's file. Its mutex is never held
 /// while SQLite or the log is called.
@@ -77,11 +81,11 @@ impl DatabaseLog {
         let Err(error) = made else {
             return made;
         };
-        // Another connection may have been first. This connection cannot see it, because its
-        // statement has already read the database.
-        let other = ConnectionSpec::of(connection, &file.path).open();
-        match other.and_then(|other| Position::read(&other)) {
+        // Another connection may have been first.
+        match newest_position(connection, &file) {
             Ok(Some(position)) => DatabaseLog::find(connection, &file, position),
+            // The log found can still be this database's, so `error` can be wrong.
+            Err(locked) if locked.code.primary() == Code::BUSY => Err(locked),
             _ => Err(error),
         }
     }
@@ -163,8 +167,7 @@ impl DatabaseLog {
         if first > position.seq.saturating_add(1) {
             // The worker may have applied and pruned rows since the position was read. A new read
             // shows that.
-            let other = ConnectionSpec::of(connection, &file.path).open();
-            let now = other.and_then(|other| Position::read(&other))?;
+            let now = newest_position(connection, file)?;
             let seq = now.filter(|now| now.id == position.id).map(|now| now.seq);
             database_log.reaches_back(file, first, seq.unwrap_or(position.seq))?;
         }
@@ -324,6 +327,22 @@ impl DatabaseLog {
     /// An error of this log as SQLite's.
     pub fn failed(&self, error: log::Error) -> densite_sqlite::Error {
         self.open.failed(error)
+    }
+}
+
+/// The position in the newest state of the database. This connection cannot see it if its statement
+/// has already read an older one, so another connection reads it. Waits while the database is
+/// locked.
+fn newest_position(connection: &Connection, file: &DatabaseFile) -> Result<Option<Position>> {
+    let other = ConnectionSpec::of(connection, &file.path).open()?;
+    let (patience, began) = (patience(connection), Instant::now());
+    loop {
+        let position = Position::read(&other);
+        let is_locked = matches!(&position, Err(e) if e.code.primary() == Code::BUSY);
+        if !is_locked || patience(began.elapsed()) != Waiting::GoesOn {
+            return position;
+        }
+        std::thread::sleep(LOCKED_PAUSE);
     }
 }
 

@@ -59,6 +59,8 @@ struct SimStorage {
     process: u64,
     /// The number of the machine's life.
     life: u64,
+    /// Runs once, before the log's directory is created.
+    before_log: Mutex<Option<Box<dyn FnOnce() + Send>>>,
 }
 
 /// The options of the log: small segments, so that there are many to prune.
@@ -83,6 +85,10 @@ impl StorageBackend for SimStorage {
     }
 
     fn create_log_dir(&self, path: &Path, _database: &str) -> Result<LogDir> {
+        let before = self.before_log.lock().take();
+        if let Some(before) = before {
+            before();
+        }
         Ok(self.dir(path))
     }
 
@@ -168,6 +174,7 @@ impl Site {
             disk: life.host.disk(),
             process: NEXT.fetch_add(1, Ordering::Relaxed),
             life: life.number,
+            before_log: Mutex::default(),
         };
         Process {
             storage: Arc::new(storage),
@@ -189,6 +196,12 @@ impl Process {
         )?;
         con.busy_timeout(Duration::from_secs(10))?;
         Ok(con)
+    }
+
+    /// Runs `action` when this process next creates a log: after it found that the database names
+    /// none, and before it creates the directory.
+    pub fn before_log(&self, action: impl FnOnce() + Send + 'static) {
+        *self.storage.before_log.lock() = Some(Box::new(action));
     }
 
     /// A connection with the functions of ingest.
