@@ -113,7 +113,7 @@ class Connect(Files):
     def test_settings_that_are_no_whole_numbers(self):
         for settings in ({"level": "9"}, {"level": 3.5}, {"threads": None, "decoded_cache": 1e3}):
             name = list(settings)[-1]
-            with self.subTest(settings), self.assertRaisesRegex(TypeError, f"{name} is .*; it is a whole number"):
+            with self.subTest(settings), self.assertRaisesRegex(TypeError, f"{name} is .*; give a whole number"):
                 densite.connect(self.dir / "a", **settings)
 
     def test_another_process_reads_what_was_written(self):
@@ -149,7 +149,7 @@ class Attach(Files):
         program = "import densite; densite.attach()"
         environment = {**os.environ, "DENSITE_LIBRARY": "/nowhere/libdensite.so"}
         run = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False)
-        self.assertIn("OSError: /nowhere/libdensite.so: the shared library is not there; DENSITE_LIBRARY", run.stderr)
+        self.assertIn("OSError: /nowhere/libdensite.so: the shared library is missing; DENSITE_LIBRARY", run.stderr)
 
     def test_without_leave_to_load_extensions_and_without_symbols(self):
         # A driver whose SQLite is hidden: neither its library can be reached, nor does it load extensions.
@@ -167,7 +167,7 @@ class Attach(Files):
 
     def test_what_is_no_driver_is_named(self):
         for odd in (5, "sqlite3", types.ModuleType("odd"), self.memory()):
-            with self.subTest(odd), self.assertRaisesRegex(sqlite3.NotSupportedError, "is no module of a driver for SQLite; the sqlite3 module"):
+            with self.subTest(odd), self.assertRaisesRegex(sqlite3.NotSupportedError, "is not the module of a driver for SQLite; the sqlite3 module"):
                 densite.attach(odd)
 
     def test_importing_is_cheap(self):

@@ -143,7 +143,7 @@ class Verbs(Files):
         for settings in ({"level": 2**32 + 3}, {"level": 99}, {"threads": -5}, {"page_size": -1}, {"page_size": 2**32 + 4096}, {"page_size": 1000}, {"timeout": -1}, {"timeout": float("nan")}):
             with self.subTest(settings), self.assertRaisesRegex(sqlite3.ProgrammingError, list(settings)[0].replace("_", "[- _]")):
                 densite.compress(path, **settings)
-        with self.assertRaisesRegex(TypeError, "level is '3'; it is a whole number"):
+        with self.assertRaisesRegex(TypeError, "level is '3'; give a whole number"):
             densite.compress(path, level="3")
         self.assertEqual(path.read_bytes()[:6], b"SQLite")
         densite.compress(path, timeout=float("inf"))

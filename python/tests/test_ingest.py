@@ -113,7 +113,7 @@ class Append(Ingest):
         con = self.opened("CREATE TABLE t(a INTEGER PRIMARY KEY, b TEXT NOT NULL)", "CREATE TABLE bare(a)")
         log = densite.ingest(con, "t")
         cases = [
-            ([(1,)], sqlite3.ProgrammingError, "row 0 has 1 values, and there are 2 columns: a, b"),
+            ([(1,)], sqlite3.ProgrammingError, "row 0 has 1 values, but there are 2 columns: a, b"),
             ([{"a": 1, "c": 2}], sqlite3.OperationalError, "no column c; its columns are a, b"),
             ([(1, "x"), (2, None)], sqlite3.IntegrityError, "row 1: .*t.b"),
             ([(1, "x"), (2**63, "y")], sqlite3.DataError, "column a, row 1: 9223372036854775808"),

@@ -106,7 +106,7 @@ class Shapes(Files):
             self.assertEqual(stored(values), [5, None])
         for values in (numpy.array([0, 1], "datetime64[ps]"), numpy.array([0, 2**62], "datetime64[h]")):
             for shape in (values, list(values)):
-                with self.assertRaisesRegex(sqlite3.DataError, "column a, row 1: .* is not exact in a unit that is stored"):
+                with self.assertRaisesRegex(sqlite3.DataError, "column a, row 1: .* is not exact in a unit that can be stored"):
                     densite.insert(con, "t", {"a": shape})
 
     def test_what_numpy_has_and_python_has_not(self):
@@ -114,7 +114,7 @@ class Shapes(Files):
         con = self.memory("CREATE TABLE t(a)")
         for value in (numpy.longdouble(1), numpy.clongdouble(1), datetime.timedelta(1)):
             for data in ([(value,)], {"a": numpy.array([value])}):
-                with self.assertRaisesRegex(sqlite3.DataError, "column a, row 0: a value of type .* is none that SQLite stores"):
+                with self.assertRaisesRegex(sqlite3.DataError, "column a, row 0: a value of type .* cannot be stored by SQLite"):
                     densite.insert(con, "t", data)
 
         class Elsewhere(list):
@@ -377,7 +377,7 @@ class Values(Files):
             ([*good, (200, None, 1)], sqlite3.IntegrityError, "row 100: NOT NULL constraint failed: t.b; b is NULL"),
             ([*good, (200, "x", 11)], sqlite3.IntegrityError, "row 100: CHECK constraint failed"),
             ([*good, (200, "x", "y")], sqlite3.IntegrityError, "row 100: cannot store TEXT value in INTEGER column t.c; c is \"y\""),
-            ([*good, (200, "x")], sqlite3.ProgrammingError, "row 100 has 2 values, and there are 3 columns: a, b, c"),
+            ([*good, (200, "x")], sqlite3.ProgrammingError, "row 100 has 2 values, but there are 3 columns: a, b, c"),
             ([{"a": 1, "b": "x"}, {"a": 2}], sqlite3.ProgrammingError, "row 1 has no 'b'"),
             ([{"a": 1}, {"a": 2, "b": "x"}], sqlite3.ProgrammingError, "row 1 has 'b'"),
             ({"a": [1], "x": [2]}, sqlite3.OperationalError, "table t has no column x; its columns are a, b, c"),
@@ -386,7 +386,7 @@ class Values(Files):
             ({"a": "text"}, sqlite3.ProgrammingError, "column a is a single str"),
             (7, sqlite3.ProgrammingError, "neither columns nor rows"),
             (["text"], sqlite3.ProgrammingError, "row 0 is of type str"),
-            ([*good, "abc"], sqlite3.ProgrammingError, "row 100 is of type str; rows are tuples or lists"),
+            ([*good, "abc"], sqlite3.ProgrammingError, "row 100 is of type str; give rows as tuples or lists"),
             ([*good, {"a": 1, "b": "x", "c": 1}], sqlite3.ProgrammingError, "row 100 is of type dict"),
             ([*good, iter((1, "x", 1))], sqlite3.ProgrammingError, "row 100 is of type tuple_iterator"),
             ([{1, 2, 3}], sqlite3.ProgrammingError, "row 0 is of type set"),

@@ -57,11 +57,11 @@ class BadInput(Files):
         con = self.memory(self.TABLE)
         con.execute("CREATE TEMP TABLE u(a)")
         for name in ("u", "temp.u"):
-            with self.assertRaisesRegex(sqlite3.OperationalError, f'no such table: {name}; there is one in the schema temp: insert.con, "u", data, schema="temp".'):
+            with self.assertRaisesRegex(sqlite3.OperationalError, f'no such table: {name}; there is one in the schema temp: use insert.con, "u", data, schema="temp".'):
                 densite.insert(con, name, [(1,)])
-        self.refused("ProgrammingError", "row 1 has 2 values, and there are 3 columns: a, b, c", [(1, 1.0, "x"), (2, 2.0)])
+        self.refused("ProgrammingError", "row 1 has 2 values, but there are 3 columns: a, b, c", [(1, 1.0, "x"), (2, 2.0)])
         self.refused("ProgrammingError", "row 1 has no 'b', which the first row has", [{"a": 1, "b": 1.0}, {"a": 2}])
-        self.refused("ProgrammingError", "row 1 has 'c', which the first row has not", [{"a": 1, "b": 1.0}, {"a": 2, "b": 1.0, "c": "x"}])
+        self.refused("ProgrammingError", "row 1 has 'c', which the first row does not have", [{"a": 1, "b": 1.0}, {"a": 2, "b": 1.0, "c": "x"}])
         self.refused("ProgrammingError", "the data has a column twice: a, A", {"a": [1], "A": [2]})
         self.refused("DataError", "column b has 1 rows, and those before it have 2", {"a": [1, 2], "b": [1.0]})
         pandas = self.library("pandas")
@@ -76,7 +76,7 @@ class BadInput(Files):
     def test_an_array_or_a_series_as_one_value(self):
         numpy, pandas = self.library("numpy"), self.library("pandas")
         for value in (numpy.array([1, 2]), numpy.array([1]), numpy.array([[1.5]]), numpy.zeros(2, "M8[s]"), pandas.Series([1, 2]), pandas.DataFrame([[1]])):
-            words = f"column c, row 1: a value of type {type(value).__name__} is none that SQLite stores"
+            words = f"column c, row 1: a value of type {type(value).__name__} cannot be stored by SQLite"
             self.refused("DataError", words, [(1, 0.5, "x"), (2, 0.5, value)])
         con = self.memory(self.TABLE)
         densite.insert(con, "t", [(1, 0.5, numpy.array(7))])
@@ -123,18 +123,18 @@ class BadInput(Files):
             return self.memory("PRAGMA foreign_keys=1", "CREATE TABLE p(x INTEGER PRIMARY KEY, y, z, UNIQUE (y, z))", "INSERT INTO p VALUES (1, 'a', 2), (2, 'b', 3)", child, *more)
 
         con = tables("CREATE TABLE t(a INTEGER PRIMARY KEY, r REFERENCES p)")
-        self.refused("IntegrityError", r"row 1: FOREIGN KEY constraint failed; r is 7, which p has not as x", [(9, 1), (8, 7), (7, None)], con=con)
+        self.refused("IntegrityError", r"row 1: FOREIGN KEY constraint failed; r is 7, which p does not have as x", [(9, 1), (8, 7), (7, None)], con=con)
         con = tables("CREATE TABLE t(a INTEGER PRIMARY KEY, m, n, FOREIGN KEY (m, n) REFERENCES p (y, z))")
-        self.refused("IntegrityError", r'row 2: .*; m is "a", n is 3, which p has not as y, z', [(9, "a", 2), (8, None, 5), (7, "a", 3)], con=con)
+        self.refused("IntegrityError", r'row 2: .*; m is "a", n is 3, which p does not have as y, z', [(9, "a", 2), (8, None, 5), (7, "a", 3)], con=con)
         # A table that refers to itself, also to rows that come with it.
         con = tables("CREATE TABLE t(a INTEGER PRIMARY KEY, up REFERENCES t(a))")
-        self.refused("IntegrityError", r"row 0: .*; up is 5, which t has not as a", [(9, 5), (8, 9), (7, 8)], con=con)
+        self.refused("IntegrityError", r"row 0: .*; up is 5, which t does not have as a", [(9, 5), (8, 9), (7, 8)], con=con)
         self.assertEqual(densite.insert(con, "t", [(9, 8), (8, 9), (7, 8)]), 3)
         # Deferred ones are looked at by the commit, which cannot tell; triggers change the order of things but not this.
         con = tables("CREATE TABLE t(a INTEGER PRIMARY KEY, r REFERENCES p DEFERRABLE INITIALLY DEFERRED)")
         self.refused("IntegrityError", "^FOREIGN KEY constraint failed$", [(1, 7)], con=con)
         con = tables("CREATE TABLE t(a INTEGER PRIMARY KEY, r REFERENCES p)", "CREATE TRIGGER g AFTER INSERT ON t BEGIN SELECT 1; END")
-        self.refused("IntegrityError", "row 1: .*; r is 7, which p has not as x", [(9, 1), (8, 7)], con=con)
+        self.refused("IntegrityError", "row 1: .*; r is 7, which p does not have as x", [(9, 1), (8, 7)], con=con)
 
     def test_a_row_may_refer_to_one_that_comes_later_as_within_one_statement(self):
         last = _columns.ITERATOR_ROWS + 10
@@ -157,7 +157,7 @@ class BadInput(Files):
         self.assertEqual(densite.insert(tables(*by_trigger), "t", rows()), last)
         # One that comes nowhere is still named, and one that comes later in an earlier call is not there.
         con = tables(tree)
-        with self.assertRaisesRegex(sqlite3.IntegrityError, f"row {last - 1}: FOREIGN KEY constraint failed; up is 0, which t has not as a"):
+        with self.assertRaisesRegex(sqlite3.IntegrityError, f"row {last - 1}: FOREIGN KEY constraint failed; up is 0, which t does not have as a"):
             densite.insert(con, "t", rows(0))
         self.assertEqual((self.rows(con), con.in_transaction), ([], False))
         with self.assertRaisesRegex(sqlite3.IntegrityError, "row 0: FOREIGN KEY"):
@@ -192,7 +192,7 @@ class BadInput(Files):
                 run('CREATE TABLE t(ab own REFERENCES "Pä", ba UNIQUE, "日" DEFAULT 5)')
                 con.commit()
                 con.text_factory, con.row_factory = factory, broken
-                with self.assertRaisesRegex(sqlite3.IntegrityError, "row 0: FOREIGN KEY constraint failed; ab is 7, which Pä has not as id"):
+                with self.assertRaisesRegex(sqlite3.IntegrityError, "row 0: FOREIGN KEY constraint failed; ab is 7, which Pä does not have as id"):
                     densite.insert(con, "t", [(7, 1, 0)])
                 with self.assertRaisesRegex(sqlite3.IntegrityError, "row 1: UNIQUE constraint failed: t.ba; ba is 1"):
                     densite.insert(con, "t", {"BA": [1, 1]})
@@ -216,10 +216,10 @@ class BadInput(Files):
         self.assertEqual(self.rows(con), [(1, 2, 3)])
         with self.assertRaisesRegex(sqlite3.OperationalError, "table t has no column \u212a"):
             densite.insert(con, "t", {"\u212a": [1]})
-        for name, words in ((None, "table is None; it is a name"), (b"t", "table is b't'; it is a name")):
+        for name, words in ((None, "table is None; give a name"), (b"t", "table is b't'; give a name")):
             with self.assertRaisesRegex(sqlite3.ProgrammingError, words):
                 densite.insert(con, name, [(1, 2, 3)])
-        with self.assertRaisesRegex(sqlite3.ProgrammingError, "schema is None; it is a name"):
+        with self.assertRaisesRegex(sqlite3.ProgrammingError, "schema is None; give a name"):
             densite.insert(con, "t", [(1, 2, 3)], schema=None)
         with self.assertRaisesRegex(sqlite3.ProgrammingError, "on_conflict is None; use one of abort"):
             densite.insert(con, "t", [(1, 2, 3)], None)
@@ -255,7 +255,7 @@ class BadInput(Files):
             densite.insert(con, "t", [(None,)])
         none = type("None", (), {"__module__": "own_database"})()
         for call in (lambda: densite.insert(none, "t", [(1,)]), lambda: densite.query(none, "SELECT 1"), lambda: densite.ingest(none, "t"), lambda: densite.subscribe(none, "s")):
-            with self.assertRaisesRegex(sqlite3.NotSupportedError, "type own_database.None is none of a driver"):
+            with self.assertRaisesRegex(sqlite3.NotSupportedError, "type own_database.None is not supported"):
                 call()
 
     def test_apsw_is_told_what_works(self):

@@ -139,7 +139,7 @@ class Conflicts(Files):
             # At its commit the insert fails in both cases, and with the rows that are missing in neither.
             densite.insert(con, "t", [(1,), (2,)])
             con.execute(f"PRAGMA defer_foreign_keys = {int(deferred)}")
-            with self.assertRaisesRegex(sqlite3.IntegrityError, "^FOREIGN KEY constraint failed$" if deferred else "which p has not as a"):
+            with self.assertRaisesRegex(sqlite3.IntegrityError, "^FOREIGN KEY constraint failed$" if deferred else "which p does not have as a"):
                 densite.insert(con, "t", [(3,)])
             self.assertEqual(self.rows(con), [(1,), (2,)])
 

@@ -334,7 +334,7 @@ class Query(Files):
         result = densite.query(con, "SELECT * FROM t")
         result.to_numpy()
         for again in (result.to_numpy, result.fetchall, result.__arrow_c_stream__):
-            with self.assertRaisesRegex(sqlite3.ProgrammingError, "read already, or closed; run the query again"):
+            with self.assertRaisesRegex(sqlite3.ProgrammingError, "already read or closed; run the query again"):
                 again()
 
     def test_a_stream_outlives_result_connection_and_keys(self):
@@ -392,7 +392,7 @@ class Query(Files):
             with self.subTest(sql), self.assertRaisesRegex(sqlite3.ProgrammingError, words):
                 densite.query(con, sql)
         for sql in (None, b"SELECT 1"):
-            with self.subTest(sql), self.assertRaisesRegex(sqlite3.ProgrammingError, "sql is of type .*; it is the text of a statement"):
+            with self.subTest(sql), self.assertRaisesRegex(sqlite3.ProgrammingError, "sql is of type .*; give the text of a statement"):
                 densite.query(con, sql)
         self.assertEqual(self.rows(con, "SELECT count(*) FROM t"), [(1000,)])
         con.close()
@@ -416,7 +416,7 @@ class Query(Files):
             with self.ctrl_c(began, after=0.2):
                 began.set()
                 result.to_numpy()
-            with self.assertRaisesRegex(sqlite3.ProgrammingError, "read already"):
+            with self.assertRaisesRegex(sqlite3.ProgrammingError, "already read"):
                 result.fetchall()
             # Nothing reads any more.
             con.execute("DROP TABLE t")
