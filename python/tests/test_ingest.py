@@ -415,9 +415,12 @@ class Processes(Ingest):
         other = self.locked()
         log.append([(1, 1, "a")])
         reader = self.program(
-            """ import densite, sys con = densite.connect(sys.argv[1]) log = densite.ingest(con,
-            "vote") print(con.execute("SELECT (SELECT count(*) FROM vote_in), (SELECT count(*) FROM
-            vote)").fetchone()) """,
+            """
+            import densite, sys
+            con = densite.connect(sys.argv[1])
+            log = densite.ingest(con, "vote")
+            print(con.execute("SELECT (SELECT count(*) FROM vote_in), (SELECT count(*) FROM vote)").fetchone())
+            """,
             self.dir / "a.db",
         )
         self.assertEqual(reader.stdout.read(), "(1, 0)\n")
