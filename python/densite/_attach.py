@@ -49,7 +49,7 @@ def attach(sqlite_module: Optional[ModuleType] = None) -> None:
         OSError: the shared library is missing.
     """
     if sqlite_module is None:
-        import sqlite3  # noqa: PLC0415: it may never be needed
+        import sqlite3  # noqa: PLC0415: often not needed
 
         sqlite_module = sqlite3
     name = getattr(sqlite_module, "__name__", None)
@@ -73,7 +73,7 @@ def attach(sqlite_module: Optional[ModuleType] = None) -> None:
 def _c_module(module: ModuleType) -> Optional[ModuleType]:
     """The compiled module behind a driver: ``_sqlite3`` for ``sqlite3``, ``pysqlite3._sqlite3`` for
     ``pysqlite3``."""
-    import importlib  # noqa: PLC0415: it may never be needed
+    import importlib  # noqa: PLC0415: often not needed
 
     name = module.__name__.partition(".")[0]
     for candidate in ("_sqlite3",) if name == "sqlite3" else (f"{name}._sqlite3",):

@@ -32,7 +32,7 @@ class _Key(NamedTuple):
     name: str
     #: 1 descending, 2 ignoring case.
     flags: int
-    #: The types that its values may have (each a sum as from :meth:`Set.types`) so that values that
+    #: The types that its values can have (each a sum as from :meth:`Set.types`) so that values that
     #: are equal in the table are also equal in sorting and keep their order.
     stable: Tuple[int, ...]
     #: An INTEGER PRIMARY KEY: NULL becomes the next number, which depends on the rows before it.

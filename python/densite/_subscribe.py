@@ -162,7 +162,12 @@ class Subscription:
         self._open = False
 
     def unsubscribe(self) -> None:
-        """Removes the subscriber. The log no longer keeps rows for it."""
+        """Removes the subscriber. The log no longer keeps rows for it.
+
+        Raises:
+            sqlite3.OperationalError: the subscriber was removed already; no space (``code`` 4).
+            sqlite3.ProgrammingError: the subscription is closed.
+        """
         self._check_open()
         with coded(self._module):
             self._ask("SELECT densite_unsubscribe(?)", self.name)
