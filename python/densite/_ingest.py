@@ -132,9 +132,10 @@ class Ingest:
                 of a NOT NULL column. The message names row (from 0) and value. Other violations are
                 found when the row is applied: see :meth:`rejects`.
             sqlite3.DataError, sqlite3.ProgrammingError: as :func:`densite.insert`; ProgrammingError
-                also while a transaction is open. sqlite3.OperationalError: no such column; no space
-                (``code`` 4); too much is unapplied and ``on_full="error"`` (``code`` 4); too much
-                is unapplied until the timeout (``code`` 3); the log cannot be used.
+                also while a transaction is open.
+            sqlite3.OperationalError: no such column; no space (``code`` 4); too much is unapplied
+                and ``on_full="error"`` (``code`` 4); too much is unapplied until the timeout
+                (``code`` 3); the log cannot be used.
             Each has ``code``, the command's exit code. After any error none of the rows is in the
             log.
         """
