@@ -42,8 +42,8 @@ def deliver(con: sqlite3.Connection, lease: Tuple[int, int], worker: str, result
 
     Raises:
         Refused: a result is wrong. The message names the result and the reason.
-            sqlite3.OperationalError: for example, the disk is full or the file is locked. The
-            worker can deliver the results again, whether they were stored or not.
+        sqlite3.OperationalError: for example, the disk is full or the file is locked. The worker
+            can deliver the results again, whether they were stored or not.
     """
     batch = lease[0]
     good = _checked(con, batch, results)
