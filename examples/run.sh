@@ -1,22 +1,26 @@
 #!/bin/bash
 # run.sh LIBRARY DIR [LANGUAGE...]
 #
-# Runs the examples (c, rust, go, java, node; or those named) on LIBRARY, a libdensite.so with the command densite beside it. Drivers are installed and
-# programs built in DIR, and each program makes its database in DIR/LANGUAGE/data; the command, another process with another SQLite, then checks that file.
-# A language that is not installed is skipped, which is a failure with DENSITE_NO_SKIP=1; the reason is added to the file DENSITE_SKIPPED, if that is set.
+# Runs the examples (c, rust, go, java, node; or the named ones) on LIBRARY, a libdensite.so with
+# the command densite in the same directory. Drivers are installed and programs are built in DIR.
+# Each program makes its database in DIR/LANGUAGE/data. Then the command, which is another process
+# with another SQLite, checks that file. A language that is not installed is skipped; with
+# DENSITE_NO_SKIP=1 this is a failure. The reason is added to the file DENSITE_SKIPPED, if that is
+# set.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-[ $# -ge 2 ] || { sed -n 2,6p "$0" >&2; exit 2; }
+[ $# -ge 2 ] || { sed -n 2,9p "$0" >&2; exit 2; }
 mkdir -p "$2"
 library=$(realpath "$1"); dir=$(realpath "$2"); shift 2
 [ $# -gt 0 ] || set -- c rust go java node
-limit="timeout 120" # seconds, for a program that hangs
+limit="timeout 120" # ends a program that hangs, after so many seconds
 command=$(dirname "$library")/densite
 
 . "$here/../scripts/again.sh"
 
-# For each language: what it needs, how to prepare it, how to run it. All but the first in DIR/LANGUAGE, which has a copy of the example.
-lacks() { # lacks NAME...: tells the first command that is not there
+# Each language has three functions: X_lacks prints a missing requirement, X_prepare builds, X_run
+# runs. The last two run in DIR/LANGUAGE, which has a copy of the example.
+lacks() { # lacks NAME...: prints the first missing command
   local name
   for name; do command -v "$name" >/dev/null || { echo "no $name"; return; }; done
 }
@@ -28,7 +32,7 @@ c_prepare() {
 c_run() { $limit ./weather "$1"; }
 
 rust_lacks() { lacks cargo cc; }
-# It depends on the crates of this folder, so it is built where it lies.
+# It depends on the crates of the repository by relative paths, so it is built in place.
 rust_prepare() { CARGO_TARGET_DIR=build again cargo build --quiet --locked --manifest-path "$here/rust/Cargo.toml"; }
 rust_run() { $limit build/debug/weather "$1"; }
 
@@ -50,8 +54,9 @@ java_prepare() {
 java_run() { $limit java -cp 'lib/*' Weather.java "$library" "$1"; }
 
 node_lacks() { lacks node npm make c++; }
-# The driver is compiled with the headers that came with this node: nothing is fetched beside the packages. Up to date if and only if the stamp, written
-# last, names the same packages and the same node.
+# The driver is compiled with the headers of the installed Node, so that only packages are
+# downloaded. The build is up to date if its stamp, which is written last, names the same packages
+# and the same Node.
 node_prepare() {
   local prefix stamp
   prefix=$(node -p 'require("path").resolve(process.execPath, "../..")')
@@ -64,12 +69,12 @@ node_prepare() {
 }
 node_run() { $limit node weather.mjs "$library" "$1"; }
 
-# What another process finds in the file.
+# Checks a file in another process.
 check() { # check DATABASE
-  local found
+  local counts
   "$command" check --quiet "$1" || return
-  found=$("$command" sql --format csv "$1" "SELECT (SELECT count(*) FROM reading), (SELECT count(*) FROM station)" | tail -n 1)
-  [ "$found" = 51000,21 ] || { echo "another process finds $found readings and stations, expected 51000,21" >&2; return 1; }
+  counts=$("$command" sql --format csv "$1" "SELECT (SELECT count(*) FROM reading), (SELECT count(*) FROM station)" | tail -n 1)
+  [ "$counts" = 51000,21 ] || { echo "another process reads $counts readings and stations, expected 51000,21" >&2; return 1; }
 }
 
 example() ( # example LANGUAGE
@@ -85,7 +90,7 @@ example() ( # example LANGUAGE
 
 passed=0; failed=0; skipped=0
 for language; do
-  [ "$(type -t "${language}_run")" = function ] || { echo "there is no example in $language" >&2; exit 2; }
+  [ "$(type -t "${language}_run")" = function ] || { echo "there is no example in $language; use c, rust, go, java or node" >&2; exit 2; }
   reason=$("${language}_lacks" | head -n 1)
   if [ -n "$reason" ]; then
     echo "$language: skipped: $reason"; skipped=$((skipped + 1))
@@ -93,7 +98,7 @@ for language; do
     continue
   fi
   mkdir -p "$dir/$language"
-  # Not `if example`: within a condition, set -e would be off in it.
+  # Within a condition (`if example`), set -e would have no effect.
   set +e; example "$language" >"$dir/$language/log" 2>&1; code=$?; set -e
   if [ $code = 0 ]; then
     echo "$language: passed: $(tail -n 1 "$dir/$language/log")"; passed=$((passed + 1))

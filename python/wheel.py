@@ -1,7 +1,8 @@
 """wheel.py BUILT DIR
 
-Makes the wheel of the Python package in DIR from what is BUILT there: libdensite.so and the command densite, without their debugging symbols. The tag
-is the oldest manylinux whose glibc has all that both ask for, read from the files themselves.
+Makes the wheel of the Python package in DIR, with libdensite.so and the command densite from BUILT,
+without debugging symbols. The tag is the oldest manylinux whose glibc has all symbol versions that
+both files need, as read from the files.
 """
 
 from __future__ import annotations
@@ -17,29 +18,30 @@ import tempfile
 import zipfile
 
 HERE = pathlib.Path(__file__).resolve().parent
-#: What every manylinux platform has (PEP 600 and its policies) and one of the two files may ask for.
+#: The libraries of every manylinux platform (PEP 600 and its policies) that the two files can need.
 PLATFORM_LIBRARIES = {"libc.so.6", "libm.so.6", "libgcc_s.so.1", "libpthread.so.0", "libdl.so.2", "librt.so.1", "ld-linux-x86-64.so.2"}
 
 
 def version() -> str:
     text = (HERE / "densite/_library.py").read_text()
-    found = re.search(r'__version__ = "(.+)"', text)
+    package = re.search(r'__version__ = "(.+)"', text)
     cargo = re.search(r'^version = "(.+)"', (HERE.parent / "Cargo.toml").read_text(), re.MULTILINE)
-    if not found or not cargo or found[1] != cargo[1]:
-        sys.exit("python/densite/_library.py and Cargo.toml do not name the same version; make them")
-    return found[1]
+    if not package or not cargo or package[1] != cargo[1]:
+        sys.exit("python/densite/_library.py and Cargo.toml have different versions; set both to the same one")
+    return package[1]
 
 
-def said(*command: str) -> str:
+def output(*command: str) -> str:
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 
 def glibc(path: pathlib.Path) -> tuple[int, int]:
-    """The newest version of glibc that a file asks for. What its dynamic linker looks for are the versions, whether of their symbols all are weak or not."""
-    needed = set(re.findall(r"\(NEEDED\).*\[(.+)\]", said("readelf", "-dW", str(path))))
+    """The newest version of glibc that a file needs. The dynamic linker requires a version even if
+    all its symbols are weak."""
+    needed = set(re.findall(r"\(NEEDED\).*\[(.+)\]", output("readelf", "-dW", str(path))))
     if foreign := needed - PLATFORM_LIBRARIES:
-        sys.exit(f"{path} needs {', '.join(sorted(foreign))}, which no manylinux promises")
-    wanted = re.findall(r"Name: GLIBC_(\d+)\.(\d+)", said("readelf", "-VW", str(path)))
+        sys.exit(f"{path} needs {', '.join(sorted(foreign))}, which manylinux does not guarantee; link it statically")
+    wanted = re.findall(r"Name: GLIBC_(\d+)\.(\d+)", output("readelf", "-VW", str(path)))
     return max((int(major), int(minor)) for major, minor in wanted)
 
 

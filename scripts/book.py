@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""The documentation as a book: collects the pages for mdBook, and checks what it built.
+"""The documentation as a book: collects the pages for mdBook, and checks its output.
 
     scripts/book.py collect TO     copies the pages of docs/SUMMARY.md, and the files they link to
     scripts/book.py check BOOK     each link of the HTML leads to a file and an anchor of the book
 
 mdBook takes pages from one folder only. So the pages keep their places in a copy of the
 repository's folders, and their links work in the book as they do in the repository. mdBook makes
-index.html of a README.md, but does not change the links to it: that is done here.
+index.html of a README.md, but does not change the links to it. This script changes them.
 """
 
 import html.parser
@@ -52,7 +52,7 @@ def collect(to):
                 shutil.copyfile(source, to / file)
     unlisted = {p.relative_to(ROOT) for p in (ROOT / "docs").rglob("*.md")} - {summary, *pages}
     wrong += [f"docs/SUMMARY.md does not list {page}" for page in sorted(unlisted)]
-    # The summary stands in the folder of all pages, so its links begin there.
+    # The summary is in the root of the copy, so its links begin there.
     text = (ROOT / summary).read_text(encoding="utf-8")
     from_root = lambda link: f"]({os.path.normpath(summary.parent / link[1])})"
     (to / "SUMMARY.md").write_text(LINK.sub(from_root, text), encoding="utf-8")

@@ -1,15 +1,16 @@
 #!/bin/sh
 # need.sh build|python|crash|wheel|test
 #
-# Makes sure that this machine has what the given work needs. What is missing is installed from Debian's packages if that needs no
-# password (root, or sudo that asks for none), after saying what and why. Otherwise it prints the one command that installs it and fails.
-# Without a package that only some tests need (a browser, other languages) it says so and succeeds: those tests are skipped.
-# Rust is never installed, for it comes from elsewhere. Prints nothing when all is there.
+# Checks that the system has the programs for the given work. Installs missing Debian packages if
+# this needs no password (root, or sudo without password), and says which and why. Otherwise it
+# prints the command that installs them, and fails. A missing package that only some tests need (a
+# browser, other languages) is reported, but not a failure: these tests are skipped. Rust is never
+# installed, because it is not a Debian package. Prints nothing if nothing is missing.
 set -u
 rust_min=1.95
 has() { command -v "$1" >/dev/null 2>&1; }
 
-look() { # look WORK: sets needed, wished (packages) and why_needed, why_wished
+find_missing() { # find_missing WORK: sets needed, wished (packages) and why_needed, why_wished
   needed=; why_needed=; wished=; why_wished=
   need build-essential make has make
   need build-essential "a C compiler" has cc
@@ -33,10 +34,10 @@ look() { # look WORK: sets needed, wished (packages) and why_needed, why_wished
     need python3 python3 has python3
     need python3-venv "Python's venv" python3 -c 'import ensurepip, venv'
     need util-linux setpriv has setpriv
-    # The shell has a kill of its own.
+    # env, because kill is also a built-in of the shell.
     need procps kill env kill -0 $$
     need file file has file
-    wish chromium "Chromium, for pages that are looked at" has chromium
+    wish chromium "Chromium, for tests of pages" has chromium
     wish libsqlite3-dev "SQLite's C header, for the example in C" test -f /usr/include/sqlite3.h
     wish golang-go "Go, for its example" has go
     wish default-jdk-headless "a JDK, for the example in Java" has javac
@@ -45,7 +46,7 @@ look() { # look WORK: sets needed, wished (packages) and why_needed, why_wished
     wish npm "npm, for the example in Node" has npm ;;
   esac
 }
-need() { # need PACKAGE NAME COMMAND...: the command succeeds if NAME is there
+need() { # need PACKAGE NAME COMMAND...: the command succeeds if NAME is installed
   package=$1; name=$2; shift 2
   "$@" >/dev/null 2>&1 && return
   why_needed="$why_needed${why_needed:+, }$name"
@@ -71,15 +72,15 @@ install() { # install PACKAGE...
 }
 
 work=${1:-build}
-look "$work"
+find_missing "$work"
 if [ -n "$needed$wished" ] && may_install; then
-  echo "installing$needed$wished, for make $work lacks: $why_needed${why_needed:+${why_wished:+; }}$why_wished" >&2
-  # One package that cannot be had must not keep the others away.
+  echo "installing$needed$wished, because make $work needs: $why_needed${why_needed:+${why_wished:+; }}$why_wished" >&2
+  # Separately, so that one unavailable package does not prevent the others.
   [ -z "$needed" ] || install $needed >&2
   for package in $wished; do install "$package" >&2; done
-  look "$work"
+  find_missing "$work"
 fi
-[ -z "$why_wished" ] || echo "not there: $why_wished. The tests that need it are skipped. Install: ${as_root}apt-get install$wished" >&2
+[ -z "$why_wished" ] || echo "missing: $why_wished. Tests that need it are skipped. Install: ${as_root}apt-get install$wished" >&2
 
 rust=; missing=$why_needed
 rustup="curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs | sh -s -- -y && . \"\$HOME/.cargo/env\""

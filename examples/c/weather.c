@@ -1,7 +1,8 @@
 /* Densite from C: weather FOLDER
 **
-** Makes FOLDER/weather.db, a Densite file, and FOLDER/plain.db, the same as a plain one. Every step checks what it got; the first surprise ends the
-** program with a sentence and code 1. The library is linked (-ldensite), for its C API beside SQL; SQLite is the system's.
+** Makes FOLDER/weather.db, a Densite file, and FOLDER/plain.db, a plain file with the same content.
+** Every step checks its result. The first wrong one ends the program with a sentence and code 1.
+** The library is linked (-ldensite) for its C API; SQLite is the system's.
 */
 #include "densite.h"
 #include <sqlite3.h>
@@ -34,7 +35,8 @@ static void run(sqlite3 *db, const char *sql) {
   if (sqlite3_exec(db, sql, NULL, NULL, NULL) != SQLITE_OK) fail(sql, sqlite3_errmsg(db));
 }
 
-/* Runs a statement with one parameter; answers the number in the first column of its first row, 0 without one. */
+/* Runs a statement with one parameter. Returns the number in the first column of its first row, or
+** 0 without a row. */
 static sqlite3_int64 number(sqlite3 *db, const char *sql, sqlite3_int64 parameter) {
   sqlite3_stmt *statement;
   sqlite3_int64 n = 0;
@@ -49,7 +51,7 @@ static void densite(const char *what, int code) {
   if (code != DENSITE_OK) fail(what, densite_errmsg());
 }
 
-/* The library stays and serves all later connections of this SQLite. */
+/* Loads the library, which then serves all later connections of this SQLite. */
 static void load(void) {
   void (*entry)(void) = (void (*)(void))sqlite3_densite_init;
   sqlite3_auto_extension(entry);
@@ -59,7 +61,8 @@ static void load(void) {
   printf("Densite %s in SQLite %s\n", densite_version(), sqlite3_libversion());
 }
 
-/* The fastest way in: columns as they lie in memory, sorted by the table's key, through one INSERT ... SELECT. */
+/* The fastest way to insert: columns in memory, sorted by the table's key, in one INSERT ...
+** SELECT. */
 static void insert_columns(sqlite3 *db) {
   int32_t *station = malloc(ROWS * sizeof *station);
   double *celsius = malloc(ROWS * sizeof *celsius);
@@ -68,7 +71,7 @@ static void insert_columns(sqlite3 *db) {
   if (!station || !celsius || !at || !ends) fail("columns", "out of memory");
   ends[0] = 0;
   for (int row = 0; row < ROWS; row++) {
-    int i = row / STATIONS; /* time after time, so not in the order of the table's key */
+    int i = row / STATIONS; /* ordered by time, not by the table's key */
     station[row] = row % STATIONS + 1;
     celsius[row] = (station[row] * 37 + i * 17) % 400 / 10.0 - 5;
     snprintf(at + row * AT, AT + 1, "2026-01-%02u %02u:%02u", i / 144u % 100 + 1, i / 6u % 24, i % 6u * 10);
@@ -85,7 +88,7 @@ static void insert_columns(sqlite3 *db) {
   densite_sort_key key[2] = { { .column = 0 }, { .column = 1 } };
   densite("sort", densite_columns_sort(set, key, 2, NULL));
   number(db, "INSERT INTO reading SELECT c0, c1, c2 FROM densite_columns(?)", set);
-  densite("release", densite_columns_release(set)); /* only now may the buffers go */
+  densite("release", densite_columns_release(set)); /* from now on the buffers can be freed */
   free(station), free(celsius), free(at), free(ends);
 }
 
@@ -107,7 +110,7 @@ static void query(sqlite3 *db) {
   printf("%d readings of 14 stations above 1000 m\n", 14 * READINGS);
 }
 
-/* WAL: another connection reads while this one writes, and sees what is committed. */
+/* WAL: another connection reads while this one writes, and sees only committed rows. */
 static void two_connections(sqlite3 *db, sqlite3 *other) {
   run(db, "BEGIN; INSERT INTO station VALUES (21, 'station 21', '{\"height\": 5}')");
   same("stations seen before the commit", number(other, "SELECT count(*) FROM station", 0), STATIONS);
@@ -115,7 +118,8 @@ static void two_connections(sqlite3 *db, sqlite3 *other) {
   same("stations seen after the commit", number(other, "SELECT count(*) FROM station", 0), STATIONS + 1);
 }
 
-/* Ingest: a commit costs one sync of a log; the rows are there at once through the ingest table, and soon after in the table itself. */
+/* Ingest: a commit costs one sync of a log. The ingest table shows the rows at once, and the table
+** itself soon after. */
 static void ingest(sqlite3 *db, sqlite3 *other) {
   run(db, "CREATE VIRTUAL TABLE temp.reading_in USING densite_ingest(reading, on_conflict=replace); BEGIN");
   for (int i = 0; i < 1000; i++) number(db, "INSERT INTO temp.reading_in VALUES (21, datetime('2026-01-01', ?1 || ' minutes'), ?1 % 40)", i);
@@ -127,11 +131,12 @@ static void ingest(sqlite3 *db, sqlite3 *other) {
 
 static sqlite3_int64 file_bytes(const char *path) {
   struct stat file;
-  if (stat(path, &file) != 0) fail(path, "is not there");
+  if (stat(path, &file) != 0) fail(path, "the file does not exist");
   return file.st_size;
 }
 
-/* What SQL cannot say: everything verified, and a plain copy. Each function answers in JSON what the command prints with --json. */
+/* Functions that SQL does not have: a check of the whole file, figures, and a plain copy. Each
+** returns the JSON that the command prints with --json. */
 static void files(const char *path, const char *plain) {
   char *json;
   densite("check", densite_check(0, path, NULL, NULL, &json));
@@ -142,14 +147,15 @@ static void files(const char *path, const char *plain) {
   densite_free(json);
   densite("decompress", densite_decompress(0, path, plain, NULL, NULL, NULL, NULL));
   sqlite3_int64 logical = file_bytes(plain), stored = file_bytes(path);
-  if (stored * 2 > logical) fail(path, "is not half as large as the plain file");
+  if (stored * 2 > logical) fail(path, "the file is more than half as large as the plain file");
   printf("%lld bytes stored in %lld: %lld %%\n", logical, stored, 100 * stored / logical);
 }
 
 int main(int argc, char **argv) {
   if (argc != 2) fail("usage", "weather FOLDER");
   char *path = sqlite3_mprintf("%s/weather.db", argv[1]), *plain = sqlite3_mprintf("%s/plain.db", argv[1]);
-  char *uri = sqlite3_mprintf("file:%s?vfs=densite", path); /* in a path, ? and # and % would have to be written as %XX */
+  /* In a URI, the characters ?, # and % of a path must be written as %XX. */
+  char *uri = sqlite3_mprintf("file:%s?vfs=densite", path);
   load();
   sqlite3 *db = open_uri(uri);
   write_all(db);
@@ -157,7 +163,7 @@ int main(int argc, char **argv) {
   sqlite3 *other = open_uri(uri);
   two_connections(db, other);
   ingest(db, other);
-  same("rows of densite_info that tell the kind", number(db, "SELECT count(*) FROM densite_info('main') WHERE name = 'kind' AND value = 'densite'", 0), 1);
+  same("rows of densite_info with the kind densite", number(db, "SELECT count(*) FROM densite_info('main') WHERE name = 'kind' AND value = 'densite'", 0), 1);
   sqlite3_close(other);
   sqlite3_close(db); /* the last close checkpoints */
   files(path, plain);

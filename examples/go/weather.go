@@ -1,6 +1,7 @@
 // Densite from Go with mattn/go-sqlite3: weather LIBRARY FOLDER
 //
-// Makes FOLDER/weather.db, a Densite file. Every step checks what it got; the first surprise ends the program with a sentence and code 1.
+// Makes FOLDER/weather.db, a Densite file. Every step checks its result. The first wrong one ends
+// the program with a sentence and code 1.
 package main
 
 import (
@@ -38,7 +39,7 @@ func check(what string, err error) {
 	}
 }
 
-// connection is a *sql.Conn or a *sql.Tx: one connection, where a *sql.DB is a pool of them.
+// connection is a *sql.Conn or a *sql.Tx: one connection. A *sql.DB is a pool of connections.
 type connection interface {
 	ExecContext(context.Context, string, ...any) (sql.Result, error)
 	QueryRowContext(context.Context, string, ...any) *sql.Row
@@ -52,7 +53,7 @@ func exec(db connection, query string, args ...any) {
 	check(query, err)
 }
 
-// value answers the first column of a query's first row.
+// value returns the first column of a query's first row.
 func value[T any](db connection, query string) (v T) {
 	check(query, db.QueryRowContext(ctx, query).Scan(&v))
 	return v
@@ -72,8 +73,9 @@ func transaction(db *sql.Conn, body func(tx *sql.Tx)) {
 	check("COMMIT", tx.Commit())
 }
 
-// load brings Densite into the process. The driver loads its extensions after it has opened the file, too late for ?vfs=densite of that file: so they
-// are loaded into a connection that opens none. The library stays, and serves all later connections.
+// load loads Densite into the process. The driver loads its extensions after it has opened the
+// file, which is too late for ?vfs=densite. So they are loaded into a connection without a file.
+// The library then serves all later connections.
 func load(library string) {
 	library, err := filepath.Abs(library)
 	check("the library", err)
@@ -86,7 +88,7 @@ func load(library string) {
 	fmt.Printf("Densite %s in SQLite %s\n", densite, host)
 }
 
-// insertReadings gives a table `count` readings of a station.
+// insertReadings inserts `count` readings of a station into a table.
 func insertReadings(tx *sql.Tx, table string, station, count int) {
 	insert, err := tx.PrepareContext(ctx, "INSERT INTO "+table+" VALUES (?, ?, ?)")
 	check(table, err)
@@ -122,7 +124,8 @@ func query(db *sql.Conn) {
 	fmt.Printf("%d readings of %d stations above 1000 m\n", rows, places)
 }
 
-// twoConnections shows WAL: another connection reads while this one writes, and sees what is committed.
+// twoConnections shows WAL: another connection reads while this one writes, and sees only committed
+// rows.
 func twoConnections(db, other *sql.Conn) {
 	transaction(db, func(tx *sql.Tx) {
 		exec(tx, `INSERT INTO station VALUES (21, 'station 21', '{"height": 5}')`)
@@ -131,8 +134,9 @@ func twoConnections(db, other *sql.Conn) {
 	same("stations seen after the commit", value[int](other, "SELECT count(*) FROM station"), stations+1)
 }
 
-// ingest: a commit costs one sync of a log; the rows are there at once through the ingest table, and soon after in the table itself.
-// The ingest table is a temporary one of its connection: so take a *sql.Conn for it, not the pool.
+// ingest writes through the log: a commit costs one sync. The ingest table shows the rows at once,
+// and the table itself soon after. The ingest table is temporary and belongs to its connection, so
+// use a *sql.Conn for it, not the pool.
 func ingest(db, other *sql.Conn) {
 	exec(db, "CREATE VIRTUAL TABLE temp.reading_in USING densite_ingest(reading, on_conflict=replace)")
 	transaction(db, func(tx *sql.Tx) { insertReadings(tx, "temp.reading_in", 21, 1000) })
@@ -147,7 +151,7 @@ func size(db *sql.Conn, path string) {
 	file, err := os.Stat(path)
 	check(path, err)
 	if file.Size()*2 > logical {
-		fail(path, fmt.Sprintf("%d bytes for %d: not half as many", file.Size(), logical))
+		fail(path, fmt.Sprintf("%d bytes stored for %d: more than half", file.Size(), logical))
 	}
 	same("integrity_check", value[string](db, "PRAGMA integrity_check"), "ok")
 	fmt.Printf("%d bytes stored in %d: %d %%\n", logical, file.Size(), 100*file.Size()/logical)
@@ -169,7 +173,7 @@ func main() {
 	name := url.URL{Scheme: "file", Path: path, RawQuery: "vfs=densite&_journal_mode=WAL&_busy_timeout=5000"}
 	pool, err := sql.Open("sqlite3", name.String())
 	check("open", err)
-	pool.SetMaxIdleConns(0) // what is closed is closed, and not kept for the next one
+	pool.SetMaxIdleConns(0) // closes connections instead of keeping them
 
 	db, other := connect(pool), connect(pool)
 	write(db)
@@ -179,7 +183,7 @@ func main() {
 	check("close", db.Close())
 	check("close", other.Close())
 
-	// The last close has checkpointed: what was in the WAL is in the file now.
+	// The last close has copied the WAL into the file.
 	db = connect(pool)
 	size(db, path)
 	check("close", db.Close())

@@ -8,7 +8,8 @@ import org.sqlite.SQLiteConfig;
 /**
  * Densite from Java with sqlite-jdbc: {@code java -cp sqlite-jdbc.jar Weather.java LIBRARY FOLDER}
  *
- * <p>Makes FOLDER/weather.db, a Densite file. Every step checks what it got; the first surprise ends the program with a sentence and code 1.
+ * <p>Makes FOLDER/weather.db, a Densite file. Every step checks its result. The first wrong one ends
+ * the program with a sentence and code 1.
  */
 public class Weather {
     static final int STATIONS = 20;
@@ -19,7 +20,8 @@ public class Weather {
             if (args.length != 2) throw new IllegalArgumentException("usage: Weather LIBRARY FOLDER");
             load(Path.of(args[0]).toAbsolutePath());
             Path path = Path.of(args[1]).toAbsolutePath().resolve("weather.db");
-            // toUri writes %20 for a blank, which SQLite reads back. The driver takes journal_mode for itself and leaves vfs to SQLite.
+            // toUri encodes special characters, for example a space as %20, and SQLite decodes
+            // them. The driver handles journal_mode and passes vfs to SQLite.
             String url = "jdbc:sqlite:file:" + path.toUri().getRawPath() + "?vfs=densite&journal_mode=WAL&busy_timeout=5000";
             try (Connection db = DriverManager.getConnection(url); Connection other = DriverManager.getConnection(url)) {
                 write(db);
@@ -27,7 +29,7 @@ public class Weather {
                 twoConnections(db, other);
                 ingest(db, other);
             }
-            // The last close has checkpointed: what is in the WAL is in the file now.
+            // The last close has copied the WAL into the file.
             try (Connection db = DriverManager.getConnection(url)) {
                 size(db, path);
             }
@@ -37,7 +39,7 @@ public class Weather {
         }
     }
 
-    /** The library stays in SQLite when the connection that loaded it is gone, and serves all later ones of the process. */
+    /** Loads the library. It stays in SQLite and serves all later connections of the process. */
     static void load(Path library) throws SQLException {
         SQLiteConfig config = new SQLiteConfig();
         config.enableLoadExtension(true);
@@ -88,7 +90,7 @@ public class Weather {
         System.out.println(14 * READINGS + " readings of 14 stations above 1000 m");
     }
 
-    /** WAL: another connection reads while this one writes, and sees what is committed. */
+    /** WAL: another connection reads while this one writes, and sees only committed rows. */
     static void twoConnections(Connection db, Connection other) throws SQLException {
         db.setAutoCommit(false);
         run(db, "INSERT INTO station VALUES (21, 'station 21', '{\"height\": 5}')");
@@ -98,7 +100,10 @@ public class Weather {
         same("stations seen after the commit", text(other, "SELECT count(*) FROM station"), STATIONS + 1);
     }
 
-    /** Ingest: a commit costs one sync of a log; the rows are there at once through the ingest table, and soon after in the table itself. */
+    /**
+     * Ingest: a commit costs one sync of a log. The ingest table shows the rows at once, and the
+     * table itself soon after.
+     */
     static void ingest(Connection db, Connection other) throws SQLException {
         run(db, "CREATE VIRTUAL TABLE temp.reading_in USING densite_ingest(reading, on_conflict=replace)");
         db.setAutoCommit(false);
@@ -114,7 +119,7 @@ public class Weather {
         same("kind of file", text(db, "SELECT value FROM densite_info('main') WHERE name = 'kind'"), "densite");
         long logical = Long.parseLong(text(db, "SELECT value FROM densite_info('main') WHERE name = 'logical_bytes'"));
         long stored = Files.size(path);
-        if (stored * 2 > logical) throw new IllegalStateException(path + " has " + stored + " bytes for " + logical + ": not half as many");
+        if (stored * 2 > logical) throw new IllegalStateException(path + " has " + stored + " bytes for " + logical + ": more than half");
         same("integrity_check", text(db, "PRAGMA integrity_check"), "ok");
         System.out.println(logical + " bytes stored in " + stored + ": " + 100 * stored / logical + " %");
     }
@@ -128,7 +133,7 @@ public class Weather {
     /** The first column of a query's first row. */
     static String text(Connection db, String sql) throws SQLException {
         try (var statement = db.createStatement(); var rows = statement.executeQuery(sql)) {
-            if (!rows.next()) throw new SQLException("no row: " + sql);
+            if (!rows.next()) throw new SQLException("the query returns no row: " + sql);
             return rows.getString(1);
         }
     }

@@ -1,6 +1,7 @@
 // Densite from Node with better-sqlite3: node weather.mjs LIBRARY FOLDER
 //
-// Makes FOLDER/weather.db, a Densite file. Every step checks what it got; the first surprise ends the program with a sentence and code 1.
+// Makes FOLDER/weather.db, a Densite file. Every step checks its result. The first wrong one ends
+// the program with a sentence and code 1.
 import Database from 'better-sqlite3';
 import { statSync } from 'node:fs';
 import { join, resolve } from 'node:path';
@@ -16,7 +17,8 @@ const two = (n) => String(n).padStart(2, '0');
 const at = (i) => `2026-01-${two(Math.floor(i / 144) + 1)} ${two(Math.floor(i / 6) % 24)}:${two((i % 6) * 10)}`;
 const celsius = (station, i) => ((station * 37 + i * 17) % 400) / 10 - 5;
 
-// better-sqlite3 knows no URIs, so no name can say ?vfs=densite. This entry point makes Densite the default for the files opened after it.
+// better-sqlite3 does not support URIs, so ?vfs=densite is not possible. This entry point makes
+// Densite the default VFS for all files that are opened later.
 function load(library) {
   const loader = new Database(':memory:');
   loader.loadExtension(resolve(library), 'sqlite3_densite_default_init');
@@ -52,7 +54,7 @@ function query(db) {
   console.log(`${high.rows} readings of ${high.stations} stations above 1000 m`);
 }
 
-// WAL: another connection reads while this one writes, and sees what is committed.
+// WAL: another connection reads while this one writes, and sees only committed rows.
 function twoConnections(db, other) {
   const stations = other.prepare('SELECT count(*) FROM station').pluck();
   db.transaction(() => {
@@ -62,7 +64,8 @@ function twoConnections(db, other) {
   same('stations seen after the commit', stations.get(), STATIONS + 1);
 }
 
-// Ingest: a commit costs one sync of a log; the rows are there at once through the ingest table, and soon after in the table itself.
+// Ingest: a commit costs one sync of a log. The ingest table shows the rows at once, and the table
+// itself soon after.
 function ingest(db, other) {
   db.exec('CREATE VIRTUAL TABLE temp.reading_in USING densite_ingest(reading, on_conflict=replace)');
   const reading = db.prepare('INSERT INTO temp.reading_in VALUES (21, ?, ?)');
@@ -76,7 +79,7 @@ function size(db, path) {
   const info = new Map(db.prepare(`SELECT name, value FROM densite_info('main')`).raw().all());
   same('kind of file', info.get('kind'), 'densite');
   const [stored, logical] = [statSync(path).size, info.get('logical_bytes')];
-  if (stored * 2 > logical) throw new Error(`${path} has ${stored} bytes for ${logical}: not half as many`);
+  if (stored * 2 > logical) throw new Error(`${path} has ${stored} bytes for ${logical}: more than half`);
   same('integrity_check', db.pragma('integrity_check', { simple: true }), 'ok');
   console.log(`${logical} bytes stored in ${stored}: ${Math.round((100 * stored) / logical)} %`);
 }
@@ -94,7 +97,7 @@ try {
   ingest(db, other);
   other.close();
   db.close();
-  // The last close has checkpointed: what was in the WAL is in the file now.
+  // The last close has copied the WAL into the file.
   const again = new Database(path);
   size(again, path);
   again.close();

@@ -1,4 +1,5 @@
-"""The command line. Exit codes: 0 done, 1 error, 2 usage, 3 the database is locked, 130 interrupted."""
+"""The command line. Exit codes: 0 success, 1 error, 2 usage, 3 the database is locked, 130
+interrupted."""
 
 from __future__ import annotations
 
@@ -24,36 +25,36 @@ from .store import Store, connect
 from .verify import verify
 from .worker import work
 
-#: Where a coordinator listens unless it is told otherwise.
+#: The default address of a coordinator.
 HOST, PORT = "127.0.0.1", 8765
 
 
 def main(arguments: Optional[Sequence[str]] = None) -> int:
-    """Runs one command; returns the exit code."""
+    """Runs one command. Returns the exit code."""
     options = _parser().parse_args(arguments)
     try:
         options.do(options)
     except (Failed, Refused) as error:
-        return _say(str(error), getattr(error, "code", 1))
+        return _print_error(str(error), getattr(error, "code", 1))
     except sqlite3.DatabaseError as error:
         locked = "locked" in str(error) or "busy" in str(error)
-        hint = "; another program writes to it: try again when that has ended" if locked else ""
-        return _say(f"{getattr(options, 'file', 'the database')}: {error}{hint}", 3 if locked else 1)
+        hint = "; another program writes to it: try again later" if locked else ""
+        return _print_error(f"{getattr(options, 'file', 'the database')}: {error}{hint}", 3 if locked else 1)
     except OSError as error:
-        return _say(str(error), 1)
+        return _print_error(str(error), 1)
     except KeyboardInterrupt:
         return 130
     return 0
 
 
-def _say(sentence: str, code: int) -> int:
+def _print_error(sentence: str, code: int) -> int:
     print(f"pairwise: {sentence}", file=sys.stderr, flush=True)
     return code
 
 
 def _init(options: Any) -> None:
     if os.path.lexists(options.file):
-        raise Failed(f"{options.file} is there already; `python3 -m pairwise add` adds samples to it")
+        raise Failed(f"{options.file} exists already; use `python3 -m pairwise add` to add samples to it")
     con = densite.connect(options.file, isolation_level=None)
     with contextlib.closing(con):
         began = time.monotonic()
@@ -64,7 +65,7 @@ def _init(options: Any) -> None:
 
 def _add(options: Any) -> None:
     with contextlib.closing(connect(options.file)) as con:
-        print(f"{options.file}: {options.samples:,} samples more, {schema.add(con, options.samples):,} pairs more", flush=True)
+        print(f"{options.file}: added {options.samples:,} samples and {schema.add(con, options.samples):,} pairs", flush=True)
 
 
 def _serve(options: Any) -> None:
@@ -73,10 +74,8 @@ def _serve(options: Any) -> None:
     try:
         coordinator = Coordinator(store, options.lease)
         with Server(options.host, options.port, coordinator) as server:
-            if coordinator.settled:
-                print(
-                    f"batches that were delivered, and not noted, when the last coordinator ended: {coordinator.settled}", file=sys.stderr, flush=True
-                )
+            if coordinator.recovered:
+                print(f"batches that the last coordinator stored but did not note as done: {coordinator.recovered}", file=sys.stderr, flush=True)
             print(f"coordinator of {options.file}: {server.url}", flush=True)
             server.serve_forever(poll_interval=0.1)
     finally:
@@ -96,16 +95,16 @@ def _query(options: Any) -> None:
         out = csv.writer(sys.stdout, lineterminator="\n")
         out.writerow(("a", "b", "distance"))
         try:
-            with distances.between(con, left, right) as found:
-                out.writerows(found)
+            with distances.between(con, left, right) as rows:
+                out.writerows(rows)
             sys.stdout.flush()
-        except BrokenPipeError:  # `| head` has seen enough
+        except BrokenPipeError:  # for example `| head`
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _verify(options: Any) -> None:
     report = verify(options.file, options.check)
-    print(f"{options.file}: {report.pairs:,} pairs, each there once; {report.checked:,} computed again and found the same", flush=True)
+    print(f"{options.file}: {report.pairs:,} pairs, each there once; {report.checked:,} computed again, with the same results", flush=True)
 
 
 def _run(options: Any) -> None:
@@ -114,12 +113,12 @@ def _run(options: Any) -> None:
 
 
 def _number(kind: Any, least: float, most: float) -> Any:
-    """A type of argument: a number within limits."""
+    """An argument type: a number within limits."""
 
     def parse(text: str) -> Any:
         value = kind(text)
         if not least <= value <= most:
-            raise argparse.ArgumentTypeError(f"{text} is not from {least:g} to {most:g}")
+            raise argparse.ArgumentTypeError(f"{text} is out of range: use {least:g} to {most:g}")
         return value
 
     parse.__name__ = "number"
@@ -127,52 +126,52 @@ def _number(kind: Any, least: float, most: float) -> Any:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python3 -m pairwise", description="All pairs of N samples, computed by many workers, in one Densite file.")
+    parser = argparse.ArgumentParser(prog="python3 -m pairwise", description="All pairs of N samples, computed by many workers and stored in one Densite file.")
     verbs = parser.add_subparsers(required=True, metavar="COMMAND")
 
     def verb(name: str, do: Any, text: str) -> argparse.ArgumentParser:
-        found = verbs.add_parser(name, help=text, description=text)
-        found.set_defaults(do=do)
-        return found
+        added = verbs.add_parser(name, help=text, description=text)
+        added.set_defaults(do=do)
+        return added
 
-    def making(found: argparse.ArgumentParser) -> None:
+    def add_file_options(verb: argparse.ArgumentParser) -> None:
         standard = schema.Settings()
-        found.add_argument("file", help="the file of pairs, which must not be there yet")
-        found.add_argument("--samples", type=_number(int, 2, 100_000), default=300, help="how many (300)")
-        found.add_argument("--length", type=_number(int, 2, 100_000), default=standard.length, help=f"values in a series ({standard.length})")
-        found.add_argument("--window", type=_number(int, 0, 100_000), default=standard.window, help=f"of the distance ({standard.window})")
-        found.add_argument(
-            "--batch", type=_number(int, 1, 10_000), default=standard.batch_pairs, help=f"pairs handed out at once ({standard.batch_pairs})"
+        verb.add_argument("file", help="the file of pairs, which must not exist")
+        verb.add_argument("--samples", type=_number(int, 2, 100_000), default=300, help="number of samples (300)")
+        verb.add_argument("--length", type=_number(int, 2, 100_000), default=standard.length, help=f"number of values in a series ({standard.length})")
+        verb.add_argument("--window", type=_number(int, 0, 100_000), default=standard.window, help=f"window of the distance, in values ({standard.window})")
+        verb.add_argument(
+            "--batch", type=_number(int, 1, 10_000), default=standard.batch_pairs, help=f"number of pairs in a batch ({standard.batch_pairs})"
         )
-        found.add_argument("--seed", type=int, default=standard.seed, help=f"of the generator ({standard.seed})")
+        verb.add_argument("--seed", type=int, default=standard.seed, help=f"seed of the generator ({standard.seed})")
 
-    def serving(found: argparse.ArgumentParser, port: int) -> None:
-        found.add_argument("--host", default=HOST, help=f"the address to listen on ({HOST}); whoever has the token may read and deliver")
-        found.add_argument("--port", type=int, default=port, help=f"the port to listen on ({port}; 0: any that is free)")
-        found.add_argument("--lease", type=_number(float, 0.1, 86_400), default=30.0, help="how long a worker may be silent, in seconds (30)")
+    def add_server_options(verb: argparse.ArgumentParser, port: int) -> None:
+        verb.add_argument("--host", default=HOST, help=f"the address to listen on ({HOST}); every client with the token can read and deliver")
+        verb.add_argument("--port", type=int, default=port, help=f"the port to listen on ({port}; 0: a free port)")
+        verb.add_argument("--lease", type=_number(float, 0.1, 86_400), default=30.0, help="how long a lease lasts without renewal, in seconds (30)")
 
-    making(verb("init", _init, "make a file of samples and allocate all pairs"))
-    add = verb("add", _add, "add samples and the pairs that come with them")
-    add.add_argument("file")
-    add.add_argument("--samples", type=_number(int, 1, 100_000), required=True, help="how many")
-    serve = verb("serve", _serve, "be the coordinator of a file")
-    serve.add_argument("file")
-    serving(serve, PORT)
-    worker = verb("work", _work, "be a worker of a coordinator, until all is done")
-    worker.add_argument("url", help="of the coordinator, as it prints it, with its token")
-    worker.add_argument("--name", default=f"{os.uname().nodename[:40]}:{os.getpid()}", help="what the status page calls it (host:process)")
+    add_file_options(verb("init", _init, "create a file of samples and allocate all pairs"))
+    add = verb("add", _add, "add samples and their new pairs")
+    add.add_argument("file", help="the file of pairs")
+    add.add_argument("--samples", type=_number(int, 1, 100_000), required=True, help="number of new samples")
+    serve = verb("serve", _serve, "run the coordinator of a file")
+    serve.add_argument("file", help="the file of pairs")
+    add_server_options(serve, PORT)
+    worker = verb("work", _work, "run a worker of a coordinator until all pairs are done")
+    worker.add_argument("url", help="the URL that the coordinator prints, with its token")
+    worker.add_argument("--name", default=f"{os.uname().nodename[:40]}:{os.getpid()}", help="the name on the status page (host:process)")
     worker.add_argument(
-        "--patience", type=_number(float, 0, 86_400), default=60.0, help="how long to wait for a coordinator that is away, in seconds (60)"
+        "--patience", type=_number(float, 0, 86_400), default=60.0, help="how long to wait for a coordinator that does not answer, in seconds (60)"
     )
     query = verb("query", _query, "print the distances between two sets of samples as CSV")
-    query.add_argument("file")
-    query.add_argument("left", help="samples as numbers, ranges and kinds: 1-50,77,sine")
+    query.add_argument("file", help="the file of pairs")
+    query.add_argument("left", help="one set: numbers, ranges and kinds of samples, for example 1-50,77,sine")
     query.add_argument("right", help="the other set")
-    check = verb("verify", _verify, "see whether a finished file is right")
-    check.add_argument("file")
-    check.add_argument("--check", type=_number(int, 0, 10_000_000), default=300, help="how many pairs to compute again (300)")
-    run = verb("run", _run, "all of it: init, serve, workers, verify")
-    making(run)
-    serving(run, 0)
-    run.add_argument("--workers", type=_number(int, 1, 1000), default=4, help="how many worker processes (4)")
+    check = verb("verify", _verify, "check a finished file")
+    check.add_argument("file", help="the file of pairs")
+    check.add_argument("--check", type=_number(int, 0, 10_000_000), default=300, help="number of pairs to compute again (300)")
+    run = verb("run", _run, "init, serve, workers and verify in one command")
+    add_file_options(run)
+    add_server_options(run, 0)
+    run.add_argument("--workers", type=_number(int, 1, 1000), default=4, help="number of worker processes (4)")
     return parser

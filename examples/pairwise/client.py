@@ -1,4 +1,4 @@
-"""Talking to the coordinator: JSON over a connection that is kept, and patience of a stated length."""
+"""The HTTP client of the coordinator: JSON over a persistent connection, with retries."""
 
 from __future__ import annotations
 
@@ -11,15 +11,17 @@ from urllib.parse import parse_qs, urlsplit
 
 from .errors import Failed, Refused
 
-#: What one request may take, in seconds. The coordinator itself waits for a lock for less.
+#: The timeout of a request, in seconds. The coordinator waits for a lock for a shorter time.
 REQUEST_SECONDS = 30.0
 
 
 class Client:
-    """The coordinator at `url`, as one worker sees it. `url` is what the coordinator prints, with its token.
+    """A client of the coordinator at `url`, which is the URL that the coordinator prints, with its
+    token.
 
-    A request that gets no answer, or 503, is sent again after 0.05 seconds, then after twice as long each time up to two seconds, until
-    `patience_seconds` have passed without an answer. Every request may be sent twice: a lease too many runs out, results count once.
+    A request without an answer, or with the answer 503, is repeated after 0.05 seconds. The delay
+    doubles each time, up to two seconds, until `patience_seconds` have passed without an answer.
+    Every request can be sent twice: an extra lease expires, and results count once.
     """
 
     def __init__(self, url: str, patience_seconds: float = 60.0) -> None:
@@ -29,27 +31,27 @@ class Client:
         except ValueError:
             host = port = None
         if parts.scheme != "http" or not host:
-            raise Failed(f"{url} is no address of a coordinator; give one as http://127.0.0.1:8765", 2)
+            raise Failed(f"{url} is not the address of a coordinator; give one such as http://127.0.0.1:8765", 2)
         self.url = f"http://{parts.netloc}"
         self._headers = {"Authorization": f"Bearer {parse_qs(parts.query).get('token', [''])[-1]}"}
         self._patience_seconds = patience_seconds
         self._connection = http.client.HTTPConnection(host, port or 80, timeout=REQUEST_SECONDS)
 
     def get(self, path: str) -> Any:
-        """The answer to GET `path`; errors as :meth:`post`."""
+        """Returns the answer to GET `path`. Errors as for :meth:`post`."""
         return self._call("GET", path, None)
 
     def post(self, path: str, body: Any) -> Any:
-        """The answer to POST `path` with a JSON body.
+        """Returns the answer to POST `path` with a JSON body.
 
         Raises:
-            Refused: the coordinator does not take it, with its reason.
-            Failed: there was no answer for too long.
+            Refused: the coordinator refused the request. The message has its reason.
+            Failed: there was no answer for `patience_seconds`.
         """
         return self._call("POST", path, json.dumps(body))
 
     def close(self) -> None:
-        """Ends the connection."""
+        """Closes the connection."""
         self._connection.close()
 
     def __enter__(self) -> Client:
@@ -72,9 +74,9 @@ class Client:
                     why = str(error) or type(error).__name__
                     raise Failed(
                         f"{self.url} has not answered {method} {path} for {self._patience_seconds:g} seconds ({why}); "
-                        "start the coordinator on its file again, then this"
+                        "start the coordinator again, then this worker"
                     ) from None
-            # Many workers that lost one coordinator do not come back all in the same moment.
+            # A random delay, so that many workers do not repeat their requests at the same moment.
             time.sleep(delay * random.uniform(0.5, 1.0))
             delay = min(2.0, delay * 2)
 
@@ -86,7 +88,7 @@ class Client:
         try:
             answer = json.loads(text)
         except ValueError:
-            raise Failed(f"{self.url} answers {method} {path} with something else than JSON: it is no coordinator") from None
+            raise Failed(f"{self.url} answers {method} {path} without JSON: it is not a coordinator; check the address") from None
         if response.status == 200:
             return answer
         sentence = answer.get("error", text.decode(errors="replace")) if isinstance(answer, dict) else str(answer)
@@ -96,4 +98,4 @@ class Client:
 
 
 class _Again(Exception):
-    """The coordinator cannot now."""
+    """The coordinator cannot answer now."""

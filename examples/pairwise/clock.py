@@ -1,7 +1,9 @@
 """The time in a file of pairs: seconds since 1970 that never go back.
 
-A computer's clock may be set while a coordinator runs, or between two of them. Set back by an hour, a lease by it would run out an hour late; set forward,
-at once. So a process looks at it once and counts on from there by the monotonic clock, and begins where the times in the file end if that is later.
+The computer's clock can be set while a coordinator runs, or between two runs. If it is set back by
+an hour, leases by it would expire an hour late; if it is set forward, at once. So a process reads
+the clock once and then uses the monotonic clock. It begins at the newest time in the file if that
+is later.
 """
 
 from __future__ import annotations
@@ -20,12 +22,12 @@ SELECT max(t) FROM (SELECT made AS t FROM work UNION ALL SELECT started FROM wor
 
 
 def now() -> float:
-    """The time."""
+    """The time, in seconds since 1970."""
     return _ahead + time.monotonic()
 
 
 def catch_up(con: sqlite3.Connection) -> None:
-    """Goes forward to the newest time in a file, if that is later."""
+    """Advances the clock to the newest time in a file, if that is later."""
     global _ahead  # noqa: PLW0603: a process has one clock
     (newest,) = con.execute(_NEWEST).fetchone()
     if newest is not None:

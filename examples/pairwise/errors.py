@@ -1,10 +1,11 @@
-"""Errors that are meant for the user (or the worker) who caused them: one sentence that says what is wrong and what to do."""
+"""Errors for users and workers. The message is one sentence that says what is wrong and what to
+do."""
 
 from __future__ import annotations
 
 
 class Refused(Exception):
-    """Input that is not taken. ``status`` is the HTTP status that says so."""
+    """The input is refused. ``status`` is the HTTP status."""
 
     def __init__(self, sentence: str, status: int = 400) -> None:
         super().__init__(sentence)
@@ -12,7 +13,7 @@ class Refused(Exception):
 
 
 class Failed(Exception):
-    """What cannot go on; the command line prints the sentence and ends with ``code``."""
+    """The command cannot continue. The command line prints the sentence and exits with ``code``."""
 
     def __init__(self, sentence: str, code: int = 1) -> None:
         super().__init__(sentence)

@@ -1,4 +1,4 @@
-"""The whole of it in one go: a new file, a coordinator and workers as processes of their own, and at the end whether it is right."""
+"""A complete run: a coordinator and workers as separate processes, and a check of the result."""
 
 from __future__ import annotations
 
@@ -13,34 +13,35 @@ from .errors import Failed
 from .page import duration, size
 from .verify import verify
 
-#: How long the coordinator may take to answer, and workers and coordinator to end when all is done, in seconds.
+#: Time limits in seconds: for an answer of the coordinator, and for the processes to end after the
+#: work.
 ANSWER_SECONDS = END_SECONDS = 30.0
 
 
 class Process:
-    """A command of this program in a process of its own."""
+    """A command of this program in a separate process."""
 
     def __init__(self, *arguments: str) -> None:
         self.name = " ".join(arguments)
         self.process = subprocess.Popen([sys.executable, "-m", __package__ or "pairwise", *arguments], stdout=subprocess.PIPE, text=True)
 
     def first_line(self) -> str:
-        """The first line that it prints, or an empty text if it ends before."""
+        """The first line of its output, or an empty text if it ends without output."""
         assert self.process.stdout is not None
         return self.process.stdout.readline().strip()
 
-    def ended_well(self) -> None:
-        """Waits for its end.
+    def wait(self) -> None:
+        """Waits until the process ends.
 
         Raises:
-            Failed: it ended with another code than 0, or not at all.
+            Failed: the exit code is not 0, or the process did not end in time.
         """
         try:
             code = self.process.wait(END_SECONDS)
         except subprocess.TimeoutExpired:
-            raise Failed(f"`{self.name}` has not ended within {END_SECONDS:g} seconds") from None
+            raise Failed(f"`{self.name}` has not ended within {END_SECONDS:g} seconds and was killed; run the command again") from None
         if code != 0:
-            raise Failed(f"`{self.name}` ended with code {code}; what it said is above")
+            raise Failed(f"`{self.name}` ended with code {code}; see its message above")
 
     def kill(self) -> None:
         self.process.kill()
@@ -50,28 +51,29 @@ class Process:
 
 
 def coordinator(path: str, *options: str) -> "tuple[Process, str]":
-    """Starts a coordinator.
+    """Starts a coordinator and waits until it listens.
 
     Returns:
-        it and its URL, once it listens.
+        the process and its URL.
 
     Raises:
-        Failed: it does not.
+        Failed: the coordinator did not start.
     """
     process = Process("serve", path, *options)
     line = process.first_line()
     url = line.rpartition(" ")[2]
     if not url.startswith("http://"):
         process.kill()
-        raise Failed("the coordinator did not start; what it said is above")
+        raise Failed("the coordinator did not start; see its message above")
     return process, url
 
 
 def run(path: str, workers: int, serve: Sequence[str] = ()) -> None:
-    """Computes all pairs of a file with so many workers, tells how it goes, and verifies the result. `serve`: options for the coordinator.
+    """Computes all pairs of a file with a number of workers, prints the progress, and verifies the
+    result. `serve`: options for the coordinator.
 
     Raises:
-        Failed: a process ended badly, or the result is not right.
+        Failed: a process failed, or the result is wrong.
     """
     began = time.monotonic()
     processes: List[Process] = []
@@ -83,16 +85,16 @@ def run(path: str, workers: int, serve: Sequence[str] = ()) -> None:
         with Client(url, ANSWER_SECONDS) as client:
             _watch(client, processes[1:], served)
         for worker in processes[1:]:
-            worker.ended_well()
+            worker.wait()
         served.process.terminate()
-        served.ended_well()
+        served.wait()
     finally:
         for process in processes:
             process.kill()
     computed = time.monotonic() - began
     report = verify(path)
     print(
-        f"pairs      {report.pairs:,}, each there once; {report.checked:,} computed again and found the same\n"
+        f"pairs      {report.pairs:,}, each there once; {report.checked:,} computed again, with the same results\n"
         f"time       {duration(computed)} with {workers} workers on {os.cpu_count()} cores: {report.pairs / computed:,.0f} pairs/s\n"
         f"size       {size(report.stored_bytes)} as a Densite file, {size(report.plain_bytes)} as plain SQLite: "
         f"{report.stored_bytes / report.plain_bytes:.2f}",
@@ -101,11 +103,11 @@ def run(path: str, workers: int, serve: Sequence[str] = ()) -> None:
 
 
 def _watch(client: Client, workers: List[Process], served: Process) -> None:
-    """Prints a line every two seconds, until all is done."""
+    """Prints a line every two seconds until all pairs are done."""
     next_line = time.monotonic() + 2
     while True:
         if served.process.poll() is not None:
-            raise Failed(f"the coordinator ended with code {served.process.returncode}; what it said is above")
+            raise Failed(f"the coordinator ended with code {served.process.returncode}; see its message above")
         now = client.get("/progress")
         if now["finished"] or time.monotonic() >= next_line:
             next_line = time.monotonic() + 2
@@ -117,5 +119,5 @@ def _watch(client: Client, workers: List[Process], served: Process) -> None:
         if now["finished"]:
             return
         if all(worker.process.poll() is not None for worker in workers):
-            raise Failed("all workers have ended and the work is not done; what they said is above")
+            raise Failed("all workers have ended, but the work is not done; see their messages above")
         time.sleep(0.1)

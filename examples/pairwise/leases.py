@@ -1,7 +1,8 @@
-"""Work going out: batches of pairs on lease.
+"""Batches of pairs are handed out on lease.
 
-A batch is handed out for some seconds. Who has not delivered by then, and has not asked for more time, has lost it, and the next who asks gets it.
-Leases are rows of the file: a coordinator that starts again knows them.
+A lease lasts some seconds. A worker that neither delivers nor renews it in that time loses it, and
+the next worker that asks gets the batch. Leases are rows of the file, so they survive a restart of
+the coordinator.
 """
 
 from __future__ import annotations
@@ -15,30 +16,31 @@ Pair = Tuple[int, int]
 
 
 class Lease(NamedTuple):
-    """A batch in a worker's hands."""
+    """A batch that is leased to a worker."""
 
     batch: int
-    #: How often the batch has been handed out, this time included.
+    #: How often the batch has been handed out, including this time.
     tries: int
-    #: What is still to be computed of it.
+    #: The pairs of the batch without a result.
     pairs: List[Pair]
 
     @property
     def name(self) -> str:
-        """What the worker calls it: unique in the life of the file."""
+        """The name of the lease, unique in the file."""
         return f"{self.batch}.{self.tries}"
 
 
 class Nothing(NamedTuple):
-    """There is no batch to be had now."""
+    """No batch can be handed out now."""
 
-    #: Whether there never will be one: all is done.
+    #: Whether all batches are done.
     finished: bool
-    #: When to ask again, in seconds.
+    #: The time until the next request, in seconds.
     wait: float
 
 
-# One look into the index batch_open, at the last entry that is not later than now: the lease that ran out last, else the next batch that is new.
+# One lookup in the index batch_open finds the last entry that is not in the future: the lease that
+# expired last, otherwise the next new batch.
 _TAKE = """
 UPDATE batch SET worker = :worker, tries = tries + 1, expires = :expires
  WHERE id = (SELECT id FROM batch WHERE done IS NULL AND expires <= :now ORDER BY expires DESC LIMIT 1)
@@ -54,21 +56,23 @@ INSERT INTO worker(name, first, last) VALUES (:worker, :now, :now) ON CONFLICT (
 
 
 def take(con: sqlite3.Connection, worker: str, seconds: float) -> "Lease | Nothing":
-    """Hands out a batch to `worker` for so many seconds. What is there of its results already is not handed out again."""
+    """Hands out a batch to `worker` for so many seconds. Pairs that have a result are not handed
+    out again."""
     while True:
         con.execute("BEGIN IMMEDIATE")
-        now = clock.now()  # a lease begins when it is had, however long others were at the file
+        # The lease begins now, after any wait for the write lock.
+        now = clock.now()
         con.execute(_SEEN, {"worker": worker, "now": now})
         con.execute("UPDATE work SET started = ? WHERE started IS NULL", (now,))
-        found = con.execute(_TAKE, {"worker": worker, "now": now, "expires": now + seconds}).fetchall()
+        taken = con.execute(_TAKE, {"worker": worker, "now": now, "expires": now + seconds}).fetchall()
         con.execute("COMMIT")
-        if not found:
+        if not taken:
             return _nothing(con, now)
-        ((batch, tries),) = found
+        ((batch, tries),) = taken
         pairs = missing(con, batch)
         if pairs:
             return Lease(batch, tries, pairs)
-        # Its worker delivered, and then somebody died before that was noted.
+        # All results were stored, but a process ended before the batch was noted as done.
         note_if_done(con, batch, None)
 
 
@@ -80,15 +84,15 @@ def _nothing(con: sqlite3.Connection, now: float) -> Nothing:
 
 
 def missing(con: sqlite3.Connection, batch: int) -> List[Pair]:
-    """The pairs of a batch that have no result, neither in the table nor in the log."""
+    """The pairs of a batch without a result in the table or in the log."""
     return con.execute(_MISSING, (batch,)).fetchall()
 
 
 def renew(con: sqlite3.Connection, lease: Tuple[int, int], worker: str, seconds: float) -> Optional[str]:
-    """Gives a lease so many seconds from now on, unless someone else has got the batch meanwhile.
+    """Extends a lease to so many seconds from now, unless another worker has the batch.
 
     Returns:
-        None, or a sentence that says why the lease is no longer one.
+        None, or a sentence that says why the lease cannot be renewed.
     """
     batch, tries = lease
     con.execute("BEGIN IMMEDIATE")
@@ -103,7 +107,8 @@ def renew(con: sqlite3.Connection, lease: Tuple[int, int], worker: str, seconds:
 
 
 def why_not(con: sqlite3.Connection, lease: Tuple[int, int], worker: str) -> Optional[str]:
-    """Says why a worker does not hold a lease; None if it does (though it may have run out, if nobody else has asked for the batch)."""
+    """A sentence that says why a worker does not hold a lease, or None if it does. An expired lease
+    is held until another worker gets the batch."""
     batch, tries = lease
     row = con.execute("SELECT tries, worker, done FROM batch WHERE id = ?", (batch,)).fetchone()
     if row is None:
@@ -114,15 +119,15 @@ def why_not(con: sqlite3.Connection, lease: Tuple[int, int], worker: str) -> Opt
     if tries > now_tries:
         return f"there is no lease {batch}.{tries}: batch {batch} was handed out {now_tries} times"
     if tries < now_tries:
-        return f"lease {batch}.{tries} ran out, and {now_worker} has the batch now"
-    return None if worker == now_worker else f"lease {batch}.{tries} is {now_worker}'s"
+        return f"lease {batch}.{tries} expired, and {now_worker} has the batch now"
+    return None if worker == now_worker else f"lease {batch}.{tries} belongs to {now_worker}"
 
 
 def note_if_done(con: sqlite3.Connection, batch: int, worker: Optional[str]) -> bool:
-    """Notes a batch as done if all its results are there, once; `worker` gets the credit.
+    """Notes a batch as done, once, if it has all results. `worker` gets the credit.
 
-    This is a transaction of its own, behind the one that delivered: whatever happens in between, the results are there, and the next who is
-    handed the batch finds nothing to do.
+    This transaction follows the one that stored the results. If the process ends in between, the
+    results are stored, and the next lease of the batch has no pairs.
     """
     if missing(con, batch):
         return False
@@ -138,11 +143,12 @@ def note_if_done(con: sqlite3.Connection, batch: int, worker: Optional[str]) -> 
     return True
 
 
-def settle(con: sqlite3.Connection) -> int:
-    """Notes what was delivered and not noted when the last coordinator ended; looks at batches on lease only.
+def recover(con: sqlite3.Connection) -> int:
+    """Notes batches whose results were stored, but which were not noted as done when the last
+    coordinator ended. Checks only batches on lease.
 
     Returns:
-        how many batches that were.
+        the number of these batches.
     """
     out = con.execute("SELECT id, worker FROM batch WHERE done IS NULL AND expires > 0").fetchall()
     return sum(note_if_done(con, batch, worker) for batch, worker in out)

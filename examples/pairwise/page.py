@@ -1,4 +1,4 @@
-"""The status page: one HTML document without anything from elsewhere, filled from page.html."""
+"""The status page: one HTML document without external resources, made from page.html."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ from .progress import Progress, WorkerProgress
 
 _TEMPLATE = string.Template((pathlib.Path(__file__).parent / "page.html").read_text(encoding="utf-8"))
 
-#: A worker without a lease that has not been heard of for so long, in seconds, is shown as silent while there is work.
+#: While there is work, a worker without a lease is shown as silent after so many seconds without a
+#: request.
 SILENT_SECONDS = 10.0
 
 
 def render(now: Progress, counts: Optional[Counts], path: str) -> str:
-    """The page for a state of the work; `path` is the file's."""
+    """The page for a state of the work. `path` is the path of the file."""
     percent = 100.0 * now.done_pairs / now.pairs if now.pairs else 100.0
     leased = 100.0 * now.leased_pairs / now.pairs if now.pairs else 0.0
     if now.finished:
@@ -34,7 +35,7 @@ def render(now: Progress, counts: Optional[Counts], path: str) -> str:
         word=word,
         file=html.escape(os.path.basename(path)),
         samples=f"{now.samples:,}",
-        # Not 100 % before it is.
+        # Shows 100 % only when all is done.
         percent="100" if now.finished else f"{min(percent, 99.9):.1f}",
         done_width=f"{percent:.3f}",
         leased_width=f"{leased:.3f}",
@@ -54,7 +55,7 @@ def render(now: Progress, counts: Optional[Counts], path: str) -> str:
         plot=plot.histogram(counts) if counts and known else '<p class="empty">No distances yet.</p>',
         known=f"{known:,}",
         workers="".join(_row(worker, now.finished) for worker in now.workers)
-        or '<tr><td class="empty" colspan="5">No worker has come yet.</td></tr>',
+        or '<tr><td class="empty" colspan="5">No worker yet.</td></tr>',
     )
 
 
@@ -72,7 +73,7 @@ def _row(worker: WorkerProgress, finished: bool) -> str:
 
 
 def duration(seconds: Optional[float]) -> str:
-    """Seconds as a user says them: ``0.4 s``, ``42 s``, ``3 min 5 s``, ``2 h 10 min``; a dash for None."""
+    """Formats seconds: ``0.4 s``, ``42 s``, ``3 min 5 s``, ``2 h 10 min``; a dash for None."""
     if seconds is None:
         return "–"
     if seconds < 10:
@@ -86,7 +87,7 @@ def duration(seconds: Optional[float]) -> str:
 
 
 def size(count: float) -> str:
-    """Bytes as a user says them: ``712 bytes``, ``1.4 MB`` (of a million bytes)."""
+    """Formats bytes: ``712 bytes``, ``1.4 MB`` (1 MB is a million bytes)."""
     if count < 1000:
         return f"{count:.0f} bytes"
     unit, divisor = ("kB", 1e3) if count < 999_500 else ("MB", 1e6) if count < 999_500_000 else ("GB", 1e9)

@@ -1,4 +1,4 @@
-"""The distribution of distances as an SVG that takes its colours from the page around it."""
+"""The distribution of distances as an SVG. The page's style sets its colours."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ from typing import List
 
 from .histogram import Counts
 
-#: The drawing's own units; it is scaled to the page.
+#: In units of the drawing, which is scaled to the page.
 _WIDTH, _HEIGHT = 720, 230
 _LEFT, _RIGHT, _TOP, _BOTTOM = 52, 8, 10, 34
 
 
 def histogram(counts: Counts) -> str:
-    """Draws the counts: a bar for each range of distances, pairs of one kind below and those of different kinds on top."""
+    """Draws the counts. Each bar has the pairs of the same kind at the bottom and those of
+    different kinds on top."""
     bars = len(counts.same)
     most = max(same + different for same, different in zip(counts.same, counts.different)) or 1
     step = _round_step(most / 4)
@@ -22,7 +23,7 @@ def histogram(counts: Counts) -> str:
     def y_of(count: float) -> float:
         return _HEIGHT - _BOTTOM - (_HEIGHT - _TOP - _BOTTOM) * count / top
 
-    parts: List[str] = [f'<svg class="plot" viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-label="How many pairs have which distance">']
+    parts: List[str] = [f'<svg class="plot" viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-label="Number of pairs by distance">']
     for count in range(0, int(top) + 1, int(step)):
         y = y_of(count)
         parts.append(f'<line class="grid" x1="{_LEFT}" x2="{_WIDTH - _RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>')
@@ -33,7 +34,7 @@ def histogram(counts: Counts) -> str:
         if not same + different:
             continue
         low, high = bar * counts.width, (bar + 1) * counts.width
-        parts.append(f"<g><title>{low:g} to {high:g}: {same:,} of one kind, {different:,} of different kinds</title>")
+        parts.append(f"<g><title>{low:g} to {high:g}: {same:,} of the same kind, {different:,} of different kinds</title>")
         for kind, below, above in (("same", 0, same), ("different", same, same + different)):
             if above > below:
                 parts.append(
@@ -51,7 +52,7 @@ def histogram(counts: Counts) -> str:
 
 
 def _round_step(step: float) -> int:
-    """The next larger of 1, 2, 5 times a power of ten."""
+    """The smallest of 1, 2, 5, 10 times a power of ten that is not less than `step`."""
     power = 1
     while power * 10 < step:
         power *= 10

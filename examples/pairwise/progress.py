@@ -1,4 +1,4 @@
-"""How far the work is. Every question here is about batches and workers; pairs and results are not looked at."""
+"""The progress of the work. The queries read batches and workers, never pairs or results."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Dict, List, Optional
 
 from . import clock
 
-#: The rate is that of the last so many seconds.
+#: The rate is measured over this time.
 RATE_SECONDS = 10.0
 
 
@@ -21,17 +21,17 @@ class WorkerProgress:
     #: Batches and pairs that it delivered.
     batches: int
     pairs: int
-    #: Pairs that it has on lease now.
+    #: Pairs on lease now.
     leased_pairs: int
-    #: When the first of its leases runs out, in seconds from now; None without one.
+    #: The time until its first lease expires, in seconds; None without a lease.
     lease_seconds: Optional[float]
-    #: How long ago it was last heard of, in seconds.
+    #: The time since its last request, in seconds.
     silent_seconds: float
 
 
 @dataclass(frozen=True)
 class Progress:
-    """All of the work."""
+    """The progress of all work."""
 
     samples: int
     pairs: int
@@ -41,15 +41,16 @@ class Progress:
     done_batches: int
     #: Batches that were handed out more than once.
     repeated_batches: int
-    #: Rows that the table refused: none, if all is well.
+    #: Rows that the table refused; 0 without an error.
     rejects: int
-    #: Pairs per second, over the last ten seconds (or since the first batch, if that is less); over all of the time when all is done.
+    #: Pairs per second over the last ten seconds, or since the first batch if that is less. When
+    #: all is done, over the whole time.
     rate: float
-    #: Seconds of work left at that rate; None where that is not known.
+    #: The remaining time at that rate, in seconds; None if it is not known.
     left_seconds: Optional[float]
-    #: Seconds since the first batch was handed out, to now or to the end; None before.
+    #: The time from the first lease until now or the end, in seconds; None before the first lease.
     elapsed_seconds: Optional[float]
-    #: What the file, and the logs beside it (SQLite's WAL, Densite's log), take on the disk, in bytes.
+    #: The bytes that the file and its logs (SQLite's WAL and Densite's log) take on the disk.
     file_bytes: int
     log_bytes: int
     workers: List[WorkerProgress]
@@ -64,7 +65,7 @@ class Progress:
 
 
 def progress(con: sqlite3.Connection, path: str) -> Progress:
-    """Looks how far the work is, as one state of the file at `path`."""
+    """Reads the progress from one state of the file at `path`."""
     con.execute("BEGIN")
     try:
         now = clock.now()
@@ -119,7 +120,7 @@ def _workers(con: sqlite3.Connection, now: float) -> List[WorkerProgress]:
 
 
 def _in(folder: str) -> List[str]:
-    """The files of a folder, if it is there."""
+    """The files of a folder, if it exists."""
     return [os.path.join(folder, name) for name in os.listdir(folder)] if os.path.isdir(folder) else []
 
 
@@ -128,6 +129,6 @@ def _disk_bytes(*names: str) -> int:
     for name in names:
         try:
             total += os.stat(name).st_blocks * 512
-        except FileNotFoundError:  # it is not there, or has just gone
+        except FileNotFoundError:  # it does not exist, or was just removed
             pass
     return total

@@ -1,4 +1,4 @@
-"""What the coordinator answers to: the table of requests in README.md, one method each."""
+"""The requests of the coordinator, as listed in README.md. Each has one method."""
 
 from __future__ import annotations
 
@@ -17,19 +17,20 @@ from .store import Store
 
 _NAME = re.compile(r"[\w.:@-]{1,64}")
 _LEASE = re.compile(r"([0-9]{1,18})\.([0-9]{1,9})", re.ASCII)
-#: Rows in one part of a streamed answer.
+#: The number of rows in one part of a streamed answer.
 _ROWS = 4096
 
 
 class Text(NamedTuple):
-    """An answer that is not made of a value: as one text, or in parts that are sent as they come."""
+    """An answer that is not JSON made of a value: one text, or parts that are streamed."""
 
     kind: str
     body: Union[str, Generator[str, None, None]]
 
 
 class Coordinator:
-    """Answers requests out of a file of pairs. It keeps nothing in memory that matters: another one on the same file knows as much."""
+    """Answers requests from a file of pairs. It keeps no state in memory that another coordinator
+    on the same file would need."""
 
     def __init__(self, store: Store, lease_seconds: float) -> None:
         self.path = store.path
@@ -37,16 +38,17 @@ class Coordinator:
         self._store = store
         self._histogram = Cached()
         with store.connection() as con:
-            #: What a request must bring: whoever has it may read and deliver. It is in the file, so that workers find the next coordinator.
+            #: The token that every request must have. It is in the file, so that workers can
+            #: continue with the next coordinator.
             self._window, self.token = con.execute("SELECT window, token FROM work").fetchone()
-            #: Batches whose results were there although nobody had noted it.
-            self.settled = leases.settle(con)
+            #: The number of batches whose results were stored, but not noted as done.
+            self.recovered = leases.recover(con)
 
     def get(self, path: str, query: Dict[str, str]) -> Any:
-        """The answer to GET `path`.
+        """Returns the answer to GET `path`.
 
         Raises:
-            Refused, sqlite3.DatabaseError: what the server answers with 4xx and 5xx.
+            Refused, sqlite3.DatabaseError: the server answers with 4xx and 5xx.
         """
         routes: Dict[str, Callable[[Dict[str, str]], Any]] = {
             "/": self._page,
@@ -55,14 +57,14 @@ class Coordinator:
             "/distances": self._distances,
         }
         if path not in routes:
-            raise Refused(f"GET {path}: there is {', '.join(routes)}", 404)
+            raise Refused(f"GET {path}: no such request; use one of {', '.join(routes)}", 404)
         return routes[path](query)
 
     def post(self, path: str, body: Any) -> Any:
-        """The answer to POST `path`; errors as :meth:`get`."""
+        """Returns the answer to POST `path`. Errors as for :meth:`get`."""
         routes: Dict[str, Callable[[Any, str], Any]] = {"/lease": self._lease, "/renew": self._renew, "/results": self._results}
         if path not in routes:
-            raise Refused(f"POST {path}: there is {', '.join(routes)}", 404)
+            raise Refused(f"POST {path}: no such request; use one of {', '.join(routes)}", 404)
         if not isinstance(body, dict):
             raise Refused("the request must be a JSON object")
         worker = body.get("worker")
@@ -97,8 +99,8 @@ class Coordinator:
     def _samples(self, query: Dict[str, str]) -> Any:
         with self._store.connection() as con:
             wanted = {"id": distances.samples_of(con, _set(query, "ids"))}
-            found = densite.query(con, "SELECT id, series FROM keys JOIN sample USING (id)", keys=wanted)
-            return {str(number): unpacked(blob) for number, blob in found}
+            rows = densite.query(con, "SELECT id, series FROM keys JOIN sample USING (id)", keys=wanted)
+            return {str(number): unpacked(blob) for number, blob in rows}
 
     def _distances(self, query: Dict[str, str]) -> Any:
         with self._store.connection() as con:
@@ -107,10 +109,10 @@ class Coordinator:
         return Text("application/json", self._rows(left, right))
 
     def _rows(self, left: List[int], right: List[int]) -> Generator[str, None, None]:
-        with self._store.connection() as con, distances.between(con, left, right) as found:
+        with self._store.connection() as con, distances.between(con, left, right) as result:
             yield '{"columns": ["a", "b", "distance"], "rows": ['
             before = ""
-            while rows := found.fetchmany(_ROWS):
+            while rows := result.fetchmany(_ROWS):
                 yield before + json.dumps(rows)[1:-1]
                 before = ", "
             yield "]}"
@@ -118,13 +120,13 @@ class Coordinator:
 
 def _lease_named(body: Any) -> Tuple[int, int]:
     name: Optional[Any] = body.get("lease")
-    found = _LEASE.fullmatch(name) if isinstance(name, str) else None
-    if found is None:
-        raise Refused('"lease" must be the name of a lease, as POST /lease gave it')
-    return int(found.group(1)), int(found.group(2))
+    match = _LEASE.fullmatch(name) if isinstance(name, str) else None
+    if match is None:
+        raise Refused('"lease" must be the name of a lease from POST /lease')
+    return int(match.group(1)), int(match.group(2))
 
 
 def _set(query: Dict[str, str], name: str) -> str:
     if name not in query:
-        raise Refused(f"{name}= is missing; it names samples, as in {name}=1-50,77,sine")
+        raise Refused(f"{name}= is missing; give samples, for example {name}=1-50,77,sine")
     return query[name]

@@ -1,16 +1,12 @@
-"""The tables, and how all pairs are allocated.
+"""The tables, and the allocation of all pairs.
 
-What goes out and what comes in are kept apart, because they have different needs:
-
-- ``batch`` is what hands out. It is small, one row for some hundred pairs, and its partial index holds only what is still to be done, by the time
-  from which it may be handed out: the end of its lease, or, for what never was on lease, long ago (minus its number, so that batches go out in
-  order). The next batch is the last entry of that index that is not in the future: what was lost with its worker first, then what is new. No pair
-  is looked at.
-- ``pair`` says which pairs a batch has: written once, read by batch.
-- ``result`` holds the distances. It is written through ``densite_ingest`` only, so a delivery costs one sync of the log and does not wait for this
-  file's lock.
-
-`a` is always less than `b`.
+- ``batch`` has one row for some hundred pairs. Its partial index has the open batches by the time
+  from which they can be handed out: the end of the lease, or minus the number of a new batch. The
+  last entry that is not in the future is the next batch. So expired leases come first, and no pair
+  is read.
+- ``pair`` has the pairs of each batch. It is written once and read by batch.
+- ``result`` has the distances. It is written only through ``densite_ingest``, so a delivery costs
+  one sync of the log and does not wait for the lock of the file. `a` is always less than `b`.
 """
 
 from __future__ import annotations
@@ -26,23 +22,23 @@ from .series import generate, packed
 VERSION = 2
 
 _TABLES = """
-CREATE TABLE work(                      -- one row: what is to be done, and how much of it is
+CREATE TABLE work(                      -- one row: the settings and the progress
     id          INTEGER PRIMARY KEY CHECK (id = 1),
     seed        INTEGER NOT NULL,
     length      INTEGER NOT NULL,       -- values in a series
     window      INTEGER NOT NULL,       -- of the distance, in values
-    batch_pairs INTEGER NOT NULL,       -- pairs in a batch, at most
+    batch_pairs INTEGER NOT NULL,       -- the largest number of pairs in a batch
     samples     INTEGER NOT NULL DEFAULT 0,
     pairs       INTEGER NOT NULL DEFAULT 0,
     done_pairs  INTEGER NOT NULL DEFAULT 0,
     started     REAL,                   -- times are seconds since 1970
     made        REAL NOT NULL,
-    token       TEXT NOT NULL           -- of those who may talk to a coordinator of this file
+    token       TEXT NOT NULL           -- every request to a coordinator must have it
 ) STRICT;
 CREATE TABLE sample(
     id     INTEGER PRIMARY KEY,
     kind   TEXT NOT NULL,
-    series BLOB NOT NULL                -- 16 bits a value, little-endian
+    series BLOB NOT NULL                -- 16 bits per value, little-endian
 ) STRICT;
 CREATE INDEX sample_kind ON sample(kind);
 CREATE TABLE pair(
@@ -55,9 +51,9 @@ CREATE TABLE batch(
     id      INTEGER PRIMARY KEY,
     pairs   INTEGER NOT NULL,
     tries   INTEGER NOT NULL DEFAULT 0, -- how often it was handed out; with the id, the name of a lease
-    worker  TEXT,                       -- who had it last
-    expires REAL NOT NULL,              -- from then on it may be handed out; negative if it never was
-    done    REAL                        -- when all its results were there
+    worker  TEXT,                       -- the worker that got it last
+    expires REAL NOT NULL,              -- it can be handed out from this time; negative if new
+    done    REAL                        -- when it was noted as done
 ) STRICT;
 CREATE INDEX batch_open ON batch(expires) WHERE done IS NULL;
 CREATE INDEX batch_done ON batch(done) WHERE done IS NOT NULL;
@@ -65,7 +61,7 @@ CREATE TABLE worker(
     name    TEXT PRIMARY KEY,
     batches INTEGER NOT NULL DEFAULT 0, -- done
     pairs   INTEGER NOT NULL DEFAULT 0, -- done
-    first   REAL NOT NULL,              -- when it came, and when it was last heard of
+    first   REAL NOT NULL,              -- the times of its first and last requests
     last    REAL NOT NULL
 ) STRICT, WITHOUT ROWID;
 CREATE TABLE result(
@@ -76,8 +72,8 @@ CREATE TABLE result(
 ) STRICT, WITHOUT ROWID;
 """
 
-# The pairs that the samples beyond :old have among themselves and with those before, in one statement. Ordered by the later sample, so that a batch
-# has few different samples, and what is added later only ever comes behind.
+# One statement allocates the pairs of the samples after :old, among themselves and with older
+# samples. Pairs are ordered by the later sample, so a batch has few different samples.
 _ALLOCATE = """
 INSERT INTO pair(batch, a, b)
 SELECT :first + (row_number() OVER (ORDER BY y.id, x.id) - 1) / :size, x.id, y.id
@@ -88,20 +84,20 @@ _BATCHES = "INSERT INTO batch(id, pairs, expires) SELECT batch, count(*), -batch
 
 
 class Settings(NamedTuple):
-    """What a file of pairs is made with."""
+    """The settings of a file of pairs."""
 
-    #: Of the generator.
+    #: Seed of the generator.
     seed: int = 1
-    #: Values in a series.
+    #: Number of values in a series.
     length: int = 128
-    #: Of the distance, in values.
+    #: Window of the distance, in values.
     window: int = 12
-    #: Pairs in a batch, at most.
+    #: The largest number of pairs in a batch.
     batch_pairs: int = 300
 
 
 def create(con: sqlite3.Connection, settings: Settings) -> None:
-    """Makes the tables in an empty database."""
+    """Creates the tables in an empty database."""
     con.execute("PRAGMA journal_mode = WAL")
     con.executescript(f"BEGIN IMMEDIATE; {_TABLES} PRAGMA user_version = {VERSION};")
     con.execute(
@@ -112,10 +108,10 @@ def create(con: sqlite3.Connection, settings: Settings) -> None:
 
 
 def add(con: sqlite3.Connection, count: int) -> int:
-    """Adds `count` samples and allocates all pairs that come with them, in one transaction.
+    """Adds `count` samples and allocates their new pairs, in one transaction.
 
     Returns:
-        how many pairs were allocated.
+        the number of new pairs.
     """
     con.execute("BEGIN IMMEDIATE")
     try:

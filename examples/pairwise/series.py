@@ -1,6 +1,7 @@
 """The samples: time series of five kinds, generated from a seed.
 
-A value is an integer in thousandths of the series' own standard deviation, so that distances are exact sums and the same on every machine.
+A value is an integer in thousandths of the series' standard deviation. So distances are exact sums,
+and the same on every computer.
 """
 
 from __future__ import annotations
@@ -10,14 +11,14 @@ import random
 import struct
 from typing import Callable, Dict, List, NamedTuple, Sequence
 
-#: The shapes, as functions of the phase in turns.
+#: The shapes as functions of the phase, in periods.
 _SHAPES: Dict[str, Callable[[float], float]] = {
     "sine": lambda turns: math.sin(math.tau * turns),
     "square": lambda turns: 1.0 if turns % 1.0 < 0.5 else -1.0,
     "saw": lambda turns: 2.0 * (turns % 1.0) - 1.0,
     "pulse": lambda turns: math.exp(-(((turns % 1.0) - 0.5) ** 2) / 0.004),
 }
-#: All kinds. A walk has no shape: each value is the one before and a random step.
+#: All kinds. A walk has no shape: each value is the previous one plus a random step.
 KINDS = (*_SHAPES, "walk")
 
 
@@ -30,10 +31,10 @@ class Sample(NamedTuple):
 
 
 def generate(number: int, length: int, seed: int) -> Sample:
-    """Makes sample `number`: the same for the same seed and length, whatever other samples there are.
+    """Makes sample `number`. It depends only on the number, the length and the seed.
 
-    Kinds take turns. Two series of one kind differ in frequency, phase, tempo (they run ahead and fall behind, which is what dynamic time warping
-    evens out) and noise.
+    Kinds alternate. Two series of one kind differ in frequency, phase, noise and tempo. Dynamic
+    time warping removes the differences of tempo.
     """
     chance = random.Random(f"{seed}/{number}")
     kind = KINDS[(number - 1) % len(KINDS)]
@@ -57,7 +58,8 @@ def generate(number: int, length: int, seed: int) -> Sample:
 
 
 def packed(values: Sequence[int]) -> bytes:
-    """The values as they are stored: 16 bits each, little-endian; what does not fit is cut off at 32.767 standard deviations."""
+    """The values in their stored form: 16 bits each, little-endian, clipped at 32.767 standard
+    deviations."""
     return struct.pack(f"<{len(values)}h", *(max(-32767, min(32767, v)) for v in values))
 
 

@@ -1,6 +1,7 @@
-"""The coordinator's HTTP server: sockets, bodies and errors. What is answered is in :mod:`.routes`.
+"""The coordinator's HTTP server: sockets, bodies and errors. :mod:`.routes` makes the answers.
 
-Speaks HTTP/1.1 with connections that are kept; one thread a connection. Every error is a JSON object ``{"error": sentence}``.
+It supports HTTP/1.1 with persistent connections, one thread for each. Every error is a JSON object
+``{"error": sentence}``.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from urllib.parse import parse_qs, urlsplit
 from .errors import Failed, Refused
 from .routes import Coordinator, Text
 
-#: Bytes in a request, at most.
+#: The largest body of a request, in bytes.
 MOST_BYTES = 8 << 20
 
 
@@ -32,15 +33,16 @@ def _is_address(name: str) -> bool:
 
 
 class Server(ThreadingHTTPServer):
-    """Listens, and knows the coordinator whose answers it gives."""
+    """Listens, and passes requests to a coordinator."""
 
     daemon_threads = True
-    # A burst of workers that all come back at once finds room.
+    # Large enough for many workers that reconnect at once.
     request_queue_size = 128
 
     def __init__(self, host: str, port: int, coordinator: Coordinator) -> None:
         self.coordinator = coordinator
-        #: The names in "Host" that are ours. Addresses in numbers are, too: no page of another site can have one of those as its name.
+        #: The accepted names in "Host". Numeric addresses are accepted too, because a page of
+        #: another site cannot have one as its name.
         self.names = {"localhost", host.lower(), socket.gethostname().lower(), socket.getfqdn().lower()}
         if ":" in host:
             self.address_family = socket.AF_INET6
@@ -48,22 +50,22 @@ class Server(ThreadingHTTPServer):
             super().__init__((host, port), Handler)
         except OSError as error:
             if error.errno == errno.EADDRINUSE:
-                why = "the port is in use, perhaps by another coordinator; end that, or take another one with --port (0: any that is free)"
+                why = "the port is in use, perhaps by another coordinator; end that, or give another port with --port (0: a free port)"
             else:
-                why = f"{error.strerror or error}; --host and --port name another address"
+                why = f"{error.strerror or error}; give another address with --host and --port"
             raise Failed(f"cannot listen on {host}, port {port}: {why}") from None
         except OverflowError:
-            raise Failed(f"cannot listen on port {port}: ports are 0 to 65535", 2) from None
+            raise Failed(f"cannot listen on port {port}: use a port from 0 to 65535", 2) from None
 
     @property
     def url(self) -> str:
-        """Where it is reached, with the token that it asks for."""
+        """The address of the server, with the token."""
         host, port = self.server_address[:2]
         name = f"[{host!s}]" if self.address_family == socket.AF_INET6 else f"{host!s}"
         return f"http://{name}:{port}/?token={self.coordinator.token}"
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A worker that goes away in the middle of an answer is no news; anything else is."""
+        """Prints errors, except for a client that closes the connection during an answer."""
         error = sys.exc_info()[1]
         if not isinstance(error, (ConnectionError, TimeoutError, socket.timeout)):
             print(f"request of {client_address}: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
@@ -74,9 +76,9 @@ class Handler(BaseHTTPRequestHandler):
 
     server: Server
     protocol_version = "HTTP/1.1"
-    #: A connection that is silent for so long, in seconds, is closed; workers come back with a new one.
+    #: A connection without a request is closed after this time, in seconds. Workers open a new one.
     timeout = 60
-    # Answers go out at once, and in as few packets as they need.
+    # Answers are sent at once and in few packets.
     disable_nagle_algorithm = True
     wbufsize = -1
 
@@ -98,7 +100,8 @@ class Handler(BaseHTTPRequestHandler):
         self._answer(ask)
 
     def _check(self, token: str) -> None:
-        """Refuses a page of another site whose name was made to lead here, and whoever does not know the token: in the address, as a browser has it, or in
+        """Refuses a request with a foreign name in Host, as from a page of another site whose name
+        leads here. Refuses a request without the token, which is in the URL, as for browsers, or in
         the header ``Authorization: Bearer``."""
         try:
             name = urlsplit(f"//{self.headers.get('Host', '')}").hostname or ""
@@ -106,30 +109,30 @@ class Handler(BaseHTTPRequestHandler):
             name = ""
         if name not in self.server.names and not _is_address(name):
             self.close_connection = True
-            raise Refused(f"this is not {name[:80] or 'without a name'}: use the address in numbers, or start the coordinator with --host and that name", 421)
+            raise Refused(f"this server is not called {name[:80] or 'without a name'}: use the numeric address, or start the coordinator with --host and that name", 421)
         scheme, _, brought = self.headers.get("Authorization", "").partition(" ")
         given = brought.strip() if scheme.lower() == "bearer" else token
         if not hmac.compare_digest(given.encode(), self.server.coordinator.token.encode()):
             self.close_connection = True
-            raise Refused("the token is missing or wrong; use the whole address that the coordinator printed when it started", 401)
+            raise Refused("the token is missing or wrong; use the whole address that the coordinator printed at its start", 401)
 
     def _body(self) -> Any:
         length = self.headers.get("Content-Length", "")
         if not (length.isascii() and length.isdigit()):
             self.close_connection = True
-            raise Refused("a request needs its Content-Length", 411)
-        # Python makes no number of thousands of digits.
+            raise Refused("the request has no valid Content-Length; add one", 411)
+        # Python does not convert thousands of digits to a number.
         if len(length) > 18 or int(length) > MOST_BYTES:
             self.close_connection = True
-            raise Refused(f"a request may have {MOST_BYTES:,} bytes, this one has {length:.18}", 413)
+            raise Refused(f"a request can have at most {MOST_BYTES:,} bytes, this one has {length:.18}; send less", 413)
         text = self.rfile.read(int(length))
-        # A page of another site could make a browser send anything else without being asked.
+        # A page of another site could make a browser send any other type without asking.
         if self.headers.get_content_type() != "application/json":
             raise Refused("the Content-Type must be application/json", 415)
         try:
             return json.loads(text)
         except (ValueError, RecursionError) as error:
-            raise Refused(f"the request is no JSON: {error}") from None
+            raise Refused(f"the request is not valid JSON: {error}") from None
 
     def _answer(self, ask: Callable[[], Any]) -> None:
         try:
@@ -137,7 +140,8 @@ class Handler(BaseHTTPRequestHandler):
         except Refused as refused:
             self._send(refused.status, {"error": str(refused)})
         except sqlite3.OperationalError as error:
-            # Locked for longer than we wait, or no space: it may go again, and nothing was acknowledged.
+            # The file is locked for too long, or there is no space. Nothing was acknowledged, so
+            # the client can try again.
             print(f"{self.path}: {error}", file=sys.stderr, flush=True)
             self._send(503, {"error": f"{self.server.coordinator.path}: {error}; try again"}, retry_seconds=1)
         except sqlite3.DatabaseError as error:
@@ -169,11 +173,11 @@ class Handler(BaseHTTPRequestHandler):
                 self.wfile.write(b"%x\r\n%s\r\n" % (len(content), content))
             self.wfile.write(b"0\r\n\r\n")
         except sqlite3.Error as error:
-            # The status is out: an answer that breaks off is all that is left to say.
+            # The status is already sent, so the answer ends without its last part.
             print(f"{self.path}: {error}", file=sys.stderr, flush=True)
             self.close_connection = True
         finally:
             parts.close()
 
     def log_message(self, format: str, *arguments: Any) -> None:
-        """Requests are not logged: there are many, and the page shows what they do."""
+        """Does not log requests: there are many, and the page shows the progress."""

@@ -19,22 +19,24 @@ LOCK_SECONDS = 5.0
 
 
 def connect(path: str, lock_seconds: float = LOCK_SECONDS) -> sqlite3.Connection:
-    """Opens a file of pairs, with the table ``temp.result_in`` that takes results and shows them, and without implicit transactions.
+    """Opens a file of pairs, without implicit transactions, and with the ingest table
+    ``temp.result_in`` for results.
 
-    Leases are committed with ``synchronous = NORMAL``: a power cut may forget the newest, and then a batch is handed out twice, which costs time and
-    nothing else. Results are synced by the log whatever this setting is.
+    Leases are committed with ``synchronous = NORMAL``. A power cut can lose the newest leases. Then
+    a batch is handed out twice, which only costs time. The log syncs results in any case.
 
     Raises:
-        Failed: there is no such file, or it is none of pairs.
-        sqlite3.OperationalError, sqlite3.DatabaseError: it is locked; it is damaged, or no database.
+        Failed: the file does not exist, or is not a file of pairs.
+        sqlite3.OperationalError, sqlite3.DatabaseError: the file is locked, is damaged, or is not a
+            database.
     """
     if not os.path.isfile(path):
-        raise Failed(f"{path}: there is no such file; `python3 -m pairwise init {path}` makes it")
+        raise Failed(f"{path} does not exist; create it with `python3 -m pairwise init {path}`")
     con = densite.connect(path, isolation_level=None, timeout=lock_seconds, check_same_thread=False)
     try:
         (version,) = con.execute("PRAGMA user_version").fetchone()
         if version != VERSION or con.execute("SELECT 1 FROM sqlite_schema WHERE name = 'work'").fetchone() is None:
-            raise Failed(f"{path} is a database, but not one that `python3 -m pairwise init` has made; give it another")
+            raise Failed(f"{path} is a database, but not a file of pairs; give one from `python3 -m pairwise init`")
         clock.catch_up(con)
         con.execute("PRAGMA synchronous = NORMAL")
         con.execute("CREATE VIRTUAL TABLE temp.result_in USING densite_ingest(result, on_conflict=ignore)")
@@ -45,9 +47,9 @@ def connect(path: str, lock_seconds: float = LOCK_SECONDS) -> sqlite3.Connection
 
 
 class Store:
-    """A file of pairs for many threads: a connection is lent to one of them at a time, and kept for the next.
+    """A pool of connections to a file of pairs. Each connection is used by one thread at a time.
 
-    There are as many connections as were ever in use at once.
+    The pool has as many connections as were in use at the same time.
     """
 
     def __init__(self, path: str, lock_seconds: float = LOCK_SECONDS) -> None:
@@ -55,11 +57,11 @@ class Store:
         self._lock_seconds = lock_seconds
         self._idle: queue.SimpleQueue[sqlite3.Connection] = queue.SimpleQueue()
         with self.connection():
-            pass  # so that what is wrong with the file is known at once
+            pass  # raises at once if the file cannot be used
 
     @contextlib.contextmanager
     def connection(self) -> Iterator[sqlite3.Connection]:
-        """Lends a connection. A transaction that an exception left open is rolled back.
+        """Lends a connection. Rolls back a transaction that is still open at the end of the block.
 
         Raises:
             as :func:`connect`.
@@ -76,7 +78,7 @@ class Store:
             self._idle.put(con)
 
     def close(self) -> None:
-        """Closes the connections that are not lent."""
+        """Closes the idle connections."""
         while True:
             try:
                 self._idle.get_nowait().close()

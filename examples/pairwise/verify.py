@@ -1,4 +1,5 @@
-"""Whether a finished file is right: every pair there once, nothing refused, and a sample of distances computed again in another way."""
+"""Checks a finished file: every pair is there once, no row was refused, and some distances are
+computed again by another function."""
 
 from __future__ import annotations
 
@@ -16,18 +17,18 @@ from .store import connect
 
 
 class Report(NamedTuple):
-    """What was found of a file that is right."""
+    """The figures of a correct file."""
 
     pairs: int
-    #: Pairs whose distance was computed again.
+    #: The number of pairs whose distances were computed again.
     checked: int
-    #: Bytes of the file as it is, and of the same database as a plain SQLite file.
+    #: The size of the file, and of the same database as a plain SQLite file, in bytes.
     stored_bytes: int
     plain_bytes: int
 
 
 def textbook(x: Sequence[int], y: Sequence[int], window: int) -> float:
-    """The distance of :func:`.dtw.distance` written down as its definition says, slowly."""
+    """The distance of :func:`.dtw.distance`, computed slowly and directly by its definition."""
     window = max(window, abs(len(x) - len(y)))
     cost: Dict[Tuple[int, int], int] = {}
     for i in range(len(x)):
@@ -38,13 +39,14 @@ def textbook(x: Sequence[int], y: Sequence[int], window: int) -> float:
 
 
 def verify(path: str, check: int = 300, seed: int = 1) -> Report:
-    """Looks at a file of pairs that no coordinator has open any more.
+    """Checks a file of pairs that no coordinator has open.
 
     Args:
-        check: so many pairs (or all, if there are fewer) are computed again, from series that are generated again; `seed` chooses them.
+        check: the number of pairs (at most all) to compute again, from series that are generated
+            again. `seed` chooses the pairs.
 
     Raises:
-        Failed: something is off; says what, with all that was found.
+        Failed: something is wrong. The message lists all problems.
     """
     con = connect(path)
     try:
@@ -60,34 +62,35 @@ def verify(path: str, check: int = 300, seed: int = 1) -> Report:
         problems.append(f"densite check finds damage: {damage['problems']} {damage['integrity_check']}")
     stored, plain = _sizes(path, pairs, problems)
     if problems:
-        raise Failed(f"{path} is not right: " + "; ".join(problems))
+        raise Failed(f"{path} is wrong; make it again. Problems: " + "; ".join(problems))
     return Report(pairs, checked, stored, plain)
 
 
 def _counted(con: sqlite3.Connection) -> List[str]:
-    """What is wrong with the numbers of rows."""
+    """The problems with the numbers of rows."""
 
     def number(sql: str) -> int:
         return int(con.execute(sql).fetchone()[0])
 
     samples = number("SELECT count(*) FROM sample")
     pairs = samples * (samples - 1) // 2
-    # (a, b) is the primary key: as many rows as pairs, all of them pairs, is every pair once.
-    should_be = [
+    # (a, b) is the primary key. If all rows are pairs, and there are as many as pairs, each pair is
+    # there once.
+    expectations = [
         ("pairs allocated", number("SELECT count(*) FROM pair"), pairs),
-        ("pairs done, as noted", number("SELECT done_pairs FROM work"), pairs),
+        ("pairs noted as done", number("SELECT done_pairs FROM work"), pairs),
         ("batches not done", number("SELECT count(*) FROM batch WHERE done IS NULL"), 0),
         ("results", number("SELECT count(*) FROM result"), pairs),
-        ("results that are no pair", number("SELECT count(*) FROM result WHERE NOT (1 <= a AND a < b AND b <= (SELECT samples FROM work))"), 0),
-        ("rows in the log only", number("SELECT count(*) FROM temp.result_in") - number("SELECT count(*) FROM result"), 0),
+        ("results that are not a pair", number("SELECT count(*) FROM result WHERE NOT (1 <= a AND a < b AND b <= (SELECT samples FROM work))"), 0),
+        ("rows only in the log", number("SELECT count(*) FROM temp.result_in") - number("SELECT count(*) FROM result"), 0),
     ]
     if con.execute("SELECT 1 FROM sqlite_schema WHERE name = 'densite_rejects'").fetchone():
-        should_be.append(("rows that the table refused", number("SELECT count(*) FROM densite_rejects"), 0))
-    return [f"{what}: {found:,} instead of {expected:,}" for what, found, expected in should_be if found != expected]
+        expectations.append(("rows that the table refused", number("SELECT count(*) FROM densite_rejects"), 0))
+    return [f"{what}: {actual:,} instead of {expected:,}" for what, actual, expected in expectations if actual != expected]
 
 
 def _computed(con: sqlite3.Connection, check: int, chance: random.Random) -> Tuple[int, List[str]]:
-    """Computes some pairs again: how many, and what is wrong with them."""
+    """Computes some pairs again. Returns their number and the problems."""
     seed, length, window, samples = con.execute("SELECT seed, length, window, samples FROM work").fetchone()
     every = [(a, b) for b in range(2, samples + 1) for a in range(1, b)]
     chosen = sorted(chance.sample(every, min(check, len(every))))
@@ -100,12 +103,13 @@ def _computed(con: sqlite3.Connection, check: int, chance: random.Random) -> Tup
         if stored != computed:
             wrong.append(f"pair ({a}, {b}) has the distance {stored} instead of {computed}")
     if len(rows) != len(chosen):
-        wrong.append(f"{len(chosen)} pairs were asked for and {len(rows)} found")
+        wrong.append(f"{len(chosen)} pairs were queried, but {len(rows)} were returned")
     return len(rows), wrong
 
 
 def _sizes(path: str, pairs: int, problems: List[str]) -> Tuple[int, int]:
-    """Bytes of the file, and of the plain one that it decompresses to; stock SQLite must find the results in that."""
+    """The size of the file and of its decompressed plain file, in bytes. Checks that plain SQLite
+    reads all results in the latter."""
     with tempfile.TemporaryDirectory(dir=os.path.dirname(os.path.abspath(path))) as folder:
         plain = os.path.join(folder, "plain.db")
         densite.decompress(path, plain)

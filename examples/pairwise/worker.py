@@ -1,4 +1,4 @@
-"""A worker: takes batches, computes distances, delivers them, until all is done."""
+"""A worker leases batches, computes distances and delivers them until all pairs are done."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ Series = List[int]
 
 
 def work(client: Client, name: str) -> int:
-    """Works until there is nothing left to do. Keeps each series that it has met: at most all of them.
+    """Works until all pairs are done. Keeps every series that it has received in memory.
 
     Returns:
-        how many pairs it computed.
+        the number of computed pairs.
 
     Raises:
-        Failed: the coordinator is gone.
-        Refused: it does not take what this worker delivers.
+        Failed: the coordinator does not answer.
+        Refused: the coordinator refused a request.
     """
     known: Dict[int, Series] = {}
     computed = 0
@@ -45,7 +45,7 @@ def _batch(client: Client, name: str, got: Dict[str, object], known: Dict[int, S
     for a, b in pairs:
         results.append((a, b, distance(known[a], known[b], window)))
         if time.monotonic() - asked > seconds / 3:
-            # Whether it is renewed or not: what is computed counts.
+            # The answer does not matter: computed results count without the lease.
             client.post("/renew", {"worker": name, "lease": lease})
             asked = time.monotonic()
     client.post("/results", {"worker": name, "lease": lease, "results": results})
@@ -53,7 +53,7 @@ def _batch(client: Client, name: str, got: Dict[str, object], known: Dict[int, S
 
 
 def _ranges(numbers: List[int]) -> str:
-    """Numbers in order, as the coordinator reads them: ``1-50,77``."""
+    """Formats ordered numbers for the coordinator: ``1-50,77``."""
     ranges: List[List[int]] = []
     for number in numbers:
         if ranges and ranges[-1][1] == number - 1:

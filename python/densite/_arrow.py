@@ -57,8 +57,8 @@ _Stream._fields_ = [
 
 
 def to_numpy(open_stream: Callable[[int], None], errors: Any) -> Dict[str, Any]:
-    """All batches of a stream of the library (whose arrays have no offsets), by column. Nothing of
-    a batch may be used after this function returns."""
+    """Reads all batches of a stream of the library into one array for each column. Arrays of the
+    library have no offsets. The batches are released when this function returns."""
     stream, schema = _Stream(), _Schema()
     batches: List[_Array] = []
     open_stream(ctypes.addressof(stream))

@@ -19,7 +19,7 @@ from ._change import Change
 from ._columns import Set
 
 #: How often the caller's thread polls.
-_LOOK_SECONDS = 0.05
+_POLL_SECONDS = 0.05
 
 
 def is_alone() -> bool:
@@ -62,7 +62,7 @@ def run(change: Change, part: Set, tell: Optional[Callable[[int], Any]]) -> None
     leave = [None]
     failed: List[BaseException] = []
     ended = False
-    over = _thread.allocate_lock()
+    finished = _thread.allocate_lock()
 
     def work() -> None:
         nonlocal ended
@@ -75,20 +75,20 @@ def run(change: Change, part: Set, tell: Optional[Callable[[int], Any]]) -> None
         except BaseException as error:  # noqa: BLE001: raised again below
             failed.append(error)
         ended = True
-        over.release()
+        finished.release()
 
-    over.acquire()
-    told = 0
+    finished.acquire()
+    reported = 0
     try:
         # Not a thread of threading: an interrupted join counts such a thread as ended (until Python
         # 3.13).
         _thread.start_new_thread(work, ())
         while True:
-            over.acquire(timeout=_LOOK_SECONDS)
+            finished.acquire(timeout=_POLL_SECONDS)
             is_over = ended
-            if tell is not None and watch.rows_read > told and not failed and change.rows >= 0:
-                told = watch.rows_read
-                tell(told)
+            if tell is not None and watch.rows_read > reported and not failed and change.rows >= 0:
+                reported = watch.rows_read
+                tell(reported)
             if is_over:
                 break
     except BaseException:
@@ -99,7 +99,7 @@ def run(change: Change, part: Set, tell: Optional[Callable[[int], Any]]) -> None
             # Until its end the statement reads the caller's memory, so further Ctrl-C must wait.
             while not ended:
                 with contextlib.suppress(KeyboardInterrupt):
-                    over.acquire(timeout=_LOOK_SECONDS)
+                    finished.acquire(timeout=_POLL_SECONDS)
         raise
     if failed:
         raise failed[0]

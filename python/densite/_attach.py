@@ -49,12 +49,12 @@ def attach(sqlite_module: Optional[ModuleType] = None) -> None:
         OSError: the shared library is missing.
     """
     if sqlite_module is None:
-        import sqlite3  # noqa: PLC0415: it may never be needed
+        import sqlite3  # noqa: PLC0415: often not needed
 
         sqlite_module = sqlite3
     name = getattr(sqlite_module, "__name__", None)
     if not isinstance(name, str) or not callable(getattr(sqlite_module, "connect", getattr(sqlite_module, "Connection", None))):
-        raise _not_supported(sqlite_module, f"{sqlite_module!r} is no module of a driver for SQLite; {_WORKS}")
+        raise _not_supported(sqlite_module, f"{sqlite_module!r} is not the module of a driver for SQLite; {_WORKS}")
     with _lock:
         if name in _attached:
             return
@@ -64,15 +64,16 @@ def attach(sqlite_module: Optional[ModuleType] = None) -> None:
         else:
             library = _library_behind(sqlite_module)
             if library is not None:
-                _tell(sqlite_module, library, path)
+                _register(sqlite_module, library, path)
             else:
                 _load(sqlite_module, path)
         _attached.add(name)
 
 
 def _c_module(module: ModuleType) -> Optional[ModuleType]:
-    """The compiled module behind a driver: ``_sqlite3`` of ``sqlite3``, ``pysqlite3._sqlite3`` of ``pysqlite3``."""
-    import importlib  # noqa: PLC0415: it may never be needed
+    """The compiled module behind a driver: ``_sqlite3`` for ``sqlite3``, ``pysqlite3._sqlite3`` for
+    ``pysqlite3``."""
+    import importlib  # noqa: PLC0415: often not needed
 
     name = module.__name__.partition(".")[0]
     for candidate in ("_sqlite3",) if name == "sqlite3" else (f"{name}._sqlite3",):
@@ -92,7 +93,7 @@ def _library_behind(module: ModuleType) -> Optional[ctypes.CDLL]:
     try:
         library = ctypes.CDLL(getattr(compiled, "__file__", None))
         version, source = library.sqlite3_libversion, library.sqlite3_sourceid
-        library.sqlite3_auto_extension  # noqa: B018: is it there?
+        library.sqlite3_auto_extension  # noqa: B018: raises AttributeError if it is missing
     except (AttributeError, OSError):
         return None
     version.restype = source.restype = ctypes.c_char_p
@@ -106,12 +107,13 @@ def _library_behind(module: ModuleType) -> Optional[ctypes.CDLL]:
     return library if tuple(answers) == reached else None
 
 
-def _tell(module: ModuleType, library: ctypes.CDLL, path: str) -> None:
+def _register(module: ModuleType, library: ctypes.CDLL, path: str) -> None:
+    """Registers the extension's entry point with the SQLite of a driver."""
     entry = ctypes.cast(ctypes.CDLL(path).sqlite3_densite_init, ctypes.c_void_p)
     library.sqlite3_auto_extension.argtypes = [ctypes.c_void_p]
     library.sqlite3_cancel_auto_extension.argtypes = [ctypes.c_void_p]
     if library.sqlite3_auto_extension(entry) != 0:
-        raise MemoryError("SQLite could not take note of the extension")
+        raise MemoryError("SQLite has no memory to register the extension; free memory and try again")
     try:
         _prime(module, module.connect)
     finally:
@@ -131,7 +133,7 @@ def _load(module: ModuleType, path: str) -> None:
             con.close()
             raise _not_supported(
                 module,
-                f"the SQLite of {module.__name__} ({_where(module)}) is hidden from other libraries and loads no extensions; {_WORKS}",
+                f"the SQLite of {module.__name__} ({_where(module)}) is hidden from other libraries and cannot load extensions; {_WORKS}",
             ) from None
         except BaseException:
             con.close()

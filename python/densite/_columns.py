@@ -38,7 +38,7 @@ class Set:
 
     def __init__(self, handle: int, names: Sequence[str], first: int, keep: Any) -> None:
         self.handle, self.names, self.first, self._keep = handle, list(names), first, keep
-        self._told: Any = None
+        self._listener: Any = None
 
     @property
     def function(self) -> str:
@@ -65,12 +65,12 @@ class Set:
         """Whether a value of a column is NULL, or NaN, which is stored as NULL."""
         return _native.number(_native.library().densite_columns_has_null(self.handle, column)) != 0
 
-    def progress(self, told: Union[_native.Listener, _native.Watch, None]) -> None:
+    def progress(self, listener: Union[_native.Listener, _native.Watch, None]) -> None:
         """Sets a listener for the rows that statements read from the set, and keeps it alive. None
         removes it."""
-        call, context = (told.rows, told.context) if told else (_native.Rows(), None)
+        call, context = (listener.rows, listener.context) if listener else (_native.Rows(), None)
         _native.done(_native.library().densite_columns_progress(self.handle, call, context))
-        self._told = told
+        self._listener = listener
 
     def last_row(self) -> int:
         """The number, in all data, of the row that a statement read last."""
@@ -93,8 +93,8 @@ class Set:
             # A statement that reads the set still uses the memory. Leaking it is safe, freeing it
             # is not.
             if _native.library().densite_columns_release(self.handle) != 0:
-                _never_freed.append((self._keep, self._told))
-            self.handle, self._keep, self._told = 0, None, None
+                _never_freed.append((self._keep, self._listener))
+            self.handle, self._keep, self._listener = 0, None, None
 
 
 _never_freed: List[Any] = []
@@ -136,14 +136,14 @@ def sets(data: Any, names: Optional[Sequence[str]], errors: Any, copy: bool = Fa
         keys = list(data.keys())
         if len(set(keys)) < len(keys):
             # In a data frame, each of these names would select both columns.
-            raise errors.ProgrammingError(f"the data has a column twice: {', '.join(map(str, keys))}")
+            raise errors.ProgrammingError(f"the data has a column twice: {', '.join(map(str, keys))}; give each column its own name")
         return _from_columns([(str(name), data[name]) for name in keys], errors, copy)
     fields = getattr(getattr(data, "dtype", None), "names", None)
     if fields:
         return _from_columns([(name, data[name]) for name in fields], errors, copy)
     if isinstance(data, (str, bytes, bytearray)) or not hasattr(data, "__iter__") or getattr(data, "shape", None) == ():
         raise errors.ProgrammingError(
-            f"data of type {type(data).__name__} is neither columns nor rows; hand over a data frame, Arrow data, a dict of columns or an iterable of rows"
+            f"data of type {type(data).__name__} is neither columns nor rows; give a data frame, Arrow data, a dict of columns or an iterable of rows"
         )
     return _from_rows(data, names, errors, copy, whole)
 
@@ -162,10 +162,10 @@ def _with_index(frame: Any) -> Any:
 def _is_mixed(frame: Any) -> bool:
     """Whether a column of a pandas frame has Python values of several types. Arrow would convert
     them to one type, depending on their order."""
-    for place, dtype in enumerate(frame.dtypes):
+    for index, dtype in enumerate(frame.dtypes):
         if str(dtype) != "object":
             continue
-        values = frame.iloc[:, place].tolist()
+        values = frame.iloc[:, index].tolist()
         kinds = {kind for kind in set(map(type, values)) if kind.__name__ not in ("NoneType", "NAType")}
         # Missing values can be NaN.
         if len(kinds) > 1 and float in kinds and all(value != value for value in values if type(value) is float):  # noqa: PLR0124
@@ -186,7 +186,7 @@ def _pointer(capsule: Any, name: bytes, errors: Any) -> int:
         pointer = get(capsule, name)
     except ValueError:
         raise errors.ProgrammingError(
-            f"the data hands over {type(capsule).__name__} instead of a capsule named {name.decode()}; it breaks the Arrow PyCapsule interface"
+            f"the data returns {type(capsule).__name__} instead of a capsule named {name.decode()}, against the Arrow PyCapsule interface; give other data"
         ) from None
     assert isinstance(pointer, int)
     return pointer
@@ -220,7 +220,7 @@ def _from_array(capsules: Tuple[Any, Any], errors: Any) -> Iterator[Set]:
     try:
         schema, batch = capsules
     except (TypeError, ValueError):
-        raise errors.ProgrammingError(f"the data hands over {type(capsules).__name__} instead of two capsules, of a schema and an array") from None
+        raise errors.ProgrammingError(f"the data returns {type(capsules).__name__} instead of two capsules, of a schema and an array; give other data") from None
     lib = _native.library()
     pointers = _pointer(schema, b"arrow_schema", errors), _pointer(batch, b"arrow_array", errors)
     handle = _native.number(lib.densite_columns_from_array(*pointers), errors)
@@ -248,8 +248,8 @@ def _from_columns(columns: Iterable[Tuple[str, Any]], errors: Any, copy: bool, f
                 keep.append(kept)
             # No table has a column whose name UTF-8 cannot hold, so SQLite reports the missing
             # column.
-            told = name.encode("utf-8", "replace").replace(b"\0", b"?")
-            _native.done(lib.densite_columns_add(found.handle, told, byref(column)), errors)
+            encoded = name.encode("utf-8", "replace").replace(b"\0", b"?")
+            _native.done(lib.densite_columns_add(found.handle, encoded, byref(column)), errors)
         yield found
     finally:
         found.release()
@@ -276,33 +276,33 @@ def _turned(rows: List[Any], names: Optional[Sequence[str]], errors: Any, first:
     if hasattr(rows[0], "keys"):
         keys = list(rows[0].keys())
         if not keys:
-            raise errors.ProgrammingError(f"row {first} has no columns; a row that is all defaults has one of them, with its default or None")
+            raise errors.ProgrammingError(f"row {first} has no columns; for a row of defaults, give one column with its default or None")
         turned: List[Tuple[str, Any]] = []
         for key in keys:
             try:
                 turned.append((str(key), [row[key] for row in rows]))
             except (KeyError, IndexError, TypeError):
                 bad = next(i for i, row in enumerate(rows) if not hasattr(row, "keys") or key not in row.keys())  # noqa: SIM118
-                raise errors.ProgrammingError(f"row {first + bad} has no {key!r}, which the first row has; give it, None for NULL") from None
+                raise errors.ProgrammingError(f"row {first + bad} has no {key!r}, which the first row has; give it a value, None for NULL") from None
         for i, row in enumerate(rows):
             if len(row) != len(keys):
                 more = next(key for key in row.keys() if key not in keys)  # noqa: SIM118
-                raise errors.ProgrammingError(f"row {first + i} has {more!r}, which the first row has not; give every row the same names")
+                raise errors.ProgrammingError(f"row {first + i} has {more!r}, which the first row does not have; give every row the same names")
         return turned
     # For the other types too: the letters of a text and the names of a dict could pass for values.
     odd = {kind for kind in set(map(type, rows)) if not _is_row(kind)}
     for i, row in enumerate(rows if odd else ()):
         if type(row) in odd:
-            raise errors.ProgrammingError(f"row {first + i} is of type {type(row).__name__}; rows are tuples or lists, or all of them dicts")
+            raise errors.ProgrammingError(f"row {first + i} is of type {type(row).__name__}; give rows as tuples or lists, or all rows as dicts")
     wanted = len(names) if names is not None else len(rows[0])
     for i, row in enumerate(rows):
         if len(row) != wanted:
-            raise errors.ProgrammingError(f"row {first + i} has {len(row)} values, and there are {wanted} columns: {', '.join(names or ())}")
+            raise errors.ProgrammingError(f"row {first + i} has {len(row)} values, but there are {wanted} columns: {', '.join(names or ())}")
     return list(zip(names or [f"c{i}" for i in range(wanted)], zip(*rows)))
 
 
 def _is_row(kind: type) -> bool:
-    """Whether a type is that of a row whose values have an order and no names."""
+    """Whether a type is that of a row with ordered values without names."""
     return hasattr(kind, "__len__") and hasattr(kind, "__getitem__") and not hasattr(kind, "keys") and not issubclass(kind, (str, bytes, bytearray))
 
 
@@ -321,7 +321,7 @@ def _column(name: str, values: Any, errors: Any, first: int) -> Tuple[_native.Co
     if isinstance(interface, dict) and isinstance(interface.get("data"), tuple):
         return _from_numpy(name, values, interface, errors, first)
     if isinstance(values, (str, bytes, bytearray)) or not (hasattr(values, "__iter__") or hasattr(values, "__len__")):
-        raise errors.ProgrammingError(f"column {name} is a single {type(values).__name__}; a column has a value for each row")
+        raise errors.ProgrammingError(f"column {name} is a single {type(values).__name__}; give a column with a value for each row")
     if not isinstance(values, (list, tuple)):
         found = _from_buffer(name, values, errors)
         if found is not None:
@@ -331,7 +331,7 @@ def _column(name: str, values: Any, errors: Any, first: int) -> Tuple[_native.Co
                 try:
                     values = getattr(values, method)()
                 except NotImplementedError as error:
-                    raise errors.ProgrammingError(f"column {name}: {error}; hand over a NumPy array of it, or a list") from None
+                    raise errors.ProgrammingError(f"column {name}: {error}; give it as a NumPy array or a list") from None
                 break
         else:
             values = list(values)
@@ -340,7 +340,7 @@ def _column(name: str, values: Any, errors: Any, first: int) -> Tuple[_native.Co
 
 def _from_numpy(name: str, values: Any, interface: Any, errors: Any, first: int) -> Tuple[_native.Column, Any]:
     if len(interface["shape"]) != 1:
-        raise errors.ProgrammingError(f"column {name} has {len(interface['shape'])} dimensions; a column has one")
+        raise errors.ProgrammingError(f"column {name} has {len(interface['shape'])} dimensions; give a column with one")
     (rows,) = interface["shape"]
     kind = interface["typestr"]
     order, kind, unit = kind[0], kind[1:].partition("[")[0], kind.partition("[")[2].rstrip("]")
@@ -373,7 +373,7 @@ def _from_times(name: str, values: Any, kind: str, unit: str, must_copy: bool, e
             changed = (values.astype(given.dtype) != given) & (given == given)
             if changed.any():
                 row = int(changed.argmax())
-                raise errors.DataError(f"column {name}, row {first + row}: {given[row]} is not exact in a unit that is stored ({known})")
+                raise errors.DataError(f"column {name}, row {first + row}: {given[row]} is not exact in a unit that can be stored ({known}); round it, or convert it to text")
         number = _DATE if known == "D" else _UNITS[known]
     interface = values.__array_interface__
     strides = interface.get("strides")
@@ -389,7 +389,7 @@ def _from_buffer(name: str, values: Any, errors: Any) -> Optional[Tuple[_native.
         return None
     form = view.format.lstrip("@=<") if view.format else "B"
     if view.ndim != 1:
-        raise errors.ProgrammingError(f"column {name} has {view.ndim} dimensions; a column has one")
+        raise errors.ProgrammingError(f"column {name} has {view.ndim} dimensions; give a column with one")
     number = _FORMATS.get(form)
     if number is None and form in tuple("bhilqn"):
         number = _NUMBERS[f"i{view.itemsize}"]
@@ -510,7 +510,7 @@ def _plain(name: str, value: Any, errors: Any, row: int) -> Any:
     kind = "" if getattr(value, "ndim", 0) else type(value).__module__.partition(".")[0]
     if kind == "decimal":
         if not value.is_finite():
-            raise errors.DataError(f"column {name}, row {row}: the decimal {value} has no digits; use None for NULL")
+            raise errors.DataError(f"column {name}, row {row}: the decimal {value} is not finite; use None for NULL")
         return format(value, "f")
     if kind in ("datetime", "pandas"):
         # This check comes first: a comparison with pandas.NA is neither true nor false.
@@ -523,7 +523,7 @@ def _plain(name: str, value: Any, errors: Any, row: int) -> Any:
             try:
                 return _short((value.replace(tzinfo=None) - offset).isoformat(" ")) + "+00:00"
             except OverflowError:
-                raise errors.DataError(f"column {name}, row {row}: {value} is beyond the years 1 to 9999 in UTC; convert it, to text for example") from None
+                raise errors.DataError(f"column {name}, row {row}: {value} is beyond the years 1 to 9999 in UTC; convert it, for example to text") from None
         # For a duration, only an array has a unit.
         if hasattr(value, "isoformat") and not hasattr(value, "total_seconds"):
             return _short(value.isoformat())
@@ -537,7 +537,7 @@ def _plain(name: str, value: Any, errors: Any, row: int) -> Any:
         if type(item) is not type(value):
             return _plain(name, item, errors, row)
     raise errors.DataError(
-        f"column {name}, row {row}: a value of type {type(value).__name__} is none that SQLite stores; convert it, to text for example"
+        f"column {name}, row {row}: a value of type {type(value).__name__} cannot be stored by SQLite; convert it, for example to text"
     )
 
 
@@ -560,7 +560,7 @@ def _time_of_numpy(name: str, value: Any, errors: Any, row: int) -> Any:
     known = unit if unit in _UNITS else _BASES.get(unit, "ns")
     exact = value.astype(f"datetime64[{known}]")
     if exact.astype(value.dtype) != value:
-        raise errors.DataError(f"column {name}, row {row}: {value} is not exact in a unit that is stored ({known})")
+        raise errors.DataError(f"column {name}, row {row}: {value} is not exact in a unit that can be stored ({known}); round it, or convert it to text")
     year, month, rest = str(exact).replace("T", " ").rsplit("-", 2)
     whole, _, fraction = rest.partition(".")
     year = year if len(year) == 4 and year.isdigit() else f"{int(year):+05d}"

@@ -57,7 +57,7 @@ def whole(name: str, value: Any) -> int:
     try:
         return operator.index(value)
     except TypeError:
-        raise TypeError(f"{name} is {value!r}; it is a whole number") from None
+        raise TypeError(f"{name} is {value!r}; give a whole number") from None
 
 
 def path_bytes(path: _Path) -> bytes:
@@ -65,7 +65,7 @@ def path_bytes(path: _Path) -> bytes:
     name another file."""
     raw = os.fsencode(path)
     if b"\0" in raw:
-        raise ValueError(f"{path!r} has a NUL, which no path has")
+        raise ValueError(f"{path!r} has a NUL; give a path without one")
     return raw
 
 

@@ -28,12 +28,12 @@ def module_of(con: Any) -> Any:
         if isinstance(connection, type) and isinstance(con, connection) and all(map(partial(_has_error, module), _ERRORS)):
             return module
     hint = "give its connection" if isinstance(con, sqlite3.Cursor) else "use one of sqlite3 or pysqlite3, from densite.connect or after densite.attach"
-    raise sqlite3.NotSupportedError(f"a connection of type {type(con).__module__}.{type(con).__qualname__} is none of a driver that densite knows; {hint}")
+    raise sqlite3.NotSupportedError(f"a connection of type {type(con).__module__}.{type(con).__qualname__} is not supported; {hint}")
 
 
 def _has_error(module: Any, name: str) -> bool:
-    found = getattr(module, name, None)
-    return isinstance(found, type) and issubclass(found, Exception)
+    kind = getattr(module, name, None)
+    return isinstance(kind, type) and issubclass(kind, Exception)
 
 
 def cursor_of(con: Any, module: Any) -> Any:
@@ -49,7 +49,7 @@ def cursor_of(con: Any, module: Any) -> Any:
         if "no such function" not in str(error):
             raise
         raise module.NotSupportedError(
-            "this connection was opened before densite.attach(); open it by densite.connect, or call densite.attach() first"
+            "this connection was opened before densite.attach(); open it again with densite.connect, or open it after densite.attach()"
         ) from None
     return cursor
 
@@ -73,8 +73,8 @@ def has_transaction(con: Any, module: Any) -> bool:
 @contextmanager
 def closed_after(cursor: Any, module: Any) -> Iterator[Any]:
     """Closes a cursor at the end of a ``with`` statement. CPython 3.11 keeps a failed statement in
-    its cursor while the cursor is kept (by an object of ours, or by the traceback of an exception).
-    SQLite then keeps a closed connection open for it, with its locks and our worker."""
+    its cursor while the cursor is kept (by an object of this package, or by the traceback of an
+    exception). SQLite then keeps a closed connection open for it, with its locks and its worker."""
     try:
         yield cursor
     finally:

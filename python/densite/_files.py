@@ -35,36 +35,40 @@ def _host() -> int:
 def _options(level: Optional[int], threads: Optional[int], page_size: Optional[int], archive: bool, timeout: Optional[float]) -> _native.Options:
     options = _native.Options()
     _native.library().densite_options_init(byref(options))
-    for name, value, least in (("level", level, -(2**31)), ("threads", threads, 0), ("page_size", page_size, 1)):
+    for name, value, least, allowed in (
+        ("level", level, -(2**31), "-7 to 22"),
+        ("threads", threads, 0, "0 or more threads"),
+        ("page_size", page_size, 1, "a power of two from 512 to 65536"),
+    ):
         if value is not None:
             if not least <= whole(name, value) < 2**31:
-                raise sqlite3.ProgrammingError(f"{name}={value} is out of range")
+                raise sqlite3.ProgrammingError(f"{name}={value} is out of range: use {allowed}")
             setattr(options, name, value)
     if page_size is not None and page_size not in _PAGE_SIZES:
-        raise sqlite3.ProgrammingError(f"page_size={page_size}; SQLite's are powers of two from 512 to 65536")
+        raise sqlite3.ProgrammingError(f"page_size={page_size}: use a power of two from 512 to 65536")
     options.archive = int(archive)
     if timeout is not None:
         # NaN is not >= 0 either.
         if not timeout >= 0:
-            raise sqlite3.ProgrammingError(f"timeout={timeout}: it is a time in seconds, 0 or more")
+            raise sqlite3.ProgrammingError(f"timeout={timeout}: use a time in seconds, 0 or more")
         options.wait_ms = int(min(timeout, 1e9) * 1000)
     return options
 
 
 def _run(progress: Optional[Progress], function: str, *arguments: Any) -> Any:
-    """Calls a function that takes a progress callback (unless `progress` is False) and returns
-    JSON."""
+    """Calls a function of the library and returns its JSON as a dict. All functions except
+    densite_info take a progress callback."""
     import json  # noqa: PLC0415: imported only where it is needed
 
-    def tell(told: _native.Told) -> None:
-        if progress is not None and told.message is None:
-            progress(told.phase.decode(), told.done, told.total)
+    def tell(state: _native.State) -> None:
+        if progress is not None and state.message is None:
+            progress(state.phase.decode(), state.done, state.total)
 
     # Always set: Python notices Ctrl-C only while Python code runs.
     listener = _native.Listener(tell)
     out = c_void_p()
-    told = () if function == "densite_info" else (listener.progress, listener.context)
-    code = getattr(_native.library(), function)(_host(), *arguments, *told, byref(out))
+    callback = () if function == "densite_info" else (listener.progress, listener.context)
+    code = getattr(_native.library(), function)(_host(), *arguments, *callback, byref(out))
     answer = _native.text(out) if out else "{}"
     if listener.raised:
         raise listener.raised[0]
@@ -100,7 +104,8 @@ def compress(
             raises, the work stops and the exception is passed on.
 
     Returns:
-        the object of ``densite compress --json`` (docs/CLI.md): sizes in bytes, ``ratio``, ``seconds``.
+        the object of ``densite compress --json`` (docs/CLI.md): sizes in bytes, ``ratio``,
+        ``seconds``.
 
     Raises:
         sqlite3.OperationalError: locked, no space, no such file, or the destination exists;
@@ -122,7 +127,8 @@ def decompress(
     timeout: Optional[float] = None,
     progress: Optional[Progress] = None,
 ) -> Conversion:
-    """Turns a Densite file into a plain SQLite database; arguments, result and errors as :func:`compress`."""
+    """Turns a Densite file into a plain SQLite database. Arguments, result and errors as for
+    :func:`compress`."""
     options = _options(None, threads, None, False, timeout)
     return _run(progress, "densite_decompress", path_bytes(src), None if dst is None else path_bytes(dst), byref(options))
 
@@ -144,7 +150,8 @@ def vacuum(
         timeout: how long to wait for the lock of another connection, in seconds (default 5).
 
     Returns:
-        the object of ``densite vacuum --json``: sizes before and after in bytes, ``freed_bytes``, ``rows``, ``seconds``.
+        the object of ``densite vacuum --json``: sizes before and after in bytes, ``freed_bytes``,
+        ``rows``, ``seconds``.
 
     Raises:
         as :func:`compress`; after any error the content of the database is unchanged.
@@ -174,5 +181,3 @@ def info(path: _Path) -> Info:
         as :func:`compress`.
     """
     return _run(None, "densite_info", path_bytes(path))
-
-

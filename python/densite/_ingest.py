@@ -38,8 +38,8 @@ class Reject(NamedTuple):
 
 
 class _Patience:
-    """Runs statements that may wait, in slices, so that Ctrl-C works, and with a limit on the total
-    time. A COMMIT that was busy can be retried."""
+    """Runs statements that can wait for locks, with a limit on the total time. It waits in slices,
+    so that Ctrl-C works. A COMMIT that was busy can be retried."""
 
     def __init__(self, cursor: Any, module: Any, timeout: Optional[float]) -> None:
         self._cursor, self._module = cursor, module
@@ -131,7 +131,8 @@ class Ingest:
             sqlite3.IntegrityError: a value that the table can never accept, such as a missing one
                 of a NOT NULL column. The message names row (from 0) and value. Other violations are
                 found when the row is applied: see :meth:`rejects`.
-            sqlite3.DataError, sqlite3.ProgrammingError: as :func:`densite.insert`; ProgrammingError also while a transaction is open.
+            sqlite3.DataError, sqlite3.ProgrammingError: as :func:`densite.insert`; ProgrammingError
+                also while a transaction is open.
             sqlite3.OperationalError: no such column; no space (``code`` 4); too much is unapplied
                 and ``on_full="error"`` (``code`` 4); too much is unapplied until the timeout
                 (``code`` 3); the log cannot be used.

@@ -32,7 +32,7 @@ class _Key(NamedTuple):
     name: str
     #: 1 descending, 2 ignoring case.
     flags: int
-    #: The types that its values may have (each a sum as from :meth:`Set.types`) so that values that
+    #: The types that its values can have (each a sum as from :meth:`Set.types`) so that values that
     #: are equal in the table are also equal in sorting and keep their order.
     stable: Tuple[int, ...]
     #: An INTEGER PRIMARY KEY: NULL becomes the next number, which depends on the rows before it.
@@ -95,7 +95,7 @@ def _missing(cursor: Any, schema: str, table: str) -> str:
     where = [found for (found,) in ask(cursor, f"SELECT {text('schema')} FROM pragma_table_list WHERE name = ? COLLATE NOCASE", name) if found != schema]
     if other:
         where = [found for found in where if found.lower() == other.lower()] or where
-    return f'{said}; there is one in the schema {where[0]}: insert(con, "{name}", data, schema="{where[0]}")' if where else said
+    return f'{said}; there is one in the schema {where[0]}: use insert(con, "{name}", data, schema="{where[0]}")' if where else said
 
 
 def _described(cursor: Any, schema: str, table: str, module: Any) -> _Table:
@@ -159,17 +159,19 @@ def insert(
     """Inserts many rows at native speed, all of them or none.
 
     Args:
-        con: a connection of sqlite3 or pysqlite3, from :func:`densite.connect` or opened after :func:`densite.attach`.
+        con: a connection of sqlite3 or pysqlite3, from :func:`densite.connect` or opened after
+            :func:`densite.attach`.
         table: the table; a view with INSTEAD OF triggers or a virtual table is also allowed.
         data: one of
 
             - objects with ``__arrow_c_stream__`` or ``__arrow_c_array__``: pyarrow, polars, pandas
               (with pyarrow), duckdb;
-            - a dict of columns by name, all of shape (n,): NumPy arrays and other objects with a buffer,
-              which are not copied if contiguous; sequences of Python values; a structured array; a pandas
-              frame without pyarrow. Of a pandas index only named levels become columns;
-            - an iterable of rows: tuples or lists with a value for each column of the table, in order; or
-              dicts.
+            - a dict of columns by name, all of shape (n,): NumPy arrays and other objects with a
+              buffer, which are not copied if contiguous; sequences of Python values; a structured
+              array; a pandas frame without pyarrow. Of a pandas index only named levels become
+              columns;
+            - an iterable of rows: tuples or lists with a value for each column of the table, in
+              order; or dicts.
 
             Each value keeps its own type, even in a column with several types (``object`` in pandas
             and polars). The column's affinity converts it, as with executemany of sqlite3. Arrow
@@ -238,7 +240,7 @@ def insert(
     module = module_of(con)
     for what, name in (("table", table), ("schema", schema)):
         if not isinstance(name, str):
-            raise module.ProgrammingError(f"{what} is {name!r}; it is a name, as text")
+            raise module.ProgrammingError(f"{what} is {name!r}; give a name, as text")
     how = on_conflict.lower() if isinstance(on_conflict, str) else on_conflict
     if how not in _CONFLICTS:
         raise module.ProgrammingError(f"on_conflict is {on_conflict!r}; use one of {', '.join(_CONFLICTS)}")
@@ -281,7 +283,7 @@ def _insert_part(
         shown = unknown[0] if unknown[0].isprintable() and unknown[0] else repr(unknown[0])
         raise module.OperationalError(f"table {target.name} has no column {shown}; its columns are {', '.join(target.columns)}")
     if len(places) < len(part.names):
-        raise module.ProgrammingError(f"the data has a column twice: {', '.join(part.names)}")
+        raise module.ProgrammingError(f"the data has a column twice: {', '.join(part.names)}; give each column its own name")
     if not part.names:
         return 0
     if sort:
@@ -324,7 +326,7 @@ def _tell(progress: Progress, rows: int, con: Any, module: Any) -> None:
 def _run(change: Change, part: Set, tell: Optional[Progress]) -> None:
     """Runs a statement that reads a set, like :func:`_aside.run`, but on this thread."""
     # Always set: Python notices Ctrl-C only while Python code runs.
-    listener = _native.Listener(lambda told: tell(told.done) if tell is not None else None)
+    listener = _native.Listener(lambda state: tell(state.done) if tell is not None else None)
     part.progress(listener)
     change.run()
     if listener.raised:
@@ -363,11 +365,11 @@ def _with_row(error: Exception, cursor: Any, schema: str, target: _Table, part: 
             # are among these.
             values = [f"{name} is {part.last_value(place)}" for place, name in enumerate(part.names[:_SHOWN])]
             values += ["..."] * (len(part.names) > _SHOWN)
-    told = type(error)(f"row {part.last_row()}: {said}{'; ' if values else ''}{', '.join(values)}")
+    named = type(error)(f"row {part.last_row()}: {said}{'; ' if values else ''}{', '.join(values)}")
     for attribute in ("sqlite_errorcode", "sqlite_errorname"):
         if hasattr(error, attribute):
-            setattr(told, attribute, getattr(error, attribute))
-    return told
+            setattr(named, attribute, getattr(error, attribute))
+    return named
 
 
 def _orphan(cursor: Any, schema: str, target: _Table, part: Set, places: Any, module: Any) -> List[str]:
@@ -401,7 +403,7 @@ def _orphan(cursor: Any, schema: str, target: _Table, part: Set, places: Any, mo
                 cursor.execute(f"SELECT 1 FROM {part.function}({part.handle}) LIMIT 1 OFFSET ?", found[0]).fetchall()
                 return [
                     f"{', '.join(f'{child} is {part.last_value(places[folded(child)])}' for child, _ in pairs)}, "
-                    f"which {parent} has not as {', '.join(referred for _, referred in pairs)}"
+                    f"which {parent} does not have as {', '.join(referred for _, referred in pairs)}"
                 ]
         except module.Error:
             # A parent table is missing or has other columns: the first error says so.

@@ -1,4 +1,4 @@
-"""What ingest and its followers share: exit codes on the driver's exceptions, and transactions."""
+"""Shared by ingest and subscribers: exit codes on a driver's exceptions, and transactions."""
 
 from __future__ import annotations
 
@@ -7,24 +7,26 @@ from typing import Any, Callable, Iterator, TypeVar
 
 _T = TypeVar("_T")
 
-#: By SQLite's primary code: locked, no space, damaged or no database. Any other failure is 1.
+#: Exit codes by SQLite's primary result code: 3 locked, 4 no space, 5 damaged or not a database.
+#: Any other failure is 1.
 _CODES = {5: 3, 6: 3, 13: 4, 11: 5, 26: 5}
-#: By words, where the driver does not tell SQLite's code (sqlite3 before Python 3.11).
+#: The same by words of the message, for drivers that do not expose SQLite's code (sqlite3 before
+#: Python 3.11).
 _WORDS = (("locked", 3), ("transaction open", 3), ("try again", 3), ("is full", 4), ("malformed", 5), ("damaged", 5), ("not a database", 5))
 
 
 def code_of(error: BaseException) -> int:
-    """The exit code that fits an exception of a driver's."""
+    """The exit code for an exception of a driver."""
     number = getattr(error, "sqlite_errorcode", None)
     if number is not None:
         return _CODES.get(number & 0xFF, 1)
-    said = str(error)
-    return next((code for words, code in _WORDS if words in said), 1)
+    message = str(error)
+    return next((code for words, code in _WORDS if words in message), 1)
 
 
 @contextmanager
 def coded(module: Any) -> Iterator[None]:
-    """Gives a driver's exceptions that pass through the attribute ``code``."""
+    """Adds the attribute ``code`` to a driver's exceptions that pass through."""
     try:
         yield
     except module.Error as error:
@@ -41,17 +43,19 @@ def failure(kind: Any, message: str, code: int = 1) -> Any:
 
 
 def alone(con: Any, module: Any, what: str) -> None:
-    """Refuses what commits by itself while the caller's transaction is open."""
+    """Raises an exception if the caller has an open transaction. `what` completes the message: it
+    is done in its own transaction."""
     if con.in_transaction:
         raise failure(
             module.ProgrammingError,
-            f"{what} in a transaction of its own, and this connection has one open: commit it or roll it back first "
-            "(with autocommit=False there is always one: use another mode for a connection that ingests)",
+            f"{what} in a transaction of its own, but this connection has a transaction open: commit it or roll it back first "
+            "(with autocommit=False a transaction is always open: use another mode for a connection that ingests)",
         )
 
 
 def with_log(cursor: Any, make: Callable[[], _T]) -> _T:
-    """Does what makes the database's log if there is none, and then with the right to write: of two that begin at once the later one waits its turn."""
+    """Calls a function that creates the log if the database has none. Without a log it runs in a
+    write transaction: if two connections begin at once, the second one waits."""
     if cursor.execute("SELECT densite_log_last()").fetchall()[0][0] is not None:
         return make()
     cursor.execute("BEGIN IMMEDIATE")

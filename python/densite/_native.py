@@ -1,4 +1,5 @@
-"""The library's C API (include/densite.h) through ctypes, and its errors as sqlite3's exceptions."""
+"""The library's C API (include/densite.h) through ctypes, and its errors as exceptions of
+sqlite3."""
 
 from __future__ import annotations
 
@@ -48,7 +49,8 @@ class SortKey(ctypes.Structure):
 
 
 _P = ctypes.POINTER
-#: What each function answers and takes. Text that is to be freed is a plain pointer.
+#: The result type and argument types of each function. Text that the caller must free is a plain
+#: pointer.
 _FUNCTIONS = {
     "densite_errmsg": (c_char_p, ()),
     "densite_errkind": (c_char_p, ()),
@@ -91,8 +93,10 @@ _FUNCTIONS = {
 _library: Optional[ctypes.CDLL] = None
 
 
-class Told(ctypes.Structure):
-    """What a callback is told: `done` rows, or `done` bytes of `total` in a phase, or a message. Without one, `done` is looked at, and `stop` ends it."""
+class State(ctypes.Structure):
+    """The progress of a statement or verb: `done` rows, or `done` of `total` bytes in a phase, or a
+    message. The library calls `call` after each change. If it is null, another thread reads `done`
+    and can set `stop` to end the work."""
 
     _fields_ = [
         ("call", ctypes.CFUNCTYPE(c_int, c_void_p)),
@@ -105,11 +109,12 @@ class Told(ctypes.Structure):
 
 
 class Watch:
-    """How far a statement is, for another thread to look at: nothing of Python's is called."""
+    """The progress of a statement, which another thread polls. The statement calls no Python
+    code."""
 
     def __init__(self) -> None:
-        self._told = Told()
-        self.context = ctypes.addressof(self._told)
+        self._state = State()
+        self.context = ctypes.addressof(self._state)
 
     @property
     def rows(self) -> Any:
@@ -118,27 +123,29 @@ class Watch:
 
     @property
     def rows_read(self) -> int:
-        return int(self._told.done)
+        return int(self._state.done)
 
     def stop(self) -> None:
-        """Ends the statement within 65,536 rows."""
-        self._told.stop = 1
+        """Ends the statement after at most 65,536 more rows."""
+        self._state.stop = 1
 
 
 class Listener:
-    """Has a function called while the library works; what it raises stops the work and is kept in `raised`.
+    """Calls a function while the library works. If it raises, the work stops, and the exception is
+    stored in `raised`.
 
-    Python sees Ctrl-C only when Python code begins to run, and an exception in the first moment of a callback is lost. So what is called is a generator
-    that stands within its `try` already.
+    Python raises KeyboardInterrupt for Ctrl-C as soon as Python code runs, and ctypes drops an
+    exception at the start of a callback. So the callback resumes a generator that is already inside
+    its `try` block.
     """
 
-    def __init__(self, tell: Callable[[Told], Any]) -> None:
+    def __init__(self, tell: Callable[[State], Any]) -> None:
         self.raised: List[BaseException] = []
-        self._told = Told()
+        self._state = State()
         listening = _listening(tell, self.raised)
         next(listening)
-        self._told.call = type(self._told.call)(listening.send)
-        self.context = ctypes.addressof(self._told)
+        self._state.call = type(self._state.call)(listening.send)
+        self.context = ctypes.addressof(self._state)
 
     @property
     def progress(self) -> Any:
@@ -151,15 +158,15 @@ class Listener:
         return Rows(("densite_capsule_rows", library()))
 
 
-def _listening(tell: Callable[[Told], Any], raised: List[BaseException]) -> Generator[int, int, None]:
+def _listening(tell: Callable[[State], Any], raised: List[BaseException]) -> Generator[int, int, None]:
     answer = 0
     while True:
         try:
-            place = yield answer
-            tell(Told.from_address(place))
+            address = yield answer
+            tell(State.from_address(address))
         except GeneratorExit:
             return
-        except BaseException as error:  # noqa: BLE001: it is raised again when the work has ended
+        except BaseException as error:  # noqa: BLE001: raised again when the work has ended
             raised.append(error)
             answer = 1
 
@@ -168,23 +175,23 @@ def library() -> ctypes.CDLL:
     """The shared library with its functions declared."""
     global _library  # noqa: PLW0603
     if _library is None:
-        found = ctypes.CDLL(library_path())
+        loaded = ctypes.CDLL(library_path())
         for name, (answer, arguments) in _FUNCTIONS.items():
-            function = getattr(found, name)
+            function = getattr(loaded, name)
             function.restype, function.argtypes = answer, arguments
-        _library = found
+        _library = loaded
     return _library
 
 
 def text(pointer: c_void_p) -> str:
-    """The text that a function gave, which is then freed."""
+    """The text that a function returned. The pointer is freed."""
     try:
         return ctypes.string_at(pointer).decode("utf-8", "replace")
     finally:
         library().densite_free(pointer)
 
 
-#: Exceptions by kind of failure; any other is an OperationalError.
+#: Exceptions by kind of failure. Any other kind is an OperationalError.
 _BY_KIND = {
     "value": "DataError",
     "type": "DataError",
@@ -197,12 +204,13 @@ _BY_KIND = {
     "is_directory": "DatabaseError",
     "internal": "InternalError",
 }
-#: Exceptions by SQLite's primary code, as the sqlite3 module has them.
+#: Exceptions by SQLite's primary result code, as in the sqlite3 module.
 _BY_CODE = {2: "InternalError", 11: "DatabaseError", 18: "DataError", 19: "IntegrityError", 20: "IntegrityError", 21: "InterfaceError", 26: "DatabaseError"}
 
 
 def fail(errors: Any = sqlite3, code: int = 1) -> NoReturn:
-    """Raises the newest failure of this thread as one of the exceptions of `errors`, a driver's module or connection."""
+    """Raises the newest failure of this thread as an exception of `errors`, a driver's module or
+    connection."""
     lib = library()
     kind = lib.densite_errkind().decode()
     sqlite_code = lib.densite_sqlite_errcode()
@@ -214,13 +222,13 @@ def fail(errors: Any = sqlite3, code: int = 1) -> NoReturn:
 
 
 def number(code: int, errors: Any = sqlite3) -> int:
-    """Answers a number that is no failure; raises for -1, which is one."""
+    """Returns the number, or raises the failure if it is negative."""
     if code < 0:
         fail(errors)
     return code
 
 
 def done(code: int, errors: Any = sqlite3) -> None:
-    """Raises for a code other than 0."""
+    """Raises the failure if the code is not 0."""
     if code != 0:
         fail(errors, code)

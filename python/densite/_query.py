@@ -20,31 +20,34 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import sqlite3
 
-#: What may stand before a statement's first word.
-# A comment has one end, or a text that begins with many would be tried with each of them.
+#: The text that can precede the first word of a statement. A comment ends at its first `*/`: with
+#: a choice of ends, many comments would need exponential time.
 _BLANK = r"(?:\s|--[^\n]*(?:\n|$)|/\*(?:(?!\*/).)*\*/)*"
 _WITH = re.compile(rf"({_BLANK})WITH\b(?:{_BLANK}RECURSIVE\b)?", re.IGNORECASE | re.DOTALL)
 
 
 @lru_cache(maxsize=None)
 def _new_capsule() -> Callable[..., Any]:
-    """PyCapsule_New. A prototype of our own: that of ctypes.pythonapi is everybody's."""
+    """PyCapsule_New, with its own prototype: a prototype set on ctypes.pythonapi would affect all
+    code of the process."""
     get_pointer = ctypes.pythonapi.PyCapsule_GetPointer
     _native.library().densite_capsule_init(ctypes.cast(get_pointer, c_void_p))
     return ctypes.PYFUNCTYPE(ctypes.py_object, c_void_p, c_void_p, c_void_p)(("PyCapsule_New", ctypes.pythonapi))
 
 
 class Result:
-    """The rows of a statement, read once: by ``__arrow_c_stream__``, by :meth:`to_numpy`, or as tuples.
+    """The rows of a statement. They can be read once: as an Arrow stream
+    (``__arrow_c_stream__``), as NumPy arrays (:meth:`to_numpy`), or as tuples.
 
-    Reading is streamed: 65,536 rows at a time are in memory at most but for what the reader keeps. Until its end it holds the connection's read
-    transaction, as an open cursor does; :meth:`close` ends it.
+    Reading is streamed: at most 65,536 rows are in memory at a time, apart from those that the
+    reader keeps. Until its end the result keeps the connection's read transaction open, as a cursor
+    does. :meth:`close` ends it.
     """
 
     def __init__(self, con: Any, sql: str, parameters: Any, keys: Any, columns: Optional[Sequence[str]]) -> None:
         self._module = module_of(con)
         if not isinstance(sql, str):
-            raise self._module.ProgrammingError(f"sql is of type {type(sql).__name__}; it is the text of a statement")
+            raise self._module.ProgrammingError(f"sql is of type {type(sql).__name__}; give the text of a statement")
         self._process, self._thread = os.getpid(), get_ident()
         self._query = 0
         self._rows: Optional[Any] = None
@@ -57,14 +60,15 @@ class Result:
                 source = sets(keys, columns, self._module, copy=True, whole=True)
                 kept = next(source)
                 if not kept.names:
-                    raise self._module.ProgrammingError("keys has no columns; name them, also where there are no rows: columns=[...]")
+                    raise self._module.ProgrammingError("keys has no columns; name them with columns=[...], even if there are no rows")
                 if len(set(map(folded, kept.names))) < len(kept.names):
-                    raise self._module.ProgrammingError(f"keys has a column twice: {', '.join(kept.names)}")
+                    raise self._module.ProgrammingError(f"keys has a column twice: {', '.join(kept.names)}; give each column its own name")
                 kept.sort([(i, 0) for i in range(len(kept.names))])
                 self._sql = _with_keys(sql, kept)
             named = hasattr(parameters, "keys")
             values = _values(parameters, self._module)
-            # Kept for a reader of tuples; what was an iterator is at its end now.
+            # Reading tuples needs them again. An iterator is consumed by now, so its values are
+            # kept.
             self._parameters = parameters if named else values
             self._compile(values, named, kept)
             if kept is not None:
@@ -84,9 +88,10 @@ class Result:
                 raise type(error)(f"{error}; keys has the columns {', '.join(kept.names)}") from None
             raise
         except (self._module.InterfaceError, self._module.ProgrammingError) as error:
-            # Of a call that the library refuses, drivers make one or the other, by their version; and they count parameters of ours.
-            where = _unbound(self._cursor, values, named, self._module)
-            raise self._module.ProgrammingError(where or str(error)) from None
+            # The class for a refused call depends on the driver's version. Its message counts the
+            # parameters of densite_query, not those of the caller.
+            unbound = _unbound(self._cursor, values, named, self._module)
+            raise self._module.ProgrammingError(unbound or str(error)) from None
 
     def _check_process(self) -> None:
         if self._process != os.getpid():
@@ -94,57 +99,70 @@ class Result:
                 f"the result belongs to process {self._process}, which was forked; open a connection in this process and run the query again"
             )
 
-    def _stream(self, place: int) -> None:
+    def _stream(self, address: int) -> None:
+        """Moves the rows to an Arrow stream at this address."""
         self._check_process()
         if not self._query:
-            raise self._module.ProgrammingError("the result was read already, or closed; run the query again")
-        code = _native.library().densite_query_stream(self._query, place)
+            raise self._module.ProgrammingError("the result was already read or closed; run the query again")
+        code = _native.library().densite_query_stream(self._query, address)
         if code == 0:
             # From here on the stream owns the statement.
             self._release()
         _native.done(code, self._module)
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
-        """The rows for any Arrow consumer: ``pyarrow.table(result)``, ``polars.DataFrame(result)``. It is given once; duckdb asks twice, and takes
+        """The rows for an Arrow consumer: ``pyarrow.table(result)``, ``polars.DataFrame(result)``.
+        The stream can be requested once. duckdb requests it twice: give it
         ``pyarrow.RecordBatchReader.from_stream(result)``.
 
-        Columns are int64, float64, utf8 or binary, by what their first 65,536 rows hold, in whatever order. Integers among floating point become that, or
-        are an error where it is not exact. Numbers among text become SQLite's text of them, as by ``CAST(... AS TEXT)``. Text among blobs becomes its bytes.
-        Numbers and blobs in one column are an error. A later value that does not fit that is an error of the
-        reader's that names column, row and value.
+        A column is int64, float64, utf8 or binary, depending on its first 65,536 rows. Their order
+        does not matter:
+
+        - integers and floating point: float64; an integer that is not exact as float64 is an error;
+        - numbers and text: utf8; numbers become SQLite's text, as by ``CAST(... AS TEXT)``;
+        - text and blobs: binary; text becomes its bytes;
+        - numbers and blobs: an error.
+
+        If a later value does not fit, reading fails. The error names column, row and value.
         """
         lib = _native.library()
-        place = lib.densite_capsule_new()
-        # The name is the library's: a capsule keeps the pointer, and may outlive this module.
-        capsule = _new_capsule()(place, lib.densite_capsule_name(), ctypes.cast(lib.densite_capsule_destroy, c_void_p))
-        self._stream(place)
+        address = lib.densite_capsule_new()
+        # The capsule keeps a pointer to its name and can outlive this module, so the library owns
+        # the name.
+        capsule = _new_capsule()(address, lib.densite_capsule_name(), ctypes.cast(lib.densite_capsule_destroy, c_void_p))
+        self._stream(address)
         return capsule
 
     def to_numpy(self) -> Dict[str, Any]:
         """All rows as a dict of NumPy arrays by column, each of shape (n,).
 
-        Integers are int64, as a masked array where some are NULL; floating point is float64, NULL is NaN; text and blobs are arrays of ``str``
-        and ``bytes`` objects, NULL is None; a column of NULLs alone is an array of None.
+        Types of columns are as for ``__arrow_c_stream__``. Integers are int64, in a masked array if
+        some are NULL. Floating point is float64, and NULL is NaN. Text and blobs are arrays of
+        ``str`` and ``bytes`` objects, and NULL is None. A column with only NULLs has its declared
+        type; without one it is an array of None.
 
         Raises:
-            sqlite3.DataError: a column has values of several types, or two columns have one name.
+            sqlite3.DataError: a column has values of types that do not fit together, or two columns
+                have the same name.
         """
         from ._arrow import to_numpy  # noqa: PLC0415: it imports numpy
 
         return to_numpy(self._stream, self._module)
 
     def _read(self) -> Any:
-        """A cursor over the rows, for those who want tuples."""
+        """The cursor that reads the rows as tuples."""
         self._check_process()
         if self._rows is None:
             if not self._query:
-                raise self._module.ProgrammingError("the result was read already, or closed; run the query again")
+                raise self._module.ProgrammingError("the result was already read or closed; run the query again")
             self._rows = self._cursor.execute(self._sql, self._parameters)
         return self._rows
 
     @contextmanager
     def _ended_by_failure(self) -> Iterator[None]:
-        """Whatever fails within, or leaves a loop, ends the result: who keeps it, or the exception, keeps nothing of the connection's open by that. Not what the driver refuses because of the thread that asks."""
+        """Ends the result if the block raises, or if a loop over the rows is left. Then a kept
+        result or exception does not keep the connection's files open. A driver's refusal because of
+        the calling thread does not end the result."""
         try:
             yield
         except BaseException as error:
@@ -181,38 +199,42 @@ class Result:
             return self._each(self._read())
 
     def _each(self, rows: Any) -> Iterator[Tuple[Any, ...]]:
-        """Rows, by a frame that keeps `self`: nobody else does in `for row in densite.query(...)`, and its end closes the cursor."""
+        """The rows. This generator keeps `self` alive: in `for row in densite.query(...)` nothing
+        else does, and :meth:`__del__` closes the cursor."""
         with self._ended_by_failure():
             yield from rows
         self._release()
 
     def _release(self) -> None:
-        """Lets go of the statement that a stream would read, and of keys: rows that were read to their end need them no more."""
+        """Frees the statement for a stream, and the keys. Rows that were read to their end do not
+        need them."""
         if self._query:
             _native.library().densite_query_release(self._query)
             self._query = 0
 
     def _end(self) -> None:
-        """After a failure. As :func:`closed_after`, the cursor holds nothing either."""
+        """Ends the result after a failure. Closing the cursor frees its failed statement, as in
+        :func:`closed_after`."""
         if self._process != os.getpid():
             return
         self._rows = None
         self._release()
-        # The connection may be closed already, or this be another thread than its own.
+        # The connection can be closed already, or belong to another thread.
         with suppress(self._module.ProgrammingError):
             self._cursor.close()
 
     def close(self) -> None:
-        """Ends reading. A stream that was handed out lives on until its consumer is done."""
+        """Ends reading. A stream that a consumer has received stays valid until the consumer ends
+        it."""
         if self._process != os.getpid():
-            # The statement is its parent's.
+            # The statement belongs to the parent process.
             return
         begun, self._rows = self._rows is not None, None
         try:
             if begun:
                 self._cursor.close()
         finally:
-            # The connection may be closed already.
+            # Also if the connection is closed already.
             self._release()
 
     def __enter__(self) -> Result:
@@ -224,33 +246,35 @@ class Result:
     def __del__(self) -> None:
         try:
             self.close()
-        except Exception:  # noqa: BLE001, S110: the connection may be gone, or on another thread; then its end is the statement's
+        except Exception:  # noqa: BLE001, S110
+            # The connection can be closed or belong to another thread. Then closing the connection
+            # ends the statement.
             pass
 
 
 def _values(parameters: Any, module: Any) -> List[Any]:
-    """Parameters as values in turn; those with names with their names before them."""
+    """The values of the parameters, in order. A named value is preceded by its name."""
     if hasattr(parameters, "keys") and hasattr(parameters, "__getitem__"):
         names = list(parameters.keys())
         odd = next((name for name in names if not isinstance(name, str)), None)
         if odd is not None:
-            raise module.ProgrammingError(f"a parameter's name is {odd!r}, which is no text; give parameters of ? as a tuple")
+            raise module.ProgrammingError(f"a parameter's name is {odd!r}, which is not text; use text, or give a tuple for parameters written as ?")
         return [part for name in names for part in (name, parameters[name])]
-    # A text is a sequence of letters, and hardly meant as such.
+    # A text would be a sequence of letters. This is never what the caller wants.
     if isinstance(parameters, (str, bytes, bytearray)) or not hasattr(parameters, "__iter__"):
-        raise module.ProgrammingError(f"parameters are of type {type(parameters).__name__}; give a tuple, as (value,), or a dict by name")
+        raise module.ProgrammingError(f"parameters are of type {type(parameters).__name__}; give a tuple, such as (value,), or a dict by name")
     return list(parameters)
 
 
 def _unbound(cursor: Any, values: List[Any], named: bool, module: Any) -> Optional[str]:
-    """Which parameter the driver cannot hand over, in words; None if it can all of them."""
+    """A message that names the first parameter that the driver cannot bind, or None."""
     step = 2 if named else 1
     for i in range(step - 1, len(values), step):
         try:
             cursor.execute("SELECT ? IS NULL", (values[i],)).fetchall()
         except module.Error:
             which = f":{values[i - 1]}" if named else str(i + 1)
-            return f"parameter {which} is of type {type(values[i]).__name__}, which is none that SQLite stores; convert it, to text for example"
+            return f"parameter {which} is of type {type(values[i]).__name__}, which SQLite cannot store; convert it, for example to text"
     return None
 
 
@@ -259,34 +283,41 @@ def _with_keys(sql: str, kept: Set) -> str:
     columns = ", ".join(map(quoted, kept.names))
     values = ", ".join(f"c{i}" for i in range(len(kept.names)))
     keys = f"keys({columns}) AS NOT MATERIALIZED (SELECT {values} FROM {kept.function}({kept.handle}))"
-    found = _WITH.match(sql)
-    return f"{found.group(0)} {keys}, {sql[found.end():]}" if found else f"WITH {keys} {sql}"
+    clause = _WITH.match(sql)
+    return f"{clause.group(0)} {keys}, {sql[clause.end():]}" if clause else f"WITH {keys} {sql}"
 
 
 def query(con: sqlite3.Connection, sql: str, parameters: Any = (), *, keys: Any = None, columns: Optional[Sequence[str]] = None) -> Result:
-    """Runs a query, with a table of keys in it if there are some, and gives its rows column by column or one by one.
+    """Runs a query and returns its rows, by column or as tuples. The query can use a table ``keys``
+    with rows of the caller.
 
         pairs = {"a": numpy.array([...]), "b": numpy.array([...])}
         result = densite.query(con, "SELECT k.a, k.b, r.val FROM keys k JOIN result r USING (a, b)", keys=pairs)
         table = pyarrow.table(result)           # or polars.DataFrame(result), result.to_numpy(), result.fetchall()
 
     Args:
-        con: a connection of sqlite3 or pysqlite3, from :func:`densite.connect` or opened after :func:`densite.attach`.
+        con: a connection of sqlite3 or pysqlite3, from :func:`densite.connect` or opened after
+            :func:`densite.attach`.
         sql: one statement that reads.
-        parameters: for its ``?`` (a sequence) or ``:name`` (a mapping), as in sqlite3; at most 100, by name 60. Many values are keys.
-        keys: the rows of the table ``keys`` in the statement, in any shape that :func:`densite.insert` takes. They are copied, and sorted by their
-            columns in order, so that looking them up goes through an index from one end to the other; rows come out in that order unless the
-            statement says ORDER BY. Give the columns of the index in its order. They have no type: the affinity of a column that they are compared with
-            converts them, as it does those of ``CREATE TABLE keys(a)``. A view that unites columns of several types has one affinity, by SQLite's rules, and
-            a key may equal rows of one of its tables only: convert keys or view with CAST.
-        columns: the names of keys that are tuples (otherwise c0, c1, ...).
+        parameters: the values for ``?`` (a sequence) or ``:name`` (a mapping), as in sqlite3. At
+            most 100 values, or 60 named ones; for more values use `keys`.
+        keys: the rows of the table ``keys``, in any shape that :func:`densite.insert` takes. They
+            are copied and sorted by their columns in order, so that lookups go through an index
+            from one end to the other. Give the columns of the index in its order. Rows come out in
+            this order, unless the statement has an ORDER BY. Keys have no type: they take the
+            affinity of the column that they are compared with, as in ``CREATE TABLE keys(a)``. A
+            view that unites columns of several types has one affinity, by SQLite's rules. There a
+            key can miss equal rows of some of its tables: convert keys or view with CAST.
+        columns: the names of the columns, if the keys are tuples (default: c0, c1, ...).
 
     Raises:
-        sqlite3.OperationalError: SQLite's, at once for a statement that does not compile: no such table or column (and which columns keys has).
-        sqlite3.DataError: a key that SQLite cannot store; names column, row and value.
-        sqlite3.ProgrammingError: the statement changes the database, answers no rows (run it with the connection's own execute), or is more than one or
-            none; parameters that are too few, too many, or of a type that SQLite does not store; keys of no shape that is known; the connection is
-            closed.
+        sqlite3.OperationalError: SQLite's errors. A statement that does not compile fails at once.
+            For a missing column, the message lists the columns of keys.
+        sqlite3.DataError: SQLite cannot store a key. The message names column, row and value.
+        sqlite3.ProgrammingError: the statement changes the database; it returns no columns (run it
+            with the connection's execute); there is not exactly one statement; there are too few or
+            too many parameters, or SQLite cannot store one; the keys have no known shape; the
+            connection is closed.
         sqlite3.NotSupportedError: as :func:`densite.insert`.
     """
     return Result(con, sql, parameters, keys, columns)

@@ -1,4 +1,5 @@
-"""What the functions for files return: dictionaries, the objects that the command writes with ``--json`` (docs/CLI.md).
+"""The results of the functions for files. They are dictionaries: the objects that the command
+writes with ``--json`` (docs/CLI.md).
 
 Sizes are in bytes, times in seconds. A later version can add keys.
 """
@@ -9,7 +10,7 @@ from typing import Dict, List, Optional, TypedDict
 
 
 class Conversion(TypedDict):
-    """What :func:`densite.compress` and :func:`densite.decompress` did."""
+    """The result of :func:`densite.compress` and :func:`densite.decompress`."""
 
     #: "compress" or "decompress".
     verb: str
@@ -29,7 +30,7 @@ class Conversion(TypedDict):
 
 
 class Vacuumed(TypedDict):
-    """What :func:`densite.vacuum` did."""
+    """The result of :func:`densite.vacuum`."""
 
     verb: str
     path: str
@@ -37,7 +38,7 @@ class Vacuumed(TypedDict):
     #: "plain" or "compressed".
     form: str
     chroma: None
-    #: False where the new file would not have been smaller.
+    #: False if the new file would not have been smaller.
     replaced: bool
     written_bytes: int
     page_size: int
@@ -55,18 +56,18 @@ class Vacuumed(TypedDict):
 
 
 class Problem(TypedDict):
-    """A damaged place."""
+    """A damaged part of a file."""
 
     what: str
-    #: Where in the file it is.
+    #: The position in the file, in bytes.
     offset: int
-    #: The page of the database; 1 is the first.
+    #: The page of the database, from 1.
     page: Optional[int]
     problem: str
 
 
 class Checked(TypedDict):
-    """What :func:`densite.check` found."""
+    """The result of :func:`densite.check`."""
 
     path: str
     form: str
@@ -74,9 +75,9 @@ class Checked(TypedDict):
     pages: int
     frames: int
     problems: List[Problem]
-    #: Commits that a power cut took before they were durable, described. That is no damage.
+    #: Describes commits that a power cut removed before they were durable. This is not damage.
     cut: Optional[str]
-    #: What SQLite's integrity check said; ["ok"] if it is fine.
+    #: The result of SQLite's integrity check; ["ok"] without a problem.
     integrity_check: List[str]
 
 
@@ -88,7 +89,7 @@ class Process(TypedDict):
 
 
 class SubscriberInfo(TypedDict):
-    """A named position in a log."""
+    """A subscriber of a log."""
 
     name: str
     position: int
@@ -97,7 +98,7 @@ class SubscriberInfo(TypedDict):
 
 
 class LogInfo(TypedDict, total=False):
-    """The log of a database; only ``problem`` if it cannot be read."""
+    """The log of a database. If it cannot be read, the only key is ``problem``."""
 
     problem: str
     directory: str
@@ -107,7 +108,7 @@ class LogInfo(TypedDict, total=False):
     segments: int
     bytes: int
     free_segment_bytes: int
-    #: The last row that is in its table; None while the database does not name the log.
+    #: The last applied row; None if the database does not name the log.
     applied: Optional[int]
     unapplied_rows: Optional[int]
     unapplied_bytes: Optional[int]
@@ -124,13 +125,13 @@ class LogInfo(TypedDict, total=False):
 
 
 class VacuumGain(TypedDict):
-    """What a vacuum would free. Estimates."""
+    """Estimates of the space that a vacuum would free."""
 
     live_bytes: int
     dead_bytes: int
     free_bytes: int
     unallocated_bytes: int
-    #: Whether ``unallocated_bytes`` was extrapolated from a part of the pages.
+    #: Whether ``unallocated_bytes`` is extrapolated from some of the pages.
     unallocated_estimated: bool
     maintained_bytes: int
     vacuumed_bytes: int
@@ -155,18 +156,18 @@ class ObjectInfo(TypedDict):
     table: Optional[str]
     pages: int
     raw_bytes: int
-    #: None in a plain database, as is the ratio.
+    #: None for a plain database, like ``ratio``.
     stored_bytes: Optional[int]
     ratio: Optional[float]
     unallocated_bytes: int
-    #: Pages by the codec that they are stored with.
+    #: The number of pages by codec.
     codecs: Dict[str, int]
     model_pages: int
     columns: List[ColumnInfo]
 
 
 class Info(TypedDict):
-    """The figures of a database: what :func:`densite.info` returns."""
+    """The figures of a database: the result of :func:`densite.info`."""
 
     path: str
     form: str
@@ -180,11 +181,11 @@ class Info(TypedDict):
     journal_mode: str
     journal_bytes: int
     wal_bytes: int
-    #: Processes whose reading keeps the WAL from being reset.
+    #: Processes whose read transactions prevent a reset of the WAL.
     wal_readers: List[Process]
-    #: Files that a crashed vacuum or conversion left.
+    #: Files left by a vacuum or conversion that did not complete.
     leftovers: List[str]
-    #: Figures of the store, by their names; None for a plain database.
+    #: Figures of the store by name; None for a plain database.
     store: Optional[Dict[str, int]]
     log: Optional[LogInfo]
     vacuum: Optional[VacuumGain]

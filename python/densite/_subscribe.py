@@ -1,4 +1,4 @@
-"""Following a database's log."""
+"""Follows the log of a database."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     import sqlite3
 
 
-#: How long one statement waits: Ctrl-C and :meth:`Subscription.close` are seen between two.
+#: The longest wait of one statement. Ctrl-C and :meth:`Subscription.close` take effect between two
+#: statements.
 _SLICE_SECONDS = 0.5
 
 
@@ -23,29 +24,30 @@ class Change(NamedTuple):
 
     #: Its sequence number.
     seq: int
-    #: Whose row it is.
+    #: The table.
     table: str
     #: ``insert``, ``update`` or ``delete``.
     op: str
-    #: The columns of the primary key. Values as JSON has them: a blob is ``{"hex": "00FF"}``, text that is not UTF-8 ``{"text_hex": "61FF"}``, an infinite number its name.
+    #: The columns of the primary key, as JSON values. A blob is ``{"hex": "00FF"}``, text that is
+    #: not UTF-8 is ``{"text_hex": "61FF"}``, and an infinite number is its name.
     key: Dict[str, Any]
-    #: All columns; None of a row that is deleted.
+    #: All columns; None for a deleted row.
     row: Optional[Dict[str, Any]]
 
 
 class Batch(NamedTuple):
-    """Some rows of the log, in its order."""
+    """Consecutive rows of the log, in its order."""
 
-    #: The sequence number of the last of them: what to acknowledge when all are done.
+    #: The sequence number of the last row. Acknowledge it when all rows are processed.
     seq: int
-    #: At least one.
+    #: At least one row.
     rows: List[Change]
 
 
 class Subscription:
-    """A subscriber's place in the log, on one connection: see :func:`subscribe`.
+    """A subscriber's position in the log, on one connection: see :func:`subscribe`.
 
-    Iterating gives batches, and waits for more; :meth:`next` gives one.
+    Iterating yields batches and waits for more; :meth:`next` returns one batch.
     """
 
     def __init__(self, con: Any, name: str, start: str, max_rows: int, timeout: Optional[float], poll: float) -> None:
@@ -53,7 +55,7 @@ class Subscription:
         if start not in ("now", "start"):
             raise failure(self._module.ProgrammingError, f"start is {start!r}; use 'now' or 'start'")
         if max_rows < 1 or poll <= 0:
-            raise failure(self._module.ProgrammingError, f"max_rows is {max_rows} and poll {poll}; each must be more than 0")
+            raise failure(self._module.ProgrammingError, f"max_rows is {max_rows} and poll {poll}; both must be more than 0")
         self.name = name
         self._max_rows, self._timeout, self._poll = max_rows, timeout, poll
         with coded(self._module), closed_after(cursor_of(con, self._module), self._module) as cursor:
@@ -63,15 +65,17 @@ class Subscription:
             except self._module.OperationalError as error:
                 if "already" not in str(error):
                     raise
-                # Acknowledging nothing tells where it is.
+                # Acknowledging row 0 changes nothing and returns the position.
                 self._acked = int(self._ask("SELECT densite_ack(?, 0)", name))
         self._read = self._acked
         self._open = True
-        #: Whether the driver lets other threads use the connection; None until that matters.
+        #: Whether the driver lets other threads use the connection; None until there is another
+        #: thread.
         self._is_shared: Optional[bool] = None
 
     def __iter__(self) -> Iterator[Batch]:
-        """Batches, one after the other, until :meth:`close`, or until nothing has come for the timeout that was given to :func:`subscribe`."""
+        """Yields batches until :meth:`close`, or until no row has come for the timeout of
+        :func:`subscribe`."""
         while self._open:
             batch = self.next(self._timeout)
             if batch is None:
@@ -79,23 +83,26 @@ class Subscription:
             yield batch
 
     def next(self, timeout: Optional[float] = None) -> Optional[Batch]:
-        """The next batch of at most ``max_rows`` rows. It begins behind the last one that this object gave, acknowledged or not.
+        """Returns the next batch of at most ``max_rows`` rows. It begins after the last batch that
+        this object returned, acknowledged or not.
 
         Args:
-            timeout: how long it waits for a first row, in seconds; 0 only looks, None waits for ever. A row that is appended, by any process, ends the wait
-                at once. Ctrl-C, ``con.interrupt()`` and :meth:`close` end it within half a second.
+            timeout: how long to wait for the first row, in seconds; 0 does not wait, None waits
+                without limit. A row that any process appends ends the wait at once. Ctrl-C,
+                ``con.interrupt()`` and :meth:`close` end it within half a second.
 
         Returns:
-            a batch, or None when the time is over or the subscription was closed meanwhile.
+            a batch, or None after the timeout or if the subscription was closed meanwhile.
 
         Raises:
-            sqlite3.OperationalError: there is no such subscriber any more; the log cannot be read, and what to do; the connection was interrupted.
+            sqlite3.OperationalError: the subscriber was removed; the log cannot be read (the
+                message says what to do); the connection was interrupted.
             sqlite3.ProgrammingError: the subscription is closed.
         """
-        self._checked()
+        self._check_open()
         end = None if timeout is None else time.monotonic() + timeout
         while self._open:
-            batch = self._look()
+            batch = self._read_batch()
             if batch is not None:
                 return batch
             left = _SLICE_SECONDS if end is None else min(_SLICE_SECONDS, end - time.monotonic())
@@ -105,59 +112,70 @@ class Subscription:
         return None
 
     def _wait(self, seconds: float) -> None:
-        """Waits until there may be rows, or so long."""
+        """Waits until there can be new rows, at most this long."""
         if self._is_shared is None and not is_alone():
             self._is_shared = may_be_shared(self._con, self._module)
         if self._is_shared:
-            # A statement that waits would keep the connection from the other threads.
+            # A waiting statement would block the other threads from the connection.
             time.sleep(min(seconds, self._poll))
             return
         with coded(self._module):
             self._ask("SELECT densite_log_wait(?, ?)", self._read, seconds)
 
-    def _look(self) -> Optional[Batch]:
+    def _read_batch(self) -> Optional[Batch]:
+        """The rows that are in the log now, or None."""
         import json  # noqa: PLC0415: imported only where it is needed
 
-        # The log is read from what is acknowledged on; numbers in between may be fewer rows, never more.
+        # The log is read from the acknowledged position. The numbers up to the read position can be
+        # fewer rows, never more.
         limit = self._max_rows + self._read - self._acked
         sql = f"SELECT seq, {', '.join(map(text, ('table', 'op', 'key', 'row')))} FROM densite_log(?, ?) WHERE seq > ? LIMIT ?"
         with coded(self._module), self._a_cursor() as cursor:
-            found = ask(cursor, sql, self.name, limit, self._read, self._max_rows)
-        if not found:
+            answer = ask(cursor, sql, self.name, limit, self._read, self._max_rows)
+        if not answer:
             return None
-        rows = [Change(seq, table, op, json.loads(key), None if row is None else json.loads(row)) for seq, table, op, key, row in found]
+        rows = [Change(seq, table, op, json.loads(key), None if row is None else json.loads(row)) for seq, table, op, key, row in answer]
         self._read = rows[-1].seq
         return Batch(self._read, rows)
 
     def ack(self, seq: int) -> int:
-        """Notes durably that all rows up to this number are done: they need not be kept for this subscriber any more.
+        """Acknowledges durably all rows up to this sequence number. The log no longer keeps them
+        for this subscriber.
 
         Returns:
-            the subscriber's position. It never goes back: an older number changes nothing.
+            the subscriber's position, a sequence number. It never goes back: an older number
+            changes nothing.
 
         Raises:
-            sqlite3.OperationalError: no row has that number yet; there is no such subscriber any more; no space (``code`` 4).
+            sqlite3.OperationalError: no row has that number yet; the subscriber was removed; no
+                space (``code`` 4).
         """
-        self._checked()
+        self._check_open()
         with coded(self._module):
             self._acked = int(self._ask("SELECT densite_ack(?, ?)", self.name, seq))
         self._read = max(self._read, self._acked)
         return self._acked
 
     def close(self) -> None:
-        """Ends reading; the subscriber stays, and the log keeps what it has not acknowledged. It may be called from another thread."""
+        """Ends reading. The subscriber stays, and the log keeps the rows that it has not
+        acknowledged. Another thread can call this."""
         self._open = False
 
     def unsubscribe(self) -> None:
-        """Removes the subscriber: nothing is kept for it any more."""
-        self._checked()
+        """Removes the subscriber. The log no longer keeps rows for it.
+
+        Raises:
+            sqlite3.OperationalError: the subscriber was removed already; no space (``code`` 4).
+            sqlite3.ProgrammingError: the subscription is closed.
+        """
+        self._check_open()
         with coded(self._module):
             self._ask("SELECT densite_unsubscribe(?)", self.name)
         self.close()
 
-    def _checked(self) -> None:
+    def _check_open(self) -> None:
         if not self._open:
-            raise failure(self._module.ProgrammingError, f"the subscription {self.name} is closed; call densite.subscribe again")
+            raise failure(self._module.ProgrammingError, f"the subscription {self.name} is closed; call densite.subscribe to continue")
 
     def _a_cursor(self) -> ContextManager[Any]:
         return closed_after(plain_cursor(self._con, self._module), self._module)
@@ -176,7 +194,8 @@ class Subscription:
 def subscribe(
     con: sqlite3.Connection, name: str, start: str = "now", *, max_rows: int = 1000, timeout: Optional[float] = None, poll: float = 0.05
 ) -> Subscription:
-    """Follows the log of the main database as a named subscriber, for which the log keeps everything that it has not acknowledged.
+    """Follows the log of the main database as a named subscriber. The log keeps every row that the
+    subscriber has not acknowledged.
 
         sub = densite.subscribe(con, "indexer", start="start")
         for batch in sub:
@@ -184,22 +203,29 @@ def subscribe(
                 index(change.table, change.op, change.key, change.row)
             sub.ack(batch.seq)
 
-    After a crash the rows behind the last acknowledged one come again: each row comes at least once.
+    After a crash, rows after the last acknowledged one come again: each row comes at least once.
 
     Args:
-        con: a connection as for :func:`densite.ingest`. It may be another process's than those that write. One thread at a time.
-        name: 1 to 64 letters, digits, ``-``, ``_`` or ``.``. A subscriber of this name that is there goes on where it was.
-        start: where a new one begins: with the first row that is still there (``start``), or with the next one (``now``).
-        max_rows: of a batch, which ends there or where the log does: also within a transaction, whose other rows then come first in the next one. Rows of
-            one transaction have numbers that follow each other, and no row of another between them.
-        timeout: after how many seconds without a row iterating ends: 0 gives what is there, None goes on for ever.
-        poll: how often it looks for rows where it cannot wait for them, in seconds: on a connection with ``check_same_thread=False`` in a process with
-            other threads, which a wait within SQLite would keep from using it.
+        con: a connection as for :func:`densite.ingest`, in any process. It is for one thread at a
+            time.
+        name: 1 to 64 letters, digits, ``-``, ``_`` or ``.``. An existing subscriber of this name
+            continues at its position.
+        start: where a new subscriber begins: at the first row that the log still has (``start``),
+            or after its last row (``now``).
+        max_rows: the largest number of rows in a batch. A batch can end within a transaction. The
+            next batch then begins with the remaining rows of that transaction. Rows of one
+            transaction have consecutive numbers.
+        timeout: iterating ends after so many seconds without a row; 0 yields only the rows that are
+            there, None continues without limit.
+        poll: the interval in seconds at which the log is read where waiting within SQLite is not
+            possible: on a connection with ``check_same_thread=False`` in a process with several
+            threads. A wait would block the other threads from the connection.
 
-    The log is made if there is none.
+    Creates the log if there is none.
 
     Raises:
-        sqlite3.OperationalError: not a name; the log is missing, damaged or another database's, and what to do; locked.
+        sqlite3.OperationalError: the name is not allowed; the log is missing, damaged or that of
+            another database (the message says what to do); locked.
         sqlite3.ProgrammingError: an argument is none of the above; a transaction is open.
         sqlite3.NotSupportedError: as :func:`densite.insert`.
     """

@@ -1,7 +1,9 @@
-"""A plugin of Datasette: with this package beside it, ``datasette app.db`` serves Densite files as it serves plain ones.
+"""The plugin for Datasette: with this package installed, ``datasette app.db`` serves Densite files
+like plain files.
 
-Datasette opens its files before any hook of it is asked, so the driver's module that it opens them by is put behind one that adds the VFS. The hook then
-takes from its connections what a visitor who may type SQL must not have: what changes the log of a database, waits, or tells of the process.
+Datasette opens its files before it calls any hook. So its driver module is replaced by one that
+adds the VFS. The hook restricts the SQL of visitors: it refuses functions that change the log of a
+database, that wait, or that reveal details of the process.
 """
 
 from __future__ import annotations
@@ -14,14 +16,14 @@ from datasette import hookimpl
 from . import attach
 from ._connect import location
 
-#: sqlite3.h: actions that an authorizer is asked about, and its answers.
+#: From sqlite3.h: two actions of an authorizer, and its results.
 _READ, _FUNCTION, _OK, _DENY = 20, 31, 0, 1
 _FUNCTIONS = {"densite_version"}
 _TABLES = {"densite_log", "densite_columns", "densite_columns_few"}
 
 
 class _Driver:
-    """A driver's module whose files are opened through Densite."""
+    """A driver's module that opens files through Densite."""
 
     def __init__(self, module: Any) -> None:
         attach(module)

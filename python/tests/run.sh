@@ -1,9 +1,10 @@
 #!/bin/bash
 # run.sh LIBRARY DIR
 #
-# Runs the Python package's tests on LIBRARY (a libdensite.so): in an environment in DIR that has other drivers too, those with Django, SQLAlchemy and
-# so on in another, and, without any of these, with every CPython from 3.9 on that is found as python3.N (or is named in DENSITE_PYTHONS). Nothing
-# outside DIR is touched.
+# Runs the tests of the Python package on LIBRARY (a libdensite.so): in an environment in DIR with
+# other drivers, in a second one with Django, SQLAlchemy and similar, and without other packages
+# with every CPython from 3.9 that is found as python3.N or named in DENSITE_PYTHONS. Changes
+# nothing outside DIR.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 [ $# = 2 ] || { sed -n 2,7p "$0" >&2; exit 2; }
@@ -12,7 +13,8 @@ mkdir -p "$2"; cd "$2"
 
 . "$here/../../scripts/again.sh"
 
-# environment NAME LIST: up to date if and only if its stamp, written last, names the same list and the same Python.
+# environment NAME LIST: makes an environment with the packages of LIST. It is up to date if its
+# stamp, which is written last, names the same list and Python.
 environment() {
   local stamp
   stamp="$(python3 -c 'import sys; print(sys.version)') $(cksum <"$2")"
@@ -35,9 +37,9 @@ tests env/bin/python "$here"
 tests ecosystem/bin/python "$here/ecosystem"
 for name in ${DENSITE_PYTHONS:-python3.9 python3.10 python3.11 python3.12 python3.13 python3.14}; do
   python=$(command -v "$name" || true)
-  # A name alone is not enough: it may be a stub that finds no interpreter.
+  # The name alone is not enough: it can be a stub without an interpreter.
   if [ -n "$python" ] && "$python" -c 'import sqlite3, ctypes' 2>/dev/null; then
-    # Without other packages by design: what needs them is not missed here.
+    # Tests that need other packages run above. Skipping them here is intended.
     tests "$python" "$here" -u DENSITE_NO_SKIP -u DENSITE_SKIPPED
   fi
 done

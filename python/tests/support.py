@@ -1,4 +1,4 @@
-"""What the tests share."""
+"""Shared helpers of the tests."""
 
 import contextlib
 import os
@@ -22,7 +22,8 @@ class Files(unittest.TestCase):
         self.dir = pathlib.Path(directory.name)
 
     def library(self, name):
-        """A library that the package can do without; without it the test is skipped, unless skipping is not allowed."""
+        """An optional library. If it is missing, the test is skipped; with DENSITE_NO_SKIP it
+        fails."""
         try:
             return __import__(name)
         except ImportError:
@@ -31,7 +32,8 @@ class Files(unittest.TestCase):
             self.skip(f"{name} is not installed")
 
     def skip(self, why):
-        """Skips the test; `make test` counts the reasons in DENSITE_SKIPPED at its end."""
+        """Skips the test. `make test` counts the reasons in the file DENSITE_SKIPPED at its
+        end."""
         if path := os.environ.get("DENSITE_SKIPPED"):
             with open(path, "a", encoding="utf-8") as file:
                 file.write(f"{why}\n")
@@ -50,14 +52,15 @@ class Files(unittest.TestCase):
 
     @contextlib.contextmanager
     def ctrl_c(self, began, after=0.0):
-        """Somebody presses Ctrl-C so many seconds after the event `began`; the block is to end with KeyboardInterrupt."""
+        """Simulates Ctrl-C, `after` seconds after the event `began`. The block must end with
+        KeyboardInterrupt."""
 
         def press():
             began.wait(30)
             time.sleep(after)
             os.kill(os.getpid(), signal.SIGINT)
 
-        # In the background of a shell it is ignored, and Python leaves that as it is.
+        # In a background job of a shell the signal is ignored, and Python keeps that setting.
         before = signal.signal(signal.SIGINT, signal.default_int_handler)
         thread = threading.Thread(target=press)
         thread.start()
@@ -69,16 +72,18 @@ class Files(unittest.TestCase):
             signal.signal(signal.SIGINT, before)
 
     def guide(self, name, heading, **names):
-        """Runs the Python of a section of a guide in the test's directory, as it stands there, and answers its module."""
+        """Runs the Python code of a section of a guide, unchanged, in the test's directory. Returns
+        its module."""
         text = (pathlib.Path(__file__).resolve().parent.parent.parent / "docs/guides" / name).read_text(encoding="utf-8")
-        _, found, rest = text.partition(f"\n## {heading}\n")
-        self.assertTrue(found, f"{name} has no section {heading!r}")
+        _, title, rest = text.partition(f"\n## {heading}\n")
+        self.assertTrue(title, f"{name} has no section {heading!r}")
         blocks = re.findall(r"```python\n(.*?)```", rest.partition("\n## ")[0], re.DOTALL)
-        self.assertTrue(blocks, f"{heading!r} of {name} has no Python")
+        self.assertTrue(blocks, f"section {heading!r} of {name} has no Python code")
         before = os.getcwd()
         self.addCleanup(os.chdir, before)
         os.chdir(self.dir)
-        # A module that is known by its name: some libraries look their users up.
+        # The module is registered by name, because some libraries look up the module of their
+        # caller.
         module = types.ModuleType("guide")
         sys.modules["guide"] = module
         self.addCleanup(sys.modules.pop, "guide")

@@ -1,4 +1,4 @@
-"""Arrow data of random shapes, against what pyarrow itself says of it."""
+"""Arrow data of random shapes, compared with the values that it was made from."""
 
 import datetime
 import decimal
@@ -44,7 +44,8 @@ class Random(Files):
         return types
 
     def column(self, rows):
-        """An array of a random type, null here and there, cut out of a longer one, in chunks, by a dictionary or not; and what is to be stored."""
+        """An array of a random type, and the values that must be stored. The array can have nulls,
+        an offset, chunks and a dictionary."""
         pa, chance = self.pa, self.random
         kind, value, stored = chance.choice(self.types())
         before, after = chance.randrange(20), chance.randrange(20)
@@ -60,7 +61,7 @@ class Random(Files):
         wanted = [None if one is None or one != one else stored(one) for one in given[before : before + rows]]  # noqa: PLR0124: NaN
         return (pa.chunked_array(parts, array.type) if chance.random() < 0.5 else array), wanted
 
-    def test_every_value_is_stored_and_all_memory_is_given_back(self):
+    def test_every_value_is_stored_and_all_memory_is_released(self):
         pa, chance = self.pa, self.random
         con = self.memory()
         for number in range(150):
@@ -88,7 +89,7 @@ class Random(Files):
                     densite.insert(con, "t", pa.RecordBatchReader.from_batches(table.schema, table.to_batches(50)) if how == "batches" else table)
                 self.assertEqual(self.rows(con, "SELECT * FROM t ORDER BY n"), list(zip(order, *wanted)))
             del columns, arrays, table
-            self.assertEqual(pa.total_allocated_bytes(), before, "bytes are kept")
+            self.assertEqual(pa.total_allocated_bytes(), before, "Arrow memory was not released")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
-"""A connection that is closed is closed, whatever failed on it before: nothing of ours keeps its files open, nor the worker of its log."""
+"""Closing a connection closes its files and stops the worker of its log, after any earlier failure
+on it."""
 
 import os
 import pathlib
@@ -12,15 +13,15 @@ from concurrent.futures import ThreadPoolExecutor
 import densite
 from support import Files
 
-OPEN = pathlib.Path("/proc/self/fd")
+OPEN_FILES = pathlib.Path("/proc/self/fd")
 
 
-@unittest.skipUnless(OPEN.is_dir(), "the system does not tell which files are open")
+@unittest.skipUnless(OPEN_FILES.is_dir(), "the system has no /proc/self/fd")
 class Close(Files):
-    def left(self):
-        """Names of this test's files that are open."""
+    def open_files(self):
+        """The names of this test's files that are open."""
         names = []
-        for entry in OPEN.iterdir():
+        for entry in OPEN_FILES.iterdir():
             try:
                 names.append(os.readlink(entry))
             except FileNotFoundError:
@@ -28,7 +29,8 @@ class Close(Files):
         return [name for name in names if name.startswith(str(self.dir))]
 
     def failed(self, make, call):
-        """`make` gives what is used from a connection, and `call` fails on that. All of it, and the exception, is there when the connection is closed."""
+        """Makes an object from a connection with `make`, and calls `call` on it, which must fail.
+        The object and the exception still exist when the connection is closed."""
         con = densite.connect(self.dir / "a.db")
         self.addCleanup(con.close)
         con.execute("CREATE TABLE IF NOT EXISTS t(id INTEGER PRIMARY KEY, v NOT NULL)")
@@ -39,13 +41,13 @@ class Close(Files):
         except con.Error as error:
             kept = error
         else:
-            self.fail("it did not fail")
-        self.assertNotEqual(self.left(), [])
+            self.fail("the call did not fail")
+        self.assertNotEqual(self.open_files(), [])
         con.close()
-        self.assertEqual(self.left(), [], kept)
+        self.assertEqual(self.open_files(), [], kept)
         del used
 
-    def test_after_ingest_failed(self):
+    def test_files_are_closed_after_ingest_failed(self):
         def ingest(con):
             return densite.ingest(con, "t")
 
@@ -60,7 +62,7 @@ class Close(Files):
 
         self.failed(without_rejects, lambda log: log.rejects())
 
-    def test_after_a_subscriber_failed(self):
+    def test_files_are_closed_after_a_subscriber_failed(self):
         self.failed(lambda con: densite.subscribe(con, "one"), lambda sub: sub.ack(10**9))
 
         def gone(con):
@@ -70,7 +72,7 @@ class Close(Files):
 
         self.failed(gone, lambda sub: sub.next(timeout=0))
 
-    def test_after_insert_and_query_failed(self):
+    def test_files_are_closed_after_insert_or_query_failed(self):
         def same(con):
             return con
 
@@ -78,7 +80,7 @@ class Close(Files):
         self.failed(same, lambda con: densite.insert(con, "t", [(1, None)]))
         self.failed(same, lambda con: densite.query(con, "SELECT x FROM t"))
 
-    #: Fails at the first row, or at the third.
+    #: FIRST fails at the first row, THIRD at the third.
     FIRST = "SELECT abs(-9223372036854775808) FROM t"
     THIRD = "SELECT abs(CASE id WHEN 3 THEN -9223372036854775808 ELSE id END) FROM t"
 
@@ -90,7 +92,7 @@ class Close(Files):
 
         return made
 
-    def test_after_reading_a_result_failed(self):
+    def test_files_are_closed_after_reading_a_result_failed(self):
         def one_by_one(result):
             while result.fetchone():
                 pass
@@ -110,7 +112,7 @@ class Close(Files):
             self.failed(self.query(sql), lambda result: result.to_numpy())
             self.failed(lambda con: (con, self.query(sql)(con)), lambda both: densite.insert(both[0], "t", both[1]))
 
-    def test_a_result_that_failed_is_over(self):
+    def test_a_failed_result_cannot_be_read_again(self):
         con = densite.connect(self.dir / "a.db")
         self.addCleanup(con.close)
         con.execute("CREATE TABLE t(id INTEGER PRIMARY KEY, v NOT NULL)")
@@ -119,11 +121,11 @@ class Close(Files):
             result.fetchall()
         with self.assertRaisesRegex(con.ProgrammingError, "run the query again"):
             result.fetchone()
-        # Nor does it hold a transaction.
+        # The result holds no transaction either.
         con.execute("PRAGMA journal_mode = DELETE")
         con.execute("DROP TABLE t")
 
-    def test_a_thread_that_may_not_read_ends_nothing(self):
+    def test_a_refused_read_of_another_thread_does_not_end_the_result(self):
         con = densite.connect(self.dir / "a.db")
         self.addCleanup(con.close)
         con.execute("CREATE TABLE t(id INTEGER PRIMARY KEY, v NOT NULL)")
@@ -133,7 +135,7 @@ class Close(Files):
             other.submit(result.fetchone).result()
         self.assertEqual(result.fetchall(), [(2,), (3,), (4,), (5,)])
 
-    def test_after_a_result_was_read(self):
+    def test_files_are_closed_after_a_result_was_read(self):
         def whole(result):
             self.assertEqual(len(list(result)), 5)
             self.assertIsNone(result.fetchone())
@@ -154,10 +156,10 @@ class Close(Files):
             result = self.query("SELECT * FROM t JOIN keys USING (id)", keys=[(i,) for i in range(1, 6)], columns=["id"])(con)
             read(result)
             con.close()
-            self.assertEqual(self.left(), [], read)
+            self.assertEqual(self.open_files(), [], read)
             del result
 
-    def test_after_a_fetch_from_a_closed_connection_failed(self):
+    def test_files_are_closed_after_a_fetch_from_a_closed_connection_failed(self):
         for read in "fetchall", "fetchone", "__iter__":
             con = densite.connect(self.dir / "a.db")
             con.execute("CREATE TABLE IF NOT EXISTS t(id INTEGER PRIMARY KEY, v NOT NULL)")
@@ -165,9 +167,9 @@ class Close(Files):
             con.close()
             with self.assertRaises(con.ProgrammingError):
                 getattr(result, read)()
-            self.assertEqual(self.left(), [], read)
+            self.assertEqual(self.open_files(), [], read)
 
-    def test_after_a_result_outlived_its_connection(self):
+    def test_files_are_closed_after_a_result_outlived_its_connection(self):
         def closed(result):
             with self.assertRaises(sqlite3.ProgrammingError):
                 result.close()
@@ -180,9 +182,9 @@ class Close(Files):
             con.close()
             end(result)
             del result
-            self.assertEqual(self.left(), [])
+            self.assertEqual(self.open_files(), [])
 
-    def test_after_a_loop_was_left(self):
+    def test_files_are_closed_after_a_loop_was_left(self):
         con = densite.connect(self.dir / "a.db")
         self.addCleanup(con.close)
         con.execute("CREATE TABLE t(id INTEGER PRIMARY KEY, v NOT NULL)")
@@ -193,11 +195,12 @@ class Close(Files):
         with self.assertRaisesRegex(con.ProgrammingError, "run the query again"):
             next(iter(result))
         con.close()
-        self.assertEqual(self.left(), [])
+        self.assertEqual(self.open_files(), [])
 
 
 class CloseMeanwhile(Files):
-    """Closing while the library runs a statement. In processes of their own, since what is to be seen here is a crash of the interpreter."""
+    """Closes connections while the library runs a statement. Each test runs a separate process,
+    because a failure would be a crash of the interpreter."""
 
     BEGIN = """
         import array, faulthandler, gc, os, sys, threading
@@ -212,8 +215,8 @@ class CloseMeanwhile(Files):
             return [os.readlink(entry.path) for entry in os.scandir("/proc/self/fd") if os.path.lexists(entry.path)] if os.path.isdir("/proc/self/fd") else []
     """
 
-    def ended(self, code):
-        """What a program says, and the rows that it leaves."""
+    def run_program(self, code):
+        """Runs a program. Returns the lines that it prints and the number of rows in its table."""
         path = self.dir / f"{len(list(self.dir.iterdir()))}.db"
         program = textwrap.dedent(self.BEGIN) + textwrap.dedent(code)
         done = subprocess.run([sys.executable, "-c", program, path], capture_output=True, text=True, timeout=60)
@@ -224,7 +227,8 @@ class CloseMeanwhile(Files):
         return done.stdout.splitlines(), found
 
     def test_progress_that_closes_the_connection_ends_the_insert(self):
-        # With a transaction of the caller's or one of its own, triggers or none, and what the interpreter frees when the connection is closed.
+        # With and without a transaction of the caller, with triggers, and with objects that the
+        # interpreter frees when the connection is closed.
         for before in (
             "",
             "con.execute('INSERT INTO t VALUES (-1)')",
@@ -233,7 +237,7 @@ class CloseMeanwhile(Files):
             "con.set_trace_callback(lambda sql: None)",
         ):
             with self.subTest(before):
-                said, found = self.ended(
+                said, found = self.run_program(
                     f"""
                     {before}
                     def close(rows):
@@ -252,8 +256,8 @@ class CloseMeanwhile(Files):
                 )
                 self.assertEqual((said, found), (["progress closed the connection; nothing was inserted", "closed", "[]"], 0))
 
-    def test_what_progress_raises_after_it_closed_the_connection_is_passed_on(self):
-        said, found = self.ended(
+    def test_an_exception_of_progress_after_closing_the_connection_is_passed_on(self):
+        said, found = self.run_program(
             """
             def close(rows):
                 con.close()
@@ -266,8 +270,8 @@ class CloseMeanwhile(Files):
         )
         self.assertEqual((said, found), (["enough"], 0))
 
-    def test_rows_that_close_the_connection(self):
-        said, found = self.ended(
+    def test_rows_that_close_the_connection_insert_nothing(self):
+        said, found = self.run_program(
             """
             def rows():
                 yield (1,)
@@ -283,18 +287,18 @@ class CloseMeanwhile(Files):
         self.assertEqual((said, found), (["Cannot operate on a closed database."] * 2, 0))
 
     def test_another_thread_that_closes_the_connection_ends_the_insert(self):
-        said, found = self.ended(
+        said, found = self.run_program(
             """
-            began, over = threading.Event(), threading.Event()
+            began, closed = threading.Event(), threading.Event()
             def close():
                 began.wait()
                 con.close()
-                over.set()
+                closed.set()
             thread = threading.Thread(target=close, daemon=True)
             thread.start()
             def tell(rows):
                 began.set()
-                over.wait(0.2)
+                closed.wait(0.2)
             try:
                 densite.insert(con, "t", data, progress=tell)
             except con.ProgrammingError as error:
@@ -304,8 +308,8 @@ class CloseMeanwhile(Files):
         )
         self.assertEqual((said, found), (["progress closed the connection; nothing was inserted"], 0))
 
-    def test_ingest_of_rows_that_close_the_connection(self):
-        said, found = self.ended(
+    def test_ingest_of_rows_that_close_the_connection_appends_nothing(self):
+        said, found = self.run_program(
             """
             log = densite.ingest(con, "t")
             def rows():
@@ -319,11 +323,11 @@ class CloseMeanwhile(Files):
         )
         self.assertEqual((said, found), (["Cannot operate on a closed database."], 0))
 
-    def test_a_stream_outlives_what_the_connection_called(self):
+    def test_a_stream_outlives_the_connection_s_callbacks(self):
         self.library("pyarrow")
         for handler in "con.set_progress_handler(lambda: 0, 10)", "con.set_trace_callback(lambda sql: None)":
             with self.subTest(handler):
-                said, found = self.ended(
+                said, found = self.run_program(
                     f"""
                     import pyarrow
                     densite.insert(con, "t", data)

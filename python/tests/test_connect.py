@@ -36,7 +36,7 @@ class Connect(Files):
         self.assertEqual(con.execute("PRAGMA foreign_keys").fetchone(), (0,))
         con.close()
 
-    def test_names_with_signs_that_mean_something_in_a_uri(self):
+    def test_names_can_contain_characters_with_a_meaning_in_uris(self):
         os.chdir(self.dir)
         self.addCleanup(os.chdir, "/")
         for name in ["a b.db", "100%.db", "what?.db", "a#b&c=d.db", "ünïcode.db", "file:x.db", "+.db"]:
@@ -62,7 +62,7 @@ class Connect(Files):
         self.assertEqual(con.execute("SELECT a FROM t").fetchall(), [(1,)])
         con.close()
 
-    def test_memory_and_uris(self):
+    def test_memory_databases_and_uris_are_opened(self):
         con = densite.connect(":memory:")
         self.assertEqual(con.execute("SELECT densite_version()").fetchone(), (densite.__version__,))
         con.close()
@@ -72,7 +72,7 @@ class Connect(Files):
         self.assertEqual(con.execute("PRAGMA densite_level").fetchone(), ("5",))
         con.close()
         self.assertEqual(self.magic(path), MAGIC)
-        # What follows # is no part of the name, whatever it looks like.
+        # The text after # is not part of the name.
         for number, end in enumerate(("#part", "#part?vfs=unix")):
             path = self.dir / f"{number}.db"
             con = densite.connect(f"file:{path}{end}", uri=True)
@@ -94,7 +94,7 @@ class Connect(Files):
         self.assertEqual(con.execute("PRAGMA busy_timeout").fetchone(), (7500,))
         con.close()
 
-    def test_what_is_out_of_range_is_named(self):
+    def test_an_error_names_the_setting_that_is_out_of_range(self):
         for setting in ({"level": 99}, {"threads": -1}, {"decoded_cache": -5}):
             (name,) = setting
             with self.assertRaisesRegex(sqlite3.OperationalError, name):
@@ -102,7 +102,7 @@ class Connect(Files):
         with self.assertRaises(sqlite3.OperationalError):
             densite.connect(self.dir / "nowhere" / "a.db")
 
-    def test_a_path_with_a_nul_is_not_that_of_another_file(self):
+    def test_a_path_with_a_nul_is_refused(self):
         densite.connect(self.dir / "a").execute("CREATE TABLE t(a)").connection.close()
         for path in (f"{self.dir}/a\0b", f"{self.dir}/a\0b".encode()):
             for call in (densite.connect, densite.info, densite.check, densite.vacuum, densite.decompress, lambda path: densite.compress(self.dir / "a", path)):
@@ -110,10 +110,10 @@ class Connect(Files):
                     call(path)
         self.assertEqual((os.listdir(self.dir), self.magic(self.dir / "a")), (["a"], MAGIC))
 
-    def test_settings_that_are_no_whole_numbers(self):
+    def test_settings_that_are_not_whole_numbers_are_refused(self):
         for settings in ({"level": "9"}, {"level": 3.5}, {"threads": None, "decoded_cache": 1e3}):
             name = list(settings)[-1]
-            with self.subTest(settings), self.assertRaisesRegex(TypeError, f"{name} is .*; it is a whole number"):
+            with self.subTest(settings), self.assertRaisesRegex(TypeError, f"{name} is .*; give a whole number"):
                 densite.connect(self.dir / "a", **settings)
 
     def test_another_process_reads_what_was_written(self):
@@ -130,7 +130,7 @@ class Connect(Files):
 
 
 class Attach(Files):
-    def test_sqlite3_itself_knows_it_afterwards(self):
+    def test_sqlite3_opens_densite_files_after_attach(self):
         densite.attach()
         densite.attach(sqlite3)
         path = self.dir / "s.db"
@@ -145,14 +145,15 @@ class Attach(Files):
         con.close()
         self.assertEqual((self.dir / "plain.db").read_bytes()[:15], b"SQLite format 3")
 
-    def test_a_library_that_is_missing_is_named(self):
+    def test_an_error_names_the_missing_library(self):
         program = "import densite; densite.attach()"
         environment = {**os.environ, "DENSITE_LIBRARY": "/nowhere/libdensite.so"}
         run = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False)
-        self.assertIn("OSError: /nowhere/libdensite.so: the shared library is not there; DENSITE_LIBRARY", run.stderr)
+        self.assertIn("OSError: /nowhere/libdensite.so: the shared library is missing; DENSITE_LIBRARY", run.stderr)
 
-    def test_without_leave_to_load_extensions_and_without_symbols(self):
-        # A driver whose SQLite is hidden: neither its library can be reached, nor does it load extensions.
+    def test_a_driver_without_extensions_and_symbols_is_refused(self):
+        # A driver whose SQLite is hidden: its library cannot be reached, and it cannot load
+        # extensions.
         program = (
             "import densite, densite._attach as a, sqlite3\n"
             "a._library_behind = lambda module: None\n"
@@ -165,12 +166,12 @@ class Attach(Files):
         run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
         self.assertRegex(run.stdout, "the SQLite of hidden .* is hidden .* pysqlite3 and apsw work")
 
-    def test_what_is_no_driver_is_named(self):
+    def test_an_object_that_is_not_a_driver_is_refused(self):
         for odd in (5, "sqlite3", types.ModuleType("odd"), self.memory()):
-            with self.subTest(odd), self.assertRaisesRegex(sqlite3.NotSupportedError, "is no module of a driver for SQLite; the sqlite3 module"):
+            with self.subTest(odd), self.assertRaisesRegex(sqlite3.NotSupportedError, "is not the module of a driver for SQLite; the sqlite3 module"):
                 densite.attach(odd)
 
-    def test_importing_is_cheap(self):
+    def test_importing_imports_no_large_module(self):
         program = "import sys; before = set(sys.modules); import densite; print(*sorted(set(sys.modules) - before))"
         run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
         heavy = {"numpy", "pyarrow", "pandas", "polars", "urllib", "json", "subprocess", "asyncio", "typing", "re", "threading", "importlib"}

@@ -1,6 +1,6 @@
-"""Random tables, rows and statements: densite.insert and densite.query beside sqlite3 row by row.
+"""Random tables, rows and statements: densite.insert and densite.query must do the same as sqlite3.
 
-DENSITE_SEED repeats a run, DENSITE_CASES sets how many cases each test runs.
+DENSITE_SEED repeats a run. DENSITE_CASES sets the number of cases of each test.
 """
 
 import os
@@ -16,13 +16,13 @@ STRICT = ("ANY", "INTEGER", "TEXT", "REAL", "BLOB")
 DEFAULTS = {"TEXT": "'d'", "BLOB": "x'01'"}
 VALUES = (None, 0, 1, 2, 5, -1, 2**63 - 1, -(2**63), 2**53 + 1, 0.5, 1.0, -0.0, 1e300, float("inf"), float("nan"))
 VALUES += ("", "a", "A", "a ", "b", "5", "1.0", "é\0\U0001f600", '"\'', b"", b"a", b"\0\xff", True, False)
-#: Values of one type each, as columns of Arrow have.
+#: Values of one type each, as in columns of Arrow.
 ALIKE = ((None, 0, 1, 2, 5, -1, 2**63 - 1, -(2**63)), (None, 0.5, 1.0, -0.0, 1e300, float("nan")), (None, "", "a", "A", "5", "1.0", "é\0"), (None, b"", b"a", b"\0\xff"), (None, True, False))
 BAD = (2**63, "\ud800", [1], object())
 
 
 def _is_alike(rows):
-    """Whether the values of each column are of one type."""
+    """Whether each column has values of one type."""
     return all(len({type(value) for value in column} - {type(None)}) <= 1 for column in zip(*rows))
 
 
@@ -39,7 +39,7 @@ class Differential(Files):
         return self.choose.sample(parts, self.choose.randint(1, min(most, len(parts))))
 
     def schema(self):
-        """The statements that make a table t, and its columns that take values."""
+        """The statements that create a table t, and its columns that accept values."""
         pick, chance = self.choose.choice, self.choose.random
         strict = chance() < 0.2
         names = ["a", "b", "c", "d"][: self.choose.randint(2, 4)]
@@ -62,8 +62,8 @@ class Differential(Files):
         if without or chance() < 0.6:
             key = self.some(names, 2)
             if len(key) == 1 and chance() < 0.5:
-                place = names.index(key[0])
-                lines[place] = f"{key[0]} INTEGER PRIMARY KEY{lines[place].partition(' CHECK')[1] and ' CHECK (1)'}"
+                index = names.index(key[0])
+                lines[index] = f"{key[0]} INTEGER PRIMARY KEY{lines[index].partition(' CHECK')[1] and ' CHECK (1)'}"
             else:
                 lines.append(f"PRIMARY KEY ({', '.join(name + pick(('', ' DESC')) for name in key)})")
         options = ["WITHOUT ROWID"] * without + ["STRICT"] * strict
@@ -72,7 +72,7 @@ class Differential(Files):
         if chance() < 0.4:
             made.append(f"CREATE UNIQUE INDEX u ON t({', '.join(name + pick(('', ' DESC', ' COLLATE NOCASE')) for name in self.some(names, 2))})")
         if chance() < 0.1:
-            # Rows that go, or change, with those of t, and take others with them.
+            # Replacing rows of t deletes or changes these rows.
             key = pick(names)
             made.append(f"CREATE UNIQUE INDEX k ON t({key})")
             made.append(f"CREATE TABLE follower(x REFERENCES t({key}) ON DELETE {pick(('CASCADE', 'SET NULL', 'NO ACTION'))} DEFERRABLE INITIALLY DEFERRED)")
@@ -95,7 +95,7 @@ class Differential(Files):
         return rows
 
     def stored(self, schema, insert):
-        """What two inserts leave: the rows of all tables, and whether each was refused."""
+        """Runs two inserts. Returns whether each was refused, and the rows of all tables."""
         con = self.memory(*schema)
         con.execute("PRAGMA foreign_keys = ON")
         refused = []
@@ -104,11 +104,11 @@ class Differential(Files):
                 insert(con, number)
                 con.commit()
                 refused.append(False)
-            except Exception:  # noqa: BLE001: classes differ where sqlite3 raises none of its own
+            except Exception:  # noqa: BLE001: the classes differ if sqlite3 passes on an exception of another module
                 con.rollback()
                 refused.append(True)
             if "follower" in self.tables(con):
-                # Rows that the next insert may take away.
+                # Rows that the next insert can delete or change.
                 con.execute("PRAGMA foreign_keys = OFF")
                 con.execute("INSERT INTO follower SELECT 1 UNION SELECT 'a' UNION SELECT 5")
                 con.commit()
@@ -122,7 +122,8 @@ class Differential(Files):
 
     @staticmethod
     def inputs():
-        """By name, what turns rows and the names of their columns into data for densite.insert; None where they do not fit."""
+        """Functions by name that convert rows and column names to data for densite.insert. They
+        return None if a shape cannot hold the rows."""
 
         def columns(rows, names):
             return {name: [row[i] for row in rows] for i, name in enumerate(names)}
@@ -133,7 +134,7 @@ class Differential(Files):
             "columns": columns,
         }
         try:
-            import numpy  # noqa: PLC0415: a library that the package can do without
+            import numpy  # noqa: PLC0415: optional
 
             def of_one_type(values):
                 kinds = set(map(type, values))
@@ -148,7 +149,7 @@ class Differential(Files):
         except ImportError:
             pass
         try:
-            import pyarrow  # noqa: PLC0415: the same
+            import pyarrow  # noqa: PLC0415: optional
 
             def table(rows, names):
                 try:
@@ -156,12 +157,13 @@ class Differential(Files):
                 except (pyarrow.ArrowInvalid, pyarrow.ArrowTypeError, UnicodeEncodeError, OverflowError):
                     return None
 
-            # pyarrow turns integers among floating point, and text among bytes, into those: then they are others than were given.
+            # In a column of several types, pyarrow converts integers to floating point and text to
+            # bytes.
             found["pyarrow"] = lambda rows, names: table(rows, names) if _is_alike(rows) else None
         except ImportError:
             pass
         try:
-            import polars  # noqa: PLC0415: the same
+            import polars  # noqa: PLC0415: optional
 
             def frame(rows, names):
                 try:
@@ -173,22 +175,22 @@ class Differential(Files):
         except ImportError:
             pass
         try:
-            import pandas  # noqa: PLC0415: the same
+            import pandas  # noqa: PLC0415: optional
 
             found["pandas"] = lambda rows, names: pandas.DataFrame(columns(rows, names), dtype=object)
         except ImportError:
             pass
         return found
 
-    def test_insert_leaves_what_sqlite_leaves_row_by_row(self):
+    def test_insert_stores_the_same_rows_as_sqlite(self):
         for case in self.cases(300):
             schema, names = self.schema()
             target = "w" if "VIEW w" in str(schema) else "t"
-            # All columns, or some in another order: the others get their defaults.
+            # All columns, or some of them in another order. The others get their defaults.
             given = self.some(names, len(names)) if target == "t" and self.choose.random() < 0.3 else names
             batches = [self.data(len(given)) for _ in range(2)]
             if "INTEGER" in schema[0] and "PRIMARY KEY" in schema[0]:
-                # After the largest row id SQLite takes a random one.
+                # After the largest rowid SQLite chooses a random one.
                 batches = [[tuple(7 if value == 2**63 - 1 else value for value in row) for row in rows] for rows in batches]
             how = self.choose.choice(("abort", "ignore", "replace", "fail", "rollback"))
             sql = f"INSERT OR {how} INTO {target} ({', '.join(given)}) VALUES ({', '.join('?' * len(given))})"
@@ -197,7 +199,8 @@ class Differential(Files):
                 if how != "replace" or "REFERENCES" not in str(schema):
                     con.executemany(sql, batches[n])
                     return
-                # A row without a parent may be replaced by a later one: SQLite looks at foreign keys when a statement ends, and densite.insert is one.
+                # A later row can replace a row without a parent: SQLite checks foreign keys at the
+                # end of a statement, and densite.insert is one statement.
                 con.execute(f"CREATE TEMP TABLE IF NOT EXISTS source(n INTEGER PRIMARY KEY, {', '.join(given)})")
                 con.executemany(f"INSERT INTO source ({', '.join(given)}) VALUES ({', '.join('?' * len(given))})", batches[n])
                 con.execute(f"{sql.partition(' VALUES')[0]} SELECT {', '.join(given)} FROM source ORDER BY n")
@@ -214,7 +217,7 @@ class Differential(Files):
                 self.assertEqual(found, wanted, f"DENSITE_SEED={self.seed} case {case} {shape} {how} {target} {given} {schema} {batches}")
 
     def select(self):
-        """A statement of columns x and y, and its parameters."""
+        """A statement with the columns x and y, and its parameters."""
         pick, chance = self.choose.choice, self.choose.random
         sources = ("t", "u", "v", "tu", "(SELECT x, y FROM tu WHERE x > 1)", "(SELECT y AS x, x AS y FROM t UNION ALL SELECT x, y FROM u)")
         source = pick(sources)
@@ -252,7 +255,8 @@ class Differential(Files):
         return sql, parameters
 
     def column(self, con, values):
-        """A column's values as densite.query promises them; None where they are to be refused."""
+        """The values of a column as densite.query must return them, or None if it must refuse
+        them."""
         kinds = {type(value) for value in values if value is not None}
         if bytes in kinds and kinds & {int, float}:
             return None
@@ -261,14 +265,14 @@ class Differential(Files):
         if str in kinds:
             return [con.execute("SELECT CAST(? AS TEXT)", (value,)).fetchone()[0] for value in values]
         if kinds == {int, float}:
-            # An integer that floating point cannot hold: refused.
+            # An integer that floating point cannot hold is refused.
             if any(type(value) is int and int(float(value)) != value for value in values):
                 return None
             return [None if value is None else float(value) for value in values]
         return values
 
     def outputs(self):
-        """By name, what turns a result into rows; of columns of one type but the first ones."""
+        """The installed libraries' conversions of a result to rows, by name."""
         found = {"to_arrow": None, "to_numpy": None}
         try:
             import numpy  # noqa: F401, PLC0415: a library that the package can do without
@@ -277,14 +281,14 @@ class Differential(Files):
         except ImportError:
             pass
         try:
-            import pyarrow  # noqa: PLC0415: the same
+            import pyarrow  # noqa: PLC0415: optional
 
             found["to_arrow"] = lambda result: list(zip(*(values.to_pylist() for values in pyarrow.table(result).columns)))
         except ImportError:
             pass
         return {name: turn for name, turn in found.items() if turn}
 
-    def test_query_answers_what_sqlite_answers(self):
+    def test_query_returns_the_same_rows_as_sqlite(self):
         outputs = self.outputs()
         plain = (lambda result: result.fetchall(), list, lambda result: list(iter(result.fetchone, None)))
         for case in self.cases(300):
@@ -307,7 +311,8 @@ class Differential(Files):
                     {"keys": {"a": [a for a, _ in keys], "b": [b for _, b in keys]}},
                 )
             )
-            # A table: SQLite gives the columns of VALUES no affinity in other ways.
+            # A table, because columns of VALUES compare differently, although they have no
+            # affinity either.
             con.execute("CREATE TEMP TABLE keys(a, b)")
             con.executemany("INSERT INTO keys VALUES (?, ?)", keys or ())
             wanted = con.execute(sql, parameters).fetchall()
@@ -321,7 +326,7 @@ class Differential(Files):
             for name, turn in outputs.items():
                 try:
                     found = turn(densite.query(con, sql, parameters, **given))
-                except Exception as error:  # noqa: BLE001: which it is does not matter
+                except Exception as error:  # noqa: BLE001: the class does not matter
                     self.assertIn(None, columns, f"{what} {name} {error}")
                     continue
                 self.assertNotIn(None, columns, f"{what} {name}")

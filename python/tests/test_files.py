@@ -21,7 +21,7 @@ class Verbs(Files):
         con.close()
         return path
 
-    def test_there_and_back(self):
+    def test_compress_and_decompress_keep_the_content(self):
         path, small = self.plain(), self.dir / "small.db"
         phases = []
         report = densite.compress(path, small, level=9, threads=0, progress=lambda phase, done, total: phases.append((phase, done, total)))
@@ -39,7 +39,7 @@ class Verbs(Files):
         con.close()
 
     def assert_typed(self, value, kind, place="it"):
-        """The value has exactly what its type says, all the way down."""
+        """Checks that the value and all nested values have exactly the keys and types of `kind`."""
         origin, arguments = typing.get_origin(kind), typing.get_args(kind)
         if typing.is_typeddict(kind):
             kinds = typing.get_type_hints(kind)
@@ -62,8 +62,8 @@ class Verbs(Files):
         else:
             self.assertIsInstance(value, kind, place)
 
-    @unittest.skipUnless(sys.version_info >= (3, 10), "typing has no is_typeddict")
-    def test_results_are_what_their_types_say(self):
+    @unittest.skipUnless(sys.version_info >= (3, 10), "typing.is_typeddict needs Python 3.10")
+    def test_results_match_their_types(self):
         path, small = self.plain(), self.dir / "small.db"
         self.assert_typed(densite.compress(path, small), densite.Conversion)
         self.assert_typed(densite.info(path), densite.Info)
@@ -71,9 +71,9 @@ class Verbs(Files):
         log = densite.ingest(con, "t", on_conflict="replace")
         log.wait(log.append([(n, "again") for n in range(5, 15)]))
         with densite.subscribe(con, "reader"):
-            told = densite.info(small)
-        self.assert_typed(told, densite.Info)
-        self.assertTrue(told["log"]["subscribers"] and told["store"] and told["objects"][0]["columns"], told)
+            info = densite.info(small)
+        self.assert_typed(info, densite.Info)
+        self.assertTrue(info["log"]["subscribers"] and info["store"] and info["objects"][0]["columns"], info)
         log.close()
         con.close()
         self.assert_typed(densite.vacuum(small), densite.Vacuumed)
@@ -85,19 +85,19 @@ class Verbs(Files):
         self.assert_typed(damaged, densite.Checked)
         self.assertTrue(damaged["problems"])
 
-    def test_info_tells_of_the_log_beside_it(self):
+    def test_info_has_the_figures_of_the_log(self):
         path = self.plain(rows=10)
         self.assertIsNone(densite.info(path)["log"])
         con = densite.connect(path)
         log = densite.ingest(con, "t", on_conflict="replace")
         log.wait(log.append([(n, "again") for n in range(5, 15)]))
-        told = densite.info(path)["log"]
-        self.assertEqual((told["last"], told["applied"], told["unapplied_rows"], told["rejects"]), (10, 10, 0, 0))
-        self.assertEqual(told["subscribers"], [])
+        info = densite.info(path)["log"]
+        self.assertEqual((info["last"], info["applied"], info["unapplied_rows"], info["rejects"]), (10, 10, 0, 0))
+        self.assertEqual(info["subscribers"], [])
         log.close()
         con.close()
 
-    def test_vacuum(self):
+    def test_vacuum_removes_deleted_rows(self):
         path = self.plain()
         densite.compress(path)
         con = densite.connect(path)
@@ -108,7 +108,7 @@ class Verbs(Files):
         self.assertEqual((report["rows"], report["form"]), (2_000, "compressed"))
         self.assertGreater(report["pages_before"], 2 * report["pages_after"])
 
-    def test_damage_is_an_answer(self):
+    def test_check_reports_damage_as_a_result(self):
         path = self.plain()
         densite.compress(path)
         raw = bytearray(path.read_bytes())
@@ -120,7 +120,7 @@ class Verbs(Files):
     def test_errors_have_the_right_class_and_say_what_to_do(self):
         path = self.plain()
         text = self.dir / "text.txt"
-        text.write_text("no database at all, but longer than a header of SQLite's is, so that it is looked at\n" * 10)
+        text.write_text("text that is longer than the header of a SQLite database, so that the header is checked\n" * 10)
         cases = [
             (lambda: densite.info(self.dir / "nowhere.db"), sqlite3.OperationalError, "not_found", 1, "nowhere.db: there is no such file"),
             (lambda: densite.check(text), sqlite3.DatabaseError, "not_a_database", 5, "text.txt is not a SQLite database"),
@@ -135,7 +135,7 @@ class Verbs(Files):
             self.assertIs(type(raised.exception), error)
             self.assertEqual((raised.exception.kind, raised.exception.code), (kind, code))
 
-    def test_settings_out_of_range(self):
+    def test_settings_out_of_range_are_refused(self):
         path = self.dir / "a.db"
         con = sqlite3.connect(path)
         con.execute("CREATE TABLE t(a)")
@@ -143,12 +143,12 @@ class Verbs(Files):
         for settings in ({"level": 2**32 + 3}, {"level": 99}, {"threads": -5}, {"page_size": -1}, {"page_size": 2**32 + 4096}, {"page_size": 1000}, {"timeout": -1}, {"timeout": float("nan")}):
             with self.subTest(settings), self.assertRaisesRegex(sqlite3.ProgrammingError, list(settings)[0].replace("_", "[- _]")):
                 densite.compress(path, **settings)
-        with self.assertRaisesRegex(TypeError, "level is '3'; it is a whole number"):
+        with self.assertRaisesRegex(TypeError, "level is '3'; give a whole number"):
             densite.compress(path, level="3")
         self.assertEqual(path.read_bytes()[:6], b"SQLite")
         densite.compress(path, timeout=float("inf"))
 
-    def test_a_lock_is_told(self):
+    def test_a_lock_is_reported(self):
         path = self.plain()
         con = sqlite3.connect(path, isolation_level=None)
         con.execute("BEGIN EXCLUSIVE")
@@ -157,7 +157,7 @@ class Verbs(Files):
         self.assertEqual((raised.exception.kind, raised.exception.code), ("locked", 3))
         con.close()
 
-    def test_what_progress_raises_stops_it_and_nothing_is_lost(self):
+    def test_an_exception_of_progress_stops_compress_and_changes_nothing(self):
         path = self.plain(rows=200_000)
         before = path.read_bytes()
 
@@ -170,7 +170,7 @@ class Verbs(Files):
         self.assertEqual(path.read_bytes(), before)
         self.assertEqual([p.name for p in self.dir.iterdir()], ["plain.db"])
 
-    def test_ctrl_c_stops_it_and_nothing_is_lost(self):
+    def test_ctrl_c_stops_compress_and_changes_nothing(self):
         path = self.plain(rows=1_000_000)
         before = path.stat().st_size
         began = threading.Event()
@@ -179,7 +179,7 @@ class Verbs(Files):
         self.assertEqual([(p.name, p.stat().st_size) for p in self.dir.iterdir()], [("plain.db", before)])
 
     def test_other_connections_keep_their_locks(self):
-        # Any other access to the file than through SQLite would drop them.
+        # Opening and closing the file other than through SQLite would drop the locks.
         path = self.plain()
         con = sqlite3.connect(path, isolation_level=None)
         con.execute("BEGIN IMMEDIATE")
@@ -191,13 +191,13 @@ class Verbs(Files):
 
 
 class Import(unittest.TestCase):
-    def test_it_takes_less_than_50_ms_and_imports_nothing_that_is_not_needed(self):
+    def test_importing_takes_less_than_50_ms_and_imports_few_modules(self):
         program = (
             "import sys, time; before = set(sys.modules); start = time.process_time(); import densite\n"
             "print(time.process_time() - start, *sorted(set(sys.modules) - before))"
         )
         seconds = [1.0]
-        # Of the processor's time: the machine may have other things to do.
+        # CPU time, because other processes can run at the same time.
         while min(seconds) >= 0.05 and len(seconds) < 30:
             run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
             taken, *modules = run.stdout.split()
@@ -209,7 +209,7 @@ class Import(unittest.TestCase):
         self.assertEqual(roots & heavy, set())
         self.assertLess(min(seconds), 0.05)
 
-    def test_all_that_is_named_is_there(self):
+    def test_every_public_name_exists_and_has_a_docstring(self):
         for name in densite.__all__:
             self.assertIsNotNone(getattr(densite, name).__doc__, name)
         self.assertEqual(set(dir(densite)), set(densite.__all__))

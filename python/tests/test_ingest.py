@@ -28,7 +28,7 @@ class Ingest(Files):
         return con
 
     def program(self, text, *arguments):
-        """Another process; its lines come as they are printed."""
+        """Starts another process. Its output is not buffered."""
         run = subprocess.Popen([sys.executable, "-uc", textwrap.dedent(text), *map(str, arguments)], stdout=subprocess.PIPE, text=True)
         self.addCleanup(run.stdout.close)
         self.addCleanup(run.wait)
@@ -36,7 +36,7 @@ class Ingest(Files):
         return run
 
     def locked(self, name="a.db"):
-        """A connection that keeps the worker from applying, until it is rolled back."""
+        """A connection that blocks the worker until it is rolled back."""
         other = densite.connect(self.dir / name, isolation_level=None, timeout=30, check_same_thread=False)
         self.addCleanup(other.close)
         other.execute("BEGIN IMMEDIATE")
@@ -44,7 +44,7 @@ class Ingest(Files):
 
 
 class Append(Ingest):
-    def test_rows_are_seen_at_once_and_in_the_table_when_waited_for(self):
+    def test_rows_are_visible_at_once_and_in_the_table_after_wait(self):
         for plain in (True, False):
             con = self.opened(VOTE, name=f"{plain}.db", plain=plain)
             log = densite.ingest(con, "vote")
@@ -56,7 +56,7 @@ class Append(Ingest):
             self.assertEqual(self.rows(con, "SELECT * FROM vote_in"), [(1, 10, "a"), (2, 10, "b")])
             self.assertEqual(log.wait(seq), seq)
             self.assertEqual(self.rows(con, "SELECT * FROM vote"), [(1, 10, "a"), (2, 10, "b")])
-            # Rows in their order, under the names of dicts; what is not given has its default.
+            # Dicts keep the order of rows, and missing columns get their defaults.
             self.assertEqual(log.append({"user": 4, "article": n} for n in range(3)), 5)
             self.assertEqual(log.append([]), 5)
             self.assertEqual(log.wait(), 5)
@@ -65,7 +65,7 @@ class Append(Ingest):
             with self.assertRaisesRegex(sqlite3.OperationalError, "no such table"):
                 con.execute("SELECT * FROM vote_in")
 
-    def test_columns_of_numpy_and_arrow_are_fast(self):
+    def test_columns_of_numpy_and_arrow_are_faster_than_executemany(self):
         numpy, pa = self.library("numpy"), self.library("pyarrow")
         con = self.opened("CREATE TABLE t(a INTEGER PRIMARY KEY, b REAL, c TEXT)")
         log = densite.ingest(con, "t", on_conflict="replace")
@@ -86,7 +86,7 @@ class Append(Ingest):
         log.wait(timeout=120)
         self.assertEqual(self.rows(con, "SELECT count(*), sum(a), max(c) FROM t"), [(n + 1, sum(range(n)) + n + 1, "x")])
 
-    def test_one_append_is_one_transaction_however_many_parts_it_has(self):
+    def test_one_append_of_several_parts_is_one_transaction(self):
         con = self.opened("CREATE TABLE t(a INTEGER PRIMARY KEY NOT NULL, b TEXT NOT NULL)")
         log = densite.ingest(con, "t")
 
@@ -109,11 +109,11 @@ class Append(Ingest):
         self.assertEqual(log.append([(1, "x")]), 1)
         self.assertEqual(log.wait(), 1)
 
-    def test_what_is_wrong_is_named_and_nothing_is_logged(self):
+    def test_errors_name_the_problem_and_nothing_is_logged(self):
         con = self.opened("CREATE TABLE t(a INTEGER PRIMARY KEY, b TEXT NOT NULL)", "CREATE TABLE bare(a)")
         log = densite.ingest(con, "t")
         cases = [
-            ([(1,)], sqlite3.ProgrammingError, "row 0 has 1 values, and there are 2 columns: a, b"),
+            ([(1,)], sqlite3.ProgrammingError, "row 0 has 1 values, but there are 2 columns: a, b"),
             ([{"a": 1, "c": 2}], sqlite3.OperationalError, "no column c; its columns are a, b"),
             ([(1, "x"), (2, None)], sqlite3.IntegrityError, "row 1: .*t.b"),
             ([(1, "x"), (2**63, "y")], sqlite3.DataError, "column a, row 1: 9223372036854775808"),
@@ -145,7 +145,7 @@ class Append(Ingest):
         with self.assertRaises(sqlite3.ProgrammingError):
             log.append([(1, "x")])
 
-    def test_append_waits_for_room(self):
+    def test_append_waits_while_too_much_is_unapplied(self):
         for mode in ("wal", "delete"):
             with self.subTest(mode):
                 con = self.opened(f"PRAGMA journal_mode = {mode}", "CREATE TABLE t(id INTEGER PRIMARY KEY, v)", name=f"{mode}.db")
@@ -155,7 +155,7 @@ class Append(Ingest):
                 other = self.locked(f"{mode}.db")
                 log.append([(None, os.urandom(2000))])
                 con.execute("SELECT densite_config('max_unapplied_bytes', 1000)").fetchall()
-                # The answer to how much waits may be so old.
+                # The number of unapplied bytes is cached for a short time.
                 time.sleep(0.05)
                 with self.assertRaisesRegex(sqlite3.OperationalError, "max_unapplied_bytes is 1000") as raised:
                     hasty.append([(None, 1)])
@@ -180,7 +180,7 @@ class Append(Ingest):
                 log.wait()
                 self.assertEqual(self.rows(con, "SELECT id FROM t WHERE v = id"), [(10,), (11,)])
 
-    def test_a_transaction_of_the_callers_is_not_taken_over(self):
+    def test_append_refuses_an_open_transaction_of_the_caller(self):
         con = self.opened(VOTE)
         log = densite.ingest(con, "vote")
         con.execute("INSERT INTO vote VALUES (1, 1, 'x')")
@@ -188,7 +188,7 @@ class Append(Ingest):
             with self.assertRaisesRegex(sqlite3.ProgrammingError, "commit it or roll it back first"):
                 call()
         con.rollback()
-        # A transaction of one's own goes through the virtual table: rows, and changes by key.
+        # The caller's own transactions use the virtual table, for rows and for changes by key.
         with con:
             con.execute("INSERT INTO vote_in VALUES (1, 1, 'x'), (2, 2, 'y')")
             con.execute("UPDATE vote_in SET at = 'z' WHERE user = 1")
@@ -196,7 +196,7 @@ class Append(Ingest):
         log.wait()
         self.assertEqual(self.rows(con, "SELECT * FROM vote"), [(1, 1, "z")])
 
-    def test_conflicts(self):
+    def test_on_conflict_decides_about_existing_keys(self):
         for how, wanted, rejected in [
             ("abort", ["a", "b"], 1),
             ("ignore", ["a", "b"], 0),
@@ -212,13 +212,13 @@ class Append(Ingest):
                 log.wait()
                 self.assertEqual((list(self.rows(con)[0][1:]), len(log.rejects())), (wanted, rejected), how)
 
-    def test_names(self):
+    def test_names_are_quoted_and_identify_the_virtual_table(self):
         con = self.opened('CREATE TABLE "a ""b\'" (k INTEGER PRIMARY KEY, "x,y" TEXT)', VOTE)
         log = densite.ingest(con, "a \"b'", name="in")
         log.append({"x,y": ["z"], "k": [1]})
         log.wait()
         self.assertEqual(self.rows(con, 'SELECT * FROM "a ""b\'"'), [(1, "z")])
-        # The same again is the same table; another one is not.
+        # The same arguments use the same virtual table. Other arguments are refused.
         densite.ingest(con, "vote").append([(1, 1, "a")])
         densite.ingest(con, "vote").append([(1, 2, "a")])
         with self.assertRaisesRegex(sqlite3.OperationalError, "temp.vote_in already.*give another name="):
@@ -227,19 +227,19 @@ class Append(Ingest):
         log.wait()
         self.assertEqual(self.rows(con, "SELECT * FROM vote"), [(1, 1, "a"), (1, 2, "b")])
 
-    def test_a_table_that_is_called_like_it_is_not_hidden(self):
+    def test_a_table_with_the_default_name_is_not_hidden(self):
         con = self.opened(VOTE, "CREATE TABLE Vote_In(a)", "INSERT INTO vote_in VALUES (7)")
         con.commit()
         with self.assertRaisesRegex(sqlite3.OperationalError, "main has a table vote_in, which temp.vote_in would hide on this connection; give another name="):
             densite.ingest(con, "vote")
         self.assertEqual(self.rows(con, "SELECT * FROM vote_in"), [(7,)])
-        # Who names it means it.
+        # An explicit name is accepted.
         log = densite.ingest(con, "vote", name="vote_in")
         log.append([(1, 1, "a")])
         self.assertEqual(self.rows(con, "SELECT * FROM vote_in"), [(1, 1, "a")])
 
-    def test_what_a_connection_knows_of_the_schema_may_be_out_of_date(self):
-        # SQLite 3.40.1 crashed, at the latest when such a connection was closed.
+    def test_a_connection_s_schema_can_be_out_of_date(self):
+        # SQLite 3.40.1 crashed here, at the latest when such a connection was closed.
         for logged in (True, False):
             con, other = self.opened(VOTE, name=f"{logged}.db"), self.opened(name=f"{logged}.db")
             self.assertEqual(self.rows(con, "SELECT * FROM vote"), [])
@@ -253,7 +253,7 @@ class Append(Ingest):
             self.assertEqual(log.wait(), 1)
             con.close()
 
-    def test_factories_of_the_connection_do_not_matter(self):
+    def test_factories_of_the_connection_have_no_effect(self):
         con = self.opened(VOTE)
         con.row_factory, con.text_factory = sqlite3.Row, lambda text: text.decode()[::-1]
         log = densite.ingest(con, "vote")
@@ -265,7 +265,7 @@ class Append(Ingest):
         sub = densite.subscribe(con, "x", start="start")
         self.assertEqual(sub.next(0).rows[0], (1, "vote", "insert", {"user": 1, "article": 1}, {"user": 1, "article": 1, "at": "a"}))
 
-    def test_pysqlite3(self):
+    def test_pysqlite3_works(self):
         driver = self.library("pysqlite3")
         densite.attach(driver)
         con = driver.connect(f"file:{self.dir / 'p.db'}?vfs=densite", uri=True)
@@ -278,8 +278,8 @@ class Append(Ingest):
             log.append([(None,)])
         self.assertEqual([change.key for change in densite.subscribe(con, "s", "start").next(0).rows], [{"a": 1}, {"a": 2}])
 
-    def test_modes_of_transactions(self):
-        # Connections have autocommit from Python 3.12 on.
+    def test_every_transaction_mode_except_autocommit_false_works(self):
+        # Connections have the attribute autocommit since Python 3.12.
         has_autocommit = sys.version_info >= (3, 12)
         for mode in [{"isolation_level": None}, {"isolation_level": "IMMEDIATE"}] + [{"autocommit": True}] * has_autocommit:
             con = self.opened(VOTE, name=f"{len(str(mode))}.db", **mode)
@@ -293,7 +293,7 @@ class Append(Ingest):
 
 
 class Wait(Ingest):
-    def test_the_time_may_be_over(self):
+    def test_wait_fails_after_the_timeout(self):
         con = self.opened(VOTE)
         log = densite.ingest(con, "vote")
         log.append([(1, 1, "a")])
@@ -312,7 +312,7 @@ class Wait(Ingest):
         with self.assertRaisesRegex(sqlite3.OperationalError, "row 9 is not in the log"):
             log.wait(9)
 
-    def test_ones_own_transaction_would_be_waited_for_for_ever(self):
+    def test_wait_fails_if_the_connection_has_a_transaction_open(self):
         con = self.opened(VOTE)
         log = densite.ingest(con, "vote")
         other = self.locked()
@@ -326,7 +326,7 @@ class Wait(Ingest):
         other.rollback()
         log.wait()
 
-    def test_it_can_be_interrupted(self):
+    def test_a_signal_handler_can_end_wait(self):
         con = self.opened(VOTE)
         log = densite.ingest(con, "vote")
         other = self.locked()
@@ -345,7 +345,7 @@ class Wait(Ingest):
 
 
 class Rejects(Ingest):
-    def test_what_the_table_refuses_is_told_with_the_reason(self):
+    def test_rejects_have_the_refused_rows_and_the_reasons(self):
         con = self.opened(
             "CREATE TABLE t(k INTEGER PRIMARY KEY, mail TEXT UNIQUE, n CHECK (n > 0), data BLOB)",
             "CREATE TABLE u(k INTEGER PRIMARY KEY)",
@@ -379,7 +379,7 @@ class Processes(Ingest):
             print(log.append([(user, n * rows + i, "x") for i in range(rows)]))
     """
 
-    def test_two_processes_and_threads_write_at_once(self):
+    def test_processes_and_threads_write_concurrently(self):
         con = self.opened(VOTE)
         writers = [self.program(self.WRITER, self.dir / "a.db", user, 20, 50) for user in (1, 2)]
         failed = []
@@ -391,7 +391,7 @@ class Processes(Ingest):
                 for n in range(20):
                     log.append([(user, n * 50 + i, "y") for i in range(50)])
                 mine.close()
-            except BaseException as error:  # noqa: BLE001: it is told by the test
+            except BaseException as error:  # noqa: BLE001: reported by the test
                 failed.append(error)
 
         threads = [threading.Thread(target=write, args=(user,)) for user in (3, 4)]
@@ -427,11 +427,11 @@ class Processes(Ingest):
         other.rollback()
         self.assertEqual(log.wait(), 1)
 
-    def test_a_killed_writer_loses_nothing_that_was_acknowledged_and_leaves_no_half_batch(self):
+    def test_a_killed_writer_loses_no_acknowledged_row_and_leaves_no_partial_batch(self):
         for plain in (True, False):
             con = self.opened(VOTE, name=f"{plain}.db", plain=plain)
             con.close()
-            # A plain file stays one.
+            # A plain file stays plain.
             writer = self.program(self.WRITER, self.dir / f"{plain}.db", 1, 1_000_000, 7)
             acknowledged = 0
             for line in writer.stdout:
@@ -449,22 +449,22 @@ class Processes(Ingest):
 
 
 class Guides(Ingest):
-    """What the guides tell to type works as it stands there."""
+    """The code in the guides works unchanged."""
 
-    def test_many_writes(self):
-        told = []
-        guide = self.guide("python.md", "Many small writes", print=lambda *args: told.append(args))
+    def test_the_guide_to_python_many_small_writes(self):
+        calls = []
+        guide = self.guide("python.md", "Many small writes", print=lambda *args: calls.append(args))
         self.addCleanup(guide.con.close)
         self.assertEqual(guide.log.wait(), guide.seq)
-        self.assertEqual([args[:3] for args in told], [(1, "vote", "insert"), (2, "vote", "insert")])
+        self.assertEqual([args[:3] for args in calls], [(1, "vote", "insert"), (2, "vote", "insert")])
         self.assertIsNone(guide.sub.next(0))
 
-    def test_ingest_from_python(self):
-        told = []
-        guide = self.guide("ingest.md", "From Python", index=lambda *args: told.append(args))
+    def test_the_guide_to_ingest_from_python(self):
+        calls = []
+        guide = self.guide("ingest.md", "From Python", index=lambda *args: calls.append(args))
         self.addCleanup(guide.con.close)
         self.assertEqual(guide.log.rejects(), [])
-        self.assertEqual([args[:2] for args in told], [("vote", "insert")] * 2)
+        self.assertEqual([args[:2] for args in calls], [("vote", "insert")] * 2)
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ RESULT = "CREATE TABLE t(a INTEGER, b INTEGER, val REAL, PRIMARY KEY (a, b)) WIT
 
 
 class Shapes(Files):
-    def test_lists_of_tuples_and_of_dicts_and_iterators(self):
+    def test_lists_of_tuples_and_dicts_and_iterators_are_inserted(self):
         con = self.memory(RESULT)
         self.assertEqual(densite.insert(con, "t", [(2, 1, 0.5), (1, 2, None), (1, 1, 3)]), 3)
         self.assertFalse(con.in_transaction)
@@ -25,7 +25,7 @@ class Shapes(Files):
         self.assertEqual(self.rows(con)[:5], [(0, 0, 1.5), (0, 1, None), (1, 1, 3.0), (1, 2, None), (2, 1, 0.5)])
         self.assertEqual(self.rows(con, "SELECT count(*), sum(b) FROM t WHERE a >= 10"), [(399_990, sum(range(10, 400_000)))])
 
-    def test_columns_of_python_values_and_of_buffers(self):
+    def test_columns_of_python_values_and_buffers_are_inserted(self):
         con = self.memory("CREATE TABLE t(a, b, c, d)")
         data = {"a": array.array("i", [1, 2]), "b": memoryview(array.array("d", [0.5, 1.5])), "c": ["x", None], "d": (b"\0", True)}
         self.assertEqual(densite.insert(con, "t", data), 2)
@@ -33,12 +33,12 @@ class Shapes(Files):
         self.assertEqual(densite.insert(con, "t", {"b": memoryview(bytes([7, 8]))}), 2)
         self.assertEqual(self.rows(con, "SELECT a, b FROM t WHERE rowid > 2"), [(None, 7), (None, 8)])
 
-    def test_nothing_is_fine(self):
+    def test_empty_data_inserts_nothing(self):
         con = self.memory(RESULT)
         for data in ([], {}, {"a": [], "b": [], "val": []}, iter(())):
             self.assertEqual(densite.insert(con, "t", data), 0)
 
-    def test_rows_of_sqlite_and_views_with_triggers(self):
+    def test_sqlite3_rows_and_views_with_triggers_are_accepted(self):
         con = self.memory(
             "CREATE TABLE t(a, b)",
             "CREATE VIEW v AS SELECT b, a FROM t",
@@ -50,7 +50,7 @@ class Shapes(Files):
         densite.insert(con, "v", [(6, 5)])
         self.assertEqual([tuple(row) for row in self.rows(con)], [(1, 2), (3, 4), (2, 1), (4, 3), (5, 6)])
 
-    def test_numpy(self):
+    def test_numpy_arrays_are_inserted(self):
         numpy = self.library("numpy")
         con = self.memory("CREATE TABLE t(a, b, c, d, e, f, g)")
         at = numpy.array(["2024-02-29T12:30:00.5", "NaT"], "datetime64[ms]")
@@ -73,7 +73,7 @@ class Shapes(Files):
         densite.insert(con, "t", structured[::-1])
         self.assertEqual(self.rows(con, "SELECT a, b, c FROM t"), [(2, 3.5, b"yz"), (1, 2.5, b"x")])
 
-    def test_times_of_numpy_are_stored_alike_however_they_lie(self):
+    def test_times_of_numpy_have_the_same_text_in_every_memory_layout(self):
         numpy = self.library("numpy")
         con = self.memory("CREATE TABLE t(a, b)")
 
@@ -106,26 +106,26 @@ class Shapes(Files):
             self.assertEqual(stored(values), [5, None])
         for values in (numpy.array([0, 1], "datetime64[ps]"), numpy.array([0, 2**62], "datetime64[h]")):
             for shape in (values, list(values)):
-                with self.assertRaisesRegex(sqlite3.DataError, "column a, row 1: .* is not exact in a unit that is stored"):
+                with self.assertRaisesRegex(sqlite3.DataError, "column a, row 1: .* is not exact in a unit that can be stored"):
                     densite.insert(con, "t", {"a": shape})
 
-    def test_what_numpy_has_and_python_has_not(self):
+    def test_types_of_numpy_without_a_python_type_are_refused(self):
         numpy = self.library("numpy")
         con = self.memory("CREATE TABLE t(a)")
         for value in (numpy.longdouble(1), numpy.clongdouble(1), datetime.timedelta(1)):
             for data in ([(value,)], {"a": numpy.array([value])}):
-                with self.assertRaisesRegex(sqlite3.DataError, "column a, row 0: a value of type .* is none that SQLite stores"):
+                with self.assertRaisesRegex(sqlite3.DataError, "column a, row 0: a value of type .* cannot be stored by SQLite"):
                     densite.insert(con, "t", data)
 
         class Elsewhere(list):
-            """The interface allows an object with a buffer in the place of the address."""
+            """The interface allows an object with a buffer instead of an address."""
 
             __array_interface__ = {"shape": (2,), "typestr": "<i8", "data": bytearray(16), "version": 3}
 
         densite.insert(con, "t", {"a": Elsewhere([7, 8])})
         self.assertEqual(self.rows(con), [(7,), (8,)])
 
-    def test_series_of_pandas_by_themselves(self):
+    def test_columns_that_are_pandas_series_are_inserted(self):
         pandas = self.library("pandas")
         con = self.memory("CREATE TABLE t(a, b)")
         columns = {"a": pandas.Series([2**60 + 1, None], dtype="Int64"), "b": pandas.Series(["x", None], dtype="string")}
@@ -135,7 +135,7 @@ class Shapes(Files):
         with self.assertRaisesRegex(sqlite3.DataError, "column a, row 0: a value of type Timedelta"):
             densite.insert(con, "t", [(pandas.Timedelta(1, "s"), 1)])
 
-    def test_arrow(self):
+    def test_every_type_of_arrow_is_inserted(self):
         pa = self.library("pyarrow")
         con = self.memory("CREATE TABLE t(i, f, s, b, ok, d, ts, tz, tm, dec NUMERIC, exact TEXT, cat, big, view, half, dur, fixed, none)")
         when = datetime.datetime(2024, 2, 29, 12, 30, 0, 7)
@@ -171,25 +171,25 @@ class Shapes(Files):
         )
         self.assertEqual(rows[1], (None,) * 18)
         self.assertEqual(rows[2][:5] + rows[2][11:14], (3, None, "", b"", 0, "y", None, "a text that is longer than twelve"))
-        # Slices have offsets; batches follow each other; a batch alone is taken too.
+        # Slices have offsets, tables have several batches, and a single batch is accepted.
         con.execute("DELETE FROM t")
         densite.insert(con, "t", pa.concat_tables([table.slice(1, 2), table.slice(0, 1)]))
         self.assertEqual(sorted(self.rows(con), key=str), sorted(rows, key=str))
         con.execute("DELETE FROM t")
         densite.insert(con, "t", table.to_batches()[0].slice(2))
         self.assertEqual(self.rows(con), rows[2:])
-        # Nothing of every type, and a dictionary without values.
+        # Empty columns of every type, and a dictionary without values.
         self.assertEqual(densite.insert(con, "t", table.slice(0, 0)), 0)
         empty = pa.DictionaryArray.from_arrays(pa.array([None, None], pa.int8()), pa.array([], pa.string()))
         self.assertEqual(densite.insert(con, "t", pa.table({"cat": empty})), 2)
-        # Rows that are NULL as a whole are no rows, counted or not.
+        # Rows that are NULL as a whole are refused, also if the null count is unknown.
         structs = pa.array([{"i": 1}, None, {"i": 3}])
         for data in (structs, structs.slice(0, 3), structs.slice(1, 2)):
             with self.assertRaisesRegex(sqlite3.Error, "NULL as a whole"):
                 densite.insert(con, "t", data)
         self.assertEqual(densite.insert(con, "t", structs.slice(2, 1)), 1)
 
-    def test_polars_pandas_and_duckdb(self):
+    def test_frames_of_polars_pandas_and_duckdb_are_inserted(self):
         polars, pandas, duckdb = self.library("polars"), self.library("pandas"), self.library("duckdb")
         words = {"a": [2, 1], "b": ["zwei, und noch viel mehr", "eins"], "val": [0.5, None]}
         kinds = {"polars": polars.DataFrame(words), "pandas": pandas.DataFrame(words), "duckdb": duckdb.from_arrow(polars.DataFrame(words).to_arrow())}
@@ -201,8 +201,7 @@ class Shapes(Files):
                 self.assertEqual(densite.insert(con, "t", frame), 2)
                 self.assertEqual(self.rows(con), [(1, "eins", None), (2, "zwei, und noch viel mehr", 0.5)])
 
-
-    def test_numpy_of_every_type_however_it_lies(self):
+    def test_numpy_arrays_of_every_type_and_memory_layout_are_inserted(self):
         numpy = self.library("numpy")
         con = self.memory("CREATE TABLE t(a)")
         base = [1, 0, 1, 1, 0, 1]
@@ -233,7 +232,7 @@ class Shapes(Files):
                         self.assertEqual(densite.insert(con, "t", {"a": values}), len(values))
                         self.assertEqual([a for (a,) in self.rows(con, "SELECT a FROM t ORDER BY rowid")], wanted)
 
-    def test_tables_of_every_kind(self):
+    def test_tables_of_every_kind_are_filled(self):
         cases = [
             ("CREATE TABLE t(a, b DEFAULT 'd', c DEFAULT (1 + 1))", {"a": [7]}, [(7, "d", 2)]),
             ("CREATE TABLE t(a, b AS (a * 2), c AS (a + d) STORED, d)", [(7, 1)], [(7, 14, 8, 1)]),
@@ -256,7 +255,7 @@ class Shapes(Files):
 
 
 class Values(Files):
-    def test_a_column_of_several_types_is_stored_as_sqlite3_stores_it_in_any_order(self):
+    def test_a_column_of_several_types_is_stored_as_by_sqlite3_in_any_order(self):
         inputs = {"rows": lambda values: [(value,) for value in values], "columns": lambda values: {"a": list(values)}}
         for name, made in (
             ("numpy", lambda numpy, values: {"a": numpy.fromiter(values, object, len(values))}),
@@ -276,7 +275,7 @@ class Values(Files):
                         self.assertEqual(list(map(repr, self.rows(con))), list(map(repr, wanted)), (name, order, kind))
                     con.close()
 
-    def test_objects_are_named_and_refused(self):
+    def test_objects_are_refused_with_their_type(self):
         pandas, polars = self.library("pandas"), self.library("polars")
         con = self.memory("CREATE TABLE t(a)")
         for values in ([1, object()], ["x", [1]], [(1,), 2], [{}, 0.5], [1j, 1]):
@@ -286,42 +285,42 @@ class Values(Files):
                     densite.insert(con, "t", data)
         self.assertEqual(self.rows(con), [])
 
-    def test_frames_of_pandas_as_they_come(self):
+    def test_pandas_frames_with_an_index_are_inserted(self):
         pandas = self.library("pandas")
         self.library("pyarrow")
         frame = pandas.DataFrame({"a": [1, 2, 3], "b": [0.5, 1.5, None]})
         con = self.memory("CREATE TABLE t(a, b)")
-        # Rows that were picked have an index, which is no column; one with a name is.
+        # An index without a name, as of selected rows, does not become a column. A named one does.
         densite.insert(con, "t", frame[frame.a > 1])
         for few in ([0], [2, 0]):
             densite.insert(con, "t", frame.set_index("a").iloc[few])
-        # Of several types, which Arrow has no column for.
+        # A column of several types, which Arrow cannot represent.
         densite.insert(con, "t", pandas.DataFrame({"a": [7, "x"], "b": [b"y", datetime.date(2024, 2, 29)]}, index=[5, 6]))
         self.assertEqual(self.rows(con), [(2, 1.5), (3, None), (1, 0.5), (3, None), (1, 0.5), (7, b"y"), ("x", "2024-02-29")])
-        # With names, one of them a column's too; and as keys.
+        # Index levels with names, one of which is also a column; and a frame as keys.
         two = frame.set_index(["a", "b"], drop=False).rename_axis(["a", "c"]).assign(b=9)
         other = self.memory("CREATE TABLE t(a, b, c)")
         densite.insert(other, "t", two.iloc[:1])
         self.assertEqual(self.rows(other), [(1, 9, 0.5)])
         self.assertEqual(densite.query(con, "SELECT * FROM keys", keys=frame[["a"]][frame.a != 2]).fetchall(), [(1,), (3,)])
 
-    def test_both_kinds_of_dates_of_arrow_are_dates(self):
+    def test_date32_and_date64_of_arrow_are_stored_as_dates(self):
         pa = self.library("pyarrow")
         con = self.memory("CREATE TABLE t(a, b)")
         days = [datetime.date(2024, 2, 29), None, datetime.date(1969, 12, 31)]
         densite.insert(con, "t", pa.table({"a": pa.array(days, pa.date32()), "b": pa.array(days, pa.date64())}))
         self.assertEqual(self.rows(con), [("2024-02-29",) * 2, (None, None), ("1969-12-31",) * 2])
 
-    def test_batches_that_are_not_of_their_schema(self):
+    def test_a_batch_that_does_not_fit_its_schema_is_refused(self):
         pa = self.library("pyarrow")
         con = self.memory("CREATE TABLE t(a)")
-        # Their text would be read as numbers.
+        # Otherwise their text would be read as numbers.
         reader = pa.RecordBatchReader.from_batches(pa.schema([("a", pa.int64())]), iter([pa.record_batch({"a": [1]}), pa.record_batch({"a": ["x"]})]))
         with self.assertRaisesRegex(sqlite3.OperationalError, "does not fit its schema"):
             densite.insert(con, "t", reader)
         self.assertEqual(self.rows(con), [])
 
-    def test_a_bad_value_of_a_dictionary_is_that_of_its_row(self):
+    def test_a_bad_value_of_a_dictionary_is_reported_for_its_row(self):
         pa = self.library("pyarrow")
         con = self.memory("CREATE TABLE t(a)")
         texts = pa.Array.from_buffers(pa.utf8(), 3, pa.array([b"\xff", b"ok", b"\xfe"], pa.binary()).buffers())
@@ -332,11 +331,11 @@ class Values(Files):
         with self.assertRaisesRegex(sqlite3.DataError, r'column a, row 3: text that is not UTF-8 from byte 0 on: b"\\xfe"'):
             densite.insert(con, "t", table(1, None, 1, 2, 0))
         self.assertEqual(self.rows(con), [])
-        # One that no row has, as slices of a larger table have them.
+        # A bad value that no row uses is accepted: slices of a larger table have such values.
         densite.insert(con, "t", table(1, None, 1))
         self.assertEqual(self.rows(con), [("ok",), (None,), ("ok",)])
 
-    def test_python_values(self):
+    def test_python_values_are_stored_as_documented(self):
         con = self.memory("CREATE TABLE t(a, n NUMERIC)")
         zone = datetime.timezone(datetime.timedelta(hours=-5))
         given = [
@@ -358,7 +357,7 @@ class Values(Files):
         densite.insert(con, "t", {"n": [decimal.Decimal("12.50"), decimal.Decimal("7.00")]})
         self.assertEqual(self.rows(con, "SELECT n, typeof(n) FROM t WHERE a IS NULL AND n > 0"), [(12.5, "real"), (7, "integer")])
 
-    def test_dates_compare_with_sqlite_s_own(self):
+    def test_stored_dates_equal_those_of_sqlite_s_date_function(self):
         con = self.memory("CREATE TABLE t(a)")
         seed = random.randrange(1 << 30)
         choose = random.Random(seed)
@@ -366,7 +365,7 @@ class Values(Files):
         densite.insert(con, "t", [(day,) for day in days])
         self.assertEqual(self.rows(con, "SELECT count(*) FROM t WHERE date(a) IS NOT a"), [(0,)], f"seed {seed}")
 
-    def test_what_does_not_fit_is_named_and_nothing_is_inserted(self):
+    def test_a_value_that_does_not_fit_is_named_and_nothing_is_inserted(self):
         con = self.memory("CREATE TABLE t(a INTEGER PRIMARY KEY, b TEXT NOT NULL, c INTEGER CHECK (c < 10)) STRICT")
         good = [(n, "x", 1) for n in range(100)]
         cases = [
@@ -377,7 +376,7 @@ class Values(Files):
             ([*good, (200, None, 1)], sqlite3.IntegrityError, "row 100: NOT NULL constraint failed: t.b; b is NULL"),
             ([*good, (200, "x", 11)], sqlite3.IntegrityError, "row 100: CHECK constraint failed"),
             ([*good, (200, "x", "y")], sqlite3.IntegrityError, "row 100: cannot store TEXT value in INTEGER column t.c; c is \"y\""),
-            ([*good, (200, "x")], sqlite3.ProgrammingError, "row 100 has 2 values, and there are 3 columns: a, b, c"),
+            ([*good, (200, "x")], sqlite3.ProgrammingError, "row 100 has 2 values, but there are 3 columns: a, b, c"),
             ([{"a": 1, "b": "x"}, {"a": 2}], sqlite3.ProgrammingError, "row 1 has no 'b'"),
             ([{"a": 1}, {"a": 2, "b": "x"}], sqlite3.ProgrammingError, "row 1 has 'b'"),
             ({"a": [1], "x": [2]}, sqlite3.OperationalError, "table t has no column x; its columns are a, b, c"),
@@ -386,7 +385,7 @@ class Values(Files):
             ({"a": "text"}, sqlite3.ProgrammingError, "column a is a single str"),
             (7, sqlite3.ProgrammingError, "neither columns nor rows"),
             (["text"], sqlite3.ProgrammingError, "row 0 is of type str"),
-            ([*good, "abc"], sqlite3.ProgrammingError, "row 100 is of type str; rows are tuples or lists"),
+            ([*good, "abc"], sqlite3.ProgrammingError, "row 100 is of type str; give rows as tuples or lists"),
             ([*good, {"a": 1, "b": "x", "c": 1}], sqlite3.ProgrammingError, "row 100 is of type dict"),
             ([*good, iter((1, "x", 1))], sqlite3.ProgrammingError, "row 100 is of type tuple_iterator"),
             ([{1, 2, 3}], sqlite3.ProgrammingError, "row 0 is of type set"),
@@ -404,7 +403,7 @@ class Values(Files):
         with self.assertRaisesRegex(sqlite3.ProgrammingError, "on_conflict is 'update'; use one of abort"):
             densite.insert(con, "t", good, "update")
 
-    def test_what_does_not_fit_in_arrays(self):
+    def test_a_value_of_an_array_that_does_not_fit_is_named(self):
         numpy, pa = self.library("numpy"), self.library("pyarrow")
         con = self.memory("CREATE TABLE t(a, b REAL NOT NULL)")
         one = numpy.ones(3)
@@ -421,7 +420,7 @@ class Values(Files):
                 densite.insert(con, "t", data)
             self.assertEqual(self.rows(con), [])
 
-    def test_the_row_is_that_of_the_whole_data(self):
+    def test_an_error_counts_rows_from_the_start_of_all_data(self):
         con = self.memory("CREATE TABLE t(a INTEGER PRIMARY KEY)")
         with self.assertRaisesRegex(sqlite3.IntegrityError, "row 299999: UNIQUE constraint failed: t.a; a is 5"):
             densite.insert(con, "t", ((n if n < 299_999 else 5,) for n in range(300_000)))
@@ -429,7 +428,7 @@ class Values(Files):
             densite.insert(con, "t", ((n if n < 299_999 else 2**70,) for n in range(300_000)))
         self.assertEqual(self.rows(con, "SELECT count(*) FROM t"), [(0,)])
 
-    def test_a_source_that_fails(self):
+    def test_a_source_that_fails_inserts_nothing(self):
         con = self.memory("CREATE TABLE t(a)")
 
         def rows():

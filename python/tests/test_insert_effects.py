@@ -19,7 +19,7 @@ RESULT = "CREATE TABLE t(a INTEGER, b INTEGER, val REAL, PRIMARY KEY (a, b)) WIT
 class Conflicts(Files):
     ROWS = ((1, "first"), (2, "two"), (1, "second"))
 
-    def test_each_of_sqlite_s(self):
+    def test_every_conflict_policy_has_sqlite_s_effect(self):
         for how, rows in {"ignore": [(1, "first"), (2, "two")], "replace": [(1, "second"), (2, "two")]}.items():
             con = self.memory("CREATE TABLE t(a INTEGER PRIMARY KEY, b)")
             densite.insert(con, "t", self.ROWS, how)
@@ -34,8 +34,8 @@ class Conflicts(Files):
         con = self.memory("CREATE TABLE t(a INTEGER PRIMARY KEY, b)")
         self.assertEqual(densite.insert(con, "t", self.ROWS, "ignore"), 2)
 
-    def test_order_is_kept_where_it_matters(self):
-        # Two unique keys: which rows replace which depends on their order.
+    def test_order_is_kept_if_it_can_change_the_result(self):
+        # Two unique keys: the order of rows decides which row replaces which.
         con = self.memory("CREATE TABLE t(a INTEGER PRIMARY KEY, b UNIQUE)")
         plain = self.memory("CREATE TABLE t(a INTEGER PRIMARY KEY, b UNIQUE)")
         seed = random.randrange(1 << 30)
@@ -46,7 +46,7 @@ class Conflicts(Files):
             plain.executemany(f"INSERT OR {how} INTO t VALUES (?, ?)", rows)
             self.assertEqual(self.rows(con), self.rows(plain), f"seed {seed}")
 
-    def test_of_keys_that_are_equal_in_the_table_alone_the_same_one_stays_as_in_sqlite(self):
+    def test_keys_that_are_equal_only_in_the_table_conflict_as_in_sqlite(self):
         numpy = self.library("numpy")
         seed = random.randrange(1 << 30)
         choose = random.Random(seed)
@@ -72,13 +72,13 @@ class Conflicts(Files):
                     wanted = result(table, lambda con: con.executemany(f"INSERT OR {how} INTO t VALUES (?, ?)", rows))
                     for data in (rows, {"k": numpy.array([k for k, _ in rows], object), "v": numpy.arange(20)}):
                         self.assertEqual(result(table, lambda con: densite.insert(con, "t", data, how)), wanted, f"{table} {how} {rows}, seed {seed}")
-        # Integers: their key tells the whole order.
+        # Integer keys: text and numbers can be equal.
         table = "CREATE TABLE t(k INTEGER PRIMARY KEY, v)"
         rows = [("2", 1), (3, 2), (2, 3), ("02", 4)]
         wanted = result(table, lambda con: con.executemany("INSERT OR REPLACE INTO t VALUES (?, ?)", rows))
         self.assertEqual(result(table, lambda con: densite.insert(con, "t", rows, "replace")), wanted)
 
-    def test_a_row_without_its_number_gets_the_next_one_as_in_sqlite(self):
+    def test_a_null_rowid_becomes_the_next_number_as_in_sqlite(self):
         seed = random.randrange(1 << 30)
         choose = random.Random(seed)
         nothing = (None, float("nan"))
@@ -97,7 +97,7 @@ class Conflicts(Files):
                 found.append(self.rows(con))
             self.assertEqual(*found, f"{table} {how} {rows}, seed {seed}")
 
-    def test_null_becomes_the_default_of_a_key_and_the_last_such_row_stays_as_in_sqlite(self):
+    def test_a_null_key_becomes_the_default_and_conflicts_as_in_sqlite(self):
         seed = random.randrange(1 << 30)
         choose = random.Random(seed)
         nothing = (None, float("nan"))
@@ -129,21 +129,21 @@ class Conflicts(Files):
                 found.append(self.rows(con, "SELECT * FROM t ORDER BY b"))
             self.assertEqual(*found, f"{table} {how} {rows}, seed {seed}")
 
-    def test_foreign_keys_that_are_deferred_before_insert_begins(self):
+    def test_defer_foreign_keys_applies_to_the_next_insert(self):
         for deferred in (True, False):
             con = self.memory("PRAGMA foreign_keys = ON", "CREATE TABLE p(a INTEGER PRIMARY KEY)", "CREATE TABLE t(a REFERENCES p)")
             con.execute("CREATE TRIGGER late AFTER INSERT ON t WHEN new.a = 2 BEGIN INSERT INTO p VALUES (1), (2); END")
             con.execute("BEGIN")
             con.execute("COMMIT")
             con.execute(f"PRAGMA defer_foreign_keys = {int(deferred)}")
-            # At its commit the insert fails in both cases, and with the rows that are missing in neither.
+            # The trigger adds the parents, so this insert succeeds with and without deferred keys.
             densite.insert(con, "t", [(1,), (2,)])
             con.execute(f"PRAGMA defer_foreign_keys = {int(deferred)}")
-            with self.assertRaisesRegex(sqlite3.IntegrityError, "^FOREIGN KEY constraint failed$" if deferred else "which p has not as a"):
+            with self.assertRaisesRegex(sqlite3.IntegrityError, "^FOREIGN KEY constraint failed$" if deferred else "which p does not have as a"):
                 densite.insert(con, "t", [(3,)])
             self.assertEqual(self.rows(con), [(1,), (2,)])
 
-    def test_equal_instants_have_equal_text_however_they_come(self):
+    def test_equal_instants_have_equal_text_for_every_source(self):
         numpy, pandas, pa = self.library("numpy"), self.library("pandas"), self.library("pyarrow")
         moments = [datetime.datetime(2024, 2, 29, 12, 30, 0, fraction) for fraction in (0, 1, 20, 300, 4_000, 500_000, 123_456)]
         texts = ["2024-02-29 12:30:00" + end for end in ("", ".000001", ".000020", ".000300", ".004", ".500", ".123456")]
@@ -168,7 +168,7 @@ class Conflicts(Files):
         densite.insert(con, "t", [(moments[5].replace(tzinfo=zone),), (moments[4].time(),), (datetime.time(1, 2),)])
         self.assertEqual(self.rows(con), [("2024-02-29 10:30:00.500+00:00",), ("12:30:00.004",), ("01:02:00",)])
 
-    def test_values_that_are_no_values_of_sqlite(self):
+    def test_values_that_sqlite_cannot_store_are_refused(self):
         con = self.memory("CREATE TABLE t(x)")
         for value in ([1], (1, 2), {"a": 1}, object(), 1j, {1}):
             for data in ([(1,), (value,)], {"x": [1, value]}):
@@ -176,11 +176,11 @@ class Conflicts(Files):
                     densite.insert(con, "t", data)
         self.assertEqual(self.rows(con), [])
 
-    def test_a_row_that_is_replaced_takes_those_with_it_that_sqlite_says(self):
+    def test_replacing_a_row_deletes_the_same_rows_as_in_sqlite(self):
         con = self.memory("PRAGMA foreign_keys = ON", "CREATE TABLE t(id INTEGER PRIMARY KEY, up REFERENCES t ON DELETE CASCADE)", "INSERT INTO t VALUES (1, NULL)")
         densite.insert(con, "t", [(2, 1), (1, None)], "replace")
         self.assertEqual(self.rows(con), [(1, None)])
-        # Also by way of another table.
+        # Also through another table.
         con = self.memory(
             "PRAGMA foreign_keys = ON",
             "CREATE TABLE p(id INTEGER PRIMARY KEY, of REFERENCES t ON DELETE CASCADE)",
@@ -191,7 +191,7 @@ class Conflicts(Files):
         densite.insert(con, "t", [(2, 5), (1, None)], "replace")
         self.assertEqual((self.rows(con), self.rows(con, "SELECT * FROM p")), ([(1, None)], []))
 
-    def test_rows_go_in_sorted(self):
+    def test_rows_are_inserted_in_the_order_of_the_key(self):
         con = self.memory("CREATE TABLE t(a TEXT COLLATE NOCASE, b, PRIMARY KEY (a, b DESC))")
         seed = random.randrange(1 << 30)
         choose = random.Random(seed)
@@ -202,7 +202,7 @@ class Conflicts(Files):
         by_rowid = self.rows(con, "SELECT a, b FROM t ORDER BY rowid")
         self.assertEqual(by_rowid, self.rows(con, "SELECT a, b FROM t ORDER BY a, b DESC, rowid"), f"seed {seed}")
 
-    def test_numbers_go_in_sorted(self):
+    def test_numbers_are_inserted_in_the_order_of_the_key(self):
         numpy = self.library("numpy")
         seed = random.randrange(1 << 30)
         choose = numpy.random.default_rng(seed)
@@ -220,7 +220,7 @@ class Conflicts(Files):
 
 
 class Transactions(Files):
-    def test_within_the_callers(self):
+    def test_insert_uses_the_caller_s_transaction(self):
         con = self.memory("CREATE TABLE t(a INTEGER PRIMARY KEY)")
         con.execute("INSERT INTO t VALUES (1)")
         self.assertTrue(con.in_transaction)
@@ -238,7 +238,7 @@ class Transactions(Files):
         con.rollback()
         self.assertEqual(self.rows(con), [])
 
-    def test_on_a_densite_file_by_any_isolation_level(self):
+    def test_insert_commits_at_every_isolation_level(self):
         for n, level in enumerate(("", None, "IMMEDIATE")):
             path = self.dir / f"{n}.db"
             con = densite.connect(path, isolation_level=level)
@@ -251,9 +251,9 @@ class Transactions(Files):
             other.close()
             con.close()
 
-    def test_with_the_autocommit_attribute(self):
+    def test_insert_respects_the_autocommit_attribute(self):
         if sys.version_info < (3, 12):
-            # Without it the isolation level tells when a transaction begins.
+            # Older versions only have the isolation level.
             return
         for mode, open_then, stays in ((True, False, [(1,), (2,)]), (False, True, [])):
             path = self.dir / f"{mode}.db"
@@ -270,7 +270,7 @@ class Transactions(Files):
             self.assertEqual(self.rows(con), stays)
             con.close()
 
-    def test_a_locked_database(self):
+    def test_a_locked_database_is_reported(self):
         path = self.dir / "l.db"
         con = densite.connect(path, timeout=0.05)
         con.execute("CREATE TABLE t(a)")
@@ -284,14 +284,14 @@ class Transactions(Files):
         other.close()
         con.close()
 
-    def test_attached_and_temp(self):
+    def test_attached_and_temp_tables_are_filled(self):
         con = self.memory("CREATE TEMP TABLE tt(a)", "ATTACH ':memory:' AS \"o'x\"", "CREATE TABLE \"o'x\".\"t \"\"t\"(\"a \"\"b\")")
         densite.insert(con, "tt", [(1,)], schema="temp")
         densite.insert(con, 't "t', {'a "b': [2]}, schema="o'x")
         self.assertEqual(self.rows(con, "SELECT * FROM tt"), [(1,)])
         self.assertEqual(self.rows(con, "SELECT * FROM \"o'x\".\"t \"\"t\""), [(2,)])
 
-    def test_connections_that_cannot(self):
+    def test_closed_and_foreign_connections_are_refused(self):
         con = densite.connect(":memory:")
         con.close()
         with self.assertRaises(sqlite3.ProgrammingError):
@@ -299,7 +299,7 @@ class Transactions(Files):
         with self.assertRaisesRegex(sqlite3.NotSupportedError, "a connection of type builtins.object"):
             densite.insert(object(), "t", [(1,)])
 
-    def test_pysqlite3(self):
+    def test_pysqlite3_works(self):
         driver = self.library("pysqlite3")
         densite.attach(driver)
         con = driver.connect(":memory:")
@@ -312,7 +312,7 @@ class Transactions(Files):
 
 
 class Progress(Files):
-    def test_it_is_told_and_can_stop(self):
+    def test_progress_is_called_and_can_stop_the_insert(self):
         con = self.memory("CREATE TABLE t(a INTEGER PRIMARY KEY)")
         seen = []
         densite.insert(con, "t", [(n,) for n in range(200_000)], progress=seen.append)
@@ -326,11 +326,11 @@ class Progress(Files):
         self.assertFalse(con.in_transaction)
         self.assertEqual(self.rows(con, "SELECT count(*) FROM t"), [(200_000,)])
 
-    def test_what_it_stops_leaves_the_caller_s_transaction_as_it_was(self):
+    def test_progress_that_stops_the_insert_keeps_the_caller_s_transaction(self):
         def stop(rows):
             raise LookupError("enough")
 
-        # A plain table, and one for which SQLite reads all rows first.
+        # A table without triggers, and one whose triggers make SQLite read all rows first.
         for more in ((), ("CREATE TRIGGER g AFTER INSERT ON t BEGIN SELECT 1; END",)):
             con = self.memory("CREATE TABLE t(a INTEGER PRIMARY KEY)", *more)
             con.execute("INSERT INTO t VALUES (-1)")
@@ -342,7 +342,7 @@ class Progress(Files):
             con.commit()
             self.assertEqual(self.rows(con), [(-1,)])
 
-    def test_a_source_that_raises_late_leaves_nothing(self):
+    def test_a_source_that_raises_late_inserts_nothing(self):
         def source():
             yield from ((n,) for n in range(_columns.ITERATOR_ROWS + 1))
             raise LookupError("no more")
@@ -359,12 +359,12 @@ class Progress(Files):
     def test_ctrl_c_is_passed_on_and_nothing_is_inserted(self):
         con = self.memory("CREATE TABLE t(a)")
         began = threading.Event()
-        # While no Python code runs but for the callback.
+        # At that time no Python code except the callback runs.
         with self.ctrl_c(began, after=0.02):
             densite.insert(con, "t", {"a": array.array("q", range(4_000_000))}, progress=lambda rows: began.set())
         self.assertEqual((self.rows(con), con.in_transaction), ([], False))
 
-    def test_memory_is_given_back(self):
+    def test_memory_is_released(self):
         numpy, resource = self.library("numpy"), self.library("resource")
         con = self.memory("CREATE TABLE t(a, b)")
         column = numpy.arange(1_000_000)
@@ -377,7 +377,7 @@ class Progress(Files):
             con.execute("DELETE FROM t")
         self.assertLess(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before, 60_000, "KiB more after six more inserts")
 
-    def test_sorting_pays(self):
+    def test_sorting_makes_insert_faster_than_executemany(self):
         numpy = self.library("numpy")
         n = 200_000
         order = numpy.random.default_rng(5).permutation(n)

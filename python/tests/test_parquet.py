@@ -1,4 +1,4 @@
-"""Parquet files through `densite load` and through densite.insert: one way of storing them."""
+"""`densite load` and densite.insert store Parquet files in the same way."""
 
 import datetime
 import decimal
@@ -21,7 +21,7 @@ class Parquet(Files):
         if not self.command.exists():
             if os.environ.get("DENSITE_NO_SKIP"):
                 self.fail(f"{self.command} is missing; build densite-cli")
-            self.skipTest("the command is not built beside the library")
+            self.skipTest("the command densite is not built beside the library")
 
     def load(self, path):
         db = self.dir / "loaded.db"
@@ -34,7 +34,7 @@ class Parquet(Files):
         return con
 
     def types(self, pa):
-        """A column of each type that Parquet takes of Arrow's, and the text of its values where that is not what Python's are."""
+        """A name and a column for each type of Arrow that Parquet supports."""
         utc, of = datetime.timezone.utc, datetime.datetime
         moments = [of(2024, 2, 29, 12, 30), of(1969, 12, 31, 23, 59, 59, 999_000), None, of(1, 1, 1), of(9999, 12, 31, 23, 59, 59)]
         near = [of(2024, 2, 29, 12, 30), of(1969, 12, 31, 23, 59, 59, 999_000), None, of(1700, 1, 1), of(2200, 12, 31)]
@@ -76,7 +76,7 @@ class Parquet(Files):
         yield "decimal32", pa.array([digits("12.30"), None], pa.decimal32(9, 2))
         yield "decimal64", pa.array([digits("-0.005"), None], pa.decimal64(18, 3))
 
-    def test_each_type_is_stored_the_same_by_load_and_by_insert(self):
+    def test_load_and_insert_store_every_type_in_the_same_way(self):
         pa = self.library("pyarrow")
         parquet = __import__("pyarrow.parquet").parquet
         path = self.dir / "in.parquet"
@@ -84,24 +84,24 @@ class Parquet(Files):
             for name, values in self.types(pa):
                 table = pa.table({"x": values})
                 if "use_deprecated_int96_timestamps" in options and name.startswith(("timestamp s", "timestamp ms", "timestamp us")):
-                    # Of years beyond 64 bits of nanoseconds pyarrow reads others than the file has.
+                    # pyarrow reads wrong years beyond 64 bits of nanoseconds.
                     table = table.slice(0, 3)
                 try:
                     parquet.write_table(table, path, **options)
                     table = parquet.read_table(path)
                 except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-                    continue  # Not every version and option has every type.
+                    continue  # Not every version and option supports every type.
                 with self.subTest(name, **options):
                     loaded = self.load(path)
                     (declared,) = (kind for _, _, kind, *_ in loaded.execute("PRAGMA table_info(t)"))
                     inserted = self.memory(f"CREATE TABLE t(x {declared})")
                     densite.insert(inserted, "t", table)
-                    look = "SELECT typeof(x), x FROM t ORDER BY rowid"
-                    self.assertEqual(self.rows(loaded, look), self.rows(inserted, look))
-                    # Nothing is lost on the way into the table that is made for it.
+                    values_of = "SELECT typeof(x), x FROM t ORDER BY rowid"
+                    self.assertEqual(self.rows(loaded, values_of), self.rows(inserted, values_of))
+                    # The declared type of the created table changes no value.
                     plain = self.memory("CREATE TABLE t(x)")
                     densite.insert(plain, "t", table)
-                    self.assertEqual(self.rows(loaded, look), self.rows(plain, look))
+                    self.assertEqual(self.rows(loaded, values_of), self.rows(plain, values_of))
 
     def test_int96_keeps_its_nanoseconds_in_every_row_group(self):
         pa = self.library("pyarrow")

@@ -24,7 +24,7 @@ class Query(Files):
 
     KEYED = "SELECT k.a, k.b, t.val FROM keys k JOIN t USING (a, b)"
 
-    def test_keys_of_every_shape(self):
+    def test_keys_of_every_shape_are_joined(self):
         con = self.filled()
         wanted = [(0, 5, 1.25), (3, 7, 76.75), (9, 99, 249.75)]
         pairs = [(9, 99), (3, 7), (0, 5), (77, 1)]
@@ -44,7 +44,7 @@ class Query(Files):
         with densite.query(con, "SELECT c0, val FROM keys JOIN t ON a = c0 AND b = c1", keys=pairs) as result:
             self.assertEqual((result.fetchone(), result.fetchmany(5)), ((0, 1.25), [(3, 76.75), (9, 249.75)]))
 
-    def test_a_loop_over_a_result_that_has_no_name(self):
+    def test_a_loop_keeps_a_result_without_a_name_alive(self):
         con = self.filled()
         found = []
         for row in densite.query(con, "SELECT a, b FROM t WHERE a < 2"):
@@ -53,13 +53,14 @@ class Query(Files):
         rows = iter(densite.query(con, "SELECT a, b FROM t"))
         self.assertEqual(next(rows), (0, 0))
         del rows
-        con.execute("DROP TABLE t")  # nobody reads it any more
+        con.execute("DROP TABLE t")  # no statement reads it any more
 
-    def test_keys_twice_and_without_a_value(self):
+    def test_repeated_keys_and_null_keys_are_joined_as_in_sqlite(self):
         con = self.filled()
         keys = {"a": [3, None, 1, 3, None, 1.0, "1"], "b": [7, 1, None, 7, None, 2, "2"]}
         outer = "SELECT k.a, k.b, t.val FROM keys k LEFT JOIN t USING (a, b)"
-        # In the order of the keys, NULL first; a key that is there twice comes twice; numbers and their texts are what they are in any comparison.
+        # In the order of the keys, NULL first. A repeated key comes twice. Numbers and texts
+        # compare as in any comparison of SQLite.
         wanted = [(None, None, None), (None, 1, None), (1, None, None), (1, 2, 25.5), (3, 7, 76.75), (3, 7, 76.75), ("1", "2", 25.5)]
         self.assertEqual(densite.query(con, outer, keys=keys).fetchall(), wanted)
         self.assertEqual(densite.query(con, self.KEYED, keys=keys).fetchall(), [row for row in wanted if row[2] is not None])
@@ -77,14 +78,14 @@ class Query(Files):
             end()
             self.assertEqual(rows + sum(batch.num_rows for batch in reader), 150_000)
         self.assertEqual(self.rows(con, "SELECT count(*) FROM t WHERE a < 0"), [(2,)])
-        # Half-way given up, it keeps nothing.
+        # A reader that is closed early keeps no statement.
         reader = pa.RecordBatchReader.from_stream(densite.query(con, "SELECT a FROM t"))
         reader.read_next_batch()
         reader.close()
         del reader
         con.execute("DROP TABLE t")
 
-    def test_a_connection_that_is_closed_meanwhile(self):
+    def test_closing_the_connection_ends_cursors_but_not_streams(self):
         self.library("numpy")
         con = self.filled(2000)
         begun, compiled, whole = densite.query(con, "SELECT a FROM t"), densite.query(con, "SELECT a FROM t"), densite.query(con, "SELECT a FROM t")
@@ -96,7 +97,7 @@ class Query(Files):
                 read()
         self.assertEqual(len(whole.to_numpy()["a"]), 2000)
 
-    def test_a_stream_that_has_failed_goes_on_to_fail(self):
+    def test_a_failed_stream_fails_again(self):
         pa = self.library("pyarrow")
         con = self.filled(150_000)
         reader = pa.RecordBatchReader.from_stream(densite.query(con, "SELECT abs(iif(a = 900, -9223372036854775807 - 1, a)) AS x FROM t"))
@@ -106,7 +107,7 @@ class Query(Files):
                 reader.read_next_batch()
         con.execute("DROP TABLE t")
 
-    def test_keys_go_through_the_index(self):
+    def test_keys_are_looked_up_through_the_index(self):
         con = self.filled()
         numpy = self.library("numpy")
         n = 100_000
@@ -116,9 +117,9 @@ class Query(Files):
         keys = {"a": numpy.arange(1000, 3000), "b": numpy.zeros(2000, int)}
         self.assertEqual(len(densite.query(con, self.KEYED, keys=keys).to_numpy()["a"]), 2000)
         con.set_progress_handler(None, 0)
-        self.assertLess(len(steps), 60, "thousands of steps for 2,000 keys: a scan takes hundreds")
+        self.assertLess(len(steps), 60, "thousands of steps for 2,000 keys: the query scanned the table")
 
-    def test_statements_with_a_with_clause(self):
+    def test_keys_are_added_to_a_with_clause(self):
         con = self.filled()
         for sql in (
             "WITH x AS (SELECT 1 AS n) SELECT k.a + n FROM keys k, x",
@@ -127,12 +128,12 @@ class Query(Files):
         ):
             self.assertEqual(densite.query(con, sql, keys={"a": [4]}).fetchall(), [(5,)], sql)
 
-    def test_many_comments_in_front_take_no_time(self):
+    def test_many_leading_comments_are_fast(self):
         con = self.memory()
-        # Each comment once; with a choice of ends there were 2 to the power of 40 ways.
+        # Each comment has one possible end. With two, there would be 2^40 ways to match.
         self.assertEqual(densite.query(con, "/* x */ " * 40 + "SELECT a FROM keys", keys={"a": [1]}).fetchall(), [(1,)])
 
-    def test_few_and_many_columns(self):
+    def test_from_1_to_999_columns_are_supported(self):
         for count in (1, 15, 16, 17, 30, 999):
             names = [f"k{i}" for i in range(count)]
             con = self.memory(f"CREATE TABLE t({', '.join(names)})")
@@ -146,7 +147,7 @@ class Query(Files):
             con.execute("SELECT * FROM densite_columns_few(?)", (next(source).handle,)).fetchall()
         source.close()
 
-    def test_parameters(self):
+    def test_parameters_are_bound_by_position_and_by_name(self):
         con = self.filled()
         for sql, parameters in (("SELECT val FROM t JOIN keys USING (a) WHERE b = ?", (3,)), ("SELECT val FROM t JOIN keys USING (a) WHERE b = :b", {"b": 3, "more": 4})):
             self.assertEqual(densite.query(con, sql, parameters, keys={"a": [2]}).fetchall(), [(50.75,)])
@@ -171,10 +172,10 @@ class Query(Files):
         for sql, parameters, words in cases:
             with self.subTest(parameters), self.assertRaisesRegex(sqlite3.ProgrammingError, words):
                 densite.query(con, sql, parameters)
-        # One that can be gone through only once is kept for a reader of tuples.
+        # The values of an iterator are kept for reading tuples.
         self.assertEqual(densite.query(con, "SELECT ?, ?", iter((1, "x"))).fetchall(), [(1, "x")])
 
-    def test_numpy(self):
+    def test_to_numpy_returns_an_array_for_each_column(self):
         numpy = self.library("numpy")
         con = self.memory("CREATE TABLE t(i INTEGER, r REAL, s TEXT, b BLOB, x)")
         con.execute("INSERT INTO t VALUES (1, 0.5, 'ä', x'00ff', NULL), (NULL, NULL, NULL, NULL, NULL), (3, 2, '', x'', NULL)")
@@ -188,7 +189,7 @@ class Query(Files):
         with self.assertRaisesRegex(sqlite3.DataError, "two columns are called i"):
             densite.query(con, "SELECT i, i FROM t").to_numpy()
 
-    def test_batches_are_joined(self):
+    def test_to_numpy_joins_batches(self):
         numpy = self.library("numpy")
         con = self.filled(200_000)
         got = densite.query(con, "SELECT a * 100 + b AS n, CASE WHEN b = 99 AND a > 1500 THEN NULL ELSE a END AS a, 'x' || b AS s FROM t").to_numpy()
@@ -219,17 +220,17 @@ class Query(Files):
         with self.assertRaisesRegex(sqlite3.DataError, "column x, row 70000: text in a column that began with integers; use CAST"):
             densite.query(con, "SELECT x FROM t ORDER BY n").to_numpy()
         self.assertEqual(densite.query(con, "SELECT CAST(x AS TEXT) AS x FROM t ORDER BY n").to_numpy()["x"][-1], "late")
-        # Dates are text, as insert stores them, also where the first batch has none.
+        # Dates are text, as insert stores them, also if the first batch has only NULLs.
         con.execute("CREATE TABLE d(day DATE, at TIMESTAMP)")
         densite.insert(con, "d", [(None, None)] * 70_000 + [("2024-02-29", "2024-02-29 12:30:00")])
         got = densite.query(con, "SELECT day, at FROM d").to_numpy()
         self.assertEqual((got["day"][0], got["day"][-1], got["at"][-1]), (None, "2024-02-29", "2024-02-29 12:30:00"))
         self.assertIsInstance(numpy, object)
 
-    def test_a_column_of_several_types_is_the_same_in_any_order_of_rows(self):
+    def test_the_order_of_rows_does_not_change_the_type_of_a_column(self):
         self.library("numpy")
         con = self.memory("CREATE TABLE t(n INTEGER PRIMARY KEY, x)")
-        # Text that is not UTF-8 is there too: among blobs it is one.
+        # The values include text that is not UTF-8. Among blobs it becomes a blob.
         values = (1, 5.0, 0.1 + 0.2, "b", b"c", None, 2**53 + 1, "CAST(x'ff' AS TEXT)")
         text = {value: con.execute("SELECT CAST(? AS TEXT)", (value,)).fetchone()[0] for value in values[:4] + values[5:7]}
         for count in (2, 3, 4):
@@ -249,7 +250,7 @@ class Query(Files):
                 for order in itertools.permutations(some):
                     marks = ", ".join(f"({value})" if value == values[-1] else "(?)" for value in order)
                     given = [value for value in order if value != values[-1]]
-                    # Without an order of its own: as they come.
+                    # The statement has no ORDER BY, so rows keep this order.
                     result = densite.query(con, f"WITH v(x) AS (VALUES {marks}) SELECT x FROM v", given)
                     if wanted is None:
                         with self.assertRaises(sqlite3.DataError, msg=str(order)):
@@ -258,9 +259,10 @@ class Query(Files):
                     found = [None if value is None or value != value else value for value in result.to_numpy()["x"].tolist()]
                     self.assertEqual(list(map(repr, found)), [repr(wanted[value]) for value in order])
 
-    def test_keys_compare_as_columns_without_a_type_also_with_a_view_of_several_types(self):
-        # SQLite converts a key by the affinity of the column that it is compared with. A compound of tables of several types has one affinity, and some
-        # rows of the others may then equal no key: that is so of any table without types.
+    def test_keys_compare_like_columns_without_a_type(self):
+        # SQLite converts a key by the affinity of the column that it is compared with. A compound
+        # of tables of several types has one affinity, so a key can miss equal rows of some tables.
+        # Any table without types behaves like this.
         types = ("", "TEXT", "INTEGER", "REAL", "NUMERIC", "BLOB")
         values = (1, "1", 2.0, "2", "a", None)
         for first, second in itertools.product(types, repeat=2):
@@ -280,7 +282,7 @@ class Query(Files):
         numpy = self.library("numpy")
         con = self.memory("CREATE TABLE t(x REAL)", "CREATE TABLE u(x INTEGER)", "INSERT INTO u VALUES (2)", "CREATE VIEW tu AS SELECT x FROM t UNION ALL SELECT x FROM u")
         con.execute("CREATE TEMP VIEW both AS SELECT * FROM tu")
-        # SQLite makes floating point of them where it joins the compound with something.
+        # SQLite converts them to floating point if it joins the compound with another table.
         compounds = [
             "SELECT x FROM t UNION ALL SELECT x FROM u",
             "SELECT x FROM t UNION SELECT x FROM u",
@@ -295,14 +297,14 @@ class Query(Files):
                 found = densite.query(con, sql + more).to_numpy()["x"]
                 self.assertEqual((found.tolist(), found.dtype), ([wanted], numpy.dtype(type(wanted))), sql)
 
-    def test_numbers_after_the_first_batch_of_a_column_of_text_are_sqlite_s_text(self):
+    def test_later_numbers_in_a_text_column_become_sqlite_s_text(self):
         self.library("numpy")
         con = self.memory("CREATE TABLE t(n INTEGER PRIMARY KEY, x)")
         densite.insert(con, "t", {"x": ["text"] * 70_000 + [0.1 + 0.2, 7, None, "end"]})
         wanted = [con.execute("SELECT CAST(? AS TEXT)", (0.1 + 0.2,)).fetchone()[0], "7", None, "end"]
         self.assertEqual(densite.query(con, "SELECT x FROM t").to_numpy()["x"].tolist()[-4:], wanted)
 
-    def test_a_result_that_was_read_to_its_end_keeps_no_connection_open(self):
+    def test_a_result_read_to_its_end_does_not_keep_the_connection_open(self):
         pyarrow = self.library("pyarrow")
         con = densite.connect(self.dir / "a.db")
         con.execute("CREATE TABLE t(x)")
@@ -313,7 +315,7 @@ class Query(Files):
         open_files = [os.readlink(entry) for entry in pathlib.Path("/proc/self/fd").iterdir() if entry.exists()]
         self.assertEqual([name for name in open_files if name.startswith(str(self.dir))], [])
 
-    def test_arrow_consumers(self):
+    def test_pyarrow_polars_and_duckdb_read_a_result(self):
         pa, polars, duckdb = self.library("pyarrow"), self.library("polars"), self.library("duckdb")
         con = self.filled(150_000)
         table = pa.table(densite.query(con, "SELECT a, b, val, 'text' AS s FROM t"))
@@ -324,7 +326,7 @@ class Query(Files):
         reader = pa.RecordBatchReader.from_stream(densite.query(con, "SELECT * FROM t"))
         self.assertEqual(reader.read_next_batch().num_rows, 65_536)
         self.assertEqual(duckdb.sql("SELECT count(*) FROM reader").fetchall(), [(150_000 - 65_536,)])
-        # And back.
+        # A result is also valid data for insert.
         other = self.memory("CREATE TABLE t(a, b, val)")
         self.assertEqual(densite.insert(other, "t", densite.query(con, "SELECT * FROM t")), 150_000)
 
@@ -334,7 +336,7 @@ class Query(Files):
         result = densite.query(con, "SELECT * FROM t")
         result.to_numpy()
         for again in (result.to_numpy, result.fetchall, result.__arrow_c_stream__):
-            with self.assertRaisesRegex(sqlite3.ProgrammingError, "read already, or closed; run the query again"):
+            with self.assertRaisesRegex(sqlite3.ProgrammingError, "already read or closed; run the query again"):
                 again()
 
     def test_a_stream_outlives_result_connection_and_keys(self):
@@ -352,16 +354,16 @@ class Query(Files):
         self.assertEqual(rest.num_rows, 150_000 - 65_536)
         self.assertEqual(rest["s"].to_pylist(), rest["b"].to_pylist())
 
-    def test_what_is_not_consumed_is_given_free(self):
+    def test_a_stream_that_is_not_consumed_is_freed(self):
         con = self.filled()
         capsule = densite.query(con, "SELECT * FROM t").__arrow_c_stream__()
         result = densite.query(con, "SELECT * FROM t")
         del capsule, result
         gc.collect()
-        # Nothing reads any more: a table that is read cannot be dropped.
+        # A table that a statement reads cannot be dropped.
         con.execute("DROP TABLE t")
 
-    def test_another_thread_may_read(self):
+    def test_another_thread_can_read_a_stream(self):
         pa = self.library("pyarrow")
         con = self.filled(100_000)
         reader = pa.RecordBatchReader.from_stream(densite.query(con, "SELECT * FROM t"))
@@ -373,7 +375,7 @@ class Query(Files):
         thread.join()
         self.assertEqual(got, [100_000])
 
-    def test_errors_are_told_at_once(self):
+    def test_errors_are_raised_before_reading(self):
         con = self.filled()
         cases = [
             ("SELECT * FROM nowhere", None, sqlite3.OperationalError, "no such table: nowhere"),
@@ -392,20 +394,20 @@ class Query(Files):
             with self.subTest(sql), self.assertRaisesRegex(sqlite3.ProgrammingError, words):
                 densite.query(con, sql)
         for sql in (None, b"SELECT 1"):
-            with self.subTest(sql), self.assertRaisesRegex(sqlite3.ProgrammingError, "sql is of type .*; it is the text of a statement"):
+            with self.subTest(sql), self.assertRaisesRegex(sqlite3.ProgrammingError, "sql is of type .*; give the text of a statement"):
                 densite.query(con, sql)
         self.assertEqual(self.rows(con, "SELECT count(*) FROM t"), [(1000,)])
         con.close()
         with self.assertRaises(sqlite3.ProgrammingError):
             densite.query(con, "SELECT 1")
 
-    def test_an_error_while_reading(self):
+    def test_an_error_while_reading_is_raised(self):
         self.library("numpy")
         con = self.filled()
         with self.assertRaisesRegex(sqlite3.Error, "integer overflow"):
             densite.query(con, "SELECT sum(9223372036854775807) OVER (), a FROM t").to_numpy()
 
-    def test_ctrl_c_while_reading(self):
+    def test_ctrl_c_ends_reading(self):
         self.library("numpy")
         for shared in (False, True):
             con = densite.connect(":memory:", check_same_thread=not shared)
@@ -416,12 +418,12 @@ class Query(Files):
             with self.ctrl_c(began, after=0.2):
                 began.set()
                 result.to_numpy()
-            with self.assertRaisesRegex(sqlite3.ProgrammingError, "read already"):
+            with self.assertRaisesRegex(sqlite3.ProgrammingError, "already read"):
                 result.fetchall()
-            # Nothing reads any more.
+            # No statement reads the table any more.
             con.execute("DROP TABLE t")
 
-    def test_batches_of_long_values_are_short(self):
+    def test_batches_of_long_values_have_few_rows(self):
         pa = self.library("pyarrow")
         con = self.filled(100)
         with densite.query(con, "SELECT a, zeroblob(1 << 20) AS long FROM t") as result:
@@ -429,7 +431,7 @@ class Query(Files):
         self.assertGreater(sum(batches), 100 << 20)
         self.assertLess(max(batches), 40 << 20)
 
-    def test_bounded_memory(self):
+    def test_a_stream_needs_bounded_memory(self):
         pa, resource = self.library("pyarrow"), self.library("resource")
         con = self.memory()
         sql = "WITH n(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n LIMIT 3000000) SELECT n, n * 0.5 AS x, printf('%040d', n) AS s FROM n"
@@ -438,19 +440,20 @@ class Query(Files):
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         rows = sum(batch.num_rows for batch in reader)
         self.assertEqual(rows, 3_000_000 - 65_536)
-        self.assertLess(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before, 60_000, "KiB more, of a result of 170 MB")
+        self.assertLess(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before, 60_000, "KiB more for a result of 170 MB")
 
-    def test_keys_without_the_columns_used(self):
+    def test_an_error_lists_the_columns_of_keys(self):
         con = self.memory("CREATE TABLE t(a, b)")
         with self.assertRaisesRegex(sqlite3.OperationalError, "no such column: k.b; keys has the columns a, x"):
             densite.query(con, "SELECT k.b FROM keys k JOIN t ON t.a = k.a", keys={"a": [1], "x": [2]})
         with self.assertRaisesRegex(sqlite3.DataError, f"column a, row 1: {2**63} does not fit"):
             densite.query(con, "SELECT k.a FROM keys k", keys={"a": [1, 2**63]})
 
-    def test_rows_are_those_of_sqlite_whatever_the_statement(self):
+    def test_every_kind_of_statement_returns_sqlite_s_rows(self):
         self.library("numpy")
-        # Most of these go to batches by a join within SQLite, those with an order one by one; none may lose or gain a row, or its place. As soon as
-        # a view has an order, all go one by one: so the views come last.
+        # SQLite collects the rows of most of these into batches by a join. Rows of statements with
+        # an order are read one by one, and so are all rows once a view has an order: these views
+        # come last. Rows and their order must be the same.
         views = ("CREATE VIEW v AS SELECT b, a FROM t ORDER BY b DESC, a", "CREATE VIEW w AS SELECT * FROM v")
         con = self.memory(
             "CREATE TABLE t(a INTEGER PRIMARY KEY, b, c)",
@@ -471,7 +474,7 @@ class Query(Files):
             "SELECT t.a FROM t JOIN u USING (a) WHERE u.d = 3",
             "SELECT d FROM u WHERE d = 3",
             "SELECT a, b + 0.0 AS b FROM t UNION ALL SELECT a, d FROM u",
-            # SQLite turns these inside out: each part of the UNION ALL is joined with the table that takes the rows.
+            # SQLite joins each part of the UNION ALL with the table that takes the rows.
             "SELECT a FROM t UNION ALL SELECT a FROM u",
             "SELECT a FROM t WHERE a < 3 UNION ALL SELECT a FROM u WHERE a < 5 UNION ALL SELECT a + 9 FROM t",
             "SELECT a FROM both",
@@ -511,7 +514,7 @@ class Query(Files):
                 columns.append([None if value != value else value for value in values])
             self.assertEqual(list(zip(*columns)), rows, sql)
 
-    def test_types_of_a_column_do_not_depend_on_the_order_of_its_rows(self):
+    def test_types_of_a_union_all_do_not_depend_on_its_order(self):
         self.library("numpy")
         con = self.memory()
         for values, wanted in (
@@ -529,7 +532,7 @@ class Query(Files):
                 else:
                     self.assertEqual(set(densite.query(con, sql).to_numpy()["x"]), wanted, sql)
 
-    def test_keys_joined_with_a_union_all(self):
+    def test_keys_can_be_joined_with_a_union_all(self):
         self.library("numpy")
         con = self.memory("CREATE TABLE t(a INTEGER, val REAL)", "CREATE TABLE u(a INTEGER, val REAL)", "CREATE VIEW tu AS SELECT a, val FROM t UNION ALL SELECT a, val FROM u")
         con.executemany("INSERT INTO t VALUES (?, ?)", [(n, n / 2) for n in range(0, 1000, 2)])
@@ -544,7 +547,7 @@ class Query(Files):
             rows = densite.query(con, sql, keys=keys).fetchall()
             self.assertEqual(sorted(zip(found["a"].tolist(), found["val"].tolist()), key=str), sorted(rows, key=str), sql)
 
-    def test_results_of_one_connection_that_are_read_by_turns(self):
+    def test_several_results_of_one_connection_can_be_read_in_turn(self):
         pa = self.library("pyarrow")
         con = self.memory("CREATE TABLE t(a INTEGER)")
         con.executemany("INSERT INTO t VALUES (?)", [(n,) for n in range(100_000)])
@@ -556,7 +559,7 @@ class Query(Files):
         wanted = list(range(100_000)) * 2
         self.assertEqual(parts, [[a + n for a in wanted] for n in (0, 5, 9)])
 
-    def test_a_result_that_is_read_within_another(self):
+    def test_a_result_can_be_read_within_another(self):
         self.library("numpy")
         con = self.memory("CREATE TABLE t(a INTEGER)", "INSERT INTO t VALUES (1), (2), (3)")
         sql = "SELECT a FROM t WHERE a < 3 UNION ALL SELECT a FROM t"
@@ -564,22 +567,23 @@ class Query(Files):
         found = densite.query(con, "SELECT nested(a) AS a FROM t UNION ALL SELECT nested(a) FROM t WHERE a > 1").to_numpy()["a"].tolist()
         self.assertEqual(found, [10, 11, 12, 11, 12])
 
-    def test_parameters_where_rows_go_to_batches_within_sqlite(self):
+    def test_parameters_are_bound_if_sqlite_collects_the_batches(self):
         con = self.memory("CREATE TABLE t(a, b)", "INSERT INTO t VALUES (1, 2), (3, 4)")
         numpy = self.library("numpy")
         for sql, values in (("SELECT a FROM t WHERE b = ?", (4,)), ("SELECT a FROM t WHERE b = ?3", (0, 0, 4)), ("SELECT a FROM t WHERE b = :b", {"b": 4})):
             found = densite.query(con, sql, values).to_numpy()["a"]
             self.assertTrue(numpy.array_equal(found, [3]), sql)
 
-    def test_the_sink_is_not_for_others(self):
+    def test_densite_sink_is_refused_to_callers(self):
         con = self.memory("CREATE TABLE t(a)", "INSERT INTO t VALUES (1)")
         for sql in ("SELECT * FROM densite_sink(1, 2)", "SELECT * FROM t JOIN densite_sink(9999999, t.a)", "SELECT * FROM densite_sink"):
             with self.assertRaisesRegex(sqlite3.Error, "densite_sink is for the library itself"):
                 con.execute(sql).fetchall()
 
-    def test_dropping_a_result_waits_for_no_other_thread(self):
-        # Another thread's statement runs a function in Python, which needs the interpreter's lock; who drops the result holds it, and freeing a
-        # statement needs the connection, which that statement has.
+    def test_dropping_a_result_does_not_wait_for_other_threads(self):
+        # The statement of the other thread holds the connection and calls a Python function, which
+        # needs the interpreter's lock. The thread that drops the result holds that lock, and
+        # freeing a statement needs the connection.
         code = """
 import sqlite3, threading, time, pyarrow, densite
 con = densite.connect(":memory:", check_same_thread=False)
@@ -602,7 +606,7 @@ for how in ("capsule", "reader"):
     inside.wait()
     del held, result
     thread.join()
-# It is freed when the other thread's statement is done, at some time after that.
+# It is freed some time after the other thread's statement has ended.
 for wait in range(200):
     try:
         con.execute("DROP TABLE t")
@@ -615,7 +619,7 @@ for wait in range(200):
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
         self.assertEqual(done.stdout, "done\n", done.stderr)
 
-    def test_against_sqlite_itself(self):
+    def test_random_keys_return_the_same_rows_as_sqlite(self):
         self.library("numpy")
         seed = random.randrange(1 << 30)
         choose = random.Random(seed)

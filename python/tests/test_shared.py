@@ -21,41 +21,42 @@ class Shared(Files):
         self.addCleanup(con.close)
         for statement in statements:
             con.execute(statement)
-        # Another thread: with one alone a connection is nobody else's.
-        over = threading.Event()
-        thread = threading.Thread(target=over.wait)
+        # A second thread: with only one thread, the package treats no connection as shared.
+        ended = threading.Event()
+        thread = threading.Thread(target=ended.wait)
         thread.start()
         self.addCleanup(thread.join)
-        self.addCleanup(over.set)
+        self.addCleanup(ended.set)
         return con
 
-    def test_no_thread_waits_for_another_that_waits_for_it(self):
-        # Whoever binds a value holds the interpreter's lock and waits for the connection; a callback within the insert would have the one and wait for
-        # the other. In a process of its own, which can be ended.
+    def test_two_threads_on_one_connection_do_not_deadlock(self):
+        # A thread that binds a value holds the interpreter's lock and waits for the connection. A
+        # callback within the insert would hold the connection and wait for that lock. The test runs
+        # a separate process, which can be killed.
         code = """
 import array, sys, threading, time, densite
 con = densite.connect(":memory:", check_same_thread=False, isolation_level=None)
 con.execute("CREATE TABLE t(a INTEGER PRIMARY KEY)")
 end = time.monotonic() + 3
-inserts = looks = 0
-def look():
-    global looks
+inserts = reads = 0
+def read():
+    global reads
     while time.monotonic() < end:
         con.execute("SELECT 1 FROM t WHERE a = ?", (-1,)).fetchall()
-        looks += 1
-thread = threading.Thread(target=look)
+        reads += 1
+thread = threading.Thread(target=read)
 thread.start()
 while time.monotonic() < end:
     first = inserts * 100_000
     densite.insert(con, "t", {"a": array.array("q", range(first, first + 100_000))}, progress=(lambda rows: None) if inserts % 2 else None)
     inserts += 1
 thread.join()
-print(inserts > 1, looks > 100)
+print(inserts > 1, reads > 100)
 """
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
         self.assertEqual(done.stdout, "True True\n", done.stderr)
 
-    def test_progress_is_told_and_can_stop(self):
+    def test_progress_is_called_on_the_caller_s_thread_and_can_stop_the_insert(self):
         con = self.shared("CREATE TABLE t(a INTEGER PRIMARY KEY)")
         here, seen = threading.current_thread(), []
 
@@ -89,7 +90,7 @@ print(inserts > 1, looks > 100)
             densite.insert(con, "t", [(1, 2), (1, 4)])
         self.assertEqual((self.rows(con), con.in_transaction), ([], False))
 
-    def test_asyncio(self):
+    def test_insert_and_query_work_in_asyncio(self):
         con = densite.connect(":memory:", check_same_thread=False)
         self.addCleanup(con.close)
         con.execute("CREATE TABLE t(a)")
@@ -100,20 +101,20 @@ print(inserts > 1, looks > 100)
 
         self.assertEqual(asyncio.run(both()), (1000, [(499_500,)]))
 
-    def test_ingest_too(self):
+    def test_ingest_works_while_another_thread_reads(self):
         con = densite.connect(self.dir / "a.db", check_same_thread=False)
         self.addCleanup(con.close)
         con.execute("CREATE TABLE t(a INTEGER PRIMARY KEY)")
-        log, over = densite.ingest(con, "t"), time.monotonic() + 1
+        log, end = densite.ingest(con, "t"), time.monotonic() + 1
 
-        def look():
-            while time.monotonic() < over:
+        def read():
+            while time.monotonic() < end:
                 con.execute("SELECT 1 FROM t WHERE a = ?", (-1,)).fetchall()
 
-        thread = threading.Thread(target=look)
+        thread = threading.Thread(target=read)
         thread.start()
         appended = 0
-        while time.monotonic() < over:
+        while time.monotonic() < end:
             appended = log.append({"a": array.array("q", range(appended, appended + 10_000))})
         thread.join()
         log.wait()

@@ -13,7 +13,7 @@ from test_ingest import VOTE
 
 
 class Subscribe(test_ingest.Ingest):
-    def test_rows_come_in_order_and_once_while_they_are_acknowledged(self):
+    def test_acknowledged_rows_come_once_and_in_order(self):
         con = self.opened(VOTE, isolation_level=None)
         log = densite.ingest(con, "vote", on_conflict="replace")
         log.append([(1, 1, "a")])
@@ -41,7 +41,7 @@ class Subscribe(test_ingest.Ingest):
         self.assertEqual((batch.seq, [change.seq for change in batch.rows]), (6, [2, 3, 4, 5, 6]))
         self.assertIsNone(early.next(timeout=0))
 
-    def test_what_is_not_acknowledged_comes_again_only_to_the_next_one(self):
+    def test_unacknowledged_rows_come_again_only_to_a_new_subscription(self):
         con = self.opened(VOTE)
         log = densite.ingest(con, "vote")
         sub = densite.subscribe(con, "s", max_rows=3)
@@ -54,12 +54,12 @@ class Subscribe(test_ingest.Ingest):
         sub.close()
         again = densite.subscribe(con, "s", start="start")
         self.assertEqual([change.seq for change in again.next(0).rows], [6, 7, 8, 9, 10])
-        # Acknowledged without having been read: it is passed over.
+        # Rows that are acknowledged unread are skipped.
         other = densite.subscribe(con, "other", start="start", max_rows=1)
         other.ack(9)
         self.assertEqual(other.next(0).seq, 10)
 
-    def test_a_transaction_may_be_cut_by_the_end_of_a_batch_and_stays_together(self):
+    def test_a_batch_can_end_within_a_transaction_whose_rows_stay_consecutive(self):
         con = self.opened(VOTE, isolation_level=None)
         log = densite.ingest(con, "vote")
         sub = densite.subscribe(con, "s", max_rows=4, timeout=0)
@@ -74,7 +74,7 @@ class Subscribe(test_ingest.Ingest):
         self.assertEqual([change.seq for change in rows], list(range(1, 14)))
         self.assertEqual([change.row["user"] for change in rows], [1] * 5 + [2] * 5 + [3] * 3)
 
-    def test_waiting(self):
+    def test_next_waits_for_a_row_and_another_thread_can_end_it(self):
         con = self.opened(VOTE)
         log = densite.ingest(con, "vote")
         sub = densite.subscribe(con, "s", timeout=0.3, poll=0.01)
@@ -95,7 +95,7 @@ class Subscribe(test_ingest.Ingest):
         )
         writer.stdout.readline()
         self.assertEqual([change.key for change in sub.next(30).rows], [{"user": 1, "article": 1}])
-        # Another thread may end it.
+        # Another thread can end the wait.
         timer = threading.Timer(0.2, sub.close)
         timer.start()
         self.assertIsNone(sub.next())
@@ -106,7 +106,7 @@ class Subscribe(test_ingest.Ingest):
                 call()
         self.assertEqual(log.wait(), 1)
 
-    def test_a_row_of_another_process_wakes_it_at_once(self):
+    def test_a_row_of_another_process_ends_the_wait_at_once(self):
         con = self.opened(VOTE)
         densite.ingest(con, "vote")
         sub = densite.subscribe(con, "s", poll=4)
@@ -124,11 +124,12 @@ class Subscribe(test_ingest.Ingest):
         late = []
         while len(late) < 20:
             late += [time.monotonic() - float(change.row["at"]) for change in sub.next(30).rows]
-        # Most of it is the writer's sync. Who looked every four seconds would be half a second late or more.
+        # Most of the time is the writer's sync. Polling every four seconds would be at least half a
+        # second late.
         self.assertLess(statistics.median(late), 0.3, late)
         writer.wait()
 
-    def test_an_idle_one_sleeps(self):
+    def test_an_idle_subscriber_sleeps(self):
         status = pathlib.Path("/proc/thread-self/status")
         if not status.exists():
             self.skip("the system does not count how often a thread sleeps")
@@ -141,11 +142,11 @@ class Subscribe(test_ingest.Ingest):
 
         before, used = sleeps(), time.thread_time()
         self.assertIsNone(sub.next(timeout=4))
-        # It looks twice a second. One that looked every 50 ms would sleep 80 times.
+        # It wakes up twice a second. Polling every 50 ms would sleep 80 times.
         self.assertLess(sleeps() - before, 40)
         self.assertLess(time.thread_time() - used, 0.2)
 
-    def test_ctrl_c_and_interrupt_end_it(self):
+    def test_ctrl_c_and_interrupt_end_the_wait(self):
         con = self.opened(VOTE)
         sub = densite.subscribe(con, "s")
         began = threading.Event()
@@ -163,35 +164,35 @@ class Subscribe(test_ingest.Ingest):
         self.assertLess(time.monotonic() - start, 3)
         self.assertIsNone(sub.next(0))
 
-    def test_other_threads_use_its_connection_while_it_waits(self):
+    def test_other_threads_use_the_connection_during_the_wait(self):
         con = densite.connect(self.dir / "a.db", check_same_thread=False)
         self.addCleanup(con.close)
         con.execute(VOTE)
         log, sub = densite.ingest(con, "vote"), densite.subscribe(con, "s")
-        over, took = threading.Event(), []
+        ended, took = threading.Event(), []
 
-        def look():
-            while not over.wait(0.01):
+        def read():
+            while not ended.wait(0.01):
                 start = time.monotonic()
                 con.execute("SELECT count(*) FROM vote").fetchall()
                 took.append(time.monotonic() - start)
 
-        thread = threading.Thread(target=look)
+        thread = threading.Thread(target=read)
         thread.start()
         self.assertIsNone(sub.next(timeout=1.5))
-        over.set()
+        ended.set()
         thread.join()
-        # A wait within SQLite would let through one or two.
+        # A wait within SQLite would let only one or two reads through.
         self.assertGreater(len(took), 20)
         log.append([(1, 1, "a")])
         self.assertEqual(sub.next(30).seq, 1)
 
-    def test_a_killed_follower_goes_on_where_it_acknowledged(self):
+    def test_a_killed_subscriber_continues_after_its_last_acknowledgement(self):
         con = self.opened(VOTE)
         log = densite.ingest(con, "vote")
         densite.subscribe(con, "s")
         log.append([(1, n, "a") for n in range(500)])
-        follower = """
+        subscriber = """
             import densite, sys
             con = densite.connect(sys.argv[1], timeout=30)
             sub = densite.subscribe(con, "s", max_rows=10, timeout=0)
@@ -202,13 +203,13 @@ class Subscribe(test_ingest.Ingest):
                     os.kill(os.getpid(), 9)
                 sub.ack(batch.seq)
         """
-        first = [int(n) for n in self.program(follower, self.dir / "a.db", "stop").stdout.read().split()]
-        second = [int(n) for n in self.program(follower, self.dir / "a.db", "all").stdout.read().split()]
+        first = [int(n) for n in self.program(subscriber, self.dir / "a.db", "stop").stdout.read().split()]
+        second = [int(n) for n in self.program(subscriber, self.dir / "a.db", "all").stdout.read().split()]
         self.assertEqual((first[0], first[-1]), (1, 210))
-        # The batch that was not acknowledged comes again, and nothing else.
+        # Only the batch that was not acknowledged comes again.
         self.assertEqual(second, list(range(201, 501)))
 
-    def test_the_log_is_kept_for_it_until_it_is_removed(self):
+    def test_close_keeps_a_subscriber_and_unsubscribe_removes_it(self):
         con = self.opened(VOTE)
         sub = densite.subscribe(con, "s")
         self.assertEqual(self.rows(con, "SELECT count(*) FROM densite_log('s')"), [(0,)])
@@ -217,14 +218,14 @@ class Subscribe(test_ingest.Ingest):
         sub.unsubscribe()
         with self.assertRaisesRegex(sqlite3.OperationalError, 'no subscriber "s"'):
             self.rows(con, "SELECT count(*) FROM densite_log('s')")
-        gone = densite.subscribe(con, "t")
+        removed = densite.subscribe(con, "t")
         densite.subscribe(con, "t").unsubscribe()
-        for call in (lambda: gone.ack(0), lambda: gone.next(0)):
+        for call in (lambda: removed.ack(0), lambda: removed.next(0)):
             with self.assertRaisesRegex(sqlite3.OperationalError, 'no subscriber "t"') as raised:
                 call()
             self.assertEqual(raised.exception.code, 1)
 
-    def test_what_is_wrong_is_named(self):
+    def test_errors_name_the_wrong_argument(self):
         con = self.opened(VOTE)
         for arguments, words in [({"start": "end"}, "start is 'end'"), ({"max_rows": 0}, "max_rows is 0"), ({"poll": 0}, "poll 0")]:
             with self.assertRaisesRegex(sqlite3.ProgrammingError, words):

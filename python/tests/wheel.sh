@@ -1,9 +1,10 @@
 #!/bin/bash
 # wheel.sh WHEELS DIR
 #
-# Installs the wheel in WHEELS into a fresh environment in DIR, from that file alone, and uses what it brings: the package, the library, the command.
+# Installs the wheel in WHEELS into a new environment in DIR, without an index. Tests the package,
+# the library and the command of the wheel.
 set -euo pipefail
-[ $# = 2 ] || { sed -n 2,4p "$0" >&2; exit 2; }
+[ $# = 2 ] || { sed -n 2,5p "$0" >&2; exit 2; }
 wheels=("$1"/densite-*-py3-none-manylinux_*.whl)
 wheel=$(realpath "${wheels[0]}")
 mkdir -p "$2"; cd "$2"
@@ -23,8 +24,8 @@ with tempfile.TemporaryDirectory() as folder:
     con.close()
     assert densite.info(path)["form"] == "compressed"
     command = pathlib.Path(sys.executable).parent / "densite"
-    said = subprocess.run([command, "check", path], check=True, capture_output=True, text=True).stdout
-    assert ": ok" in said, said
+    output = subprocess.run([command, "check", path], check=True, capture_output=True, text=True).stdout
+    assert ": ok" in output, output
     con = densite.connect(path)
     log = densite.ingest(con, "t", on_conflict="replace")
     assert log.append([(7, "seven")]) == log.wait() == 1
@@ -32,11 +33,11 @@ with tempfile.TemporaryDirectory() as folder:
     con.close()
 
 from importlib import metadata, resources
-told = metadata.metadata("densite")
-assert (told["Name"], told["Version"], told["Requires-Python"]) == ("densite", densite.__version__, ">=3.9"), told.items()
-assert "Typing :: Typed" in told.get_all("Classifier") and metadata.requires("densite") is None
+about = metadata.metadata("densite")
+assert (about["Name"], about["Version"], about["Requires-Python"]) == ("densite", densite.__version__, ">=3.9"), about.items()
+assert "Typing :: Typed" in about.get_all("Classifier") and metadata.requires("densite") is None
 assert resources.files("densite").joinpath("py.typed").is_file()
-# What Datasette and Django look for; the modules themselves need them.
+# Datasette and Django look for these. The modules cannot be imported without them.
 assert [(point.group, point.name, point.value) for point in metadata.distribution("densite").entry_points] == [("datasette", "densite", "densite.datasette")]
 for name in ("datasette.py", "django/base.py"):
     assert resources.files("densite").joinpath(name).is_file(), name
@@ -44,4 +45,4 @@ assert pathlib.Path(densite.library_path()).is_relative_to(pathlib.Path(densite.
 print(f"the wheel of densite {densite.__version__} works")
 PROGRAM
 wheel-env/bin/pip uninstall --quiet --yes --disable-pip-version-check densite
-[ ! -e wheel-env/bin/densite ] || { echo "uninstalling leaves the command" >&2; exit 1; }
+[ ! -e wheel-env/bin/densite ] || { echo "uninstalling left the command: wheel-env/bin/densite is still there" >&2; exit 1; }

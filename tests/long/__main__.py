@@ -1,12 +1,12 @@
-"""`make crash`: every long random test for an equal share of the time.
+"""`make crash`: runs every long random test for an equal share of the time.
 
     PYTHONPATH=tests python3 -m long --minutes M [--seed N] [--only WORD] --dir DIR -- COMMAND...
 
 A part is an ignored Rust test named `long_...` (`long_fuzz...` excepted: `make fuzz`), or a Python
 package beside this one. COMMAND is the `cargo test` command that builds the Rust tests. As many
 parts run at a time as there are cores; together they take M minutes. A part that fails does not
-stop the others. Output goes to DIR/PART.log. The end is a line for each part (runs, what was tried,
-the seed to continue with) and the sum; the exit code is 1 if a part failed.
+stop the others. Output goes to DIR/PART.log. At the end, one line for each part gives its runs, its
+tries and the seed to continue with. The exit code is 1 if a part failed.
 """
 
 import argparse
@@ -18,13 +18,13 @@ import subprocess
 import sys
 import time
 
-#: What every part prints last, in Rust by `densite-testing`.
+#: The last line of every part. `densite-testing` prints it in Rust.
 LAST_LINE = re.compile(r"^long run: (.*)$", re.MULTILINE)
 PYTHON_PARTS = ("torture", "powercut")
 
 
 class Part:
-    """A program that takes seeds for DENSITE_MINUTES, from DENSITE_SEED."""
+    """A program that runs seeds from DENSITE_SEED on for DENSITE_MINUTES."""
 
     def __init__(self, name, command, folder):
         self.name, self.command, self.folder = name, command, folder
@@ -37,10 +37,10 @@ class Part:
         with open(path, "wb") as log:
             ran = subprocess.run(self.command, cwd=self.folder, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log, check=False)
         with open(path, encoding="utf-8", errors="replace") as log:
-            said = LAST_LINE.findall(log.read())
-        line = said[-1] if said else f"FAILED without a last line, exit code {ran.returncode}"
+            last_lines = LAST_LINE.findall(log.read())
+        line = last_lines[-1] if last_lines else f"FAILED without a last line, exit code {ran.returncode}"
         print(f"{self.name}: {line}", flush=True)
-        return ran.returncode == 0 and bool(said), line
+        return ran.returncode == 0 and bool(last_lines), line
 
 
 def rust_parts(cargo_test, only):
@@ -72,18 +72,18 @@ def python_parts(options):
 
 def main():
     parser = argparse.ArgumentParser(prog="long", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--minutes", type=float, default=60, help="for all parts together")
-    parser.add_argument("--seed", default="", help="the first seed of every part; by default every run has new ones")
-    parser.add_argument("--only", default="", help="the parts whose names contain this")
-    parser.add_argument("--dir", required=True, help="for logs, and for what a failed part leaves")
-    parser.add_argument("--command", required=True, help="the densite command")
-    parser.add_argument("cargo_test", nargs="+", help="builds the Rust tests")
+    parser.add_argument("--minutes", type=float, default=60, help="the time for all parts together (default: 60)")
+    parser.add_argument("--seed", default="", help="the first seed of every part (default: new seeds in each run)")
+    parser.add_argument("--only", default="", help="run only parts whose names contain this")
+    parser.add_argument("--dir", required=True, help="the directory for logs and for the files of failed parts")
+    parser.add_argument("--command", required=True, help="the path of the densite command")
+    parser.add_argument("cargo_test", nargs="+", help="the cargo command that builds the Rust tests")
     options = parser.parse_args()
     os.makedirs(options.dir, exist_ok=True)
     options.dir = os.path.abspath(options.dir)
     parts = rust_parts(options.cargo_test, options.only) + python_parts(options)
     if not parts:
-        sys.exit(f"no part's name contains {options.only!r}")
+        sys.exit(f"no part has a name that contains {options.only!r}; give another --only")
     workers = min(os.cpu_count() or 1, len(parts))
     share = options.minutes * workers / len(parts)
     began = time.monotonic()

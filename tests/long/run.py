@@ -1,17 +1,19 @@
-"""The loop of a part of `make crash` that is written in Python: as the crate `densite-testing`."""
+"""The loop of the parts of `make crash` that are written in Python. The crate `densite-testing` has
+the same loop for Rust."""
 
 import os
 import time
 
 
 def options(parser):
-    """Adds --minutes and --seed; the environment gives what they are not."""
+    """Adds --minutes and --seed. The environment sets their defaults."""
     parser.add_argument("--minutes", type=float, default=float(os.environ.get("DENSITE_MINUTES") or 1))
     parser.add_argument("--seed", type=int, default=int(os.environ.get("DENSITE_SEED") or int(time.time()) * 1000))
 
 
 def seeds(things, given, once):
-    """Calls once(seed) with one seed after another until the time is over; it returns how many things it tried."""
+    """Calls once(seed) with consecutive seeds until the time has passed. `once` returns the number
+    of things that it tried."""
     seed, runs, tried = given.seed, 0, 0
     until = time.monotonic() + given.minutes * 60
     try:

@@ -1,4 +1,4 @@
-"""make crash runs every part to its end, and a part that fails is neither hidden nor stops the others."""
+"""`make crash` runs every part to its end. It reports a failed part, and the others continue."""
 
 import json
 import os
@@ -10,7 +10,7 @@ import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 
-#: Stands for a test program that cargo has built: it lists one part, and runs it.
+#: A substitute for a test program built by cargo. It lists and runs one part.
 PROGRAM = """#!/bin/sh
 case "$*" in *--list*) echo "{name}: test"; echo "not_a_part: test"; exit;; esac
 echo "minutes $DENSITE_MINUTES, seed $DENSITE_SEED"
@@ -38,7 +38,7 @@ class Long(unittest.TestCase):
         command = [sys.executable, "-m", "long", "--minutes", "6", "--seed", "77", "--only", "long_", "--dir", f"{self.dir}/logs", "--command", "densite", "--", *cargo]
         return subprocess.run(command, cwd=os.path.dirname(HERE), stdout=subprocess.PIPE, text=True, check=False)
 
-    def test_every_part_runs_although_another_one_failed(self):
+    def test_every_part_runs_even_if_another_fails(self):
         fine = "echo 'long run: 3 runs, 9 power cuts, continue with SEED=80'"
         ran = self.run_parts(
             {
@@ -51,9 +51,9 @@ class Long(unittest.TestCase):
             }
         )
         self.assertEqual(ran.returncode, 1)
-        said = ran.stdout.partition("5 parts in ")[2].splitlines()[1:]
+        lines = ran.stdout.partition("5 parts in ")[2].splitlines()[1:]
         self.assertEqual(
-            [line.split(None, 2) for line in said],
+            [line.split(None, 2) for line in lines],
             [
                 ["FAILED", "long_a", "FAILED with SEED=78 after 1 runs, 2 power cuts"],
                 ["ok", "long_b", "3 runs, 9 power cuts, continue with SEED=80"],
@@ -63,7 +63,7 @@ class Long(unittest.TestCase):
             ],
         )
 
-    def test_the_time_is_shared_equally(self):
+    def test_all_parts_get_an_equal_share_of_the_time(self):
         ran = self.run_parts({f"long_{i}": "echo 'long run: 1 runs, 1 x, continue with SEED=78'" for i in range(4)})
         self.assertEqual(ran.returncode, 0, ran.stdout)
         workers = min(os.cpu_count() or 1, 4)

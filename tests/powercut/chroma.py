@@ -1,6 +1,5 @@
-"""The command at work on a folder of Chroma's layout: its database, and the files of an index, as far as a vacuum looks at them.
-
-`crates/tools/tests/chroma` makes more of them, of every age; this is one of release 1.5.
+"""The command works on a directory of Chroma release 1.5: its database, and the files of an index
+that a vacuum reads. `crates/tools/tests/chroma` tests directories of all releases.
 """
 
 import os
@@ -9,7 +8,7 @@ import struct
 from .commands import Command
 from .scenario import FIRST
 
-#: Migrations that release 1.5 carries out.
+#: The migrations of release 1.5.
 MIGRATIONS = {
     "sysdb": "collections segments collection-dimension tenants-databases remove-topic collection-segment-metadata collection-config maintenance-log segment-collection-not-null collection-schema",
     "metadb": "embedding-metadata embedding-metadata full-text-tokenize metadata-indices max-seq-id-int metadata-array-support",
@@ -34,7 +33,7 @@ KINDS = {"VECTOR": "urn:chroma:segment/vector/hnsw-local-persisted", "METADATA":
 
 
 class Collection:
-    """Its metadata is taken at once; of its vectors nothing, until they are persisted."""
+    """A collection. Chroma stores metadata at once, but vectors only when they are persisted."""
 
     def __init__(self, con, number):
         self.con, self.rows, self.persisted = con, [], []
@@ -55,7 +54,8 @@ class Collection:
         self.rows.append((row, record))
 
     def persist(self):
-        """The vectors up to now: rows of the queue before the last of them are not needed any more."""
+        """Persists all vectors so far. Rows of the queue before the last one are no longer
+        needed."""
         self.persisted = list(self.rows)
         self.con.execute("INSERT OR REPLACE INTO max_seq_id VALUES (?, ?)", (self.vectors, self.position))
 
@@ -92,7 +92,7 @@ def pickled(records):
 
 
 class VacuumChroma(Command):
-    """Rows of the log that nothing needs go with the vacuum, or none of them; all else stays."""
+    """The vacuum removes all unneeded rows of Chroma's queue or none. All other rows stay."""
 
     name = "chroma.sqlite3"
 
@@ -102,7 +102,7 @@ class VacuumChroma(Command):
             collection.write_index(self.folder)
 
     def fill(self, con):
-        """Two collections get records by turns; the second is never persisted."""
+        """Adds records to two collections in turn. Only the first one is persisted."""
         con.executescript(SCHEMA)
         for part, files in MIGRATIONS.items():
             for version, name in enumerate(files.split(), 1):
@@ -124,7 +124,7 @@ class VacuumChroma(Command):
         return [self.before, (others, kept, 1)]
 
     def summary(self, con):
-        """All tables but these two; the log; whether Chroma is to purge it from now on."""
+        """All other tables, the queue, and the setting by which Chroma purges the queue."""
         names = [name for (name,) in con.execute("SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'embeddings_queue%' ORDER BY 1")]
         others = [(name, con.execute(f"SELECT * FROM {name} ORDER BY rowid").fetchall()) for name in names]
         rows = con.execute("SELECT * FROM embeddings_queue ORDER BY 1").fetchall()
@@ -134,5 +134,5 @@ class VacuumChroma(Command):
     def arguments(self):
         return [self.command, "vacuum", self.random.choice([self.folder, self.path]), "--yes"]
 
-    def done(self, told, is_over):
-        return int(is_over), 1
+    def done(self, output, has_ended):
+        return int(has_ended), 1

@@ -1,4 +1,4 @@
-"""The command at work on a database, or on one and its log."""
+"""The command works on a database, with or without a log."""
 
 import csv
 import json
@@ -9,17 +9,17 @@ import subprocess
 from .content import SCHEMA, connect, loaded, run, script, summaries
 from .scenario import FIRST, MORE, Scenario
 
-#: By which SQL tells that all before it is done.
-SAID = "SELECT 'done' AS said;\n"
+#: SQL that reports that all statements before it have ended.
+DONE = "SELECT 'done' AS said;\n"
 
 
 class Command(Scenario):
-    """The command changes the file, not what is in it."""
+    """The command changes the file and keeps its content."""
 
     def states(self):
         return summaries(self.seed, FIRST, FIRST)
 
-    def done(self, told, is_over):
+    def done(self, output, has_ended):
         return 0, 0
 
     def runs(self, *arguments):
@@ -49,24 +49,24 @@ class Decompress(Command):
 
 
 class Copy(Command):
-    """A copy is there as a whole or not at all, and when the command has ended it is there."""
+    """The copy is complete or does not exist. It exists when the command has ended."""
 
     def arguments(self):
         verb = "compress" if self.what.startswith("plain") else "decompress"
         return [self.command, verb, self.path, f"{self.folder}/copy.db"]
 
-    def verify(self, folder, told, is_over):
-        super().verify(folder, told, is_over)
+    def verify(self, folder, output, has_ended):
+        super().verify(folder, output, has_ended)
         copy = f"{folder}/copy.db"
-        assert os.path.exists(copy) or not is_over, "there is no copy"
+        assert os.path.exists(copy) or not has_ended, "the command has ended, but the copy does not exist"
         if os.path.exists(copy):
-            assert self.look(copy) == self.expected[0], "the copy is not whole"
+            assert self.state_of(copy) == self.expected[0], "the copy is not complete"
 
 
 class Sql(Command):
-    """Transactions as SQL text; after each the command says so."""
+    """Transactions as SQL text. The command reports the end of each."""
 
-    #: What has been done before these transactions.
+    #: The number of transactions before these, and SQL to run before them.
     first, before = FIRST, ""
 
     def states(self):
@@ -76,42 +76,42 @@ class Sql(Command):
         return [self.command, "sql", self.path, "--create", "--format", "csv", f"PRAGMA synchronous = EXTRA; {self.before}{self.sql()}"]
 
     def sql(self):
-        """As many as fit into an argument."""
+        """As many transactions as fit into an argument."""
         parts = []
         for n in range(self.first + 1, self.first + MORE + 1):
-            parts.append(script(self.seed, n) + SAID + self.random.choice(["", "", "", "", "VACUUM;", "PRAGMA densite_maintain;", "PRAGMA wal_checkpoint(TRUNCATE);"]))
+            parts.append(script(self.seed, n) + DONE + self.random.choice(["", "", "", "", "VACUUM;", "PRAGMA densite_maintain;", "PRAGMA wal_checkpoint(TRUNCATE);"]))
             if sum(len(part.encode()) for part in parts) > 100_000:
                 del parts[-1]
                 break
         del self.expected[len(self.expected) - MORE + len(parts) :]
         return "".join(parts)
 
-    def done(self, told, is_over):
-        said, last = told.count(b"\ndone\n"), len(self.expected) - 1
-        return (last, last) if is_over else (said, min(said + 1, last))
+    def done(self, output, has_ended):
+        reported, last = output.count(b"\ndone\n"), len(self.expected) - 1
+        return (last, last) if has_ended else (reported, min(reported + 1, last))
 
 
-class SqlAnew(Sql):
-    """The same into a database that the command makes."""
+class SqlIntoNew(Sql):
+    """The same with a database that the command creates."""
 
-    name, first, before = "new.db", 0, f"BEGIN; {SCHEMA} COMMIT; {SAID}"
+    name, first, before = "new.db", 0, f"BEGIN; {SCHEMA} COMMIT; {DONE}"
 
     def states(self):
         os.remove(self.path)
         return [None, *super().states()]
 
-    def look(self, path):
-        """Nothing is there without a schema."""
-        is_there = os.path.exists(path)
-        if is_there:
+    def state_of(self, path):
+        """None while the database has no schema."""
+        has_schema = os.path.exists(path)
+        if has_schema:
             con = connect(path)
-            is_there = con.execute("SELECT 1 FROM sqlite_schema").fetchall()
+            has_schema = con.execute("SELECT 1 FROM sqlite_schema").fetchall()
             con.close()
-        return super().look(path) if is_there else None
+        return super().state_of(path) if has_schema else None
 
 
 class Load(Command):
-    """A file's rows are there all or not at all, and when the command has ended they are there."""
+    """The database has all rows of the file or none. It has them when the command has ended."""
 
     def __init__(self, *given):
         super().__init__(*given)
@@ -123,33 +123,34 @@ class Load(Command):
     def arguments(self):
         return [self.command, "load", self.path, "t", f"{self.folder}/rows.csv"]
 
-    def done(self, told, is_over):
-        return int(is_over), 1
+    def done(self, output, has_ended):
+        return int(has_ended), 1
 
 
-class LoadAnew(Load):
-    """The same into a database that the command makes."""
+class LoadIntoNew(Load):
+    """The same with a database that the command creates."""
 
     def arguments(self):
         self.path = f"{self.folder}/new.db"
         return super().arguments()
 
-    def verify(self, folder, told, is_over):
-        there = 0
+    def verify(self, folder, output, has_ended):
+        count = 0
         if os.path.exists(f"{folder}/new.db"):
             con = connect(f"{folder}/new.db")
             if con.execute("SELECT 1 FROM sqlite_schema").fetchall():
-                there = con.execute("SELECT count(*) FROM t").fetchone()[0]
+                count = con.execute("SELECT count(*) FROM t").fetchone()[0]
             con.close()
-        assert there in (0, len(self.rows)), f"{there} of {len(self.rows)} rows"
-        assert there or not is_over, "nothing is there"
+        assert count in (0, len(self.rows)), f"the table has {count} of {len(self.rows)} rows"
+        assert count or not has_ended, "the command has ended, but the table has no rows"
 
 
-class Waiting(Command):
-    """Rows wait in a log, all of them acknowledged, none applied; the command changes nothing of what they come to."""
+class UnappliedRows(Command):
+    """The log has acknowledged rows that are not applied. The command does not change their
+    result."""
 
     has_log = True
-    #: Whether they are applied before, some of them.
+    #: Whether some of the rows are applied first.
     is_applied = False
 
     def __init__(self, *given):
@@ -170,14 +171,14 @@ class Waiting(Command):
         os.rename(aside, self.folder)
 
     def prepare(self, con):
-        """What else is to be there."""
+        """Prepares the database further."""
 
     def states(self):
         return summaries(self.seed, FIRST + MORE, FIRST + MORE)
 
 
-class FilesOfWaiting(Waiting):
-    """The database file is written anew beside its log."""
+class FilesWithLog(UnappliedRows):
+    """The command replaces the database file, and the log stays."""
 
     def arguments(self):
         verbs = [["vacuum", "--yes"], ["compress" if self.what.startswith("plain") else "decompress"]]
@@ -185,8 +186,8 @@ class FilesOfWaiting(Waiting):
         return [self.command, verb, self.path, *more]
 
 
-class Prune(Waiting):
-    """What is applied goes from the log."""
+class Prune(UnappliedRows):
+    """The command removes applied rows from the log."""
 
     is_applied = True
 
@@ -194,8 +195,9 @@ class Prune(Waiting):
         return [self.command, "log", "prune", self.path]
 
 
-class Subscribe(Waiting):
-    """What the command was told about subscribers is so when it has ended, and of others nothing changes."""
+class Subscribe(UnappliedRows):
+    """The change of subscribers is done when the command has ended. Other subscribers stay
+    unchanged."""
 
     verb, before, after = "subscribe", {"one"}, {"one", "two"}
 
@@ -206,19 +208,20 @@ class Subscribe(Waiting):
     def arguments(self):
         return [self.command, "log", self.verb, self.path, "two"]
 
-    def verify(self, folder, told, is_over):
-        said = json.loads(self.runs("log", "status", f"{folder}/{self.name}", "--json"))
-        names = {subscriber["name"] for subscriber in said["subscribers"]}
-        assert names == self.after or (names == self.before and not is_over), names
-        super().verify(folder, told, is_over)
+    def verify(self, folder, output, has_ended):
+        status = json.loads(self.runs("log", "status", f"{folder}/{self.name}", "--json"))
+        names = {subscriber["name"] for subscriber in status["subscribers"]}
+        assert names == self.after or (names == self.before and not has_ended), f"subscribers: {names}"
+        super().verify(folder, output, has_ended)
 
 
 class Unsubscribe(Subscribe):
     verb, before, after = "unsubscribe", {"one", "two"}, {"one"}
 
 
-class Repair(Waiting):
-    """A damaged log is repaired: whenever that is cut short it can be done again, and keeps the same rows."""
+class Repair(UnappliedRows):
+    """The command repairs a damaged log. An interrupted repair can be repeated and keeps the same
+    rows."""
 
     may_reject = True
 
@@ -232,7 +235,7 @@ class Repair(Waiting):
         aside = self.folder + ".aside"
         shutil.copytree(self.folder, aside)
         self.repair(aside)
-        self.expected = [self.look(f"{aside}/{self.name}")]
+        self.expected = [self.state_of(f"{aside}/{self.name}")]
         shutil.rmtree(aside)
 
     def arguments(self):
@@ -241,7 +244,7 @@ class Repair(Waiting):
     def repair(self, folder):
         self.runs("log", "check", f"{folder}/{self.name}", "--repair", "--yes")
 
-    def verify(self, folder, told, is_over):
-        if not is_over:
+    def verify(self, folder, output, has_ended):
+        if not has_ended:
             self.repair(folder)
-        super().verify(folder, told, is_over)
+        super().verify(folder, output, has_ended)

@@ -1,4 +1,4 @@
-"""What the databases have, and what is done to them: transactions that follow from a seed and their number."""
+"""The content of the databases, and the transactions, which depend only on a seed and a number."""
 
 import hashlib
 import random
@@ -10,7 +10,7 @@ SCHEMA = """
 CREATE TABLE t(id INTEGER PRIMARY KEY, n INT, w INT, pad TEXT);
 CREATE INDEX t_w ON t(w);
 """
-#: What is read of them, in one order.
+#: Reads the whole content in a fixed order.
 ALL = "SELECT id, n, w, pad FROM t ORDER BY id"
 
 
@@ -20,7 +20,7 @@ def connect(path):
 
 
 def transaction(seed, n, into="t"):
-    """Its statements. Through an ingest table rows are changed by key."""
+    """The statements of a transaction. They change rows by key, as an ingest table requires."""
     r = random.Random(f"{seed} {n}")
     rows = r.choice([1, 1, 3, 20, 20, 300 if r.random() < 0.3 else 5])
     statements = []
@@ -35,7 +35,7 @@ def transaction(seed, n, into="t"):
 
 
 def run(con, seed, n, into="t", in_bulk=False):
-    """`in_bulk`: rows go in by densite.insert."""
+    """Runs a transaction. `in_bulk`: inserts its rows with densite.insert."""
     statements = transaction(seed, n, into)
     con.execute("BEGIN")
     if in_bulk:
@@ -48,7 +48,7 @@ def run(con, seed, n, into="t", in_bulk=False):
 
 
 def script(seed, n):
-    """The same as text."""
+    """The statements of a transaction as SQL text."""
     literal = lambda value: str(value) if isinstance(value, int) else "'" + value.replace("'", "''") + "'"  # noqa: E731
     lines = []
     for statement, values in transaction(seed, n):
@@ -58,13 +58,13 @@ def script(seed, n):
 
 
 def inserted(seed, n):
-    """The rows of a transaction that only inserts, with keys of its own."""
+    """The rows of a transaction that only inserts. No other transaction has their keys."""
     r = random.Random(f"rows {seed} {n}")
     return [(1 << 50 | n << 20 | i, n, i, "row" * r.randrange(200)) for i in range(r.choice([1, 1, 4, 50]))]
 
 
 def summary(con):
-    """Of all that is in the table."""
+    """A hash of the whole table."""
     sha = hashlib.sha256()
     for row in con.execute(ALL):
         sha.update(repr(row).encode())
@@ -72,7 +72,7 @@ def summary(con):
 
 
 def plain(seed, last):
-    """Plain SQLite after so many transactions."""
+    """A plain SQLite database after the first `last` transactions."""
     con = sqlite3.connect(":memory:", isolation_level=None)
     con.executescript(SCHEMA)
     for n in range(1, last + 1):
@@ -81,17 +81,17 @@ def plain(seed, last):
 
 
 def summaries(seed, first, last):
-    """After the first so many transactions, then after each of those that follow."""
+    """Summaries after the first `first` transactions and after each later one up to `last`."""
     con = plain(seed, first)
-    found = [summary(con)]
+    states = [summary(con)]
     for n in range(first + 1, last + 1):
         run(con, seed, n)
-        found.append(summary(con))
-    return found
+        states.append(summary(con))
+    return states
 
 
 def loaded(seed, first, rows):
-    """After the first so many transactions, and with these rows."""
+    """The summary after the first `first` transactions, with these rows added."""
     con = plain(seed, first)
     con.executemany("INSERT INTO t VALUES (?, ?, ?, ?)", rows)
     return summary(con)

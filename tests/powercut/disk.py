@@ -1,7 +1,8 @@
-"""What a disk may have after a power cut: all that was synced, and of the rest anything.
+"""Possible states of a disk after a power cut: everything synced, and any part of the rest.
 
-A write may be there or not, or in part by sectors of 512 bytes; a change of names likewise, each as a whole; neither says anything about the other. Names of a folder become durable when that folder is synced, and
-only then. So strict is no file system that people use, and less strict than one of them is none of the promises that POSIX makes.
+Each unsynced write is on the disk, missing, or there in part by sectors of 512 bytes. Each unsynced
+change of names is there or missing as a whole. All are independent. Names in a folder become
+durable only when that folder is synced. POSIX guarantees no more than this; common file systems do.
 """
 
 import os
@@ -12,7 +13,7 @@ SECTOR = 512
 
 
 class Bytes:
-    """A file's content, by blocks; what is not there is zeros."""
+    """The content of a file, by blocks. Missing blocks are zeros."""
 
     def __init__(self, size=0, blocks=None):
         self.size, self.blocks = size, blocks if blocks is not None else {}
@@ -57,18 +58,19 @@ class Bytes:
 @dataclass
 class File:
     durable: Bytes
-    #: What was done since, as events.
+    #: Events since then.
     pending: list = field(default_factory=list)
 
     @staticmethod
     def apply(to, event, keeps=None):
-        """`keeps`: which sectors of a write reach the disk; all without it."""
+        """Applies an event to the bytes of a file. `keeps` decides for each sector of a write
+        whether it reaches the disk; without it all do."""
         if event.what == "cut":
             to.cut(event.at)
         elif event.what == "grow":
             to.size = max(to.size, event.at)
         elif event.what == "hole":
-            # It makes no file longer.
+            # A hole does not extend the file.
             if event.at < to.size:
                 to.write(event.at, event.data[: to.size - event.at])
         elif keeps is None:
@@ -83,7 +85,7 @@ class File:
 
 
 class Folder:
-    """Entries by name: what is durable, what was changed since, and what there is now."""
+    """Entries by name: the durable ones, the changes since then, and the present ones."""
 
     def __init__(self):
         self.durable, self.pending, self.now = {}, [], {}
@@ -97,20 +99,21 @@ class Folder:
                 names[name] = entry
 
     def change(self, event, *entries):
-        """Entries that change together."""
+        """Changes several entries at once."""
         self.pending.append((event, entries))
         self.enter(self.now, entries)
 
 
 class Disk:
-    """The disk under a folder. `deaf`: of files and folders whose path it says yes to, syncs do nothing."""
+    """The disk with a folder. Syncs of paths for which `deaf` returns true are ignored."""
 
     def __init__(self, root, deaf=lambda path: False):
-        self.place, self.deaf = os.path.realpath(root), deaf
-        #: By number; the first time a file is met by its name.
+        self.path, self.deaf = os.path.realpath(root), deaf
+        #: Files by number. They are found by name at their first event.
         self.known = {}
-        self.told = b""
-        self.root = self.load(self.place)
+        #: The output of the program.
+        self.output = b""
+        self.root = self.load(self.path)
 
     def load(self, path):
         folder = Folder()
@@ -120,38 +123,38 @@ class Disk:
         return folder
 
     def above(self, path):
-        """The folder that a path is in, and its name there."""
+        """The parent folder of a path, and the name in it."""
         folder = self.root
-        *above, name = path[len(self.place) + 1 :].split("/")
+        *above, name = path[len(self.path) + 1 :].split("/")
         for part in above:
             folder = folder.now[part]
         return folder, name
 
     def at(self, path):
-        if path == self.place:
+        if path == self.path:
             return self.root
         folder, name = self.above(path)
         return folder.now.get(name)
 
-    def found(self, event):
-        """What an event is about, whatever it is called now."""
+    def target(self, event):
+        """The file or folder of an event, also if it was renamed."""
         if event.file not in self.known:
             self.known[event.file] = self.at(event.path)
         return self.known[event.file]
 
-    def follow(self, event):
-        """What happens next."""
-        if event.what == "told":
-            self.told += event.data
+    def apply(self, event):
+        """Applies the next event."""
+        if event.what == "output":
+            self.output += event.data
             return
         if event.what in ("write", "cut", "grow", "hole"):
-            self.found(event).pending.append(event)
+            self.target(event).pending.append(event)
             return
         folder, name = self.above(event.path)
         if event.what in ("create", "open"):
             if event.what == "create" and name not in folder.now:
                 folder.change(event, (name, File(Bytes())))
-            self.found(event)
+            self.target(event)
         elif event.what == "mkdir":
             folder.change(event, (name, Folder()))
         elif event.what == "unlink":
@@ -161,42 +164,43 @@ class Disk:
         elif event.what in ("link", "rename", "exchange"):
             other, to = self.above(event.to)
             assert other is folder, event
-            left = {"link": self.found(event), "rename": None, "exchange": folder.now.get(to)}[event.what]
-            folder.change(event, (name, left), (to, folder.now[name]))
+            remaining = {"link": self.target(event), "rename": None, "exchange": folder.now.get(to)}[event.what]
+            folder.change(event, (name, remaining), (to, folder.now[name]))
 
     def sync(self, sync):
         def is_done(event):
             return event.ended < sync.begun
 
-        found = self.found(sync)
-        if isinstance(found, Folder):
-            for event, entries in found.pending:
+        target = self.target(sync)
+        if isinstance(target, Folder):
+            for event, entries in target.pending:
                 if is_done(event):
-                    found.enter(found.durable, entries)
-            found.pending = [(event, entries) for event, entries in found.pending if not is_done(event)]
+                    target.enter(target.durable, entries)
+            target.pending = [(event, entries) for event, entries in target.pending if not is_done(event)]
             return
-        for event in found.pending:
+        for event in target.pending:
             if is_done(event):
-                File.apply(found.durable, event)
-        found.pending = [event for event in found.pending if not is_done(event)]
+                File.apply(target.durable, event)
+        target.pending = [event for event in target.pending if not is_done(event)]
 
     def after_a_cut(self, r):
-        """What may be there: contents by path, relative to the folder, None for folders."""
+        """A possible state after a power cut: contents by path relative to the folder, None for
+        folders."""
         contents, kept = {}, {}
         ways = r.choice(["nothing", "everything", "each", "each"])
 
-        def look(folder, path):
+        def add(folder, path):
             for name, entry in sorted(self.of_folder(folder, r).items()):
                 if isinstance(entry, Folder):
                     contents[path + name] = None
-                    look(entry, f"{path}{name}/")
+                    add(entry, f"{path}{name}/")
                 else:
-                    # It may have several names.
+                    # A file with several names has one content.
                     if id(entry) not in kept:
                         kept[id(entry)] = self.of_file(entry, r, ways)
                     contents[path + name] = kept[id(entry)]
 
-        look(self.root, "")
+        add(self.root, "")
         return contents
 
     @staticmethod
@@ -228,7 +232,8 @@ class Disk:
 
 
 def save(contents, folder):
-    """Makes a folder of what [`Disk.after_a_cut`] answered. SQLite's shared memory does not outlive the system."""
+    """Writes the result of `Disk.after_a_cut` to a folder, without SQLite's shared memory, which a
+    power cut removes."""
     for path, content in sorted(contents.items()):
         if content is None:
             os.makedirs(f"{folder}/{path}", exist_ok=True)

@@ -1,4 +1,5 @@
-"""A program whose power goes: it says the number of each of its transactions once COMMIT has answered."""
+"""A program for power cuts. It prints the number of each transaction after its COMMIT has
+returned."""
 
 import functools
 import os
@@ -10,23 +11,24 @@ import densite
 
 from .content import connect, inserted, run
 
-#: That write at once, where several do.
+#: The number of threads that write concurrently.
 THREADS = 4
 
 
-def say(n):
+def report(n):
     os.write(1, f"{n}\n".encode())
 
 
 def sql(path, seed, first, last):
-    """What SQLite promises: with a WAL FULL makes a commit durable, without one EXTRA does."""
+    """Writes through SQLite. A commit is durable with FULL in WAL mode, and with EXTRA in rollback
+    modes."""
     r, con = random.Random(f"program {seed}"), connect(path)
     con.execute("PRAGMA synchronous = EXTRA")
     con.execute(f"PRAGMA cache_size = {r.choice([10, 100, 2000])}")
     con.execute(f"PRAGMA wal_autocheckpoint = {r.choice([0, 10, 100])}")
     for n in range(first, last + 1):
         run(con, seed, n, in_bulk=r.random() < 0.2)
-        say(n)
+        report(n)
         what = r.random()
         if what < 0.1:
             con.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
@@ -44,7 +46,8 @@ def sql(path, seed, first, last):
 
 
 def ingest(path, seed, first, last, vacuums=False):
-    """Through the log, whose promise depends on no setting; with OFF SQLite itself would damage the file."""
+    """Writes through the log, whose durability depends on no setting. OFF is not used: SQLite would
+    damage the file."""
     r = random.Random(f"program {seed}")
 
     def opened():
@@ -57,7 +60,7 @@ def ingest(path, seed, first, last, vacuums=False):
     con = opened()
     for n in range(first, last + 1):
         run(con, seed, n, "t_in")
-        say(n)
+        report(n)
         what = r.random()
         if what < 0.15:
             con.execute("SELECT densite_wait()").fetchall()
@@ -75,8 +78,8 @@ def ingest(path, seed, first, last, vacuums=False):
     con.close()
 
 
-def together(path, seed, first, last):
-    """Each thread commits its transactions in their order; the log makes groups of what comes at once."""
+def concurrent(path, seed, first, last):
+    """Each thread commits its transactions in order. The log groups concurrent commits."""
 
     def write(thread):
         con = connect(path)
@@ -86,7 +89,7 @@ def together(path, seed, first, last):
                 con.execute("BEGIN")
                 con.executemany("INSERT INTO t_in VALUES (?, ?, ?, ?)", inserted(seed, n))
                 con.execute("COMMIT")
-                say(n)
+                report(n)
         con.close()
 
     threads = [threading.Thread(target=write, args=(thread,)) for thread in range(THREADS)]
@@ -96,7 +99,7 @@ def together(path, seed, first, last):
         thread.join()
 
 
-PROGRAMS = {"sql": sql, "ingest": ingest, "ingest-and-vacuum": functools.partial(ingest, vacuums=True), "together": together}
+PROGRAMS = {"sql": sql, "ingest": ingest, "ingest-and-vacuum": functools.partial(ingest, vacuums=True), "concurrent": concurrent}
 
 if __name__ == "__main__":
     which, where, *numbers = sys.argv[1:]

@@ -1,6 +1,7 @@
-"""What is under way when the power goes, and what has to be there afterwards: what all scenarios have in common.
+"""The base of all scenarios: the work at the power cut, and the content required afterwards.
 
-Each begins with a database that has the first transactions of its seed. Programs that write say after each of theirs that it is durable; the command says so by ending.
+Each scenario begins with a database that has the first transactions of its seed. Programs print
+each transaction that is durable. The command's work is durable when the command has ended.
 """
 
 import os
@@ -9,12 +10,13 @@ import sqlite3
 
 from .content import SCHEMA, connect, run, summaries, summary
 
-#: Transactions that a database begins with, and those that follow.
+#: The number of transactions in the database at the beginning, and of those that follow.
 FIRST, MORE = 25, 30
 
 
 def begin(path, r, fill, form=None, mode=None):
-    """Makes a folder with a database as a process leaves it that was killed, or that has ended; says how. `fill`: makes its content, of one part after the other."""
+    """Makes a folder with a database as left by a process that was killed or has ended. `fill` is a
+    generator that makes the content step by step. Returns a description."""
     form, mode = form or r.choice(["plain", "densite"]), mode or r.choice(["WAL", "WAL", "DELETE"])
     folder, name = os.path.split(path)
     making = folder + ".making"
@@ -39,14 +41,14 @@ def begin(path, r, fill, form=None, mode=None):
 
 
 class Scenario:
-    """`form`, `mode`: of the database in the beginning; any where it is None."""
+    """`form` and `mode` are those of the database at the beginning; None for any."""
 
     form = mode = None
-    #: Its name in the folder.
+    #: The name of the database in the folder.
     name = "app.db"
-    #: Whether rows may wait in a log.
+    #: Whether a log can have unapplied rows.
     has_log = False
-    #: Whether rows may not fit: those that they change are lost.
+    #: Whether the log can have rows that their table rejects because earlier rows were lost.
     may_reject = False
 
     def __init__(self, command, folder, seed, r):
@@ -61,35 +63,36 @@ class Scenario:
             yield run(con, self.seed, n)
 
     def states(self):
-        """What the database may hold, in their order."""
+        """The allowed states of the database, in order."""
         return summaries(self.seed, FIRST, FIRST + MORE)
 
     def arguments(self):
         raise NotImplementedError
 
-    def done(self, told, is_over):
-        """How many transactions of those that follow are durable, and how many there may be."""
-        said = [int(line) for line in told.split(b"\n")[:-1] if line.isdigit()]
-        most = FIRST + MORE if is_over else (said[-1] if said else FIRST) + 1
-        return (said[-1] if said else FIRST) - FIRST, min(most, FIRST + MORE) - FIRST
+    def done(self, output, has_ended):
+        """The lowest and the highest index of the states that are allowed now."""
+        numbers = [int(line) for line in output.split(b"\n")[:-1] if line.isdigit()]
+        last = numbers[-1] if numbers else FIRST
+        most = FIRST + MORE if has_ended else last + 1
+        return last - FIRST, min(most, FIRST + MORE) - FIRST
 
-    def verify(self, folder, told, is_over):
-        least, most = self.done(told, is_over)
-        found = self.look(f"{folder}/{self.name}")
-        # A transaction may change nothing.
-        there = [n for n, state in enumerate(self.expected) if state == found]
-        assert there, f"none of its states; {least} to {most} should be there"
-        assert any(least <= n <= most for n in there), f"{there} transactions more, not {least} to {most}"
+    def verify(self, folder, output, has_ended):
+        least, most = self.done(output, has_ended)
+        present = self.state_of(f"{folder}/{self.name}")
+        # A transaction can change nothing, so several states can be equal.
+        equal = [n for n, state in enumerate(self.expected) if state == present]
+        assert equal, f"the database has none of the expected states; expected {least} to {most}"
+        assert any(least <= n <= most for n in equal), f"the database has state {equal}; expected {least} to {most}"
 
-    def look(self, path):
+    def state_of(self, path):
         con = connect(path)
         try:
             if self.has_log:
                 self.apply(con)
-            found = self.summary(con)
-            said = con.execute("PRAGMA integrity_check").fetchall()
-            assert said == [("ok",)], said[:3]
-            return found
+            state = self.summary(con)
+            problems = con.execute("PRAGMA integrity_check").fetchall()
+            assert problems == [("ok",)], f"integrity_check: {problems[:3]}"
+            return state
         finally:
             con.close()
 
@@ -97,8 +100,8 @@ class Scenario:
         return summary(con)
 
     def apply(self, con):
-        """All that waits in the log."""
+        """Applies all rows that wait in the log."""
         con.execute("CREATE VIRTUAL TABLE temp.t_in USING densite_ingest(t, on_conflict=replace)")
         con.execute("SELECT densite_wait(NULL, 60)").fetchall()
         rejects = con.execute("SELECT * FROM densite_rejects").fetchall()
-        assert self.may_reject or not rejects, rejects
+        assert self.may_reject or not rejects, f"rejected rows: {rejects}"

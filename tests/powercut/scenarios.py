@@ -1,11 +1,11 @@
-"""All of them; those that matter most several times."""
+"""All scenarios. The most important ones are listed several times."""
 
 from .chroma import VacuumChroma
-from .commands import Compress, Copy, Decompress, FilesOfWaiting, Load, LoadAnew, Prune, Repair, Sql, SqlAnew, Subscribe, Unsubscribe, Vacuum
-from .sessions import Ingest, SqlSession, Together, VacuumOfLog
+from .commands import Compress, Copy, Decompress, FilesWithLog, Load, LoadIntoNew, Prune, Repair, Sql, SqlIntoNew, Subscribe, Unsubscribe, Vacuum
+from .sessions import ConcurrentWriters, Ingest, SqlSession, VacuumWithLog
 
 SCENARIOS = [
-    *(Vacuum, VacuumChroma, Compress, Decompress, Copy, Load, LoadAnew, Sql, SqlAnew),
-    *(FilesOfWaiting, Prune, Subscribe, Unsubscribe, Repair),
-    *(SqlSession, SqlSession, Ingest, Ingest, Together, VacuumOfLog),
+    *(Vacuum, VacuumChroma, Compress, Decompress, Copy, Load, LoadIntoNew, Sql, SqlIntoNew),
+    *(FilesWithLog, Prune, Subscribe, Unsubscribe, Repair),
+    *(SqlSession, SqlSession, Ingest, Ingest, ConcurrentWriters, VacuumWithLog),
 ]

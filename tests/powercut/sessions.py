@@ -1,4 +1,5 @@
-"""Programs that write, through SQLite or through the log, while other things go on."""
+"""Programs that write through SQLite or through the log, with checkpoints, vacuums and more
+between."""
 
 import sys
 
@@ -8,7 +9,7 @@ from .scenario import FIRST, MORE, Scenario
 
 
 class Session(Scenario):
-    """A program writes, through SQLite or through the log, while other things go on."""
+    """A program of `program.py` writes."""
 
     program = "sql"
 
@@ -24,29 +25,30 @@ class Ingest(Session):
     program, has_log = "ingest", True
 
 
-class Together(Ingest):
-    """Threads write each its own transactions, in groups: of each what was acknowledged is there, no transaction in part, and nothing behind one that is missing."""
+class ConcurrentWriters(Ingest):
+    """Threads write their own transactions, in groups. Every acknowledged transaction is there,
+    none in part, and none of a thread after a missing one."""
 
-    program = "together"
+    program = "concurrent"
 
-    def verify(self, folder, told, is_over):
+    def verify(self, folder, output, has_ended):
         con = connect(f"{folder}/app.db")
         self.apply(con)
-        there = {}
+        present = {}
         for row in con.execute("SELECT id, n, w, pad FROM t WHERE id >= 1 << 50 ORDER BY id"):
-            there.setdefault(row[1], []).append(row)
+            present.setdefault(row[1], []).append(row)
         con.close()
-        for n, rows in there.items():
-            assert rows == inserted(self.seed, n), f"transaction {n} is there in part"
-        acknowledged = {int(line) for line in told.split(b"\n")[:-1]}
-        assert acknowledged <= set(there), f"not there: {acknowledged - set(there)}"
+        for n, rows in present.items():
+            assert rows == inserted(self.seed, n), f"transaction {n} is there only in part"
+        acknowledged = {int(line) for line in output.split(b"\n")[:-1]}
+        assert acknowledged <= set(present), f"acknowledged transactions are missing: {acknowledged - set(present)}"
         numbers = range(FIRST + 1, FIRST + MORE + 1)
         for thread in range(THREADS):
-            mine = [n in there for n in numbers if n % THREADS == thread]
-            assert mine == sorted(mine, reverse=True), f"thread {thread} has gaps: {mine}"
+            mine = [n in present for n in numbers if n % THREADS == thread]
+            assert mine == sorted(mine, reverse=True), f"transactions of thread {thread} have a gap: {mine}"
 
 
-class VacuumOfLog(Ingest):
-    """The command vacuums while rows wait in the log and are applied."""
+class VacuumWithLog(Ingest):
+    """The program also vacuums, with a log beside the database."""
 
     program = "ingest-and-vacuum"

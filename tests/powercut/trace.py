@@ -1,6 +1,7 @@
-"""What a process did to the files of a folder, and what it said, read from strace.
+"""The changes of a process to files in a folder, and its output, read from strace.
 
-The calls of all threads are brought into one order. A write counts as under way from its beginning, for the disk may have some of it then; a sync has done its work at its end, for what had ended before it began.
+The calls of all threads get one order. A write counts from its beginning, because the disk can have
+a part of it from then on. A sync counts from its end, for writes that ended before it began.
 """
 
 import itertools
@@ -24,22 +25,23 @@ PIECE = re.compile(rb"iov_base=" + STRING)
 
 @dataclass
 class Event:
-    """A call, or what of it matters, at its place in the order."""
+    """A system call, or a part of it, in the order of all calls."""
 
     what: str
-    #: Line at which it began, and at which it had ended.
+    #: The lines of the trace at which it began and ended.
     begun: int
     ended: int
     path: str = ""
     to: str = ""
-    #: Which file that path led to.
+    #: The number of the file that the path led to.
     file: int = 0
     at: int = 0
     data: bytes = field(default=b"", repr=False)
 
 
 def record(arguments, folder, **options):
-    """Runs a program under strace; its events in `folder`, in their order, and how it ended."""
+    """Runs a program under strace. Returns its events in `folder`, in order, and the ended
+    process."""
     trace = folder.rstrip("/") + ".strace"
     command = ["strace", "-f", "-qq", "-xx", "-s", str(1 << 26), "-e", "signal=none", "-e", "trace=" + ",".join(CALLS.split()), "-o", trace, "--", *arguments]
     ran = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, check=False, **options)
@@ -54,38 +56,39 @@ def text(escaped):
 
 
 class Reader:
-    """Follows descriptors through a trace. `root`: what happens elsewhere is of no interest, but for standard output."""
+    """Follows descriptors through a trace. Only events below `root` and standard output are
+    kept."""
 
     def __init__(self, root, cwd):
         self.root, self.cwd = root, cwd
-        #: By descriptor: path, file, place.
+        #: By descriptor: path, file, position.
         self.open = {1: ["<stdout>", 0, 0]}
-        #: By path.
+        #: Numbers of files by path.
         self.names, self.numbers = {}, itertools.count(1)
         self.events = []
 
     def read(self, lines):
         begun = {}
         for number, line in enumerate(lines):
-            found = LINE.match(line.rstrip(b"\n"))
-            assert found, line[:200]
-            process, said = found[1], found[2]
-            if said.endswith(UNFINISHED):
-                begun[process] = (number, said[: -len(UNFINISHED)])
-                if said.startswith(b"close("):
-                    # Others may be given the number before this one has returned.
-                    self.open.pop(int(said[6 : -len(UNFINISHED)].rstrip(b")")), None)
+            parts = LINE.match(line.rstrip(b"\n"))
+            assert parts, f"line {number + 1} of the trace is not understood: {line[:200]}"
+            process, rest = parts[1], parts[2]
+            if rest.endswith(UNFINISHED):
+                begun[process] = (number, rest[: -len(UNFINISHED)])
+                if rest.startswith(b"close("):
+                    # Another call can get the descriptor before this one has returned.
+                    self.open.pop(int(rest[6 : -len(UNFINISHED)].rstrip(b")")), None)
                 continue
             first = number
-            resumed = RESUMED.match(said)
+            resumed = RESUMED.match(rest)
             if resumed:
                 first, before = begun.pop(process)
-                said = before + resumed[2]
-            call = CALL.match(said)
+                rest = before + resumed[2]
+            call = CALL.match(rest)
             if call and call[3] != b"?" and int(call[3]) >= 0 and not (resumed and call[1] == b"close"):
                 self.call(call[1].decode(), call[2], int(call[3]), first, number)
-        # Stable, so that calls of one thread stay in their order.
-        self.events.sort(key=lambda e: e.ended if e.what in ("sync", "told") else e.begun)
+        # The sort is stable, so calls of one thread stay in order.
+        self.events.sort(key=lambda e: e.ended if e.what in ("sync", "output") else e.begun)
         return self.events
 
     def add(self, what, begun, ended, **more):
@@ -105,15 +108,15 @@ class Reader:
         return self.names[path]
 
     def ours(self, fd):
-        """Of an open file in the folder: path and number, as an event has them."""
+        """The path and number of an open file in the folder, as fields of an event."""
         path, file, _ = self.open.get(int(fd), ("", 0, 0))
         return {"path": path, "file": file} if self.is_ours(path) else None
 
     def call(self, name, given, result, *when):
-        does = getattr(self, "do_" + name, None)
-        if does:
-            return does(given, result, *when)
-        # Whatever it is, it must not be about our files.
+        handler = getattr(self, "do_" + name, None)
+        if handler:
+            return handler(given, result, *when)
+        # A call without a handler must not concern files in the folder.
         first = re.match(rb"(\d+)", given)
         assert not (first and self.ours(first[1])) or name == "ioctl", f"{name} of {self.open[int(first[1])]} is not understood"
         return None
@@ -121,8 +124,8 @@ class Reader:
     # Names
 
     def do_openat(self, given, result, *when):
-        found = re.match(rb"(\w+), " + STRING + rb", ([\w|]+)", given)
-        path, flags = self.path(found[1], found[2]), found[3].split(b"|")
+        parts = re.match(rb"(\w+), " + STRING + rb", ([\w|]+)", given)
+        path, flags = self.path(parts[1], parts[2]), parts[3].split(b"|")
         self.open[result] = [path, self.number(path), 0]
         if not self.is_ours(path):
             return
@@ -146,28 +149,28 @@ class Reader:
             self.do_dup(given, result, *when)
 
     def do_renameat2(self, given, _result, *when):
-        found = re.match(rb"(\w+), " + STRING + rb", (\w+), " + STRING, given)
-        path, to = self.path(found[1], found[2]), self.path(found[3], found[4])
+        parts = re.match(rb"(\w+), " + STRING + rb", (\w+), " + STRING, given)
+        path, to = self.path(parts[1], parts[2]), self.path(parts[3], parts[4])
         if not self.is_ours(path):
             return
         file = self.number(path)
         if b"EXCHANGE" in given:
             other = self.number(to)
-            self.moved(path, "\0")
-            self.moved(to, path)
-            self.moved("\0", to)
+            self.rename(path, "\0")
+            self.rename(to, path)
+            self.rename("\0", to)
             self.names[path], self.names[to] = other, file
         else:
-            self.moved(path, to)
+            self.rename(path, to)
         self.add("exchange" if b"EXCHANGE" in given else "rename", *when, path=path, to=to, file=file)
 
-    def moved(self, path, to):
-        """What is known by names: a file's or folder's own, and those in it."""
+    def rename(self, path, to):
+        """Changes the known names of a file or folder, and of the files in it."""
         for name in [name for name in self.names if name == path or name.startswith(path + "/")]:
             self.names[to + name[len(path) :]] = self.names.pop(name)
-        for place in self.open.values():
-            if place[0].startswith(path + "/"):
-                place[0] = to + place[0][len(path) :]
+        for descriptor in self.open.values():
+            if descriptor[0].startswith(path + "/"):
+                descriptor[0] = to + descriptor[0][len(path) :]
 
     do_renameat = do_renameat2
 
@@ -176,8 +179,8 @@ class Reader:
         self.do_renameat2(b"AT_FDCWD, " + first + b", AT_FDCWD, " + second, result, *when)
 
     def do_linkat(self, given, _result, *when):
-        found = re.match(rb"(\w+), " + STRING + rb", (\w+), " + STRING, given)
-        path, to = self.path(found[1], found[2]), self.path(found[3], found[4])
+        parts = re.match(rb"(\w+), " + STRING + rb", (\w+), " + STRING, given)
+        path, to = self.path(parts[1], parts[2]), self.path(parts[3], parts[4])
         if self.is_ours(path):
             self.names[to] = file = self.number(path)
             self.add("link", *when, path=path, to=to, file=file)
@@ -187,8 +190,8 @@ class Reader:
         self.do_linkat(b"AT_FDCWD, " + first + b", AT_FDCWD, " + second, result, *when)
 
     def do_unlinkat(self, given, _result, *when):
-        found = re.match(rb"(\w+), " + STRING, given)
-        path = self.path(found[1], found[2])
+        parts = re.match(rb"(\w+), " + STRING, given)
+        path = self.path(parts[1], parts[2])
         if self.is_ours(path):
             self.add("unlink", *when, path=path)
             self.names.pop(path, None)
@@ -199,8 +202,8 @@ class Reader:
     do_rmdir = do_unlink
 
     def do_mkdirat(self, given, _result, *when):
-        found = re.match(rb"(\w+), " + STRING, given)
-        path = self.path(found[1], found[2])
+        parts = re.match(rb"(\w+), " + STRING, given)
+        path = self.path(parts[1], parts[2])
         if self.is_ours(path):
             self.add("mkdir", *when, path=path)
 
@@ -211,25 +214,25 @@ class Reader:
 
     def writes(self, fd, at, data, *when):
         if self.open.get(fd, [""])[0] == "<stdout>":
-            self.add("told", *when, data=data)
+            self.add("output", *when, data=data)
         elif self.ours(fd):
             self.add("write", *when, at=at, data=data, **self.ours(fd))
 
     def do_pwrite64(self, given, result, *when):
-        found = re.match(rb"(\d+), " + STRING + rb", \d+, (\d+)$", given)
-        self.writes(int(found[1]), int(found[3]), text(found[2])[:result], *when)
+        parts = re.match(rb"(\d+), " + STRING + rb", \d+, (\d+)$", given)
+        self.writes(int(parts[1]), int(parts[3]), text(parts[2])[:result], *when)
 
     def do_write(self, given, result, *when):
-        found = re.match(rb"(\d+), " + STRING, given)
-        fd = int(found[1])
-        place = self.open.setdefault(fd, ["", 0, 0])
-        self.writes(fd, place[2], text(found[2])[:result], *when)
-        place[2] += result
+        parts = re.match(rb"(\d+), " + STRING, given)
+        fd = int(parts[1])
+        descriptor = self.open.setdefault(fd, ["", 0, 0])
+        self.writes(fd, descriptor[2], text(parts[2])[:result], *when)
+        descriptor[2] += result
 
     def do_pwritev(self, given, result, *when):
-        found = re.match(rb"(\d+), \[(.*)\], \d+, (\d+)", given, re.S)
-        data = b"".join(text(piece) for piece in PIECE.findall(found[2]))
-        self.writes(int(found[1]), int(found[3]), data[:result], *when)
+        parts = re.match(rb"(\d+), \[(.*)\], \d+, (\d+)", given, re.S)
+        data = b"".join(text(piece) for piece in PIECE.findall(parts[2]))
+        self.writes(int(parts[1]), int(parts[3]), data[:result], *when)
 
     do_pwritev2 = do_pwritev
 
@@ -260,5 +263,5 @@ class Reader:
     do_fdatasync = do_fsync
 
     def do_sync_file_range(self, *_):
-        """Promises nothing."""
+        """Is not an event: the call makes nothing durable."""
 

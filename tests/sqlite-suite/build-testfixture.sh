@@ -1,7 +1,9 @@
 #!/bin/bash
-# build-testfixture.sh VERSION [rel|dbg]  -> bin-VERSION/testfixture[-dbg] in $SQLTESTS
-# Called by setup.sh: needs src/s-VERSION, and b-VERSION configured and with sqlite3.c made.
-# SQLite's makefile compiles testfixture from some eighty files in one command; here each is compiled by itself, JOBS (default: all cores) at a time.
+# build-testfixture.sh VERSION [rel|dbg]
+#
+# Builds bin-VERSION/testfixture[-dbg] in $SQLTESTS. setup.sh calls it. It needs src/s-VERSION, and
+# b-VERSION configured and with sqlite3.c made. SQLite's makefile compiles about eighty files in one
+# command; this script compiles them separately, JOBS at a time (default: all cores).
 set -euo pipefail
 V=$1; F=${2:-rel}
 R=${SQLTESTS:?set by setup.sh}; B=$R/b-$V; O=obj-$F
@@ -27,10 +29,10 @@ name=testfixture
 case $F in
   rel) flags=(-O2 -g0 -DNDEBUG "${flags[@]}") ;;
   dbg) flags=(-O1 -g -DSQLITE_DEBUG "${flags[@]}"); name=testfixture-dbg ;;
-  *) echo "unknown flavour $F: rel or dbg" >&2; exit 2 ;;
+  *) echo "unknown flavour $F: use rel or dbg" >&2; exit 2 ;;
 esac
 
-# sqlite3.c takes as long as all the others together: it goes first.
+# sqlite3.c is compiled first, because it takes as long as all other files together.
 { printf '%s\0' "${srcs[@]}" | grep -z '\(^\|/\)sqlite3\.c$'; printf '%s\0' "${srcs[@]}" | grep -zv '\(^\|/\)sqlite3\.c$'; } |
   xargs -0 -P "${JOBS:-$(nproc)}" -n 1 bash -c '
     o=$0/$(basename "${@: -1}" .c).o; [ "$o" -nt "${@: -1}" ] || gcc "${@:1:$#-1}" -c "${@: -1}" -o "$o" || exit 255' "$O" "${flags[@]}"

@@ -1,9 +1,10 @@
 #!/bin/bash
 # run-mptest.sh SO VFS DIR
 #
-# Runs SQLite's multi-process test: mptester starts up to five clients on one database, which write, change page sizes, crash and check, and
-# compares what they see. SO and VFS are "-" for stock SQLite; DIR is where setup.sh built. Exit status 0 if and only if no run had an error.
-# env: TIMEOUT=300 seconds per run, REPEAT=3
+# Runs SQLite's multi-process test. mptester starts up to five clients on one database. They write,
+# change page sizes, crash and check, and mptester compares their results. SO and VFS are "-" for
+# stock SQLite; DIR is the directory of setup.sh. The exit status is 0 if no run had an error.
+# Environment: TIMEOUT=300 seconds per run, REPEAT=3
 set -uo pipefail
 V=3.46.1; TIMEOUT=${TIMEOUT:-300}
 [ $# = 3 ] || { sed -n 2,7p "$0" >&2; exit 2; }
@@ -14,9 +15,10 @@ if [ "$2" != - ]; then
   [ "$1" = - ] || { SQLTEST_EXT=$(readlink -f "$1") && export SQLTEST_EXT; }
 fi
 work=$dir/mptest; rm -rf "$work"; mkdir -p "$work"; cd "$work" || exit 2
-# mptester starts its clients by its own name, unquoted: beside its scripts that name has no space.
+# mptester starts its clients by its own path, unquoted. Run in the work directory, that path has no
+# space.
 cp "$dir/bin-$V/mptester" "$dir/src/s-$V/mptest/"*test .
-# config01 skips itself unless the VFS is called unix: here it is to run.
+# config01 skips itself unless the VFS is called unix. This line removes that condition.
 sed -i '/^--if vfsname/d' config01.test
 
 passed=0; failed=0
@@ -33,7 +35,7 @@ one() { # one SCRIPT MODE REPEAT
     grep -a -i 'error\|expected\|crash' "$log" | head -20
   fi
 }
-# The two configuration scripts set journal modes and page sizes themselves, which WAL would refuse.
+# The two configuration scripts set journal modes and page sizes, which is not possible in WAL mode.
 one config01 delete 1
 one config02 delete 1
 for mode in delete wal; do

@@ -12,20 +12,20 @@
 #      (wrap.tcl sets the "isquick" switch, as "testrunner veryquick" does)
 #      SQLTEST_ENTRY=entry point   KEEP=1 keep the work directories
 #      RUNAS=nobody run the tests as that user (default when root; RUNAS= for
-#             no change): as root about ten files fail, for they test read-only
-#             permissions
-#      KNOWN=file  lines "FILE CASE" or "FILE PATTERN MOST": failing cases which
-#             do not count, of a pattern at most so many (default
-#             known-cases.txt here, unless stock); docs/decisions says why each
+#             no change): as root about ten files fail, because they test
+#             read-only permissions
+#      KNOWN=file  lines "FILE CASE" or "FILE PATTERN MOST": failing cases that
+#             do not count, at most MOST for a pattern (default:
+#             known-cases.txt here, unless stock); docs/decisions has the reasons
 #      SQLTEST_RAW=1  without the logical-bytes adapter (see wrap.tcl)
 #      STATS=1 collect SHIM_STATS (stand-in shims only)
 #      TESTFIXTURE=path, SQLSRC=path  to override binary and source tree
-#      EXPECT=expected.tsv  a baseline results.tsv; compare with it and let the
-#             exit status say whether this run is no worse (FILE status/errors)
+#      EXPECT=expected.tsv  a baseline results.tsv; compare with it; the exit
+#             status is 0 if this run is not worse (FILE status/errors)
 # Output: one line per file  STATUS errors/tests seconds file [failing cases]
-# and a summary. Exit status 0 iff no file FAILs, CRASHes or TIMEOUTs.
+# and a summary. The exit status is 0 if no file FAILs, CRASHes or TIMEOUTs.
 HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-if [ "$1" = --one ]; then            # internal: run one file
+if [ "$1" = --one ]; then            # internal: runs one file
   f=$2; id=$(printf %s "$f" | tr '/' '_'); log=$OUT/log/$id.log; d=$WORK/$id
   mkdir -p "$d"; cd "$d" || exit 1
   if [ -f "$SQLSRC/test/$f" ]; then p=$SQLSRC/test/$f; else p=$SQLSRC/$f; fi
@@ -38,7 +38,7 @@ if [ "$1" = --one ]; then            # internal: run one file
   s=$(LC_ALL=C grep -a -E '^[0-9]+ errors out of [0-9]+ tests' "$log" | tail -1)
   e=$(echo "$s" | cut -d' ' -f1); n=$(echo "$s" | cut -d' ' -f5)
   bad=$(LC_ALL=C grep -a -E '^!?Failures on these tests:' "$log" | tail -1 | cut -d: -f2-)
-  if [ -n "$bad" ] && [ -f "$KNOWN" ]; then   # drop the known cases
+  if [ -n "$bad" ] && [ -f "$KNOWN" ]; then   # removes the known cases
     declare -A used=()
     left=; k=0
     for c in $bad; do
@@ -61,7 +61,7 @@ if [ "$1" = --one ]; then            # internal: run one file
   elif [ "$e" != 0 ]; then st=FAIL
   elif [ $rc != 0 ]; then st=FAIL; bad="rc $rc $bad"
   else st=ok; fi
-  # tests so far when it did not reach the end
+  # Without a summary, the numbers so far are counted.
   [ -n "$n" ] || n=$(LC_ALL=C grep -a -c -E '\.\.\. Ok$' "$log")
   [ -n "$e" ] || e=$(LC_ALL=C grep -a -c -E '^! [^ ]+ (expected|got):' "$log" | awk '{print int($1/2)}')
   printf '%s\t%s\t%s\t%s\t%s\t%s\n' $st "$e" "$n" "$(awk "BEGIN{printf \"%.1f\",$t1-$t0}")" "$f" "$bad"
@@ -81,10 +81,10 @@ mkdir -p "$OUT/log" "$OUT/stats" || exit 2
 OUT=$(cd "$OUT" && pwd); export WORK=$OUT/work; mkdir -p "$WORK"; chmod 755 "$OUT" "$WORK"; chmod 777 "$OUT/stats"
 unset SQLTEST_EXT SQLTEST_VFS
 if [ "$VFS" != - ]; then export SQLTEST_VFS=$VFS; [ "$EXT" = - ] || export SQLTEST_EXT=$(readlink -f "$EXT"); fi
-# the extension loads and becomes the default?
+# Checks that the extension loads and that its VFS is the default.
 mkdir -p "$WORK/.p"; printf 'sqlite3 db probe.db\ndb eval {create table t(a);insert into t values(1)}\nputs "VFS [file_control_vfsname db]"\ndb close\n' > "$WORK/.p/probe.tcl"
 as=; [ -n "$RUNAS" ] && { chmod 777 "$WORK/.p"; as="setpriv --reuid=$RUNAS --regid=$(id -g "$RUNAS") --clear-groups --"; }
-(cd "$WORK/.p" && $as "$TESTFIXTURE" probe.tcl) > "$OUT/probe.txt" 2>&1 || { echo "cannot start with VFS $VFS:"; cat "$OUT/probe.txt"; exit 2; }
+(cd "$WORK/.p" && $as "$TESTFIXTURE" probe.tcl) > "$OUT/probe.txt" 2>&1 || { echo "testfixture cannot start with the VFS $VFS; its output:"; cat "$OUT/probe.txt"; exit 2; }
 echo "# testfixture $TESTFIXTURE ($VERSION $FLAVOUR) vfs=$VFS probe: $(tail -1 "$OUT/probe.txt")  logs: $OUT/log"
 for a in "$@"; do case $a in @*) sed 's/#.*//' "${a#@}" | awk 'NF{print $1}';; *) echo "$a";; esac; done > "$OUT/list"
 [ $# -gt 0 ] || sed 's/#.*//' "$HERE/tests.txt" | awk 'NF{print $1}' > "$OUT/list"

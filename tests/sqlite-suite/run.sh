@@ -1,21 +1,23 @@
 #!/bin/bash
 # run.sh SO DIR
 #
-# Runs the 100 TCL test files and mptester with the VFS of SO as the default; DIR is where setup.sh built. Exit status 0 if and only if all pass.
+# Runs the 100 TCL test files and mptester with the VFS of SO as the default. DIR is the directory
+# of setup.sh. The exit status is 0 if all pass.
 set -uo pipefail
-[ $# = 2 ] || { sed -n 2,4p "$0" >&2; exit 2; }
+[ $# = 2 ] || { sed -n 2,5p "$0" >&2; exit 2; }
 V=3.46.1
 so=$(readlink -f "$1"); dir=$(cd "$2" && pwd) || exit 2
-[ -f "$so" ] || { echo "$1 is missing: make ext builds it" >&2; exit 2; }
+[ -f "$so" ] || { echo "$1 is missing: build it with make ext" >&2; exit 2; }
 export TIMEOUT=${TIMEOUT:-600} JOBS=${JOBS:-$(nproc)}
 
-# As root the test files run as nobody (see run-sqlite-tests.sh), who must be able to reach them; and some cannot bear a path with a space.
-reached() {
+# As root the test files run as the user nobody (see run-sqlite-tests.sh), who needs access to them.
+# Some test files do not work in a path with a space.
+is_accessible() {
   case $dir in *[[:space:]]*) return 1 ;; esac
   [ "$(id -u)" != 0 ] || setpriv --reuid=nobody --regid="$(id -g nobody)" --clear-groups -- test -r "$so" -a -x "$dir/bin-$V/testfixture"
 }
 suite=$dir; stage=
-if ! reached; then
+if ! is_accessible; then
   stage=$(mktemp -d); trap 'rm -rf "$stage"' EXIT
   chmod 755 "$stage"; suite=$stage/suite
   mkdir -p "$suite/src/s-$V"

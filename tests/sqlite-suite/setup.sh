@@ -1,16 +1,18 @@
 #!/bin/bash
 # setup.sh DIR
 #
-# Builds SQLite's own test programs, testfixture and mptester, from Debian's source package (trixie, 3.46.1) in DIR and copies the scripts
-# beside them. About 4 minutes on two cores; does nothing when DIR is up to date. Nothing of SQLite is kept in the repository, and nothing
-# outside DIR is touched: apt-get gets its own source list, lists and cache there.
-#   DEBIAN_MIRROR=URL   where Debian's archive is, if the system's own source lists name none
+# Builds SQLite's test programs, testfixture and mptester, in DIR from Debian's source package
+# (trixie, 3.46.1), and copies the scripts to DIR. Takes about 4 minutes on two cores; does nothing
+# if DIR is up to date. The repository contains no file of SQLite. Changes nothing outside DIR:
+# apt-get gets its own source list, lists and cache there.
+#   DEBIAN_MIRROR=URL   the address of Debian's archive, if the system's source lists have none
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd); V=3.46.1
-[ $# = 1 ] || { sed -n 2,7p "$0" >&2; exit 2; }
+[ $# = 1 ] || { sed -n 2,8p "$0" >&2; exit 2; }
 mkdir -p "$1"; SQLTESTS=$(cd "$1" && pwd); export SQLTESTS
 
-# Up to date if and only if the stamp, written last, names the same scripts and stubs.
+# DIR is up to date if its stamp, which is written last, has the checksum of these scripts and
+# stubs.
 stamp=$(cd "$here" && cat ./*.sh stub/*.c | cksum)
 cp -r "$here"/. "$SQLTESTS"/
 cd "$SQLTESTS"
@@ -19,7 +21,8 @@ if [ "$(cat built 2>/dev/null)" = "$stamp" ] && [ -x bin-$V/testfixture ] && [ -
 fi
 rm -f built
 
-# SQLite's makefile cannot live below a path with a space: then it is built elsewhere and what is run is copied back.
+# SQLite's makefile does not work in a path with a space. Then the build runs in another directory,
+# and the results are copied back.
 final=
 case $SQLTESTS in *[[:space:]]*)
   final=$SQLTESTS; SQLTESTS=$(mktemp -d); trap 'rm -rf "$SQLTESTS"' EXIT
@@ -32,11 +35,11 @@ if [ ! -d src/s-$V ]; then
   mkdir -p apt/lists/partial apt/cache/archives/partial apt/state src
   uri=${DEBIAN_MIRROR:-$(grep -rhoE 'https?://[^ ]+/debian/?( |$)' /etc/apt/sources.list /etc/apt/sources.list.d/ 2>/dev/null |
     grep -v snapshot | head -1 | tr -d ' ' || true)}
-  [ -n "$uri" ] || { echo "the system's apt sources name no Debian archive: set DEBIAN_MIRROR to the address of one" >&2; exit 1; }
+  [ -n "$uri" ] || { echo "the system's apt sources have no Debian archive: set DEBIAN_MIRROR to the address of one" >&2; exit 1; }
   key=/usr/share/keyrings/debian-archive-keyring.gpg
   [ -f $key ] || { echo "$key is missing. Install: sudo apt-get install -y debian-archive-keyring" >&2; exit 1; }
   echo "deb-src [signed-by=$key] $uri trixie main" > apt/sources.list
-  # A configuration file rather than -o options: paths with spaces survive in it.
+  # A configuration file, because -o options do not support paths with spaces.
   cat > apt/apt.conf <<CONF
 Dir::Etc::sourcelist "$PWD/apt/sources.list";
 Dir::Etc::sourceparts "-";
@@ -51,7 +54,7 @@ CONF
   cd src
   again apt-get source -q --download-only sqlite3
   tar=sqlite3_$V.orig.tar.xz
-  [ -f $tar ] || { echo "Debian's archive no longer holds SQLite $V in trixie: found $(ls ./*.dsc 2>/dev/null)" >&2; exit 1; }
+  [ -f $tar ] || { echo "Debian's archive no longer has SQLite $V in trixie, but $(ls ./*.dsc 2>/dev/null): change V in tests/sqlite-suite" >&2; exit 1; }
   rm -rf unpack; mkdir unpack; tar xf $tar -C unpack --strip-components=1; mv unpack s-$V
   cd ..
   unset APT_CONFIG

@@ -1,9 +1,13 @@
-"""Several processes on one database with ingest, killed at random moments, while the command vacuums, converts, checks and copies it.
+"""Several processes use one database with ingest and are killed at random moments, while the
+command vacuums, converts, checks and copies it.
 
-    PYTHONPATH=python:tests DENSITE_LIBRARY=target/release/libdensite.so python3 -m torture --command target/release/densite --dir DIR [--minutes M] [--seed N]
+    export PYTHONPATH=python:tests DENSITE_LIBRARY=target/release/libdensite.so
+    python3 -m torture --command target/release/densite --dir DIR [--minutes M] [--seed N]
 
-Each round has a seed, from which all choices of its parent and the rows of its writers follow; what the system makes of the processes is another matter, so a seed that failed is to be run several times. Where a
-round fails its folder stays: ledgers, what the command said (`commands`), what was refused (`errors.*`), the database. Part of `make crash`.
+The seed of a round decides all choices of the parent and the rows of the writers. The scheduling of
+the processes is not deterministic, so run a failed seed several times. A failed round keeps its
+directory: ledgers, the command's output (`commands`), errors (`errors.*`) and the database. Part of
+`make crash`.
 """
 
 import argparse
@@ -20,7 +24,7 @@ import long.run
 from .outside import Outside
 from .roles import ROLES
 from .verify import verify
-from .work import TABLES, WRITERS, connect, told
+from .work import TABLES, WRITERS, connect, read_ledger
 
 
 class Round:
@@ -29,7 +33,7 @@ class Round:
         self.random = r = random.Random(f"round {seed}")
         shutil.rmtree(self.directory, ignore_errors=True)
         os.makedirs(self.directory)
-        # Through SQLite's own VFS only where nobody makes a Densite file of it meanwhile.
+        # SQLite's own VFS can be used only if the command does not convert the file to Densite.
         self.plain = r.random() < 0.15
         self.form = "plain" if self.plain or r.random() < 0.25 else "densite"
         self.outside = Outside(options.command, self.directory, r, converts=not self.plain)
@@ -58,7 +62,7 @@ class Round:
         self.living[process.pid] = (role, number, process)
 
     def end(self, pid):
-        """Nobody ends by himself."""
+        """Kills a process. Fails if it had ended by itself."""
         role, number, process = self.living[pid]
         process.kill()
         self.kills += 1
@@ -66,11 +70,11 @@ class Round:
         del self.living[pid]
         with open(f"{self.directory}/stderr.{role}{number}", encoding="utf-8") as err:
             text = err.read()
-        assert status == -signal.SIGKILL and not text, f"{role} {number} ended with {status}: {text}"
+        assert status == -signal.SIGKILL and not text, f"{role} {number} ended by itself with status {status}: {text}"
         return role
 
     def ledgers(self):
-        return {writer: told(self.directory, writer) for writer in range(self.begun["write"])}
+        return {writer: read_ledger(self.directory, writer) for writer in range(self.begun["write"])}
 
     def step(self):
         r = self.random
@@ -80,29 +84,29 @@ class Round:
         if what < 0.35:
             time.sleep(r.random() * 0.8)
         elif what < 0.6:
-            # A random one: it may write, apply, read within a transaction.
+            # The process can be writing, applying, or reading within a transaction.
             self.begin(self.end(r.choice(sorted(self.living))))
         elif what < 0.64:
-            # All at once: what they leave is worked on by others first.
+            # Kills all processes. The command works on their files before new ones start.
             roles = [self.end(pid) for pid in list(self.living)]
             for _ in range(r.choice([0, 1, 3])):
-                self.outside.something()
+                self.outside.run_any()
             for role in roles:
                 self.begin(role)
         elif what < 0.72:
-            # Conversions find the file closed, or nearly.
+            # Most processes close the file during the pause, so that it can be converted.
             with open(f"{self.directory}/pause", "w", encoding="utf-8"):
                 pass
             time.sleep(r.choice([0.05, 0.3, 1]))
             for _ in range(r.choice([1, 2, 4])):
-                self.outside.something()
+                self.outside.run_any()
             os.remove(f"{self.directory}/pause")
         elif what < 0.78:
-            self.look_at_a_snapshot()
+            self.verify_a_snapshot()
         else:
-            self.outside.something()
+            self.outside.run_any()
 
-    def look_at_a_snapshot(self):
+    def verify_a_snapshot(self):
         for pid in self.living:
             os.kill(pid, signal.SIGSTOP)
         time.sleep(0.02)
@@ -128,7 +132,7 @@ class Round:
             for pid in list(self.living):
                 self.end(pid)
             for _ in range(self.random.choice([0, 0, 1, 2])):
-                self.outside.something()
+                self.outside.run_any()
             known, unknown = self.verify(f"{self.directory}/db", self.ledgers())
         finally:
             for _, _, process in self.living.values():

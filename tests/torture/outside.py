@@ -1,4 +1,4 @@
-"""What is done to the database from outside meanwhile: by the command, and by copies."""
+"""Work on the database from outside: by the command, and by copies."""
 
 import os
 import shutil
@@ -12,14 +12,14 @@ BUSY = "PRAGMA busy_timeout = 1000; "
 
 
 class Outside:
-    """Of one round. `converts`: the file may change its form."""
+    """The work of one round. `converts`: whether the file can change its form."""
 
     def __init__(self, command, directory, r, converts):
         self.program, self.directory, self.random, self.converts = command, directory, r, converts
         self.db = f"{directory}/db"
 
     def command(self, *arguments, ok=(0, 3)):
-        """Runs the command; 3 is a locked database."""
+        """Runs the command. Exit code 3 is a locked database."""
         ran = subprocess.run([self.program, *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, check=False)
         text = ran.stdout.decode(errors="replace")
         with open(f"{self.directory}/commands", "a", encoding="utf-8") as file:
@@ -30,11 +30,11 @@ class Outside:
     def sql(self, sql):
         self.command("sql", self.db, BUSY + sql, ok=(0, 1, 3))
 
-    def something(self):
+    def run_any(self):
         r = self.random
-        doings = [self.check, self.check, self.vacuum, self.vacuum, self.convert, self.convert, self.log, self.mode, self.copy]
-        doings += [lambda: self.command("info", self.db, "--json"), lambda: self.sql("VACUUM"), lambda: self.sql("PRAGMA densite_maintain")]
-        r.choice(doings)()
+        actions = [self.check, self.check, self.vacuum, self.vacuum, self.convert, self.convert, self.log, self.mode, self.copy]
+        actions += [lambda: self.command("info", self.db, "--json"), lambda: self.sql("VACUUM"), lambda: self.sql("PRAGMA densite_maintain")]
+        r.choice(actions)()
 
     def check(self):
         self.command("check", self.db)
@@ -45,7 +45,7 @@ class Outside:
     def convert(self):
         verb = self.random.choice(["compress", "decompress"])
         if self.converts:
-            # It may have that form already.
+            # The file can have that form already.
             self.command(verb, self.db, ok=(0, 1, 3))
 
     def log(self):
@@ -55,7 +55,7 @@ class Outside:
         self.sql(f"PRAGMA journal_mode = {self.random.choice(['WAL', 'WAL', 'DELETE', 'TRUNCATE'])}")
 
     def copy(self):
-        """A copy without the log, by any of the ways there are, is sound."""
+        """Makes a copy without the log in one of several ways, and checks it."""
         to, way = f"{self.directory}/copy", self.random.choice(["compress", "decompress", "into", "backup"])
         for ending in ("", "-wal", "-shm", "-journal"):
             if os.path.exists(to + ending):
@@ -63,7 +63,7 @@ class Outside:
         if way == "backup":
             try:
                 with connect(self.db) as con, connect(to) as other:
-                    # At once: in steps it begins anew whenever somebody writes.
+                    # In one step, because a backup in several steps restarts after each write.
                     con.backup(other)
                 con.close()
                 other.close()
@@ -75,12 +75,12 @@ class Outside:
         elif self.command(way, self.db, to, ok=(0, 1, 3)):
             return
         con = connect(to)
-        said = con.execute("PRAGMA integrity_check").fetchall()
+        problems = con.execute("PRAGMA integrity_check").fetchall()
         con.close()
-        assert said == [("ok",)], (way, said)
+        assert problems == [("ok",)], f"copy by {way}: {problems}"
 
     def snapshot(self):
-        """Copies database and log while nobody moves; the copy's path."""
+        """Copies database and log while all processes are stopped. Returns the path of the copy."""
         to = f"{self.directory}/snapshot"
         shutil.rmtree(to, ignore_errors=True)
         os.makedirs(to)

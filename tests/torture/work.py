@@ -1,6 +1,7 @@
-"""What all processes of a round know: the tables, the rows of a batch, and what writers tell of theirs.
+"""Shared by all processes of a round: the tables, the rows of a batch, and the writers' ledgers.
 
-A row says which batch of which writer it is of and how many rows that has, so that the tables alone tell whether a batch is there as a whole and once.
+A row has its writer, its batch and the size of the batch. So the tables alone show whether a batch
+is there once and as a whole.
 """
 
 import mmap
@@ -11,7 +12,7 @@ import struct
 
 import densite
 
-#: Writers of a round at most; one that was killed is followed by another.
+#: The largest number of writers of a round. A killed writer is replaced by a new one.
 WRITERS = 48
 
 TABLES = """
@@ -24,14 +25,15 @@ CREATE TABLE e(writer INT, batch INT, pad, PRIMARY KEY (writer, batch));
 CREATE TABLE direct(writer INT, batch INT, i INT, size INT, pad);
 CREATE INDEX direct_of ON direct(writer, batch);
 """
-#: How each is opened for ingest. `d` has the last batch of each writer, `e` its last few; of `c` every seventeenth row is rejected.
+#: The conflict policy of each table. `d` has the last batch of each writer, `e` its last few
+#: batches. `c` rejects rows with i % 17 = 5.
 OPENED = {"a": "abort", "b": "ignore", "c": "abort", "d": "replace", "e": "replace"}
-#: The place of `i` in a row.
-PLACE = {"a": 3, "b": 4, "c": 3}
+#: The position of the column `i` in a row.
+I_COLUMN = {"a": 3, "b": 4, "c": 3}
 
 
 def connect(path, plain=False):
-    """A connection; `plain`: through SQLite's own VFS, with ingest all the same."""
+    """Opens a connection. `plain`: through SQLite's own VFS. Ingest works in both cases."""
     densite.attach()
     name = f"file:{path}" if plain else f"file:{path}?vfs=densite"
     return sqlite3.connect(name, uri=True, isolation_level=None, timeout=20)
@@ -61,7 +63,8 @@ def batch(seed, writer, n):
 
 
 class Board:
-    """In shared memory, of each writer: how many rows of `a` were acknowledged, and how many may be there."""
+    """Shared memory with two numbers for each writer: the acknowledged rows of `a`, and the largest
+    number that can be visible."""
 
     def __init__(self, directory):
         path = f"{directory}/board"
@@ -76,23 +79,24 @@ class Board:
     def at_most(self, writer):
         return struct.unpack_from("<q", self.memory, writer * 16 + 8)[0]
 
-    def tell(self, writer, acknowledged, at_most):
+    def set(self, writer, acknowledged, at_most):
         struct.pack_into("<q", self.memory, writer * 16 + 8, at_most)
         struct.pack_into("<q", self.memory, writer * 16, acknowledged)
 
 
 class Ledger:
-    """What became of each batch of a writer, one line each time: begun, acknowledged, or taken back."""
+    """The log of a writer's batches. Each line is one event: begun, acknowledged, or back (rolled
+    back)."""
 
     def __init__(self, directory, writer):
         self.file = os.open(f"{directory}/ledger.{writer}", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
 
-    def say(self, what, kind, n):
+    def add(self, what, kind, n):
         os.write(self.file, f"{what} {kind} {n}\n".encode())
 
 
-def told(directory, writer):
-    """Of a writer's ledger: by kind and number of a batch, what was said of it last."""
+def read_ledger(directory, writer):
+    """The last event of each batch of a writer, by kind and number of the batch."""
     try:
         with open(f"{directory}/ledger.{writer}", encoding="utf-8") as file:
             lines = [line.split() for line in file]

@@ -1,4 +1,4 @@
-"""What the tests share."""
+"""Shared helpers of the tests."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from .. import schema
 from ..client import Client
 from ..store import Store, connect
 
-#: How long a test waits for what must happen, in seconds.
+#: How long a test waits for an expected event, in seconds.
 SOON = 40.0
 
 
 def free_port() -> int:
-    """A port that nobody listens on."""
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
+    """A free port."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
 
 
 class Case(unittest.TestCase):
-    """A folder for each test, and no process left behind."""
+    """Each test has its own folder, and its processes are killed at its end."""
 
     def setUp(self) -> None:
         directory = tempfile.TemporaryDirectory()
@@ -41,7 +41,7 @@ class Case(unittest.TestCase):
         self.path = str(self.dir / "pairs.db")
 
     def make(self, samples: int, **settings: int) -> str:
-        """A new file of pairs; its path."""
+        """Creates a file of pairs. Returns its path."""
         with contextlib.closing(densite.connect(self.path, isolation_level=None)) as con:
             schema.create(con, schema.Settings(**settings))
             schema.add(con, samples)
@@ -58,7 +58,8 @@ class Case(unittest.TestCase):
         return store
 
     def start(self, *arguments: str, before: Sequence[str] = ()) -> subprocess.Popen:
-        """A command of the program in a process of its own, behind the words `before`; killed at the end of the test."""
+        """Starts a command of the program, with the prefix `before`. It is killed at the end of the
+        test."""
         process = subprocess.Popen(
             [*before, sys.executable, "-m", "pairwise", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=self.dir
         )
@@ -66,7 +67,7 @@ class Case(unittest.TestCase):
         return process
 
     def end(self, process: subprocess.Popen) -> None:
-        """kill -9, whatever it does."""
+        """Kills the process with SIGKILL."""
         process.kill()
         process.wait()
         for pipe in (process.stdout, process.stderr):
@@ -74,7 +75,7 @@ class Case(unittest.TestCase):
                 pipe.close()
 
     def serve(self, *options: str) -> Tuple[subprocess.Popen, str]:
-        """A coordinator of the file; it and its URL, once it listens."""
+        """Starts a coordinator. Returns the process and its URL when it listens."""
         process = self.start("serve", self.path, *(options if "--port" in options else (*options, "--port", "0")))
         line = process.stdout.readline()
         if "http://" not in line:
@@ -86,35 +87,35 @@ class Case(unittest.TestCase):
         self.addCleanup(client.close)
         return client
 
-    def says(self, *arguments: str) -> Tuple[int, str, str]:
-        """Runs a command to its end: exit code, standard output and error."""
+    def run_command(self, *arguments: str) -> Tuple[int, str, str]:
+        """Runs a command to its end. Returns exit code, standard output and standard error."""
         done = subprocess.run([sys.executable, "-m", "pairwise", *arguments], capture_output=True, text=True, cwd=self.dir, timeout=SOON, check=False)
         return done.returncode, done.stdout, done.stderr
 
     def until(self, what: str, ask: Callable[[], Any]) -> Any:
-        """Waits until `ask` answers with something true, and returns that."""
+        """Waits until `ask` returns a true value, and returns that value."""
         end = time.monotonic() + SOON
         while time.monotonic() < end:
             answer = ask()
             if answer:
                 return answer
             time.sleep(0.02)
-        return self.fail(f"not within {SOON:g} seconds: {what}")
+        return self.fail(f"did not happen within {SOON:g} seconds: {what}")
 
 
-def end_well(case: Case, processes: List[subprocess.Popen]) -> List[str]:
-    """Waits for processes that must end with code 0; what they said."""
-    said = []
+def wait_for_success(case: Case, processes: List[subprocess.Popen]) -> List[str]:
+    """Waits for processes, which must end with code 0. Returns their outputs."""
+    outputs = []
     for process in processes:
         out, err = process.communicate(timeout=SOON)
         case.assertEqual(process.returncode, 0, f"{process.args}: {out}{err}")
-        said.append(out)
-    return said
+        outputs.append(out)
+    return outputs
 
 
 @contextlib.contextmanager
 def stopped(process: subprocess.Popen) -> Iterator[None]:
-    """Holds a process where it is."""
+    """Stops a process for the time of the block."""
     os.kill(process.pid, signal.SIGSTOP)
     try:
         yield

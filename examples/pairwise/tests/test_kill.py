@@ -1,31 +1,31 @@
-"""Killed workers and coordinators: nothing acknowledged is lost, every pair is there once."""
+"""Killed workers and coordinators: no acknowledged result is lost, and every pair is there once."""
 
 from urllib.parse import urlsplit
 from ..verify import verify
-from .support import Case, end_well, free_port, stopped
+from .support import Case, wait_for_success, free_port, stopped
 
 
 class Kill(Case):
-    def test_acknowledged_results_survive_a_kill_at_once(self):
+    def test_acknowledged_results_survive_an_immediate_kill(self):
         self.make(6, length=8, batch_pairs=4)
         port = str(free_port())
-        there = []
-        # As often as there are batches: deliver, and kill as soon as the answer is there.
+        delivered = []
+        # For each batch: deliver its results, and kill the coordinator after its answer.
         for round_ in range(1, 5):
             served, url = self.serve("--port", port)
             client = self.client(url)
-            self.assertEqual(client.get("/progress")["done_pairs"], len(there))
+            self.assertEqual(client.get("/progress")["done_pairs"], len(delivered))
             got = client.post("/lease", {"worker": "w"})
             results = [[a, b, round_ + a / 10] for a, b in got["pairs"]]
             client.post("/results", {"worker": "w", "lease": got["lease"], "results": results})
             self.end(served)
-            there += results
+            delivered += results
         con = self.connection()
-        self.assertEqual(con.execute("SELECT a, b, distance FROM temp.result_in ORDER BY a, b").fetchall(), sorted(map(tuple, there)))
-        self.assertEqual(len(there), 15)
+        self.assertEqual(con.execute("SELECT a, b, distance FROM temp.result_in ORDER BY a, b").fetchall(), sorted(map(tuple, delivered)))
+        self.assertEqual(len(delivered), 15)
 
-    def test_a_killed_worker_and_a_killed_coordinator(self):
-        # Slow enough, by long series, to be killed in the middle.
+    def test_the_work_completes_after_kills_of_a_worker_and_a_coordinator(self):
+        # Long series make the work slow enough for a kill in the middle.
         self.make(60, length=144, window=24, batch_pairs=20)
         served, url = self.serve("--lease", "1.5")
         port = str(urlsplit(url).port)
@@ -33,7 +33,8 @@ class Kill(Case):
         lost, *others = (self.start("work", url, "--name", name) for name in ("lost", "w2", "w3"))
 
         def leased():
-            """What the worker `lost` has on lease, in pairs; it is held meanwhile, so that this stays true."""
+            """The number of pairs that the worker `lost` has on lease. Kills the worker if it has
+            some. The worker is stopped meanwhile, so that the number stays correct."""
             with stopped(lost):
                 pairs = next((w["leased_pairs"] for w in client.get("/progress")["workers"] if w["name"] == "lost"), 0)
                 if pairs:
@@ -47,9 +48,9 @@ class Kill(Case):
         served, _ = self.serve("--lease", "1.5", "--port", port)
         self.assertGreaterEqual(client.get("/progress")["done_pairs"], before)
         self.until("all is done", lambda: client.get("/progress")["finished"])
-        end_well(self, others)
+        wait_for_success(self, others)
         now = client.get("/progress")
-        self.assertGreaterEqual(now["repeated_batches"], 1)  # that of the lost worker
+        self.assertGreaterEqual(now["repeated_batches"], 1)  # the batch of the lost worker
         self.assertEqual(now["rejects"], 0)
         self.assertEqual(sum(worker["pairs"] for worker in now["workers"]), 1770)
         served.terminate()
@@ -57,10 +58,10 @@ class Kill(Case):
         report = verify(self.path, check=60)
         self.assertEqual((report.pairs, report.checked), (1770, 60))
 
-    def test_two_coordinators_on_one_file(self):
+    def test_two_coordinators_on_one_file_hand_out_each_batch_once(self):
         self.make(30, length=64, batch_pairs=10)
         served = [self.serve(), self.serve()]
-        end_well(self, [self.start("work", url, "--name", f"of{number}") for number, (_, url) in enumerate(served)])
+        wait_for_success(self, [self.start("work", url, "--name", f"of{number}") for number, (_, url) in enumerate(served)])
         now = self.client(served[0][1]).get("/progress")
         self.assertEqual((now["done_pairs"], now["repeated_batches"]), (435, 0))
         self.assertEqual(sum(worker["pairs"] for worker in now["workers"]), 435)
@@ -69,18 +70,18 @@ class Kill(Case):
             self.assertEqual(process.wait(20), 0)
         self.assertEqual(verify(self.path).checked, 300)
 
-    def test_no_more_room_stops_the_work_and_loses_nothing(self):
-        """Files that may grow no further stand for a full disk."""
+    def test_a_full_disk_stops_the_work_and_loses_no_result(self):
+        """A limit of the file size simulates a full disk."""
         self.make(40, length=32, batch_pairs=100)
         port = free_port()
         limited = self.start("serve", self.path, "--port", str(port), before=("prlimit", "--fsize=100000", "--"))
         url = limited.stdout.readline().split()[-1]
         worker = self.start("work", url, "--name", "patient")
         for line in iter(limited.stderr.readline, ""):
-            if "disk I/O error" in line:  # SQLite's own word for it
+            if "disk I/O error" in line:  # SQLite's message
                 break
-            self.assertIn("the disk is full", line)  # the log's
+            self.assertIn("the disk is full", line)  # the log's message
         self.end(limited)
         self.serve("--port", str(port))
-        end_well(self, [worker])
+        wait_for_success(self, [worker])
         self.assertEqual(verify(self.path).pairs, 780)

@@ -1,4 +1,5 @@
-"""Work going out: every pair once, lost leases again, and no look at the pairs to find them."""
+"""Leases: every pair is handed out once, expired leases again, and no pair is read to find a
+batch."""
 
 import concurrent.futures
 import subprocess
@@ -18,7 +19,7 @@ def lease_of(got):
 
 
 class Time:
-    """The time of the file's clock: it goes on when the test says so, however slow the machine is."""
+    """A time for the clock of the file. Only the test advances it."""
 
     def __init__(self):
         self.seconds, self.hours = time.monotonic(), 0
@@ -37,31 +38,31 @@ class Leases(Case):
         return patch.start()
 
     def all_of(self, con, worker="w", seconds=60.0):
-        found = []
+        taken = []
         while isinstance(got := leases.take(con, worker, seconds), leases.Lease):
-            found.append(got)
-        return found, got
+            taken.append(got)
+        return taken, got
 
     def test_every_pair_is_handed_out_once(self):
         self.make(13, length=8, batch_pairs=10)
-        found, nothing = self.all_of(self.connection())
-        pairs = [pair for lease in found for pair in lease.pairs]
+        taken, nothing = self.all_of(self.connection())
+        pairs = [pair for lease in taken for pair in lease.pairs]
         self.assertEqual(sorted(pairs), [(a, b) for a in range(1, 14) for b in range(a + 1, 14)])
-        self.assertEqual([(lease.batch, len(lease.pairs)) for lease in found], [(n, 10) for n in range(1, 8)] + [(8, 8)])
-        self.assertEqual(len({lease.name for lease in found}), 8)
+        self.assertEqual([(lease.batch, len(lease.pairs)) for lease in taken], [(n, 10) for n in range(1, 8)] + [(8, 8)])
+        self.assertEqual(len({lease.name for lease in taken}), 8)
         self.assertFalse(nothing.finished)
         self.assertTrue(0 < nothing.wait <= 1)
 
-    def test_samples_added_later_bring_exactly_their_pairs(self):
+    def test_added_samples_add_exactly_their_pairs(self):
         self.make(5, length=8, batch_pairs=4)
         con = self.connection()
         self.assertEqual(schema.add(con, 3), 3 * 5 + 3)
         rows = con.execute("SELECT a, b FROM pair ORDER BY b, a").fetchall()
         self.assertEqual(rows, [(a, b) for b in range(2, 9) for a in range(1, b)])
-        found, _ = self.all_of(con)
-        self.assertEqual(sum(len(lease.pairs) for lease in found), 8 * 7 // 2)
+        taken, _ = self.all_of(con)
+        self.assertEqual(sum(len(lease.pairs) for lease in taken), 8 * 7 // 2)
 
-    def test_a_lease_that_ran_out_is_handed_out_again_and_not_before(self):
+    def test_a_batch_is_handed_out_again_only_after_its_lease_has_expired(self):
         self.make(4, length=8, batch_pairs=100)
         con = self.connection()
         now = self.time()
@@ -75,7 +76,7 @@ class Leases(Case):
         self.assertNotEqual(again.name, first.name)
         self.assertIn("other has the batch now", leases.why_not(con, lease_of(first), "lost"))
 
-    def test_the_clock_may_be_set(self):
+    def test_setting_the_clock_does_not_change_leases(self):
         self.make(4, length=8, batch_pairs=100)
         con = self.connection()
         now = self.time()
@@ -88,7 +89,7 @@ class Leases(Case):
             now.seconds += 0.15
             self.assertGreaterEqual(progress(con, self.path).workers[0].silent_seconds, 0.1)
 
-    def test_the_clock_may_be_set_back_while_no_coordinator_runs(self):
+    def test_setting_the_clock_back_between_coordinators_does_not_extend_leases(self):
         self.make(4, length=8, batch_pairs=100)
         got = leases.take(self.connection(), "lost", 0.5)
         code = f"""
@@ -104,7 +105,7 @@ con.close()
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=SOON, check=False)
         self.assertEqual(done.stdout, f"{got.batch}\n", done.stderr)
 
-    def test_what_was_lost_goes_out_before_what_is_new(self):
+    def test_batches_of_expired_leases_are_handed_out_before_new_ones(self):
         self.make(5, length=8, batch_pairs=3)
         con = self.connection()
         leases.take(con, "w", 60)
@@ -112,7 +113,7 @@ con.close()
         time.sleep(0.06)
         self.assertEqual([leases.take(con, "w", 60)[:2] for _ in range(3)], [(lost.batch, 2), (3, 1), (4, 1)])
 
-    def test_a_lease_that_is_renewed_does_not_run_out(self):
+    def test_a_renewed_lease_does_not_expire(self):
         self.make(4, length=8, batch_pairs=100)
         con = self.connection()
         now = self.time()
@@ -122,8 +123,8 @@ con.close()
             self.assertIsNone(leases.renew(con, lease_of(got), "slow", 0.4))
             self.assertIsInstance(leases.take(con, "other", 60), leases.Nothing)
 
-    def test_a_lease_begins_when_it_is_had(self):
-        # Whoever waits until others have done with the file has all of its time all the same.
+    def test_a_lease_begins_after_the_wait_for_the_write_lock(self):
+        # The wait for other connections does not shorten the lease.
         self.make(4, length=8, batch_pairs=100)
         con, other = self.connection(), self.connection()
         now = self.time()
@@ -151,7 +152,7 @@ con.close()
             other.execute("BEGIN IMMEDIATE")
         other.execute("ROLLBACK")
 
-    def test_a_lease_is_known_to_the_next_who_opens_the_file(self):
+    def test_a_lease_survives_closing_the_file(self):
         self.make(4, length=8, batch_pairs=100)
         con = self.connection()
         got = leases.take(con, "w", 60)
@@ -159,11 +160,11 @@ con.close()
         con = self.connection()
         self.assertIsInstance(leases.take(con, "other", 60), leases.Nothing)
         self.assertIsNone(leases.renew(con, lease_of(got), "w", 60))
-        self.assertIn("is w's", leases.renew(con, lease_of(got), "other", 60))
+        self.assertIn("belongs to w", leases.renew(con, lease_of(got), "other", 60))
         self.assertIn("no lease 1.9", leases.renew(con, (1, 9), "w", 60))
         self.assertIn("no batch 77", leases.renew(con, (77, 1), "w", 60))
 
-    def test_what_is_there_is_not_handed_out_again(self):
+    def test_pairs_with_results_are_not_handed_out_again(self):
         self.make(5, length=8, batch_pairs=100)
         con = self.connection()
         got = leases.take(con, "lost", 0.05)
@@ -171,18 +172,18 @@ con.close()
         time.sleep(0.06)
         self.assertEqual(leases.take(con, "other", 60).pairs, got.pairs[7:])
 
-    def test_what_was_delivered_and_not_noted_is_settled(self):
+    def test_recover_notes_batches_that_were_stored_but_not_noted_as_done(self):
         self.make(5, length=8, batch_pairs=6)
         con = self.connection()
         got = leases.take(con, "w", 60)
-        # As if the coordinator had died between the two transactions of a delivery.
+        # As after a kill of the coordinator between the two transactions of a delivery.
         con.executemany("INSERT INTO temp.result_in VALUES (?, ?, 1.0)", got.pairs)
-        self.assertEqual(leases.settle(con), 1)
+        self.assertEqual(leases.recover(con), 1)
         self.assertEqual(con.execute("SELECT done_pairs FROM work").fetchone(), (6,))
         self.assertEqual(con.execute("SELECT name, batches, pairs FROM worker").fetchall(), [("w", 1, 6)])
-        self.assertEqual(leases.settle(con), 0)
+        self.assertEqual(leases.recover(con), 0)
 
-    def test_handing_out_looks_at_no_pair(self):
+    def test_handing_out_a_batch_reads_no_pair(self):
         self.make(4, length=8)
         con = self.connection()
 
@@ -195,5 +196,5 @@ con.close()
             self.assertNotIn("SCAN", step)
             self.assertNotIn("TEMP B-TREE", step)
             self.assertNotIn("pair", step)
-        looking = plan(leases._MISSING, (1,))
-        self.assertTrue(any("SEARCH p USING PRIMARY KEY (batch=?)" in step for step in looking), looking)
+        missing = plan(leases._MISSING, (1,))
+        self.assertTrue(any("SEARCH p USING PRIMARY KEY (batch=?)" in step for step in missing), missing)

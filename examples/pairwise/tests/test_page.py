@@ -1,4 +1,4 @@
-"""The status page: as text, and in a browser."""
+"""The status page, as text and in a browser."""
 
 import dataclasses
 import html.parser
@@ -22,7 +22,7 @@ from .support import Case
 
 
 class Nesting(html.parser.HTMLParser):
-    """Sees that elements end in the order in which they began."""
+    """Checks that elements are nested correctly."""
 
     EMPTY = {"meta", "link"}
 
@@ -35,7 +35,7 @@ class Nesting(html.parser.HTMLParser):
             self.open.append(tag)
 
     def handle_startendtag(self, tag, attrs):
-        """It ends itself."""
+        """An element like <a/> needs no end tag."""
 
     def handle_endtag(self, tag):
         if not self.open or self.open.pop() != tag:
@@ -48,8 +48,8 @@ class Page(Case):
         self.make(30, length=64, batch_pairs=100)
         self.con = self.connection()
 
-    def computed(self, worker, batches):
-        """Some batches, computed and delivered."""
+    def compute(self, worker, batches):
+        """Computes and delivers some batches."""
         for _ in range(batches):
             got = take(self.con, worker, 60)
             results = [[a, b, distance(generate(a, 64, 1).values, generate(b, 64, 1).values, 12)] for a, b in got.pairs]
@@ -63,24 +63,24 @@ class Page(Case):
         self.assertEqual((nesting.open, nesting.problems), ([], []))
         return text
 
-    def test_in_every_state(self):
+    def test_every_state_is_shown(self):
         text = self.rendered()
-        for part in ("0.0 % of 435 pairs", "waiting for workers", "No worker has come yet", "No distances yet"):
+        for part in ("0.0 % of 435 pairs", "waiting for workers", "No worker yet", "No distances yet"):
             self.assertIn(part, text)
-        self.computed("w1", 2)
+        self.compute("w1", 2)
         take(self.con, "w2", 45)
         text = self.rendered()
         for part in ("46.0 % of 435 pairs", ">working<", "200 done", "100 leased", "135 to do", "Distances of 200 pairs", "100 pairs, 45 s left"):
             self.assertIn(part, text)
         self.con.execute("UPDATE batch SET expires = 1")
-        self.computed("w1", 3)
+        self.compute("w1", 3)
         text = self.rendered()
         for part in ("100 % of 435 pairs", ">finished<", '<b id="left">none</b>', "435 done", '<b id="repeated">1</b>'):
             self.assertIn(part, text)
-        # Nothing comes from elsewhere.
+        # The page has no external resources.
         self.assertNotIn("://", text.replace("http://www.w3.org/2000/svg", ""))
 
-    def test_names_are_text(self):
+    def test_names_are_escaped(self):
         worker = WorkerProgress("<img src=x>", 1, 1, 0, None, 0.0)
         now = Progress(2, 1, 0, 0, 1, 0, 0, 0, 0.0, None, None, 0, 0, [worker])
         text = page.render(now, None, "/tmp/<b>.db")
@@ -91,7 +91,7 @@ class Page(Case):
         self.assertIn("&lt;b&gt;.db", text)
 
     def test_the_histogram_counts_every_distance(self):
-        self.computed("w", 5)
+        self.compute("w", 5)
         counts = count(self.con)
         self.assertLessEqual(len(counts.same), BARS + 1)
         kinds = {n: generate(n, 64, 1).kind for n in range(1, 31)}
@@ -102,13 +102,13 @@ class Page(Case):
         for odd in (Counts(1, [0], [0]), Counts(1, [1], [0]), Counts(0.5, [10**9, 0], [3, 0])):
             self.assertTrue(plot.histogram(odd).endswith("</svg>"))
 
-    def test_words_for_numbers(self):
-        spoken = [page.duration(s) for s in (None, 0.04, 9.9, 42.2, 185, 7800)]
-        self.assertEqual(spoken, ["–", "0.0 s", "9.9 s", "42 s", "3 min 5 s", "2 h 10 min"])
+    def test_durations_and_sizes_are_formatted(self):
+        formatted = [page.duration(s) for s in (None, 0.04, 9.9, 42.2, 185, 7800)]
+        self.assertEqual(formatted, ["–", "0.0 s", "9.9 s", "42 s", "3 min 5 s", "2 h 10 min"])
         self.assertEqual([page.size(n) for n in (0, 999, 1400, 8_540_000, 2e9)], ["0 bytes", "999 bytes", "1.4 kB", "8.54 MB", "2 GB"])
 
-    def test_in_a_browser(self):
-        """Chromium shows it, and shows what is done after it was opened: the page refreshes itself."""
+    def test_the_page_refreshes_itself_in_a_browser(self):
+        """Chromium shows the page, and also batches that are done after it was opened."""
         chromium = shutil.which("chromium")
         if chromium is None:
             if os.environ.get("DENSITE_NO_SKIP"):
@@ -117,25 +117,25 @@ class Page(Case):
                 with open(path, "a", encoding="utf-8") as file:
                     file.write("chromium is not installed\n")
             self.skipTest("chromium is not installed")
-        self.computed("first", 2)
+        self.compute("first", 2)
         shown = threading.Semaphore(0)
         case = self
 
         class Watched(Coordinator):
-            """Has more work done when the page is asked for the second time."""
+            """Computes another batch when the page is requested for the second time."""
 
-            asked = 0
+            requests = 0
 
             def get(self, path, query):
                 if path == "/":
-                    self.asked += 1
-                    if self.asked == 2:
-                        case.computed("second", 1)
+                    self.requests += 1
+                    if self.requests == 2:
+                        case.compute("second", 1)
                         shown.release()
                 return super().get(path, query)
 
         coordinator = Watched(self.store(), 60.0)
-        coordinator._histogram._next = float("inf")  # counted below, each time
+        coordinator._histogram._next = float("inf")  # replaced by `count` below
         coordinator._histogram.get = count
         server = Server("127.0.0.1", 0, coordinator)
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
@@ -160,4 +160,4 @@ class Page(Case):
         browse(f"--screenshot={picture}", "--window-size=1000,1000")
         content = pathlib.Path(picture).read_bytes()
         self.assertEqual(struct.unpack(">II", content[16:24]), (1000, 1000))
-        self.assertGreater(len(content), 20_000)  # an empty page has some 5 kB
+        self.assertGreater(len(content), 20_000)  # an empty page has about 5 kB

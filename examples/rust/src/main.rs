@@ -1,6 +1,7 @@
 //! Densite from Rust: `weather FOLDER`
 //!
-//! Makes FOLDER/weather.db, a Densite file. Every step checks its result. The first wrong one ends the program with a sentence and code 1.
+//! Makes FOLDER/weather.db, a Densite file. Every step checks its result. The first wrong one ends
+//! the program with a sentence and code 1.
 
 use densite::rusqlite::{self, Connection, params};
 use densite::{Columns, IngestConflict, IngestOptions};
@@ -43,11 +44,11 @@ fn weather(folder: &Path) -> Result {
     two_connections(&mut db, &other)?;
     ingest(&db, &other)?;
     drop((db, other));
-    // The last close has checkpointed: what was in the WAL is in the file now.
+    // The last close has copied the WAL into the file.
     size(&path)
 }
 
-/// In one transaction: single rows by statements, many rows as columns.
+/// Writes all tables in one transaction: single rows with statements, many rows as columns.
 fn write(db: &mut Connection) -> Result {
     db.execute_batch(
         "CREATE TABLE station(id INTEGER PRIMARY KEY, name TEXT NOT NULL, about TEXT NOT NULL);
@@ -103,7 +104,7 @@ fn query(db: &Connection) -> Result {
     Ok(())
 }
 
-/// WAL: another connection reads while this one writes, and sees what is committed.
+/// WAL: another connection reads while this one writes, and sees only committed rows.
 fn two_connections(db: &mut Connection, other: &Connection) -> Result {
     const COUNT: &str = "SELECT count(*) FROM station";
     let transaction = db.transaction()?;
@@ -124,7 +125,8 @@ fn two_connections(db: &mut Connection, other: &Connection) -> Result {
     )
 }
 
-/// Ingest: an append costs one sync of a log. The rows are seen at once through the ingest table, and soon after in the table itself.
+/// Ingest: an append costs one sync of a log. The ingest table shows the rows at once, and the
+/// table itself soon after.
 fn ingest(db: &Connection, other: &Connection) -> Result {
     let log = IngestOptions::new()
         .on_conflict(IngestConflict::Replace)
@@ -145,16 +147,16 @@ fn ingest(db: &Connection, other: &Connection) -> Result {
         number(other, "SELECT count(*) FROM reading WHERE station = 21")?,
         1000,
     )?;
-    let mut followed = 0;
+    let mut changes = 0;
     while let Some(batch) = sub.next(Some(Duration::ZERO))? {
-        followed += batch.changes.len();
+        changes += batch.changes.len();
         sub.ack(batch.seq)?;
     }
-    same("readings that a subscriber saw", followed, 1000)?;
+    same("readings that a subscriber saw", changes, 1000)?;
     Ok(sub.unsubscribe()?)
 }
 
-/// What the file takes, and that it is whole.
+/// Prints the size of the file, and checks it.
 fn size(path: &Path) -> Result {
     let info = densite::info(path)?;
     same(
@@ -165,13 +167,13 @@ fn size(path: &Path) -> Result {
     let (logical, stored) = (info.logical_bytes, info.stored_bytes);
     if stored * 2 > logical {
         return Err(format!(
-            "{} has {stored} bytes for {logical}: not half as many",
+            "{} has {stored} bytes for {logical}: more than half",
             path.display()
         )
         .into());
     }
     let checked = densite::check(path)?;
-    same("whether the file is whole", checked.ok(), true)?;
+    same("check of the file", checked.ok(), true)?;
     println!(
         "{logical} bytes stored in {stored}: {} %",
         100 * stored / logical

@@ -1,1 +1,2 @@
-"""Django on Densite: ``"ENGINE": "densite.django"`` in DATABASES. Everything is as with Django's own SQLite backend; new files become Densite files, and plain ones are served as they are."""
+"""Django on Densite: ``"ENGINE": "densite.django"`` in DATABASES. It works like Django's own SQLite
+backend. New files become Densite files, and plain files stay plain."""

@@ -1,7 +1,8 @@
-"""Django's SQLite backend, whose files are opened through Densite.
+"""Django's SQLite backend, with files opened through Densite.
 
-Besides the options of that backend, OPTIONS takes ``level``, ``threads`` and ``decoded_cache``, as :func:`densite.connect`. Databases of tests are in memory
-unless TEST names a file, which then is a Densite file too.
+OPTIONS takes the options of Django's backend, and ``level``, ``threads`` and ``decoded_cache`` as
+in :func:`densite.connect`. Test databases are in memory, unless TEST names a file. That file is a
+Densite file.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ _SETTINGS = ("level", "threads", "decoded_cache")
 
 
 class DatabaseClient(client.DatabaseClient):
-    """``manage.py dbshell``, with the shell that knows the format."""
+    """``manage.py dbshell`` runs ``densite sql``, which can read Densite files."""
 
     executable_name = "densite"
 
@@ -30,7 +31,8 @@ class DatabaseClient(client.DatabaseClient):
 
 class DatabaseCreation(creation.DatabaseCreation):
     def _clone_test_db(self, suffix: str, verbosity: int, keepdb: bool = False) -> None:
-        """A copy for a process of `test --parallel`, made by SQLite: a copy of the file would lack what is in a WAL."""
+        """Copies a test database for one process of `test --parallel`. SQLite makes the copy: a
+        copy of the file would lack the pages in a WAL."""
         if self.is_in_memory_db(self.connection.settings_dict["NAME"]):
             super()._clone_test_db(suffix, verbosity, keepdb)
             return

@@ -1,4 +1,4 @@
-"""The plugin of Datasette, as `datasette app.db` finds it: by the entry point that the wheel has."""
+"""The plugin for Datasette. `datasette app.db` finds it by the entry point of the wheel."""
 
 import json
 import os
@@ -21,7 +21,7 @@ class Datasette(Files):
     def setUp(self):
         super().setUp()
         self.library("datasette")
-        # What pip leaves of the wheel: its name and its entry points.
+        # The metadata that pip installs from the wheel: the name and the entry points.
         info = self.dir / f"installed/densite-{densite.__version__}.dist-info"
         info.mkdir(parents=True)
         (info / "METADATA").write_text((PYTHON / "METADATA").read_text().replace("@VERSION@", densite.__version__))
@@ -35,7 +35,7 @@ class Datasette(Files):
             con.close()
 
     def served(self, *arguments):
-        """A Datasette on some port of this machine; answers what gets a page."""
+        """Starts Datasette on a free local port. Returns a function that gets a page as JSON."""
         run = subprocess.Popen(
             [sys.executable, "-m", "datasette", "serve", "--host", "127.0.0.1", "--port", "0", *map(str, arguments)],
             env=self.environment,
@@ -47,13 +47,13 @@ class Datasette(Files):
         self.addCleanup(run.stderr.close)
         self.addCleanup(run.wait)
         self.addCleanup(run.kill)
-        said = []
+        output = []
         for line in run.stderr:
-            said.append(line)
+            output.append(line)
             if "running on" in line:
                 break
-        self.assertTrue(said and "running on" in said[-1], "".join(said))
-        address = said[-1].partition("running on ")[2].split()[0]
+        self.assertTrue(output and "running on" in output[-1], "".join(output))
+        address = output[-1].partition("running on ")[2].split()[0]
         threading.Thread(target=run.stderr.read, daemon=True).start()
 
         def get(path, **parameters):
@@ -66,7 +66,7 @@ class Datasette(Files):
 
         return get
 
-    def test_densite_files_and_plain_ones_are_served(self):
+    def test_densite_files_and_plain_files_are_served(self):
         get = self.served("small.db", "plain.db", "--setting", "sql_time_limit_ms", "20000")
         (plugin,) = [plugin for plugin in get("/-/plugins.json") if plugin["name"] == "densite"]
         self.assertEqual((plugin["version"], plugin["hooks"]), (densite.__version__, ["prepare_connection"]))
@@ -77,18 +77,18 @@ class Datasette(Files):
         info = get("/small.json", sql="SELECT value FROM densite_info('main') WHERE name = 'kind'", _shape="arrayfirst")
         self.assertEqual(info, ["densite"])
         self.assertEqual(get("/plain.json", sql="SELECT densite_version()", _shape="arrayfirst"), [densite.__version__])
-        # A row that another process writes is there at the next look.
+        # The next request shows a row that another process has written.
         con = densite.connect(self.dir / "small.db")
         with con:
             con.execute("INSERT INTO person(name) VALUES ('Edsger')")
         con.close()
         self.assertEqual(len(get("/small/person.json", _shape="array")), 3)
 
-    def test_immutable_ones_too(self):
+    def test_immutable_files_are_served(self):
         get = self.served("-i", "small.db")
         self.assertEqual(len(get("/small/person.json", _shape="array")), 2)
 
-    def test_visitors_do_not_reach_the_log(self):
+    def test_visitors_cannot_read_or_change_the_log(self):
         con = densite.connect(self.dir / "small.db")
         self.addCleanup(con.close)
         log = densite.ingest(con, "person")
@@ -112,12 +112,12 @@ class Datasette(Files):
             answer = get("/small.json", sql=sql)
             self.assertRegex(str(answer.get("error")), "not authorized|prohibited", sql)
         self.assertEqual(len(get("/small/person.json", _shape="array")), 3)
-        # Nothing of it happened.
+        # None of the statements had an effect.
         self.assertEqual([change.row["name"] for change in sub.next(0).rows], ["x"])
         self.assertNotEqual(con.execute("SELECT densite_config('max_unapplied_bytes')").fetchone(), (1,))
 
-    def test_without_the_plugin_it_says_that_it_is_no_database(self):
-        # So that the other tests show what the plugin does.
+    def test_without_the_plugin_datasette_reports_that_the_file_is_not_a_database(self):
+        # This proves that the other tests depend on the plugin.
         run = subprocess.run(
             [sys.executable, "-m", "datasette", "serve", "small.db", "--get", "/small.json"],
             env={**self.environment, "PYTHONPATH": ""},

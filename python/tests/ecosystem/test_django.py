@@ -1,4 +1,4 @@
-"""Django on Densite: a project with the guide's settings, its migrations, ORM and tests."""
+"""Django on Densite: a project with the settings of the guide, with migrations, ORM and tests."""
 
 import os
 import pathlib
@@ -36,25 +36,25 @@ TESTS = """
         def setUp(self):
             self.author = Author.objects.create(name="Knuth")
 
-        def test_orm(self):
+        def test_the_orm_reads_and_deletes_rows(self):
             Book.objects.bulk_create(Book(title=f"Volume {n}", author=self.author, data={"n": [n]}) for n in range(5))
             self.assertEqual(Book.objects.filter(data__n__0=3).get().title, "Volume 3")
             self.assertEqual(self.author.books.count(), 5)
             self.author.delete()
             self.assertEqual(Book.objects.count(), 0)
 
-        def test_rolled_back(self):
+        def test_a_failed_transaction_is_rolled_back(self):
             with self.assertRaises(IntegrityError), transaction.atomic():
                 Author.objects.create(name="Knuth")
             self.assertEqual(Author.objects.count(), 1)
 
     class Bulk(TransactionTestCase):
-        def test_bulk(self):
+        def test_insert_fills_a_table(self):
             connection.ensure_connection()
             densite.insert(connection.connection, "books_author", [{"name": str(n)} for n in range(1000)])
             self.assertEqual(Author.objects.count(), 1000)
 
-        def test_stored(self):
+        def test_the_file_is_a_densite_file(self):
             Author.objects.create(name="x")
             name = connection.settings_dict["NAME"]
             self.assertEqual(densite.info(name)["form"], "compressed")
@@ -97,13 +97,13 @@ class Django(Files):
         self.assertEqual(run.returncode, 0, run.stdout)
         return run.stdout
 
-    def test_migrations_orm_and_tests(self):
+    def test_migrations_orm_and_tests_work(self):
         self.manage("makemigrations", "books")
         self.manage("migrate")
         self.manage("migrate", "--database", "stock")
         self.assertEqual(densite.info(self.dir / "site.db")["form"], "compressed")
         self.assertEqual(densite.info(self.dir / "stock.db")["form"], "compressed")
-        # SQLite's tables are made anew by some alterations.
+        # Some alterations make Django create SQLite's tables again.
         self.write("books/models.py", MODELS.replace("max_length=80)\n        author", "max_length=90, db_index=True)\n        author").replace("(null=True)", "(default=1)"))
         self.manage("makemigrations", "books", "--name", "altered")
         self.assertIn("Applying books.0002_altered... OK", self.manage("migrate"))
@@ -118,15 +118,15 @@ class Django(Files):
         """
         self.assertIn("Knuth 1\n('wal',)\n", self.manage("shell", "--no-imports", given=textwrap.dedent(program)))
         for arguments in ([], ["--parallel", "2"]):
-            said = self.manage("test", "--noinput", *arguments)
-            self.assertRegex(said, r"Ran 4 tests[^$]*OK")
+            output = self.manage("test", "--noinput", *arguments)
+            self.assertRegex(output, r"Ran 4 tests[^$]*OK")
         self.assertFalse((self.dir / "test.db").exists())
         self.assertEqual(densite.check(self.dir / "site.db")["ok"], True)
 
-    def test_the_shell_is_that_of_densite(self):
+    def test_dbshell_runs_densite_sql(self):
         command = self.dir / "bin/densite"
         command.parent.mkdir()
         command.write_text('#!/bin/sh\necho "$@"\n')
         command.chmod(0o755)
-        said = self.manage("dbshell", PATH=f"{command.parent}:{os.environ['PATH']}")
-        self.assertEqual(said, f"sql {self.dir / 'site.db'}\n")
+        output = self.manage("dbshell", PATH=f"{command.parent}:{os.environ['PATH']}")
+        self.assertEqual(output, f"sql {self.dir / 'site.db'}\n")

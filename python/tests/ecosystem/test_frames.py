@@ -1,11 +1,11 @@
-"""pandas and polars on Densite: the guide."""
+"""pandas and polars on Densite: the code of the guide."""
 
 import densite
 from support import Files
 
 
 class Frames(Files):
-    def test_pandas(self):
+    def test_the_guide_to_pandas_works(self):
         self.library("pandas")
         guide = self.guide("ecosystem.md", "pandas")
         self.assertEqual(guide.mean.to_dict("list"), {"station": ["a", "b"], "rain": [0.875, 0.0]})
@@ -15,7 +15,7 @@ class Frames(Files):
         self.assertEqual(len(guide.keyed), 4)
         self.assertEqual(densite.info(self.dir / "frames.db")["form"], "compressed")
 
-    def test_polars(self):
+    def test_the_guide_to_polars_works(self):
         self.library("polars")
         guide = self.guide("ecosystem.md", "polars")
         self.assertEqual(guide.back.rows(), [(1, "a", 1.5), (2, None, 2.5), (3, "c", 0.5)])

@@ -1,4 +1,4 @@
-"""Peewee on Densite: the guide, and what an application does besides."""
+"""Peewee on Densite: the code of the guide, and threads with ingest."""
 
 import threading
 
@@ -7,7 +7,7 @@ from support import Files
 
 
 class Peewee(Files):
-    def test_the_guide(self):
+    def test_the_guide_works(self):
         self.library("peewee")
         guide = self.guide("ecosystem.md", "Peewee")
         self.assertEqual(guide.old, ["Edsger", "Grace"])
@@ -18,12 +18,12 @@ class Peewee(Files):
                 guide.Person.create(name="Tony", age=1)
             self.assertEqual(guide.Person.get(guide.Person.name == "Tony").age, 90)
 
-    def test_threads_and_ingest(self):
+    def test_threads_use_models_and_ingest_side_by_side(self):
         peewee = self.library("peewee")
         densite.attach(peewee.sqlite3)
         db = peewee.SqliteDatabase(f"file://{self.dir}/t.db?vfs=densite", uri=True, timeout=30, pragmas={"journal_mode": "wal"})
         vote = type("Vote", (peewee.Model,), {"user": peewee.IntegerField(primary_key=True), "Meta": type("Meta", (), {"database": db})})
-        # Not `with db`, which opens a transaction.
+        # `with db` would open a transaction.
         with db.connection_context():
             db.create_tables([vote])
             densite.ingest(db.connection(), "vote")
@@ -33,10 +33,11 @@ class Peewee(Files):
         def write(first):
             try:
                 with db.connection_context():
-                    # One object of a thread's connection; model and log side by side.
+                    # Each thread has its own connection, which writes through the log and the
+                    # model.
                     densite.ingest(db.connection(), "vote").append([(first + n,) for n in range(100)])
                     vote.create(user=first + 1000)
-            except BaseException as error:  # noqa: BLE001: it is told by the test
+            except BaseException as error:  # noqa: BLE001: reported by the test
                 failed.append(error)
 
         threads = [threading.Thread(target=write, args=(n * 10_000,)) for n in range(4)]

@@ -1,4 +1,4 @@
-"""SQLAlchemy on Densite, Core and ORM: the guide, and what an application does besides."""
+"""SQLAlchemy on Densite: the code of the guide, sessions, the pool and reflection."""
 
 import threading
 
@@ -7,7 +7,7 @@ from support import Files
 
 
 class SQLAlchemy(Files):
-    def test_the_guide(self):
+    def test_the_guide_works(self):
         sa = self.library("sqlalchemy")
         guide = self.guide("ecosystem.md", "SQLAlchemy")
         for engine in (guide.engine, guide.plain_url, guide.created):
@@ -17,10 +17,10 @@ class SQLAlchemy(Files):
         self.assertEqual(guide.found, [("Hopper",)])
         self.assertEqual([path.name for path in self.dir.glob("*.db")], ["shop.db"])
         self.assertEqual(densite.info(self.dir / "shop.db")["form"], "compressed")
-        # The URL's parameters arrive.
+        # The parameters of the URL have an effect.
         with guide.engine.connect() as connection:
             self.assertEqual(connection.execute(sa.text("PRAGMA densite_level")).scalar(), "9")
-        # Relations, cascades, rolled back sessions.
+        # Relations, cascades and rollbacks of sessions.
         with guide.Session(guide.engine) as session:
             knuth = session.scalars(sa.select(guide.Author).where(guide.Author.name == "Knuth")).one()
             self.assertEqual([book.title for book in knuth.books], ["Volume 1", "Volume 2"])
@@ -29,7 +29,7 @@ class SQLAlchemy(Files):
             self.assertEqual(session.scalar(sa.select(sa.func.count()).select_from(guide.Book)), 0)
             session.rollback()
             self.assertEqual(session.scalar(sa.select(sa.func.count()).select_from(guide.Book)), 2)
-        # A caller's transaction stays the caller's.
+        # densite.insert uses the open transaction of the caller.
         with guide.created.connect() as connection:
             connection.execute(sa.insert(guide.Author), [{"name": "x"}])
             densite.insert(connection.connection.driver_connection, "author", [{"name": "y"}])
@@ -39,7 +39,7 @@ class SQLAlchemy(Files):
     def test_the_pool_serves_threads_and_reflection_sees_the_schema(self):
         sa = self.library("sqlalchemy")
         densite.attach()
-        # Four slashes in all: an absolute path, as the guide says.
+        # An absolute path has three slashes after `file:`.
         engine = sa.create_engine(f"sqlite:///file://{self.dir}/pool.db?vfs=densite&uri=true", connect_args={"timeout": 60})
         self.addCleanup(engine.dispose)
         self.assertIs(type(engine.pool), sa.QueuePool)
@@ -52,7 +52,7 @@ class SQLAlchemy(Files):
                 for n in range(5):
                     with engine.begin() as connection:
                         connection.execute(sa.insert(table), [{"a": first + n, "b": "x"}])
-            except BaseException as error:  # noqa: BLE001: it is told by the test
+            except BaseException as error:  # noqa: BLE001: reported by the test
                 failed.append(error)
 
         threads = [threading.Thread(target=write, args=(n * 100,)) for n in range(4)]
