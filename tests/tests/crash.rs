@@ -100,7 +100,7 @@ const RESTLESS: Plan = Plan {
 };
 
 #[test]
-fn settings_that_change_on_the_way() {
+fn power_cuts_while_settings_change() {
     for pair in [
         (Journal::Delete, Synchronous::Extra),
         (Journal::Wal, Synchronous::Extra),
@@ -119,7 +119,7 @@ fn settings_that_change_on_the_way() {
 /// A power cut during the first write to a file, which creates the store, left one slot and garbage
 /// in place of the header. The file counts as empty, and its journal is rolled back.
 #[test]
-fn a_creation_that_was_torn() {
+fn a_torn_creation_is_recovered() {
     let pair = (Journal::Delete, Synchronous::Extra);
     through_densite(pair, 1014, 1, RESTLESS).assert_kept();
 }

@@ -39,7 +39,7 @@ fn child() {
 }
 
 #[test]
-fn killed_subscribers_miss_nothing() {
+fn killed_subscribers_miss_no_rows() {
     let seed = std::env::var("DENSITE_SEED").ok();
     let seeds = match seed.and_then(|s| s.parse::<u64>().ok()) {
         Some(seed) => seed..seed + 1,
