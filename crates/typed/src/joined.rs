@@ -1,12 +1,10 @@
 //! Joined pages: the cells of adjacent leaf pages with much room left, coded as the cells of one
-//! page.
+//! page (docs/decisions/sparse-pages.md; docs/FORMAT.md, Joined pages, has the bits).
 //!
-//! Deleted rows leave holes, and SQLite merges two pages only when they are nearly empty. Each such
-//! page costs as much as a full one in everything that does not depend on its rows. So the cells of
-//! several pages are put into one, the *joint page*, which [`crate::encode()`] codes. Numbers of
-//! cells and layouts come before it (docs/FORMAT.md, Joined pages). The caller knows the number of
-//! pages. Pages have one kind, no reserved bytes and no overflow pages; the joint page is no
-//! smaller, so a payload that is whole in a page is whole in it.
+//! The cells of several pages are put into one, the *joint page*, which [`crate::encode()`] codes.
+//! Numbers of cells and layouts come before it. The caller knows the number of pages. Pages have
+//! one kind, no reserved bytes and no overflow pages. The joint page is no smaller, so a payload
+//! that is whole in a page is whole in it.
 
 use crate::bits::{BitReader, BitWriter, PADDING, width_of};
 use crate::context::PageContext;

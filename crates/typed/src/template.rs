@@ -1,12 +1,10 @@
-//! Templates: formatted text as numbers.
+//! Templates: formatted text (`1996-03-13`, `Customer#000000001`, a UUID) as numbers.
 //!
-//! Many text columns have values of one fixed form: `1996-03-13`, `Customer#000000001`, a UUID. A
-//! template is such a form. It is a sequence of pieces of fixed length, and each piece except a
-//! literal becomes one integer. docs/FORMAT.md (Model) lists the pieces.
-//!
-//! Invariant: a value matches if and only if [`Template::render`] makes exactly its bytes from the
-//! integers. Each piece is a one-to-one relation between texts and integers. So no value has two
-//! forms, and `parse` accepts everything that is rendered.
+//! A template is a sequence of pieces of fixed length, and each piece except a literal becomes one
+//! integer. docs/FORMAT.md (Model) lists the pieces. Invariant: a value matches if and only if
+//! [`Template::render`] makes exactly its bytes from the integers. Each piece is a one-to-one
+//! relation between texts and integers. So no value has two forms, and `parse` accepts everything
+//! that is rendered.
 
 mod calendar;
 mod describe;

@@ -1,12 +1,11 @@
-//! Trains a table on samples.
+//! Trains a table on samples, in cycles as FSST does.
 //!
-//! It works in cycles, as FSST does. The samples are parsed with the current symbols. The most
-//! frequent pairs become new symbols, as many as there are codes. The samples are parsed again, and
-//! the symbols that save least are dropped. A symbol saves its uses times the codes that its text
-//! takes without it, less one. This must be more than its stored bits. The number of symbols
-//! doubles from width to width, in some cycles each on a part of the samples, while the total
-//! falls. The best width is then trained on more of them. Widths are judged by samples that were
-//! not used for training, unless the samples are the whole text.
+//! The samples are parsed with the current symbols. The most frequent pairs become new symbols, as
+//! many as there are codes. The samples are parsed again, and the symbols that save least are
+//! dropped. A symbol saves its uses times the codes that its text takes without it, less one; this
+//! must exceed its stored bits. The number of symbols doubles from width to width while the total
+//! falls. The best width is trained on more samples. Widths are judged by samples that were not
+//! used for training, unless the samples are the whole text.
 
 use super::matcher::{Matcher, WINDOW, longest};
 use super::parse::parse;

@@ -1,12 +1,11 @@
 //! The order in which a page's cells lie, from the usable end downwards, if it is not that of their
-//! keys.
+//! keys. docs/FORMAT.md (Layout) has the bits.
 //!
 //! SQLite seldom leaves a random order. A page that was split or rebuilt begins in order; later
 //! cells lie below it or in the places of deleted cells. Rows that were inserted in the order of
-//! another key leave rising runs of this one. So an order is written in levels. A level either says
-//! how all remaining cells lie in the remaining places, or splits them: into a *base*, whose keys
-//! rise or fall, and the *rest*, which is left to the next level. docs/FORMAT.md (Layout) has the
-//! bits.
+//! another key leave rising runs. So an order is written in levels. A level either says how all
+//! remaining cells lie, or splits them: into a *base*, whose keys rise or fall, and the *rest*,
+//! which is left to the next level.
 
 mod shuffle;
 mod subset;
