@@ -1,12 +1,11 @@
 //! Power cuts under real SQLite on the simulated disk, through Densite: WAL and DELETE, TRUNCATE,
-//! PERSIST journals with synchronous NORMAL, FULL and EXTRA. After recovery `integrity_check` is ok
-//! and no transaction is present in part. Acknowledged transactions are present where plain SQLite
+//! PERSIST journals with synchronous NORMAL, FULL and EXTRA. After recovery `integrity_check` is
+//! ok, no transaction is present in part, and acknowledged ones are present where plain SQLite
 //! promises it (`control.rs` is the same experiment on plain SQLite).
 //!
-//! Each pair of settings runs over eight hundred distinct pairs of workload and cut, so each
-//! journal mode more than two thousand, and ten thousand in all. Half of the workloads make rare
-//! events common (folds, slots, syncs of the store itself). `DENSITE_CRASH_SEEDS=n` runs n
-//! workloads for each pair instead.
+//! Each pair of settings runs over eight hundred pairs of workload and cut, ten thousand in all.
+//! Half of the workloads make rare events common (folds, slots, syncs of the store itself).
+//! `DENSITE_CRASH_SEEDS=n` runs n workloads for each pair instead.
 
 use densite_sim_disk::SimDisk;
 use densite_tests::crash::{Journal, Plan, Promise, Stand, Synchronous, Tally, Workload, campaign};
