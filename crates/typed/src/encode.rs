@@ -118,7 +118,7 @@ pub fn is_scrubbed(page: &[u8], context: &PageContext, decoded: &[u8]) -> bool {
         let (parsed, first) = (&mut split.page, context.number == 1);
         (split.even.parse(parsed, page, usable, first) || parsed.parse(page, usable, first))
             && may_scrub(context, page, parsed)
-            && came_back(page, parsed, true, decoded)
+            && decodes_to_page(page, parsed, true, decoded)
     };
     let look = || {
         let here = ENCODER.try_with(|cell| {
@@ -135,7 +135,7 @@ pub fn is_scrubbed(page: &[u8], context: &PageContext, decoded: &[u8]) -> bool {
 
 /// Whether `decoded` is the page that was parsed into `parsed`. With `scrub` its unallocated bytes
 /// must be zeros instead.
-fn came_back(page: &[u8], parsed: &Page, scrub: bool, decoded: &[u8]) -> bool {
+fn decodes_to_page(page: &[u8], parsed: &Page, scrub: bool, decoded: &[u8]) -> bool {
     if !scrub {
         return page == decoded;
     }
@@ -176,7 +176,7 @@ impl Encoder {
         #[cfg(feature = "fuzz")]
         mismatch::fuzz::spoil(payload);
         let right = crate::decode(payload, model, decoded).is_ok()
-            && came_back(page, &self.split.page, self.split.scrub, decoded);
+            && decodes_to_page(page, &self.split.page, self.split.scrub, decoded);
         if !mismatch::check(right) {
             out.truncate(before);
         }

@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_be_another_page_is_kept() {
+    fn pages_that_can_be_of_another_kind_are_kept() {
         let page = leaf();
         assert!(may(3, 100, 0, &page));
         assert!(!may(2, 100, 0, &page), "a pointer map's place");
