@@ -1,5 +1,5 @@
-//! Databases whose rows come and go: how large they become, how much giving space back moves, and
-//! what it costs those who commit.
+//! Databases with inserts and deletes: how large they become, how many bytes space reclamation
+//! moves, and how it changes the time of commits.
 
 mod commits;
 
@@ -19,31 +19,30 @@ use crate::work::name;
 use crate::{space, stored};
 
 const MIB: f64 = 1024.0 * 1024.0;
-/// Largest file / live data of a queue.
+/// Largest file / live data, of a queue.
 const QUEUE: f64 = 1.5;
-/// The same, last third of the time / first third.
+/// Largest file in the last third of the time / in the first third.
 const FLAT: f64 = 1.05;
-/// Bytes moved / bytes of frames stored, of data that come and go in order.
+/// Bytes moved / bytes of frames stored, for data that are inserted and deleted in order.
 const MOVED_IN_ORDER: f64 = 0.5;
-/// The same, of pages that change at random.
+/// Bytes moved / bytes of frames stored, for pages that change at random.
 const MOVED_AT_RANDOM: f64 = 3.0;
 
-/// Rows of a queue at any time, and those of a transaction: so many are inserted and so many
-/// deleted.
+/// Rows of a queue at any time, and rows that each transaction inserts and deletes.
 const BACKLOG: i64 = 300_000;
 const BATCH: i64 = 100;
 const JOURNALS: [&str; 2] = ["wal", "delete"];
 
-/// How much of it.
+/// The size of a run.
 struct Extent {
     /// Transactions of the queue.
     batches: i64,
-    /// They are spread over so long.
+    /// The time over which the transactions are spread.
     time: Duration,
-    /// Rows updated at random, and transactions that do so.
+    /// Rows that are updated at random, and transactions that update them.
     rows: i64,
     updates: i64,
-    /// Small commits whose time is taken, of each kind.
+    /// Small commits that are timed, of each kind.
     commits: i64,
 }
 
@@ -69,7 +68,7 @@ impl Extent {
     }
 }
 
-/// Takes one of these measures. `plain` makes a plain TPC-H database, of which the chain loads
+/// Takes one of these measures. `plain` makes a plain TPC-H database, from which the chain loads
 /// LINEITEM.
 pub(crate) fn measure(
     measure: Measure,
@@ -103,7 +102,7 @@ pub(crate) fn measure(
     })
 }
 
-/// A queue in a file of its own: the oldest rows go as new ones come.
+/// A queue in a file of its own: each new row replaces the oldest one.
 struct Queue {
     file: PathBuf,
     db: Connection,
@@ -156,7 +155,7 @@ impl Queue {
     }
 }
 
-/// A message of a queue: some hundred bytes, of which a third is not to be foreseen.
+/// A message of a queue: a few hundred bytes, a third of them random.
 fn message(rng: &mut Xoshiro256PlusPlus, id: i64) -> String {
     let (user, token): (u32, u128) = (rng.random_range(0..50_000), rng.random());
     let action = ["created", "updated", "moved", "deleted"]
@@ -169,10 +168,10 @@ fn message(rng: &mut Xoshiro256PlusPlus, id: i64) -> String {
     )
 }
 
-/// Rows come and go at the same rate: the largest file, and whether it grows.
+/// Rows are inserted and deleted at the same rate: the largest file, and whether it grows.
 fn queue(dir: &Path, extent: &Extent) -> Result<Vec<Figure>> {
     let mut queues = [Queue::new(dir, "wal")?, Queue::new(dir, "delete")?];
-    // The largest of the first third, of the second, of the last.
+    // The largest file in each third of the time.
     let mut largest = [[0u64; 3]; 2];
     let begin = Instant::now();
     let each = extent.time / u32::try_from(extent.batches).unwrap_or(u32::MAX);
@@ -227,7 +226,7 @@ fn moved_ratio(db: &Connection) -> Result<(f64, f64)> {
     Ok((figure("written_frame_bytes")?, figure("moved_bytes")?))
 }
 
-/// What giving space back moves for each byte that SQLite had stored.
+/// Bytes that space reclamation moves for each byte that SQLite stores.
 fn moved(dir: &Path, extent: &Extent, plain: &Path) -> Result<Vec<Figure>> {
     let figure = |name: &str, (stored, moved): (f64, f64), target| {
         Figure::new(
@@ -293,7 +292,7 @@ fn moved(dir: &Path, extent: &Extent, plain: &Path) -> Result<Vec<Figure>> {
     Ok(figures)
 }
 
-/// A table of so many messages.
+/// Makes a table of `rows` messages.
 fn fill(db: &Connection, rows: i64, journal: &str) -> Result<()> {
     db.execute_batch(&format!(
         "PRAGMA journal_mode={journal}; CREATE TABLE t(id INTEGER PRIMARY KEY, message TEXT); BEGIN"

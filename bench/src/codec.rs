@@ -1,12 +1,11 @@
-//! The page codecs by themselves: every leaf page of LINEITEM encoded in order, then decoded in
-//! random order, none twice.
+//! The page codecs alone: every leaf page of LINEITEM is encoded in order, then decoded once, in
+//! random order.
 //!
-//! `densite_typed` is called directly, as the store calls it for a frame of one page; beside it
-//! stands zstd at level 3 with a dictionary of the usual 112 KiB. Both learn from the same sample,
-//! drawn as `densite compress` draws its own, and both pay for what a frame needs: encoding decodes
-//! again and compares, and hashes payload and page with xxh3-64; decoding verifies both hashes. One
-//! thread; each page is timed by itself, and what reading the clock costs is told but not taken
-//! off.
+//! `densite_typed` is called as the store calls it for a frame of one page. It is compared with
+//! zstd at level 3 with a dictionary of 112 KiB. Both learn from the same sample, drawn as `densite
+//! compress` draws its own. Encoding includes decoding, comparison and xxh3-64 of payload and page.
+//! Decoding includes both hashes. One thread is used, and each page is timed alone. The clock's own
+//! time is reported, not subtracted.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs::File;
@@ -27,31 +26,31 @@ use crate::result::{About as _, Failure, Result};
 
 /// Median time to verify and decode one page, in µs.
 pub(crate) const MEDIAN_US: &str = "decode_median_us";
-/// 99th percentile of it, in µs.
+/// 99th percentile of that time, in µs.
 pub(crate) const P99_US: &str = "decode_p99_us";
-/// What two readings of the clock take, in µs.
+/// Time of two readings of the clock, in µs.
 pub(crate) const CLOCK_US: &str = "clock_us";
 /// Bytes of pages encoded and verified in a second of CPU time, in MB.
 pub(crate) const ENCODE_MB_S: &str = "encode_mb_s";
-/// Bytes of pages and of their payloads, in MiB.
+/// Bytes of all pages, in MiB.
 pub(crate) const RAW_MIB: &str = "raw_mib";
-/// See [`RAW_MIB`].
+/// Bytes of all payloads, in MiB.
 pub(crate) const PAYLOAD_MIB: &str = "payload_mib";
-/// Pages that the codec would not take.
+/// Pages that the codec refused.
 pub(crate) const REFUSED: &str = "refused_pages";
 
 const MIB: f64 = 1024.0 * 1024.0;
-/// Sample pages are a 64th of the database within these bounds, in bytes, and of one table at most
+/// Bounds of the sample in bytes: it is a 64th of the database. Of one table, it has at most
 /// [`SAMPLE_BYTES`].
 const SAMPLE: (u64, u64) = (4 << 20, 32 << 20);
 const SAMPLE_BYTES: usize = 1536 << 10;
 /// Bytes of zstd's dictionary.
 const DICTIONARY: usize = 112 << 10;
 
-/// A way to code pages.
+/// A codec of pages.
 trait Codec {
-    /// Appends the payload of `page` to `out`, verified; false if the codec does not take it.
-    /// `kept` becomes what decoding gives.
+    /// Appends the payload of `page` to `out`, verified. `kept` becomes the decoded page. Returns
+    /// false if the codec refuses the page.
     fn encode(
         &mut self,
         page: &[u8],
@@ -60,7 +59,7 @@ trait Codec {
         out: &mut Vec<u8>,
     ) -> bool;
 
-    /// Decodes `payload` into `page`; false if it cannot.
+    /// Decodes `payload` into `page`. Returns false if it fails.
     fn decode(&mut self, payload: &[u8], page: &mut [u8]) -> bool;
 }
 
@@ -159,7 +158,7 @@ impl Pages {
         }
         Ok(Pages {
             size,
-            // "Bytes of unused space at the end of each page", in the format's words.
+            // The format's description calls this "bytes of unused space at the end of each page".
             reserved: usize::from(header[20]),
             count,
             numbers,
@@ -174,8 +173,8 @@ impl Pages {
             .zip(self.bytes.chunks(self.size))
     }
 
-    /// One page from each of equal parts of the database; those of them that are ours, evenly
-    /// thinned to what a training job takes.
+    /// One page from each of equal parts of the database. Those that are leaves of LINEITEM are
+    /// thinned evenly to the size of a training sample.
     fn sample(&self, rng: &mut Xoshiro256PlusPlus) -> Vec<&[u8]> {
         use rand::RngExt as _;
         let count = u64::from(self.count);
@@ -209,7 +208,7 @@ fn same_cells(raw: &[u8], page: &[u8]) -> bool {
         && raw[cells..] == page[cells..]
 }
 
-/// A page as a frame would hold it.
+/// A page as a frame holds it.
 struct Frame {
     from: usize,
     to: usize,
@@ -217,22 +216,22 @@ struct Frame {
     page_sum: u64,
 }
 
-/// What was done.
+/// The result of a measurement.
 pub(crate) struct Done {
     /// Pages decoded
     pub(crate) pages: u64,
-    /// By the names of this module's constants
+    /// By name; the names are constants of this module
     pub(crate) figures: BTreeMap<String, f64>,
 }
 
-/// Encodes and decodes the leaf pages of LINEITEM in the plain database `path`: typed, or else by
-/// zstd with a dictionary. `cpu_time` is read before and after encoding.
+/// Encodes and decodes the leaf pages of LINEITEM in the plain database `path`, with the typed
+/// codec, or with zstd and a dictionary. `cpu_time` is read before and after encoding.
 ///
 /// # Errors
-/// If a page does not come back as it was.
+/// If a decoded page differs.
 pub(crate) fn run(path: &Path, typed: bool, seed: u64, cpu_time: fn() -> Duration) -> Result<Done> {
     let pages = Pages::read(path)?;
-    // The sample is the same in every round: only the order of decoding is not.
+    // The sample is the same in every round; only the order of decoding changes.
     let sample = pages.sample(&mut Xoshiro256PlusPlus::seed_from_u64(1));
     let useless = || Failure(format!("{} is too small to learn from", path.display()));
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
@@ -243,7 +242,7 @@ pub(crate) fn run(path: &Path, typed: bool, seed: u64, cpu_time: fn() -> Duratio
             pages.bytes.len() as u64,
             Outlook::Whole,
         );
-        // As a file would give it back.
+        // Stored and read again, as from a file.
         let stored = learned.ok_or_else(useless)?.to_bytes();
         let model = Model::from_bytes(&stored)
             .ok_or_else(|| Failure("the model cannot be read back from its own bytes".into()))?;
@@ -261,7 +260,7 @@ fn measure(
     rng: &mut Xoshiro256PlusPlus,
     cpu_time: fn() -> Duration,
 ) -> Result<Done> {
-    // Touched beforehand, so that the encoder does not pay for the kernel's zeroing.
+    // The memory is touched first, so that encoding does not include its allocation by the kernel.
     let mut stored = vec![1; pages.bytes.len() / 2];
     stored.clear();
     let mut frames = Vec::with_capacity(pages.numbers.len());
@@ -291,12 +290,12 @@ fn measure(
     }
     let encoding = cpu_time().saturating_sub(start).as_secs_f64();
     let mut page = vec![0; pages.size];
-    // What the encoder says of itself is not taken on trust.
+    // The encoder's own check is not relied on.
     if refused == 0 {
         for (frame, (number, raw)) in frames.iter().zip(pages.each()) {
             if !(codec.decode(&stored[frame.from..frame.to], &mut page) && same_cells(raw, &page)) {
                 return Err(Failure(format!(
-                    "page {number} did not come back with the cells it had"
+                    "page {number} was decoded with other cells"
                 )));
             }
         }
@@ -311,7 +310,7 @@ fn measure(
             && xxh3_64(&page) == frame.page_sum;
         times.push(start.elapsed().as_secs_f64() * 1e6);
         if !right {
-            return Err(Failure("a page did not come back as it was".into()));
+            return Err(Failure("a decoded page differs".into()));
         }
     }
     let clock: Vec<f64> = (0..100_001)
@@ -338,7 +337,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_codecs_take_every_page() {
+    fn both_codecs_code_every_page() {
         let dir = tempfile::tempdir().expect("a temporary folder");
         let path = dir.path().join("t.db");
         crate::tpch::generate(0.01, &path).expect("the data are generated");

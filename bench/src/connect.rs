@@ -1,5 +1,4 @@
-//! Opening databases through the SQLite compiled in here: plainly, or through the loadable
-//! extension.
+//! Opens databases through the SQLite in this program: plainly, or through the loadable extension.
 
 use std::path::{Path, PathBuf};
 
@@ -13,14 +12,14 @@ use crate::result::{About as _, Failure, Result};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Vfs {
-    /// The system's own VFS
+    /// The VFS of the system
     Plain,
-    /// Densite's
+    /// The VFS of Densite
     Densite,
 }
 
 impl Vfs {
-    /// `path` as a URI that opens through this VFS, whatever the default of the connection is.
+    /// `path` as a URI that opens through this VFS, independently of the connection's default.
     pub(crate) fn uri(self, path: &Path) -> Result<String> {
         let path = path.to_str().ok_or_else(|| {
             Failure(format!(
@@ -38,21 +37,20 @@ impl Vfs {
         })
     }
 
-    /// Opens `path` through this VFS with SQLite's default settings; the extension must have been
-    /// loaded.
+    /// Opens `path` through this VFS with SQLite's default settings. The extension must be loaded.
     pub(crate) fn open(self, path: &Path) -> Result<Connection> {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
             | OpenFlags::SQLITE_OPEN_CREATE
             | OpenFlags::SQLITE_OPEN_URI
             | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let con = Connection::open_with_flags(self.uri(path)?, flags).about("open", path)?;
-        // The SQLite compiled in here enforces them by default, SQLite's own default is not to.
+        // This build of SQLite enforces foreign keys by default; SQLite itself does not.
         con.execute_batch("PRAGMA foreign_keys=OFF")?;
         Ok(con)
     }
 }
 
-/// A program or library built beside this program.
+/// A program or library that was built into the same folder as this program.
 pub(crate) fn sibling(name: &str, build: &str) -> Result<PathBuf> {
     let me = std::env::current_exe().about("find", Path::new("this program"))?;
     let path = me.with_file_name(name);
@@ -66,13 +64,13 @@ pub(crate) fn sibling(name: &str, build: &str) -> Result<PathBuf> {
     }
 }
 
-/// Loads the extension that was built beside this program; it serves all later connections of this
+/// Loads the extension that was built with this program. It serves all later connections of this
 /// process.
 pub(crate) fn load_extension() -> Result<()> {
     let path = sibling("libdensite.so", "make ext")?;
     let con = Connection::open_in_memory()?;
-    // SAFETY: no SQL of others runs on this connection while loading is enabled, and the library is
-    // ours, built with this program.
+    // SAFETY: no other SQL runs on this connection while loading is enabled, and the library is
+    // Densite's own, built with this program.
     unsafe {
         con.load_extension_enable()?;
         con.load_extension(&path, Some(c"sqlite3_densite_init"))
@@ -85,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn odd_names_survive_the_uri() {
+    fn special_characters_in_names_are_escaped() {
         let dir = tempfile::tempdir().expect("a temporary folder");
         let path = dir.path().join("a ?b#c%20d.db");
         Vfs::Plain

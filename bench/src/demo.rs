@@ -1,5 +1,4 @@
-//! The main job from end to end on generated data: compress, query, update from a second process,
-//! check.
+//! A demo on generated data: compress, query, update from a second process, check.
 
 use std::fs;
 use std::path::Path;
@@ -18,7 +17,7 @@ const SF: f64 = 0.1;
 const LOOKUPS: u64 = 10_000;
 const UPDATES: u64 = 1_000;
 
-/// A row of the table: what, plainly, with Densite, how many times the plain figure.
+/// A row of the table: label, plain SQLite, Densite, and the ratio.
 type Line = [String; 4];
 
 /// Runs the demo with its data in `dir`.
@@ -109,8 +108,8 @@ pub(crate) fn run(dir: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Has the updates done by another process while this one holds a snapshot, which must not change,
-/// and then sees them.
+/// Runs the updates in another process while this one holds a snapshot. The snapshot must not
+/// change, and later reads must see the updates.
 fn update_beside_a_reader(densite: &Path, updates: &Job) -> Result<Sample> {
     let reader = Vfs::Densite.open(densite)?;
     let _: String = reader.query_row("PRAGMA journal_mode=wal", [], |r| r.get(0))?;
@@ -134,7 +133,7 @@ fn update_beside_a_reader(densite: &Path, updates: &Job) -> Result<Sample> {
     Ok(sample)
 }
 
-/// The sum of all prices in hundredths, which every update raises by 100; here in whole units.
+/// The sum of all prices, in whole units. Each update raises it by 1.
 fn total(con: &Connection) -> Result<i64> {
     let hundredths: i64 = con.query_row(
         "SELECT sum(CAST(round(o_totalprice * 100) AS INTEGER)) FROM orders",

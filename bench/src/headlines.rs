@@ -1,9 +1,8 @@
-//! The figures that users ask for: the first table of `RESULTS.md`, and what the README says of
-//! them.
+//! The figures of most interest: the first table of `RESULTS.md`, and those in the README.
 //!
-//! The README has a table of four of these, between two marks, and figures in its sentences. Both
-//! come from the outcomes on disk: the report writes the table, and a test compares it and the
-//! sentences with what the outcomes say.
+//! The README has a table with some of them, between two marks, and figures in its sentences. Both
+//! come from the outcomes on disk: the report writes the table, and a test compares the table and
+//! the sentences with the outcomes.
 
 use std::fmt::Write as _;
 
@@ -11,7 +10,7 @@ use crate::outcome::{Figure, Outcome};
 use crate::report::number;
 use crate::result::{Failure, Result};
 
-/// Where the README's table begins and ends.
+/// The beginning and the end of the README's table.
 const BEGIN: &str = "<!-- written by make bench -->\n";
 const END: &str = "<!-- end -->";
 
@@ -57,7 +56,7 @@ const fn first(
     }
 }
 
-/// In the order of the table. Bases that are not plain SQLite are named.
+/// In the order of the table. A base that is not plain SQLite is named.
 const HEADLINES: [Headline; 20] = [
     first(
         "size: TPC-H at scale factor 1, MiB on the disk",
@@ -166,7 +165,7 @@ const HEADLINES: [Headline; 20] = [
     ),
 ];
 
-/// The figure of this name, or the first whose name begins so.
+/// The figure with this name, or the first whose name begins with it.
 fn find<'a>(
     outcomes: &'a [Outcome],
     data: &str,
@@ -180,7 +179,7 @@ fn find<'a>(
     exact.or_else(|| outcome.figures.iter().find(|f| f.name.starts_with(figure)))
 }
 
-/// A number for reading: three digits that matter, thousands set apart.
+/// A number for readers: three significant digits, with separators of thousands.
 fn readable(v: f64) -> String {
     let text = number(v);
     if text.contains('.') || text.len() < 5 {
@@ -196,8 +195,7 @@ fn readable(v: f64) -> String {
     out
 }
 
-/// A ratio as tables have it: two digits behind the point below ten, three digits that matter
-/// above.
+/// A ratio for tables: two decimals below ten, otherwise three significant digits.
 fn ratio(figure: &Figure) -> String {
     let ratio = figure.ours / figure.base;
     match ratio < 10.0 {
@@ -206,7 +204,7 @@ fn ratio(figure: &Figure) -> String {
     }
 }
 
-/// A table of these headlines; those that were never measured are left out.
+/// A table of these headlines, without those that have no outcome.
 fn table(outcomes: &[Outcome], wanted: impl Fn(&Headline) -> bool, head: &str) -> String {
     let mut out = format!("| {head} | SQLite | Densite | ratio |\n|---|---:|---:|---:|\n");
     for headline in HEADLINES.iter().filter(|h| wanted(h)) {
@@ -225,12 +223,12 @@ fn table(outcomes: &[Outcome], wanted: impl Fn(&Headline) -> bool, head: &str) -
     out
 }
 
-/// All of them, for `RESULTS.md`.
+/// The table of all headlines, for `RESULTS.md`.
 pub(crate) fn all(outcomes: &[Outcome]) -> String {
     table(outcomes, |_| true, "what")
 }
 
-/// The README with its table as the outcomes have it.
+/// The README with a new table from the outcomes.
 pub(crate) fn readme(text: &str, outcomes: &[Outcome]) -> Result<String> {
     let missing = || {
         Failure(format!(
@@ -257,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn every_headline_was_measured() {
+    fn every_headline_has_an_outcome() {
         let (outcomes, _) = tree();
         for h in HEADLINES {
             let found = find(&outcomes, h.data, h.measure, h.figure);
@@ -266,14 +264,14 @@ mod tests {
     }
 
     #[test]
-    fn the_table_of_the_readme_is_that_of_the_results() {
+    fn the_table_of_the_readme_equals_the_results() {
         let (outcomes, text) = tree();
         let written = readme(&text, &outcomes).expect("its marks");
         assert!(written == text, "run densite-bench report:\n{written}");
     }
 
     #[test]
-    fn figures_in_the_sentences_of_the_readme_are_those_of_the_results() {
+    fn figures_in_the_sentences_of_the_readme_equal_the_results() {
         let (outcomes, text) = tree();
         let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
         let figure = |data: &str, measure: &str, name: &str| {
@@ -348,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn thousands_are_set_apart() {
+    fn thousands_have_separators() {
         assert_eq!(readable(2_644_120.0), "2,644,120");
         assert_eq!(readable(21_080.0), "21,080");
         assert_eq!(readable(1182.2), "1182");

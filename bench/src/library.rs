@@ -1,8 +1,7 @@
-//! Compressing by the library, where the command has no option for what is to be measured: another
-//! codec.
+//! Compresses with the library, because the command has no option for another codec.
 //!
-//! Only the hidden subcommand `compress-with` comes here, in a process of its own: the other
-//! measurements use the extension.
+//! Only the hidden subcommand `compress-with` uses this, in a process of its own. The other
+//! measures use the extension.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -14,19 +13,19 @@ use densite_tools::{ConvertOptions, Silent};
 use crate::result::{About as _, Failure, Result};
 use crate::work::name;
 
-/// What new frames are coded with.
+/// The codec of new frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Codec {
-    /// The default: the best of those there are
+    /// The default: the best of all codecs for each page
     Auto,
-    /// zstd, with a dictionary where one was learned
+    /// zstd, with a dictionary if one was trained
     Zstd,
 }
 
-/// Compresses `source` into the new file `target`, as `densite compress` does, in this process.
+/// Compresses `source` into the new file `target` in this process, as `densite compress` does.
 ///
 /// # Errors
-/// What the library says.
+/// Those of the library.
 pub(crate) fn compress(codec: Codec, source: &Path, target: &Path) -> Result<()> {
     let failed = |e: &dyn std::fmt::Display| {
         Failure(format!(
@@ -47,10 +46,10 @@ pub(crate) fn compress(codec: Codec, source: &Path, target: &Path) -> Result<()>
         .map_err(|e| failed(&e))
 }
 
-/// The same in a new process, replacing an earlier `target`.
+/// As [`compress`], in a new process. Replaces an earlier `target`.
 ///
 /// # Errors
-/// If the process cannot start or fails; its message is passed on.
+/// If the process cannot start or fails. The process prints its own message.
 pub(crate) fn compress_in_new_process(codec: Codec, source: &Path, target: &Path) -> Result<()> {
     if target.exists() {
         std::fs::remove_file(target).about("remove", target)?;

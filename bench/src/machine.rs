@@ -1,4 +1,4 @@
-//! The machine a figure was taken on.
+//! The machine of a measurement.
 
 use std::fs;
 use std::path::Path;
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::outcome::median;
 use crate::result::{About as _, Result};
 
-/// What a reader needs to judge a figure.
+/// What readers need to judge a figure.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Machine {
     pub(crate) cpu: String,
@@ -17,7 +17,7 @@ pub(crate) struct Machine {
     pub(crate) memory_mib: u64,
     pub(crate) kernel: String,
     pub(crate) file_system: String,
-    /// Median time of a 4 KiB write and its fdatasync where the data lie
+    /// Median time of a 4 KiB write and its fdatasync in the data's folder
     pub(crate) sync_ms: f64,
     pub(crate) sqlite: String,
     pub(crate) densite: String,
@@ -27,7 +27,7 @@ pub(crate) struct Machine {
 }
 
 impl Machine {
-    /// Describes this machine, and the file system that `data` lies on.
+    /// Describes this machine, and the file system of `data`.
     pub(crate) fn describe(data: &Path) -> Result<Machine> {
         let con = rusqlite::Connection::open_in_memory()?;
         Ok(Machine {
@@ -55,7 +55,7 @@ impl Machine {
         })
     }
 
-    /// In one line, without what differs from day to day.
+    /// One line, without values that change from day to day.
     pub(crate) fn line(&self) -> String {
         format!(
             "{}, {} cores, {:.1} GiB of memory, {}, {}, SQLite {}, Densite {}",

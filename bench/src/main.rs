@@ -1,8 +1,8 @@
 //! TPC-H data, the demo and the benchmarks of Densite.
 //!
-//! Every measurement is taken in a process of its own: the suite re-executes this program with the
-//! hidden subcommand `run-one`, which opens a database through the SQLite compiled in here, plainly
-//! or through the loadable extension, does one piece of work and prints a [`work::Sample`].
+//! Each measurement runs in a process of its own. The suite starts this program again with the
+//! hidden subcommand `run-one`. It opens a database through the SQLite in this program, plainly or
+//! through the loadable extension, does one job and prints a [`work::Sample`].
 
 mod churn;
 mod codec;
@@ -48,13 +48,13 @@ enum Command {
         /// Scale factor: 1 gives a database of 1.24 GB
         #[arg(long, default_value = "0.1")]
         sf: f64,
-        /// The database to write; an existing file is refused
+        /// The database to create; the file must not exist
         #[arg(long)]
         out: PathBuf,
     },
     /// Compress generated data, query and update it, check it, and show a table of before and after
     Demo {
-        /// Where the data lie
+        /// The folder of the data
         #[arg(long, default_value = "target/demo")]
         dir: PathBuf,
     },
@@ -66,16 +66,16 @@ enum Command {
         #[arg(long, default_value = "bench")]
         dir: PathBuf,
     },
-    /// One measurement in this process; prints a sample as JSON
+    /// Take one measurement in this process; prints a sample as JSON
     #[command(hide = true)]
     RunOne(work::Job),
-    /// One process of a measure of ingest
+    /// Run one process of an ingest measure
     #[command(hide = true, subcommand)]
     RunIngest(ingest::Job),
-    /// Compress with a codec of choice, in this process
+    /// Compress with the given codec, in this process
     #[command(hide = true)]
     CompressWith {
-        /// What new frames are coded with
+        /// The codec of new frames
         #[arg(long)]
         codec: library::Codec,
         /// The plain database

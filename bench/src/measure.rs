@@ -1,4 +1,4 @@
-//! The measures, and what each is called.
+//! The measures and their titles.
 
 use clap::ValueEnum;
 
@@ -38,7 +38,7 @@ pub(crate) enum Measure {
 }
 
 impl Measure {
-    /// What it measures.
+    /// The title in the report.
     pub(crate) fn title(self) -> &'static str {
         match self {
             Measure::Size => "stored size after `densite compress`, default settings, 4 KiB pages",
@@ -96,7 +96,7 @@ impl Measure {
         }
     }
 
-    /// How often it is taken unless told.
+    /// The default number of rounds.
     pub(crate) fn rounds(self) -> u64 {
         match self {
             Measure::Size
@@ -134,7 +134,7 @@ impl Measure {
 }
 
 impl Measure {
-    /// Whether it is one of rows that go through the log.
+    /// Whether it measures ingest.
     pub(crate) fn is_ingest(self) -> bool {
         matches!(
             self,

@@ -1,5 +1,5 @@
-//! What a measure came to: figures with their targets, the samples behind them, and where they were
-//! taken. One JSON file each.
+//! The outcome of a measure: figures with their targets, their samples, and the machine. Each
+//! outcome is one JSON file.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -17,29 +17,29 @@ use crate::work::Sample;
 pub(crate) enum Compare {
     /// Ours divided by the base
     Ratio,
-    /// The same, which is to be at least the target
+    /// Ours divided by the base; should be at least the target
     #[serde(rename = "ratio at least")]
     RatioAtLeast,
     /// Ours less the base
     Difference,
-    /// Ours by itself
+    /// Ours alone
     Ours,
-    /// Ours by itself, which is to be at least the target
+    /// Ours alone; should be at least the target
     #[serde(rename = "ours at least")]
     AtLeast,
 }
 
-/// One number that is compared, with the limit that it is to keep to.
+/// One number with its target.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Figure {
-    /// What was measured, with its unit
+    /// What is measured, with its unit
     pub(crate) name: String,
     pub(crate) base: f64,
     pub(crate) ours: f64,
     pub(crate) compare: Compare,
     pub(crate) value: f64,
-    /// The largest value wanted (the smallest, of [`Compare::AtLeast`] and
-    /// [`Compare::RatioAtLeast`]); none for what is only told
+    /// The largest value wanted (the smallest for [`Compare::AtLeast`] and
+    /// [`Compare::RatioAtLeast`]); none if the figure has no target
     pub(crate) target: Option<f64>,
     pub(crate) met: Option<bool>,
 }
@@ -72,7 +72,7 @@ impl Figure {
         }
     }
 
-    /// Compares the medians of something that every sample has.
+    /// Compares the medians of a value of all samples.
     pub(crate) fn medians(
         name: &str,
         compare: Compare,
@@ -86,12 +86,12 @@ impl Figure {
     }
 }
 
-/// The middle one; not a number if there are none.
+/// The median; NaN if there are no values.
 pub(crate) fn median(values: Vec<f64>) -> f64 {
     Data::new(values).median()
 }
 
-/// What one measure came to on one set of data.
+/// The outcome of one measure on one set of data.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Outcome {
     /// The measure's short name
@@ -105,7 +105,7 @@ pub(crate) struct Outcome {
     pub(crate) figures: Vec<Figure>,
     pub(crate) base: Vec<Sample>,
     pub(crate) ours: Vec<Sample>,
-    /// What `densite_info` said, where that explains the figures
+    /// Values of `densite_info` that explain the figures
     #[serde(default)]
     pub(crate) info: BTreeMap<String, i64>,
     pub(crate) machine: Machine,
@@ -132,7 +132,8 @@ impl Outcome {
         ))
     }
 
-    /// Writes the outcome below `dir/results`, over an earlier one of the same measure and data.
+    /// Writes the outcome to `dir/results`, and replaces an earlier one of the same measure and
+    /// data.
     pub(crate) fn save(&self, dir: &Path) -> Result<()> {
         let path = self.path(dir);
         if let Some(parent) = path.parent() {
@@ -141,7 +142,7 @@ impl Outcome {
         std::fs::write(&path, serde_json::to_string_pretty(self)? + "\n").about("write", &path)
     }
 
-    /// All outcomes below `dir/results`, by file name.
+    /// All outcomes in `dir/results`, by file name.
     pub(crate) fn load_all(dir: &Path) -> Result<Vec<Outcome>> {
         let results = dir.join("results");
         let mut paths = Vec::new();
@@ -172,7 +173,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn figures_judge_by_their_own_rule() {
+    fn figures_are_judged_by_their_kind_of_comparison() {
         assert_eq!(
             Figure::new("x", Compare::Ratio, 2.0, 3.0, Some(1.5)).met,
             Some(true)

@@ -1,5 +1,4 @@
-//! The tables: on the terminal, and `RESULTS.md` from all results on disk and the notes written by
-//! hand.
+//! The tables: on the terminal, and in `RESULTS.md`, from all results on disk and the notes.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -71,7 +70,7 @@ fn cells(outcome: &Outcome, figure: &Figure) -> [String; 6] {
     ]
 }
 
-/// Three digits that matter, whole numbers as they are.
+/// Three significant digits; whole numbers are unchanged.
 pub(crate) fn number(v: f64) -> String {
     if v.fract() == 0.0 && v.abs() < 1e15 {
         return format!("{v:.0}");
@@ -85,8 +84,8 @@ pub(crate) fn number(v: f64) -> String {
     format!("{v:.digits$}")
 }
 
-/// A table for a user at a terminal, or two: databases of which only the size is measured have one
-/// of their own.
+/// The tables for a terminal. Databases of which only the size is measured have a table of their
+/// own.
 pub(crate) fn terminal(outcomes: &[Outcome]) -> String {
     let table = |head: &[&str], rows: Vec<Vec<String>>| {
         let mut table = Table::new();
@@ -112,7 +111,7 @@ pub(crate) fn terminal(outcomes: &[Outcome]) -> String {
         .join("\n")
 }
 
-/// The row of a database of which only the size was measured.
+/// The row of a database of which only the size is measured.
 fn other(outcome: &Outcome) -> [String; 7] {
     let of_plain = outcome.figures.first();
     let of_zstd = outcome.figures.get(1);
@@ -130,7 +129,7 @@ fn other(outcome: &Outcome) -> [String; 7] {
     ]
 }
 
-/// Where a measure stands in the report.
+/// The position of a measure in the report.
 fn rank(outcome: &Outcome) -> usize {
     Measure::value_variants()
         .iter()
@@ -139,7 +138,7 @@ fn rank(outcome: &Outcome) -> usize {
 }
 
 /// Writes `dir/RESULTS.md` from `dir/results` and `dir/NOTES.md`, and the table of figures in the
-/// README beside `dir`, if there is one.
+/// README beside `dir`, if it exists.
 pub(crate) fn write(dir: &Path) -> Result<()> {
     let outcomes = Outcome::load_all(dir)?;
     let notes_path = dir.join("NOTES.md");
@@ -211,7 +210,7 @@ fn markdown(outcomes: Vec<Outcome>, notes: &str) -> String {
     out
 }
 
-/// Where and when outcomes were taken, in a sentence or two.
+/// The machines and days of these outcomes.
 fn taken(group: &[Outcome]) -> String {
     let mut machines: Vec<String> = group.iter().map(|o| o.machine.line()).collect();
     machines.dedup();
@@ -226,7 +225,7 @@ fn taken(group: &[Outcome]) -> String {
     )
 }
 
-/// The head of a table: names to the left, numbers to the right, the verdict to the left.
+/// The head of a table: the first and the last column are aligned left, the others right.
 fn head(out: &mut String, head: &[&str]) {
     let numbers = "---:|".repeat(head.len().saturating_sub(2));
     let _ = writeln!(out, "| {} |\n|---|{numbers}---|", head.join(" | "));
@@ -237,7 +236,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_report_is_that_of_the_results_and_notes() {
+    fn the_report_equals_results_and_notes() {
         let dir = Path::new(env!("CARGO_MANIFEST_DIR"));
         let read = |name: &str| std::fs::read_to_string(dir.join(name)).expect(name);
         let outcomes = Outcome::load_all(dir).expect("results");
@@ -246,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_keep_three_digits() {
+    fn numbers_have_three_significant_digits() {
         assert_eq!(number(1234.5), "1234");
         assert_eq!(number(12.345), "12.3");
         assert_eq!(number(1.2345), "1.23");

@@ -1,13 +1,13 @@
-//! The one error of this program: a sentence for a user.
+//! The error of this program: a sentence for users.
 
 use std::fmt;
 use std::path::Path;
 
-/// What went wrong, as a sentence.
+/// The error as a sentence.
 #[derive(Debug)]
 pub(crate) struct Failure(pub(crate) String);
 
-/// A result whose error is a sentence.
+/// A result with this error.
 pub(crate) type Result<T> = std::result::Result<T, Failure>;
 
 impl fmt::Display for Failure {
@@ -18,17 +18,17 @@ impl fmt::Display for Failure {
 
 impl From<rusqlite::Error> for Failure {
     fn from(e: rusqlite::Error) -> Self {
-        Failure(format!("SQLite says: {e}"))
+        Failure(format!("SQLite: {e}"))
     }
 }
 
 impl From<serde_json::Error> for Failure {
     fn from(e: serde_json::Error) -> Self {
-        Failure(format!("this is not the JSON that was expected: {e}"))
+        Failure(format!("unexpected JSON: {e}"))
     }
 }
 
-/// Names the file or program an operating system error is about.
+/// Adds the file or program to an error of the operating system or SQLite.
 pub(crate) trait About<T> {
     /// `doing` completes the sentence "cannot ... PATH".
     fn about(self, doing: &str, path: &Path) -> Result<T>;

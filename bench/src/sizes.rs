@@ -1,5 +1,5 @@
-//! How large databases become: allocated blocks of the plain file, of its stored form, and of its
-//! stored form by zstd alone.
+//! Sizes of databases: allocated blocks of the plain file, of its compressed form, and of its
+//! compressed form with zstd alone.
 
 use std::path::Path;
 
@@ -15,7 +15,8 @@ use crate::work::name;
 use crate::workloads::Workload;
 
 const MIB: f64 = 1024.0 * 1024.0;
-/// No database may become larger than by zstd and dictionary, or than it was, by more than 1 %.
+/// No database can become larger than with zstd and a dictionary, or than the plain file, by more
+/// than 1 %.
 const LARGEST: f64 = 1.01;
 
 /// The disk space of `ours` compared with that of `base`.
@@ -25,8 +26,8 @@ pub(crate) fn figure(name: &str, base: &Path, ours: &Path, target: Option<f64>) 
     Ok(Figure::new(name, Compare::Ratio, base, ours, target))
 }
 
-/// Compresses the plain database `db` both ways into `dir`, and removes the results when they are
-/// measured. The first figure compares the default with the plain file, the second with zstd.
+/// Compresses the plain database `db` in both ways into `dir`, and removes the results afterwards.
+/// The first figure compares the default with the plain file, the second one compares it with zstd.
 pub(crate) fn compare(db: &Path, label: &str, dir: &Path, machine: Machine) -> Result<Outcome> {
     let auto = dir.join("compared.auto.densite");
     let zstd = dir.join("compared.zstd.densite");
@@ -64,7 +65,7 @@ pub(crate) fn is_comparison(outcome: &Outcome) -> bool {
     outcome.measure == name(Measure::Workloads)
 }
 
-/// Where the outcome of a comparison stands among them: the generated databases first.
+/// The position of a comparison among the others. The generated databases come first.
 pub(crate) fn rank(outcome: &Outcome) -> usize {
     Workload::value_variants()
         .iter()

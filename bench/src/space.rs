@@ -1,8 +1,8 @@
-//! Space that comes back by itself: how large files are after deletes, at rest, compared with fresh
+//! Space reclamation without a vacuum: sizes of closed files after deletes, compared with fresh
 //! copies of the same rows.
 //!
-//! A *fresh copy* is what `VACUUM INTO` writes as a plain file and `densite compress` makes of
-//! that. At rest means: closed. No vacuum is asked for; the chain asks for `densite_maintain`.
+//! A *fresh copy* is what `densite compress` makes of the plain file that `VACUUM INTO` writes.
+//! Only the chain runs `densite_maintain`.
 
 use std::path::{Path, PathBuf};
 
@@ -15,16 +15,16 @@ use crate::statements;
 use crate::stored::{self, Setting};
 
 const MIB: f64 = 1024.0 * 1024.0;
-/// Deleted halves, and each step of the chain: file / fresh copy.
+/// File / fresh copy, after a half is deleted, and after each step of the chain.
 const HALF: f64 = 1.13;
 const CHAIN: f64 = 1.15;
 /// Rounds of the chain.
 pub(crate) const ROUNDS: i64 = 6;
-/// Order keys of a round of the chain lie this far from those of the round before.
+/// The distance between the order keys of two rounds of the chain.
 const SHIFT: i64 = 1_000_000_000;
 
-/// Deletes lines of a copy of a compressed TPC-H database, in WAL mode, and compares. `condition`
-/// says which.
+/// Deletes the lines that meet `condition` from a copy of a compressed TPC-H database, in WAL mode.
+/// Returns the sizes of a fresh copy and of the file.
 fn delete(source: &Path, dir: &Path, condition: &str) -> Result<(f64, f64)> {
     let file = dir.join("deleted.db");
     std::fs::copy(source, &file).about("copy to", &file)?;
@@ -38,8 +38,7 @@ fn delete(source: &Path, dir: &Path, condition: &str) -> Result<(f64, f64)> {
     Ok(sizes)
 }
 
-/// Every second order's lines, and those of one half of the orders. `orders`: the largest order
-/// key.
+/// Deletes the lines of every second order, and the lines of the first half of the orders.
 pub(crate) fn halves(source: &Path, dir: &Path, largest_key: i64) -> Result<Vec<Figure>> {
     let figure = |name: &str, condition: &str| -> Result<Figure> {
         let (base, ours) = delete(source, dir, condition)?;
@@ -57,8 +56,8 @@ pub(crate) fn halves(source: &Path, dir: &Path, largest_key: i64) -> Result<Vec<
     ])
 }
 
-/// Six times: load LINEITEM, delete every second order's lines of it, checkpoint,
-/// `densite_maintain`, close. The largest ratio of all steps, and the last.
+/// Six times: load LINEITEM, delete the lines of every second order of that round, checkpoint,
+/// `densite_maintain`, close. Figures are the largest ratio, and the last.
 pub(crate) fn chain(plain: &Path, dir: &Path) -> Result<Vec<Figure>> {
     let file = dir.join("chain.db");
     let mut worst = (1.0, 0.0);

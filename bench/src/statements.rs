@@ -1,6 +1,6 @@
-//! Schema and statements, as `bench/tpch.sql` fixes them.
+//! Schema and statements of `bench/tpch.sql`.
 
-/// The file itself: the schema, then named statements, each under a comment `-- NAME: ...`.
+/// The file: the schema, then named statements, each below a comment `-- NAME: ...`.
 const TPCH: &str = include_str!("../tpch.sql");
 
 /// The statements that create the tables, with the page size before them.
@@ -9,10 +9,11 @@ pub(crate) fn schema() -> &'static str {
         .map_or(TPCH, |(schema, _)| schema)
 }
 
-/// The text of the statement under the comment `-- NAME: ...`, without its semicolon.
+/// The statement below the comment `-- NAME: ...`, without its semicolon.
 ///
 /// # Panics
-/// If there is none: the names are constants of this program and a test asks for each.
+/// If there is no such statement. The names are constants of this program, and a test asks for each
+/// of them.
 pub(crate) fn statement(name: &str) -> &'static str {
     let start = format!("-- {name}: ");
     let mut rest = TPCH;
@@ -27,8 +28,8 @@ pub(crate) fn statement(name: &str) -> &'static str {
     panic!("bench/tpch.sql has no statement named {name}")
 }
 
-/// The order key numbered `k`, from 1 to the number of orders: TPC-H leaves three quarters of the
-/// keys unused.
+/// The key of order `k`, from 1 to the number of orders. TPC-H leaves three quarters of the keys
+/// unused.
 pub(crate) fn order_key(k: i64) -> i64 {
     ((k >> 3) << 5) + (k & 7)
 }
@@ -38,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_statement_is_found_and_prepares() {
+    fn every_statement_exists_and_is_valid() {
         let con = rusqlite::Connection::open_in_memory().expect("a database in memory");
         con.execute_batch(schema()).expect("the schema is valid");
         for name in ["Q1", "Q8", "lookups", "updates"] {
@@ -49,7 +50,7 @@ mod tests {
     }
 
     #[test]
-    fn order_keys_are_the_generators() {
+    fn order_keys_equal_those_of_the_generator() {
         for k in [1, 7, 8, 9, 1000, 150_000] {
             assert_eq!(
                 order_key(k),

@@ -1,4 +1,4 @@
-//! Compressing by the command, and how large the result is.
+//! Compresses with the command, and reads the sizes of files.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt as _;
@@ -8,12 +8,12 @@ use std::process::{Command, Stdio};
 use crate::connect::{self, Vfs};
 use crate::result::{About as _, Failure, Result};
 
-/// Disk space a file takes, in bytes: its allocated blocks.
+/// Disk space of a file in bytes: its allocated blocks.
 pub(crate) fn allocated(path: &Path) -> Result<u64> {
     Ok(std::fs::metadata(path).about("read", path)?.blocks() * 512)
 }
 
-/// Runs the `densite` command built beside this program and passes its messages on.
+/// Runs the `densite` command that was built with this program. Its messages are printed.
 ///
 /// # Errors
 /// If it cannot be run or does not exit with 0.
@@ -40,16 +40,16 @@ pub(crate) fn densite<S: AsRef<std::ffi::OsStr>>(arguments: &[S]) -> Result<Vec<
     }
 }
 
-/// How the command compresses.
+/// The settings of a compression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Setting {
-    /// By its default settings
+    /// The default settings
     Default,
     /// With `--archive`
     Archive,
 }
 
-/// Compresses `source` into `target`, replacing an earlier one.
+/// Compresses `source` into `target`, and replaces an earlier file.
 pub(crate) fn compress(setting: Setting, source: &Path, target: &Path) -> Result<()> {
     if target.exists() {
         std::fs::remove_file(target).about("remove", target)?;
@@ -62,7 +62,7 @@ pub(crate) fn compress(setting: Setting, source: &Path, target: &Path) -> Result
     densite(&arguments).map(|_| ())
 }
 
-/// The integer figures of `densite_info` for a stored database.
+/// The integers of `densite_info` for a stored database.
 pub(crate) fn info(path: &Path) -> Result<BTreeMap<String, i64>> {
     connect::load_extension()?;
     let con = Vfs::Densite.open(path)?;

@@ -1,5 +1,5 @@
-//! The benchmarks: plain SQLite and Densite alternately, a new process each time, medians and
-//! ratios.
+//! The benchmarks: plain SQLite and Densite alternate, each in a new process. Figures are medians
+//! and ratios.
 
 mod data;
 mod measures;
@@ -25,16 +25,16 @@ pub(crate) struct Choice {
     /// Small data (scale factor 0.1 instead of 1)
     #[arg(long)]
     quick: bool,
-    /// Millions of batches and ten gigabytes where the usual run takes less
+    /// Millions of batches, and backlogs of 10 GiB; usual runs have fewer
     #[arg(long, conflicts_with = "quick")]
     long: bool,
-    /// These measures only
+    /// Take only these measures
     #[arg(long, value_delimiter = ',')]
     only: Vec<Measure>,
-    /// How often each is taken, instead of each measure's own number
+    /// How often each measure is taken; each measure has its own default
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..=1000))]
     rounds: Option<u64>,
-    /// Measure the stored size of this SQLite database instead
+    /// Measure only the stored size of this SQLite database
     #[arg(long)]
     db: Option<PathBuf>,
     /// The folder of data, results, notes and report
@@ -42,7 +42,7 @@ pub(crate) struct Choice {
     dir: PathBuf,
 }
 
-/// Measures what was chosen, writes the results and the report.
+/// Takes the chosen measures, and writes the results and the report.
 pub(crate) fn run(choice: &Choice) -> Result<()> {
     let data_dir = choice.dir.join("data");
     fs::create_dir_all(&data_dir).about("create", &data_dir)?;
@@ -50,7 +50,7 @@ pub(crate) fn run(choice: &Choice) -> Result<()> {
     let machine = Machine::describe(&data_dir)?;
     if machine::load() > 0.5 {
         eprintln!(
-            "the machine is busy (load {}): the figures will be worse than they are",
+            "the machine is busy (load {}): figures will be worse than on an idle machine",
             machine::load()
         );
     }
@@ -97,7 +97,8 @@ pub(crate) fn run(choice: &Choice) -> Result<()> {
                 _ => {
                     let suite = match &mut suite {
                         Some(suite) => suite,
-                        // The data of all these measures take a while.
+                        // The data of these measures take long to prepare, so this is done only if
+                        // one is chosen.
                         None => suite.insert(Suite {
                             work: work.clone(),
                             machine: machine.clone(),
@@ -112,7 +113,7 @@ pub(crate) fn run(choice: &Choice) -> Result<()> {
 
             match taken {
                 Ok(taken) => outcomes.extend(taken),
-                // The others are worth having nevertheless.
+                // The other measures are still taken.
                 Err(failure) => {
                     eprintln!("{}: {failure}", name(*measure));
                     failed.push(name(*measure));

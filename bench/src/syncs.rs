@@ -1,7 +1,7 @@
-//! Counts the syncs of this process: `fsync` and `fdatasync` of the C library are replaced by ones
-//! that count and then ask the kernel.
+//! Counts the syncs of this process. It replaces `fsync` and `fdatasync` of the C library by
+//! functions that count and then call the kernel.
 //!
-//! SQLite is compiled into this program, so its calls end here, whichever VFS they came through.
+//! SQLite is compiled into this program, so all its syncs come here, through any VFS.
 
 use std::ffi::c_int;
 use std::os::fd::BorrowedFd;
@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 static SYNCS: AtomicU64 = AtomicU64::new(0);
 
-/// How many syncs there have been since the process started.
+/// The number of syncs since the process started.
 pub(crate) fn count() -> u64 {
     SYNCS.load(Ordering::Relaxed)
 }
@@ -24,7 +24,7 @@ fn counted(fd: c_int, sync: impl Fn(BorrowedFd<'_>) -> rustix::io::Result<()>) -
     let fd = unsafe { BorrowedFd::borrow_raw(fd) };
     match sync(fd) {
         Ok(()) => 0,
-        // The C library's own leaves the reason in errno; SQLite only reports it.
+        // The C library sets errno here. SQLite uses it only in its report.
         Err(_) => -1,
     }
 }
@@ -53,7 +53,7 @@ mod tests {
         let before = super::count();
         con.execute_batch("INSERT INTO t VALUES (1)")
             .expect("a row");
-        // The journal, its header's count, its folder, the database.
+        // The journal, the count in its header, its folder, and the database.
         assert!(
             super::count() - before >= 3,
             "{} syncs",

@@ -1,5 +1,5 @@
-//! Generates TPC-H into a plain SQLite file: the tables of `bench/tpch.sql`, rows in the
-//! generator's order, then VACUUM.
+//! Generates TPC-H into a plain SQLite file: the tables of `bench/tpch.sql`, with rows in the
+//! generator's order, and then VACUUM.
 
 use std::fmt::{Display, Write as _};
 use std::path::Path;
@@ -14,8 +14,7 @@ use tpchgen::generators::{
 use crate::result::{About as _, Failure, Result};
 use crate::statements;
 
-/// File sizes in bytes of the scale factors whose figures are published: another size means other
-/// data.
+/// File sizes in bytes of the scale factors with published figures. Another size means other data.
 const KNOWN_SIZES: [(f64, u64); 2] = [(0.1, 122_494_976), (1.0, 1_239_670_784)];
 
 /// The number of orders at this scale factor.
@@ -23,10 +22,10 @@ pub(crate) fn orders(sf: f64) -> i64 {
     OrderGenerator::calculate_row_count(sf, 1, 1)
 }
 
-/// Generates scale factor `sf` into the new file `out`, which appears only when it is complete.
+/// Generates scale factor `sf` into the new file `out`. The file appears only when it is complete.
 ///
 /// # Errors
-/// If `out` exists, cannot be written, or comes out with another size than is known for `sf`.
+/// If `out` exists or cannot be written, or its size differs from the known size of `sf`.
 pub(crate) fn generate(sf: f64, out: &Path) -> Result<()> {
     if !(sf > 0.0 && sf <= 1000.0) {
         return Err(Failure(format!(
@@ -45,7 +44,7 @@ pub(crate) fn generate(sf: f64, out: &Path) -> Result<()> {
     }
     {
         let con = Connection::open(&part).about("create", &part)?;
-        // The file is thrown away if anything fails, so nothing needs a journal or a sync.
+        // The file is deleted if anything fails, so it needs no journal and no sync.
         con.execute_batch("PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA locking_mode=EXCLUSIVE; PRAGMA foreign_keys=OFF; PRAGMA cache_size=-262144;")?;
         con.execute_batch(statements::schema())?;
         con.execute_batch("BEGIN")?;
@@ -65,7 +64,7 @@ pub(crate) fn generate(sf: f64, out: &Path) -> Result<()> {
     std::fs::rename(&part, out).about("rename a finished file to", out)
 }
 
-/// One row at a time into one table, columns bound from left to right.
+/// Inserts rows into one table. Columns are bound from left to right.
 struct Inserter<'c> {
     statement: Statement<'c>,
     column: usize,
@@ -89,7 +88,7 @@ impl<'c> Inserter<'c> {
         Ok(self)
     }
 
-    /// As NUMERIC affinity would store the decimal's text: 17.00 as an integer, 17.50 as the
+    /// Binds a decimal as NUMERIC affinity stores its text: 17.00 as an integer, 17.50 as the
     /// nearest REAL.
     fn decimal(&mut self, value: TPCHDecimal) -> Result<&mut Self> {
         let hundredths = value.into_inner();
@@ -224,7 +223,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn decimals_are_stored_as_their_text_would_be() {
+    fn decimals_are_stored_like_their_text() {
         let con = Connection::open_in_memory().expect("a database in memory");
         con.execute_batch(
             "CREATE TABLE bound(v DECIMAL(15,2)); CREATE TABLE texts(v DECIMAL(15,2))",
@@ -252,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn a_small_scale_factor_holds_together() {
+    fn a_small_scale_factor_is_consistent() {
         let dir = tempfile::tempdir().expect("a temporary folder");
         let path = dir.path().join("t.db");
         generate(0.01, &path).expect("the data are generated");

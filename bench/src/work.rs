@@ -1,5 +1,4 @@
-//! One measurement: what a job is, doing it in this process, and having it done in a process of its
-//! own.
+//! A measurement: its job, which runs in this process or in a new one.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -21,34 +20,34 @@ use crate::result::{About as _, Failure, Result};
 use crate::statements::{order_key, statement};
 use crate::syncs;
 
-/// The pieces of work that are measured.
+/// The jobs that can be measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum What {
     /// Q1, a scan
     Q1,
-    /// Q8, an eight-way join
+    /// Q8, a join of eight tables
     Q8,
     /// Random orders by key, each in its own transaction
     Lookups,
     /// Small updates of random orders in WAL mode, synchronous=NORMAL
     UpdatesWal,
-    /// The same with journal_mode=DELETE, synchronous=FULL
+    /// As above, with journal_mode=DELETE, synchronous=FULL
     UpdatesDelete,
     /// One lookup
     Open,
     /// VACUUM INTO `other`
     VacuumInto,
-    /// All tables of `other` copied into a new database in one transaction
+    /// Copy all tables of `other` into a new database in one transaction
     BulkLoad,
-    /// The same in WAL mode
+    /// As above, in WAL mode
     BulkLoadWal,
     /// Leaf pages encoded and decoded by the typed codec, without SQLite
     CodecTyped,
-    /// The same by zstd with a dictionary
+    /// As above, with zstd and a dictionary
     CodecZstd,
 }
 
-/// One measurement to take.
+/// The job of one measurement.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Job {
     #[arg(long)]
@@ -56,27 +55,27 @@ pub(crate) struct Job {
     /// The database worked on
     #[arg(long)]
     pub(crate) file: PathBuf,
-    /// How it is opened
+    /// The VFS that opens it
     #[arg(long)]
     pub(crate) vfs: Vfs,
     /// The destination of VACUUM INTO, the source of a bulk load
     #[arg(long)]
     pub(crate) other: Option<PathBuf>,
-    /// How that one is opened
+    /// The VFS that opens the other one
     #[arg(long, default_value = "plain")]
     pub(crate) other_vfs: Vfs,
-    /// How often lookups and updates are done
+    /// The number of lookups or updates
     #[arg(long, default_value_t = 1)]
     pub(crate) count: u64,
-    /// How many orders there are to choose from
+    /// The number of orders in the data
     #[arg(long, default_value_t = 1)]
     pub(crate) orders: i64,
-    /// Seed of the choice of keys
+    /// Seed of the random keys
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
 }
 
-/// What was measured, from before the database was opened until after it was closed.
+/// The result of a job, measured from before the database is opened until after it is closed.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Sample {
     pub(crate) wall_s: f64,
@@ -88,22 +87,22 @@ pub(crate) struct Sample {
     pub(crate) syncs: u64,
     /// Result rows, or rows changed
     pub(crate) rows: u64,
-    /// Hash of all result rows, to tell whether two runs gave the same answer
+    /// Hash of all result rows, to compare the answers of two runs
     pub(crate) digest: String,
-    /// What else the job tells, by name
+    /// Other figures of the job, by name
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) figures: BTreeMap<String, f64>,
 }
 
 impl Sample {
-    /// What else the job told; not a number if it did not.
+    /// Another figure of the job; NaN if there is none.
     pub(crate) fn figure(&self, name: &str) -> f64 {
         self.figures.get(name).copied().unwrap_or(f64::NAN)
     }
 }
 
 impl Job {
-    /// A job that needs only a file.
+    /// A job that needs only one file.
     pub(crate) fn new(what: What, file: &Path, vfs: Vfs) -> Self {
         Job {
             what,
@@ -117,10 +116,10 @@ impl Job {
         }
     }
 
-    /// Has this job done by a new process.
+    /// Runs this job in a new process.
     ///
     /// # Errors
-    /// If the process cannot start, fails (its message is passed on) or prints no sample.
+    /// If the process cannot start, fails, or prints no sample. The process prints its own message.
     pub(crate) fn in_new_process(&self) -> Result<Sample> {
         let me = std::env::current_exe().about("find", Path::new("this program"))?;
         let mut command = Command::new(&me);
@@ -164,7 +163,7 @@ impl Job {
     }
 }
 
-/// A choice of the command line as it is typed.
+/// The name of a value on the command line.
 pub(crate) fn name(value: impl ValueEnum) -> String {
     value
         .to_possible_value()
@@ -172,7 +171,7 @@ pub(crate) fn name(value: impl ValueEnum) -> String {
         .unwrap_or_default()
 }
 
-/// Rows seen so far and their hash.
+/// The number and the hash of the rows of an answer.
 #[derive(Default)]
 struct Answer {
     rows: u64,
@@ -206,7 +205,7 @@ pub(crate) fn digest(con: &Connection, sql: &str) -> Result<String> {
     Ok(format!("{:016x}", answer.hasher.finish()))
 }
 
-/// Keys uniform over the orders that exist.
+/// Random keys of existing orders, with uniform distribution.
 struct Keys {
     rng: Xoshiro256PlusPlus,
     orders: i64,
@@ -218,7 +217,7 @@ impl Keys {
     }
 }
 
-/// Does the job in this process.
+/// Runs the job in this process.
 pub(crate) fn run(job: &Job) -> Result<Sample> {
     if job.vfs == Vfs::Densite || job.other_vfs == Vfs::Densite {
         connect::load_extension()?;
@@ -331,8 +330,8 @@ fn cpu_time() -> Duration {
     Duration::new(t.tv_sec.unsigned_abs(), t.tv_nsec.unsigned_abs() as u32)
 }
 
-/// From the kernel's account of this process alone: what `getrusage` says begins with the peak of
-/// the process that started this one.
+/// The peak of resident memory, from the kernel's statistics of this process. `getrusage` would
+/// begin with the peak of the process that started this one.
 fn peak_rss_kib() -> Result<u64> {
     let path = Path::new("/proc/self/status");
     let status = std::fs::read_to_string(path).about("read", path)?;
@@ -363,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn every_piece_of_work_runs_on_plain_sqlite() {
+    fn every_job_runs_on_plain_sqlite() {
         let dir = tempfile::tempdir().expect("a temporary folder");
         let file = dir.path().join("t.db");
         crate::tpch::generate(0.01, &file).expect("the data are generated");

@@ -1,17 +1,18 @@
-//! Every measure of ingest in its quick form, by the program itself: it gives figures, and what is promised whatever the machine is holds.
+//! Runs every ingest measure in its quick form. It must give figures, and promises that do not
+//! depend on the machine must hold.
 
 use std::path::Path;
 use std::process::Command;
 
 use serde_json::Value;
 
-/// The program, with the extension built beside it in the same profile.
+/// The program. The extension is built beside it, in the same profile.
 fn program() -> &'static Path {
     densite_tests::library::library();
     Path::new(env!("CARGO_BIN_EXE_densite-bench"))
 }
 
-/// Takes a measure; answers its figures, by name, each with the value and what it was compared with.
+/// Takes a measure. Returns its figures: name, base and value.
 fn take(measure: &str, dir: &Path) -> Vec<(String, f64, f64)> {
     let output = Command::new(program())
         .args([
@@ -20,8 +21,8 @@ fn take(measure: &str, dir: &Path) -> Vec<(String, f64, f64)> {
         .arg(dir)
         .output()
         .expect("run the program");
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{measure}: {told}");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{measure}: {stderr}");
     let results = dir.join("results");
     let path = results.join(format!(
         "rows-acknowledged-by-the-log--quick-{measure}.json"
@@ -30,7 +31,7 @@ fn take(measure: &str, dir: &Path) -> Vec<(String, f64, f64)> {
     let outcome: Value = serde_json::from_str(&text).expect("JSON");
     let figures = outcome["figures"].as_array().expect("figures");
     let work = std::fs::read_dir(dir.join("data/work")).expect("a folder");
-    assert_eq!(work.count(), 0, "{measure} leaves something behind");
+    assert_eq!(work.count(), 0, "{measure} does not remove its files");
     figures
         .iter()
         .map(|f| {
@@ -48,7 +49,7 @@ fn take(measure: &str, dir: &Path) -> Vec<(String, f64, f64)> {
         .collect()
 }
 
-/// The one figure whose name has this in it.
+/// The only figure whose name contains `part`.
 fn ours(figures: &[(String, f64, f64)], part: &str) -> f64 {
     let found: Vec<_> = figures
         .iter()

@@ -5,13 +5,13 @@ use densite_fuzz::Target;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The project's own.
+/// The corpus of the project.
 pub(crate) const DEFAULT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/corpus");
 
-/// Longer seeds are not saved but made again each time, bytes.
+/// Seeds of more bytes than this are not saved; each run makes them.
 const KEPT: usize = 48 << 10;
 
-/// An input and where it comes from.
+/// An input, and where it comes from.
 pub(crate) struct Input {
     pub(crate) target: Target,
     pub(crate) from: String,
@@ -66,8 +66,8 @@ fn one(path: &Path, target: Target) -> Result<Input, String> {
     })
 }
 
-/// The inputs to replay. A file: its folder, or the beginning of its name, names the target. A
-/// corpus: the seeds of all targets are added.
+/// The inputs to replay. For a file, `target`, its folder or the beginning of its name is its
+/// target. For a corpus, the seeds of all targets are added.
 pub(crate) fn inputs(path: &Path, target: Option<&str>) -> Result<Vec<Input>, String> {
     if !path.is_dir() {
         let folder = path
@@ -83,7 +83,7 @@ pub(crate) fn inputs(path: &Path, target: Option<&str>) -> Result<Vec<Input>, St
         let target = target.and_then(targets::find).or(folder).or(name);
         let target = target.ok_or_else(|| {
             format!(
-                "which target is {} for? Say it with --target",
+                "{}: the target is not known; name it with --target",
                 path.display()
             )
         })?;

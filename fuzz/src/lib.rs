@@ -1,10 +1,10 @@
 //! Every decoder of Densite as a function of bytes, with valid inputs. The program `densite-fuzz`
-//! runs them on mutants, the tests on saved and made inputs.
+//! runs them on mutants; tests run them on saved and generated inputs.
 //!
-//! A [`Target`] takes any bytes and panics if an invariant is broken. Each target states its
-//! invariants. All targets share these: no bytes cause a panic; no page is refused only because it
-//! did not come back as it was (after `densite_typed::fuzz::be_loud` that is a panic); the memory
-//! is in proportion to the input; the target ends soon. The program limits memory and time.
+//! A [`Target`] takes any bytes and panics if an invariant is broken. Each target states its own
+//! invariants. All targets share these: no bytes cause a panic; no page is refused because its
+//! decoded copy differs (`densite_typed::fuzz::be_loud` turns that into a panic); memory is
+//! proportional to the input; the target ends soon. The program limits memory and time.
 
 #![forbid(unsafe_code)]
 

@@ -1,19 +1,10 @@
-//! Runs every decoder of Densite on bytes that are almost right.
+//! Runs every decoder of Densite on bytes that are almost valid: mutants, or saved inputs with
+//! `--replay`. `--help` has the arguments.
 //!
-//! ```text
-//! densite-fuzz [--minutes 10] [--seed N] [--found DIR] [TARGET...]
-//!                         runs mutants until the time is over or an input fails
-//! densite-fuzz --replay FILE_OR_DIR [--target TARGET]
-//!                         runs saved inputs; a directory has a folder for each target
-//! densite-fuzz --seeds DIR
-//!                         writes valid inputs, a folder for each target
-//! ```
-//!
-//! The library (`lib.rs`) has the targets and their invariants. Inputs run in a process of their
-//! own with limited memory. So endless loops, full stacks and unlimited allocations are found, not
-//! only panics. The parent process saves the input that failed. `densite-fuzz --seeds fuzz/corpus`
-//! made the corpus. Inputs that once failed are added by hand. If the form of an input changes,
-//! inputs of the earlier form stay as long as they are read.
+//! The library (`lib.rs`) has the targets and their invariants. Inputs run in a separate process
+//! with limited memory, so endless loops, full stacks and unlimited allocations are found, too. The
+//! parent process saves the input that failed. `densite-fuzz --seeds fuzz/corpus` makes the corpus;
+//! inputs that failed once are added by hand.
 
 mod corpus;
 mod mutate;
@@ -28,26 +19,26 @@ use std::time::Duration;
 
 /// The fuzzer's arguments.
 #[derive(Parser)]
-#[command(about = "Drives every decoder of Densite with bytes that are almost right")]
+#[command(about = "Runs every decoder of Densite on bytes that are almost valid")]
 struct Args {
     /// Targets to run; all targets if no name is given
     targets: Vec<String>,
-    /// How long to go on, all targets together
+    /// Minutes of the run, for all targets together
     #[arg(long, default_value_t = 10.0)]
     minutes: f64,
-    /// Where the random numbers begin; chosen and printed when not given
+    /// The first random seed; chosen and printed if it is not given
     #[arg(long)]
     seed: Option<u64>,
-    /// Runs a saved input, or those of a folder, and nothing else
+    /// Run a saved input, or those of a folder, and nothing else
     #[arg(long, value_name = "PATH")]
     replay: Option<PathBuf>,
-    /// The target of a replayed file whose folder does not say it
+    /// The target of a replayed file, if its folder does not have the target's name
     #[arg(long)]
     target: Option<String>,
-    /// Writes valid inputs to this folder, and nothing else
+    /// Write valid inputs to this folder, and nothing else
     #[arg(long, value_name = "DIR")]
     seeds: Option<PathBuf>,
-    /// Seconds that one input may take
+    /// Seconds that one input can take
     #[arg(long, default_value_t = 20)]
     patience: u64,
     /// Where inputs that failed are saved

@@ -4,7 +4,7 @@ use densite_disk::sync::Mutex;
 use densite_disk::{Error, ErrorKind, File, Op, Result, SyncKind};
 use std::sync::Arc;
 
-/// Bytes at which a file in memory is full.
+/// The largest size of a file in memory, in bytes.
 const MOST: u64 = 64 << 20;
 
 /// A file in memory. Clones are handles on the same file. Syncs do nothing.

@@ -1,12 +1,12 @@
-//! Making bytes that are almost right.
+//! Makes bytes that are almost valid.
 
 use rand::rngs::SmallRng;
 use rand::{Rng, RngExt};
 
-/// Most bytes of a mutant.
+/// The most bytes of a mutant.
 const MOST: usize = 1 << 20;
 
-/// Numbers at which arithmetic goes wrong.
+/// Numbers at which arithmetic is often wrong.
 fn interesting(rng: &mut SmallRng) -> u64 {
     let base: u64 = match rng.random_range(0..10) {
         0 => 0,
@@ -46,7 +46,7 @@ fn range(rng: &mut SmallRng, len: usize) -> (usize, usize) {
 }
 
 /// Changes `bytes` one to four times. `fields` are the places of fields. Parts of `others` are
-/// copied.
+/// copied into it.
 pub(crate) fn mutate(
     bytes: &mut Vec<u8>,
     fields: &[(usize, usize)],
@@ -60,7 +60,7 @@ pub(crate) fn mutate(
 }
 
 fn once(bytes: &mut Vec<u8>, fields: &[(usize, usize)], others: &[&[u8]], rng: &mut SmallRng) {
-    // A field: one that is known, or anything that may be one.
+    // A known field, or any place that can be a field.
     let field = if !fields.is_empty() && rng.random_range(0..4) > 0 {
         fields[rng.random_range(0..fields.len())]
     } else {
@@ -109,7 +109,7 @@ fn once(bytes: &mut Vec<u8>, fields: &[(usize, usize)], others: &[&[u8]], rng: &
         }
         13 => bytes.truncate(rng.random_range(0..=len)),
         14 => {
-            // A part moves, in place.
+            // A part is copied within the bytes.
             let (from, to) = range(rng, len);
             let at = rng.random_range(0..=len - (to - from));
             bytes.copy_within(from..to, at);

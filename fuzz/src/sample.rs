@@ -1,5 +1,5 @@
-//! Pages as SQLite writes them, made without SQLite: the same each time, and small enough for the
-//! saved corpus.
+//! Pages like those of SQLite, made without SQLite. They are the same in each run, and small enough
+//! for the saved corpus.
 
 use densite_typed::page::{Kind, local_len, put_varint};
 use densite_typed::{Model, Outlook};

@@ -1,4 +1,5 @@
-//! The targets by name, and targets that must fail. These show that the fuzzer notices a failure.
+//! The targets by name, and targets that must fail. The latter show that the fuzzer notices
+//! failures.
 
 use densite_fuzz::{Target, all};
 use densite_typed::fuzz::spoiled;
@@ -9,7 +10,7 @@ const CANARY: Target = Target {
     run: |bytes| {
         assert!(
             bytes.get(2) != Some(&0x7B) || bytes.len() > 32,
-            "the canary sang"
+            "the canary fails"
         );
         bytes.len() as u64
     },
@@ -48,10 +49,10 @@ const SLEEPER: Target = Target {
 };
 
 /// Fails by an error of the typed codec's encoder, which only the encoder's own check finds. It is
-/// the target [`LIED_TO`] while the encoder has such an error.
+/// the target [`LIAR_TARGET`] while the encoder has such an error.
 const LIAR: Target = Target {
     name: "liar",
-    run: |bytes| match (bytes, lied_to()) {
+    run: |bytes| match (bytes, liar_target()) {
         ([0x7B, rest @ ..], Some(target)) => spoiled(|| (target.run)(rest)),
         ([_, rest @ ..], Some(target)) => (target.run)(rest),
         _ => 0,
@@ -59,17 +60,17 @@ const LIAR: Target = Target {
     repair: |_| {},
     fields: |_| vec![(0, 1)],
     seeds: || {
-        let seeds = lied_to().map_or(Vec::new(), |target| (target.seeds)());
+        let seeds = liar_target().map_or(Vec::new(), |target| (target.seeds)());
         let add = |(name, bytes): (_, Vec<u8>)| (name, [&[0], bytes.as_slice()].concat());
         seeds.into_iter().map(add).collect()
     },
 };
 
 /// See [`LIAR`]. This target chooses among the codecs as the store does.
-const LIED_TO: &str = "page";
+const LIAR_TARGET: &str = "page";
 
-fn lied_to() -> Option<&'static Target> {
-    densite_fuzz::find(LIED_TO)
+fn liar_target() -> Option<&'static Target> {
+    densite_fuzz::find(LIAR_TARGET)
 }
 
 /// The target of this name, also one that must fail.

@@ -59,7 +59,7 @@ pub(crate) fn run(seed: u64, found: &Path, patience: Duration) -> Result<bool, S
         return Ok(true);
     }
     if ended.code().is_some_and(|c| c != FAILED) {
-        return Err("the worker could not do its work".to_owned());
+        return Err("the worker could not run the inputs; its message is above".to_owned());
     }
     let how = match ended.signal() {
         _ if hung => format!("did not end within {} s", patience.as_secs()),
@@ -69,7 +69,9 @@ pub(crate) fn run(seed: u64, found: &Path, patience: Duration) -> Result<bool, S
         None => "failed".to_owned(),
     };
     let Some(Last { target, run, bytes }) = last else {
-        return Err(format!("an input {how}, but which is not known"));
+        return Err(format!(
+            "an input {how}, but the status file does not say which one"
+        ));
     };
     let sum: u64 = bytes.iter().fold(0xCBF2_9CE4_8422_2325, |h, b| {
         (h ^ u64::from(*b)).wrapping_mul(0x0100_0000_01B3)

@@ -1,5 +1,5 @@
 //! The process that runs inputs. It writes each input to the status file before it runs it. So the
-//! input is known, however the process ends.
+//! input is known, even if the process is killed.
 //!
 //! The status file: length of the target's name (1 byte), the name, number of the run (8 bytes),
 //! length of the input (8 bytes), the input.
@@ -16,13 +16,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Limit of a worker's address space, bytes. Inputs are at most 1 MiB, so no input needs more.
+/// Limit of a worker's address space in bytes. Inputs are at most 1 MiB, so no input needs more.
 const MEMORY: u64 = 1 << 30;
 
 /// The worker's exit code after an input that failed.
 pub(crate) const FAILED: i32 = 9;
 
-/// Inputs of each target that are kept and mutated again because their outcome was new.
+/// The most inputs of each target that are kept and mutated again because their outcome was new.
 const KEPT: usize = 400;
 
 /// The work of one worker.
@@ -42,7 +42,7 @@ struct Status {
 }
 
 impl Status {
-    /// Runs one input, which comes from `from`; ends the process if it fails.
+    /// Runs one input, which comes from `from`. Ends the process if it fails.
     fn run(&mut self, target: &Target, bytes: &[u8], from: &str) -> u64 {
         self.runs += 1;
         let mut head = vec![target.name.len() as u8];
@@ -64,18 +64,19 @@ impl Status {
     }
 }
 
-/// Does the job; the process ends at the first input that fails.
+/// Does the job. The process ends at the first input that fails.
 pub(crate) fn run(job: &Job, status: &Path) -> Result<(), String> {
     let limit = rustix::process::Rlimit {
         current: Some(MEMORY),
         maximum: Some(MEMORY),
     };
     rustix::process::setrlimit(rustix::process::Resource::As, limit)
-        .map_err(|e| format!("cannot bound the memory: {e}"))?;
+        .map_err(|e| format!("cannot limit the memory: {e}"))?;
     let file =
         File::create(status).map_err(|e| format!("cannot write {}: {e}", status.display()))?;
     let mut status = Status { file, runs: 0 };
-    // Without this, the encoder would only use another codec for a page that does not come back.
+    // Without this, the encoder would only choose another codec for a page whose decoded copy
+    // differs.
     densite_typed::fuzz::be_loud();
     match job {
         Job::Replay(inputs) => {
@@ -120,7 +121,7 @@ fn fuzz(
     while begun.elapsed() < time {
         let mut rng = SmallRng::seed_from_u64(seed ^ runs.wrapping_mul(0x9E37_79B9_7F4A_7C15));
         runs += 1;
-        // Half of them from valid inputs, half from all inputs.
+        // Half of the mutants come from valid inputs, half from all inputs.
         let from = if rng.random() {
             rng.random_range(0..given)
         } else {

@@ -1,12 +1,8 @@
-//! Mutants of database files, read by SQLite: right rows or an error, never other rows.
+//! SQLite reads mutants of database files: right rows or an error, never wrong rows.
 //!
-//! Databases of several kinds (`database/kinds.rs`) are changed in a few places
-//! (`database/mutate.rs`). Then every table is read and each row is compared. With wrong checksums
-//! there are three outcomes: the same rows; right rows, then an error; and all of an earlier state
-//! if the file was not closed. Damage in several places can also leave an empty database, as a
-//! power cut does before the first durable commit. Damage in one place cannot. With repaired
-//! checksums, as an attacker makes them, there can be other rows, but no panic and no endless loop.
-//!
+//! Databases (`database/kinds.rs`) are changed in a few places (`database/mutate.rs`). Every table
+//! is read, and each row is compared. docs/DURABILITY.md has the allowed outcomes. With repaired
+//! checksums, as from an attacker, rows can differ, but there is no panic and no endless loop.
 //! `DENSITE_SEED=n` sets the first seed. `make test` runs a few hundred mutants, `make fuzz` runs
 //! DENSITE_MUTANTS of each kind (2,000).
 
@@ -28,7 +24,7 @@ use std::time::{Duration, Instant};
 
 /// Mutants of each kind in any test.
 const FEW: u64 = 50;
-/// No mutant takes so long.
+/// The longest time of a mutant.
 const LATE: Duration = Duration::from_secs(30);
 
 /// Panics of this process: SQLite's callbacks catch them and report an error.
@@ -38,8 +34,8 @@ fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
 }
 
-/// Writes a mutant and reads it, twice every fourth time: closing the database must not make damage
-/// look whole.
+/// Writes a mutant and reads it. Every fourth mutant is read twice, because closing the database
+/// must not hide damage.
 fn judge(kind: &Kind, seed: u64, repaired: bool, path: &Path) -> Outcome {
     let mut rng = SmallRng::seed_from_u64(seed);
     let (mut file, mut wal) = (kind.file.clone(), kind.wal.clone());
@@ -73,11 +69,11 @@ fn judge(kind: &Kind, seed: u64, repaired: bool, path: &Path) -> Outcome {
     if first == Outcome::Earlier
         && kind.is_closed
         && !repaired
-        && !(changes_a_slot_and_more(&kind.file, &file) && kinds::check_tells_of_a_cut(&file, path))
+        && !(changes_a_slot_and_more(&kind.file, &file) && kinds::check_reports_a_cut(&file, path))
     {
         first = Outcome::Wrong("an earlier state of a file that was closed".to_owned());
     }
-    assert!(begun.elapsed() < LATE, "{what}: it takes too long");
+    assert!(begun.elapsed() < LATE, "{what}: it took too long");
     assert_eq!(PANICS.load(Ordering::SeqCst), 0, "{what}: a panic");
     if let Outcome::Wrong(problem) = &first
         && !repaired
@@ -87,17 +83,17 @@ fn judge(kind: &Kind, seed: u64, repaired: bool, path: &Path) -> Outcome {
     first
 }
 
-/// Whether a slot and another place have changed. Then the end of a file that was closed looks like
-/// that of one that was not, of which a power cut took the last commit.
+/// Whether a slot and another place are changed. Then the end of a closed file looks like that of
+/// an open one whose last commit was lost in a power cut.
 fn changes_a_slot_and_more(before: &[u8], after: &[u8]) -> bool {
-    /// Both slots, as docs/FORMAT.md places them.
+    /// Both slots (docs/FORMAT.md).
     const SLOTS: std::ops::Range<usize> = 4096..12_288;
     let differs = |range: std::ops::Range<usize>| before.get(range.clone()) != after.get(range);
     let (end, more) = (before.len(), before.len() != after.len());
     differs(SLOTS) && (more || differs(0..SLOTS.start) || differs(SLOTS.end..end))
 }
 
-/// Runs mutants of every kind. Returns what was found to be wrong.
+/// Runs mutants of every kind. Returns how many had wrong rows.
 fn run(kinds: Vec<Kind>, mutants: u64, repaired: bool) -> u64 {
     let usual = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
@@ -130,8 +126,8 @@ fn mutants_of_databases_have_right_rows_or_an_error() {
     assert_eq!(run(kinds(), FEW, false), 0, "wrong rows without an error");
 }
 
-/// A file that was not closed can go back to an earlier state when it is damaged, and then the
-/// pages of a WAL do not fit it: docs/DURABILITY.md, "What is not promised".
+/// If a file that was not closed is damaged, it can go back to an earlier state. Then the pages of
+/// a WAL do not fit it: docs/DURABILITY.md, "What is not promised".
 #[test]
 #[ignore = "not held: see docs/DURABILITY.md"]
 fn a_damaged_database_below_a_wal_has_right_rows_or_an_error() {
@@ -149,6 +145,6 @@ fn long_fuzz_database() {
         0,
         "wrong rows without an error"
     );
-    // Nobody can tell these from what was stored.
+    // With repaired checksums, wrong rows cannot be detected, so they are allowed.
     run(kinds(), mutants / 4, true);
 }

@@ -1,6 +1,8 @@
-//! Mutants of a log's files, their checksums made right again: whatever they say, nothing panics, waits for ever or asks for memory that nobody has, and what the log takes nevertheless can be read.
+//! Mutants of a log's files, with repaired checksums. No mutant causes a panic, an endless wait or
+//! an unlimited allocation. Rows that the log acknowledges after damage can be read.
 //!
-//! `make test` runs ten thousand of them; `long_fuzz_log` runs for DENSITE_MINUTES from DENSITE_SEED.
+//! `make test` runs ten thousand mutants; `long_fuzz_log` runs for DENSITE_MINUTES from
+//! DENSITE_SEED.
 
 #[path = "log/mutant.rs"]
 mod mutant;
@@ -18,11 +20,12 @@ use std::time::{Duration, Instant};
 
 const ID: LogId = LogId([7; 16]);
 const DIR: &str = "/app.db-log";
-/// So many run in any test.
+/// Mutants of a test.
 const MUTANTS: u64 = 10_000;
-/// Memory that this process may ask for, bytes: more than the format allows one record, and less than a length from a file may claim.
+/// Limit of this process's memory in bytes: more than one record can have, and less than a length
+/// in a file can claim.
 const MEMORY: u64 = 6 << 30;
-/// No mutant takes so long.
+/// The longest time of a mutant.
 const LATE: Duration = Duration::from_secs(20);
 
 fn options() -> Options {
@@ -51,7 +54,8 @@ fn txn(log: &Log, id: i64, text: &[u8]) -> Txn {
     Txn::of(log.new_txn(), &batch).expect("a transaction")
 }
 
-/// A log with several segments, all kinds of records, a free segment, a subscriber, rollbacks, and one transaction that is not decided.
+/// A log with several segments, all kinds of records, a free segment, a subscriber, rollbacks, and
+/// a prepared transaction.
 fn original() -> Files {
     let disk = SimDisk::new(1);
     let log = Log::open(dir(&disk), options()).expect("opens");
@@ -77,8 +81,8 @@ fn original() -> Files {
     Files::of(&disk.snapshot(), DIR)
 }
 
-/// Everything that is done with a log. What comes of it stands for the behaviour.
-fn use_it(disk: &SimDisk) -> densite_log::Result<u64> {
+/// Uses all functions of a log. The result identifies the behaviour.
+fn use_all_functions(disk: &SimDisk) -> densite_log::Result<u64> {
     id_in(dir(disk))?;
     let mut rows = 0;
     let report = check(dir(disk), ID).map_or(0, |report| report.problems.len() as u64);
@@ -103,11 +107,14 @@ fn use_it(disk: &SimDisk) -> densite_log::Result<u64> {
     }
     let log = Log::open(dir(disk), options())?;
     let at = log.append(txn(&log, 7, b"new"))?;
-    // What the log took is read, or it is damage: an end word may name a number that rows have already.
+    // Acknowledged rows are read, or there is an error of damage: an end word can name a number
+    // that rows already have.
     let is_there = |log: &Log, when: &str| -> densite_log::Result<()> {
         let mut reader = log.read_after(at.first - 1)?;
         loop {
-            let record = reader.next()?.unwrap_or_else(|| panic!("lost {when}"));
+            let record = reader
+                .next()?
+                .unwrap_or_else(|| panic!("the new rows are missing {when}"));
             if record.first >= at.first {
                 assert_eq!((record.first, record.last()), (at.first, at.last), "{when}");
                 return Ok(());
@@ -125,16 +132,16 @@ fn use_it(disk: &SimDisk) -> densite_log::Result<u64> {
     Ok(rows << 8 | report)
 }
 
-/// Runs mutants from this seed on until `goes_on` says no.
+/// Runs mutants from this seed on while `goes_on` returns true.
 fn run(seed: u64, goes_on: impl Fn(u64) -> bool) {
-    // What asks for more is aborted, and with it this test.
+    // A larger allocation aborts the process, and with it this test.
     let limit = Rlimit {
         current: Some(MEMORY),
         maximum: getrlimit(Resource::As).maximum,
     };
     setrlimit(Resource::As, limit).expect("a limit");
     let original = original();
-    let sound = use_it(&original.placed(DIR)).expect("the original is sound");
+    let sound = use_all_functions(&original.placed(DIR)).expect("the original is sound");
     assert!(sound >> 8 > 100, "{sound}");
     let (mut opened, mut n) = (0u64, 0);
     while goes_on(n) {
@@ -143,18 +150,19 @@ fn run(seed: u64, goes_on: impl Fn(u64) -> bool) {
         mutant.mutate(&mut rng);
         let disk = mutant.placed(DIR);
         let begun = Instant::now();
-        let used = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| use_it(&disk)));
+        let used =
+            std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| use_all_functions(&disk)));
         let Ok(used) = used else {
             panic!("DENSITE_SEED={}: a panic", seed + n);
         };
         opened += u64::from(used.is_ok());
         if let Err(e) = used {
-            // Every error is one sentence.
+            // `Abandoned` must never be returned.
             assert!(!matches!(e, Error::Abandoned), "DENSITE_SEED={}", seed + n);
         }
         assert!(
             begun.elapsed() < LATE,
-            "DENSITE_SEED={}: it takes too long",
+            "DENSITE_SEED={}: it took too long",
             seed + n
         );
         n += 1;
@@ -167,7 +175,7 @@ fn run(seed: u64, goes_on: impl Fn(u64) -> bool) {
 }
 
 #[test]
-fn mutants_of_a_log_do_no_harm() {
+fn mutants_of_a_log_are_read_or_refused() {
     match std::env::var("DENSITE_SEED")
         .ok()
         .and_then(|s| s.parse().ok())

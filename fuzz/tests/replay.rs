@@ -1,4 +1,4 @@
-//! Every decoder on the saved corpus and on every seed, and the long run of `make fuzz`.
+//! Runs every decoder on the saved corpus and on every seed. Also has the long run of `make fuzz`.
 
 use densite_fuzz::MemFile;
 use densite_store::{Handle, Options};
@@ -35,7 +35,8 @@ fn corpus_replays() {
     );
 }
 
-/// The saved files have format 1. Each version of the program reads the contents that were stored.
+/// The saved files have format 1. Each version of the program must read the same contents from
+/// them.
 #[test]
 fn saved_files_are_read() {
     let dir = std::path::Path::new(CORPUS).join("file");
@@ -67,16 +68,16 @@ const SAVED: [(&str, usize, u64); 7] = [
 
 /// A short run, which finds frequent failures before the long one does.
 #[test]
-fn nothing_is_found_in_a_few_seconds() {
+fn a_short_run_finds_no_failure() {
     let out = fuzz(&["--minutes", "0.1", "--seed", "1"]);
     assert!(out.status.success(), "{}", text(&out));
 }
 
-/// The fuzzer notices failures: these targets fail by a panic, by an allocation, by an endless
-/// loop, and by an error of the encoder. Otherwise such an error only causes the use of another
+/// The fuzzer notices failures. These targets fail with a panic, a large allocation, an endless
+/// loop, and an error of the encoder. Without the fuzzer, the encoder would only choose another
 /// codec.
 #[test]
-fn canaries_sing() {
+fn every_kind_of_failure_is_noticed() {
     for (target, how) in [
         ("canary", "failed"),
         ("glutton", "signal"),
@@ -109,7 +110,7 @@ fn seeds_can_be_written() {
     assert!(fuzz(&["--replay", path]).status.success());
 }
 
-/// A part of `make fuzz`: runs for DENSITE_MINUTES, from DENSITE_SEED if that is set.
+/// A part of `make fuzz`. It runs for DENSITE_MINUTES, from DENSITE_SEED if that is set.
 #[test]
 #[ignore = "runs for DENSITE_MINUTES; see `make fuzz`"]
 fn long_fuzz() {

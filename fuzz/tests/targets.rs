@@ -1,19 +1,18 @@
-//! Every target with its seeds: as they are, repaired, and with each field at the numbers at which
-//! arithmetic goes wrong.
+//! Runs every target on its seeds: unchanged, repaired, and with limits in each field.
 
 use std::sync::Arc;
 
 /// A repair changes no valid input, so a mutant that is repaired has only the damage of its
 /// mutation.
 #[test]
-fn seeds_are_valid_and_stay_so_when_repaired() {
+fn repairs_do_not_change_valid_seeds() {
     for target in densite_fuzz::all() {
         for (name, bytes) in (target.seeds)() {
             let before = (target.run)(&bytes);
             let mut repaired = bytes.clone();
             (target.repair)(&mut repaired);
             let what = format!("{} {name}", target.name);
-            // This seed of `header` is another program's file.
+            // The seed `sqlite` of `header` is a file of another program.
             if name != "sqlite" {
                 assert!(repaired == bytes, "{what}: a repair changed a valid input");
             }
@@ -22,12 +21,12 @@ fn seeds_are_valid_and_stay_so_when_repaired() {
     }
 }
 
-/// Inputs of one target with a field at a limit. If there are more, some are left out.
+/// The most inputs of one target. If there are more, some are left out.
 const MOST: usize = 1500;
 
-/// With right checksums too, whatever a field says is a result, and no panic.
+/// With valid checksums, too, any value of a field leads to a result, never to a panic.
 #[test]
-fn every_field_at_its_limits() {
+fn limits_in_any_field_cause_no_panic() {
     for target in densite_fuzz::all() {
         let mut inputs = Vec::new();
         for (name, seed) in (target.seeds)() {

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 #[test]
-fn a_program_in_c_uses_all_of_it() {
+fn a_program_in_c_uses_the_whole_api() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let dir = tempfile::tempdir().expect("a directory");
     let program = dir.path().join("use");
@@ -48,7 +48,7 @@ fn a_program_in_c_uses_all_of_it() {
 }
 
 #[test]
-fn the_header_names_what_the_library_exports() {
+fn the_header_declares_every_exported_function() {
     let header = include_str!("../../include/densite.h");
     let symbols = Command::new("nm")
         .args(["-D", "--defined-only"])

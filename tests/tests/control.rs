@@ -102,7 +102,7 @@ fn wal_extra() {
 
 /// Acknowledged but not promised transactions do get lost: the power cuts are real.
 #[test]
-fn what_is_not_promised_is_lost() {
+fn transactions_that_are_not_promised_can_be_lost() {
     for (journal, synchronous) in [
         (Journal::Delete, Synchronous::Full),
         (Journal::Wal, Synchronous::Normal),

@@ -1,12 +1,11 @@
 //! Power cuts under real SQLite on the simulated disk, through Densite: WAL and DELETE, TRUNCATE,
-//! PERSIST journals with synchronous NORMAL, FULL and EXTRA. After recovery `integrity_check` is ok
-//! and no transaction is present in part. Acknowledged transactions are present where plain SQLite
+//! PERSIST journals with synchronous NORMAL, FULL and EXTRA. After recovery `integrity_check` is
+//! ok, no transaction is present in part, and acknowledged ones are present where plain SQLite
 //! promises it (`control.rs` is the same experiment on plain SQLite).
 //!
-//! Each pair of settings runs over eight hundred distinct pairs of workload and cut, so each
-//! journal mode more than two thousand, and ten thousand in all. Half of the workloads make rare
-//! events common (folds, slots, syncs of the store itself). `DENSITE_CRASH_SEEDS=n` runs n
-//! workloads for each pair instead.
+//! Each pair of settings runs over eight hundred pairs of workload and cut, ten thousand in all.
+//! Half of the workloads make rare events common (folds, slots, syncs of the store itself).
+//! `DENSITE_CRASH_SEEDS=n` runs n workloads for each pair instead.
 
 use densite_sim_disk::SimDisk;
 use densite_tests::crash::{Journal, Plan, Promise, Stand, Synchronous, Tally, Workload, campaign};
@@ -100,7 +99,7 @@ const RESTLESS: Plan = Plan {
 };
 
 #[test]
-fn settings_that_change_on_the_way() {
+fn power_cuts_while_settings_change() {
     for pair in [
         (Journal::Delete, Synchronous::Extra),
         (Journal::Wal, Synchronous::Extra),
@@ -119,7 +118,7 @@ fn settings_that_change_on_the_way() {
 /// A power cut during the first write to a file, which creates the store, left one slot and garbage
 /// in place of the header. The file counts as empty, and its journal is rolled back.
 #[test]
-fn a_creation_that_was_torn() {
+fn a_torn_creation_is_recovered() {
     let pair = (Journal::Delete, Synchronous::Extra);
     through_densite(pair, 1014, 1, RESTLESS).assert_kept();
 }

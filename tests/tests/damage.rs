@@ -321,7 +321,7 @@ fn flipped_bits_in_a_closed_file() {
 
 /// The error names the page and the place, and the flipped byte is within it.
 #[test]
-fn the_error_names_the_place() {
+fn the_error_has_the_place_of_the_damage() {
     let stored = stored(true);
     let file = Memory::default();
     let mut named = 0;
@@ -395,7 +395,7 @@ fn cut_off_files() {
 /// A file shorter than the magic cannot be identified. It is not a Densite file, but it is not
 /// empty either.
 #[test]
-fn a_stub_is_no_empty_database() {
+fn a_file_shorter_than_its_magic_is_not_an_empty_database() {
     let stored = stored(true);
     for len in 1..16 {
         let file = Memory(Arc::new(Mutex::new(stored.file[..len].to_vec())));

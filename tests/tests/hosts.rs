@@ -42,7 +42,7 @@ const ROWS: &str = "CREATE TABLE t(id INTEGER PRIMARY KEY, x TEXT);
     INSERT INTO t(x) SELECT printf('line %d of a longer text', i) FROM n;";
 
 #[test]
-fn the_shell_loads_it_and_works_with_it() {
+fn the_shell_loads_the_extension_and_uses_it() {
     let dir = folder();
     let path = dir.path().join("app.db").display().to_string();
     let load = format!(".load {}", library().display());
@@ -191,7 +191,7 @@ const FLAGS: OpenFlags = OpenFlags::SQLITE_OPEN_READ_WRITE
 /// The newest SQLite (the one linked here): the library stays loaded after the connection that
 /// loaded it is closed, and serves all later connections.
 #[test]
-fn the_newest_library_loads_it_and_keeps_it() {
+fn the_newest_library_loads_the_extension_and_keeps_it() {
     let dir = folder();
     let uri = format!("file:{}?vfs=densite", dir.path().join("app.db").display());
     if Connection::open_with_flags(&uri, FLAGS).is_ok() {

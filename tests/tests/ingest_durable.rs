@@ -142,7 +142,7 @@ fn no_process_prunes_after_a_sync_that_failed_in_another() {
 /// never gets that write, although the next sync succeeds. No row is acknowledged before the name
 /// is durable.
 #[test]
-fn a_name_whose_sync_failed_is_written_anew() {
+fn a_log_name_whose_sync_failed_is_written_again() {
     for (name, under) in [("plain", Under::Plain), ("densite", Under::Densite)] {
         let site = Site::new(&format!("ingest-durable-name-{name}"), under);
         for journal in ["WAL", "DELETE", "PERSIST"] {

@@ -1,15 +1,10 @@
-//! Files of earlier builds stay readable and writable. `tests/fixtures` has a file of each kind.
-//! From the release of a version on, none of its files is created again (version 1 is not released;
-//! docs/FORMAT.md, Versions).
-//!
-//! | file | content |
-//! |---|---|
-//! | v1-zstd-dict | format 1, zstd with and without dictionary |
-//! | v1-typed | format 1, typed frames and models |
+//! Files of earlier builds stay readable and writable. `tests/fixtures` has `v1-zstd-dict` (format
+//! 1, zstd with and without dictionary) and `v1-typed` (format 1, typed frames and models). From
+//! the release of a version on, none of its files is created again (docs/FORMAT.md, Versions).
 //!
 //! Each holds the same table of 4000 rows and an index on it: [`MADE`] with pages of 1024 bytes,
 //! after VACUUM. `densite compress` and `densite-bench compress-with --codec zstd` created them.
-//! Symbol tables, dictionaries of text and archives are in the saved files of the fuzzer
+//! Symbol tables, dictionaries of text and archives are in the fuzzer's files
 //! (`fuzz/tests/replay.rs`).
 
 use std::fs;

@@ -215,7 +215,7 @@ fn a_full_or_failing_disk_is_named() {
 }
 
 #[test]
-fn opening_what_is_not_there() {
+fn opening_a_missing_file_fails() {
     let vfs = SimVfs::register("simvfs-cantopen", SimDisk::new(1));
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE;
     let refused = Connection::open_with_flags_and_vfs(DB, flags, "simvfs-cantopen")

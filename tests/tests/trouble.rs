@@ -94,7 +94,7 @@ fn calls_on_any_file_fail() {
 /// A transaction fails at each of its writes and is rolled back. The next one changes something
 /// else, and the power is cut during it. Nothing of the first one may be present.
 #[test]
-fn a_transaction_that_failed_does_not_come_back_with_the_next_one() {
+fn a_failed_transaction_does_not_reappear_with_the_next_one() {
     let vfs = SimVfs::register("trouble-next", SimDisk::new(1));
     let over = CString::new("trouble-next-over").expect("no zero");
     let below = CString::new("trouble-next").expect("no zero");

@@ -1,4 +1,4 @@
-//! What it costs those who commit that space is given back meanwhile.
+//! How space reclamation changes the time of commits.
 
 use std::path::Path;
 use std::time::Instant;
@@ -12,17 +12,17 @@ use crate::connect::Vfs;
 use crate::outcome::{Compare, Figure, median};
 use crate::result::{About as _, Failure, Result};
 
-/// 99th percentile of a commit's time while space is given back / without.
+/// 99th percentile of a commit's time, with space reclamation / without.
 const LATENCY: f64 = 1.5;
-/// Of the live bytes so much is to be moved meanwhile.
+/// The part of the live bytes that must be moved meanwhile.
 const MOVED_MEANWHILE: f64 = 0.1;
-/// With a WAL space is given back at checkpoints. So that one commit in fifty makes one, and the
-/// 99th percentile is among those, on both sides (SQLite's own number is 1000).
+/// With a WAL, space is reclaimed at checkpoints. With this number, one commit in fifty makes a
+/// checkpoint, so the 99th percentile includes them on both sides. (SQLite's default is 1000.)
 const CHECKPOINT_PAGES: i64 = 50;
-/// There, so many rows in turn stay and are deleted.
+/// With a WAL, this many rows in turn are kept and deleted.
 const STRETCH: i64 = 13;
 
-/// Small commits in a database of which half is dead, with and without giving back.
+/// Small commits in a database of which half is dead, with and without space reclamation.
 pub(super) fn latency(dir: &Path, extent: &Extent) -> Result<Vec<Figure>> {
     let mut figures = Vec::new();
     for journal in JOURNALS {
@@ -30,7 +30,7 @@ pub(super) fn latency(dir: &Path, extent: &Extent) -> Result<Vec<Figure>> {
         {
             let db = open(&prepared, "&maintain=off")?;
             fill(&db, extent.rows * 2, journal)?;
-            // What is left lies all over the file.
+            // The remaining rows are all over the file.
             db.execute_batch(&format!(
                 "DELETE FROM t WHERE id / {STRETCH} % 2 = 1; PRAGMA wal_checkpoint"
             ))?;
@@ -38,7 +38,7 @@ pub(super) fn latency(dir: &Path, extent: &Extent) -> Result<Vec<Figure>> {
         }
         let mut p99 = [Vec::new(), Vec::new()];
         let mut moved = Vec::new();
-        // In turn: a disk is not the same from one minute to the next.
+        // The sides alternate, because the speed of a disk changes from minute to minute.
         for round in 0..3 {
             for (side, parameters) in ["&maintain=off", ""].into_iter().enumerate() {
                 let file = dir.join("commits.db");
@@ -58,14 +58,14 @@ pub(super) fn latency(dir: &Path, extent: &Extent) -> Result<Vec<Figure>> {
                 )?;
                 let mut rng = Xoshiro256PlusPlus::seed_from_u64(round);
                 let mut times = Vec::new();
-                // A commit with a WAL moves nothing by itself.
+                // A commit with a WAL moves nothing itself.
                 let commits = match journal {
                     "wal" => extent.commits * 5,
                     _ => extent.commits,
                 };
                 for _ in 0..commits {
-                    // A row that is there: an update that finds none would be no commit, and counts
-                    // as a fast one.
+                    // The row must exist: an update of no row would not commit, and would count as
+                    // fast.
                     let nth = rng.random_range(0..extent.rows);
                     let id = nth / STRETCH * (2 * STRETCH) + nth % STRETCH;
                     let begin = Instant::now();
@@ -109,7 +109,7 @@ pub(super) fn latency(dir: &Path, extent: &Extent) -> Result<Vec<Figure>> {
     Ok(figures)
 }
 
-/// Opens with further URI parameters.
+/// Opens the file with additional URI parameters.
 fn open(file: &Path, parameters: &str) -> Result<Connection> {
     let uri = Vfs::Densite.uri(file)? + parameters;
     let flags = rusqlite::OpenFlags::SQLITE_OPEN_READ_WRITE
@@ -117,5 +117,5 @@ fn open(file: &Path, parameters: &str) -> Result<Connection> {
         | rusqlite::OpenFlags::SQLITE_OPEN_URI
         | rusqlite::OpenFlags::SQLITE_OPEN_NO_MUTEX;
     Connection::open_with_flags(uri, flags)
-        .map_err(|e| Failure(format!("open {}: {e}", file.display())))
+        .map_err(|e| Failure(format!("cannot open {}: {e}", file.display())))
 }

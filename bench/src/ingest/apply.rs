@@ -1,4 +1,4 @@
-//! How fast rows move into their table, and for how long that keeps others from writing.
+//! How fast rows are applied to their table, and how long the applier holds the write lock.
 
 use super::bare::Rate;
 use super::running::{Running, rate};
@@ -9,9 +9,9 @@ use super::{Place, median};
 use crate::outcome::{Compare, Figure};
 use crate::result::Result;
 
-/// Rows applied in a second over rows that plain SQLite writes.
+/// Rows applied in a second / rows that plain SQLite writes in a second.
 const TARGET: f64 = 12.0;
-/// Seconds that the write lock is held at a time.
+/// The longest time, in seconds, that the write lock is held.
 const HELD: f64 = 0.5;
 
 pub(super) fn measure(place: &Place<'_>, rounds: u64) -> Result<Vec<Figure>> {

@@ -1,4 +1,4 @@
-//! Bare data syncs: what the disk does without anything of ours, to be seen beside every figure.
+//! Bare data syncs: the speed of the disk alone, reported beside every figure.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
@@ -8,13 +8,13 @@ use std::time::{Duration, Instant};
 use crate::outcome::{Compare, Figure};
 use crate::result::{About as _, Result};
 
-/// Length of the file, bytes: written once, so that a data sync has no metadata to write.
+/// Length of the file in bytes. It is written once, so that a data sync writes no metadata.
 const LEN: u64 = 4 << 20;
-/// Syncs of one probe, and the bytes of each.
+/// Syncs of a probe, and bytes of each.
 const PROBES: usize = 50;
 const PROBE_BYTES: usize = 4096;
 
-/// A file to be written and synced over and over; removed at the end.
+/// A file that is written and synced repeatedly, and removed at the end.
 pub(super) struct Bare {
     path: PathBuf,
     file: File,
@@ -36,7 +36,7 @@ impl Bare {
         })
     }
 
-    /// Writes so many bytes behind those before and syncs them.
+    /// Writes this many bytes behind the last ones and syncs them.
     pub(super) fn sync(&mut self, bytes: usize) -> Result<()> {
         self.bytes.resize(bytes, 9);
         if self.at + bytes as u64 > LEN {
@@ -57,7 +57,7 @@ impl Drop for Bare {
     }
 }
 
-/// How long a data sync takes, asked before each turn of either side.
+/// Times of data syncs, measured before each turn of either side.
 #[derive(Default)]
 pub(super) struct Rate {
     base: Vec<f64>,
@@ -65,7 +65,7 @@ pub(super) struct Rate {
 }
 
 impl Rate {
-    /// A probe where `dir` lies, for the side whose turn comes.
+    /// Measures in `dir`, for the side whose turn follows.
     pub(super) fn probe(&mut self, dir: &Path, is_base: bool) -> Result<()> {
         let mut bare = Bare::create(&dir.join("probe"))?;
         let times = if is_base {

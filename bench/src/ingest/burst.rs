@@ -1,5 +1,5 @@
-//! A burst: what is acknowledged in 20 s by eight threads; then kill -9, and whether all of that is
-//! there.
+//! A burst: the rows that eight threads get acknowledged in 20 s. Then the process is killed with
+//! SIGKILL, and all acknowledged rows must be found.
 
 use super::bare::Rate;
 use super::recovered::recovered;
@@ -10,11 +10,11 @@ use super::{Place, median};
 use crate::outcome::{Compare, Figure};
 use crate::result::Result;
 
-/// Through ingest, of an empty table and of 10 million rows: rows/s over plain SQLite's.
+/// Rows/s through ingest / rows/s of plain SQLite, with an empty table and with 10 million rows.
 const EMPTY: f64 = 15.0;
 const LARGE: f64 = 100.0;
 
-/// `rows`: those that the table has before.
+/// `rows`: the number of rows that the table already has.
 pub(super) fn measure(place: &Place<'_>, rows: u64, rounds: u64) -> Result<Vec<Figure>> {
     let time = place.time(20.0);
     let (mut rates, mut probes) = ([Vec::new(), Vec::new()], Rate::default());
@@ -23,7 +23,7 @@ pub(super) fn measure(place: &Place<'_>, rows: u64, rounds: u64) -> Result<Vec<F
         for side in super::turns(round, [Side::Full, Side::Ingest]) {
             let file = place.start(Shape::Votes, rows)?;
             probes.probe(place.work, side == Side::Full)?;
-            // It goes on until it is killed.
+            // The process writes until it is killed.
             let job = Write::new(&file, side, Shape::Votes, time.as_secs_f64() + 600.0);
             let running = Running::start(&job)?;
             running.sleep_until(time);

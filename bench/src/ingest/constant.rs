@@ -1,11 +1,10 @@
-//! Constant load at 80 % of what can be applied: the WAL and the log become as large as they
-//! become, and not larger.
+//! Constant load at 80 % of the rate at which rows can be applied. The WAL and the log must stop
+//! growing.
 //!
-//! Rows are new states of the same things, so that the table stays as it is and the rate with it.
-//! The rate of applying is measured beside the same writers. They are held back by the unapplied
-//! rows (`max_unapplied_bytes`) and not by a pace, so as many rows are written as are applied.
-//! Without writers the worker would have both processors of a small machine. No load could reach
-//! four fifths of that rate and leave the worker both processors.
+//! Rows are new states of a fixed number of keys, so the table and the rate stay the same. The rate
+//! is measured while the same writers run, because without them the worker could use all
+//! processors. The writers are limited by the unapplied rows (`max_unapplied_bytes`), so they write
+//! as many rows as are applied.
 
 use std::time::Duration;
 
@@ -18,39 +17,39 @@ use super::writers::{Side, Write};
 use crate::outcome::{Compare, Figure};
 use crate::result::{About as _, Result};
 
-/// Largest of the last third of the time over that of the first.
+/// Largest size in the last third of the time / in the first third.
 const FLAT: f64 = 1.05;
-/// A WAL is checkpointed when it is as large as the database, within these bounds, MiB, and stays
-/// below twice that (docs/decisions/ingest-pruning.md).
+/// In MiB. The WAL is checkpointed when it is as large as the database, within these bounds, and
+/// stays below twice that (docs/decisions/ingest-pruning.md).
 const WAL: (f64, f64) = (16.0, 512.0);
 const WAL_TIMES: f64 = 2.0;
-/// The log: the segment that is written, one or two that are not yet applied or pruned, two for use
-/// again, 64 MiB each.
+/// In MiB. The log: the current segment, one or two that are not yet applied or pruned, and two
+/// free segments, of 64 MiB each.
 const LOG: f64 = 5.0 * 64.0;
-/// Of the rate at which rows are applied.
+/// The load, as a part of the rate at which rows can be applied.
 const LOAD: f64 = 0.8;
-/// Bytes that are unapplied while writers find that rate: with less the worker puts fewer rows in
-/// order at once, and is slower.
+/// Unapplied bytes while that rate is measured. With fewer, the worker sorts fewer rows at once and
+/// is slower.
 const UNAPPLIED: u64 = 512 << 20;
-/// Seconds until that is reached, and of the rate.
+/// Seconds to fill the log that far, and seconds of the measurement.
 const FILLING: f64 = 40.0;
 const SUSTAINED: f64 = 40.0;
-/// Rows of a transaction; of a long run, which has so many more of them.
+/// Rows of a transaction, in a usual run and in a long run. A long run has more transactions.
 const BATCH: u64 = 100;
 const SMALL_BATCH: u64 = 20;
-/// Seconds before sizes count: until there are free segments.
+/// Seconds until sizes count: until there are free segments.
 const WARM: f64 = 30.0;
-/// Seconds that they count.
+/// Seconds in which sizes count.
 const USUAL: f64 = 180.0;
-/// A long run ends after so many batches, or an hour: what a thousand clients send that each write
-/// once a second for an hour.
+/// A long run ends after this many batches, or after an hour. A thousand clients send as many if
+/// each writes once a second for an hour.
 const BATCHES: f64 = 3_600_000.0;
 const HOUR: f64 = 3600.0;
 
 pub(super) fn measure(place: &Place<'_>) -> Result<Vec<Figure>> {
     let mut probes = Rate::default();
     let rows = place.rows(1_000_000);
-    // Plain SQLite, as much as it takes.
+    // Plain SQLite, as fast as possible.
     probes.probe(place.work, true)?;
     let file = place.start(Shape::States, rows)?;
     let time = place.time(15.0);
@@ -109,7 +108,7 @@ pub(super) fn measure(place: &Place<'_>) -> Result<Vec<Figure>> {
     place.clear()?;
     let millions = got * time.as_secs_f64() / batch as f64 / 1e6;
     eprintln!(
-        "{can:.0} rows/s can be applied, {alone:.0} while nobody writes; {got:.0} were written, applied up to {left}"
+        "{can:.0} rows/s can be applied, {alone:.0} without writers; {got:.0} were written, applied up to {left}"
     );
     let third = |n: u32| seen.largest(warm + time / 3 * n, warm + time / 3 * (n + 1));
     let (first, middle, last) = (third(0), third(1), third(2));

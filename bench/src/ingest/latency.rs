@@ -1,5 +1,5 @@
-//! How long an acknowledgement takes, over the whole of a run in which rows are applied too, beside
-//! bare syncs of the same size in the same process.
+//! The time of an acknowledgement during a run in which rows are also applied, compared with bare
+//! syncs of the same size in the same process.
 
 use super::bare::{Rate, millis};
 use super::record::Kind;
@@ -10,15 +10,15 @@ use super::{Place, quantile};
 use crate::outcome::{Compare, Figure};
 use crate::result::Result;
 
-/// 99th percentile of an acknowledgement over that of a bare sync.
+/// 99th percentile of an acknowledgement / of a bare sync.
 const TARGET: f64 = 3.0;
-/// Bytes of a batch of 400 votes in the log, and of one of 100.
+/// Bytes in the log of a batch of 400 votes, and of a batch of 100.
 const BYTES: [usize; 2] = [3072, 1024];
-/// Rows in a second: less than is applied, so that rows are applied all the time and do not pile
-/// up.
+/// Rows in a second: fewer than can be applied, so that rows are applied all the time and do not
+/// accumulate.
 const PACE: f64 = 20_000.0;
 
-/// What one turn saw, in ms.
+/// The 99th percentiles of a turn, in ms.
 struct Turn {
     commit: f64,
     whole: f64,
@@ -48,7 +48,7 @@ pub(super) fn measure(place: &Place<'_>) -> Result<Vec<Figure>> {
             if !at_full_speed {
                 (job.batch, job.pace) = (100, PACE);
             }
-            // Numbers that the turn before has not used.
+            // Row numbers that the previous turn did not use.
             job.first += u64::from(at_full_speed) << 24;
             turns.push(turn(&job)?);
         }

@@ -1,8 +1,8 @@
-//! Rows acknowledged by the log: how fast, how soon, how they move into their tables, and what that
-//! costs readers; plain SQLite in turn.
+//! Rows that are acknowledged by the log: throughput, latency, applying, and the cost for readers.
+//! Plain SQLite runs in turn.
 //!
-//! Rows are written by a process of its own ([`writers`]), which says of each transaction that it
-//! was acknowledged; the process that measures counts, kills, and looks on.
+//! Another process writes the rows ([`writers`]) and reports each acknowledged transaction. The
+//! process that measures counts, kills and observes.
 
 mod apply;
 mod bare;
@@ -35,7 +35,7 @@ use crate::result::{About as _, Failure, Result};
 use crate::work::name;
 use table::Shape;
 
-/// What a process of its own does.
+/// A job of a separate process.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Job {
     /// Writes rows
@@ -46,7 +46,7 @@ pub(crate) enum Job {
     Unapplied(unapplied::Unapplied),
 }
 
-/// Does it in this process.
+/// Runs the job in this process.
 pub(crate) fn run(job: &Job) -> Result<()> {
     let figures = match job {
         Job::Write(job) => return writers::run(job),
@@ -57,7 +57,7 @@ pub(crate) fn run(job: &Job) -> Result<()> {
     Ok(())
 }
 
-/// Has a job done that answers figures.
+/// Runs a job in a new process, which returns figures.
 fn child(job: &str, arguments: &[(&str, String)]) -> Result<BTreeMap<String, f64>> {
     let me = std::env::current_exe().about("find", Path::new("this program"))?;
     let output = Command::new(&me)
@@ -77,20 +77,20 @@ fn child(job: &str, arguments: &[(&str, String)]) -> Result<BTreeMap<String, f64
     }
 }
 
-/// Where and how much.
+/// Folders and sizes of a run.
 pub(crate) struct Place<'a> {
     pub(crate) data: &'a Path,
     pub(crate) work: &'a Path,
-    /// Where pictures go
+    /// The folder of pictures
     pub(crate) results: &'a Path,
     pub(crate) machine: &'a Machine,
     pub(crate) quick: bool,
-    /// An hour where an hour is promised
+    /// A long run, of up to an hour
     pub(crate) long: bool,
 }
 
 impl Place<'_> {
-    /// So many seconds, or rather few.
+    /// `seconds`, or fewer in a quick run.
     fn time(&self, seconds: f64) -> Duration {
         Duration::from_secs_f64(if self.quick {
             (seconds / 20.0).min(0.5)
@@ -99,30 +99,30 @@ impl Place<'_> {
         })
     }
 
-    /// So many rows, or rather few.
+    /// `rows`, or fewer in a quick run.
     fn rows(&self, rows: u64) -> u64 {
         if self.quick { rows / 200 } else { rows }
     }
 
-    /// The path of a file that does not exist, the only one.
+    /// The path of a new file, in an empty folder.
     fn fresh(&self, name: &str) -> Result<PathBuf> {
         self.clear()?;
         Ok(self.work.join(name))
     }
 
-    /// A new database, the only one, with a table of so many rows.
+    /// A new database with a table of `rows` rows, in an empty folder.
     fn start(&self, shape: Shape, rows: u64) -> Result<PathBuf> {
         self.clear()?;
         self.copy(shape, rows, "ingest")
     }
 
-    /// The same beside others.
+    /// As `start`, but keeps other files.
     fn copy(&self, shape: Shape, rows: u64, name: &str) -> Result<PathBuf> {
         let copy = self.work.join(format!("{name}.db"));
         if rows > 0 {
             let source = table::filled(self.data, shape, rows)?;
             std::fs::copy(&source, &copy).about("copy to", &copy)?;
-            // On disk, so that writing it back does not disturb what follows.
+            // The copy is synced, so that writing it back does not disturb what follows.
             let file = std::fs::File::open(&copy).about("open", &copy)?;
             file.sync_all().about("sync", &copy)?;
         }
@@ -191,7 +191,7 @@ pub(crate) fn measure(measure: Measure, rounds: u64, place: &Place<'_>) -> Resul
     })
 }
 
-/// Each side begins every other round.
+/// The side that begins alternates.
 fn turns<T>(round: u64, mut sides: [T; 2]) -> [T; 2] {
     if round % 2 == 1 {
         sides.reverse();
@@ -199,7 +199,7 @@ fn turns<T>(round: u64, mut sides: [T; 2]) -> [T; 2] {
     sides
 }
 
-/// The value below which this share of them lies; not a number if there are none.
+/// The quantile at this share; NaN if there are no values.
 fn quantile(mut values: Vec<f64>, share: f64) -> f64 {
     values.sort_unstable_by(f64::total_cmp);
     let at = (values.len().saturating_sub(1) as f64 * share).round() as usize;

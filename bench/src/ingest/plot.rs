@@ -1,4 +1,4 @@
-//! Pictures of figures over time, as SVG.
+//! Diagrams of figures over time, as SVG.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use crate::result::{Failure, Result};
 /// One line.
 pub(super) struct Series<'a> {
     pub(super) label: &'a str,
-    /// Second, value
+    /// Seconds and values
     pub(super) points: Vec<(f64, f64)>,
 }
 
@@ -33,9 +33,9 @@ impl<'a> Panel<'a> {
 }
 
 const SIZE: (u32, u32) = (1100, 800);
-/// Room for the legend, which all panels share.
+/// Height of the legend, which all panels share.
 const LEGEND: i32 = 50;
-/// Told apart by those who see no red or green, and in print.
+/// These differ for readers with red-green blindness, and in print.
 const COLOURS: [RGBColor; 3] = [
     RGBColor(0, 114, 178),
     RGBColor(213, 94, 0),
@@ -43,7 +43,7 @@ const COLOURS: [RGBColor; 3] = [
 ];
 const TEXT: &str = "sans-serif";
 
-/// Two panels in a row, values on a logarithmic scale.
+/// Draws two panels in a row, with values on a logarithmic scale.
 pub(super) fn draw(path: &Path, panels: &[Panel<'_>]) -> Result<()> {
     try_draw(path, panels).map_err(|e| Failure(format!("cannot draw {}: {e}", path.display())))
 }
@@ -127,7 +127,7 @@ fn diagram<D: DrawingBackend<ErrorType: 'static>>(
     Ok(())
 }
 
-/// A logarithmic axis of whole decades, marked at each of them, and within if there are few.
+/// A logarithmic axis of whole decades. Each is marked; if there are few, values between them, too.
 #[derive(Clone, Debug)]
 struct Decades {
     from: i32,
@@ -138,7 +138,7 @@ impl Decades {
     fn around(least: f64, most: f64) -> Decades {
         let from = least.log10().floor();
         let to = most.log10().ceil().max(from + 1.0);
-        // Out of range only for what nobody measures.
+        // The bounds are wider than any measured value.
         Decades {
             from: from.clamp(-9.0, 12.0) as i32,
             to: to.clamp(-8.0, 13.0) as i32,
@@ -193,7 +193,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_picture_has_its_titles_units_and_lines() {
+    fn diagrams_have_titles_units_and_lines() {
         let dir = tempfile::tempdir().expect("a folder");
         let path = dir.path().join("p.svg");
         let points = |k: f64| (1..=30).map(|n| (f64::from(n), k * f64::from(n))).collect();

@@ -1,9 +1,9 @@
-//! What pruning adds to a write, with a backlog that a subscriber has held.
+//! The time that pruning adds to a write, with a backlog that a subscriber holds.
 //!
-//! A thread appends without a pause; each purge of a segment is a turn of its own, and lies between
-//! two turns as long without one. What a turn adds is its 99th percentile less the mean of its
-//! neighbours': a disk that is shared changes more from minute to minute than what is looked for.
-//! The log is called directly: the worker does that after its batches.
+//! A thread appends without pause. Each purge of a segment is a turn, with a turn of the same
+//! length without pruning before and after it. A turn adds its 99th percentile less the mean of its
+//! neighbours', because a shared disk changes more from minute to minute than what pruning adds.
+//! The log is called directly, as the worker does after its batches.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -19,21 +19,21 @@ use super::{Place, median, quantile};
 use crate::outcome::{Compare, Figure};
 use crate::result::{Failure, Result};
 
-/// Milliseconds that pruning may add, at the 99th percentile.
+/// Milliseconds that pruning can add at the 99th percentile.
 const TARGET: f64 = 0.1;
-/// Turns are no shorter.
+/// The minimal length of a turn.
 const TURN: Duration = Duration::from_millis(300);
 
 impl From<densite_log::Error> for Failure {
     fn from(e: densite_log::Error) -> Self {
-        Failure(format!("the log says: {e}"))
+        Failure(format!("log: {e}"))
     }
 }
 
-/// The turn while a subscriber acknowledges.
+/// The turn in which a subscriber acknowledges.
 const ACKNOWLEDGING: u64 = u64::MAX;
 
-/// Times of writes, each with the number of its turn.
+/// Times of writes, each with its turn.
 type Waits = Vec<(u64, Duration)>;
 
 pub(super) fn measure(place: &Place<'_>, rounds: u64) -> Result<Vec<Figure>> {
@@ -47,7 +47,7 @@ pub(super) fn measure(place: &Place<'_>, rounds: u64) -> Result<Vec<Figure>> {
     Ok(seen.figures(place, probes))
 }
 
-/// A backlog that is made and pruned.
+/// Makes a backlog and prunes it.
 fn round(place: &Place<'_>, seen: &mut Seen) -> Result<()> {
     let backlog: u64 = match (place.quick, place.long) {
         (true, _) => 4 << 20,
@@ -80,7 +80,7 @@ fn round(place: &Place<'_>, seen: &mut Seen) -> Result<()> {
     Ok(())
 }
 
-/// Fills the log with what a subscriber holds; answers the last row of each segment's worth.
+/// Fills the log with rows that a subscriber holds. Returns the last row of each segment.
 fn fill(log: &Log, backlog: u64) -> Result<Vec<u64>> {
     log.subscribe("slow", Begin::Start)?;
     let table = Table::new("vote", ["user", "payload"], 1, "")?;
@@ -103,7 +103,7 @@ fn fill(log: &Log, backlog: u64) -> Result<Vec<u64>> {
     }
 }
 
-/// Even turns without, odd turns with pruning.
+/// Even turns are without pruning, odd turns with it.
 fn take_turns(log: &Log, ends: &[u64]) -> Result<(Waits, u64)> {
     let table = Table::new("vote", ["user", "article"], 2, "")?;
     let mut small = Batch::new(&table, Op::Insert);
@@ -119,7 +119,7 @@ fn take_turns(log: &Log, ends: &[u64]) -> Result<(Waits, u64)> {
                 let (of, from) = (turn.load(Ordering::SeqCst), Instant::now());
                 log.append(txn)?;
                 let wait = from.elapsed();
-                // One that lies in two turns is one of those with pruning.
+                // A write in two turns belongs to the one with pruning.
                 let ended = turn.load(Ordering::SeqCst);
                 let pruning = [of, ended]
                     .into_iter()
@@ -134,15 +134,16 @@ fn take_turns(log: &Log, ends: &[u64]) -> Result<(Waits, u64)> {
             let mut quiet = TURN;
             for end in ends {
                 std::thread::sleep(quiet);
-                // An acknowledgement is a sync of its own and no part of pruning: it belongs to no
-                // turn.
+                // An acknowledgement makes a sync of its own, which is not part of pruning. So it
+                // is in no turn.
                 turn.store(ACKNOWLEDGING, Ordering::SeqCst);
                 log.ack("slow", *end)?;
                 turn.store(turns_of(end, ends) * 2 + 1, Ordering::SeqCst);
                 let from = Instant::now();
                 log.auto_prune(u64::MAX)?;
-                // A purge that keeps the segment for use again is over after a few appends: a
-                // percentile is of a turn, and what the disk does afterwards belongs to it.
+                // A purge that keeps the segment for reuse ends after a few appends. The turn is
+                // longer, so it has enough writes for a percentile, and includes what the disk does
+                // afterwards.
                 std::thread::sleep(TURN.saturating_sub(from.elapsed()));
                 let took = from.elapsed();
                 turn.store(turns_of(end, ends) * 2 + 2, Ordering::SeqCst);
@@ -164,11 +165,11 @@ fn turns_of(end: &u64, ends: &[u64]) -> u64 {
     ends.partition_point(|e| e < end) as u64
 }
 
-/// What all rounds saw, in ms.
+/// The results of all rounds, in ms.
 #[derive(Default)]
 struct Seen {
     backlog: u64,
-    /// What each turn with pruning had more at the 99th percentile than those beside it.
+    /// The 99th percentile of each turn with pruning, less that of its neighbours.
     added: Vec<f64>,
     without: Vec<f64>,
     with: Vec<f64>,
@@ -203,8 +204,7 @@ impl Seen {
     }
 
     fn figures(self, place: &Place<'_>, probes: Rate) -> Vec<Figure> {
-        // The median's own uncertainty: the order statistics between which it lies in 95 of 100
-        // cases.
+        // The order statistics between which the median lies in 95 of 100 cases.
         let spread = 0.98 / (self.added.len() as f64).sqrt();
         let at = |share: f64| quantile(self.added.clone(), share.clamp(0.0, 1.0));
         let (low, high) = (at(0.5 - spread), at(0.5 + spread));

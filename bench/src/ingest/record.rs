@@ -1,5 +1,5 @@
-//! What a writing process tells the one that measures, through a pipe: fixed-size records, each
-//! told as soon as it is true.
+//! Reports of a writing process to the one that measures: records of fixed size through a pipe,
+//! each sent as soon as it is true.
 
 use std::fs::File;
 use std::io::{Read, Write as _};
@@ -12,7 +12,7 @@ use crate::result::{About as _, Failure, Result};
 
 const LEN: usize = 32;
 
-/// What a record is about.
+/// The kind of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// Everything is open; the clock of the records starts here
@@ -27,18 +27,19 @@ pub(super) enum Kind {
     Done = 5,
 }
 
-/// One of them.
+/// One report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Record {
     pub(super) kind: Kind,
     pub(super) thread: u16,
-    /// The how manyth transaction of the thread.
+    /// Number of the transaction in its thread.
     pub(super) number: u32,
-    /// When, since [`Kind::Ready`].
+    /// Time since [`Kind::Ready`].
     pub(super) at: Duration,
-    /// How long the whole took: from wanting it (waiting for others included) to the end.
+    /// Time of the whole operation, from its due time (including waits for other threads) to its
+    /// end.
     pub(super) took: Duration,
-    /// How long COMMIT took of that.
+    /// Time of COMMIT, which is part of `took`.
     pub(super) commit: Duration,
 }
 
@@ -86,25 +87,26 @@ impl Record {
         })
     }
 
-    /// The next one of a stream; `None` at its end, and where a killed process left a part.
+    /// The next record of a stream. `None` at its end, and if a killed process left an incomplete
+    /// record.
     pub(super) fn read(from: &mut impl Read) -> Result<Option<Record>> {
         let mut bytes = [0; LEN];
         match from.read_exact(&mut bytes) {
             Ok(()) => Record::decode(&bytes)
                 .map(Some)
-                .ok_or_else(|| Failure("a writing process tells what nobody understands".into())),
+                .ok_or_else(|| Failure("a writing process sent an unknown record".into())),
             Err(e) if e.kind() == std::io::ErrorKind::UnexpectedEof => Ok(None),
             Err(e) => Err(e).about("read from", Path::new("a writing process")),
         }
     }
 }
 
-/// The end of the pipe that tells, shared by the threads of a process.
+/// The writing end of the pipe, which the threads of a process share.
 #[derive(Clone)]
 pub(super) struct Pipe(Arc<Mutex<File>>);
 
 impl Pipe {
-    /// The standard output, without the buffer that the library puts before it.
+    /// The standard output, without the standard library's buffer.
     pub(super) fn stdout() -> Result<Pipe> {
         let fd = std::io::stdout().as_fd().try_clone_to_owned();
         let fd = fd.about("use", Path::new("the standard output"))?;
@@ -118,37 +120,38 @@ impl Pipe {
     }
 }
 
-/// What one thread tells.
-pub(super) struct Teller {
+/// Sends the records of one thread.
+pub(super) struct RecordSender {
     pipe: Pipe,
-    /// How long a record may wait for others: not at all if acknowledgements are counted.
+    /// How long a record can wait for others. Zero if the process is killed, because then
+    /// acknowledgements are counted.
     patience: Duration,
-    told: Instant,
+    sent_at: Instant,
     waiting: Vec<u8>,
 }
 
-impl Teller {
-    pub(super) fn new(pipe: Pipe, patience: Duration) -> Teller {
-        Teller {
+impl RecordSender {
+    pub(super) fn new(pipe: Pipe, patience: Duration) -> RecordSender {
+        RecordSender {
             pipe,
             patience,
-            told: Instant::now(),
+            sent_at: Instant::now(),
             waiting: Vec::new(),
         }
     }
 
-    pub(super) fn tell(&mut self, record: &Record) -> Result<()> {
+    pub(super) fn send(&mut self, record: &Record) -> Result<()> {
         self.waiting.extend(record.encode());
-        if self.told.elapsed() >= self.patience {
+        if self.sent_at.elapsed() >= self.patience {
             self.flush()
         } else {
             Ok(())
         }
     }
 
-    /// Tells what waits.
+    /// Sends all waiting records.
     pub(super) fn flush(&mut self) -> Result<()> {
-        self.told = Instant::now();
+        self.sent_at = Instant::now();
         self.pipe.write(&self.waiting)?;
         self.waiting.clear();
         Ok(())
@@ -160,7 +163,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_record_comes_as_it_went_and_a_part_of_one_is_the_end() {
+    fn records_round_trip_and_an_incomplete_record_ends_the_stream() {
         let record = Record {
             kind: Kind::Bare,
             thread: 7,

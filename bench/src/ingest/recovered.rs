@@ -1,8 +1,8 @@
-//! Checks a database after its writer was killed. Each acknowledged row is in the table or in the
-//! log, once. Of the other rows only whole batches are.
+//! Checks a database after its writer was killed. Each acknowledged row must be in the table or in
+//! the log, once. Other rows can be there only as whole batches.
 //!
-//! The log is opened as every process opens it, so with its recovery, and read from the table's
-//! position on, while the write lock is held so that nothing is applied.
+//! The log is opened as usual, with its recovery, and read from the table's position on. The write
+//! lock is held meanwhile, so that no rows are applied.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -17,17 +17,17 @@ use super::writers::Write;
 use crate::connect::Vfs;
 use crate::result::{Failure, Result};
 
-/// Numbers of rows.
+/// Counts of rows.
 pub(super) struct Found {
-    /// Acknowledged, and not there.
+    /// Acknowledged rows that are missing.
     pub(super) missing: u64,
-    /// There twice, or not acknowledged and without the rest of their batch.
+    /// Rows that exist twice, or that are not acknowledged and in an incomplete batch.
     pub(super) odd: u64,
-    /// Of whole batches that were not acknowledged: their turn was just coming.
+    /// Rows of whole batches whose acknowledgement was not reported yet.
     pub(super) more: u64,
 }
 
-/// `before`: rows that the table had when the process began; they have the first row ids.
+/// `before`: the rows that the table already had. They have the first row ids.
 pub(super) fn recovered(
     file: &Path,
     job: &Write,
@@ -54,7 +54,7 @@ pub(super) fn recovered(
             ))
         })?;
     let seq = seq.unsigned_abs();
-    // Of the rows behind `seq` the table has those whose places are done.
+    // The table has those rows behind `seq` whose places in the permutation are done.
     let places = places.unwrap_or_default();
     let is_there = |number: u64| {
         let at = usize::try_from(number - seq - 1).unwrap_or(usize::MAX);
@@ -99,7 +99,7 @@ pub(super) fn recovered(
     acknowledged.sort_unstable();
     let is_there = |user: &i64| there.binary_search(user).is_ok();
     let mut ends = there.iter().peekable();
-    // Both ascend.
+    // Both lists are sorted.
     let missing = acknowledged.iter().filter(|user| {
         while ends.next_if(|there| there < user).is_some() {}
         ends.peek() != Some(user)

@@ -1,4 +1,4 @@
-//! A writing process as the one that measures sees it.
+//! A writing process, controlled by the process that measures.
 
 use std::io::BufReader;
 use std::path::Path;
@@ -11,20 +11,20 @@ use super::record::{Kind, Record};
 use super::writers::Write;
 use crate::result::{About as _, Failure, Result};
 
-/// See the module. It is killed if nobody waits for its end.
+/// A writing process. It is killed when this is dropped.
 pub(super) struct Running {
     child: Child,
     records: Option<JoinHandle<Result<Vec<Record>>>>,
     news: Receiver<Kind>,
-    /// When it was ready.
+    /// The time at which it was ready.
     pub(super) begun: Instant,
 }
 
 impl Running {
-    /// Starts it and waits until it writes.
+    /// Starts the process and waits until it writes.
     ///
     /// # Errors
-    /// If it ends before that; why, it has said itself.
+    /// If it ends before that. It has printed the reason itself.
     pub(super) fn start(job: &Write) -> Result<Running> {
         let me = std::env::current_exe().about("find", Path::new("this program"))?;
         let mut child = Command::new(&me)
@@ -34,15 +34,15 @@ impl Running {
             .stdout(Stdio::piped())
             .spawn()
             .about("run", &me)?;
-        let (tell, news) = channel();
+        let (sender, news) = channel();
         let records = child.stdout.take().map(|out| {
             std::thread::spawn(move || {
                 let mut out = BufReader::new(out);
                 let mut records = Vec::new();
                 while let Some(record) = Record::read(&mut out)? {
                     match record.kind {
-                        // Nobody may listen any more.
-                        kind @ (Kind::Ready | Kind::Done) => drop(tell.send(kind)),
+                        // The receiver can be dropped already.
+                        kind @ (Kind::Ready | Kind::Done) => drop(sender.send(kind)),
                         _ => records.push(record),
                     }
                 }
@@ -72,12 +72,12 @@ impl Running {
         }
     }
 
-    /// Until so long after it was ready.
+    /// Sleeps until this time after the process was ready.
     pub(super) fn sleep_until(&self, time: Duration) {
         std::thread::sleep(time.saturating_sub(self.begun.elapsed()));
     }
 
-    /// Waits until its writers have stopped; it stays.
+    /// Waits until the writers have stopped. The process keeps running.
     pub(super) fn written(&self) -> Result<()> {
         self.wait_for(Kind::Done, Duration::from_secs(4000))
     }
@@ -94,7 +94,7 @@ impl Running {
         Ok((status, records))
     }
 
-    /// Lets it end; answers what it told.
+    /// Lets the process end, and returns its records.
     pub(super) fn finish(mut self) -> Result<Vec<Record>> {
         drop(self.child.stdin.take());
         let (status, records) = self.end()?;
@@ -104,7 +104,7 @@ impl Running {
         }
     }
 
-    /// Kills it (SIGKILL) wherever it is; answers what it had told.
+    /// Kills the process with SIGKILL, and returns the records that it has sent.
     pub(super) fn kill(mut self) -> Result<Vec<Record>> {
         self.child
             .kill()
@@ -121,13 +121,13 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // Gone already, usually.
+        // Usually the process has ended already.
         self.child.kill().ok();
         self.child.wait().ok();
     }
 }
 
-/// Rows acknowledged in the first `time`, a second.
+/// Rows per second that were acknowledged within `time`.
 pub(super) fn rate(records: &[Record], batch: u64, time: Duration) -> f64 {
     let acknowledged = records
         .iter()

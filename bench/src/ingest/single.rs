@@ -1,7 +1,7 @@
-//! One thread, one row in each transaction: how near that comes to what the disk can sync.
+//! One thread, one row in each transaction, compared with the number of syncs that the disk can do.
 //!
-//! Bare syncs, plain SQLite and ingest take turns of a tenth of a second, and only neighbours are
-//! compared: a disk that is shared is twice as fast in one second as in the next.
+//! Bare syncs, plain SQLite and ingest take turns of a tenth of a second. Only adjacent turns are
+//! compared, because the speed of a shared disk can double from one second to the next.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -18,16 +18,16 @@ use crate::connect;
 use crate::outcome::{Compare, Figure};
 use crate::result::Result;
 
-/// Rows in a second over bare syncs in a second.
+/// Rows in a second / bare syncs in a second.
 const TARGET: f64 = 0.9;
-/// Bytes of such a row in the log, its record's frame included.
+/// Bytes of such a row in the log, with its record's header.
 const BYTES: usize = 128;
 const TURN: Duration = Duration::from_millis(100);
 
-/// What the process does that is measured.
+/// The job of the measured process.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Single {
-    /// A database that is not there; another one beside it is plain SQLite's
+    /// A new database; plain SQLite's is beside it
     #[arg(long)]
     file: std::path::PathBuf,
     #[arg(long)]
@@ -82,7 +82,7 @@ pub(super) fn measure(place: &Place<'_>) -> Result<Vec<Figure>> {
     ])
 }
 
-/// In the process that is measured.
+/// Runs in the measured process.
 pub(super) fn run(job: &Single) -> Result<BTreeMap<String, f64>> {
     connect::load_extension()?;
     let mut bare = Bare::create(&beside(&job.file, ".bare"))?;

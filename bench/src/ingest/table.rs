@@ -1,4 +1,4 @@
-//! The tables that rows are written into, and the rows.
+//! The tables of the ingest measures, and their rows.
 
 use std::path::{Path, PathBuf};
 
@@ -9,36 +9,36 @@ use rusqlite::{Connection, Statement};
 
 use crate::result::{About as _, Result};
 
-/// Raised when [`fill`] changes: databases of an earlier version are not used again.
+/// Increased when [`fill`] changes. Databases of an earlier version are not reused.
 const VERSION: u32 = 1;
-/// Rows of a table of [`Shape::States`] are drawn from so many keys.
+/// The number of keys of [`Shape::States`].
 const STATES: u64 = 500_000;
-/// Bytes of the payload of a state.
+/// Length of the payload of a state.
 const PAYLOAD: usize = 64;
-/// Articles that are voted for.
+/// The number of articles.
 const ARTICLES: usize = 10_000;
-/// How skewed votes are: the k-th article gets a share of 1 / k to this power.
+/// The skew of votes: the k-th article gets a share proportional to 1 / k to this power.
 const SKEW: f64 = 1.0;
-/// Rows that writers add have numbers from here on; those of a filled table lie below.
+/// Numbers of rows that writers add begin here. Those of a filled table are lower.
 pub(super) const FIRST: u64 = 1 << 24;
-/// Numbers that each writing thread may use.
+/// How many numbers each writing thread can use.
 pub(super) const EACH: u64 = 1 << 26;
 
-/// What the rows are like.
+/// The kind of rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Shape {
-    /// Two integers, 32 bits and 20, no two alike, in random order
+    /// Two integers, of 32 and 20 bits, all different, in random order
     Votes,
-    /// Two integers of 63 bits, no two alike, in random order
+    /// Two integers of 63 bits, all different, in random order
     Wide,
-    /// New states of a fixed number of things
+    /// New states of a fixed number of keys
     States,
     /// Votes for skewed articles, read by article
     Articles,
 }
 
 impl Shape {
-    /// Table and index; nothing if they are there.
+    /// Creates table and index, if they do not exist.
     pub(super) fn schema(self) -> &'static str {
         match self {
             Shape::Votes | Shape::Wide => {
@@ -68,7 +68,7 @@ impl Shape {
         )
     }
 
-    /// The INSERT of a row: into the ingest table, or as that would be done into the table itself.
+    /// The INSERT of a row: into the ingest table, or directly into the table with the same result.
     pub(super) fn insert(self, ingest: bool) -> String {
         let columns = if self == Shape::States { 3 } else { 2 };
         let places = ["?1", "?2", "?3"].get(..columns).unwrap_or_default();
@@ -82,7 +82,7 @@ impl Shape {
     }
 }
 
-/// The columns of the key of row `number` of these shapes; different numbers have different ones.
+/// The key of row `number` of these shapes. Different numbers have different keys.
 pub(super) fn key(shape: Shape, number: u64) -> (i64, i64) {
     let article = mixed(number, 63);
     match shape {
@@ -91,7 +91,7 @@ pub(super) fn key(shape: Shape, number: u64) -> (i64, i64) {
     }
 }
 
-/// A one-to-one map of the numbers of so many bits that looks random.
+/// A one-to-one map of the numbers of `bits` bits, which looks random.
 fn mixed(number: u64, bits: u32) -> u64 {
     let mask = (1 << bits) - 1;
     let mut x = number & mask;
@@ -106,7 +106,7 @@ fn mixed(number: u64, bits: u32) -> u64 {
 pub(super) struct Rows {
     shape: Shape,
     rng: Xoshiro256PlusPlus,
-    /// Ascending shares of the articles, as far as they are wanted.
+    /// Ascending sums of the articles' shares.
     shares: Vec<f64>,
 }
 
@@ -128,18 +128,18 @@ impl Rows {
         }
     }
 
-    /// An article, as often as its share.
+    /// A random article, by its share.
     pub(super) fn article(&mut self) -> i64 {
         let at: f64 = self.rng.random();
         self.shares.partition_point(|s| *s < at) as i64
     }
 
-    /// One of a hundred.
+    /// A random number below a hundred.
     pub(super) fn percent(&mut self) -> u64 {
         self.rng.random_range(0..100)
     }
 
-    /// Runs an [`Shape::insert`] for the row of this number.
+    /// Runs an [`Shape::insert`] for the row with this number.
     pub(super) fn insert(&mut self, statement: &mut Statement<'_>, number: u64) -> Result<()> {
         match self.shape {
             Shape::Votes | Shape::Wide => statement.execute(key(self.shape, number))?,
@@ -159,7 +159,7 @@ impl Rows {
     }
 }
 
-/// A database with a table of this shape and so many rows, in `dir`, made if it is missing.
+/// A database in `dir` with a table of this shape and `rows` rows. It is made if it is missing.
 pub(super) fn filled(dir: &Path, shape: Shape, rows: u64) -> Result<PathBuf> {
     let name = crate::work::name(shape);
     let path = dir.join(format!("ingest-{name}-{rows}-v{VERSION}.db"));
@@ -177,9 +177,10 @@ pub(super) fn filled(dir: &Path, shape: Shape, rows: u64) -> Result<PathBuf> {
     Ok(path)
 }
 
-/// In the order of the key, the other index afterwards: pages are full, and nothing is read.
+/// Inserts in the order of the key, and creates the other index afterwards, so that pages are full
+/// and are not read again.
 fn fill(con: &Connection, shape: Shape, rows: u64) -> Result<()> {
-    // The file is thrown away if anything fails, so nothing needs a journal or a sync.
+    // The file is deleted if anything fails, so it needs no journal and no sync.
     con.execute_batch("PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA locking_mode=EXCLUSIVE; PRAGMA cache_size=-262144; BEGIN")?;
     let (table, index) = shape.schema().split_once("; ").unwrap_or_default();
     con.execute_batch(table)?;
@@ -207,7 +208,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_mixed_one_to_one() {
+    fn different_numbers_are_mixed_to_different_ones() {
         for bits in [32, 63] {
             let mut seen: Vec<u64> = (0..200_000).map(|n| mixed(n * 7919, bits)).collect();
             seen.sort_unstable();
@@ -218,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_is_made_once_and_the_first_articles_are_most_wanted() {
+    fn tables_are_reused_and_the_first_articles_get_most_votes() {
         let dir = tempfile::tempdir().expect("a folder");
         let path = filled(dir.path(), Shape::Votes, 5_000).expect("a table");
         let made = std::fs::metadata(&path)

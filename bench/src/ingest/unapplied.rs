@@ -1,7 +1,7 @@
-//! Many rows that are not applied yet: what reading through them costs, in time and in memory.
+//! Lookups while many rows are not applied yet: their time and memory.
 //!
-//! Another connection holds the write lock, so that the worker cannot begin; of memory there is a
-//! second figure, for the time in which it then applies them.
+//! Another connection holds the write lock, so that the worker cannot begin. A second figure of
+//! memory is for the time in which the worker then applies the rows.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -21,16 +21,16 @@ use crate::outcome::{Compare, Figure};
 use crate::result::{Failure, Result};
 use crate::work;
 
-/// A lookup through ingest over one of the table alone.
+/// Time of a lookup through ingest / in the table alone.
 const LOOKUP: f64 = 2.0;
-/// MiB that are resident.
+/// MiB of resident memory.
 const MEMORY: f64 = 512.0;
-/// Rows of a transaction that makes them.
+/// Rows of a transaction that writes them.
 const BATCH: u64 = 10_000;
 /// Lookups of a turn.
 const LOOKUPS: u64 = 500;
 
-/// What the process does that is measured.
+/// The job of the measured process.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Unapplied {
     #[arg(long)]
@@ -40,7 +40,7 @@ pub(crate) struct Unapplied {
     /// Rows to add
     #[arg(long)]
     rows: u64,
-    /// Rows that are there
+    /// Rows that the table already has
     #[arg(long)]
     there: u64,
     /// Turns of lookups
@@ -61,7 +61,7 @@ impl Unapplied {
     }
 }
 
-/// Lookups by key.
+/// Lookups by key, timed.
 pub(super) fn lookups(place: &Place<'_>) -> Result<Vec<Figure>> {
     let mut probes = Rate::default();
     probes.probe(place.work, false)?;
@@ -109,7 +109,7 @@ fn first_lookup(seconds: f64) -> Figure {
     Figure::new(name, Compare::Ours, 0.0, seconds, None)
 }
 
-/// Resident memory.
+/// Resident memory of a process with unapplied rows.
 pub(super) fn memory(place: &Place<'_>) -> Result<Vec<Figure>> {
     let rows = place.rows(10_000_000);
     let file = place.start(Shape::Wide, 0)?;
@@ -149,7 +149,7 @@ pub(super) fn memory(place: &Place<'_>) -> Result<Vec<Figure>> {
     ])
 }
 
-/// In the process that is measured.
+/// Runs in the measured process.
 pub(super) fn run(job: &Unapplied) -> Result<BTreeMap<String, f64>> {
     connect::load_extension()?;
     let write = Write::new(&job.file, Side::Ingest, job.shape, 0.0);
@@ -157,7 +157,7 @@ pub(super) fn run(job: &Unapplied) -> Result<BTreeMap<String, f64>> {
     let holder = Vfs::Plain.open(&job.file)?;
     holder.execute_batch("BEGIN IMMEDIATE")?;
     let mut figures = BTreeMap::new();
-    let mut tell = |name: &str, value: f64| figures.insert(name.to_owned(), value);
+    let mut set = |name: &str, value: f64| figures.insert(name.to_owned(), value);
     let begun = Instant::now();
     {
         let mut insert = con.prepare(&job.shape.insert(true))?;
@@ -172,8 +172,8 @@ pub(super) fn run(job: &Unapplied) -> Result<BTreeMap<String, f64>> {
             }
         }
     }
-    tell("rate", job.rows as f64 / begun.elapsed().as_secs_f64());
-    tell("before_mib", status("VmRSS:")?);
+    set("rate", job.rows as f64 / begun.elapsed().as_secs_f64());
+    set("before_mib", status("VmRSS:")?);
     let sql = |table| format!("SELECT 1 FROM {table} WHERE user = ?1 AND article = ?2");
     let (mut base, mut through) = (con.prepare(&sql("vote"))?, con.prepare(&sql("vote_in"))?);
     let mut random = Xoshiro256PlusPlus::seed_from_u64(1);
@@ -187,7 +187,7 @@ pub(super) fn run(job: &Unapplied) -> Result<BTreeMap<String, f64>> {
         }
         Ok(begun.elapsed().as_secs_f64() * 1e6 / count as f64)
     };
-    tell("first_s", turn(&mut through, FIRST, job.rows, 1)? / 1e6);
+    set("first_s", turn(&mut through, FIRST, job.rows, 1)? / 1e6);
     let mut times = [Vec::new(), Vec::new(), Vec::new()];
     for _ in 0..job.turns {
         if job.there > 0 {
@@ -198,10 +198,10 @@ pub(super) fn run(job: &Unapplied) -> Result<BTreeMap<String, f64>> {
     }
     let names = ["base_us", "through_us", "unapplied_us"];
     names.into_iter().zip(times).for_each(|(name, times)| {
-        tell(name, median(times));
+        set(name, median(times));
     });
-    tell("resident_mib", status("VmRSS:")?);
-    tell("peak_mib", status("VmHWM:")?);
+    set("resident_mib", status("VmRSS:")?);
+    set("peak_mib", status("VmHWM:")?);
     holder.execute_batch("ROLLBACK")?;
     if job.there == 0 {
         let last: i64 = con.query_row("SELECT densite_log_last()", [], |row| row.get(0))?;
@@ -213,12 +213,12 @@ pub(super) fn run(job: &Unapplied) -> Result<BTreeMap<String, f64>> {
         while reached()? < last {
             turn(&mut through, FIRST, job.rows, 1)?;
         }
-        tell("applying_mib", status("VmHWM:")?);
+        set("applying_mib", status("VmHWM:")?);
     }
     Ok(figures.into_iter().filter(|(_, v)| v.is_finite()).collect())
 }
 
-/// What the kernel says of this process's memory, in MiB.
+/// A field of the kernel's memory statistics of this process, in MiB.
 fn status(field: &str) -> Result<f64> {
     let path = Path::new("/proc/self/status");
     let text = std::fs::read_to_string(path).unwrap_or_default();

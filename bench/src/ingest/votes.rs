@@ -1,9 +1,9 @@
-//! The workload of a site where people vote: one vote for each transaction, for articles of which
-//! few get most, and readers who want an article's count.
+//! The workload of a site for votes: each transaction has one vote, few articles get most votes,
+//! and readers ask for the count of an article.
 //!
-//! Beside plain SQLite that is as durable (WAL, synchronous=FULL), and that is not (OFF). Each runs
-//! by itself for the same time; the picture shows how throughput and 99th percentile go from second
-//! to second.
+//! It is compared with plain SQLite that is as durable (WAL, synchronous=FULL), and with plain
+//! SQLite that is not (OFF). Each runs alone for the same time. A diagram shows throughput and 99th
+//! percentile by second.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ const SIDES: [(Side, &str); 3] = [
     (Side::Full, "SQLite, WAL, synchronous=FULL"),
     (Side::Off, "SQLite, WAL, synchronous=OFF"),
 ];
-/// How long an acknowledgement may wait to be told: nobody is killed here.
+/// Milliseconds that an acknowledgement can wait before it is sent. The process is not killed here.
 const PATIENCE: u64 = 20;
 
 pub(super) fn measure(place: &Place<'_>) -> Result<Vec<Figure>> {
@@ -120,7 +120,7 @@ impl Sum {
     }
 }
 
-/// How long the operations took that ended in each second, in ms; whole seconds only, or the only
+/// Times, in ms, of the operations that ended in each second. Only whole seconds count, or the only
 /// one.
 fn by_second(records: &[Record], time: Duration) -> Vec<Vec<f64>> {
     let mut seconds = vec![Vec::new(); usize::try_from(time.as_secs()).unwrap_or(0).max(1)];

@@ -1,4 +1,4 @@
-//! What a database under writers looks like from outside: its write lock, its WAL, its log.
+//! Observes a database from outside while writers run: its write lock, its WAL, its log.
 
 use std::fs::File;
 use std::os::unix::fs::MetadataExt as _;
@@ -14,22 +14,21 @@ use rustix::process::{Flock, FlockOffsetType, FlockType, fcntl_getlk};
 use crate::connect::Vfs;
 use crate::result::{About as _, Failure, Result};
 
-/// Between two looks at the write lock, and between two at the sizes.
+/// Intervals between readings of the write lock, and of the sizes.
 const LOCK_EVERY: Duration = Duration::from_millis(1);
 const SIZES_EVERY: Duration = Duration::from_millis(50);
-/// When nothing was applied for so long, there is nothing to apply: a checkpoint may take seconds.
+/// If no rows are applied for this time, there are none left. A checkpoint can take seconds.
 const STANDSTILL: Duration = Duration::from_secs(8);
-/// The byte of the `-shm` file that whoever writes in WAL mode holds locked: `WAL_WRITE_LOCK` of
-/// SQLite's file format.
+/// The byte of the `-shm` file that a writer locks in WAL mode: `WAL_WRITE_LOCK` of SQLite's file
+/// format.
 const WRITE_LOCK: u64 = 120;
 
-/// What was seen.
+/// What a [`Watch`] observed.
 #[derive(Default)]
 pub(super) struct Seen {
-    /// The longest time that the write lock was held by somebody, to a millisecond, rather more
-    /// than less.
+    /// The longest time that the write lock was held, to a millisecond. It is not underestimated.
     pub(super) held: Duration,
-    /// When, bytes of the WAL, and bytes that the log takes on disk.
+    /// Time, bytes of the WAL, and bytes of the log on disk.
     pub(super) sizes: Vec<(Duration, u64, u64)>,
 }
 
@@ -48,16 +47,16 @@ impl Seen {
     }
 }
 
-/// Watches the write lock and the sizes of a database's files, until it is asked for them. It opens
-/// the `-shm` file itself. At its end it closes that file, which drops this process's locks on it.
-/// So this process must have no connection to the database.
+/// Observes the write lock and the sizes of a database's files until [`Watch::seen`]. It opens the
+/// `-shm` file itself. Closing that file drops this process's locks on it, so this process must
+/// have no connection to the database.
 pub(super) struct Watch {
     stop: Arc<AtomicBool>,
     thread: JoinHandle<Result<Seen>>,
 }
 
 impl Watch {
-    /// Begins; the database must be open elsewhere, in WAL mode.
+    /// Starts. The database must be open in another process, in WAL mode.
     pub(super) fn start(file: &Path) -> Result<Watch> {
         let shm = beside(file, "-shm");
         let lock = File::open(&shm).about("open", &shm)?;
@@ -95,7 +94,7 @@ impl Watch {
     }
 }
 
-/// A file or folder with this ending beside the database.
+/// A file or folder beside the database, with this ending.
 pub(super) fn beside(file: &Path, ending: &str) -> PathBuf {
     let mut name = file.as_os_str().to_owned();
     name.push(ending);
@@ -116,7 +115,7 @@ fn is_locked(shm: &File) -> Result<bool> {
     Ok(found.is_some())
 }
 
-/// Disk space of the files of a folder; those that go meanwhile count nothing.
+/// Disk space of the files in a folder. Files that are removed meanwhile do not count.
 fn taken(dir: &Path) -> u64 {
     let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
     entries
@@ -125,7 +124,7 @@ fn taken(dir: &Path) -> u64 {
         .sum()
 }
 
-/// Asks how far rows are applied.
+/// Reads how far rows are applied.
 pub(super) struct Applied(Connection);
 
 impl Applied {
@@ -138,19 +137,19 @@ impl Applied {
     pub(super) fn now(&self) -> Result<u64> {
         let seq: i64 = self
             .0
-            // Those behind `seq` that are applied in another order.
+            // Includes rows behind `seq` that are applied in another order.
             .prepare_cached("SELECT seq + clustered_done FROM densite_applied")?
             .query_row([], |row| row.get(0))?;
         Ok(seq.unsigned_abs())
     }
 
-    /// Rows applied in a second, over `time`, checkpoints included, or until there is nothing more
-    /// to apply.
+    /// Rows applied per second, over `time`, including checkpoints. Ends earlier if no rows are
+    /// left.
     pub(super) fn rate(&self, time: Duration) -> Result<f64> {
         let (begun, from) = (Instant::now(), self.now()?);
         let mut last = (from, Duration::ZERO);
         let standstill = STANDSTILL.min(time / 2);
-        // However short the time, a checkpoint may come first.
+        // Even if `time` is short, a checkpoint can come first.
         let waits = |last: Duration| last.is_zero() && begun.elapsed() < STANDSTILL;
         while waits(last.1) || begun.elapsed() < time && begun.elapsed() - last.1 < standstill {
             std::thread::sleep(Duration::from_millis(20));
@@ -159,19 +158,19 @@ impl Applied {
                 last = (now, begun.elapsed());
             }
         }
-        // What ended early had nothing left to do after its last batch.
+        // If it ended early, it counts up to the last batch.
         let over = if begun.elapsed() < time {
             last.1
         } else {
             time.max(last.1)
         };
         match over.is_zero() {
-            true => Err(Failure("nothing was applied".into())),
+            true => Err(Failure("no rows were applied; run it again".into())),
             false => Ok((last.0 - from) as f64 / over.as_secs_f64()),
         }
     }
 
-    /// Waits until nothing more was applied for so long.
+    /// Waits until no rows were applied for this time.
     pub(super) fn rest(&self, patience: Duration) -> Result<()> {
         let mut last = (self.now()?, Instant::now());
         while last.1.elapsed() < patience {

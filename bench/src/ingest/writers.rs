@@ -1,10 +1,10 @@
-//! A process that writes: some threads, each with a connection of its own, through ingest or into
+//! A process that writes with several threads, each with its own connection, through ingest or into
 //! the table itself.
 //!
-//! It tells each acknowledgement through its standard output ([`super::record`]), and when it is
-//! done it stays until its standard input ends, so that what ingest does behind it can be watched.
-//! The same loop serves both sides; plain SQLite's writers take turns by a mutex, since its own way
-//! of waiting for the write lock is to sleep.
+//! It reports each acknowledgement through its standard output ([`super::record`]). When the
+//! writers are done, it keeps running until its standard input ends, so that the worker can be
+//! observed. Both sides run the same loop. Plain SQLite's writers take turns with a mutex, because
+//! SQLite itself waits for the write lock by sleeping.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -14,7 +14,7 @@ use clap::{Args, ValueEnum};
 use rusqlite::Connection;
 
 use super::bare::Bare;
-use super::record::{Kind, Pipe, Record, Teller};
+use super::record::{Kind, Pipe, Record, RecordSender};
 use super::table::{EACH, FIRST, Rows, Shape};
 use crate::connect::{self, Vfs};
 use crate::result::{About as _, Failure, Result};
@@ -30,7 +30,7 @@ pub(super) enum Side {
     Off,
 }
 
-/// What a writing process does.
+/// The job of a writing process.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Write {
     #[arg(long)]
@@ -46,28 +46,28 @@ pub(crate) struct Write {
     pub(super) batch: u64,
     #[arg(long)]
     pub(super) seconds: f64,
-    /// Rows in a second, of all threads together; 0: as many as go
+    /// Rows in a second, of all threads together; 0: no limit
     #[arg(long, default_value_t = 0.0)]
     pub(super) pace: f64,
-    /// What the log keeps unapplied before writers wait (`max_unapplied_bytes`); 0: no limit
+    /// Bytes that the log keeps unapplied before writers wait (`max_unapplied_bytes`); 0: no limit
     #[arg(long, default_value_t = 0)]
     pub(super) unapplied: u64,
     /// Number of the first row of the first thread
     #[arg(long, default_value_t = FIRST)]
     pub(super) first: u64,
-    /// Of a hundred operations so many are reads of a count instead
+    /// Percentage of operations that read a count instead
     #[arg(long, default_value_t = 0)]
     pub(super) reads: u64,
-    /// Another thread syncs so many bytes every few milliseconds
+    /// Bytes that another thread syncs every few milliseconds; 0: no such thread
     #[arg(long, default_value_t = 0)]
     pub(super) bare: usize,
-    /// How long an acknowledgement may wait to be told, in milliseconds
+    /// Milliseconds that an acknowledgement can wait before it is sent
     #[arg(long, default_value_t = 0)]
     pub(super) patience: u64,
 }
 
 impl Write {
-    /// Eight threads, batches of 400, as fast as it goes.
+    /// Eight threads, batches of 400, without a limit of the rate.
     pub(super) fn new(file: &Path, side: Side, shape: Shape, seconds: f64) -> Write {
         Write {
             file: file.to_path_buf(),
@@ -85,7 +85,7 @@ impl Write {
         }
     }
 
-    /// As [`Write`] is given on the command line.
+    /// The command-line arguments of this job.
     pub(super) fn arguments(&self) -> Result<Vec<String>> {
         let file = self.file.to_str().ok_or_else(|| {
             Failure(format!(
@@ -117,7 +117,7 @@ impl Write {
         self.side == Side::Ingest
     }
 
-    /// A connection as this side's writers have it. The table must be there.
+    /// A connection with the settings of this side. The table must exist.
     pub(super) fn open(&self) -> Result<Connection> {
         let con = Vfs::Plain.open(&self.file)?;
         con.busy_timeout(Duration::from_secs(20))?;
@@ -133,7 +133,7 @@ impl Write {
         Ok(con)
     }
 
-    /// WAL mode, the table, and with ingest the log.
+    /// Sets WAL mode and creates the table, and the log for ingest.
     pub(super) fn prepare(&self) -> Result<Connection> {
         let con = Vfs::Plain.open(&self.file)?;
         con.execute_batch(&format!("PRAGMA journal_mode=WAL; {}", self.shape.schema()))?;
@@ -141,7 +141,7 @@ impl Write {
         let con = self.open()?;
         if self.is_ingest() {
             con.query_row("SELECT densite_wait()", [], |_| Ok(()))?;
-            // It is kept with the log: a job before this one may have had another.
+            // The log stores this setting; an earlier job can have changed it.
             con.query_row(
                 "SELECT densite_config('max_unapplied_bytes', ?1)",
                 [self.unapplied.cast_signed()],
@@ -151,14 +151,15 @@ impl Write {
         Ok(con)
     }
 
-    /// How many a thread writes in a second, so that all keep the pace; `None`: as many as go.
+    /// The time between two transactions of a thread, so that all threads together keep the pace.
+    /// `None` if there is no pace.
     fn interval(&self) -> Option<Duration> {
         let rows = f64::from(self.threads) * self.batch as f64;
         (self.pace > 0.0).then(|| Duration::from_secs_f64(rows / self.pace))
     }
 }
 
-/// What the threads of a process share.
+/// The state that the threads of a process share.
 struct Shared<'a> {
     job: &'a Write,
     pipe: Pipe,
@@ -171,8 +172,8 @@ impl Shared<'_> {
         self.begun + Duration::from_secs_f64(self.job.seconds)
     }
 
-    fn teller(&self) -> Teller {
-        Teller::new(self.pipe.clone(), Duration::from_millis(self.job.patience))
+    fn sender(&self) -> RecordSender {
+        RecordSender::new(self.pipe.clone(), Duration::from_millis(self.job.patience))
     }
 
     fn record(
@@ -194,13 +195,13 @@ impl Shared<'_> {
         }
     }
 
-    /// Plain SQLite's writers, one at a time.
+    /// The turn of a writer of plain SQLite; one writes at a time.
     fn turn(&self) -> Option<MutexGuard<'_, ()>> {
         (!self.job.is_ingest()).then(|| self.turn.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-/// Does the job in this process.
+/// Runs the job in this process.
 pub(super) fn run(job: &Write) -> Result<()> {
     if job.is_ingest() {
         connect::load_extension()?;
@@ -219,10 +220,10 @@ pub(super) fn run(job: &Write) -> Result<()> {
         begun: Instant::now(),
         turn: Mutex::new(()),
     };
-    let mut teller = shared.teller();
+    let mut sender = shared.sender();
     let mark = |kind| shared.record(kind, 0, 0, shared.begun, Duration::ZERO);
-    teller.tell(&mark(Kind::Ready))?;
-    teller.flush()?;
+    sender.send(&mark(Kind::Ready))?;
+    sender.flush()?;
     std::thread::scope(|scope| {
         let shared = &shared;
         let mut threads: Vec<_> = connections
@@ -239,8 +240,8 @@ pub(super) fn run(job: &Write) -> Result<()> {
         });
         ended.collect::<Result<Vec<()>>>()
     })?;
-    teller.tell(&mark(Kind::Done))?;
-    teller.flush()?;
+    sender.send(&mark(Kind::Done))?;
+    sender.flush()?;
     std::io::copy(&mut std::io::stdin(), &mut std::io::sink())
         .about("read from", Path::new("the standard input"))?;
     drop((connections, first));
@@ -252,7 +253,7 @@ fn write(shared: &Shared<'_>, con: &mut Connection, thread: u16) -> Result<()> {
     let mut rows = Rows::new(job.shape, job.first + u64::from(thread));
     let mut insert = con.prepare(&job.shape.insert(job.is_ingest()))?;
     let table = if job.is_ingest() { "vote_in" } else { "vote" };
-    // Prepared only where it is asked for: not all shapes have the column.
+    // Not all shapes have this column, so the statement is prepared only if it is needed.
     let mut count = match job.reads {
         0 => None,
         _ => Some(con.prepare(&format!("SELECT count(*) FROM {table} WHERE article = ?1"))?),
@@ -263,10 +264,10 @@ fn write(shared: &Shared<'_>, con: &mut Connection, thread: u16) -> Result<()> {
         "BEGIN IMMEDIATE"
     };
     let mut next = job.first + u64::from(thread) * EACH;
-    let mut teller = shared.teller();
+    let mut sender = shared.sender();
     let until = shared.until();
     let interval = job.interval();
-    // Threads that keep a pace do not all come at once.
+    // The threads of a pace start at different times.
     let mut due =
         shared.begun + interval.unwrap_or_default() * u32::from(thread) / u32::from(job.threads);
     for number in 0u32.. {
@@ -280,7 +281,7 @@ fn write(shared: &Shared<'_>, con: &mut Connection, thread: u16) -> Result<()> {
         }
         if let Some(count) = count.as_mut().filter(|_| rows.percent() < job.reads) {
             count.query_row([rows.article()], |row| row.get::<_, i64>(0))?;
-            teller.tell(&shared.record(Kind::Read, thread, number, wanted, Duration::ZERO))?;
+            sender.send(&shared.record(Kind::Read, thread, number, wanted, Duration::ZERO))?;
             continue;
         }
         let turn = shared.turn();
@@ -299,15 +300,15 @@ fn write(shared: &Shared<'_>, con: &mut Connection, thread: u16) -> Result<()> {
         let took = commit.elapsed();
         drop(turn);
         next += job.batch;
-        teller.tell(&shared.record(Kind::Acknowledged, thread, number, wanted, took))?;
+        sender.send(&shared.record(Kind::Acknowledged, thread, number, wanted, took))?;
     }
-    teller.flush()
+    sender.flush()
 }
 
-/// Bare syncs beside the writers.
+/// Makes bare syncs while the writers run.
 fn sync(shared: &Shared<'_>, mut bare: Bare) -> Result<()> {
     const PAUSE: Duration = Duration::from_millis(5);
-    let mut teller = shared.teller();
+    let mut sender = shared.sender();
     let until = shared.until();
     for number in 0u32.. {
         std::thread::sleep(PAUSE);
@@ -316,7 +317,7 @@ fn sync(shared: &Shared<'_>, mut bare: Bare) -> Result<()> {
         }
         let from = Instant::now();
         bare.sync(shared.job.bare)?;
-        teller.tell(&shared.record(Kind::Bare, 0, number, from, Duration::ZERO))?;
+        sender.send(&shared.record(Kind::Bare, 0, number, from, Duration::ZERO))?;
     }
-    teller.flush()
+    sender.flush()
 }

@@ -1,4 +1,4 @@
-//! The databases that are measured.
+//! The TPC-H databases of the suite.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use crate::result::Result;
 use crate::stored::{self, Setting};
 use crate::tpch;
 
-/// A scale factor's plain database and its stored form.
+/// The plain database of a scale factor, and its compressed form.
 pub(super) struct Data {
     pub(super) sf: f64,
     pub(super) plain: PathBuf,
@@ -15,7 +15,7 @@ pub(super) struct Data {
 }
 
 impl Data {
-    /// Generates and compresses what is missing or older than the command that compresses.
+    /// Generates and compresses files that are missing or older than the `densite` command.
     pub(super) fn prepare(dir: &Path, sf: f64) -> Result<Data> {
         let data = Data {
             sf,
@@ -36,8 +36,8 @@ impl Data {
         Ok(plain)
     }
 
-    /// Compresses into `target`, unless that is newer than the plain database and the command that
-    /// compresses.
+    /// Compresses into `target`, unless it is newer than the plain database and the `densite`
+    /// command.
     pub(super) fn compress(&self, setting: Setting, target: &Path) -> Result<()> {
         let age = |p: &Path| fs::metadata(p).and_then(|m| m.modified()).ok();
         let newest = age(&crate::connect::sibling("densite", "make ext")?).max(age(&self.plain));

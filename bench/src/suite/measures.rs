@@ -1,4 +1,4 @@
-//! What each measure does, and its figures.
+//! The measures on TPC-H, and their figures.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ pub(super) struct Suite {
     pub(super) machine: Machine,
     pub(super) rounds: Option<u64>,
     pub(super) data: Data,
-    /// A tenth of it
+    /// A tenth of the data
     pub(super) small: Data,
 }
 
@@ -249,7 +249,7 @@ impl Suite {
             }
             Measure::Chain => {
                 labels = ("a fresh copy", "Densite");
-                // The figures are for a scale factor of 0.1.
+                // The targets are for a scale factor of 0.1.
                 let data = if self.data.sf > 0.1 {
                     &self.small
                 } else {
@@ -285,7 +285,7 @@ impl Suite {
                 ((vec![], vec![]), vec![figure])
             }
             _ => {
-                return Err(Failure("these have modules of their own".into()));
+                return Err(Failure("this measure has a module of its own".into()));
             }
         };
         self.clear()?;
@@ -303,7 +303,7 @@ impl Suite {
         })
     }
 
-    /// An outcome without samples, on other data than the suite's.
+    /// An outcome without samples, with other data than the suite's.
     fn outcome(
         &self,
         measure: Measure,

@@ -1,4 +1,4 @@
-//! Both sides in turn.
+//! Alternates between the two sides.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use crate::connect::Vfs;
 use crate::result::{About as _, Failure, Result};
 use crate::work::Sample;
 
-/// The first samples are the base's, the second ours.
+/// The samples of the base, and of Densite.
 pub(super) type Samples = (Vec<Sample>, Vec<Sample>);
 
 impl Suite {
@@ -20,11 +20,11 @@ impl Suite {
         }
     }
 
-    /// Takes samples of both sides in turn, each beginning every other round, all files in the
+    /// Takes samples of both sides in turn. The side that begins alternates. All files are in the
     /// operating system's cache.
     ///
     /// # Errors
-    /// If a job fails, or if `same` is asked for and the two sides' answers differ.
+    /// If a job fails, or if `same` is true and the answers of the two sides differ.
     pub(super) fn alternate(
         &self,
         rounds: u64,
@@ -63,13 +63,14 @@ impl Suite {
         Ok(samples)
     }
 
-    /// The path of a file that does not exist yet.
+    /// The path of a new file in an empty folder.
     pub(super) fn fresh(&self, name: &str) -> Result<PathBuf> {
         self.clear()?;
         Ok(self.work.join(name))
     }
 
-    /// A copy that may be changed, on disk, so that writing it back does not disturb what follows.
+    /// A copy that can be changed. It is synced, so that writing it back does not disturb what
+    /// follows.
     pub(super) fn copy(&self, file: &Path, name: &str) -> Result<PathBuf> {
         let copy = self.fresh(name)?;
         fs::copy(file, &copy).about("copy to", &copy)?;

@@ -1,4 +1,4 @@
-//! Random blobs of 1 to 20 KB, so that most have overflow pages: nothing here becomes smaller.
+//! Random blobs of 1 to 20 KB. Most have overflow pages, and none can be compressed.
 
 use rand::{Rng as _, RngExt as _};
 use rusqlite::{Connection, params};
@@ -6,7 +6,7 @@ use rusqlite::{Connection, params};
 use super::Random;
 use crate::result::Result;
 
-/// See the module.
+/// Fills the database.
 pub(super) fn fill(con: &Connection, rows: u64, random: &mut Random) -> Result<()> {
     con.execute_batch(
         "CREATE TABLE file(id INTEGER PRIMARY KEY, name TEXT NOT NULL, body BLOB NOT NULL)",

@@ -1,5 +1,5 @@
-//! Rows of 2 to 20 KB, nearly all of which go on on overflow pages: JSON documents with what is
-//! known of them in columns before and behind, and texts.
+//! Rows of 2 to 20 KB, nearly all of which continue on overflow pages: JSON documents with other
+//! columns before and behind them, and texts.
 
 use std::fmt::Write as _;
 
@@ -14,7 +14,7 @@ use crate::result::Result;
 const BYTES: std::ops::Range<usize> = 2_000..20_000;
 const STATES: [&str; 4] = ["draft", "review", "published", "published"];
 
-/// See the module. Every third row is a text.
+/// Fills the database. Every third row is a text.
 pub(super) fn fill(con: &Connection, rows: u64, random: &mut Random) -> Result<()> {
     con.execute_batch(
         "CREATE TABLE report(id INTEGER PRIMARY KEY, created TEXT NOT NULL, state TEXT NOT NULL, body TEXT NOT NULL, version INTEGER NOT NULL, checked REAL);

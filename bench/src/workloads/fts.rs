@@ -1,4 +1,4 @@
-//! A full-text index (FTS5) over prose, its content included.
+//! A full-text index (FTS5) over prose, with its content.
 
 use rand::RngExt as _;
 use rusqlite::Connection;
@@ -9,7 +9,7 @@ use crate::result::Result;
 
 const VOCABULARY: usize = 20_000;
 
-/// See the module.
+/// Fills the database.
 pub(super) fn fill(con: &Connection, rows: u64, random: &mut Random) -> Result<()> {
     con.execute_batch("CREATE VIRTUAL TABLE prose USING fts5(title, body)")?;
     let words = Words::new(VOCABULARY, random);

@@ -1,5 +1,5 @@
-//! JSON documents as an application stores them: orders with nested customers and items, and events
-//! of its web pages.
+//! JSON documents of an application: orders with nested customers and items, and events of its web
+//! pages.
 
 use std::fmt::Write as _;
 
@@ -22,7 +22,7 @@ const SYSTEMS: [(&str, u32, u32); 5] = [
     ("linux", 2560, 1440),
 ];
 
-/// See the module.
+/// Fills the database.
 pub(super) fn fill(con: &Connection, rows: u64, random: &mut Random) -> Result<()> {
     con.execute_batch("CREATE TABLE document(id INTEGER PRIMARY KEY, body TEXT NOT NULL)")?;
     let words = Words::new(4_000, random);

@@ -1,5 +1,4 @@
-//! Lines of the log of some web servers: time, level, host, and messages with paths, numbers and
-//! request ids.
+//! Log lines of web servers: time, level, host, and messages with paths, numbers and request ids.
 
 use rand::RngExt as _;
 use rusqlite::{Connection, params};
@@ -13,7 +12,7 @@ const LEVELS: [&str; 20] = [
     "DEBUG", "DEBUG", "DEBUG", "DEBUG", "DEBUG", "WARN", "WARN", "ERROR", "INFO",
 ];
 
-/// See the module.
+/// Fills the database.
 pub(super) fn fill(con: &Connection, rows: u64, random: &mut Random) -> Result<()> {
     con.execute_batch(
         "CREATE TABLE log(id INTEGER PRIMARY KEY, at TEXT NOT NULL, level TEXT NOT NULL, host TEXT NOT NULL, message TEXT NOT NULL)",

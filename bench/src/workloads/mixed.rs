@@ -1,5 +1,5 @@
-//! Facts about entities: one column that holds NULLs, integers, REALs, text and blobs, and columns
-//! that were added when half the rows were there, so that rows of two lengths lie side by side.
+//! Facts about entities. One column has NULLs, integers, REALs, text and blobs. Two columns are
+//! added when half of the rows exist, so rows of two lengths are side by side.
 
 use rand::RngExt as _;
 use rusqlite::types::Value;
@@ -9,7 +9,7 @@ use super::Random;
 use super::words::{Words, pick};
 use crate::result::Result;
 
-/// See the module.
+/// Fills the database.
 pub(super) fn fill(con: &Connection, rows: u64, random: &mut Random) -> Result<()> {
     con.execute_batch(
         "CREATE TABLE fact(id INTEGER PRIMARY KEY, entity INTEGER NOT NULL, key TEXT NOT NULL, value)",
@@ -39,7 +39,7 @@ pub(super) fn fill(con: &Connection, rows: u64, random: &mut Random) -> Result<(
             .then(|| f64::from(random.random_range(0..1_000)) / 100.0);
         insert.execute(params![entity, pick(random, &keys), value, note, weight])?;
     }
-    // Some old rows are updated, and then have all columns.
+    // Some old rows are updated, and have all columns then.
     con.execute_batch("UPDATE fact SET weight = 2.5 WHERE id % 17 = 3")?;
     Ok(())
 }

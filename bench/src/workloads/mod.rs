@@ -1,5 +1,5 @@
-//! Databases of other kinds than TPC-H, of which the stored size is measured: one generator each,
-//! deterministic, some tens of MB.
+//! Databases other than TPC-H whose stored size is measured. Each has a deterministic generator and
+//! some tens of MB.
 
 mod blobs;
 mod documents;
@@ -24,10 +24,10 @@ use crate::result::{About as _, Result};
 use crate::sizes;
 use crate::work::name;
 
-/// What the generators draw from.
+/// The generators' source of random numbers.
 type Random = Xoshiro256PlusPlus;
 
-/// Raised when a generator changes: databases of an earlier version are not used again.
+/// Increased when a generator changes. Databases of an earlier version are not reused.
 const VERSION: u32 = 1;
 
 /// The kinds, in the order of the report.
@@ -52,7 +52,7 @@ pub(crate) enum Workload {
 }
 
 impl Workload {
-    /// What the report calls it.
+    /// Its name in the report.
     pub(crate) fn title(self) -> &'static str {
         match self {
             Workload::Json => "JSON documents",
@@ -94,14 +94,15 @@ impl Workload {
         }
     }
 
-    /// Generates the database with `rows` rows at `path`, which appears only when it is complete.
+    /// Generates the database with `rows` rows at `path`. The file appears only when it is
+    /// complete.
     fn generate(self, rows: u64, path: &Path) -> Result<()> {
         let part = path.with_extension("part");
         if part.exists() {
             std::fs::remove_file(&part).about("remove", &part)?;
         }
         let con = Connection::open(&part).about("create", &part)?;
-        // The file is thrown away if anything fails, so nothing needs a journal or a sync.
+        // The file is deleted if anything fails, so it needs no journal and no sync.
         con.execute_batch("PRAGMA page_size=4096; PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA locking_mode=EXCLUSIVE; PRAGMA cache_size=-262144; BEGIN")?;
         self.fill(&con, rows, &mut Random::seed_from_u64(1 + self as u64))?;
         con.execute_batch("COMMIT")?;
@@ -112,7 +113,7 @@ impl Workload {
         std::fs::rename(&part, path).about("rename a finished file to", path)
     }
 
-    /// The database below `dir`, generated if it is missing.
+    /// The database in `dir`; it is generated if it is missing.
     fn prepare(self, rows: u64, dir: &Path) -> Result<PathBuf> {
         let path = dir.join(format!("{}-{rows}-v{VERSION}.db", name(self)));
         if !path.exists() {
@@ -123,8 +124,8 @@ impl Workload {
     }
 }
 
-/// Measures every kind (with `quick` a tenth of each), the data in `data`, each result saved below
-/// `results` as soon as there is one.
+/// Measures every kind, or with `quick` a tenth of each. Data are in `data`. Each result is saved
+/// in `results` at once.
 pub(crate) fn measure(
     data: &Path,
     quick: bool,
@@ -152,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_generator_gives_the_same_sound_database_again() {
+    fn generators_are_deterministic_and_databases_valid() {
         let dir = tempfile::tempdir().expect("a temporary folder");
         for kind in Workload::value_variants() {
             let paths = ["a.db", "b.db"].map(|n| dir.path().join(n));

@@ -1,6 +1,5 @@
-//! A time series: some sensors that report about once a second each, with an index by sensor and
-//! time. One REAL is a random walk with two decimals, one a noisy double, one is the same most of
-//! the time.
+//! A time series: sensors that report about once a second, with an index by sensor and time. One
+//! REAL is a random walk with two decimals, one is a noisy double, one rarely changes.
 
 use rand::RngExt as _;
 use rusqlite::{Connection, params};
@@ -10,7 +9,7 @@ use crate::result::Result;
 
 const SENSORS: usize = 40;
 
-/// See the module.
+/// Fills the database.
 pub(super) fn fill(con: &Connection, rows: u64, random: &mut Random) -> Result<()> {
     con.execute_batch(
         "CREATE TABLE reading(sensor INTEGER NOT NULL, at INTEGER NOT NULL, temperature REAL, noise REAL, level REAL)",
@@ -26,7 +25,7 @@ pub(super) fn fill(con: &Connection, rows: u64, random: &mut Random) -> Result<(
         now += random.random_range(20..31);
         let (hundredths, level) = &mut state[sensor];
         *hundredths += random.random_range(-12..=12);
-        // The sum of four uniform numbers is near enough to normal.
+        // The sum of four uniform numbers is approximately normal.
         let noise: f64 = (0..4).map(|_| random.random::<f64>() - 0.5).sum();
         if random.random_ratio(1, 400) {
             *level = f64::from(random.random_range(0..8)) * 0.125;

@@ -1,5 +1,5 @@
-//! Random UUIDs as text for primary keys, with a secondary index, so that rows arrive in no order
-//! and pages are split; never vacuumed.
+//! Random UUIDs as text for primary keys, with a secondary index. Rows arrive in random order, so
+//! pages are split. The database is never vacuumed.
 
 use rand::RngExt as _;
 use rusqlite::{Connection, params};
@@ -8,7 +8,7 @@ use super::Random;
 use super::words::{Words, capital};
 use crate::result::Result;
 
-/// See the module.
+/// Fills the database.
 pub(super) fn fill(con: &Connection, rows: u64, random: &mut Random) -> Result<()> {
     con.execute_batch(
         "CREATE TABLE account(id TEXT PRIMARY KEY, owner TEXT NOT NULL, created INTEGER NOT NULL, name TEXT);
@@ -53,7 +53,7 @@ mod tests {
     use rand::SeedableRng as _;
 
     #[test]
-    fn they_have_the_form() {
+    fn uuids_have_the_form_of_version_4() {
         let uuid = uuid(&mut Random::seed_from_u64(1));
         let lengths: Vec<usize> = uuid.split('-').map(str::len).collect();
         assert_eq!(lengths, [8, 4, 4, 4, 12]);

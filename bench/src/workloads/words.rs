@@ -1,4 +1,4 @@
-//! A vocabulary of made-up words, used as often as words of a language are.
+//! A vocabulary of made-up words, with the frequencies of a natural language.
 
 use rand::RngExt as _;
 
@@ -13,16 +13,16 @@ const ENDS: [&str; 16] = [
     "", "", "", "n", "r", "s", "t", "l", "m", "nd", "st", "ck", "ng", "rt", "nt", "th",
 ];
 
-/// Words and how likely each is: the word of rank `r` as likely as 1 / (r + 2), after Zipf and
+/// Words and their frequencies: that of rank `r` is proportional to 1 / (r + 2), after Zipf and
 /// Mandelbrot.
 pub(super) struct Words {
     words: Vec<String>,
-    /// Sums of the likelihoods up to each word.
+    /// Sums of the frequencies up to each word.
     sums: Vec<f64>,
 }
 
 impl Words {
-    /// A vocabulary of `count` different words; the more common ones are shorter.
+    /// A vocabulary of `count` different words. More frequent words are shorter.
     pub(super) fn new(count: usize, random: &mut Random) -> Words {
         let mut known = std::collections::HashSet::new();
         let mut words = Vec::with_capacity(count);
@@ -51,7 +51,7 @@ impl Words {
         Words { words, sums }
     }
 
-    /// A word, the common ones more often.
+    /// A random word, by its frequency.
     pub(super) fn word(&self, random: &mut Random) -> &str {
         let all = self.sums.last().copied().unwrap_or(0.0);
         let drawn = random.random::<f64>() * all;
@@ -59,7 +59,7 @@ impl Words {
         self.words.get(at).map_or("", String::as_str)
     }
 
-    /// A sentence of `count` words, its first letter large, with commas and a full stop.
+    /// A sentence of `count` words, with a capital letter at the beginning, commas and a full stop.
     pub(super) fn sentence(&self, count: usize, random: &mut Random) -> String {
         let mut text = capital(self.word(random));
         for _ in 1..count {
@@ -74,12 +74,12 @@ impl Words {
     }
 }
 
-/// One of several, each as likely.
+/// One of several values, with equal probability.
 pub(super) fn pick<T: Copy>(random: &mut Random, from: &[T]) -> T {
     from[random.random_range(0..from.len())]
 }
 
-/// The word with its first letter large.
+/// The word with a capital first letter.
 pub(super) fn capital(word: &str) -> String {
     let mut letters = word.chars();
     letters
@@ -88,7 +88,7 @@ pub(super) fn capital(word: &str) -> String {
         .unwrap_or_default()
 }
 
-/// Milliseconds since 1970 as ISO 8601 has them, in UTC.
+/// Milliseconds since 1970 in the form of ISO 8601, in UTC.
 pub(super) fn iso(ms: i64) -> String {
     // Days to a civil date: H. Hinnant, "chrono-compatible low-level date algorithms".
     let days = ms.div_euclid(86_400_000) + 719_468;
@@ -120,7 +120,7 @@ mod tests {
     use rand::SeedableRng as _;
 
     #[test]
-    fn common_words_are_common() {
+    fn frequent_words_occur_often() {
         let random = &mut Random::seed_from_u64(7);
         let words = Words::new(2_000, random);
         let drawn: Vec<&str> = (0..20_000).map(|_| words.word(random)).collect();
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn times_are_as_sqlite_has_them() {
+    fn times_equal_those_of_sqlite() {
         let con = rusqlite::Connection::open_in_memory().expect("a database in memory");
         for ms in [0, 1, 951_782_399_999, 951_782_400_000, 1_767_225_599_123] {
             let theirs: String = con

@@ -1,12 +1,10 @@
 //! Statements that change the database and call the application's functions meanwhile.
 //!
-//! A statement that reads a [`Set`](crate::Set) calls its [`Progress`](crate::Progress), and that
-//! function can close the connection. If a driver's call runs the statement, the driver then
-//! continues with a closed connection: CPython's `sqlite3` crashes. So the driver only prepares the
-//! statement, by `SELECT densite_change(handle, sql)`, and [`changes::run`] runs it. SQLite keeps a
-//! closed connection while it has a statement.
-//!
-//! `SELECT densite_change(handle)` fails with the statement's error, so that the driver raises its
+//! The [`Progress`](crate::Progress) of a [`Set`](crate::Set) can close the connection. If the
+//! driver's own call ran the statement, the driver would continue with a closed connection:
+//! CPython's `sqlite3` crashes. So the driver only prepares it, by `SELECT densite_change(handle,
+//! sql)`, and [`changes::run`] runs it. SQLite keeps a closed connection while it has a statement.
+//! `SELECT densite_change(handle)` then fails with the statement's error, so the driver raises its
 //! own exception.
 
 use crate::{Error, Result};

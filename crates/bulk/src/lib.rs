@@ -1,18 +1,10 @@
 //! Bulk data in and out: columns as a table, and the rows of a query as columns.
 //!
-//! - [`Set`]: columns of the caller, from the Arrow C data interface or from plain buffers. They
-//!   can be sorted by keys. [`sets`] registers them by number.
-//! - `densite_columns(handle)`: a set as a table, for `INSERT … SELECT` and joins.
-//! - [`Query`]: a statement whose rows are returned as Arrow record batches, one at a time.
-//!   [`queries`] registers them by number. The SQL function `densite_query(handle, sql, …)`
-//!   prepares the statement on the connection that it runs on.
-//! - [`changes`]: statements that change the database. The SQL function `densite_change(handle,
-//!   sql)` prepares them, and they run outside of the driver.
-//! - [`text`]: dates, times and decimals as text, the same for all sources.
-//! - [`arrow`]: the structures of the Arrow C data interface.
-//!
-//! `unsafe` is in three modules: `memory` (slices of memory that others own), `arrow` (structures
-//! that cross the C boundary), and `confined` (state that the cursors of a connection share).
+//! [`Set`]s of columns come from the Arrow C data interface ([`arrow`]) or from plain buffers;
+//! `densite_columns(handle)` is a set as a table. A [`Query`] returns rows as Arrow record batches,
+//! and `densite_query(handle, sql, …)` prepares it. [`changes`] run statements outside of the
+//! driver. [`text`] writes dates, times and decimals. docs/decisions/bulk.md has the reasons.
+//! `unsafe` is in three modules: `memory`, `arrow` and `confined`.
 
 #![warn(missing_docs)]
 

@@ -1,22 +1,11 @@
-//! `densite_sink`: receives the rows of a statement within SQLite.
+//! `densite_sink`: receives the rows of a statement within SQLite (docs/decisions/bulk.md, Reading
+//! rows out). The statement is joined with this virtual table, which gets all values of a row in
+//! one call. A row of the join comes only when a batch is full.
 //!
-//! Stepping through a statement and reading each value costs as much as finding the row, because
-//! each of these calls takes the mutex of the connection. So the statement is joined with a virtual
-//! table, which gets all values of a row as arguments of one call:
-//!
-//! ```sql
-//! WITH densite_rows(c0, c1) AS (the statement)
-//!   SELECT 1 FROM densite_rows CROSS JOIN densite_sink(handle, c0, c1)
-//! ```
-//!
-//! The join has no rows, so SQLite continues by itself. Only a full batch gives a row: there the
-//! statement stops until it is read further.
-//!
-//! The reader puts an empty batch into the [`Sink`]. A cursor takes it out with the first row. It
-//! puts the batch back when it is full, when a value does not fit, and when a cursor is closed. A
-//! cursor is closed before the statement reports that it is done. In between, the batch is
-//! [`Taken`] and shared by all cursors of the connection. If SQLite joins each part of a UNION ALL
-//! with this table, a statement has several cursors.
+//! The reader puts an empty batch into the [`Sink`]. A cursor takes it with the first row, and
+//! returns it when it is full, when a value does not fit, and when a cursor is closed, which is
+//! before the statement is done. In between, the batch is [`Taken`] and shared by all cursors of
+//! the connection: the parts of a UNION ALL have a cursor each.
 
 use crate::confined::Confined;
 use crate::filling::Filling;

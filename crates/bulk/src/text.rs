@@ -1,16 +1,11 @@
-//! Dates, times and decimals as text.
+//! Dates, times and decimals as text, which sorts like them in the years 0000 to 9999 (other years
+//! have a sign), and which SQLite's date functions read.
 //!
-//! - a date: `2024-02-29`, as SQLite's `date()` writes it;
-//! - a timestamp: `2024-02-29 12:30:00`. A fraction that is not zero follows after `.`, with the
-//!   fewest of 3, 6 or 9 digits that hold it. This does not depend on the unit, so equal instants
-//!   have equal text. If the type has a time zone, `+00:00` follows (Arrow keeps such values in
-//!   UTC);
-//! - a time: `12:30:00`, with a fraction by the same rule;
-//! - a decimal: all its digits, `12.30`. The table's affinity decides how it is stored: TEXT keeps
-//!   it, NUMERIC makes it a number.
-//!
-//! So text sorts like the dates and times within the years 0000 to 9999, and SQLite's date
-//! functions can read it. Other years are written with a sign.
+//! - a date: `2024-02-29`; a time: `12:30:00`; a timestamp: `2024-02-29 12:30:00`
+//! - A fraction that is not zero has the fewest of 3, 6 or 9 digits that hold it, in any unit, so
+//!   equal instants have equal text. If the type has a time zone, `+00:00` follows (Arrow uses
+//!   UTC).
+//! - a decimal: all its digits, `12.30`; the column's affinity decides how it is stored
 
 use std::fmt::Write as _;
 

@@ -417,7 +417,7 @@ fn an_unknown_uri_parameter_is_reported() {
 
 /// No verb blocks on a pipe.
 #[test]
-fn a_pipe_is_no_database() {
+fn a_pipe_is_refused_as_a_database() {
     let dir = temp();
     let pipe = at(&dir, "pipe");
     run(Command::new("mkfifo").arg(&pipe)).expect(0);
@@ -440,7 +440,7 @@ fn a_pipe_is_no_database() {
 }
 
 #[test]
-fn a_disk_that_becomes_full_leaves_everything_as_it_was() {
+fn a_disk_that_becomes_full_changes_no_file() {
     let dir = temp();
     let (a, b, c) = (at(&dir, "a.db"), at(&dir, "b.db"), at(&dir, "c.db"));
     plain(&a, 4096, 20_000);
@@ -478,7 +478,7 @@ fn a_disk_that_becomes_full_leaves_everything_as_it_was() {
 }
 
 #[test]
-fn a_limit_on_the_length_of_files_leaves_nothing_behind() {
+fn a_limit_on_the_length_of_files_leaves_no_new_file() {
     let dir = temp();
     let (a, b, c) = (at(&dir, "a.db"), at(&dir, "b.db"), at(&dir, "c.db"));
     plain(&a, 4096, 20_000);

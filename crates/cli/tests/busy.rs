@@ -14,7 +14,7 @@ impl Drop for Stop<'_> {
 }
 
 #[test]
-fn a_busy_writer_is_no_damage() {
+fn a_busy_writer_is_not_reported_as_damage() {
     let dir = temp();
     let a = at(&dir, "a.db");
     plain(&a, 1024, 6000);

@@ -1,15 +1,11 @@
-//! Subscribers, writers and pruners under kill -9. A subscriber that is killed at any moment misses
-//! no row, and receives no row again after it has acknowledged it.
+//! Subscribers, writers and pruners under kill -9: no subscriber misses a row, or receives a row
+//! again that it has acknowledged.
 //!
-//! A history has two writers, three subscribers through SQL, one through the command, and a process
-//! that checkpoints and prunes. Each is its own process, killed at random moments and started
-//! again: a subscriber while it reads, between delivery and acknowledgement, and while it
-//! acknowledges. Subscriptions are also removed and added. The segments of the log are small, so
-//! pruning follows the slowest subscriber. At the end every subscriber reads to the end, and the
-//! model (`followers/model.rs`) compares the delivered rows with those acknowledged to writers.
-//!
-//! A seed determines the operations and the times of the kills, but not how the system schedules
-//! the processes. So each run of a seed is another history.
+//! Two writers, three subscribers through SQL, one through the command, and a process that prunes
+//! are killed at random moments and started again. Segments are small, so pruning follows the
+//! slowest subscriber. At the end, the model (`followers/model.rs`) compares the delivered rows
+//! with those acknowledged to writers. A seed does not determine how the system schedules the
+//! processes, so each run of a seed is another history.
 
 #[path = "followers/child.rs"]
 mod child;
@@ -39,7 +35,7 @@ fn child() {
 }
 
 #[test]
-fn killed_subscribers_miss_nothing() {
+fn killed_subscribers_miss_no_rows() {
     let seed = std::env::var("DENSITE_SEED").ok();
     let seeds = match seed.and_then(|s| s.parse::<u64>().ok()) {
         Some(seed) => seed..seed + 1,

@@ -208,7 +208,7 @@ fn every_kind_is_documented() {
 }
 
 #[test]
-fn quiet_means_quiet() {
+fn quiet_prints_only_the_result() {
     let dir = temp();
     let (a, b) = (at(&dir, "a.db"), at(&dir, "b.db"));
     plain(&a, 4096, 100);

@@ -47,7 +47,7 @@ fn refused(ran: Ran, db: &str, words: &[&str]) {
 }
 
 #[test]
-fn csv_into_a_table_that_is_there() {
+fn csv_is_loaded_into_an_existing_table() {
     let dir = temp();
     let file = write(
         &dir,
@@ -217,7 +217,7 @@ fn bad_csv_is_named_and_loads_nothing() {
 }
 
 #[test]
-fn rows_that_cannot_be_loaded_are_left_out_when_asked() {
+fn rows_that_cannot_be_loaded_are_skipped_on_request() {
     let dir = temp();
     let db = plain(&dir);
     let file = write(&dir, "in.csv", b"id,name\n5,a\n5,b\nx,c\n6\n7,\xff\n8,d\n");

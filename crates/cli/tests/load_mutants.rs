@@ -131,7 +131,7 @@ const CSV: &[u8] =
 const JSON: &[u8] = b"{\"a\":1,\"b\":\"x\\u00e4\\\"\"}\n{\"b\":null,\"c\":[1,{\"d\":2}],\"a\":-1.5e3}\n\n{\"a\":9223372036854775807}\n";
 
 #[test]
-fn mutants_of_files_are_rows_or_an_error() {
+fn mutants_of_files_load_rows_or_give_an_error() {
     for (format, whole) in [
         ("parquet", &parquet_file()[..]),
         ("csv", CSV),

@@ -127,7 +127,7 @@ fn status_shows_the_positions_of_applier_and_subscribers() {
 }
 
 #[test]
-fn subscribers_come_and_go() {
+fn subscribers_can_be_added_and_removed() {
     let dir = temp();
     let (db, log) = made(&dir);
     append(&log, 0..3, "ann");
@@ -199,7 +199,7 @@ fn prune_removes_rows_that_all_subscribers_have() {
 }
 
 #[test]
-fn damage_is_named_and_there_is_a_way_on() {
+fn damage_is_reported_with_a_repair() {
     let dir = temp();
     let (db, log) = made(&dir);
     append(&log, 0..100, "ann");
@@ -308,7 +308,7 @@ fn a_database_uses_the_log_whose_first_segment_was_lost() {
 
 /// Damage can remove the end of the log, including rows that the database has.
 #[test]
-fn a_database_goes_on_with_a_repaired_log_that_ends_before_it() {
+fn a_database_continues_with_a_repaired_log_that_ends_before_its_position() {
     let dir = temp();
     let (db, log) = made(&dir);
     let last = fill_segments(&log);
@@ -357,7 +357,7 @@ fn a_database_older_than_the_start_of_the_log_is_reported() {
 /// Losing the state also loses which transactions were rolled back. Every user of the log gets an
 /// error that it is damaged or missing. The repair reports this loss before it asks, and in JSON.
 #[test]
-fn a_repair_tells_that_rollbacks_are_lost() {
+fn a_repair_reports_that_rollbacks_are_lost() {
     for is_missing in [false, true] {
         let dir = temp();
         let (db, log) = made(&dir);
@@ -410,7 +410,7 @@ fn a_repair_tells_that_rollbacks_are_lost() {
 
 /// A message that already says what to do gets no second advice.
 #[test]
-fn waiting_in_a_transaction_says_one_thing_to_do() {
+fn a_wait_in_a_transaction_says_what_to_do() {
     let dir = temp();
     let (db, log) = made(&dir);
     append(&log, 0..1, "ann");

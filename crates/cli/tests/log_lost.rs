@@ -14,7 +14,7 @@ fn made(dir: &tempfile::TempDir, name: &str) -> String {
 }
 
 #[test]
-fn a_log_that_the_database_names_and_that_is_not_there_is_told() {
+fn a_missing_log_that_the_database_names_is_reported() {
     let dir = temp();
     let db = made(&dir, "app.db");
     std::fs::rename(format!("{db}-log"), at(&dir, "aside")).expect("moved");
@@ -62,7 +62,7 @@ fn a_log_that_the_database_names_and_that_is_not_there_is_told() {
 }
 
 #[test]
-fn what_sql_says_of_a_log_names_the_way_on() {
+fn sql_errors_about_a_log_say_what_to_do() {
     let dir = temp();
     let (db, other) = (made(&dir, "app.db"), made(&dir, "other.db"));
     std::fs::rename(format!("{db}-log"), at(&dir, "aside")).expect("moved");

@@ -388,7 +388,7 @@ fn readers_of_the_wal_are_named() {
 /// A checkpoint that a kill or a full disk interrupted leaves such a file. It is not damaged: the
 /// rest is in the WAL.
 #[test]
-fn a_file_that_is_whole_only_with_its_wal_is_not_called_damaged() {
+fn a_file_that_needs_its_wal_is_not_reported_as_damaged() {
     let dir = temp();
     let (open, whole, half) = (
         at(&dir, "open.db"),

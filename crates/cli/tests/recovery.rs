@@ -103,7 +103,7 @@ fn a_persistent_journal_is_cold() {
 }
 
 #[test]
-fn another_file_is_made_while_others_read_and_write() {
+fn a_copy_is_made_while_others_read_and_write() {
     for compressed in [false, true] {
         let verb = if compressed { "decompress" } else { "compress" };
         for mode in ["DELETE", "WAL"] {
@@ -146,7 +146,7 @@ fn another_file_is_made_while_others_read_and_write() {
 }
 
 #[test]
-fn a_lock_is_named() {
+fn a_lock_is_reported_with_its_holder() {
     for mode in ["DELETE", "WAL"] {
         for compressed in [false, true] {
             let dir = temp();
@@ -193,7 +193,7 @@ fn a_lock_is_named() {
 }
 
 #[test]
-fn sql_waits_and_then_says_that_it_is_locked() {
+fn sql_waits_and_then_reports_the_lock() {
     let dir = temp();
     let a = at(&dir, "a.db");
     plain(&a, 4096, 300);

@@ -35,7 +35,7 @@ fn owner_and_mode_are_kept() {
 }
 
 #[test]
-fn a_symbolic_link_stays_one() {
+fn symbolic_links_are_kept() {
     let dir = temp();
     fs::create_dir(dir.path().join("real")).expect("mkdir");
     let (real, link) = (at(&dir, "real/a.db"), at(&dir, "link.db"));
@@ -74,7 +74,7 @@ fn a_relative_name_in_the_current_directory() {
 }
 
 #[test]
-fn an_interruption_leaves_everything_as_it_was() {
+fn an_interruption_changes_no_file() {
     for (signal, in_place) in [("INT", true), ("TERM", false)] {
         let dir = temp();
         let (a, b) = (at(&dir, "a.db"), at(&dir, "b.db"));
@@ -114,7 +114,7 @@ fn an_interruption_leaves_everything_as_it_was() {
 }
 
 #[test]
-fn leftovers_of_a_killed_run_are_named_and_left() {
+fn leftovers_of_a_killed_run_are_reported_and_kept() {
     let dir = temp();
     let a = at(&dir, "a.db");
     plain(&a, 4096, 300);
@@ -128,7 +128,7 @@ fn leftovers_of_a_killed_run_are_named_and_left() {
 }
 
 #[test]
-fn an_idle_connection_of_another_process_is_seen() {
+fn an_idle_connection_of_another_process_is_noticed() {
     for mode in ["DELETE", "WAL"] {
         let dir = temp();
         let a = at(&dir, "a.db");
@@ -161,7 +161,7 @@ fn an_idle_connection_of_another_process_is_seen() {
 }
 
 #[test]
-fn one_that_opens_the_file_meanwhile_is_seen_before_it_is_replaced() {
+fn a_connection_opened_meanwhile_is_noticed_before_the_file_is_replaced() {
     let dir = temp();
     let a = at(&dir, "a.db");
     plain(&a, 4096, 3000);

@@ -64,7 +64,7 @@ fn chromium(page: &str, arguments: &[&str]) -> Option<Vec<u8>> {
 }
 
 #[test]
-fn the_page_shows_the_figures_and_runs_nothing() {
+fn the_page_shows_the_figures_and_has_no_scripts() {
     let dir = temp();
     let (a, b) = (at(&dir, "a&b <i>.db"), at(&dir, "b.db"));
     nasty(&a);

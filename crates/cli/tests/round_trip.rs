@@ -209,7 +209,7 @@ fn a_database_without_a_table() {
 }
 
 #[test]
-fn names_that_look_like_syntax() {
+fn special_characters_in_file_names_are_kept() {
     let dir = temp();
     let (a, b, c) = (
         at(&dir, "a ?x=1&y#%41'.db"),
@@ -228,7 +228,7 @@ fn names_that_look_like_syntax() {
 }
 
 #[test]
-fn a_damaged_freelist_is_left_alone() {
+fn a_damaged_freelist_is_not_changed() {
     let dir = temp();
     let (a, b, c) = (at(&dir, "a.db"), at(&dir, "b.db"), at(&dir, "c.db"));
     plain(&a, 1024, 3000);

@@ -40,7 +40,7 @@ fn evil(dir: &tempfile::TempDir) -> String {
 }
 
 #[test]
-fn names_are_shown_and_not_obeyed() {
+fn control_characters_in_names_are_escaped() {
     let dir = temp();
     let path = evil(&dir);
     let (copy, page) = (at(&dir, &format!("copy {EVIL}")), at(&dir, "page.html"));
@@ -101,7 +101,7 @@ fn names_are_shown_and_not_obeyed() {
 }
 
 #[test]
-fn what_sqlite_says_of_damage_is_shown_too() {
+fn control_characters_in_sqlite_messages_are_escaped() {
     let dir = temp();
     let path = evil(&dir);
     // Rows that are missing in the indexes: SQLite names them in its message.

@@ -172,7 +172,7 @@ fn an_error_names_the_statement_and_stops() {
 }
 
 #[test]
-fn one_json_object_whatever_happens() {
+fn json_output_is_always_one_object() {
     let dir = temp();
     let a = at(&dir, "a.db");
     let ok = densite(&[
@@ -209,7 +209,7 @@ fn one_json_object_whatever_happens() {
 }
 
 #[test]
-fn a_reader_that_goes_away_is_no_error() {
+fn a_closed_output_pipe_is_no_error() {
     let dir = temp();
     let a = at(&dir, "a.db");
     let sql = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n WHERE i<1000000) SELECT i FROM n";
@@ -239,7 +239,7 @@ fn foreign_keys_are_off_as_in_sqlite() {
 }
 
 #[test]
-fn a_missing_file_is_made_only_when_asked() {
+fn a_missing_file_is_created_only_with_create() {
     let dir = temp();
     let a = at(&dir, "a.db");
     let uri = format!("file:{a}?level=9");

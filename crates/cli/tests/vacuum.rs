@@ -71,7 +71,7 @@ fn number(path: &str, sql: &str) -> i64 {
 }
 
 #[test]
-fn space_comes_back_and_everything_else_stays() {
+fn vacuum_reclaims_space_and_changes_nothing_else() {
     for (journal, settings) in [
         ("DELETE", "PRAGMA encoding='UTF-8'"),
         (
@@ -130,7 +130,7 @@ fn the_report_counts_rows_tables_and_indexes() {
 }
 
 #[test]
-fn a_dry_run_comes_close_and_touches_nothing() {
+fn a_dry_run_estimates_the_result_and_changes_nothing() {
     for rows in [500, 20_000] {
         let dir = temp();
         let (a, b) = (at(&dir, "a.db"), at(&dir, "b.db"));
@@ -168,7 +168,7 @@ fn a_dry_run_comes_close_and_touches_nothing() {
 }
 
 #[test]
-fn info_tells_what_a_vacuum_would_give_back() {
+fn info_estimates_what_a_vacuum_reclaims() {
     let dir = temp();
     let (a, b) = (at(&dir, "a.db"), at(&dir, "b.db"));
     mostly_deleted(&a, "DELETE", "");
@@ -189,7 +189,7 @@ fn info_tells_what_a_vacuum_would_give_back() {
 }
 
 #[test]
-fn info_tells_what_maintenance_would_give_back() {
+fn info_estimates_what_maintenance_reclaims() {
     for (journal, condition) in [("DELETE", "id % 2"), ("WAL", "id > 3000")] {
         let dir = temp();
         let b = at(&dir, "b.db");
@@ -224,7 +224,7 @@ fn info_tells_what_maintenance_would_give_back() {
 
 /// Small files can have any amount of dead and free bytes.
 #[test]
-fn info_promises_nothing_of_a_small_file() {
+fn info_estimates_nothing_for_a_small_file() {
     let dir = temp();
     let b = at(&dir, "b.db");
     let script = "CREATE TABLE t(id INTEGER PRIMARY KEY, name TEXT);
@@ -299,7 +299,7 @@ fn length(path: &str) -> u64 {
 }
 
 #[test]
-fn a_file_that_was_just_compressed_stays_as_small() {
+fn vacuum_does_not_enlarge_a_fresh_file() {
     for (name, sql) in kinds() {
         let dir = temp();
         let (a, b) = (at(&dir, "a.db"), at(&dir, "b.db"));
@@ -352,7 +352,7 @@ fn pages(path: &str, codec: &str) -> u64 {
 }
 
 #[test]
-fn an_archive_stays_one() {
+fn an_archive_stays_an_archive() {
     for (name, sql) in kinds() {
         let dir = temp();
         let (a, b, c) = (at(&dir, "a.db"), at(&dir, "b.db"), at(&dir, "c.db"));

@@ -159,7 +159,7 @@ fn a_database_that_is_attached_elsewhere() {
 }
 
 #[test]
-fn a_lock_is_waited_for_as_long_as_asked() {
+fn a_lock_is_waited_for_until_the_timeout() {
     let dir = temp();
     let a = at(&dir, "a.db");
     plain(&a, 4096, 3000);
@@ -203,7 +203,7 @@ fn half_checkpointed(db: &str) -> (Other, Other) {
 /// then stay in the WAL and others are in the file, so the first page names pages that are missing.
 /// This is not damage but a database in use, and it can be vacuumed when the reader is gone.
 #[test]
-fn a_file_that_is_whole_only_with_its_wal() {
+fn a_file_that_needs_its_wal_is_refused() {
     for compressed in [false, true] {
         let dir = temp();
         let db = at(&dir, "a.db");
@@ -240,7 +240,7 @@ fn a_file_that_is_whole_only_with_its_wal() {
 /// A vacuum waits for the reader of a WAL as for a lock. As soon as the reader is gone, SQLite
 /// writes the WAL into the file.
 #[test]
-fn a_reader_that_keeps_the_wal_is_waited_for() {
+fn vacuum_waits_for_a_reader_of_the_wal() {
     let dir = temp();
     let db = at(&dir, "a.db");
     let (writer, reader) = half_checkpointed(&db);

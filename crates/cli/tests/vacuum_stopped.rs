@@ -40,7 +40,7 @@ fn weighted(db: &str) {
 }
 
 #[test]
-fn a_killed_vacuum_leaves_the_file_as_it_was() {
+fn a_killed_vacuum_does_not_change_the_file() {
     each(|dir, a| {
         let rows = dump(a);
         for moment in MOMENTS {
@@ -76,7 +76,7 @@ fn a_killed_vacuum_leaves_the_file_as_it_was() {
 }
 
 #[test]
-fn an_interrupted_vacuum_undoes_what_it_began() {
+fn an_interrupted_vacuum_removes_its_files() {
     each(|dir, a| {
         for (moment, signal) in MOMENTS.into_iter().zip(["INT", "TERM", "HUP"]) {
             let before = snapshot(dir.path());
@@ -98,7 +98,7 @@ fn an_interrupted_vacuum_undoes_what_it_began() {
 }
 
 #[test]
-fn while_it_runs_others_are_busy_and_nothing_is_lost() {
+fn writers_are_busy_during_a_vacuum_and_lose_no_rows() {
     each(|dir, a| {
         let rows = dump(a);
         for moment in ["vacuum-rewriting", "verified"] {
@@ -127,7 +127,7 @@ fn while_it_runs_others_are_busy_and_nothing_is_lost() {
 }
 
 #[test]
-fn a_second_vacuum_that_waits_for_the_first_never_brings_old_rows_back() {
+fn a_second_vacuum_that_waits_for_the_first_restores_no_old_rows() {
     each(|_, a| {
         let first = stopped_at("verified", a);
         let second = std::thread::scope(|scope| {
@@ -151,7 +151,7 @@ fn a_second_vacuum_that_waits_for_the_first_never_brings_old_rows_back() {
 }
 
 #[test]
-fn an_idle_connection_of_another_process_is_seen_at_the_beginning_and_at_the_end() {
+fn an_idle_connection_of_another_process_is_noticed_at_the_beginning_and_at_the_end() {
     each(|dir, a| {
         let rows = dump(a);
         // The connection has ended a transaction or has not begun one. In rollback mode neither
@@ -225,7 +225,7 @@ fn a_connection_that_was_opened_before_is_refused_to_write_to_the_old_file() {
 }
 
 #[test]
-fn a_disk_that_becomes_full_leaves_everything_as_it_was() {
+fn a_disk_that_becomes_full_changes_no_file() {
     each(|dir, a| {
         let before = snapshot(dir.path());
         // A limit on file sizes acts like a disk that becomes full during a write. Shared memory
@@ -246,7 +246,7 @@ fn a_disk_that_becomes_full_leaves_everything_as_it_was() {
 }
 
 #[test]
-fn a_copy_that_differs_is_found_out() {
+fn a_copy_that_differs_is_detected() {
     for compressed in [false, true] {
         // Changes a value in a table, a value in an index, the row id of a leaf's last cell, or the
         // kind of a page.

@@ -25,7 +25,7 @@ fn rows(path: &Path) -> i64 {
 }
 
 #[test]
-fn a_file_is_compressed_and_comes_back() {
+fn a_file_is_compressed_and_decompressed() {
     let dir = tempfile::tempdir().expect("a directory");
     let plain = plain(dir.path());
     let (small, back) = (dir.path().join("small ü.db"), dir.path().join("back.db"));

@@ -129,7 +129,7 @@ fn any_table_name_is_ingested() {
 }
 
 #[test]
-fn a_wait_ends_when_its_time_is_over() {
+fn a_wait_ends_after_its_timeout() {
     let (database, con) = database(VOTE);
     let log = densite::ingest(&con, "vote").expect("opens");
     log.append([(1, 1, "")]).expect("appends");

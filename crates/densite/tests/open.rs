@@ -151,7 +151,7 @@ fn wrong_settings_are_named_with_what_is_allowed() {
 }
 
 #[test]
-fn a_path_that_leads_to_no_file_is_an_error_with_the_path() {
+fn a_missing_file_is_an_error_with_its_path() {
     let dir = tempfile::tempdir().expect("a directory");
     let missing = dir.path().join("missing.db");
     let file = |error: Error| match error {

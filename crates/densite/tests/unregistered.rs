@@ -5,7 +5,7 @@ use densite::rusqlite::Connection;
 use densite::{Columns, Error};
 
 #[test]
-fn a_connection_from_before_registration_gets_an_error() {
+fn a_connection_opened_before_registration_gets_an_error() {
     let con = Connection::open_in_memory().expect("opens");
     con.execute_batch("CREATE TABLE t(a)").expect("a table");
     let refused = |error: Error| assert!(matches!(error, Error::NotRegistered), "{error:?}");

@@ -1,16 +1,11 @@
-//! Descriptors that a forked child does not share.
+//! Descriptors that a forked child does not share (docs/decisions/log-processes.md, Forks).
 //!
-//! A `flock` lock belongs to the open file, which a forked child shares with its parent. If the
-//! parent is killed, its lock would last as long as the child. So before `fork` returns in the
-//! child, the child replaces each of these descriptors by an end of a pipe. Then only the parent
-//! has the open file, and its locks end with it. The child can still drop such a file; every other
-//! call fails.
-//!
-//! Why it is correct: a fork is counted before it begins, and a descriptor is noted before the
-//! count is read again. So a child copies each descriptor that its parent uses together with its
-//! note. Nothing here blocks, so fork handlers of other libraries can call it. All files are opened
-//! with `O_CLOEXEC`, so a child that executes another program has none of them. A child of a raw
-//! `clone` that does not execute another program shares them.
+//! A `flock` lock belongs to the open file. So before `fork` returns in the child, the child
+//! replaces each of these descriptors by an end of a pipe. Then only the parent has the open file,
+//! and its locks end with it. A fork is counted before it begins, and a descriptor is noted before
+//! the count is read again, so a child copies each descriptor together with its note. Nothing
+//! blocks, so fork handlers of other libraries can call this. A child of a raw `clone` shares the
+//! descriptors.
 
 use rustix::io::{DupFlags, dup3};
 use std::fs::File;

@@ -1,10 +1,6 @@
-//! All access of Densite to a disk or a clock.
-//!
-//! Two contracts, [`File`] and [`Dir`], and the real disk ([`RealDir`]), which keeps them. The
-//! crate `densite-sim-disk` has a simulated disk for tests. It loses, tears, reorders and delays
-//! unsynced writes, as a power cut does.
-//!
-//! [`FileAbove`] and [`DirAbove`] wrap a file or directory and watch or change single calls.
+//! All access of Densite to a disk or a clock: two contracts, [`File`] and [`Dir`], and the real
+//! disk ([`RealDir`]). The crate `densite-sim-disk` has a simulated disk for tests. [`FileAbove`]
+//! and [`DirAbove`] wrap a file or directory and watch or change single calls.
 //!
 //! The crates above this one never call the operating system for a file. This crate also has
 //! [`memory`] in large pages, the number of this [`process`], and descriptors that its children do

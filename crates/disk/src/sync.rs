@@ -1,13 +1,10 @@
-//! Locks whose waiting threads are recorded only in the lock itself.
+//! Locks whose waiting threads are recorded only in the lock itself (rule 15).
 //!
-//! A forked child has copies of all locks but none of the threads that waited for them. A lock of
-//! the standard library is one or two words, so a lock that the child creates is free and has no
-//! waiters. `parking_lot` keeps all waiting threads of a process in one table. In the child this
-//! table lists threads that do not exist, and the child hangs when one of its own threads waits.
-//! That happens even if only an idle thread of ours was waiting for work (rule 15).
-//!
-//! A panic while a lock is held does not poison it. The owner of the data guards against half-done
-//! changes.
+//! A forked child has copies of all locks, but not the threads that waited for them. `parking_lot`
+//! keeps all waiting threads of a process in one table. In the child it lists threads that do not
+//! exist, and the child hangs when a thread of its own waits. A lock of the standard library is one
+//! or two words, so a lock that the child creates is free. A panic while a lock is held does not
+//! poison it; the owner of the data guards against half-done changes.
 
 use std::sync::{PoisonError, RwLockReadGuard, RwLockWriteGuard, TryLockError};
 use std::time::{Duration, Instant};

@@ -153,7 +153,7 @@ fn a_full_device_is_full() {
 }
 
 #[test]
-fn what_is_made_can_be_used_by_who_may_use_what_it_is_like() {
+fn new_files_get_the_permissions_of_their_model() {
     let tmp = tempfile::tempdir().expect("temporary directory");
     let mode = |path: &std::path::Path| {
         let meta = std::fs::metadata(path).expect("stat");
@@ -261,7 +261,7 @@ fn only_ordinary_files_are_opened_in_a_directory() {
 /// Another user could replace the directory beside a file by a link, so that root writes to its
 /// target.
 #[test]
-fn a_directory_that_belongs_to_a_file_is_entered_by_no_link() {
+fn a_directory_beside_a_file_is_not_entered_through_a_link() {
     let tmp = tempfile::tempdir().expect("a directory");
     let path = |name: &str| tmp.path().join(name);
     std::fs::write(path("a.db"), b"x").expect("write");

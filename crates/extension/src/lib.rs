@@ -1,11 +1,7 @@
 //! Densite as a loadable SQLite extension: only its entry points. The crate that it calls has the
 //! functions of `include/densite.h`.
 //!
-//! ```sql
-//! .load libdensite
-//! .open file:app.db?vfs=densite
-//! ```
-//!
+//! After `.load libdensite`, `.open file:app.db?vfs=densite` opens a database in SQLite's shell.
 //! The extension stays loaded and serves all later connections of the SQLite that loaded it. It
 //! calls SQLite only through the table that SQLite passes here.
 

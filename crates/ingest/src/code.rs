@@ -1,23 +1,18 @@
 //! Keys as numbers: two words that order keys of any values almost as SQLite does.
 //!
-//! ```text
-//! hi   2 bits: NULL, number, text, blob; 62 bits of the first column
-//! lo   the rest of the first column, or the second column; the last bit: other keys may have the
-//!      same words
-//! ```
-//!
-//! Invariants, for keys `a` and `b` under the same collations (checked by a property test):
-//! - `a < b` gives `code(a) <= code(b)`, and `a = b` gives `code(a) = code(b)`;
-//! - if `code(a) = code(b)` and its last bit is 0, `a = b`.
-//!
-//! So the last bit is the same for all keys that share the other 127 bits. Exact are integers below
-//! 2^59 in one or two columns, and text of up to 6 bytes, or 13 in a key of one column.
+//! Invariants, for keys `a` and `b` under the same collations: `a < b` gives `code(a) <= code(b)`;
+//! `a = b` gives `code(a) = code(b)`; if the codes are equal and their last bit is 0, `a = b`. So
+//! the last bit is the same for all keys that share the other 127 bits. Integers below 2^59 in one
+//! or two columns are exact, and text of up to 6 bytes, or 13 in a key of one column.
 
 use crate::collation::{Collation, without_case};
 use densite_sqlite::ValueRef;
 use std::borrow::Cow;
 
-/// See the module.
+/// The code of a key.
+///
+/// `hi` has 2 bits (NULL, number, text, blob) and 62 bits of the first column. `lo` has the rest of
+/// the first column, or the second column. Its last bit is 1 if other keys can have the same words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub(crate) struct Code {
     pub(crate) hi: u64,

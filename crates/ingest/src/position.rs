@@ -1,18 +1,10 @@
 //! Which log the database names and how far it is applied: the tables `densite_applied`,
-//! `densite_clustered` and `densite_rejects`.
+//! `densite_clustered` and `densite_rejects` (docs/FORMAT.md, What the database says of the log).
 //!
-//! ```sql
-//! CREATE TABLE densite_applied(id INTEGER PRIMARY KEY CHECK (id = 1), log BLOB NOT NULL, seq INTEGER NOT NULL,
-//!     clustered INTEGER NOT NULL DEFAULT 0, clustered_last INTEGER NOT NULL DEFAULT 0, clustered_done INTEGER NOT NULL DEFAULT 0);
-//! CREATE TABLE densite_clustered(id INTEGER PRIMARY KEY, basis TEXT NOT NULL, permutation BLOB NOT NULL);
-//! CREATE TABLE densite_rejects(seq INTEGER PRIMARY KEY, "table" TEXT NOT NULL, "row" TEXT NOT NULL, error TEXT NOT NULL, at TEXT NOT NULL);
-//! ```
-//!
-//! `densite_applied` has one row. It has the log's id, 16 bytes, and the number of the row up to
-//! which all rows are applied. While later rows are applied in another order
-//! ([`crate::ClusteredLimits`]), it also has the order's id in `densite_clustered`, the order's
-//! last number, and how many of its places are done; otherwise zeros. The row changes in the
-//! transaction that applies rows.
+//! `densite_applied` has one row: the log's id, and the number of the row up to which all rows are
+//! applied. While later rows are applied in another order ([`crate::ClusteredLimits`]), it also has
+//! that order's id, its last number, and how many of its places are done; otherwise zeros. The row
+//! changes in the transaction that applies rows.
 
 use crate::error::refused;
 use densite_log::{LogId, Seq};

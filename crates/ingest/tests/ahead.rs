@@ -122,7 +122,7 @@ fn rounds(con: &Connection, mut until: impl FnMut() -> bool) {
 
 /// Frames that are copied beside the worker stay in the WAL. The WAL must be reused all the same.
 #[test]
-fn the_wal_is_bounded_while_it_is_checkpointed_beside() {
+fn the_wal_is_bounded_during_a_background_checkpoint() {
     let (_alone, db, con) = begin();
     let (mut largest, mut count) = (0, 0);
     rounds(&con, || {
@@ -138,7 +138,7 @@ fn the_wal_is_bounded_while_it_is_checkpointed_beside() {
 /// Only that thread gets the error of a failed sync. From then on nothing is pruned, and rows are
 /// applied as usual.
 #[test]
-fn a_sync_that_failed_beside_is_remembered() {
+fn a_failed_sync_of_a_background_checkpoint_is_remembered() {
     let (_alone, db, con) = begin();
     rounds(&con, || WRITES.load(Ordering::SeqCst) > 0);
     let until = Instant::now() + Duration::from_secs(20);
@@ -166,7 +166,7 @@ fn a_sync_that_failed_beside_is_remembered() {
 
 /// The checkpoint ends with the worker, and leaves no open files.
 #[test]
-fn it_ends_with_the_worker() {
+fn a_background_checkpoint_ends_with_the_worker() {
     let (_alone, db, con) = begin();
     SLOW.store(200, Ordering::SeqCst);
     rounds(&con, || SYNCING.load(Ordering::SeqCst) > 0);

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 /// Rule 5: with another UNIQUE, triggers or self-references the order matters; collations decide
 /// which keys are equal.
 #[test]
-fn batches_do_what_the_log_order_does() {
+fn batches_have_the_result_of_the_log_order() {
     let seed: u64 = rand::random();
     println!("seed {seed}");
     let mut random = StdRng::seed_from_u64(seed);
@@ -53,7 +53,7 @@ fn batches_do_what_the_log_order_does() {
 }
 
 #[test]
-fn what_a_table_refuses_is_rejected_with_its_reason() {
+fn refused_rows_are_rejected_with_the_reason() {
     let db = Db::new(
         "CREATE TABLE parent(id INTEGER PRIMARY KEY); INSERT INTO parent VALUES (1);
          CREATE TABLE t(id INTEGER PRIMARY KEY, p REFERENCES parent, c CHECK (c < 10));
@@ -89,7 +89,7 @@ fn what_a_table_refuses_is_rejected_with_its_reason() {
 }
 
 #[test]
-fn deferred_keys_are_judged_by_transaction() {
+fn deferred_foreign_keys_are_checked_by_transaction() {
     let db = Db::new(
         "CREATE TABLE t(id INTEGER PRIMARY KEY, up REFERENCES t(id) DEFERRABLE INITIALLY DEFERRED)",
     );
@@ -156,13 +156,13 @@ fn the_schema_may_change_while_rows_wait() {
 
 /// The write lock is held for at most half a second, whatever the rows cost.
 #[test]
-fn the_write_lock_is_given_back() {
+fn the_write_lock_is_released_within_half_a_second() {
     many_rows_take_turns(6000, 3000, 6000);
 }
 
 /// Also if a hundred rows take seconds.
 #[test]
-fn the_write_lock_is_given_back_between_slow_rows() {
+fn the_write_lock_is_released_between_slow_rows() {
     many_rows_take_turns(120, 200_000, 1);
 }
 
@@ -211,7 +211,7 @@ fn longest_turn(rows: i64, steps: i64, together: i64) -> Duration {
 /// Rule 4: all other connections run with synchronous=OFF, and one reads an old state. Only rows
 /// that the database durably holds are pruned.
 #[test]
-fn nothing_is_pruned_that_a_checkpoint_has_not_passed() {
+fn only_checkpointed_rows_are_pruned() {
     let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY, v)");
     let con = db.ingest("t", "");
     con.execute_batch("PRAGMA synchronous = OFF; INSERT INTO t_in VALUES (0, 0)")
@@ -285,7 +285,7 @@ fn writers_wait_when_too_much_is_unapplied() {
 
 /// Rule 1: rows that are rolled back after xSync are neither applied nor read.
 #[test]
-fn a_commit_that_a_hook_refuses_leaves_nothing() {
+fn a_commit_refused_by_a_hook_leaves_no_rows() {
     let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY)");
     let mut con = db.ingest("t", "");
     con.execute_batch("INSERT INTO t_in VALUES (1)")
@@ -356,7 +356,7 @@ fn an_older_backup_is_refused_unless_the_log_reaches_back() {
 /// The worker of another connection continues when the applying one is gone. A rollback journal
 /// works as well as a WAL.
 #[test]
-fn it_works_in_rollback_mode_and_after_a_takeover() {
+fn rows_are_applied_in_rollback_mode_and_after_a_takeover() {
     let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY)");
     rusqlite::Connection::open(db.path())
         .expect("opens")
@@ -386,7 +386,7 @@ fn it_works_in_rollback_mode_and_after_a_takeover() {
 /// Another database is copied over this one, page by page, while it is open. Its position belongs
 /// to another log.
 #[test]
-fn a_database_that_names_another_log_gets_no_rows_of_this_one() {
+fn a_database_gets_only_rows_of_the_log_that_it_names() {
     let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY)");
     let con = db.ingest("t", "");
     con.execute_batch("INSERT INTO t_in VALUES (1)")

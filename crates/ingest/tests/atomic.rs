@@ -51,7 +51,7 @@ fn watch(path: &Path, is_over: &AtomicBool) -> usize {
 
 /// Each transaction moves an amount from one account to others, some of which are in another table.
 #[test]
-fn a_reader_finds_whole_transactions() {
+fn readers_see_whole_transactions() {
     for (mode, longest) in [("wal", 3), ("wal", 600), ("delete", 3), ("delete", 600)] {
         let seed: u64 = rand::random();
         let what = format!("seed {seed}, {mode}, {longest}");
@@ -205,7 +205,7 @@ fn had_whole_transactions(con: &Connection, each: i64, all: i64) {
 /// The first row makes the worker take few rows at a time. The transactions that follow have more,
 /// in many records of the log.
 #[test]
-fn a_transaction_of_several_tables_is_whole_though_batches_are_small() {
+fn small_batches_do_not_split_a_transaction_of_several_tables() {
     let db = Db::new(&format!(
         "CREATE TABLE t(id INTEGER PRIMARY KEY); CREATE TABLE w(id INTEGER PRIMARY KEY); {SLOW}"
     ));
@@ -233,7 +233,7 @@ fn a_transaction_of_several_tables_is_whole_though_batches_are_small() {
 
 /// A small transaction is never divided, however long it takes.
 #[test]
-fn a_small_transaction_is_whole_though_it_is_slow() {
+fn a_slow_small_transaction_is_not_split() {
     let db = Db::new(SLOW);
     let con = db.ingest("z", "");
     wait(&con);
@@ -252,7 +252,7 @@ fn a_small_transaction_is_whole_though_it_is_slow() {
 
 /// A transaction that is larger than the first batches, and fast.
 #[test]
-fn a_transaction_that_fits_into_half_a_second_is_whole() {
+fn a_transaction_of_half_a_second_is_not_split() {
     let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY)");
     let con = db.ingest("t", "");
     wait(&con);
@@ -271,7 +271,7 @@ fn a_transaction_that_fits_into_half_a_second_is_whole() {
 /// A clustered apply takes rows of one table. It takes none of a transaction that has rows of
 /// another one.
 #[test]
-fn a_clustered_apply_takes_whole_transactions_where_they_write_to_several_tables() {
+fn a_clustered_apply_does_not_split_transactions_of_several_tables() {
     let db = Db::new(
         "CREATE TABLE t(u INTEGER NOT NULL, s INTEGER NOT NULL, PRIMARY KEY(u, s)); CREATE INDEX t_s ON t(s);
          CREATE TABLE w(u INTEGER NOT NULL, s INTEGER NOT NULL, PRIMARY KEY(u, s)); CREATE INDEX w_s ON w(s);",

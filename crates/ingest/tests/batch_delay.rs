@@ -16,7 +16,7 @@ fn insert(con: &rusqlite::Connection) {
 }
 
 #[test]
-fn rows_that_trickle_in_are_applied_together_and_soon() {
+fn rows_that_arrive_slowly_are_applied_together_and_soon() {
     let db = Db::new(SCHEMA);
     let con = db.ingest("t", "");
     insert(&con);

@@ -17,7 +17,7 @@ fn is_led(db: &Db) -> bool {
 /// table, including the table's own entry. Then SQLite never closes that table. Its log would stay
 /// open, and its worker would apply until the process ends, although every connection is closed.
 #[test]
-fn the_worker_ends_though_the_schema_changed_while_the_table_was_made() {
+fn the_worker_ends_if_the_schema_changes_while_the_table_is_created() {
     let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY)");
     let plain = rusqlite::Connection::open(db.path()).expect("opens");
     drop(db.ingest("t", ""));

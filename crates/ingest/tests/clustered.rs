@@ -23,7 +23,7 @@ const FEW_LOOKS: u64 = 30;
 /// another connection changes the table or its schema in between. Two readers that share only the
 /// files see what the model predicts at every stage.
 #[test]
-fn a_clustered_apply_does_what_the_log_order_does() {
+fn a_clustered_apply_has_the_result_of_the_log_order() {
     let seed: u64 = rand::random();
     println!("seed {seed}");
     let mut random = StdRng::seed_from_u64(seed);
@@ -108,7 +108,7 @@ fn run(random: &mut StdRng, shape: &Shape, policy: &str, verb: &str, what: &str)
 /// remaining rows are applied in the order of the log. The same happens if rows cannot be applied
 /// any more.
 #[test]
-fn a_schema_that_changes_in_the_middle_leaves_the_order_of_the_log() {
+fn a_schema_change_during_a_clustered_apply_ends_it() {
     let seed: u64 = rand::random();
     println!("seed {seed}");
     let mut random = StdRng::seed_from_u64(seed);
@@ -158,7 +158,7 @@ fn a_schema_that_changes_in_the_middle_leaves_the_order_of_the_log() {
 /// The new order also has the done rows of the old one. Rows that were deleted from the table since
 /// do not come back from the log.
 #[test]
-fn a_new_order_knows_what_is_done() {
+fn a_new_permutation_keeps_the_applied_rows() {
     let seed: u64 = rand::random();
     println!("seed {seed}");
     let mut random = StdRng::seed_from_u64(seed);
@@ -198,7 +198,7 @@ fn a_new_order_knows_what_is_done() {
 /// Rows that get the next id when they are applied must keep their place, and other rows must not
 /// pass them.
 #[test]
-fn rows_without_an_id_keep_their_turn() {
+fn rows_without_an_id_keep_the_order_of_the_log() {
     let seed: u64 = rand::random();
     println!("seed {seed}");
     let mut random = StdRng::seed_from_u64(seed);
@@ -235,7 +235,7 @@ fn rows_without_an_id_keep_their_turn() {
 /// There is no clustered apply if order matters, or if the log's order is as good. So rows get
 /// their row ids in the order in which they are applied.
 #[test]
-fn tables_that_need_the_order_of_the_log_and_keys_that_ascend_are_not_clustered() {
+fn tables_that_need_the_order_of_the_log_or_have_ascending_keys_are_not_clustered() {
     let seed: u64 = rand::random();
     println!("seed {seed}");
     let mut random = StdRng::seed_from_u64(seed);

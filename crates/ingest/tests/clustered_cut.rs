@@ -28,7 +28,7 @@ fn child() {
 /// Applying processes are killed one after the other in the middle of clustered applies. Each one
 /// first reads what the previous one left.
 #[test]
-fn killed_processes_leave_what_the_next_one_goes_on_with() {
+fn a_clustered_apply_of_a_killed_process_is_continued() {
     let seed: u64 = rand::random();
     println!("seed {seed}");
     let mut random = StdRng::seed_from_u64(seed);
@@ -135,7 +135,7 @@ fn a_log_that_ends_within_a_clustered_apply_is_refused() {
 /// Rows in front of a damaged place are applied, even if they would have been ordered together with
 /// rows behind it.
 #[test]
-fn rows_in_front_of_damage_are_applied() {
+fn rows_before_damage_are_applied_in_a_clustered_apply() {
     let long = ClusteredLimits {
         most: 1 << 20,
         ..FEW

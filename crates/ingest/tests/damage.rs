@@ -49,7 +49,7 @@ fn trouble(con: &rusqlite::Connection) -> String {
 }
 
 #[test]
-fn a_read_that_failed_leaves_no_hole() {
+fn a_failed_read_skips_no_rows() {
     let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY, v)");
     let con = db.ingest("t", "");
     let held = Held::new(&db);
@@ -74,7 +74,7 @@ fn a_read_that_failed_leaves_no_hole() {
 /// error is reported. Only whole transactions are applied, of the log and of a batch with a
 /// deferred key.
 #[test]
-fn what_is_in_front_of_damage_is_applied() {
+fn rows_before_damage_are_applied() {
     for schema in [
         "CREATE TABLE t(id INTEGER PRIMARY KEY, v)",
         "CREATE TABLE t(id INTEGER PRIMARY KEY, v, p REFERENCES t(id) DEFERRABLE INITIALLY DEFERRED)",
@@ -130,7 +130,7 @@ fn what_is_in_front_of_damage_is_applied() {
 /// The same for the damaged header of a segment among those that wait. Without the end of a segment
 /// it is unknown which of its rows were acknowledged.
 #[test]
-fn what_is_in_front_of_a_damaged_segment_is_applied() {
+fn rows_before_a_damaged_segment_are_applied() {
     let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY, v)");
     let con = failing(&db.path(), &Faults::default());
     create(&con, "t", "").expect("the ingest table");
@@ -167,7 +167,7 @@ fn what_is_in_front_of_a_damaged_segment_is_applied() {
 /// The backup API, or a restore in place, changes the database under the running worker. Missing
 /// rows are reported and not skipped.
 #[test]
-fn going_back_further_than_the_log_is_an_error() {
+fn a_position_before_the_start_of_the_log_is_an_error() {
     let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY, v)");
     let con = failing(&db.path(), &Faults::default());
     create(&con, "t", "").expect("the ingest table");
@@ -210,7 +210,7 @@ fn going_back_further_than_the_log_is_an_error() {
 
 /// The worker catches up as far as the log reaches, even if it was idle.
 #[test]
-fn a_database_that_goes_back_under_an_idle_worker_catches_up() {
+fn a_database_restored_under_an_idle_worker_catches_up() {
     let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY, v)");
     let con = db.ingest("t", "");
     con.execute_batch("INSERT INTO t_in VALUES (1, 1), (2, 2), (3, 3)")

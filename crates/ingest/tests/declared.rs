@@ -4,7 +4,7 @@ use crate::common::{Db, Held, all, create, one, open, refusal, wait};
 
 /// A row that names only the key has the same values as without ingest.
 #[test]
-fn defaults_are_what_they_are_in_the_table() {
+fn defaults_equal_those_of_the_table() {
     for default in [
         "7",
         "- 1",
@@ -93,7 +93,7 @@ fn columns_compare_as_the_table_declares_them() {
 
 /// A type can be any words. Some of them have a meaning in a virtual table.
 #[test]
-fn types_of_any_words() {
+fn declared_types_can_have_any_words() {
     for declared in [
         "HIDDEN",
         "INT HIDDEN",
@@ -132,7 +132,7 @@ fn types_of_any_words() {
 }
 
 #[test]
-fn names_of_any_characters() {
+fn names_can_have_any_characters() {
     let table = "my \"ta''ble\" é=, ;--";
     let sql = table.replace('"', "\"\"");
     let db = Db::new(&format!(
@@ -168,7 +168,7 @@ fn names_of_any_characters() {
 }
 
 #[test]
-fn a_table_is_one_of_the_main_database_and_the_applications_own() {
+fn only_ordinary_tables_of_the_main_database_are_accepted() {
     let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY AUTOINCREMENT)");
     let con = db.ingest("t", "");
     con.execute_batch("CREATE TEMP TABLE aside(id INTEGER PRIMARY KEY)")

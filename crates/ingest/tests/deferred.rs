@@ -19,7 +19,7 @@ const FREE: &str = "CREATE TABLE t(id INTEGER PRIMARY KEY, up, v); CREATE INDEX 
 
 /// A later transaction does not repair an earlier one, even if both are applied together.
 #[test]
-fn a_later_transaction_heals_no_earlier_one() {
+fn a_later_transaction_does_not_repair_an_earlier_one() {
     let db = Db::new(SELF);
     let con = db.ingest("t", ", on_conflict=replace");
     con.execute_batch("INSERT INTO t_in VALUES (1, NULL, 0), (2, 1, 0)")
@@ -184,7 +184,7 @@ fn rejects(con: &Connection) -> Vec<String> {
 
 /// Tables without foreign keys are sorted, and still belong to their transactions.
 #[test]
-fn random_transactions_are_judged_as_if_each_were_alone() {
+fn random_transactions_are_checked_one_by_one() {
     let seed: u64 = rand::random();
     println!("seed {seed}");
     let mut random = StdRng::seed_from_u64(seed);
@@ -273,7 +273,7 @@ fn ends_as_one_by_one(con: &Connection, plain: &Connection, logged: &Transaction
 /// The remaining rows of each transaction are judged as one, in the log's order. This includes the
 /// transaction at the end of the clustered apply, which continues behind it.
 #[test]
-fn a_key_that_comes_in_the_middle_of_a_clustered_apply_judges_whole_transactions() {
+fn a_foreign_key_added_during_a_clustered_apply_is_checked_by_transaction() {
     let seed: u64 = rand::random();
     println!("seed {seed}");
     let mut random = StdRng::seed_from_u64(seed);

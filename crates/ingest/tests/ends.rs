@@ -63,7 +63,7 @@ fn a_log_that_ends_with_rolled_back_rows_is_applied_to_its_end() {
 
 /// Numbers without rows, which a repair can leave, are passed too.
 #[test]
-fn numbers_without_rows_are_passed() {
+fn sequence_numbers_without_rows_are_skipped() {
     let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY)");
     let con = db.ingest("t", "");
     con.execute_batch("INSERT INTO t_in VALUES (1)")
@@ -125,7 +125,7 @@ impl Prepared {
 }
 
 #[test]
-fn own_rows_are_there_although_others_are_not_decided() {
+fn own_rows_are_read_while_others_are_prepared() {
     let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY)");
     let con = db.ingest("t", "");
     let other = Prepared::new(&db);

@@ -38,12 +38,12 @@ fn several_at_once(mode: &str) {
 }
 
 #[test]
-fn several_connections_make_it_at_once_with_a_wal() {
+fn several_connections_create_the_log_at_once_with_a_wal() {
     several_at_once("wal");
 }
 
 #[test]
-fn several_connections_make_it_at_once_with_a_rollback_journal() {
+fn several_connections_create_the_log_at_once_with_a_rollback_journal() {
     several_at_once("delete");
 }
 
@@ -76,7 +76,7 @@ fn a_held_lock_is_waited_for_as_long_as_busy_timeout() {
 
 /// A connection within a transaction keeps its reads valid, so it cannot wait.
 #[test]
-fn within_a_transaction_there_is_no_wait() {
+fn creating_the_log_in_a_transaction_does_not_wait() {
     let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY)");
     let other = rusqlite::Connection::open(db.path()).expect("opens");
     other.execute_batch("BEGIN IMMEDIATE").expect("the lock");
@@ -94,7 +94,7 @@ fn within_a_transaction_there_is_no_wait() {
 /// Rejects stay until the application deletes them, even if their log is given up and another one
 /// begins.
 #[test]
-fn a_later_log_overwrites_no_reject() {
+fn a_later_log_does_not_overwrite_rejects() {
     let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY, v)");
     let con = db.ingest("t", "");
     con.execute_batch("INSERT INTO t_in VALUES (1, 'in'), (1, 'refused'), (2, 'in')")
@@ -132,7 +132,7 @@ fn a_later_log_overwrites_no_reject() {
 
 /// The numbers of rejects prove nothing about a log with rows that the database does not name.
 #[test]
-fn a_log_with_rows_is_not_taken_for_a_new_one_for_the_rejects_sake() {
+fn rejects_do_not_make_a_log_with_rows_count_as_new() {
     let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY, v)");
     let con = db.ingest("t", "");
     con.execute_batch("INSERT INTO t_in VALUES (1, 'in'), (1, 'refused')")

@@ -29,7 +29,7 @@ fn near_the_end(plain: &Connection, changes: usize) -> bool {
 
 /// It was planned when rows could be reordered. When it begins, they cannot any more.
 #[test]
-fn a_schema_that_changes_before_it_begins_leaves_the_order_of_the_log() {
+fn a_schema_change_before_a_clustered_apply_keeps_the_order_of_the_log() {
     let seed: u64 = rand::random();
     println!("seed {seed}");
     let mut random = StdRng::seed_from_u64(seed);
@@ -93,7 +93,7 @@ fn read_beforehand(read_max: usize) -> u64 {
 
 /// Planning takes the memory of a second clustered apply.
 #[test]
-fn it_is_not_read_while_readers_have_many_rows_in_memory() {
+fn a_clustered_apply_waits_while_readers_have_many_rows_in_memory() {
     assert!(read_beforehand(usize::MAX) > 0);
     assert_eq!(read_beforehand(50), 0);
 }

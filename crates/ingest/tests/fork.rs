@@ -86,7 +86,7 @@ fn works(path: &Path, child: i64) {
 }
 
 #[test]
-fn a_fork_beside_the_worker_leaves_the_child_free_to_work() {
+fn a_child_of_a_fork_beside_the_worker_can_work() {
     // The trigger takes a millisecond or two.
     let db = Db::new(
         "CREATE TABLE t(id INTEGER PRIMARY KEY); CREATE TABLE u(id INTEGER PRIMARY KEY); CREATE TABLE n(n);

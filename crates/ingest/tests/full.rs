@@ -9,7 +9,7 @@ use storage::{Faults, Own};
 /// A rollback that could not be stored is stored once there is room, even if its process writes
 /// nothing more. Rows of other processes behind it are hidden until then.
 #[test]
-fn a_rollback_that_could_not_be_noted_is_tried_again() {
+fn a_rollback_that_could_not_be_stored_is_tried_again() {
     let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY)");
     let faults = Faults::default();
     let open = |process| {

@@ -39,7 +39,7 @@ fn insert_until_refused(con: &Connection) -> String {
 }
 
 #[test]
-fn a_log_that_was_given_up_acknowledges_no_more() {
+fn an_abandoned_log_acknowledges_no_rows() {
     for mode in ["WAL", "DELETE"] {
         let db = Db::new(SCHEMA);
         let plain = Connection::open(db.path()).expect("opens");
@@ -83,7 +83,7 @@ fn a_log_that_was_given_up_acknowledges_no_more() {
 }
 
 #[test]
-fn a_process_that_does_not_apply_is_told_too() {
+fn a_process_that_is_not_the_applier_gets_the_error_too() {
     let db = Db::new(SCHEMA);
     let own = |process| {
         let storage = Own {
@@ -108,7 +108,7 @@ fn a_process_that_does_not_apply_is_told_too() {
 
 /// A log whose creation is rolled back has no rows to lose.
 #[test]
-fn no_wait_for_a_log_whose_creation_was_rolled_back() {
+fn waiting_for_a_log_whose_creation_was_rolled_back_ends_at_once() {
     let db = Db::new(SCHEMA);
     let con = db.open();
     con.execute_batch("BEGIN; CREATE VIRTUAL TABLE temp.t_in USING densite_ingest(t); INSERT INTO t_in VALUES (1, 1); ROLLBACK")
@@ -122,7 +122,7 @@ fn no_wait_for_a_log_whose_creation_was_rolled_back() {
 }
 
 #[test]
-fn an_older_log_alone_is_refused() {
+fn a_restored_older_log_is_refused() {
     let db = Db::new(SCHEMA);
     let [older, newest] = ["older", "newest"].map(|name| db.path().with_extension(name));
     let insert = |sql: &str| {

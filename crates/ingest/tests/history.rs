@@ -15,7 +15,7 @@ const HISTORIES: u64 = 4;
 const STEPS: usize = 60;
 
 #[test]
-fn whatever_happens_the_result_is_that_of_the_log_order() {
+fn random_histories_have_the_result_of_the_log_order() {
     let given = std::env::var("DENSITE_HISTORIES").ok();
     let given = given.and_then(|g| {
         let (seed, count) = g.split_once(',')?;

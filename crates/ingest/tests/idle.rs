@@ -103,7 +103,7 @@ fn an_idle_subscriber_sleeps_and_is_woken_by_another_process() {
 
 /// The takeover is noticed at once, and not by the check that comes every second.
 #[test]
-fn a_killed_leader_is_followed_at_once() {
+fn another_process_takes_over_from_a_killed_applier_at_once() {
     let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY)");
     let mut times = Vec::new();
     for i in 0..4 {

@@ -104,7 +104,7 @@ const STATEMENTS: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn statements_are_refused_with_the_columns_name() {
+fn refused_statements_name_the_column() {
     let db = Db::new(SCHEMA);
     let con = db.ingest("t", "");
     for table in ["s", "p", "bare"] {

@@ -4,7 +4,7 @@ use crate::common::{Db, Held, all, create, refusal, wait};
 
 /// A row with NULL in its key conflicts with nothing, but keeps its place in the order.
 #[test]
-fn null_in_a_key_comes_in_its_turn() {
+fn null_in_a_key_is_read_in_key_order() {
     let db = Db::new(
         "CREATE TABLE t(a, b, v, PRIMARY KEY(a, b)); INSERT INTO t VALUES (0, 1, 1), (0, NULL, 2), (1, NULL, 3), (1, 1, 4), (2, 0, 5)",
     );
@@ -75,7 +75,7 @@ fn a_key_that_names_a_column_twice_is_refused() {
 
 /// It is not the row id, although its type is INTEGER.
 #[test]
-fn an_integer_key_that_descends_is_a_key_like_others() {
+fn a_descending_integer_key_is_an_ordinary_key() {
     for schema in [
         "CREATE TABLE t(k INTEGER PRIMARY KEY DESC, v)",
         "CREATE TABLE t(k INTEGER PRIMARY KEY DESC, v) WITHOUT ROWID",
@@ -152,7 +152,7 @@ fn text_that_is_not_utf8_is_kept() {
 
 /// A table with another key has no row id: using one is an error and never finds another row.
 #[test]
-fn a_row_id_that_is_not_the_key_is_no_name() {
+fn a_row_id_that_is_not_the_key_does_not_identify_rows() {
     let db = Db::new(
         "CREATE TABLE t(k TEXT PRIMARY KEY, v); INSERT INTO t VALUES ('a', 1), ('b', 2), ('c', 3)",
     );

@@ -112,7 +112,7 @@ impl Heard {
 }
 
 #[test]
-fn killed_writers_and_appliers_lose_and_double_nothing() {
+fn killed_writers_and_appliers_lose_and_duplicate_no_rows() {
     let db = Db::new(SCHEMA);
     let seed: u64 = rand::random();
     println!("seed {seed}");

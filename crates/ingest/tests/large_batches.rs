@@ -34,7 +34,7 @@ fn value(random: &mut StdRng, odd: u32) -> String {
 }
 
 #[test]
-fn rows_of_large_batches_are_read_as_the_table_has_them() {
+fn rows_of_large_batches_are_read_like_those_of_the_table() {
     let seed: u64 = rand::random();
     println!("seed {seed}");
     let mut random = StdRng::seed_from_u64(seed);

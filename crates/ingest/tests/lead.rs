@@ -29,7 +29,7 @@ unsafe extern "C" fn limited(
 /// A quota limits one process. The other process applies the rows of both, and the limited one does
 /// not report resolved errors.
 #[test]
-fn who_cannot_apply_leaves_it_to_one_that_can() {
+fn a_process_that_cannot_apply_leaves_it_to_another() {
     let hooks = Hooks {
         write: Some(limited),
         files: Files::Both,

@@ -49,7 +49,7 @@ const CHANGES: [(&str, Change); 4] = [
 ];
 
 #[test]
-fn nothing_is_acknowledged_into_a_log_that_has_not_its_name_any_more() {
+fn a_moved_log_acknowledges_no_rows() {
     for mode in ["wal", "delete"] {
         for (what, change) in CHANGES {
             let what = format!("{mode}, {what}");
@@ -70,7 +70,7 @@ fn nothing_is_acknowledged_into_a_log_that_has_not_its_name_any_more() {
 }
 
 #[test]
-fn a_log_that_was_moved_back_takes_rows_again() {
+fn a_log_that_was_moved_back_accepts_rows() {
     for mode in ["wal", "delete"] {
         let (db, con) = begun(mode);
         move_away(&db.log_dir());
@@ -89,7 +89,7 @@ fn a_log_that_was_moved_back_takes_rows_again() {
 /// Connections with the old log open do not block others from the new one, in this process or
 /// another.
 #[test]
-fn who_opens_the_database_anew_has_the_log_of_that_name() {
+fn new_connections_use_the_log_with_the_current_name() {
     let (db, old) = begun("wal");
     replace_by_copy(&db.log_dir());
     let new = open(&db.path());
@@ -112,7 +112,7 @@ fn who_opens_the_database_anew_has_the_log_of_that_name() {
 /// The worker has read rows of the old log. Meanwhile rows of the new log have got the same
 /// numbers. Each row goes to the table of its own log.
 #[test]
-fn rows_of_the_old_log_are_not_taken_for_those_of_the_new_one() {
+fn rows_of_a_replaced_log_are_not_mixed_with_the_new_ones() {
     let db = Db::new(TABLE);
     let process = |number| {
         let own = Own {
@@ -150,7 +150,7 @@ fn rows_of_the_old_log_are_not_taken_for_those_of_the_new_one() {
 
 /// This connection would never see another row.
 #[test]
-fn who_waits_or_follows_is_told() {
+fn waits_and_subscribers_of_a_moved_log_get_an_error() {
     let (db, con) = begun("wal");
     let held = common::Held::new(&db);
     con.execute_batch(
@@ -170,7 +170,7 @@ fn who_waits_or_follows_is_told() {
 
 /// Room is made in another log.
 #[test]
-fn a_writer_that_waits_for_room_is_told() {
+fn a_writer_that_waits_for_room_in_a_replaced_log_gets_an_error() {
     let (db, con) = begun("wal");
     let held = common::Held::new(&db);
     con.execute_batch(

@@ -90,7 +90,7 @@ fn backed_up(mode: &str) -> (Db, Connection) {
 /// The file with that name can be another database, an older state, or missing. Rows in this log
 /// would be applied to it or to none.
 #[test]
-fn nothing_is_acknowledged_for_a_file_that_has_not_its_name_any_more() {
+fn a_moved_database_file_gets_no_acknowledgements() {
     for mode in ["wal", "delete"] {
         for (what, change) in CHANGES {
             let what = format!("{mode}, {what}");
@@ -113,7 +113,7 @@ fn nothing_is_acknowledged_for_a_file_that_has_not_its_name_any_more() {
 
 /// Once the file has its name again, everything works as before.
 #[test]
-fn a_file_that_was_moved_back_takes_rows_again() {
+fn a_database_file_that_was_moved_back_accepts_rows() {
     for mode in ["wal", "delete"] {
         let (db, con) = backed_up(mode);
         moved(&db.path());
@@ -132,7 +132,7 @@ fn a_file_that_was_moved_back_takes_rows_again() {
 /// A search by the file's name finds files of another database: neither its log nor the open logs
 /// of this process belong to this connection.
 #[test]
-fn no_log_is_found_by_a_name_that_another_file_has() {
+fn a_log_is_not_found_by_the_name_of_another_file() {
     for (what, change) in CHANGES {
         let (db, con) = backed_up("wal");
         drop(con);
@@ -184,7 +184,7 @@ fn fill(con: &Connection, from: i64) {
 /// While rows come, the leading worker has the old file open. Rows of connections with the new file
 /// belong there.
 #[test]
-fn the_worker_applies_to_the_file_that_has_the_name() {
+fn the_worker_applies_to_the_file_with_the_current_name() {
     let db = Db::new(TABLE);
     let old = process(1, &db);
     fill(&old, 0);
@@ -212,7 +212,7 @@ fn the_worker_applies_to_the_file_that_has_the_name() {
 
 /// What the old file holds does not show what the new one lacks.
 #[test]
-fn nothing_is_pruned_by_what_a_file_has_that_has_not_its_name_any_more() {
+fn a_moved_database_file_prunes_no_rows() {
     let db = Db::new(TABLE);
     let old = process(1, &db);
     fill(&old, 0);
@@ -235,7 +235,7 @@ fn nothing_is_pruned_by_what_a_file_has_that_has_not_its_name_any_more() {
 
 /// This connection would never see free room.
 #[test]
-fn a_writer_that_waits_for_room_is_told_when_its_file_goes() {
+fn a_writer_that_waits_for_room_in_a_moved_file_gets_an_error() {
     let (db, con) = backed_up("wal");
     let held = common::Held::new(&db);
     con.execute_batch(

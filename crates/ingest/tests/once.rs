@@ -60,7 +60,7 @@ fn answers(con: &Connection, table: &str) -> Vec<(String, Vec<String>)> {
 }
 
 #[test]
-fn a_row_comes_once_by_whichever_searches_it_is_found() {
+fn a_row_found_by_several_searches_is_returned_once() {
     let plan = Db::new(TABLES[0].0).ingest("t", "");
     let plan = all(
         &plan,
@@ -126,7 +126,7 @@ fn a_row_is_changed_once() {
 
 /// Rows without an id have a temporary one until they are applied, which no other row has.
 #[test]
-fn rows_whose_id_is_chosen_later_are_told_apart() {
+fn rows_without_an_id_have_different_temporary_ids() {
     let db = Db::new(
         "CREATE TABLE t(id INTEGER PRIMARY KEY, v); INSERT INTO t VALUES (-5, 'a'), (7, 'b')",
     );

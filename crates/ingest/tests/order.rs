@@ -5,7 +5,7 @@ use crate::common::{Db, Held, all, create, wait};
 
 /// A row without an id gets it when it is applied, and not before rows that bring their ids.
 #[test]
-fn rows_without_an_id_keep_their_turn() {
+fn rows_without_an_id_keep_the_order_of_the_log() {
     let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY, v)");
     let con = db.ingest("t", "");
     let held = Held::new(&db);
@@ -21,7 +21,7 @@ fn rows_without_an_id_keep_their_turn() {
 
 /// Tables that depend on each other, by a trigger of one or a foreign key of the other.
 #[test]
-fn tables_that_look_at_each_other_keep_their_order() {
+fn tables_that_depend_on_each_other_keep_their_order() {
     for schema in [
         "CREATE TABLE customers(id INTEGER PRIMARY KEY); CREATE TABLE orders(id INTEGER PRIMARY KEY, customer);
          CREATE TRIGGER known BEFORE INSERT ON orders WHEN NOT EXISTS (SELECT 1 FROM customers WHERE id = new.customer) BEGIN SELECT RAISE(ABORT, 'who?'); END",
@@ -121,7 +121,7 @@ fn a_transaction_that_is_refused_at_its_end_is_rejected_as_a_whole() {
 
 /// A row can run triggers of tables that a foreign key changes with it.
 #[test]
-fn what_a_trigger_of_a_following_table_began_is_undone() {
+fn changes_of_a_cascaded_trigger_are_undone() {
     let db = Db::new(
         "CREATE TABLE p(id INTEGER PRIMARY KEY); CREATE TABLE c(id, p REFERENCES p ON DELETE CASCADE); CREATE TABLE seen(id); INSERT INTO p VALUES (1); INSERT INTO c VALUES (1, 1), (2, 1);
          CREATE TRIGGER a AFTER DELETE ON c BEGIN INSERT INTO seen VALUES (old.id); SELECT CASE old.id WHEN 2 THEN RAISE(FAIL, 'half done') END; END",

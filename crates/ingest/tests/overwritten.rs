@@ -27,7 +27,7 @@ fn copy_of(db: &Db, to: &Path) {
 /// The copy continues with its own log until its position is beyond that of the first database.
 /// Then, by its position, the next rows of the first log would count as applied.
 #[test]
-fn a_state_that_went_on_elsewhere_has_no_rows_of_this_log() {
+fn a_state_that_continued_with_another_log_gets_no_rows_of_this_one() {
     let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY, v)");
     let con = db.ingest("t", "");
     con.execute_batch("INSERT INTO t_in(v) VALUES (1), (2), (3)")

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use storage::{Faults, failing};
 
 #[test]
-fn a_panic_of_the_worker_is_told_and_it_begins_anew() {
+fn a_panic_of_the_worker_is_reported_and_the_worker_restarts() {
     let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY)");
     let faults = Faults::default();
     let con = failing(&db.path(), &faults);

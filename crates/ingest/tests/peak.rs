@@ -92,7 +92,7 @@ fn peak_of(bytes: usize, together: usize) -> usize {
 }
 
 #[test]
-fn whatever_waits_takes_no_more_than_256_mib() {
+fn unapplied_rows_take_at_most_256_mib() {
     for together in [1, 10, SIZE / LARGE] {
         let peak = peak_of(LARGE, together);
         assert!(peak < 256 * MIB, "{together}: {} MiB", peak / MIB);
@@ -101,14 +101,14 @@ fn whatever_waits_takes_no_more_than_256_mib() {
 
 /// If more than half a million rows wait, two lots of 128 MiB can be in memory.
 #[test]
-fn small_rows_that_wait_take_no_more_than_320_mib() {
+fn unapplied_small_rows_take_at_most_320_mib() {
     let peak = peak_of(SMALL, 1000);
     assert!(peak < 320 * MIB, "{} MiB", peak / MIB);
 }
 
 /// A transaction that is judged as a whole is in memory as a whole.
 #[test]
-fn a_large_transaction_takes_no_more_than_twice_its_size() {
+fn applying_a_large_transaction_takes_at_most_twice_its_size() {
     let schema = "CREATE TABLE t(id INTEGER PRIMARY KEY, v TEXT, p INTEGER REFERENCES t(id) DEFERRABLE INITIALLY DEFERRED)";
     for bytes in [LARGE, SMALL] {
         let db = waiting(schema, bytes, SIZE / bytes);

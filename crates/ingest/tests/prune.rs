@@ -23,7 +23,7 @@ fn first(db: &Db) -> u64 {
 /// After a batch this large, a checkpoint is due at once. A reader prevents its completion: nothing
 /// is pruned until the reader ends.
 #[test]
-fn nothing_is_pruned_behind_a_batch_whose_checkpoint_is_incomplete() {
+fn a_batch_with_an_incomplete_checkpoint_stops_pruning() {
     let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY, v)");
     let con = failing(&db.path(), &Faults::default());
     create(&con, "t", "").expect("the ingest table");
@@ -119,7 +119,7 @@ fn until(what: &str, is_so: impl Fn() -> bool) {
 }
 
 #[test]
-fn files_that_could_not_be_given_back_are_tried_again_though_no_rows_come() {
+fn failed_pruning_is_tried_again_without_new_rows() {
     let mut filled = Filled::new();
     filled.faults.keeps.store(true, Ordering::SeqCst);
     filled.apply();
@@ -131,7 +131,7 @@ fn files_that_could_not_be_given_back_are_tried_again_though_no_rows_come() {
 }
 
 #[test]
-fn on_a_disk_that_was_full_it_is_tried_again_though_no_rows_come() {
+fn pruning_on_a_full_disk_is_tried_again_without_new_rows() {
     let mut filled = Filled::new();
     filled.faults.full.store(true, Ordering::SeqCst);
     filled.apply();
@@ -142,7 +142,7 @@ fn on_a_disk_that_was_full_it_is_tried_again_though_no_rows_come() {
 
 /// One reader of the database's old state, so that no checkpoint completes, and one of the log.
 #[test]
-fn what_a_reader_kept_goes_after_him_though_no_rows_come() {
+fn segments_kept_by_a_reader_are_pruned_after_it_without_new_rows() {
     let mut filled = Filled::new();
     let reader = rusqlite::Connection::open(filled.db.path()).expect("opens");
     reader

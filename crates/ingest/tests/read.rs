@@ -138,7 +138,7 @@ fn rows_without_a_key() {
 /// Random operations of several connections, read through the log at each step, and compared with a
 /// plain table that gets the same operations.
 #[test]
-fn as_a_plain_table_would_be() {
+fn random_operations_read_like_a_plain_table() {
     let seed: u64 = rand::random();
     println!("seed {seed}");
     let mut random = StdRng::seed_from_u64(seed);
@@ -305,7 +305,7 @@ fn base_and_log_are_merged_in_the_order_of_the_key() {
 /// A row that was replaced under another spelling of the key is updated and deleted by the first
 /// spelling.
 #[test]
-fn a_key_is_what_its_index_says_it_is() {
+fn keys_compare_by_the_collation_of_their_index() {
     let db = Db::new(
         "CREATE TABLE t(k TEXT, v, PRIMARY KEY(k COLLATE NOCASE)); INSERT INTO t VALUES ('a', 1), ('b', 1)",
     );
@@ -327,7 +327,7 @@ fn a_key_is_what_its_index_says_it_is() {
 
 /// The log names rows by their keys. A row without a key yet, or with NULL in it, cannot be named.
 #[test]
-fn rows_that_the_log_cannot_name_are_not_changed() {
+fn rows_without_an_identity_are_not_changed() {
     let db = Db::new(
         "CREATE TABLE auto(id INTEGER PRIMARY KEY, v); INSERT INTO auto VALUES (-1, 'a'); CREATE TABLE t(a, b, c, PRIMARY KEY(a, b)); INSERT INTO t VALUES (1, NULL, 1)",
     );
@@ -410,7 +410,7 @@ fn a_row_that_is_only_in_the_log_has_the_values_that_were_written() {
 
 /// In columns of integers it also is a real.
 #[test]
-fn a_real_that_is_equal_to_the_least_integer_stays_one() {
+fn a_real_equal_to_the_least_integer_stays_a_real() {
     let db = Db::new("CREATE TABLE t(a INTEGER, b INTEGER, v, PRIMARY KEY(a, b))");
     let con = db.ingest("t", "");
     let least = "-9223372036854775807 - 1";
@@ -436,7 +436,7 @@ fn a_real_that_is_equal_to_the_least_integer_stays_one() {
 /// A row of the log is returned without reading the table if the table cannot change the result.
 /// That depends on the policy and on the columns.
 #[test]
-fn a_row_of_the_log_is_what_it_will_be_in_the_table() {
+fn a_row_of_the_log_reads_like_the_applied_row() {
     let policies = [
         ("abort", "old|o"),
         ("ignore", "old|o"),
@@ -488,7 +488,7 @@ fn a_row_of_the_log_is_what_it_will_be_in_the_table() {
 
 /// The number of page requests shows whether the table was searched.
 #[test]
-fn whether_a_key_of_the_log_is_there_is_known_without_the_table() {
+fn the_existence_of_a_key_of_the_log_needs_no_read_of_the_table() {
     let db = Db::new(
         "CREATE TABLE t(a INTEGER, b INTEGER, v, PRIMARY KEY(a, b)) WITHOUT ROWID;
          WITH n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 5000) INSERT INTO t SELECT i, i, hex(randomblob(40)) FROM n",
@@ -630,7 +630,7 @@ fn an_update_of_a_deleted_row_makes_no_row() {
 /// A statement that reads the ingest table and writes to the table itself reads the state before
 /// it, and ends.
 #[test]
-fn a_statement_that_writes_to_the_table_meets_no_row_of_its_own() {
+fn a_statement_that_writes_to_the_table_does_not_read_its_own_rows() {
     for (schema, more) in [
         ("CREATE TABLE t(k INTEGER PRIMARY KEY, v)", "k * 10 + 6"),
         ("CREATE TABLE t(k TEXT PRIMARY KEY, v)", "k || 'x'"),

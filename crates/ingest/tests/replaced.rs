@@ -36,7 +36,7 @@ fn value(random: &mut StdRng, odd: i32) -> &'static str {
 
 /// The rows are logged for a table that accepts them all, and applied to each of these.
 #[test]
-fn what_is_left_and_what_is_rejected_is_as_one_by_one() {
+fn replaced_rows_have_the_table_and_rejects_of_single_inserts() {
     let seed: u64 = rand::random();
     println!("seed {seed}");
     let mut random = StdRng::seed_from_u64(seed);
@@ -98,7 +98,7 @@ fn what_is_left_and_what_is_rejected_is_as_one_by_one() {
 
 /// Other changes can come between two rows of a key.
 #[test]
-fn changes_between_two_rows_of_a_key_count() {
+fn changes_between_two_rows_of_a_key_take_effect() {
     let db = Db::new("CREATE TABLE t(k INTEGER PRIMARY KEY, a, b)");
     let con = db.ingest("t", ", on_conflict=replace");
     let held = common::Held::new(&db);

@@ -56,7 +56,7 @@ fn a_log_is_as_private_as_its_database() {
 
 /// Root opens a database of another user. That user can continue afterwards.
 #[test]
-fn a_log_belongs_to_whom_its_database_belongs() {
+fn a_log_has_the_owner_of_its_database() {
     let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY, v)");
     // Only root can do this.
     let other = chown(db.path(), Some(12345), Some(12346)).is_ok();

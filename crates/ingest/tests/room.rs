@@ -74,7 +74,7 @@ fn waits(db: &Db, con: Connection, sql: &str) -> Connection {
 }
 
 #[test]
-fn writers_wait_for_room_whatever_they_have_read() {
+fn writers_wait_for_room_after_any_read() {
     let db = database("wal");
     let mut con = db.ingest("t", ", on_conflict=replace");
     for sql in WRITES.iter().chain([&READ_FIRST]) {
@@ -92,7 +92,7 @@ fn writers_wait_for_room_whatever_they_have_read() {
 
 /// There a reader blocks the worker's commit, so a connection that has read does not wait.
 #[test]
-fn in_a_rollback_mode_writers_wait_before_they_read() {
+fn writers_in_a_rollback_mode_wait_before_they_read() {
     let db = database("delete");
     let mut con = db.ingest("t", ", on_conflict=replace");
     for sql in WRITES {
@@ -153,7 +153,7 @@ fn a_wait_for_room_ends_with_the_busy_timeout() {
 
 /// Applied rows in the same segment as waiting rows are not counted.
 #[test]
-fn what_is_applied_takes_no_room() {
+fn applied_rows_do_not_count_as_unapplied() {
     let db = Db::new(TABLE);
     let con = db.ingest("t", ", on_full=error");
     con.execute_batch("INSERT INTO t_in VALUES (NULL, randomblob(1000000))")

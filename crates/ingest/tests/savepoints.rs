@@ -28,7 +28,7 @@ fn result_of(script: &str) -> Vec<String> {
 }
 
 #[test]
-fn rollback_to_undoes_what_came_before_an_inner_savepoint() {
+fn rollback_to_undoes_changes_before_an_inner_savepoint() {
     for script in [
         "BEGIN; SAVEPOINT a; INSERT INTO t_in VALUES (3, 'new'); SAVEPOINT b; ROLLBACK TO a; COMMIT",
         "BEGIN; SAVEPOINT a; INSERT INTO t_in VALUES (3, 'new'), (4, 'new'); SAVEPOINT b; ROLLBACK TO a; COMMIT",
@@ -108,7 +108,7 @@ fn has(con: &Connection, table: &str) -> bool {
 }
 
 #[test]
-fn random_savepoints_leave_what_a_plain_table_has() {
+fn random_savepoints_have_the_result_of_a_plain_table() {
     for seed in 0..50 {
         let r = &mut StdRng::seed_from_u64(seed);
         let db = Db::new(SCHEMA);
@@ -200,7 +200,7 @@ fn many(r: &mut StdRng) -> String {
 }
 
 #[test]
-fn savepoints_within_batches_that_are_encoded_leave_what_a_plain_table_has() {
+fn savepoints_within_encoded_batches_have_the_result_of_a_plain_table() {
     const SEEN: &str = "SELECT count(*), sum(id), sum(id * coalesce(length(v), 0)), sum(CASE typeof(v) WHEN 'integer' THEN v * id END) FROM";
     for seed in 0..6 {
         let r = &mut StdRng::seed_from_u64(seed);

@@ -150,7 +150,7 @@ const CASES: &[Case] = &[
 ];
 
 #[test]
-fn what_fits_is_applied_and_the_rest_is_rejected_with_its_reason() {
+fn after_a_schema_change_rows_that_fit_are_applied_and_others_rejected() {
     for case in CASES {
         let what = format!("{} {}", case.rows, case.change);
         let db = Db::new(case.schema);
@@ -189,7 +189,7 @@ fn what_fits_is_applied_and_the_rest_is_rejected_with_its_reason() {
 /// Reads through the ingest table show what will be in the table, including columns that were added
 /// after the row.
 #[test]
-fn rows_that_wait_are_read_as_the_new_schema_will_have_them() {
+fn unapplied_rows_are_read_with_the_new_schema() {
     let db = Db::new(BASE);
     let con = db.ingest("t", "");
     wait(&con);

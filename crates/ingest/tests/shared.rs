@@ -15,7 +15,7 @@ fn child() {
 /// Rows that it keeps for its readers, and the log's segments, are released when another process
 /// has applied them.
 #[test]
-fn a_process_that_does_not_apply_keeps_no_rows_for_ever() {
+fn a_process_that_is_not_the_applier_frees_its_rows() {
     let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY, v)");
     let leader = Leader::start(&db, "shared::child");
     let con = db.ingest("t", "");

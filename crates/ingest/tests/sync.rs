@@ -97,7 +97,7 @@ fn is_synced(syncs: &AtomicU64, con: &rusqlite::Connection) {
 /// The process that applied them may not have synced: it was killed, or ran with synchronous=OFF,
 /// or the file was copied into place.
 #[test]
-fn what_an_earlier_worker_applied_is_synced_before_it_is_pruned() {
+fn rows_applied_by_an_earlier_worker_are_synced_before_pruning() {
     let db = applied();
     register(c"counting", counting);
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE;
@@ -123,7 +123,7 @@ fn segments(db: &Db, con: &rusqlite::Connection, from: i64) -> usize {
 /// The system can have dropped data that it could not write, and the next sync succeeds: what is on
 /// the disk is unknown.
 #[test]
-fn once_a_sync_has_failed_nothing_is_pruned() {
+fn a_failed_sync_stops_pruning() {
     register(c"failing", failing);
     // With a rollback journal, COMMIT syncs and gets the error.
     for (journal, fails) in [
@@ -204,7 +204,7 @@ fn nothing_is_pruned(journal: &str, fails: &AtomicU64) {
 
 /// If a file cannot be opened for a sync, that is not a failed sync.
 #[test]
-fn a_folder_that_is_away_for_a_while_is_no_sync_that_failed() {
+fn a_folder_that_is_missing_for_a_while_is_not_a_failed_sync() {
     let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY, v)");
     let con = db.ingest("t", "");
     segments(&db, &con, 0);
@@ -222,7 +222,7 @@ fn a_folder_that_is_away_for_a_while_is_no_sync_that_failed() {
 
 /// A thread beside the worker also syncs the WAL. It can be the only one that gets the error.
 #[test]
-fn a_failure_that_only_the_incremental_sync_saw_is_remembered() {
+fn a_failure_of_only_the_incremental_sync_is_remembered() {
     let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY, v)");
     let faults = storage::Faults::default();
     let con = storage::failing(&db.path(), &faults);

@@ -31,7 +31,7 @@ fn same(of: &Connection, other: &Connection, what: &str) {
 /// Values of all types, duplicates, and sometimes a row that a constraint refuses. The table, the
 /// rejects and their reasons are those of inserting each row by itself.
 #[test]
-fn many_at_once_are_what_one_by_one_makes_of_them() {
+fn rows_applied_together_have_the_result_of_single_inserts() {
     let seed: u64 = rand::random();
     println!("seed {seed}");
     let mut random = StdRng::seed_from_u64(seed);

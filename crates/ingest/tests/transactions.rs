@@ -71,7 +71,7 @@ fn each_transaction_reads_an_end_of_its_own() {
 /// Without the temporary table, or the right to write to it, each statement reads its own end of
 /// the log.
 #[test]
-fn where_no_transaction_can_be_marked_rows_are_read_all_the_same() {
+fn rows_are_read_if_transactions_cannot_be_marked() {
     let db = Db::new("CREATE TABLE t(k INTEGER PRIMARY KEY, v)");
     let (con, other) = (db.ingest("t", ""), db.ingest("t", ""));
     let _held = Held::new(&db);
@@ -94,7 +94,7 @@ fn where_no_transaction_can_be_marked_rows_are_read_all_the_same() {
 
 /// The temporary table is rolled back and made again with the ingest table.
 #[test]
-fn a_table_whose_making_was_rolled_back_is_made_again() {
+fn a_table_whose_creation_was_rolled_back_is_created_again() {
     let db = Db::new("CREATE TABLE t(k INTEGER PRIMARY KEY, v)");
     let (con, other) = (db.open(), db.ingest("t", ""));
     let _held = Held::new(&db);

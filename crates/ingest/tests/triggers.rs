@@ -5,7 +5,7 @@ use crate::common::{self, Db, all, wait};
 /// SQLite applies the conflict clause of a statement to the statements of its triggers. So the
 /// worker's statements have none, unless the declaration has one that must not count.
 #[test]
-fn their_own_conflict_clauses_count() {
+fn statements_of_triggers_keep_their_conflict_clauses() {
     let count = "CREATE TABLE counts(v PRIMARY KEY, n DEFAULT 0); CREATE TABLE last(v UNIQUE ON CONFLICT REPLACE, k);
          CREATE TRIGGER a AFTER INSERT ON t BEGIN INSERT OR IGNORE INTO counts(v) VALUES (new.v); UPDATE counts SET n = n + 1 WHERE v = new.v; INSERT INTO last VALUES (new.v, new.k); END;
          CREATE TRIGGER b AFTER UPDATE ON t BEGIN INSERT OR IGNORE INTO counts(v) VALUES (new.v); INSERT INTO last VALUES (new.v, new.k); END;";

@@ -44,7 +44,7 @@ fn a_writer_that_waits_for_room_can_be_interrupted() {
 
 /// Once the cause is gone, its error is not reported.
 #[test]
-fn nobody_is_told_what_kept_the_worker_before_he_asked() {
+fn resolved_errors_of_the_worker_are_not_reported() {
     let db = Db::new(TABLE);
     let con = db.ingest("t", "");
     con.create_collation("own", |a: &str, b: &str| a.cmp(b))
@@ -117,7 +117,7 @@ fn a_function_that_only_the_application_has_stops_the_worker() {
 /// In a rollback mode a commit blocks readers, including the worker. That is not an error for a
 /// waiting connection.
 #[test]
-fn a_lock_is_waited_for_without_a_busy_timeout() {
+fn the_worker_waits_for_locks_without_a_busy_timeout() {
     let db = Db::new(TABLE);
     db.open()
         .execute_batch("PRAGMA journal_mode = DELETE")
@@ -218,7 +218,7 @@ fn a_process_that_only_reads_applies_nothing() {
 
 /// A reader sees what another process applies, and waits for it.
 #[test]
-fn who_only_reads_waits_for_others() {
+fn a_reader_waits_for_rows_that_another_process_applies() {
     let db = Db::new(TABLE);
     let con = db.ingest("t", "");
     // On another storage backend, as if it were another process.
@@ -242,7 +242,7 @@ fn who_only_reads_waits_for_others() {
 
 /// A connection that keeps its locks blocks the worker. Only its locking mode shows that.
 #[test]
-fn a_connection_that_keeps_its_locks_does_not_wait_for_ever() {
+fn a_wait_that_blocks_the_worker_ends_with_an_error() {
     let db = Db::new("PRAGMA journal_mode = DELETE; CREATE TABLE t(id INTEGER PRIMARY KEY)");
     let con = db.ingest("t", "");
     let read = |mode: &str| {

@@ -19,7 +19,7 @@ fn fill(con: &rusqlite::Connection, from: i64, thousands: i64) {
 /// A reader that stays prevents the reuse of the WAL. Then rows stay readable in the log until the
 /// reader ends.
 #[test]
-fn a_reader_that_stays_does_not_make_the_wal_grow_for_ever() {
+fn a_long_reader_does_not_make_the_wal_grow_without_limit() {
     let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY, v)");
     let con = db.ingest("t", "");
     wait(&con);
@@ -89,7 +89,7 @@ fn the_wal_is_flat_under_constant_load() {
 /// The cost of rows differs widely: first many rows of few pages, then rows of several pages, in a
 /// transaction each.
 #[test]
-fn the_wal_is_as_long_as_it_is_whatever_rows_took_before() {
+fn the_wal_is_bounded_if_the_size_of_rows_changes() {
     const LEAST: u64 = 1 << 20;
     const MANY: i64 = 20_000;
     const ROWS: i64 = 2000;

@@ -176,7 +176,7 @@ fn rollback_and_savepoints_drop_rows() {
 
 /// The first ingest table writes the log's name to main.
 #[test]
-fn a_transaction_that_made_the_first_ingest_table_is_refused_with_the_reason() {
+fn a_transaction_that_created_the_first_ingest_table_is_refused_with_the_reason() {
     let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY)");
     let con = db.open();
     con.execute_batch("BEGIN").expect("begins");
@@ -229,7 +229,7 @@ fn a_mixed_transaction_is_refused() {
 }
 
 #[test]
-fn what_cannot_have_a_log_is_told_so() {
+fn databases_that_cannot_have_a_log_are_refused() {
     let memory = open(std::path::Path::new(":memory:"));
     memory
         .execute_batch("CREATE TABLE t(id INTEGER PRIMARY KEY)")
@@ -286,7 +286,7 @@ fn what_cannot_have_a_log_is_told_so() {
 
 /// Converted to UTF-8, such a name can be that of another database.
 #[test]
-fn a_name_that_is_not_utf8_is_not_taken_for_another() {
+fn a_name_that_is_not_utf8_is_not_confused_with_others() {
     use std::os::unix::ffi::OsStrExt;
     let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY)");
     let named = |name: &[u8]| db.path().with_file_name(std::ffi::OsStr::from_bytes(name));
@@ -302,7 +302,7 @@ fn a_name_that_is_not_utf8_is_not_taken_for_another() {
 }
 
 #[test]
-fn nothing_waits_for_the_worker_that_holds_main_open() {
+fn statements_do_not_wait_for_a_worker_that_has_main_open() {
     let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY)");
     let con = db.ingest("t", "");
     let held = Held::new(&db);
@@ -322,7 +322,7 @@ fn nothing_waits_for_the_worker_that_holds_main_open() {
 
 /// With a limit in seconds it returns how far rows are applied, which is not an error.
 #[test]
-fn waiting_ends_when_the_time_is_over() {
+fn waiting_ends_after_its_timeout() {
     let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY)");
     let end = "SELECT densite_log_last()";
     assert_eq!(one::<Option<i64>>(&db.open(), end), None);
@@ -378,7 +378,7 @@ fn another_connection_may_have_changed_the_schema() {
 /// SQLite does not report the end of the transaction to a dropped table: its rows would be neither
 /// logged nor rolled back.
 #[test]
-fn a_table_that_has_rows_to_be_committed_is_not_dropped() {
+fn a_table_with_uncommitted_rows_is_not_dropped() {
     let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY, v)");
     let con = db.ingest("t", "");
     for (begin, end, rows) in [
@@ -443,7 +443,7 @@ fn an_update_with_a_conflict_clause_is_refused() {
 /// `last_insert_rowid()` is that of the application's last row, and not one of Densite's own rows
 /// or of a row without an id yet.
 #[test]
-fn the_last_row_id_is_that_of_the_last_row_with_one() {
+fn the_last_row_id_is_that_of_the_last_row_with_an_id() {
     let db = Db::new(
         "CREATE TABLE t(id INTEGER PRIMARY KEY, v); CREATE TABLE u(k TEXT PRIMARY KEY, v); CREATE TABLE other(x)",
     );

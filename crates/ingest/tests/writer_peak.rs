@@ -257,7 +257,7 @@ fn a_large_transaction_takes_less_than_twice_its_size() {
 /// Small transactions are partly applied meanwhile. Large ones are applied only after all are
 /// committed.
 #[test]
-fn transactions_of_25_and_100_mib_take_less_than_256_mib_however_many_there_are() {
+fn any_number_of_transactions_of_25_or_100_mib_take_less_than_256_mib() {
     for job in ["many", "waiting"] {
         let db = database();
         let (committed, applied) = peaks(&db, job);
@@ -269,7 +269,7 @@ fn transactions_of_25_and_100_mib_take_less_than_256_mib_however_many_there_are(
 
 /// A read does not store again what earlier reads of the transaction have stored.
 #[test]
-fn reads_within_a_transaction_take_no_more_the_more_there_are() {
+fn the_memory_of_reads_within_a_transaction_is_bounded() {
     let db = database();
     let (committed, _) = peaks(&db, "reads");
     assert_eq!(rows(&db), ["4000|4000|1000|0"]);

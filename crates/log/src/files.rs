@@ -1,15 +1,6 @@
-//! The files in the log's directory, by name.
-//!
-//! ```text
-//! 000000000001.seg   segment 1
-//! free-…             a pruned segment, or one prepared in advance, to be used again
-//! new-…, prep-…      an unfinished segment; one that a crash left is removed
-//! end                the end word                       (format/word.rs)
-//! writer-0, …        one slot for each open log         (format/slot.rs)
-//! state              subscribers, settings, rollbacks   (state.rs)
-//! sync_failed        a sync of the database failed      (ingest's)
-//! *.lock             locks: append, state, apply, wanted
-//! ```
+//! The files in the log's directory, by name (docs/FORMAT.md, The log): segments, free and
+//! unfinished segments, the end word, the writers' slots, the state, and locks. `sync_failed`
+//! belongs to ingest.
 
 use crate::format::segment::{HEADER_LEN, NoHeader, SegmentHeader};
 use crate::format::{DATA_OFF, MAX_SEQ};

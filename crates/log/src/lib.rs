@@ -1,13 +1,11 @@
 //! The durable log of a database: batches of rows that are acknowledged once they are synced, and
 //! read in one total order.
 //!
-//! A [`Log`] is one opened directory of segments. Threads append transactions through it
-//! ([`Log::append`], or [`Log::prepare`] and then [`Log::commit`] or [`Log::cancel`]). One thread
-//! at a time writes and syncs for all waiting threads. Several processes can have the same log
-//! open. [`Reader`]s follow it from any row on. Named positions of subscribers ([`Log::subscribe`])
-//! keep rows that they have not acknowledged; [`Log::prune`] removes the others.
-//!
-//! See `docs/FORMAT.md`, "The log", for the bytes and `docs/decisions/log.md` for the reasons.
+//! Threads and processes append transactions through a [`Log`], one opened directory of segments;
+//! one thread at a time writes and syncs for all. [`Reader`]s follow it from any row on. Named
+//! positions of subscribers ([`Log::subscribe`]) keep rows that they have not acknowledged;
+//! [`Log::prune`] removes the others. docs/FORMAT.md has the bytes, docs/decisions/log.md the
+//! reasons.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]

@@ -1,14 +1,11 @@
-//! Pruning segments that are no longer needed, off the writers' path.
+//! Prunes segments that are no longer needed, off the writers' path (docs/decisions/log.md,
+//! Pruning).
 //!
-//! A segment goes when all its rows are applied durably (the caller says up to which row), decided,
-//! and acknowledged by every subscriber. Also, enough other bytes must be retained, no reader may
-//! be at or before it, and all segments before it must go too. The state names the first segment
-//! that stays, durably, before any file is touched. So whatever a power cut does to the files, rows
-//! go only after a durable acknowledgement, and no segment is missing between others.
-//!
-//! A segment's header tells where the rows of the previous segment end. A damaged header keeps only
-//! these two segments, until all rows up to a later header can go. Until then it is reported. The
-//! log never begins with a segment whose header is damaged.
+//! A segment goes if all its rows are durably applied, decided, and acknowledged by every
+//! subscriber, if enough other bytes are retained, if no reader is at or before it, and if all
+//! earlier segments go too. The state names the first segment that stays, durably, before any file
+//! is touched. A damaged header keeps only its segment and the one before, whose end it has, until
+//! all rows up to a later header can go. The log never begins with such a segment.
 
 use crate::files::{Files, STATE_LOCK, damaged, no_state, segment_name};
 use crate::format::{DATA_OFF, SEGMENT_MAX};

@@ -1,14 +1,11 @@
 //! Finds the end of the log in its files: for the first process that opens it, or if the end word
 //! is not valid.
 //!
-//! From the end word, or from the beginning of the last segment if the word is older, valid records
-//! are followed. Bytes behind them were never acknowledged, except for damage: see
-//! [`Walk::is_damaged`]. Records behind the word are written again and synced before they count: a
-//! killed process can have left them only in the system's cache, even behind a failed sync.
-//!
-//! The header of the first record behind the end is overwritten with zeros, durably, before
-//! anything else is written there. So that record never comes back. Records behind it cannot follow
-//! new ones: transactions of another opening have other numbers ([`crate::format::record`]).
+//! Valid records are followed from the end word, or from the beginning of a later last segment.
+//! Bytes behind them were never acknowledged, except for damage ([`Walk::is_damaged`]). Records
+//! behind the word are written again and synced before they count, since a killed process can have
+//! left them only in the system's cache. The header of the first record behind the end is durably
+//! zeroed before anything else is written there (docs/decisions/log.md, The end of the log).
 
 use crate::end_word::find_word;
 use crate::files::{Files, damaged, no_state, segment_name};

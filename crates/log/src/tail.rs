@@ -1,14 +1,10 @@
 //! The end of the log, where one thread of one process at a time writes, under the append lock.
 //!
 //! A turn: [`Tail::catch_up`] with other processes, [`Tail::write`] a group and sync it,
-//! [`Tail::publish`] the end word. A segment without room for a group, or with a failed sync, is
-//! left unchanged, and the next one begins ([`Tail::rotate`]).
-//!
-//! Invariant: all records before the word's `off` are synced when the word is published; no others
-//! count as appended.
-//!
-//! Invariant: after a failed sync no more is written to that segment. The remains of the group lie
-//! behind the end that the next segment's header names.
+//! [`Tail::publish`] the end word. All records before the word's `off` are synced when it is
+//! published; no others count as appended. A segment without room for a group, or with a failed
+//! sync, is left unchanged, and the next one begins ([`Tail::rotate`]). So the remains of a failed
+//! group lie behind the end that the next segment's header names.
 
 use crate::end_word::read_word;
 use crate::files::{Files, Segment, damaged, segment_name};

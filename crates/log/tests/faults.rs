@@ -87,13 +87,13 @@ fn faults(seed: u64) -> u64 {
 }
 
 #[test]
-fn a_failed_append_leaves_nothing() {
+fn a_failed_append_leaves_no_rows() {
     let failed: u64 = seeds(40).into_iter().map(faults).sum();
     assert!(failed > 100, "only {failed} failures");
 }
 
 #[test]
-fn a_full_disk_is_an_error_and_then_the_log_works_on() {
+fn a_full_disk_is_an_error_and_the_log_works_afterwards() {
     let disk = SimDisk::new(3);
     let log = open(&disk);
     let tables = tables();
@@ -124,7 +124,7 @@ fn a_full_disk_is_an_error_and_then_the_log_works_on() {
 }
 
 #[test]
-fn the_segment_of_a_failed_sync_takes_nothing_more() {
+fn a_segment_with_a_failed_sync_gets_no_more_rows() {
     let disk = SimDisk::new(1);
     let log = open(&disk);
     let tables = tables();
@@ -174,7 +174,7 @@ fn two_segments(disk: &SimDisk) -> (Log, BTreeMap<Seq, Row>) {
 }
 
 #[test]
-fn damage_is_named_and_never_skipped() {
+fn damage_is_reported_and_never_skipped() {
     let disk = SimDisk::new(1);
     let (log, model) = two_segments(&disk);
     damaged(&disk, "000000000001.seg", 4096 + 80);
@@ -198,7 +198,7 @@ fn damage_is_named_and_never_skipped() {
 }
 
 #[test]
-fn damage_in_the_last_segment_is_told_from_a_torn_tail() {
+fn damage_in_the_last_segment_is_distinguished_from_a_torn_tail() {
     let disk = SimDisk::new(1);
     let (log, model) = two_segments(&disk);
     drop(log);
@@ -229,7 +229,7 @@ fn damage_in_the_last_segment_is_told_from_a_torn_tail() {
 }
 
 #[test]
-fn what_is_missing_is_named() {
+fn missing_files_are_reported() {
     let disk = SimDisk::new(1);
     let (log, _) = two_segments(&disk);
     drop(log);
@@ -272,7 +272,7 @@ fn what_is_missing_is_named() {
 /// A new reader searches for its segment by the headers of others. A damaged header hides no rows
 /// before or behind its segment.
 #[test]
-fn a_damaged_header_hides_nothing_else() {
+fn a_damaged_header_hides_no_other_rows() {
     let disk = SimDisk::new(1);
     let log = open(&disk);
     let mut model = BTreeMap::new();

@@ -189,7 +189,7 @@ fn forking_process() {
 }
 
 #[test]
-fn a_child_cannot_use_what_its_parent_has_open_and_takes_nothing_from_it() {
+fn a_child_cannot_use_the_log_of_its_parent_and_does_not_disturb_it() {
     let tmp = tempfile::tempdir().expect("a directory");
     let out = Command::new(std::env::current_exe().expect("a path"))
         .args(["--exact", "fork::forking_process", "--nocapture"])

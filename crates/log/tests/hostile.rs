@@ -136,7 +136,7 @@ fn an_end_word_that_names_a_segment_far_away_is_damage() {
 
 /// With a log opened for reading only, a reader that continues reports the gap.
 #[test]
-fn a_reader_ends_where_the_end_word_leads_nowhere() {
+fn a_reader_reports_an_end_word_without_its_segment() {
     let hostile = Hostile::new();
     hostile.set("end", 16, &(1u64 << 50).to_le_bytes(), 56);
     let log = Log::open_read_only(hostile.dir(), ID).expect("opens");

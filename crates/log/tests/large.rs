@@ -55,7 +55,7 @@ fn begun(seed: u64) -> (SimDisk, Log, BTreeMap<Seq, Row>) {
 }
 
 #[test]
-fn a_power_cut_leaves_all_of_it_or_nothing() {
+fn a_power_cut_leaves_a_large_transaction_whole_or_absent() {
     let mut writes = 0;
     for seed in 0..30 {
         let (disk, log, before) = begun(seed);
@@ -93,7 +93,7 @@ fn a_power_cut_leaves_all_of_it_or_nothing() {
 }
 
 #[test]
-fn a_write_that_fails_leaves_nothing_of_it() {
+fn a_failed_write_leaves_no_part_of_the_transaction() {
     for kind in [FaultKind::Io, FaultKind::Full] {
         let mut failed = 0;
         for (after, prefix) in (0..40).flat_map(|n| [(n, 0), (n, 90), (n, 1 << 20)]) {

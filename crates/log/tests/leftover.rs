@@ -41,7 +41,7 @@ fn fails(disk: &SimDisk, call: Call, path: &str) {
 }
 
 #[test]
-fn a_file_that_cannot_be_removed_keeps_no_others_and_goes_when_it_can() {
+fn a_file_that_cannot_be_removed_is_removed_later_and_keeps_no_others() {
     let disk = SimDisk::new(1);
     let log = open(&disk);
     let last = fill(&log);
@@ -64,7 +64,7 @@ fn a_file_that_cannot_be_removed_keeps_no_others_and_goes_when_it_can() {
 /// The state must be durable before a file is removed, whichever process stored it: that process
 /// may have failed or ended before its sync.
 #[test]
-fn nothing_is_removed_before_the_state_is_durable() {
+fn segments_are_removed_after_the_state_is_durable() {
     for (seed, reopens) in (0..40).flat_map(|seed| [(seed, false), (seed, true)]) {
         let disk = SimDisk::new(seed);
         let mut log = open(&disk);

@@ -56,7 +56,7 @@ fn the_bytes_behind_a_row_are_those_that_a_reader_has_left() {
 }
 
 #[test]
-fn a_record_that_is_larger_than_wanted_is_left_where_it_is() {
+fn a_record_above_the_limit_is_not_taken() {
     let mut random = SmallRng::seed_from_u64(3);
     let log = open(&SimDisk::new(3));
     for _ in 0..100 {

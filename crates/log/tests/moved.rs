@@ -131,7 +131,7 @@ fn told<T: std::fmt::Debug>(done: &Result<T>, what: &str) {
 
 /// For a log that has written to the directory, and for one that has only read the rows of others.
 #[test]
-fn nothing_is_acknowledged_into_what_has_lost_its_name() {
+fn a_moved_directory_gets_no_acknowledged_rows() {
     // If no name has changed for a while, only the directory's stamp is checked.
     let both = |event| [(event, false), (event, true)];
     for ((what, happens, undone), rests) in EVENTS.into_iter().flat_map(both) {
@@ -169,7 +169,7 @@ fn nothing_is_acknowledged_into_what_has_lost_its_name() {
 
 /// A copy has the same id, and its rows continue with the same numbers.
 #[test]
-fn what_has_its_name_is_left_alone() {
+fn the_directory_with_the_current_name_is_not_changed() {
     let place = Place::new();
     let old = place.open();
     old.subscribe("s", Begin::Start).expect("subscribes");
@@ -217,7 +217,7 @@ fn what_has_its_name_is_left_alone() {
 
 /// The next segment is made in the directory that has the name, where other processes read it.
 #[test]
-fn no_segment_is_begun_in_another_directory() {
+fn new_segments_are_in_the_directory_with_the_current_name() {
     let place = Place::new();
     let small = Options {
         segment_bytes: 8 << 10,

@@ -214,7 +214,7 @@ impl World {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 60, ..ProptestConfig::default() })]
     #[test]
-    fn nothing_is_pruned_that_anybody_needs(steps in proptest::collection::vec(step(), 1..60)) {
+    fn rows_that_a_subscriber_or_reader_needs_are_not_pruned(steps in proptest::collection::vec(step(), 1..60)) {
         let mut world = World::new();
         for step in steps {
             world.step(step);
@@ -265,7 +265,7 @@ fn pruned_segments_are_written_again() {
 /// Without its state it is unknown who needs the rows. Opening the log is an error and creates no
 /// new one, and a repaired log does not prune automatically.
 #[test]
-fn a_log_without_its_state_is_refused_and_not_pruned_by_itself_once_it_is_repaired() {
+fn a_log_without_its_state_is_refused_and_not_pruned_automatically_after_a_repair() {
     let disk = SimDisk::new(1);
     let log = open(&disk);
     assert!(log.config().expect("config").auto_prune);
@@ -351,7 +351,7 @@ fn a_log_that_was_not_finished_is_made_again() {
 }
 
 #[test]
-fn names_and_acknowledgements_are_judged() {
+fn names_and_acknowledgements_are_validated() {
     let disk = SimDisk::new(1);
     let log = open(&disk);
     let last = fill(&log, 2);
@@ -382,7 +382,7 @@ fn names_and_acknowledgements_are_judged() {
 /// A damaged header matters only for the end of the previous segment. Everything else is pruned as
 /// usual, and what cannot be pruned yet is reported.
 #[test]
-fn a_damaged_header_keeps_what_nobody_can_tell_of_and_no_more() {
+fn a_damaged_header_keeps_only_the_segment_before_it() {
     let disk = SimDisk::new(3);
     let log = open(&disk);
     // The last row of each segment except the last one.

@@ -77,7 +77,7 @@ fn rows_behind_a_gap_in_the_numbers_are_found() {
 /// A number that the database holds is not assigned again, even if a record behind the end has a
 /// lower one.
 #[test]
-fn rows_with_lower_numbers_than_the_word_knows_do_not_count() {
+fn rows_with_numbers_below_the_end_word_do_not_count() {
     let disk = SimDisk::new(1);
     let log = open(&disk);
     append_all(&log, 1..=3);
@@ -257,7 +257,7 @@ impl DirAbove for Hooked {
 
 /// Another process appends and prunes the last segment between its listing and its opening.
 #[test]
-fn a_last_segment_that_is_pruned_since_it_was_listed_is_no_damage() {
+fn a_last_segment_pruned_since_it_was_listed_is_no_damage() {
     let disk = SimDisk::new(1);
     let other = Log::open(
         dir(&disk),
@@ -309,7 +309,7 @@ fn a_last_segment_that_cannot_be_opened_is_damage() {
 /// Without the end word, the records are followed from the first one. An unreadable place that was
 /// synced is not a torn tail, however far behind it the proof is.
 #[test]
-fn damage_is_proved_by_records_far_behind_it() {
+fn records_far_behind_it_prove_damage() {
     // Also if the proof spans two reads of the search.
     let near = ((256 << 10) - 300..(256 << 10) + 40).step_by(4);
     for bytes in [40, 100 << 10, 600 << 10, 3 << 20].into_iter().chain(near) {

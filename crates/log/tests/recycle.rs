@@ -133,7 +133,7 @@ fn passed(signal: &Receiver<()>) {
 /// files, and begins to cut one of the first two. Then the first log continues and appends to its
 /// file.
 #[test]
-fn a_file_that_is_in_use_again_is_not_cut() {
+fn a_recycled_file_is_not_truncated() {
     let disk = SimDisk::new(1);
     let (at_rename, renames): (Sender<()>, _) = channel();
     let (at_cut, cuts): (Sender<()>, _) = channel();
@@ -194,7 +194,7 @@ fn a_file_that_is_in_use_again_is_not_cut() {
 /// The segment is cut and removed between the reader's open and its lock. Its rows are pruned, and
 /// nothing is damaged.
 #[test]
-fn a_segment_that_goes_before_a_reader_holds_it_is_pruned_and_not_damaged() {
+fn a_segment_removed_before_a_reader_opens_it_counts_as_pruned() {
     let disk = SimDisk::new(1);
     let other = open(&disk, Hooks::default(), 0);
     for id in 1..=7 {
@@ -227,7 +227,7 @@ fn a_segment_that_goes_before_a_reader_holds_it_is_pruned_and_not_damaged() {
 
 /// A process that only reads takes no lock: it reads the state first and then the directory.
 #[test]
-fn segments_that_go_while_a_log_is_opened_for_reading_are_no_damage() {
+fn segments_removed_while_a_log_is_opened_for_reading_are_no_damage() {
     let disk = SimDisk::new(1);
     let other = open(&disk, Hooks::default(), 0);
     for id in 1..=7 {
@@ -347,7 +347,7 @@ fn a_failed_rename_is_reported_unless_the_file_is_gone() {
 
 /// Other writers wait while a file system frees much space at once.
 #[test]
-fn a_file_is_cut_by_the_mebibyte() {
+fn a_file_is_truncated_by_mebibytes() {
     let disk = SimDisk::new(1);
     let hooks = Hooks::default();
     let lengths = Arc::clone(&hooks.lengths);

@@ -85,7 +85,7 @@ fn salvaged(
 }
 
 #[test]
-fn a_flipped_byte_costs_the_transaction_it_is_in() {
+fn a_flipped_byte_loses_only_its_transaction() {
     for seed in 0..60 {
         let (disk, txns, rows) = filled(seed);
         let mut rng = SmallRng::seed_from_u64(seed + 1000);
@@ -115,7 +115,7 @@ fn a_flipped_byte_costs_the_transaction_it_is_in() {
 }
 
 #[test]
-fn what_is_around_a_lost_segment_is_kept() {
+fn rows_around_a_lost_segment_are_kept() {
     for number in 1..=5 {
         for header in [false, true] {
             let (disk, txns, rows) = filled(7);
@@ -219,7 +219,7 @@ fn a_log_is_read_without_being_changed() {
 /// No process opens the log, or begins another repair, before the new log is in the place of the
 /// damaged one.
 #[test]
-fn nobody_gets_in_while_a_log_is_repaired() {
+fn a_log_cannot_be_opened_during_a_repair() {
     use densite_disk::{RealDir, exchange};
     let tmp = tempfile::tempdir().expect("a directory");
     let (here, there) = (tmp.path().join("app.db-log"), tmp.path().join("new"));

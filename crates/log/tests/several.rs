@@ -115,7 +115,7 @@ fn threads_and_logs_on_the_real_disk() {
 /// Rule 1: between xSync and the decision no reader passes the rows, in any process. Later rows
 /// wait too.
 #[test]
-fn prepared_rows_are_seen_by_nobody() {
+fn prepared_rows_are_not_visible() {
     let disk = SimDisk::new(1);
     let (mine, other) = (open(&disk), open(&disk));
     let table = &tables()[0];
@@ -171,7 +171,7 @@ fn a_rollback_that_fails_is_tried_again() {
 /// A process is killed after its write and before its sync. The next one keeps the whole group,
 /// durably, or none of it.
 #[test]
-fn a_killed_writers_rows_are_kept_whole_or_not_at_all() {
+fn rows_of_a_killed_writer_are_kept_whole_or_not_at_all() {
     for cut in 0..400 {
         let disk = SimDisk::new(cut);
         let log = open(&disk);
@@ -216,7 +216,7 @@ fn a_killed_writers_rows_are_kept_whole_or_not_at_all() {
 }
 
 #[test]
-fn one_leads_at_a_time() {
+fn only_one_log_has_the_right_to_apply() {
     let disk = SimDisk::new(1);
     let (a, b) = (open(&disk), open(&disk));
     let lead = a.try_lead().expect("lead").expect("free");
@@ -250,7 +250,7 @@ fn numbers_are_above_every_stored_position() {
 /// A repair replaces the directory under the append lock. A process that waited for that lock must
 /// not continue with the old file.
 #[test]
-fn who_waited_for_the_lock_opens_what_has_the_name_now() {
+fn after_waiting_for_the_lock_the_current_directory_is_opened() {
     use densite_disk::{File, LockKind, RealFile, exchange};
     let tmp = tempfile::tempdir().expect("a directory");
     let (here, there) = (tmp.path().join("app.db-log"), tmp.path().join("new"));
@@ -290,7 +290,7 @@ fn who_waited_for_the_lock_opens_what_has_the_name_now() {
 /// Killed after its rollback was stored and before its slot counted it. Readers that know the slot
 /// must still see the rollback.
 #[test]
-fn a_rollback_counts_though_nobody_was_told() {
+fn a_rollback_without_its_slot_takes_effect() {
     use densite_sim_disk::{Fault, FaultKind};
     let disk = SimDisk::new(1);
     let (mine, other) = (open(&disk), open(&disk));
@@ -312,7 +312,7 @@ fn a_rollback_counts_though_nobody_was_told() {
 
 /// Without an end word no writers are known. Rollbacks are known nevertheless.
 #[test]
-fn rollbacks_are_seen_where_no_writer_is_known() {
+fn rollbacks_are_seen_without_an_end_word() {
     let disk = SimDisk::new(1);
     let log = open(&disk);
     let table = &tables()[0];
@@ -354,7 +354,7 @@ fn a_rollback_that_failed_is_tried_again_at_the_close() {
 /// A reader that checks whether a writer is gone does not count as a writer. A process that then
 /// opens the log must not trust an end word that a power cut made older.
 #[test]
-fn a_look_at_a_slot_is_not_taken_for_its_writer() {
+fn a_reader_of_a_slot_does_not_count_as_its_writer() {
     use densite_disk::LockKind;
     let disk = SimDisk::new(1);
     let end = format!("{DIR}/end");

@@ -49,7 +49,7 @@ fn fill(log: &Log) -> Seq {
 /// A new subscriber begins with what the log has when it is stored. Rows that were just pruned do
 /// not matter.
 #[test]
-fn who_subscribes_now_can_read_though_others_prune_meanwhile() {
+fn a_new_subscriber_can_read_while_others_prune() {
     let disk = SimDisk::new(1);
     let other = open(&disk);
     let armed = Arc::new(AtomicBool::new(false));

@@ -83,7 +83,7 @@ fn rows(disk: &SimDisk) -> BTreeMap<Seq, Row> {
 }
 
 #[test]
-fn what_recovery_has_cut_does_not_come_back() {
+fn rows_cut_by_recovery_do_not_reappear() {
     let (disk, log) = begun();
     let first = end(&disk) / SECTOR;
     let before = disk.snapshot();
@@ -103,7 +103,7 @@ fn what_recovery_has_cut_does_not_come_back() {
 }
 
 #[test]
-fn a_failed_append_does_not_come_back() {
+fn rows_of_a_failed_append_do_not_reappear() {
     let (disk, log) = begun();
     let first = end(&disk) / SECTOR;
     let there = read_all(&log, 0).expect("reads");

@@ -35,7 +35,7 @@ fn appends(log: &Log) -> (u32, Duration) {
 
 /// As many open logs as there would be processes, each with an appender and its own lock.
 #[test]
-fn each_appender_has_its_turn() {
+fn appenders_take_turns() {
     let tmp = tempfile::tempdir().expect("a directory");
     let path = tmp.path().join("app.db-log");
     let logs = [open(&path), open(&path), open(&path)];

@@ -1,33 +1,10 @@
 //! The simulated disk: what a power cut does to files, from a seed.
 //!
-//! A [`SimDisk`] is a handle on one disk in memory; clones share it. Its files have paths, and
-//! [`SimDisk::dir`] gives the [`Dir`] contract for one directory of it. Each file has the contents
-//! that processes see, and an ordered list of changes that were not synced; each directory
-//! likewise.
-//!
-//! What [`SimDisk::power_cut`] leaves:
-//! - everything that was synced; an unsynced write changes no byte outside its range ("powersafe
-//!   overwrite");
-//! - of each unsynced write all, nothing, some of its sectors, or the bytes on one side of an
-//!   arbitrary byte. A later write can survive without an earlier one, and where two surviving
-//!   writes overlap the later one wins;
-//! - each unsynced change of a length, or not. If a shortening is lost, so are later writes beyond
-//!   it, because they went to new blocks that the file does not reference. A file that grew can
-//!   have the new length with zeros (or, by [`Extension`], garbage) where the write itself is
-//!   missing;
-//! - of the creations, removals and renames of each name those up to a random point, a rename as a
-//!   whole or not at all. A directory sync makes all of them durable.
-//!
-//! Every call of a file or directory is numbered from 1 ([`SimDisk::calls`]). So a test runs a
-//! workload once to count, then again with [`SimDisk::cut_at`] each number. Calls that only read
-//! leave nothing new to survive: [`SimDisk::changes`] and [`SimDisk::cut_at_change`] number the
-//! others. [`SimDisk::capture_at`] takes what a cut would leave at many changes of one run. The
-//! call at which the cut comes fails with `EIO`, like all later ones, but its change is among the
-//! unsynced ones.
-//!
-//! A disk is a value: two disks in one process share nothing, and the same calls with the same
-//! seeds give the same bytes. Locks are held by handles, each of which stands for a process. They
-//! are not counted as calls, and a disk after a cut has none.
+//! A [`SimDisk`] is a handle on one disk in memory. Its files have paths, and [`SimDisk::dir`]
+//! gives the [`Dir`] contract for one directory. Each file has the contents that processes see, and
+//! an ordered list of changes that were not synced; each directory likewise. [`SimDisk::power_cut`]
+//! decides which of these survive. Two disks in one process share nothing, and the same calls with
+//! the same seeds give the same bytes.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
@@ -69,6 +46,14 @@ pub struct Captured {
 }
 
 /// A handle on one simulated disk; clones share the disk.
+///
+/// Every call of a file or directory is numbered from 1 ([`SimDisk::calls`]). So a test runs a
+/// workload once to count, then again with [`SimDisk::cut_at`] each number. [`SimDisk::changes`]
+/// and [`SimDisk::cut_at_change`] leave out calls that only read. [`SimDisk::capture_at`] takes
+/// what a cut would leave at many changes of one run. The call at which the cut comes fails with
+/// `EIO`, like all later ones, but its change is among the unsynced ones. Locks are held by
+/// handles, each of which stands for a process. They are not counted as calls, and a disk after a
+/// cut has none.
 #[derive(Debug, Clone)]
 pub struct SimDisk {
     world: Arc<Mutex<World>>,
@@ -135,6 +120,19 @@ impl SimDisk {
     /// Cuts the power: every call on a handle of this disk then fails with `EIO`. Returns the disk
     /// after the cut: it has what survived, all of it durable, without faults, and with counters at
     /// zero.
+    ///
+    /// It leaves:
+    /// - everything that was synced; an unsynced write changes no byte outside its range
+    ///   ("powersafe overwrite");
+    /// - of each unsynced write all, nothing, some of its sectors, or the bytes on one side of an
+    ///   arbitrary byte. A later write can survive without an earlier one. Where two surviving
+    ///   writes overlap, the later one wins;
+    /// - each unsynced change of a length, or not. If a shortening is lost, so are later writes
+    ///   beyond it, because they went to new blocks that the file does not reference. A file that
+    ///   grew can have the new length with zeros (or, by [`Extension`], garbage) where the write
+    ///   itself is missing;
+    /// - of the creations, removals and renames of each name those up to a random point, a rename
+    ///   as a whole or not at all. A directory sync makes all of them durable.
     pub fn power_cut(&self, seed: u64) -> SimDisk {
         let mut world = self.world.lock();
         world.kill();

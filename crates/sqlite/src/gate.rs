@@ -1,12 +1,11 @@
-//! Makes a fork wait until all threads of ours are outside of SQLite, its VFS and the store.
+//! Makes a fork wait until all threads of Densite are outside of SQLite, its VFS and the store
+//! (rule 15).
 //!
 //! A forked child gets a copy of each mutex in its current state, and of what SQLite's VFS knows
-//! about its locks on a file. If one of our threads were inside, the child would have mutexes held
-//! by a thread that it does not have, and file locks that it does not hold. It would hang, find a
-//! database locked for ever, or read without a lock. A program without threads of its own can fork
-//! and open databases in the child, so it must be able to with our threads too (rule 15).
-//!
-//! No lock is used here, because it would itself be copied.
+//! about its locks on a file. If one of these threads were inside, the child would have mutexes
+//! held by a thread that it does not have, and file locks that it does not hold. It would hang,
+//! find a database locked for ever, or read without a lock. No lock is used here, because it would
+//! itself be copied.
 
 use std::sync::Once;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};

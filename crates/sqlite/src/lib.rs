@@ -1,19 +1,11 @@
 //! A safe wrapper over SQLite's table of API pointers.
 //!
-//! SQLite is called only through the table that it passes to an extension's entry point ([`Api`]);
-//! nothing is linked. So one build serves every host from SQLite 3.37.2 on.
-//!
-//! - [`Connection`], [`Statement`], [`Value`], [`Backup`]: using a database;
-//! - [`HostVfs`], [`HostFile`]: files through a VFS of the host;
-//! - [`Vfs`], [`VfsFile`], [`Above`], [`register_vfs`]: implementing a VFS;
-//! - [`coalesced_vfs`]: a VFS that writes several frames of the WAL at once;
-//! - [`gate`]: forks wait until our threads are outside of SQLite;
-//! - [`quoted()`]: names in SQL;
-//! - [`image`]: parsing a database's bytes without SQLite;
-//! - [`create_function`], [`create_table_function`]: SQL functions;
-//! - [`VirtualTable`], [`TableCursor`], [`create_module`]: virtual tables.
-//!
-//! Callbacks catch panics, so no panic crosses into C.
+//! SQLite is called only through the table that it passes to an extension's entry point ([`Api`]),
+//! so one build serves every host from SQLite 3.37.2 on. Databases: [`Connection`], [`Statement`],
+//! [`Value`], [`Backup`], [`image`], [`quoted()`]. Files: [`HostVfs`], [`HostFile`], [`Vfs`],
+//! [`VfsFile`], [`Above`], [`register_vfs`], [`coalesced_vfs`]. SQL: [`create_function`],
+//! [`create_table_function`], [`VirtualTable`], [`TableCursor`], [`create_module`]. [`gate`] makes
+//! forks wait. Callbacks catch panics, so no panic crosses into C.
 
 #![warn(missing_docs)]
 

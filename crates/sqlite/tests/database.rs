@@ -13,7 +13,7 @@ fn memory() -> Connection {
 }
 
 #[test]
-fn values_of_every_type_come_back() {
+fn values_of_every_type_round_trip() {
     let db = memory();
     db.exec("CREATE TABLE t(a)").expect("creates");
     let values = [

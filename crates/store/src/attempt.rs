@@ -1,23 +1,11 @@
-//! An attempt at a commit that was not published must never be taken for a commit (rule 8).
-//!
-//! An attempt is whole if its trailer is written but its tip is not: the write failed, or the
-//! process was killed. It follows the newest commit as a published one would. Recovery after a
-//! power cut cannot tell them apart if the tip is torn, or ahead of the bytes that survived.
+//! An attempt at a commit that was not published must never be taken for a commit (rule 8;
+//! docs/decisions/store-commits.md, Unpublished attempts).
 //!
 //! Invariant: while a writer writes after a commit, no combination of the bytes that the file held
-//! since its last sync contains another whole attempt there. So the writer checks before it writes
-//! its first byte. If the file has a whole attempt, the writer overwrites the attempt's first
-//! record with a void record and syncs. A void record may not be durable yet, so a writer that
-//! finds one does the same. An attempt that is not whole in the file cannot be whole on the disk,
-//! because the disk has at most what was written. Cutting the file's end would break that, so the
-//! same check comes before each cut.
-//!
-//! A transaction can begin with the same record as a void attempt, and would put it back in place.
-//! So no two attempts have the same number. Every record names the number of its attempt, and the
-//! void record has the number of the attempt that it replaces.
-//!
-//! An attempt that fails can be repeated with more pages. It keeps its frames, so the void record
-//! replaces its old trailer and not its first record.
+//! since its last sync contains another whole attempt there. So the writer checks before its first
+//! write, and before each cut of the file. If the file has a whole attempt, or a void record that
+//! can be not yet durable, the writer overwrites the attempt's first record with a void record and
+//! syncs.
 
 use crate::chain::{self, Next};
 use crate::connection::Connection;

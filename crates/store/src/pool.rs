@@ -1,16 +1,10 @@
 //! The process-wide pool of threads that encode and decode pages; a [`Task`] is a job with a
 //! result.
 //!
-//! Each process has one pool, which every open file uses. Threads start when there is work and end
-//! after [`IDLE`] without work, so that a host program does not keep idle threads. The queue is
-//! short: if it is full, [`Pool::submit`] hands the job back and the calling thread runs it. So the
-//! caller is at most a few jobs ahead of the workers, and never slower than without a pool.
-//!
-//! Invariants:
-//! - No lock is held while a job runs, and a job that panics loses only its own result.
-//! - A process uses only locks that it created itself. After `fork` the child gets its own pool. An
-//!   inherited pool or task answers without its locks, because a thread that no longer exists may
-//!   hold them. (Therefore the locks are those of `std`, which have no state beyond themselves.)
+//! Every open file uses the one pool of its process. Threads start when there is work and end after
+//! [`IDLE`] without work, so that a host program does not keep idle threads. The queue is short: if
+//! it is full, [`Pool::submit`] hands the job back and the calling thread runs it. So the caller is
+//! at most a few jobs ahead of the workers, and never slower than without a pool.
 
 mod task;
 
@@ -62,7 +56,13 @@ impl Place {
 /// used in the child.
 static PLACES: [Place; FORKS] = [const { Place::free() }; FORKS];
 
-/// A shared set of worker threads. See the module's documentation.
+/// A shared set of worker threads.
+///
+/// Invariants:
+/// - No lock is held while a job runs, and a job that panics loses only its own result.
+/// - A process uses only locks that it created itself. After `fork` the child gets its own pool. An
+///   inherited pool or task answers without its locks, because a thread that no longer exists can
+///   hold them. (Therefore the locks are those of `std`, which have no state beyond themselves.)
 pub struct Pool {
     process: u32,
     threads: AtomicUsize,

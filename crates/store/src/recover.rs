@@ -1,14 +1,11 @@
-//! Recovery: finds the newest commit of a file.
+//! Recovery: finds the newest commit of a file (docs/decisions/store-commits.md). It writes
+//! nothing.
 //!
-//! 1. The newest valid slot names a commit that was durable before the slot was written: if its
-//!    trailer is not there, the file is damaged.
-//! 2. The trailers from this one back to the last root trailer give its state.
-//! 3. The tip names what was published since. Commits between slot and tip are verified record by
-//!    record, because after a power cut any part of them may be missing. The state is the last
-//!    whole one (rule 8, rule 10).
-//!
-//! Nothing is written: the next writer appends after the state found here, over the torn tail, if
-//! there is one.
+//! The newest valid slot names a commit that was durable before the slot was written: if its
+//! trailer is missing, the file is damaged. The trailers back to the last root trailer give its
+//! state. The tip names what was published since. Commits between slot and tip are verified record
+//! by record, because after a power cut any part of them can be missing. The state is the last
+//! whole one (rules 8 and 10). The next writer appends after it, over the torn tail.
 
 use crate::chain;
 use crate::error::{Damage, Error, Result};

@@ -1,21 +1,11 @@
-//! Space accounting: live bytes per unit, and which units can be reused.
+//! Space accounting: live bytes per unit of 64 KiB, and which units can be reused
+//! (docs/decisions/space-units.md).
 //!
-//! The file is counted in units of 64 KiB. A unit's live bytes are those of everything that the
-//! newest commit reaches there: frames that the map names, map nodes, dictionaries, space chunks,
-//! the trailers since the last root trailer, the preamble. A page of a run of n pages counts an
-//! n-th of each unit's share of the run, rounded up. So a unit is free only if no page of a run
-//! that touches it is live, and removing is the exact opposite of adding.
-//!
-//! A unit is *free* if it has no live bytes. It is *reusable* only if a durable slot names a commit
-//! in which it was free already, and nothing was written to it since (rule 9). Recovery can start
-//! from that slot, and must find everything between it and the tip. Until such a slot is durable,
-//! units wait (see `reuse`).
-//!
-//! The table is kept in chunks of 1024 units (payload: 1024 u32, codec zstd if that is smaller). A
-//! fold stores those that have changed (see `table`). They count neither trailers nor the preamble,
-//! which are added after loading. The chunks in use are in memory (see `resident`); in files up to
-//! 16 GiB that is all of them. For a unit of another chunk only the changes are known, and it
-//! counts as full.
+//! Live bytes are those of everything that the newest commit reaches. A page of a run of n pages
+//! counts an n-th of each unit's share of the run, rounded up. So a unit is free only if no page of
+//! a run that touches it is live, and removing is the exact opposite of adding. The stored table
+//! (`table`) counts neither trailers nor the preamble, which are added after loading. For a unit of
+//! a chunk that is not in memory (`resident`), only changes are known, and it counts as full.
 
 use crate::format::{DATA_OFF, LOCK_UNIT, UNIT_LEN};
 use crate::map::Entry;

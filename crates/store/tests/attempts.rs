@@ -165,7 +165,7 @@ fn only_published(medium: &Medium, what: &str) {
 }
 
 #[test]
-fn an_attempt_of_a_killed_writer_does_not_come_back() {
+fn an_attempt_of_a_killed_writer_never_becomes_a_commit() {
     for (commits, now) in PUBLISHED.iter().enumerate().skip(1) {
         let medium = Medium::of(&killed());
         let mut next = medium.open();
@@ -178,7 +178,7 @@ fn an_attempt_of_a_killed_writer_does_not_come_back() {
 /// Another process closes the file in between, and cuts the attempt off its end. After the power
 /// cut the disk still has it there.
 #[test]
-fn an_attempt_that_a_close_has_cut_off_does_not_come_back() {
+fn an_attempt_cut_off_by_a_close_never_becomes_a_commit() {
     for (commits, now) in PUBLISHED.iter().enumerate().skip(1) {
         let medium = Medium::of(&killed());
         let before = medium.disk.contents(PATH).expect("a file").len();
@@ -226,7 +226,7 @@ fn only_the_first_record_arrives(medium: &Medium, first: usize) -> Vec<u8> {
 }
 
 #[test]
-fn an_attempt_does_not_come_back_by_a_transaction_that_begins_as_it_did() {
+fn a_transaction_with_the_same_beginning_does_not_revive_an_attempt() {
     let (bytes, first) = killed_with_two_pages();
     let got = only_the_first_record_arrives(&Medium::of(&bytes), first);
     assert_eq!(got, [1, 1, 1]);
@@ -234,7 +234,7 @@ fn an_attempt_does_not_come_back_by_a_transaction_that_begins_as_it_did() {
 
 /// A writer makes it void and is killed. The disk can have any part of the void record too.
 #[test]
-fn an_attempt_does_not_come_back_after_a_void_record_that_was_torn() {
+fn a_torn_void_record_does_not_revive_an_attempt() {
     let (bytes, first) = killed_with_two_pages();
     let medium = Medium::of(&bytes);
     medium.disk.fail(Fault::new(FaultKind::Io, Op::Sync));
@@ -260,7 +260,7 @@ fn an_attempt_does_not_come_back_after_a_void_record_that_was_torn() {
 
 /// The same with cuts of the simulated disk.
 #[test]
-fn an_attempt_of_a_killed_writer_does_not_come_back_from_any_cut() {
+fn an_attempt_of_a_killed_writer_never_reappears_after_any_power_cut() {
     let bytes = killed();
     for commits in 1..=2 {
         for seed in 0..1000 {
@@ -327,7 +327,7 @@ fn an_attempt_that_begins_with_a_moved_frame_is_made_void() {
 
 /// An attempt that was not completely written needs no sync.
 #[test]
-fn an_attempt_that_is_not_whole_costs_nothing() {
+fn an_incomplete_attempt_needs_no_sync() {
     let medium = Medium::of(&killed());
     let mut bytes = medium.disk.contents(PATH).expect("a file");
     let last = bytes.iter().rposition(|b| *b != 0).expect("a trailer");
@@ -357,7 +357,7 @@ enum Then {
 }
 
 #[test]
-fn an_attempt_that_failed_does_not_come_back() {
+fn a_failed_attempt_never_becomes_a_commit() {
     use Then::*;
     for then in [
         Discards,
@@ -382,7 +382,7 @@ fn an_attempt_that_failed_does_not_come_back() {
 
 /// Nothing follows the failure: the error that the writer got stays true.
 #[test]
-fn an_attempt_that_failed_is_not_there_after_a_cut() {
+fn a_failed_attempt_is_absent_after_a_power_cut() {
     for (seed, nth) in (0..200).flat_map(|seed| [(seed, 1), (seed, 2)]) {
         let disk = SimDisk::new(seed);
         disk.put_file(PATH, &begun().disk.contents(PATH).expect("a file"));
@@ -456,7 +456,7 @@ fn fails(then: Then, forever: bool, nth: u64, prefix: usize) -> bool {
 
 /// A long attempt is not read to its end to find out whether it is whole.
 #[test]
-fn a_long_attempt_of_a_killed_writer_does_not_come_back() {
+fn a_long_attempt_of_a_killed_writer_never_becomes_a_commit() {
     let medium = begun();
     let before = medium.disk.contents(PATH).expect("a file");
     let mut long = medium.open();

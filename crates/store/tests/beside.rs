@@ -83,7 +83,7 @@ fn busy(seed: u64, each: u64, below: u64) -> (SimDisk, Interrupted, Arc<AtomicU6
 }
 
 #[test]
-fn what_others_move_meanwhile_is_no_damage() {
+fn frames_moved_during_a_check_are_no_damage() {
     for seed in 0..6 {
         // The nodes of the map are read first. With the smallest `each`, every read of them is
         // interrupted.

@@ -72,7 +72,7 @@ fn a_header_torn_at_any_byte_is_written_again() {
 /// Bytes that are removed from or inserted into the preamble move the second slot and the tip. Only
 /// the creation's slot, which names the empty store, is then readable. But this file was closed.
 #[test]
-fn a_preamble_that_moved_is_damage_and_no_empty_database() {
+fn a_moved_preamble_is_damage_and_not_an_empty_database() {
     let disk = SimDisk::new(1);
     let mut handle = open(&disk).expect("open");
     write(&mut handle);

@@ -46,7 +46,7 @@ fn put(handle: &mut Handle, rounds: &mut [u64], pages: std::ops::Range<u64>) {
 /// previous commit. That slot does not cover what was written since. Then more is written to the
 /// commit, and it is tried again.
 #[test]
-fn what_a_failed_commit_has_written_is_not_given_to_its_second_attempt() {
+fn places_of_a_failed_commit_are_not_reused_by_its_second_attempt() {
     let disk = SimDisk::new(1);
     let mut writer = open(&disk, "process");
     let mut beside = open(&disk, "process");

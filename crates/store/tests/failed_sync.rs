@@ -104,7 +104,7 @@ fn are_there(disk: &SimDisk, seed: u64, pages: std::ops::Range<u64>, mark: u8) {
 }
 
 #[test]
-fn of_who_has_not_the_right_to_write() {
+fn a_failed_sync_of_a_handle_without_the_right_needs_a_rewrite() {
     for seed in 0..SEEDS {
         let disk = SimDisk::new(seed);
         let writer = begun(&disk);
@@ -135,7 +135,7 @@ fn of_who_has_not_the_right_to_write() {
 
 /// All commits since a durable one are rewritten, and all of each.
 #[test]
-fn of_many_commits_and_long_ones() {
+fn many_and_long_commits_are_rewritten_after_a_failed_sync() {
     const LONG: u64 = 70;
     for seed in 0..SEEDS / 4 {
         let disk = SimDisk::new(seed);
@@ -161,7 +161,7 @@ fn of_many_commits_and_long_ones() {
 }
 
 #[test]
-fn of_a_writer_who_could_not_write_it_again_himself() {
+fn the_next_writer_rewrites_if_the_first_could_not() {
     for seed in 0..SEEDS {
         let disk = SimDisk::new(seed);
         let mut writer = begun(&disk);
@@ -179,7 +179,7 @@ fn of_a_writer_who_could_not_write_it_again_himself() {
 /// Another handle made the store meanwhile. The next sync in this process must not find that there
 /// is nothing to do.
 #[test]
-fn of_a_handle_that_was_opened_while_the_file_was_empty() {
+fn a_failed_sync_of_a_handle_opened_on_an_empty_file_needs_a_rewrite() {
     type Sync = fn(&mut Handle) -> bool;
     let syncs: [(&str, Sync); 4] = [
         ("sync", |handle| handle.sync(SyncKind::Data).is_err()),
@@ -232,7 +232,7 @@ fn a_handle_opened_on_an_empty_file_fails_while_another_needs_a_rewrite() {
 /// The disk returns other bytes than were written. They are not made durable, and the next writer
 /// gets an error.
 #[test]
-fn what_is_not_as_it_was_written_is_not_written_again() {
+fn bytes_that_differ_from_what_was_written_are_not_rewritten() {
     const TIP: std::ops::Range<usize> = 12288..12336;
     for what in ["records", "tip", "trailer"] {
         let disk = SimDisk::new(1);
@@ -273,7 +273,7 @@ fn what_is_not_as_it_was_written_is_not_written_again() {
 
 /// It fails during the writer's own sync, which then finds nothing to do.
 #[test]
-fn of_another_while_the_writer_syncs() {
+fn a_failed_sync_of_another_handle_during_the_writers_sync_needs_a_rewrite() {
     for (seed, by_slot) in (0..SEEDS).flat_map(|seed| [(seed, false), (seed, true)]) {
         let disk = SimDisk::new(seed);
         drop(begun(&disk));

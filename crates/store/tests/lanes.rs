@@ -123,7 +123,7 @@ fn process(disk: &SimDisk, name: &str) -> Handle {
 /// The extent that one process has put aside is a free part of the file for another process, which
 /// can take it.
 #[test]
-fn what_is_aside_is_given_up_when_another_process_has_written() {
+fn reserved_extents_are_released_after_another_process_wrote() {
     const PAGES: u64 = 8000;
     let disk = SimDisk::new(1);
     let mut rounds = vec![0; PAGES as usize];

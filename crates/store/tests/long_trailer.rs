@@ -27,7 +27,7 @@ fn open(disk: &SimDisk, process: &str) -> Handle {
 }
 
 #[test]
-fn a_commit_of_many_pages_folds_whatever_the_tuning_says() {
+fn a_commit_of_many_pages_always_folds() {
     let disk = SimDisk::new(1);
     let mut handle = open(&disk, "one");
     handle.write_at(&[7; PAGE], 0).expect("write");

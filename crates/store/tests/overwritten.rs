@@ -128,7 +128,7 @@ impl Site {
 }
 
 #[test]
-fn other_contents_are_told_from_a_file_that_has_gone_on() {
+fn replaced_contents_are_distinguished_from_new_commits() {
     let (mut told, mut unproved) = (0, 0);
     for seed in 0..60 {
         let mut site = Site::new(seed);
@@ -179,7 +179,7 @@ fn other_contents_are_told_from_a_file_that_has_gone_on() {
 /// A reader returns after so long that the commits it knew cannot be followed any more, and
 /// continues.
 #[test]
-fn a_long_pause_is_no_other_contents() {
+fn a_long_pause_does_not_count_as_replaced_contents() {
     for seed in 0..10 {
         let mut site = Site::new(seed);
         let mut reader = open(&site.disk, "reader");

@@ -80,7 +80,7 @@ fn a_reader_follows_a_commit_before_its_writer_does() {
 /// Rule 1 broken: if locks do not work, a second writer notices that it was overtaken, and nothing
 /// that was published is lost.
 #[test]
-fn a_writer_that_was_overtaken_publishes_nothing() {
+fn an_overtaken_writer_does_not_publish() {
     let disk = SimDisk::new(1);
     let mut first = handle(file(&disk), "one process");
     let mut second = handle(file(&disk), "another process");
@@ -103,7 +103,7 @@ fn a_writer_that_was_overtaken_publishes_nothing() {
 /// A failed write of the tip that reached the file completely counts as published. One that reached
 /// it in part does not, and can be repeated.
 #[test]
-fn a_tip_that_was_written_though_the_write_failed() {
+fn a_failed_write_that_wrote_the_tip_counts_as_published() {
     for prefix in 0..=48 {
         let disk = SimDisk::new(1);
         let fails = Arc::new(AtomicBool::new(false));

@@ -95,7 +95,7 @@ fn reclaim(handle: &mut Handle, budget: &ReclaimBudget<'_>) {
 }
 
 #[test]
-fn at_rest_little_is_dead() {
+fn full_reclamation_leaves_little_dead_space() {
     for keep in [2, 3, 10, 100] {
         let disk = SimDisk::new(1);
         let mut handle = open(&disk, "a");
@@ -500,7 +500,7 @@ fn reclaiming_continues_after_a_failed_sync_without_the_right() {
 /// Damage gets no new checksum: the frame stays in place, is reported, and is an error as before.
 /// The rest of its unit stays too, but nothing more.
 #[test]
-fn a_damaged_frame_is_not_laundered() {
+fn a_damaged_frame_gets_no_new_checksum() {
     for header in [false, true] {
         let disk = SimDisk::new(1);
         let mut handle = open(&disk, "a");

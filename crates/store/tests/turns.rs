@@ -67,7 +67,7 @@ impl Database {
 }
 
 #[test]
-fn what_another_process_wrote_since_the_slot_is_not_free_though_it_is_dead_again() {
+fn dead_units_of_another_process_since_the_slot_are_not_free() {
     let disk = SimDisk::new(1);
     let mut database = Database { rounds: Vec::new() };
     let mut first = process(&disk, "first", Tuning::default());
@@ -104,7 +104,7 @@ fn freed_before_a_fold_of_another_process() -> (SimDisk, Database, Handle) {
 /// The slot names a commit of another process, and became durable before its writer had loaded the
 /// accounting of that commit.
 #[test]
-fn freed_units_wait_for_no_second_slot_after_a_commit_of_another_process() {
+fn freed_units_need_only_one_slot_after_a_commit_of_another_process() {
     let (disk, mut database, mut first) = freed_before_a_fold_of_another_process();
     first.make_reusable().expect("slot");
     let space = first.space().expect("space");

@@ -1,16 +1,11 @@
 //! Converts a database from one form to the other.
 //!
-//! 1. Check that the source is a database of the right form, that the destination is free, and that
-//!    there is disk space.
-//! 2. Create a temporary file beside the destination. Unless the last step succeeds, it removes
-//!    itself.
-//! 3. Let SQLite recover the source, and keep its state unchanged ([`crate::source`]).
-//! 4. Copy page by page, make the copy durable, read it back and compare every byte.
-//! 5. In place: replace the source with the copy ([`crate::replace`]). Otherwise: give the copy its
-//!    name if the name is still free.
-//!
-//! Until step 5 the content of the source is unchanged after any error. Only SQLite's own recovery
-//! can write to it.
+//! It checks source, destination and disk space, and creates a temporary file beside the
+//! destination, which removes itself unless the last step succeeds. SQLite recovers the source,
+//! whose state is then kept unchanged ([`crate::source`]). Pages are copied, made durable, read
+//! back and compared. In place, the copy then replaces the source ([`crate::replace`]); otherwise
+//! it gets its name if that is still free. Until then any error leaves the content of the source
+//! unchanged; only SQLite's own recovery can write to it.
 
 use crate::archive;
 use crate::copy::{self, Input};

@@ -1,9 +1,6 @@
-//! The verbs: conversion, vacuum, checking and figures.
-//!
-//! - [`compress`] and [`decompress`] convert a database from one form to the other;
-//! - [`vacuum()`] rewrites a database without deleted content;
-//! - [`info()`] returns its figures;
-//! - [`check()`] verifies it.
+//! The verbs: [`compress`] and [`decompress`] convert a database from one form to the other,
+//! [`vacuum()`] rewrites it without deleted content, [`info()`] returns its figures, and
+//! [`check()`] verifies it.
 //!
 //! SQLite is called only through the [`Api`] of the caller, with the VFS "densite" registered
 //! (`densite_vfs`). So the same code serves the command, which links its own SQLite, and the

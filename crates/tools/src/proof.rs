@@ -1,12 +1,10 @@
-//! The proof that a rewritten database holds what its source holds.
+//! The proof that a rewritten database holds what its source holds (docs/decisions/vacuum.md).
 //!
 //! For each table and index, the digests of both b-trees are compared: the bytes of all records,
 //! their row ids and their order. The source is read a second time, beside the rewrite. The copy is
 //! read back, each page through its checksums. The walk also checks that it visits every page of
-//! the copy exactly once, that all leaves of a tree are at one depth, and that row ids are within
-//! the bounds of their interior page. SQL compares schema and settings. SQLite's quick check covers
-//! pointer maps of auto_vacuum. docs/decisions/vacuum.md says why this is enough, and what decides
-//! if digests differ.
+//! the copy exactly once, that all leaves of a tree are at one depth, and the bounds of row ids.
+//! SQL compares schema and settings. SQLite's quick check covers pointer maps of auto_vacuum.
 
 mod sides;
 mod walk;

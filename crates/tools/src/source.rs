@@ -1,15 +1,6 @@
-//! The database to convert: recovered, locked and readable as one state.
-//!
-//! There are two ways. In both, SQLite itself rolls back a hot journal and empties the WAL first.
-//!
-//! - **alone** (to replace the file): raw locks take EXCLUSIVE on the file, so no other connection
-//!   has it open or can open it. In WAL mode every open connection holds SHARED, so this waits for
-//!   idle connections too. After locking, it checks journal and WAL again: another connection can
-//!   write between our recovery and our lock. Then it starts again.
-//! - **shared** (to write another file): a connection of ours keeps the state unchanged. In
-//!   rollback mode SHARED is enough: no process changes the file while a reader holds it. In WAL
-//!   mode the write lock (BEGIN IMMEDIATE) keeps the WAL unchanged. If the old snapshot of a reader
-//!   keeps pages in the WAL, they are laid over the file ([`crate::wal`]).
+//! The database to convert: recovered, locked and readable as one state. SQLite itself rolls back a
+//! hot journal and empties the WAL first; then there are two ways, [`Source::alone`] and
+//! [`Source::shared`].
 
 mod recovered;
 mod state;
@@ -50,6 +41,11 @@ pub(crate) struct Source {
 
 impl Source {
     /// Holds the database for this process alone, until dropped.
+    ///
+    /// This is for replacing the file. Raw locks take EXCLUSIVE, so no other connection has the
+    /// file open or can open it. In WAL mode every open connection holds SHARED, so this waits for
+    /// idle connections too. After locking, it checks journal and WAL again: another connection can
+    /// write between the recovery and the lock. Then it starts again.
     pub(crate) fn alone(
         api: Api,
         through: Through,
@@ -96,6 +92,11 @@ impl Source {
     }
 
     /// Keeps the state unchanged beside other connections, until dropped.
+    ///
+    /// This is for writing another file. In rollback mode SHARED is enough: no process changes the
+    /// file while a reader holds it. In WAL mode the write lock (BEGIN IMMEDIATE) keeps the WAL
+    /// unchanged. If the old snapshot of a reader keeps pages in the WAL, they are laid over the
+    /// file ([`crate::wal`]).
     pub(crate) fn shared(
         api: Api,
         through: Through,

@@ -1,16 +1,11 @@
-//! Rewrites a database in the place of its file, without deleted data and free space.
+//! Rewrites a database in the place of its file, without deleted data and free space
+//! (docs/decisions/vacuum.md).
 //!
-//! 1. Check that it is a database with one name, and compute its figures ([`VacuumPlan::new`]).
-//! 2. Check that there is space and that a file can be created beside it ([`VacuumPlan::check`]).
-//!    At this point the caller can ask the user.
-//! 3. Let SQLite recover the database, and hold it alone: EXCLUSIVE, also in WAL mode
-//!    ([`crate::source`]).
-//! 4. Prune in a view that is not in any file; write the new file; prove it ([`crate::rewrite`]).
-//! 5. Replace the file ([`crate::replace`]). If the new file is larger and nothing was pruned, keep
-//!    the old file.
-//!
-//! Until the rename the content of the database is unchanged. Only SQLite's own recovery can write
-//! to it.
+//! [`VacuumPlan::new`] computes the figures, and [`VacuumPlan::check`] checks that there is space
+//! and that a file can be created beside it. Then SQLite recovers the database, which is held alone
+//! ([`crate::source`]). It is pruned in a view that is not in any file, written and proved
+//! ([`crate::rewrite`]). A rename replaces the file ([`crate::replace`]), unless the new one is
+//! larger and nothing was pruned. Until then the content is unchanged.
 
 use crate::archive;
 use crate::db::Through;

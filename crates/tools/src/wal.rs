@@ -1,20 +1,10 @@
-//! Reads pages that are in a WAL and not yet in the database file.
-//!
-//! This is used if the old snapshot of a reader keeps the WAL from being emptied. Then the state to
-//! copy is the database file with these pages laid over it. The caller holds SQLite's write lock,
-//! so no process appends to the WAL or restarts it. A concurrent checkpoint only moves pages that
-//! are laid over the file anyway.
+//! Reads pages that are in a WAL and not yet in the database file, if the old snapshot of a reader
+//! keeps the WAL from being emptied. The state to copy is the database file with these pages laid
+//! over it. The caller holds SQLite's write lock, so no process appends to the WAL or restarts it.
+//! A concurrent checkpoint only moves pages that are laid over the file anyway.
 //!
 //! A frame counts if and only if its salts equal those of the header, its checksum continues the
-//! chain from the header, and a frame at or after it ends a commit. (This is SQLite's rule for
-//! recovery.)
-//!
-//! offset  size  WAL header (big-endian)        offset  size  frame header
-//!      0     4  0x377f0682 or ..83                  0     4  page number
-//!      4     4  3007000                             4     4  pages after commit, 0 inside one
-//!      8     4  page size                           8     8  salts, as in the WAL header
-//!     16     8  salts                              16     8  checksum
-//!     24     8  checksum of the 24 bytes above
+//! chain from the header, and a frame at or after it ends a commit (SQLite's rule for recovery).
 
 use crate::error::{Error, Result};
 use crate::header::u32_at;
@@ -27,6 +17,17 @@ const FRAME_HEADER: usize = 24;
 const VERSION: u32 = 3_007_000;
 
 /// The newest committed version of each page in a WAL.
+///
+/// The WAL header and a frame's header are big-endian:
+///
+/// ```text
+/// offset  size  WAL header                     offset  size  frame header
+///      0     4  0x377f0682 or ..83                  0     4  page number
+///      4     4  3007000                             4     4  pages after commit, 0 inside one
+///      8     4  page size                           8     8  salts, as in the WAL header
+///     16     8  salts                              16     8  checksum
+///     24     8  checksum of the 24 bytes above
+/// ```
 #[derive(Debug)]
 pub(crate) struct Wal {
     /// Offset in bytes of each page, by page number from 1.

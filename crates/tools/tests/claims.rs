@@ -62,7 +62,7 @@ fn claiming(path: &Path, settings: &str, pages: u64) {
 }
 
 #[test]
-fn work_goes_by_what_a_file_holds() {
+fn work_depends_on_the_content_not_on_the_claimed_size() {
     let begun = seconds();
     for settings in ["PRAGMA auto_vacuum=NONE", "PRAGMA auto_vacuum=FULL"] {
         let dir = tempfile::tempdir().expect("a directory");
@@ -82,7 +82,7 @@ fn work_goes_by_what_a_file_holds() {
 }
 
 #[test]
-fn what_is_only_claimed_is_not_written() {
+fn claimed_pages_without_content_are_not_written() {
     let dir = tempfile::tempdir().expect("a directory");
     let (path, plain) = (dir.path().join("a.db"), dir.path().join("b.db"));
     // More than the disk has room for, but not more than file systems allow.

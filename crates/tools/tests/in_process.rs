@@ -207,7 +207,7 @@ fn a_connection_that_was_opened_before_is_refused_to_write_to_the_old_file() {
 /// By its name, SQLite would take the journal or WAL of the new file for that of the old one. It
 /// would roll the journal back, or write the WAL into the old file, and then remove it.
 #[test]
-fn what_is_written_to_the_new_file_is_safe_from_a_connection_that_has_the_old_one() {
+fn a_connection_to_the_old_file_does_not_damage_the_new_one() {
     let reads = ["SELECT count(*) FROM t", "PRAGMA wal_checkpoint(TRUNCATE)"];
     let writes = [
         "UPDATE t SET b='old' WHERE a=2",

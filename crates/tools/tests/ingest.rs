@@ -61,7 +61,7 @@ fn converted(path: &Path, vfs: &str) -> Connection {
 /// The worker of the applier cannot read the converted file. It leaves the work to a process that
 /// can, and takes it back when that process is gone.
 #[test]
-fn rows_are_applied_by_who_can_read_the_file() {
+fn rows_are_applied_by_a_process_that_can_read_the_file() {
     let dir = tempfile::tempdir().expect("a directory");
     let path = dir.path().join("a.db");
     let old = converted(&path, "unix");
@@ -80,7 +80,7 @@ fn rows_are_applied_by_who_can_read_the_file() {
 
 /// This connection would wait forever: rows are applied to the file that now has the name.
 #[test]
-fn who_has_the_old_file_open_is_told_so() {
+fn a_connection_to_the_replaced_file_gets_an_error() {
     for vfs in ["unix", "densite"] {
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("a.db");

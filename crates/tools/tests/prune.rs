@@ -35,7 +35,7 @@ fn prune(db: &densite_tools::Connection) -> densite_tools::Result<()> {
 }
 
 #[test]
-fn pruned_rows_are_gone_and_all_others_are_there() {
+fn only_pruned_rows_are_deleted() {
     let api = common::api();
     for (journal, compress) in [
         ("DELETE", false),

@@ -1,13 +1,13 @@
-//! Bits, lowest first: the n-th bit of a stream is bit `n % 8` of byte `n / 8`.
+//! Bits, lowest first: bit n of a stream is bit `n % 8` of byte `n / 8`.
 //!
 //! Fields of different widths follow each other without gaps. A field of up to [`WIDE`] bits is
-//! read by one load of eight bytes, so a reader's bytes are followed by [`PADDING`] bytes that do
-//! not belong to the stream.
+//! read with one load of eight bytes, so [`PADDING`] bytes that do not belong to the stream follow
+//! it.
 
-/// Widest field that one load is enough for: eight bytes less the seven bits that a field may begin
-/// late.
+/// The widest field that one load can read: eight bytes less seven bits, because a field can begin
+/// at any bit of a byte.
 pub const WIDE: u32 = 57;
-/// Bytes behind a stream that a reader may load, whatever they hold.
+/// Bytes behind a stream that a reader can load. They can have any values.
 pub const PADDING: usize = 8;
 
 /// The lowest `width` bits set; `width` is at most 64.
@@ -22,7 +22,7 @@ pub fn width_of(value: u64) -> u32 {
     64 - value.leading_zeros()
 }
 
-/// Writes fields one behind the other.
+/// Writes fields one after the other.
 #[derive(Debug, Default)]
 pub struct BitWriter {
     bytes: Vec<u8>,
@@ -31,7 +31,7 @@ pub struct BitWriter {
 }
 
 impl BitWriter {
-    /// Forgets what was written and keeps the memory.
+    /// Discards what was written and keeps the memory.
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.held = 0;
@@ -58,12 +58,12 @@ impl BitWriter {
         self.bytes.len() * 8 + self.held_bits as usize
     }
 
-    /// Whether nothing was written.
+    /// Whether no bits were written.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Appends the stream to `out`, its last byte filled with zero bits, and begins anew.
+    /// Appends the stream to `out`, its last byte filled with zero bits, and begins a new stream.
     pub fn finish(&mut self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.bytes);
         let rest = self.held_bits.div_ceil(8) as usize;
@@ -72,7 +72,7 @@ impl BitWriter {
     }
 }
 
-/// Reads fields one behind the other. Reading past the end gives `None`.
+/// Reads fields one after the other. Reading past the end returns `None`.
 #[derive(Debug, Clone)]
 pub struct BitReader<'a> {
     bytes: &'a [u8],
@@ -103,15 +103,15 @@ impl<'a> BitReader<'a> {
         Some(low | high << 32)
     }
 
-    /// The next `width` bits, at most [`WIDE`], which stay there; if the stream ends before, bits
-    /// of what is behind it.
+    /// The next `width` bits, at most [`WIDE`], without consuming them. If the stream ends before,
+    /// the bits behind it take part.
     #[inline]
     pub fn peek(&self, width: u32) -> Option<u64> {
         Some(self.load()? & mask(width))
     }
 
-    /// Begins to read `count` fields of `width` bits, at most [`WIDE`]: if they are all there, each
-    /// of them may be taken with [`Run::next`] without a look at the end.
+    /// Begins to read `count` fields of `width` bits, at most [`WIDE`]. If the stream has them all,
+    /// [`Run::next`] reads each of them without checking for the end.
     #[inline]
     pub fn run(&mut self, count: usize, width: u32) -> Option<Run<'a>> {
         let from = self.at;
@@ -128,12 +128,12 @@ impl<'a> BitReader<'a> {
         })
     }
 
-    /// Bits that are left.
+    /// The bits that remain.
     pub fn left(&self) -> usize {
         self.end.saturating_sub(self.at)
     }
 
-    /// At least [`WIDE`] bits from here on, those behind the end included.
+    /// At least [`WIDE`] bits from here on, including those behind the end.
     #[inline]
     fn load(&self) -> Option<u64> {
         let chunk = self.bytes.get(self.at >> 3..)?.first_chunk::<8>()?;
@@ -151,7 +151,7 @@ pub struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// Takes a field for each value of `out`, and adds `base`. The width must not be 0.
+    /// Reads a field for each value of `out`, and adds `base`. The width must not be 0.
     #[inline]
     pub fn fill(&mut self, base: i64, out: &mut [i64]) {
         match WIDE as usize / self.width.max(1) {
@@ -162,7 +162,7 @@ impl Run<'_> {
         }
     }
 
-    /// The same; `N` fields are sure to be within one load.
+    /// As [`Run::fill`]. `N` fields are always within one load.
     #[inline(always)]
     fn fill_by<const N: usize>(&mut self, base: i64, out: &mut [i64]) {
         let (all, last) = out.as_chunks_mut::<N>();
@@ -190,7 +190,7 @@ impl Run<'_> {
 
     /// The next field; zero behind the end of the bytes.
     #[inline]
-    #[expect(clippy::should_implement_trait, reason = "it has no end to tell")]
+    #[expect(clippy::should_implement_trait, reason = "it has no end to report")]
     pub fn next(&mut self) -> u64 {
         let word = self.load();
         self.at += self.width;
@@ -205,7 +205,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_was_put_is_got(fields in prop::collection::vec((any::<u64>(), 0u32..=64), 0..200)) {
+        fn fields_are_read_as_they_were_written(fields in prop::collection::vec((any::<u64>(), 0u32..=64), 0..200)) {
             let mut w = BitWriter::default();
             for (value, width) in &fields {
                 w.put(value & mask(*width), *width);
@@ -223,7 +223,7 @@ mod tests {
         }
 
         #[test]
-        fn a_run_is_its_fields(fields in prop::collection::vec(any::<u64>(), 0..200), width in 0u32..=WIDE, before in 0u32..20) {
+        fn a_run_reads_the_same_fields(fields in prop::collection::vec(any::<u64>(), 0..200), width in 0u32..=WIDE, before in 0u32..20) {
             let mut w = BitWriter::default();
             w.put(0, before);
             for value in &fields {
@@ -236,12 +236,12 @@ mod tests {
             r.get(before);
             let mut out = vec![0; fields.len()];
             if width > 0 {
-                r.clone().run(fields.len(), width).expect("all there").fill(5, &mut out);
+                r.clone().run(fields.len(), width).expect("has all fields").fill(5, &mut out);
                 for (got, value) in out.iter().zip(&fields) {
                     prop_assert_eq!(*got, ((value & mask(width)) as i64).wrapping_add(5));
                 }
             }
-            let mut run = r.run(fields.len(), width).expect("all there");
+            let mut run = r.run(fields.len(), width).expect("has all fields");
             for value in &fields {
                 prop_assert_eq!(run.next(), value & mask(width));
             }

@@ -1,5 +1,4 @@
-//! Tests that docs/FORMAT.md and what is encoded say the same, and that numbers in files stay what
-//! they are.
+//! Tests that docs/FORMAT.md describes what is encoded, and that numbers in files do not change.
 
 use crate::bits::{BitReader, PADDING};
 use crate::class::Class;
@@ -15,7 +14,7 @@ use densite_format_doc::{TEXT, cells};
 use rusqlite::Connection;
 use std::collections::BTreeMap;
 
-/// A table of places: (place, size, field), which lie without gaps.
+/// The rows of a table of fields: (offset, size, name). Checks that there are no gaps.
 fn places(mark: &str) -> Vec<(usize, usize, &'static str)> {
     let mut at = 0;
     let number = |cell: &str| cell.parse().unwrap_or_else(|_| panic!("{mark}: {cell}"));
@@ -55,7 +54,7 @@ fn context(number: u32, reserved: usize) -> PageContext {
     }
 }
 
-/// Pages of a database: (number, page).
+/// Pages of a database, with their numbers.
 fn pages(page_size: usize, sql: &str) -> Vec<(u32, Vec<u8>)> {
     let dir = tempfile::tempdir().expect("a directory");
     let path = dir.path().join("a.db");
@@ -70,9 +69,9 @@ fn pages(page_size: usize, sql: &str) -> Vec<(u32, Vec<u8>)> {
     (1..).zip(pages).collect()
 }
 
-/// The bits of the head are where the table says, and each of them was seen both ways.
+/// The bits of the head are as documented, and each bit occurs with both values.
 #[test]
-fn page_head() {
+fn the_head_of_a_page_is_as_documented() {
     let mut all = pages(
         2048,
         "CREATE TABLE t(a INTEGER PRIMARY KEY, b, c); CREATE INDEX tb ON t(b, c);
@@ -83,7 +82,7 @@ fn page_head() {
          DELETE FROM t WHERE a % 7 = 3 AND a > 4000;
          UPDATE t SET c = c || c || c WHERE a % 5 = 2 AND a > 4000;",
     );
-    // As files of schema format 1 have them: 0 and 1 take a byte.
+    // As in files of schema format 1: 0 and 1 take a byte.
     let mut old = pages(
         512,
         "PRAGMA legacy_file_format=ON; CREATE TABLE t(a); INSERT INTO t VALUES (3), (4);",
@@ -95,7 +94,7 @@ fn page_head() {
         }
     }
     all.append(&mut old);
-    // Pages of the table, by which the model is learned.
+    // Leaves of the table, from which the model is learned.
     let of_table: Vec<&[u8]> = all
         .iter()
         .filter(|(number, page)| *number > 1 && page.len() == 2048 && page.first() == Some(&13))
@@ -115,7 +114,7 @@ fn page_head() {
             let first = page.starts_with(b"SQLite format 3");
             let number = if first { 1 } else { number.max(2) };
             let (mut page, mut kept, mut payload) = (page.clone(), Vec::new(), Vec::new());
-            // The reserved bytes of a longer page.
+            // Reserved bytes make the page longer.
             page.resize(page.len() + reserved, 7);
             let context = context(number, reserved);
             if !encode(&page, &context, model, &mut kept, &mut payload) {
@@ -123,7 +122,7 @@ fn page_head() {
             }
             assert!(
                 parsed.parse(&page, page.len() - reserved, first),
-                "what was encoded is a page"
+                "encodes only valid pages"
             );
             let cells = parsed.cells.len();
             let mut rubbish = false;
@@ -141,7 +140,7 @@ fn page_head() {
                         Kind::TableLeaf => 3,
                     }),
                     "irregular" => Some(usize::from(!parsed.layout.is_canonical())),
-                    // What the model is like is not told by the page.
+                    // These depend on the model, too.
                     "deviant" | "columns" | "raw" => None,
                     "long" => Some(usize::from(page.len() < 1024 && !first)),
                     "first" => Some(usize::from(number == 1)),
@@ -164,7 +163,7 @@ fn page_head() {
             assert_eq!(
                 count,
                 Some(cells as u64),
-                "the number of cells comes behind the head"
+                "the number of cells is behind the head"
             );
         }
     }
@@ -175,7 +174,7 @@ fn page_head() {
 }
 
 #[test]
-fn model_head_and_bits() {
+fn the_head_and_bits_of_a_model_are_as_documented() {
     let date = Template::take(&[1, 4, b'-']).expect("a template").0;
     let model = Model {
         columns: vec![
@@ -210,15 +209,15 @@ fn model_head_and_bits() {
     }
     let names: Vec<&str> = numbers("numbers: forms").into_iter().map(|f| f.1).collect();
     assert_eq!(names, ["free", "template", "dictionary"]);
-    // All default parameters are the same: shape 0, width 0, anchor 0, and three bits that say no.
+    // All default parameters are the same: shape 0, width 0, anchor 0, and three bits for "no".
     let defaults_bits = 2 + 7 + 7 + 3;
     let streams = PAGE_STREAMS + 3 * COLUMN_STREAMS + 2;
     assert_eq!(len, (16 + 3 * 8 + streams * defaults_bits).div_ceil(8));
 }
 
-/// The streams of a row that goes on on overflow pages.
+/// The streams of a row that continues on overflow pages.
 #[test]
-fn cut_cells() {
+fn the_streams_of_cut_cells_are_as_documented() {
     let all = pages(
         512,
         "CREATE TABLE t(a INTEGER PRIMARY KEY, b INTEGER, c TEXT, d, e, f);
@@ -246,8 +245,8 @@ fn cut_cells() {
             states.push(if cell.overflow == 0 { 0 } else { 2 });
             classes.push(if cell.rowid == 6 { 6 } else { 5 });
             match cell.rowid {
-                // Of the header: its length and six types, that of c in two bytes or three. Before
-                // c: b in two bytes.
+                // The record's header: its length and six types; that of c takes two or three
+                // bytes. Before c, b takes two bytes.
                 4 => {
                     lengths.push(here(8, 2));
                     types.push(13 + 2 * 900);
@@ -276,14 +275,14 @@ fn cut_cells() {
         assert_eq!(column(2, ColumnStream::Length), lengths);
         let absent = column(3, ColumnStream::Class);
         let want: Vec<i64> = states.iter().map(|s| if *s == 0 { 1 } else { 7 }).collect();
-        assert_eq!(absent, want, "what is behind is not in the columns");
+        assert_eq!(absent, want, "later values are not in the columns");
     }
     assert_eq!(seen, 3);
 }
 
-/// Default parameters bit by bit.
+/// Default parameters, bit by bit.
 #[test]
-fn defaults_bits() {
+fn the_bits_of_default_parameters_are_as_documented() {
     let defaults = DefaultParameters {
         params: Params {
             shape: Shape::Runs,
@@ -303,8 +302,8 @@ fn defaults_bits() {
     w.finish(&mut bytes);
     bytes.extend([0; PADDING]);
     let mut r = BitReader::new(&bytes);
-    // Shape, width; anchor and step, each with its width before it; the width of lengths; anchor
-    // width, own widths, relation.
+    // Shape and width; anchor and step, each behind its width; the width of lengths; the anchor
+    // width, own widths, the relation.
     for (width, value) in [
         (2, 3),
         (7, 9),
@@ -325,7 +324,7 @@ fn defaults_bits() {
 }
 
 #[test]
-fn symbol_table_head() {
+fn the_head_of_a_symbol_table_is_as_documented() {
     assert_eq!(places("bytes: symbols"), [(0, 1, "width"), (1, 3, "len")]);
     let texts: Vec<String> = (0..500)
         .map(|i| format!("carefully ironic {i} deposits"))
@@ -368,11 +367,11 @@ fn numbers_are_as_documented() {
     assert_eq!(COLUMN_STREAMS, 5);
 }
 
-/// Each kind of piece: what it is stored as, a text, and its field.
+/// For each kind of piece: its stored form, a text, and its field.
 #[test]
 fn pieces_are_as_documented() {
     let pieces: [(&str, &[u8], &str, i64); 9] = [
-        // A template needs a field: a digit behind it.
+        // A digit behind it, because a template needs a field.
         ("literal", &[2, 0, 2, b'a', b'b', 1, 1], "ab7", 7),
         ("digits", &[1, 1, 4], "0042", 42),
         ("hex", &[1, 2, 3], "0af", 0xAF),
@@ -404,7 +403,7 @@ fn pieces_are_as_documented() {
     assert_eq!((FIELDS_MAX, TEXT_MAX, SYMBOL_MAX), (16, 255, 31));
 }
 
-/// Every table of FORMAT.md that is marked for this crate has a test here.
+/// Every table of docs/FORMAT.md that is marked for this crate has a test here.
 #[test]
 fn all_tables_are_tested() {
     let marks = ["bits: ", "bytes: ", "numbers: "];
@@ -430,9 +429,9 @@ fn all_tables_are_tested() {
     assert_eq!(found, tested);
 }
 
-/// Joined pages: the bits before the joint page, and the joint page as the typed codec has it.
+/// Joined pages: the bits before the joint page, and the joint page, which the typed codec decodes.
 #[test]
-fn joined_bits() {
+fn the_bits_of_joined_pages_are_as_documented() {
     let all = pages(
         1024,
         "CREATE TABLE t(a); WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 900) INSERT INTO t SELECT i FROM n;
@@ -463,7 +462,7 @@ fn joined_bits() {
         bits.insert(field, r.get(width as u32).expect("a field"));
     }
     assert_eq!(bits, BTreeMap::from([("page_log2", 1)]));
-    // Of 1024 / 6.
+    // The width of 1024 / 6 is 8 bits.
     let (mut parsed, mut layout) = (Page::new(), crate::page::Layout::default());
     let mut cells = Vec::new();
     for (_, page) in pair {

@@ -1,26 +1,7 @@
 //! Encoding: writes the streams of a page, with the default parameters or with their own.
-//!
-//! ```text
-//!   bits  field
-//!      2  kind       0 index interior, 1 table interior, 2 index leaf, 3 table leaf
-//!      1  irregular  the layout is stored
-//!      1  deviant    some stream does not keep to its default parameters: each has a bit that says so
-//!      1  long       0 and 1 take a byte in records
-//!      1  first      page 1
-//!      1  residue    unallocated bytes are stored
-//!      1  reserved   there are reserved bytes: their number follows in 8 bits
-//!      1  raw        there are raw bytes: their number follows in 17 bits
-//!      1  columns    the number of columns is not the model's: it follows in 15 bits
-//!      1  many       the number of cells takes 16 bits, else 8
-//! 8 / 16  cells
-//!     32  right      the right-most child, on interior pages
-//!         layout     if irregular
-//!         streams    in the order of `split`, each: [deviant: 1 bit, and if set [related: 1 bit where it could be] parameters]
-//!                    [what the default parameters leave to the page] values, then codes or, of reals, 6 bits before the values
-//! ```
-//!
-//! The last byte is filled with zero bits. The raw bytes follow: the database header of page 1,
-//! reserved bytes, opaque cells, text and blobs stored as they are, unallocated bytes.
+//! docs/FORMAT.md (The payload of a page) has the bits. Streams are in the order of `split`. The
+//! raw bytes follow: the database header of page 1, reserved bytes, opaque cells, text and blobs
+//! that are stored unchanged, unallocated bytes.
 
 use crate::bits::BitWriter;
 use crate::context::PageContext;
@@ -137,7 +118,7 @@ pub fn is_scrubbed(page: &[u8], context: &PageContext, decoded: &[u8]) -> bool {
         let (parsed, first) = (&mut split.page, context.number == 1);
         (split.even.parse(parsed, page, usable, first) || parsed.parse(page, usable, first))
             && may_scrub(context, page, parsed)
-            && came_back(page, parsed, true, decoded)
+            && decodes_to_page(page, parsed, true, decoded)
     };
     let look = || {
         let here = ENCODER.try_with(|cell| {
@@ -154,7 +135,7 @@ pub fn is_scrubbed(page: &[u8], context: &PageContext, decoded: &[u8]) -> bool {
 
 /// Whether `decoded` is the page that was parsed into `parsed`. With `scrub` its unallocated bytes
 /// must be zeros instead.
-fn came_back(page: &[u8], parsed: &Page, scrub: bool, decoded: &[u8]) -> bool {
+fn decodes_to_page(page: &[u8], parsed: &Page, scrub: bool, decoded: &[u8]) -> bool {
     if !scrub {
         return page == decoded;
     }
@@ -195,7 +176,7 @@ impl Encoder {
         #[cfg(feature = "fuzz")]
         mismatch::fuzz::spoil(payload);
         let right = crate::decode(payload, model, decoded).is_ok()
-            && came_back(page, &self.split.page, self.split.scrub, decoded);
+            && decodes_to_page(page, &self.split.page, self.split.scrub, decoded);
         if !mismatch::check(right) {
             out.truncate(before);
         }

@@ -1,25 +1,10 @@
-//! Sparse pages, joined: the cells of adjacent leaf pages that have much room left, coded as if
-//! they lay in one page.
+//! Joined pages: the cells of adjacent leaf pages with much room left, coded as the cells of one
+//! page (docs/decisions/sparse-pages.md; docs/FORMAT.md, Joined pages, has the bits).
 //!
-//! Rows that are deleted leave holes, and SQLite joins two pages only when they are nearly empty.
-//! Each such page alone costs as much as a full one in all that does not depend on the number of
-//! rows. So the cells of several of them are put into one page, the *joint page*, in order and in
-//! the canonical layout; it is coded by [`crate::encode()`], and what tells the pages apart is
-//! stored before it:
-//!
-//! ```text
-//! bits  field
-//!    3  page_log2   log2 of the page size, less 9
-//!       pages       of each page: the number of its cells, in the width of a sixth of the page size; its layout
-//!    3  growth      log2 of the joint page's size, less log2 of the page size
-//! ```
-//!
-//! The last byte is filled with zero bits, and the joint page's payload follows. How many pages
-//! there are knows whoever asks for them.
-//!
-//! Only leaf pages of one kind are joined, none of them with reserved bytes or with a cell that
-//! goes on on an overflow page. The joint page is no smaller than the pages, so that what is a
-//! whole payload in them is one there.
+//! The cells of several pages are put into one, the *joint page*, which [`crate::encode()`] codes.
+//! Numbers of cells and layouts come before it. The caller knows the number of pages. Pages have
+//! one kind, no reserved bytes and no overflow pages. The joint page is no smaller, so a payload
+//! that is whole in a page is whole in it.
 
 use crate::bits::{BitReader, BitWriter, PADDING, width_of};
 use crate::context::PageContext;
@@ -34,31 +19,30 @@ use std::cell::RefCell;
 const PAGE_LOG2_MIN: u32 = 9;
 /// Bits of the two sizes.
 const LOG2_BITS: u32 = 3;
-/// Fewest bytes of a cell and its pointer.
+/// The smallest size of a cell with its pointer.
 const CELL_MIN: usize = 6;
 /// Bytes of a leaf's b-tree header.
 const HEADER: usize = 8;
 
-/// Where the joint page is taken to stand: not where a page may be something else than what it
-/// looks like.
+/// The context of the joint page: a place where every page is what it looks like.
 const CONTEXT: PageContext = PageContext {
     number: 3,
     pages: 0,
     reserved: 0,
 };
 
-/// What a thread keeps.
+/// Buffers of a thread.
 #[derive(Default)]
 struct Joiner {
     page: Page,
-    /// Where the cells lie in the pages that are joined: from, to.
+    /// Begin and end of each cell in the joined pages.
     cells: Vec<(usize, usize)>,
     bits: BitWriter,
     padded: Vec<u8>,
     layouts: Vec<Layout>,
     counts: Vec<usize>,
     sizes: Vec<u32>,
-    /// The joint page, when decoding behind as many bytes as a page has.
+    /// The joint page. When decoding, it is behind as many bytes as a page has.
     joint: Vec<u8>,
     check: Vec<u8>,
 }
@@ -75,9 +59,9 @@ fn with<T>(mut job: impl FnMut(&mut Joiner) -> T) -> T {
     }
 }
 
-/// Bytes of a leaf page that hold something: its header, cells and their pointers, and what is
-/// reserved. `None` if it is no leaf, or its header cannot be that of one. A look at the header and
-/// at the freeblocks, not at the cells.
+/// Bytes of a leaf page that are in use: its header, cells and their pointers, and reserved bytes.
+/// `None` if it is not a leaf, or its header is not valid. Reads the header and the freeblocks, not
+/// the cells.
 pub fn used_bytes(page: &[u8]) -> Option<usize> {
     if !matches!(page.first(), Some(10 | 13)) {
         return None;
@@ -101,8 +85,8 @@ pub fn used_bytes(page: &[u8]) -> Option<usize> {
     page.len().checked_sub(free)
 }
 
-/// Encodes adjacent sparse pages, each of `page_size` bytes and the first of them at `context`,
-/// and appends the payload to `out`. The payload is decoded into `decoded` and compared. Only
+/// Encodes adjacent sparse pages, each of `page_size` bytes and the first of them at `context`, and
+/// appends the payload to `out`. The payload is decoded into `decoded` and compared. Only
 /// unallocated bytes that need not be kept can differ. Returns false, and appends nothing, if the
 /// pages cannot be joined.
 pub fn encode_joined(
@@ -121,11 +105,12 @@ pub fn encode_joined(
     done.is_some()
 }
 
-/// Decodes a payload of [`encode_joined`] into `out`, the pages, with the model that it was encoded
-/// with.
+/// Decodes a payload of [`encode_joined`] into `out`, which has the size of all its pages. The
+/// model is the one that it was encoded with.
 ///
 /// # Errors
-/// The payload is none of so many pages, or needs another model; `out` then holds anything.
+/// An error if the payload does not have these pages, or needs another model. The content of `out`
+/// is then undefined.
 pub fn decode_joined(payload: &[u8], model: &Model, out: &mut [u8]) -> Result<(), Undecodable> {
     with(|joiner| joiner.decode(payload, model, out)).ok_or(Undecodable)
 }
@@ -191,7 +176,7 @@ impl Joiner {
         mismatch::check(right).then_some(())
     }
 
-    /// Takes in a page: where its cells are, what is stored of it, and what decoding it gives.
+    /// Adds a page: its cells, its stored layout, and its content after decoding.
     fn add_page(
         &mut self,
         page: &[u8],
@@ -213,7 +198,7 @@ impl Joiner {
                 rubbish.fill(0);
             }
         });
-        // Bytes that must be kept are kept by coding the page alone.
+        // If bytes must be kept, the page is coded alone, which keeps them.
         if !may_scrub(context, page, parsed) && decoded.get(base..)? != page {
             return None;
         }
@@ -226,7 +211,7 @@ impl Joiner {
         Some(())
     }
 
-    /// Makes the joint page.
+    /// Builds the joint page.
     fn join(&mut self, pages: &[u8], kind: Kind, size: usize) -> Option<()> {
         let joint = &mut self.joint;
         joint.clear();
@@ -294,7 +279,7 @@ impl Joiner {
         for (page, (layout, count)) in out.chunks_mut(page_size).zip(each) {
             let (now, later) = sizes.split_at_checked(*count)?;
             sizes = later;
-            // As many bytes as a page has, up to where its first cell ends.
+            // As many bytes as a page has, up to the end of its first cell.
             let packed = self.joint.get(end..end + page_size)?;
             layout.scatter(packed, now, 0, HEADER, page_size, page)?;
             *page.first_mut()? = kind as u8;

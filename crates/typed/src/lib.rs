@@ -1,15 +1,11 @@
-//! The typed page codec: a b-tree page of SQLite as columns, coded by a model of its table.
+//! The typed page codec: a b-tree page of SQLite as columns, coded by a model of its table. The
+//! bytes are in docs/FORMAT.md, the reasons in docs/decisions/typed-codec.md.
 //!
-//! [`encode()`] takes a page apart (`page`, `record`, `split`) into streams of integers, codes of
-//! text and raw bytes. It writes them by the default parameters of a [`Model`] (`ints`), decodes
-//! the result and compares. [`decode()`] gives back every byte of the page, except unallocated
-//! bytes that need not be kept ([`scrub()`]). [`Model::learn`] makes a model from pages of one
-//! table or index; [`Model::empty`] fits every page. [`encode_joined()`] codes adjacent sparse
-//! pages as one.
-//!
-//! The crate knows only bytes, neither files nor SQLite. Every function accepts any bytes: it never
-//! panics, and allocates in proportion to the page. The bytes are in docs/FORMAT.md, the reasons in
-//! docs/decisions/typed-codec.md.
+//! [`encode()`] takes a page apart into streams of integers, codes of text and raw bytes, writes
+//! them by the default parameters of a [`Model`], decodes the result and compares. [`decode()`]
+//! returns every byte of the page, except unallocated bytes that need not be kept ([`scrub()`]).
+//! The crate knows only bytes. Every function accepts any bytes: it never panics, and allocates in
+//! proportion to the page.
 #![forbid(unsafe_code)]
 
 pub mod bits;

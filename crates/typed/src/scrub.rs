@@ -1,25 +1,5 @@
-//! Scrub: which pages are allowed to lose their unallocated bytes.
-//!
-//! A page that only looks like a b-tree page must keep every byte. Other kinds of pages are
-//! recognized so:
-//!
-//! - An overflow page or a freelist trunk begins with the number of a page, or with 0. A b-tree
-//!   page begins with 2, 5, 10 or 13, which as the first byte of a page number means page 2^25 or
-//!   later. [`PageContext::pages`] bounds the page numbers of the database, so a page whose first
-//!   four bytes are not above it is kept. The bound must hold when the page is written. Its
-//!   transaction may not have said then how long the database is, so [`MARGIN`] is added, more
-//!   pages than a page cache can hold back.
-//! - A pointer map can begin with any byte from 1 to 5. Pointer maps have fixed page numbers, and
-//!   exist only with auto_vacuum. A page with such a number is always kept, because page 1, which
-//!   has that setting, can be of another moment.
-//! - The page of the lock bytes is never used.
-//! - An extension that reserves bytes at the end of pages may use pages in other ways: with
-//!   reserved bytes nothing is scrubbed.
-//! - A page whose cells, freeblocks and fragments do not account for every byte is not a b-tree
-//!   page ([`Page::parse`]). An interior page without cells is in transit.
-//!
-//! These rules look only at the page, not at a state of the file. So they also hold for pages of a
-//! checkpoint that is not complete.
+//! Scrub: which pages are allowed to lose their unallocated bytes. A page that only looks like a
+//! b-tree page must keep every byte; `may_scrub` has the rules.
 
 use crate::context::PageContext;
 use crate::page::Page;
@@ -32,6 +12,26 @@ const LOCK_AT: usize = 1 << 30;
 const MAP_ENTRY: usize = 5;
 
 /// Whether a page, which was parsed into `parsed`, is allowed to lose its unallocated bytes.
+///
+/// Other kinds of pages are recognized so:
+///
+/// - An overflow page or a freelist trunk begins with the number of a page, or with 0. A b-tree
+///   page begins with 2, 5, 10 or 13, which as the first byte of a page number means page 2^25 or
+///   later. [`PageContext::pages`] bounds the page numbers of the database, so a page whose first
+///   four bytes are not above it is kept. The bound must hold when the page is written. Its
+///   transaction possibly had not said then how long the database is, so [`MARGIN`] is added, more
+///   pages than a page cache can hold back.
+/// - A pointer map can begin with any byte from 1 to 5. Pointer maps have fixed page numbers, and
+///   exist only with auto_vacuum. A page with such a number is always kept, because page 1, which
+///   has that setting, can be of another moment.
+/// - The page of the lock bytes is never used.
+/// - An extension that reserves bytes at the end of pages can use pages in other ways: with
+///   reserved bytes nothing is scrubbed.
+/// - A page whose cells, freeblocks and fragments do not account for every byte is not a b-tree
+///   page ([`Page::parse`]). An interior page without cells is in transit.
+///
+/// These rules look only at the page, not at a state of the file. So they also hold for pages of a
+/// checkpoint that is not complete.
 pub(crate) fn may_scrub(context: &PageContext, page: &[u8], parsed: &Page) -> bool {
     let number = context.number as usize;
     if context.reserved > 0 || number == 0 || parsed.kind.has_child() && parsed.cells.is_empty() {
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_be_another_page_is_kept() {
+    fn pages_that_can_be_of_another_kind_are_kept() {
         let page = leaf();
         assert!(may(3, 100, 0, &page));
         assert!(!may(2, 100, 0, &page), "a pointer map's place");

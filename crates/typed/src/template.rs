@@ -1,24 +1,10 @@
-//! Templates: formatted text as numbers.
+//! Templates: formatted text (`1996-03-13`, `Customer#000000001`, a UUID) as numbers.
 //!
-//! Many text columns hold values of one fixed form: `1996-03-13`, `Customer#000000001`, a UUID. A
-//! template is such a form. It is a row of pieces, each of a fixed length:
-//!
-//! | piece | text | field |
-//! |---|---|---|
-//! | literal | the same bytes in every value | none |
-//! | digits | 1 to 18 decimal digits, zeros before them | the number |
-//! | hex | 1 to 15 hexadecimal digits of one case | the number |
-//! | date | `YYYY-MM-DD`, `YYYY/MM/DD`, `YYYYMMDD` | days since 1970-01-01, proleptic Gregorian |
-//! | date time | a date, a space or `T`, a time | units since 1970-01-01 00:00:00 |
-//! | time | `HH:MM:SS`, or that and a fraction of k digits, 1 to 9, behind `.` or `,` | units since midnight |
-//! | choice | one byte out of a list of 2 to 64 | its index in the list, which ascends |
-//!
-//! A unit is 10^-k seconds; k is 0 without a fraction. A value that matches becomes one integer for
-//! each piece but the literals, in the order of the text.
-//!
-//! Invariant: a value matches if and only if the integers give back its very bytes. Every piece is
-//! a one to one relation between texts and integers, so that no value has two renderings and no
-//! rendering is refused by `parse`.
+//! A template is a sequence of pieces of fixed length, and each piece except a literal becomes one
+//! integer. docs/FORMAT.md (Model) lists the pieces. Invariant: a value matches if and only if
+//! [`Template::render`] makes exactly its bytes from the integers. Each piece is a one-to-one
+//! relation between texts and integers. So no value has two forms, and `parse` accepts everything
+//! that is rendered.
 
 mod calendar;
 mod describe;
@@ -28,39 +14,40 @@ mod learn;
 
 use calendar::{COMPACT_LEN, DATE_LEN, DAY_MIN, DAY_SECONDS, TIME_LEN};
 
-/// Most fields of a template.
+/// The most fields of a template.
 pub const FIELDS_MAX: usize = 16;
-/// Longest text of a template, in bytes.
+/// The longest text of a template, in bytes.
 pub const TEXT_MAX: usize = 255;
-/// Longest text of a template that [`Template::number_last`] serves.
+/// The longest text for which [`Template::number_last`] is used.
 pub(crate) const NUMBERED_MAX: usize = 32;
-/// Most bytes that a choice may have.
+/// The most bytes of a choice.
 const CHOICES_MAX: usize = 64;
-/// Most digits of a fraction of a second.
+/// The most digits of a fraction of a second.
 const FRACTION_MAX: u8 = 9;
 
-/// A form that all values of a column have. See the module's description.
+/// The form of all values of a column. See the module's description.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Template {
     pieces: Vec<Piece>,
-    /// As long as the text; holds the literals where they stand in it, and zeros elsewhere.
+    /// As long as the text: the literals at their places, and zeros elsewhere.
     literals: Vec<u8>,
     choices: Vec<Choice>,
-    /// The pieces that are no literals.
+    /// The pieces except literals.
     fields: Vec<Piece>,
-    /// The separator, if a date is all there is: the commonest template takes a short way.
+    /// The separator, if the template is only a date. This template is the most frequent and has a
+    /// fast path.
     date_alone: Option<u8>,
-    /// A number at the end, if that and a literal before it are all there is and the text is short:
-    /// names with numbers take a short way, too.
+    /// The number at the end, if the template is only a literal and this number, and the text is
+    /// short. Names with numbers have a fast path, too.
     number_last: Option<NumberLast>,
-    /// Hold all literals of a text of eight bytes or more; a shorter text is one window.
+    /// Windows that cover all literals. A text of fewer than eight bytes has one window.
     windows: Vec<Window>,
 }
 
-/// See [`Template::number_last`].
+/// A template of a literal and a number. See [`Template::number_last`].
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct NumberLast {
-    /// The literal, and zeros behind it.
+    /// The literal, with zeros behind it.
     text: [u8; NUMBERED_MAX],
     at: usize,
     digits: usize,
@@ -74,17 +61,17 @@ struct Piece {
     kind: Kind,
 }
 
-/// Eight bytes of the text, to compare and to write literals at once, however many lie there.
+/// Eight bytes of the text. All literals in them are compared or written at once.
 #[derive(Debug, Clone, PartialEq)]
 struct Window {
     at: u8,
-    /// All bits of each byte that belongs to a literal.
+    /// All bits set in each byte of a literal.
     mask: u64,
-    /// The literals' bytes; zero elsewhere.
+    /// The bytes of the literals; zero elsewhere.
     bytes: u64,
 }
 
-/// What a part of the text is.
+/// The kind of a piece.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Kind {
     Literal,
@@ -92,7 +79,7 @@ enum Kind {
     Hex {
         upper: bool,
     },
-    /// With dashes or slashes between the parts.
+    /// The separator is a dash or a slash.
     Date {
         separator: u8,
     },
@@ -105,27 +92,27 @@ enum Kind {
     Time {
         fraction: Fraction,
     },
-    /// The index of the list.
+    /// Index into `choices`.
     Choice(u8),
 }
 
-/// The fraction of a second; without digits there is no mark either.
+/// The fraction of a second. Without digits, there is no mark.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Fraction {
     digits: u8,
     mark: u8,
 }
 
-/// The bytes that one place of the text may hold.
+/// The bytes that are allowed at one place of the text.
 #[derive(Debug, Clone, PartialEq)]
 struct Choice {
     bytes: Vec<u8>,
-    /// For every byte, one more than its index; zero for those that are not in the list.
+    /// For every byte, its index plus one; zero if it is not allowed.
     places: Vec<u8>,
 }
 
 impl Choice {
-    /// `bytes` ascends.
+    /// `bytes` must ascend.
     fn new(bytes: Vec<u8>) -> Choice {
         let mut places = vec![0; 256];
         for (place, &byte) in (1..).zip(&bytes) {
@@ -140,7 +127,7 @@ impl Choice {
 impl Fraction {
     const NONE: Fraction = Fraction { digits: 0, mark: 0 };
 
-    /// Bytes of the text, the mark included.
+    /// Length of the text, including the mark.
     fn len(self) -> usize {
         match self.digits {
             0 => 0,
@@ -148,7 +135,7 @@ impl Fraction {
         }
     }
 
-    /// Seconds and the text behind them as units.
+    /// Converts seconds and the text of the fraction to units.
     #[inline(always)]
     fn read(self, seconds: i64, text: &[u8]) -> Option<i64> {
         if self.digits == 0 {
@@ -158,8 +145,8 @@ impl Fraction {
         if *mark != self.mark {
             return None;
         }
-        // A long fraction and a distant year do not fit together. Before 1970, the product of the
-        // second behind the value is the one that fits whenever the sum does.
+        // A long fraction of a distant year overflows. Before 1970, the product is computed from
+        // the next second, because it fits whenever the sum does.
         let power = digits::power(rest.len());
         let fraction = digits::read_decimal(rest)?;
         if seconds < 0 {
@@ -170,12 +157,12 @@ impl Fraction {
         seconds.checked_mul(power)?.checked_add(fraction)
     }
 
-    /// Writes the fraction and returns the whole seconds from `origin` on. Those before it come out
-    /// far beyond the year 9999.
+    /// Writes the fraction and returns the whole seconds since `origin`. Times before `origin`
+    /// result in a number far beyond the year 9999.
     #[inline(always)]
     fn write(self, units: i64, origin: i64, text: &mut [u8]) -> Option<u64> {
-        // Up to seven digits, all units of ten thousand years fit into 64 bits: one division
-        // without a sign, and that by a constant where it is common.
+        // With up to seven digits, all units of ten thousand years fit into 64 bits. So one
+        // unsigned division is enough, and frequent numbers of digits divide by a constant.
         let from_origin = |power: i64| units.wrapping_sub(origin * power) as u64;
         let (seconds, rest) = match self.digits {
             0 => return Some(from_origin(1)),
@@ -204,14 +191,14 @@ fn split(value: u64, by: u64) -> (u64, u64) {
 }
 
 impl Template {
-    /// Learns from samples: the template that nearly all of them (98 %) match. `None` without such a
-    /// template, or if it has no field.
+    /// Learns from samples: the template that at least 98 % of them match. `None` if there is no
+    /// such template, or if it has no field.
     pub fn learn(samples: &[&[u8]]) -> Option<Template> {
         learn::learn(samples)
     }
 
-    /// The template of these parts, or `None` if they break one of the rules in the module's
-    /// description. A literal comes with its text, a choice with its list.
+    /// The template of these parts, or `None` if they break a rule of docs/FORMAT.md. A literal
+    /// comes with its text, a choice with its list.
     fn new(parts: &[(Kind, usize, &[u8])]) -> Option<Template> {
         let mut template = Template {
             pieces: Vec::with_capacity(parts.len()),
@@ -226,7 +213,7 @@ impl Template {
         for &(mut kind, len, bytes) in parts {
             let at = template.literals.len();
             let literal = kind == Kind::Literal;
-            // Neighbouring literals would be one: every template has one form only.
+            // Adjacent literals must be one, because a template has only one stored form.
             if !kind.fits(len) || at + len > TEXT_MAX || literal && literal_before {
                 return None;
             }
@@ -308,17 +295,17 @@ impl Template {
         Some(())
     }
 
-    /// Number of fields, 1 to [`FIELDS_MAX`].
+    /// The number of fields, 1 to [`FIELDS_MAX`].
     pub fn fields(&self) -> usize {
         self.fields.len()
     }
 
-    /// Length of every text, in bytes, 1 to [`TEXT_MAX`].
+    /// Length of the text in bytes, 1 to [`TEXT_MAX`].
     pub fn text_len(&self) -> usize {
         self.literals.len()
     }
 
-    /// Fills `fields[..self.fields()]` and returns true if [`Template::render`] gives back the very
+    /// Fills `fields[..self.fields()]` and returns true if [`Template::render`] makes exactly the
     /// bytes of `value` from them.
     #[inline]
     pub fn parse(&self, value: &[u8], fields: &mut [i64; FIELDS_MAX]) -> bool {
@@ -385,9 +372,9 @@ impl Template {
         Some(())
     }
 
-    /// Writes [`Template::text_len`] bytes to the start of `out`, which may be longer; the bytes
-    /// behind them stay as they are. False if `out` is too short or there are too few fields or one
-    /// is out of range; `out` then holds anything in their place.
+    /// Writes [`Template::text_len`] bytes to the beginning of `out`, and keeps the bytes behind
+    /// them. Returns false if `out` is too short, or fields are missing or out of range; the text
+    /// in `out` is then undefined.
     #[inline]
     pub fn render(&self, fields: &[i64], out: &mut [u8]) -> bool {
         if let Some(separator) = self.date_alone {
@@ -399,15 +386,17 @@ impl Template {
         self.render_pieces(fields, out).is_some()
     }
 
-    /// What writes a text, if a date is all there is; it is false where [`Template::render`] is.
+    /// A function that writes the text, if the template is only a date. It returns false in the
+    /// same cases as [`Template::render`].
     #[inline]
     pub(crate) fn date_alone(&self) -> Option<impl Fn(i64, &mut [u8; DATE_LEN]) -> bool + use<>> {
         let separator = self.date_alone?;
         Some(move |days, text: &mut _| calendar::write_date(days, text, separator))
     }
 
-    /// What writes a text, if it is a number behind a literal and short; it is false where
-    /// [`Template::render`] is. What is behind the text becomes anything.
+    /// A function that writes the text, if the template is a literal and a number and is short. It
+    /// returns false in the same cases as [`Template::render`]. Bytes behind the text are
+    /// undefined.
     #[inline]
     pub(crate) fn number_last(
         &self,
@@ -425,7 +414,7 @@ impl Template {
         if fields.len() < self.fields.len() {
             return None;
         }
-        // Before the fields: a window may reach over them.
+        // Windows are written before the fields, because they can overlap fields.
         for window in &self.windows {
             if out.len() < 8 {
                 digits::store(window.bytes, out);
@@ -477,25 +466,25 @@ impl Template {
         Some(())
     }
 
-    /// Appends the stored form, which ends itself. See [`Template::take`].
+    /// Appends the stored form. [`Template::take`] finds its end.
     pub fn put(&self, out: &mut Vec<u8>) {
         format::put(self, out);
     }
 
-    /// The template stored at the start of `bytes`, and how many of them it takes. `None` if there
-    /// is none.
+    /// The template that is stored at the beginning of `bytes`, and its length. `None` if the bytes
+    /// are not valid.
     pub fn take(bytes: &[u8]) -> Option<(Template, usize)> {
         format::take(bytes)
     }
 
-    /// The form in words, for people: `date`, `Customer#{9}`, `uuid`, `hex 16`.
+    /// The form in words, for display: `date`, `Customer#{9}`, `uuid`, `hex 16`.
     pub fn describe(&self) -> String {
         describe::describe(self)
     }
 }
 
 impl Kind {
-    /// Whether a piece of this kind may be of this length.
+    /// Whether a piece of this kind can have this length.
     fn fits(self, len: usize) -> bool {
         match self {
             Kind::Literal => len > 0,

@@ -1,5 +1,5 @@
-//! Rows that go on on overflow pages: what is local of them is in the columns, and comes back
-//! wherever it ends.
+//! Rows that continue on overflow pages: their local parts are in the columns and round-trip,
+//! wherever they end.
 
 use crate::common::round_trip;
 use densite_typed::page::{Cell, Kind, Page, local_len, put_varint, varint};
@@ -21,7 +21,7 @@ enum What {
     Character,
     Blob,
     Number,
-    /// Nothing: a value ends there.
+    /// A value ends there.
     Between,
     /// The record's header.
     Header,
@@ -61,13 +61,13 @@ fn what_is_cut(page: &[u8], cell: &Cell) -> (What, usize) {
         }
         body += size;
     }
-    found.expect("something is cut")
+    found.expect("a value or the header is cut")
 }
 
-/// A page and where it stands.
+/// A page and its context.
 type Placed = (PageContext, Vec<u8>);
 
-/// Some text of about `len` bytes, of words, JSON or characters of many bytes.
+/// Text of about `len` bytes: words, JSON, or characters of several bytes.
 fn text(rng: &mut StdRng, len: usize) -> String {
     const WORDS: [&str; 8] = [
         "alpha",
@@ -93,7 +93,7 @@ fn text(rng: &mut StdRng, len: usize) -> String {
     out
 }
 
-/// A value that takes up to `len` bytes.
+/// A value of up to `len` bytes.
 fn value(rng: &mut StdRng, len: usize) -> Value {
     match rng.random_range(0..8) {
         0 => Value::Null,
@@ -113,7 +113,7 @@ fn value(rng: &mut StdRng, len: usize) -> Value {
     }
 }
 
-/// Leaves and interior pages of tables and indexes whose rows go on on overflow pages.
+/// Leaves and interior pages of tables and indexes whose rows continue on overflow pages.
 fn pages(page_size: usize, reserved: usize, seed: u64) -> Vec<Placed> {
     let dir = tempfile::tempdir().expect("a directory");
     let path = dir.path().join("a.db");
@@ -122,8 +122,8 @@ fn pages(page_size: usize, reserved: usize, seed: u64) -> Vec<Placed> {
         .expect("an empty database");
     drop(db);
     if reserved > 0 {
-        // As SQLite would have made it with reserved bytes: they are told by byte 20, and the empty
-        // page 1 ends before them.
+        // As SQLite makes a file with reserved bytes: byte 20 has their number, and page 1, which
+        // is empty, ends before them.
         let mut bytes = std::fs::read(&path).expect("reads");
         bytes[20] = reserved as u8;
         let usable = (page_size - reserved) as u16;
@@ -175,7 +175,7 @@ fn pages(page_size: usize, reserved: usize, seed: u64) -> Vec<Placed> {
         let row: Vec<Value> = (0..4).map(|_| value(&mut rng, page_size)).collect();
         tx.execute("INSERT INTO mixed VALUES(?,?,?,?)", params_from_iter(row))
             .expect("inserts");
-        // A long header, and numbers before and behind something long.
+        // A long header, and numbers before and behind a long value.
         let begin = rng.random_range(0..wide.len());
         let row = (0..wide.len()).map(|c| match c {
             _ if c == begin => {
@@ -212,7 +212,7 @@ fn pages(page_size: usize, reserved: usize, seed: u64) -> Vec<Placed> {
     (1..).map(context).zip(pages).collect()
 }
 
-/// What is learned from pages, as it is read from a file.
+/// A model that is learned from pages, stored and read again.
 fn model_of(pages: &[&[u8]], reserved: usize) -> Model {
     let bytes = pages.iter().map(|p| p.len() as u64).sum();
     let model = Model::learn(pages, reserved, bytes, Outlook::Whole).expect("a model");
@@ -227,7 +227,7 @@ fn models(pages: &[Placed]) -> Vec<Model> {
         if parsed.parse(page, page.len() - context.reserved, false)
             && let Some(cell) = parsed.cells.first()
         {
-            // None in interior pages of tables.
+            // Interior pages of tables have no header here.
             let header = page.get(cell.local_at as usize);
             families.entry((page[0], header)).or_default().push(page);
         }
@@ -238,7 +238,7 @@ fn models(pages: &[Placed]) -> Vec<Model> {
 }
 
 #[test]
-fn rows_come_back_wherever_they_are_cut() {
+fn rows_round_trip_wherever_they_are_cut() {
     let mut seen: BTreeMap<(u8, What), usize> = BTreeMap::new();
     for (i, page_size) in PAGE_SIZES.into_iter().enumerate() {
         for reserved in [0, 32] {
@@ -293,8 +293,7 @@ fn rows_come_back_wherever_they_are_cut() {
     }
 }
 
-/// Text that goes on elsewhere is coded by what was learned of it, and so is what is in front of
-/// it.
+/// A model codes text that continues on overflow pages, and the values before it.
 #[test]
 fn long_rows_are_coded_by_a_model() {
     let pages = pages(4096, 0, 77);
@@ -311,8 +310,8 @@ fn long_rows_are_coded_by_a_model() {
         };
         pages.iter().filter(is_leaf).collect()
     };
-    // Of 5 columns, one of them with a type of one to three bytes; of 4 in the index, with the row
-    // id.
+    // Of five columns, one of them with a type of one to three bytes. The index has four, including
+    // the row id.
     for (kind, columns) in [(Kind::TableLeaf, 5), (Kind::IndexLeaf, 4)] {
         let pages = leaves(kind, columns);
         assert!(pages.len() > 40, "{kind:?}: {} pages", pages.len());
@@ -330,7 +329,7 @@ fn long_rows_are_coded_by_a_model() {
     }
 }
 
-/// Pages of 1 KiB, and models.
+/// Pages of 1 KiB, and models for them.
 fn usual() -> &'static (Vec<Placed>, Vec<Model>) {
     static USUAL: OnceLock<(Vec<Placed>, Vec<Model>)> = OnceLock::new();
     USUAL.get_or_init(|| {
@@ -343,10 +342,10 @@ fn usual() -> &'static (Vec<Placed>, Vec<Model>) {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(3000))]
 
-    /// Pages with flipped bytes: if they still are pages they come back, and if not they are
-    /// refused; so do their payloads no harm.
+    /// Pages with changed bytes round-trip if they are still valid, and are refused otherwise.
+    /// Damaged payloads are decoded or refused.
     #[test]
-    fn mutated_pages_come_back(
+    fn changed_pages_round_trip_or_are_refused(
         pick in any::<prop::sample::Index>(),
         model in any::<prop::sample::Index>(),
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>(), any::<bool>()), 0..5),
@@ -357,7 +356,7 @@ proptest! {
         let model = model.get(models);
         let mut page = page.clone();
         let mut parsed = Page::new();
-        // Where headers of records begin.
+        // The places where headers of records begin.
         let places: Vec<usize> = match parsed.parse(&page, 1024, context.number == 1) {
             true => parsed.cells.iter().map(|c| c.local_at as usize).collect(),
             false => vec![8],
@@ -386,10 +385,10 @@ proptest! {
     }
 }
 
-/// A payload of every length around those at which more or less of it is local, in a page made by
-/// hand: its only value is a text, or a text and a number.
+/// Payloads of every length near those at which the local length changes. The page is made by hand.
+/// Its only value is a text, or a text and a number.
 #[test]
-fn every_length_comes_back() {
+fn every_length_round_trips() {
     let context = PageContext {
         number: 3,
         pages: 9,

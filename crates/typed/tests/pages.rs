@@ -1,4 +1,4 @@
-//! Every page that SQLite makes comes back, with whatever model; and nothing else does harm.
+//! Every page that SQLite writes round-trips with any model. Damaged bytes never cause a panic.
 
 use crate::common::round_trip;
 use densite_typed::page::Page;
@@ -32,7 +32,7 @@ impl Db {
             .map(move |(i, page)| (context(i), page))
     }
 
-    /// Pages by kind and number of columns, roughly.
+    /// Pages by kind and, approximately, number of columns.
     fn families(&self) -> BTreeMap<(u8, u8), Vec<&[u8]>> {
         let mut families: BTreeMap<_, Vec<&[u8]>> = BTreeMap::new();
         let mut parsed = Page::new();
@@ -48,7 +48,7 @@ impl Db {
     }
 }
 
-/// Tables of every sort of column, changed in every sort of way.
+/// Tables with all kinds of columns and changes.
 fn database(page_size: usize, seed: u64) -> Db {
     let dir = tempfile::tempdir().expect("a directory");
     let path = dir.path().join("a.db");
@@ -157,7 +157,7 @@ fn database(page_size: usize, seed: u64) -> Db {
     }
 }
 
-/// The one of 4 KiB pages, which several tests look at.
+/// The database with pages of 4 KiB, which several tests use.
 fn usual() -> &'static Db {
     static DB: OnceLock<Db> = OnceLock::new();
     DB.get_or_init(|| database(4096, 1))
@@ -173,7 +173,7 @@ fn model_of(pages: &[&[u8]]) -> Model {
 }
 
 #[test]
-fn pages_of_every_size_come_back_with_any_model() {
+fn pages_of_every_size_round_trip_with_any_model() {
     for (page_size, seed) in PAGE_SIZES.into_iter().zip(1..) {
         let db = database(page_size, seed);
         let models: Vec<Model> = db
@@ -187,7 +187,7 @@ fn pages_of_every_size_come_back_with_any_model() {
             all += 1;
             let first = round_trip(page, &context, &empty);
             coded += usize::from(first.is_some());
-            // Not each with each, but many a page with a model that is not its own.
+            // Many pages are also coded with a model that is not their own.
             let mut best = first.unwrap_or(page.len());
             for model in models.iter().skip(i % 3).step_by(3) {
                 assert_eq!(round_trip(page, &context, model).is_some(), first.is_some());
@@ -213,8 +213,8 @@ fn pages_of_every_size_come_back_with_any_model() {
 fn reserved_bytes_are_kept() {
     let db = usual();
     for (context, page) in db.pages().filter(|(c, _)| c.number > 1) {
-        // As a page of 4096 + 32 bytes with 32 reserved would not be a page size: the same cells in
-        // a shorter usable area.
+        // A page of 4096 + 32 bytes has no valid size. So the same cells are in a shorter usable
+        // area.
         let mut parsed = Page::new();
         if !parsed.parse(page, 4096, false) || !parsed.layout.is_canonical() {
             continue;
@@ -228,7 +228,7 @@ fn reserved_bytes_are_kept() {
             round_trip(page, &context, &Model::empty());
         }
     }
-    // One made by hand: a leaf with one row, rubbish everywhere else.
+    // A page made by hand: a leaf with one row, and other bytes everywhere else.
     let mut page = vec![0xEE; 512];
     page[..10].copy_from_slice(&[13, 0, 0, 0, 1, 0x01, 0xe8, 0, 0x01, 0xe8]);
     page[488..492].copy_from_slice(&[2, 1, 2, 9]);
@@ -238,13 +238,13 @@ fn reserved_bytes_are_kept() {
         reserved: 20,
     };
     let length = round_trip(&page, &context, &Model::empty()).expect("a page");
-    assert!(length > 450, "the rubbish is kept: {length}");
+    assert!(length > 450, "all other bytes are kept: {length}");
     page[488..492].copy_from_slice(&[2, 1, 2, 1]);
     assert_eq!(page[511], 0xEE);
 }
 
 #[test]
-fn what_was_deleted_is_gone() {
+fn scrub_removes_deleted_rows() {
     let dir = tempfile::tempdir().expect("a directory");
     let path = dir.path().join("a.db");
     let db = Connection::open(&path).expect("opens");
@@ -256,7 +256,7 @@ fn what_was_deleted_is_gone() {
     drop(db);
     let bytes = std::fs::read(&path).expect("reads");
     let holds = |bytes: &[u8]| bytes.windows(6).any(|w| w == b"secret");
-    assert!(holds(&bytes), "SQLite leaves it there");
+    assert!(holds(&bytes), "SQLite keeps the deleted bytes");
     for (number, page) in (1..).zip(bytes.chunks(4096)) {
         let context = PageContext {
             number,
@@ -277,7 +277,7 @@ fn what_was_deleted_is_gone() {
 }
 
 #[test]
-fn models_are_deterministic_and_worth_their_bytes() {
+fn training_is_deterministic_and_models_pay_for_their_bytes() {
     for pages in usual().families().values().filter(|pages| pages.len() > 8) {
         let model = model_of(pages);
         assert_eq!(model.to_bytes(), model_of(pages).to_bytes());
@@ -294,7 +294,7 @@ fn models_are_deterministic_and_worth_their_bytes() {
     }
 }
 
-/// A payload of the usual database, and its model.
+/// Payloads of this database, with their models.
 fn payloads() -> &'static Vec<(Vec<u8>, Model)> {
     static PAYLOADS: OnceLock<Vec<(Vec<u8>, Model)>> = OnceLock::new();
     PAYLOADS.get_or_init(|| {
@@ -321,10 +321,9 @@ fn payloads() -> &'static Vec<(Vec<u8>, Model)> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
-    /// Pages with flipped bytes: if they still are pages they come back, and if not they are
-    /// refused.
+    /// Pages with changed bytes round-trip if they are still valid, and are refused otherwise.
     #[test]
-    fn mutated_pages_come_back(pick in any::<prop::sample::Index>(), changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..5), near in any::<bool>()) {
+    fn changed_pages_round_trip_or_are_refused(pick in any::<prop::sample::Index>(), changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..5), near in any::<bool>()) {
         let db = usual();
         let count = db.bytes.len() / 4096;
         let i = pick.index(count);
@@ -340,7 +339,7 @@ proptest! {
     }
 
     #[test]
-    fn mutated_payloads_do_no_harm(pick in any::<prop::sample::Index>(), other in any::<prop::sample::Index>(), changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..6), cut in any::<prop::sample::Index>(), size in 0usize..8) {
+    fn damaged_payloads_are_decoded_or_refused(pick in any::<prop::sample::Index>(), other in any::<prop::sample::Index>(), changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..6), cut in any::<prop::sample::Index>(), size in 0usize..8) {
         let (payload, model) = &payloads()[pick.index(payloads().len())];
         let mut bytes = payload.clone();
         for (at, byte) in changes {
@@ -355,7 +354,7 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_do_no_harm(bytes in prop::collection::vec(any::<u8>(), 0..400), size in 0usize..8, pick in any::<prop::sample::Index>()) {
+    fn any_bytes_are_decoded_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..400), size in 0usize..8, pick in any::<prop::sample::Index>()) {
         let mut out = vec![0; PAGE_SIZES[size]];
         let _ = decode(&bytes, &Model::empty(), &mut out);
         let _ = decode(&bytes, &payloads()[pick.index(payloads().len())].1, &mut out);
@@ -367,7 +366,7 @@ proptest! {
     }
 
     #[test]
-    fn mutated_models_do_no_harm(pick in any::<prop::sample::Index>(), changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..5)) {
+    fn damaged_models_are_read_or_refused(pick in any::<prop::sample::Index>(), changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..5)) {
         let (payload, model) = &payloads()[pick.index(payloads().len())];
         let mut bytes = model.to_bytes();
         for (at, byte) in changes {

@@ -1,42 +1,11 @@
-//! Caching the answer that a journal or WAL does not exist.
+//! Caching the answer that a journal or WAL does not exist (docs/decisions/absent-journals.md says
+//! why this changes nothing for readers, and what RESERVED checks for writers).
 //!
-//! In a rollback mode SQLite asks at the begin of each transaction whether there is a journal and
-//! whether there is a WAL: two calls of xAccess under SHARED (`hasHotJournal`,
-//! `pagerOpenWalIfPresent`). Usually neither exists. In a transaction that reads one row these
-//! calls take an eighth of the time. So an answer "no" is repeated without asking the host, if
-//!
-//! 1. the host gave it to this connection, under SHARED, for a database in a rollback mode,
-//! 2. no commit was published since, and
-//! 3. it is no older than [`AGE`].
-//!
-//! Why this changes nothing for a reader:
-//!
-//! - A *journal* that appeared since belongs to a transaction that has published nothing (2). If
-//!   its writer is alive, it is not hot. If its writer died, no commit has the pages that it wrote.
-//!   The newest commit then holds what a rollback would give. Each file of a transaction over
-//!   several files is judged by its own commits.
-//! - A *WAL* is created only when page 1 says so, which takes a commit (2). With page 1 in WAL mode
-//!   nothing is answered from memory (1). Only SQLite's RBU puts a WAL beside a database in a
-//!   rollback mode, by a rename under EXCLUSIVE. So when such a lock is released and a WAL exists,
-//!   a commit is made (`MainFile::tell_of_wal`).
-//!
-//! For a writer it would matter. A writer can begin beside a hot journal without rolling it back,
-//! for example because its own journal is in memory. The hot journal would later damage its commit.
-//! So RESERVED asks the skipped question (`MainFile::journal_came`). If there is such a journal,
-//! the answer is SQLITE_BUSY. SQLite then begins again and rolls it back. Plain SQLite could have
-//! given the same answer: that journal's writer was at work since this transaction began, or within
-//! [`AGE`] before.
-//!
-//! The time limit (3) is for connections that find the journal and need EXCLUSIVE to roll it back.
-//! Readers that follow each other without a gap would keep them out for ever. With the limit,
-//! readers soon see the journal too.
-//!
-//! A connection whose file was replaced has no journal and no WAL, whatever lies beside the new
-//! file (`place.rs`).
-//!
-//! SQLite calls xAccess on the VFS, not on the file. The thread identifies the connection: it has
-//! just taken SHARED through it. The address of the name identifies it too: it lies in the memory
-//! of that connection's own name.
+//! In a rollback mode SQLite asks at the begin of each transaction for a journal and a WAL: two
+//! calls of xAccess under SHARED (`hasHotJournal`, `pagerOpenWalIfPresent`). An answer "no" is
+//! repeated without asking the host, if the host gave it to this connection, under SHARED, for a
+//! database in a rollback mode, if no commit was published since, and if it is no older than
+//! [`AGE`].
 
 use crate::place::Place;
 use densite_disk::sync::Mutex;

@@ -1,33 +1,11 @@
-//! A WAL checkpoint through the store, and what happens when its last step fails.
+//! A WAL checkpoint through the store, and what happens when its last step fails
+//! (docs/decisions/sqlite-calls.md).
 //!
-//! SQLite (`walCheckpoint`) holds the checkpoint lock (1) and read lock 0 (3), sends CKPT_START,
-//! writes pages, sends CKPT_DONE and ignores the answer. Then
-//!
-//! - if the WAL's end was reached, xTruncate and xSync follow, and their errors count;
-//! - if not, it only advances `nBackfill` in shared memory. From then on readers take the frames up
-//!   to there from the database file.
-//!
-//! So if a publish failed at CKPT_DONE, a partial checkpoint would leave readers with old pages.
-//! The defence has three steps:
-//!
-//! 1. xTruncate and xSync return the error until the checkpoint is over. A complete
-//!    checkpoint therefore does not advance `nBackfill` at all.
-//! 2. After a partial one, `nBackfill` is set back to its value at CKPT_START. This happens when
-//!    SQLite releases read lock 0, before that lock goes. No other process changes `nBackfill`
-//!    meanwhile: we hold the checkpoint lock, and a writer resets it only when the whole
-//!    WAL was backfilled, which needs read lock 0. The frames stay in the WAL, because a
-//!    writer restarts the WAL only when `nBackfill` has reached its end.
-//! 3. Between SQLite's store and that moment (a few instructions, unless this process dies
-//!    there) a reader could begin with the wrong `nBackfill`. So CKPT_DONE makes the two
-//!    copies of the WAL index's header differ. A beginning reader checks the header after it
-//!    has read `nBackfill` (`walTryBeginRead`) and retries while the header is bad. If this
-//!    process dies, the next one rebuilds the index, with `nBackfill` 0 (`walIndexRecover`).
-//!    The header is repaired together with `nBackfill`, unless a writer has written a new one
-//!    in between. One case remains: a failed publish, and a commit and a begin of two other
-//!    connections, all within those few instructions.
-//!
-//! With a WAL index on the heap (locking_mode=EXCLUSIVE) we see no shared memory. But then there
-//! are no other readers, so every checkpoint reaches the end and step 1 suffices.
+//! SQLite sends CKPT_START, writes pages, sends CKPT_DONE and ignores the answer. If a publish
+//! failed there, a partial checkpoint would leave readers with old pages. So xTruncate and xSync
+//! return the error until the checkpoint is over. After a partial checkpoint, `nBackfill` is set
+//! back before read lock 0 is released. Meanwhile the two copies of the WAL index's header differ,
+//! so no reader begins.
 
 use crate::codes::Done;
 use densite_sqlite::Code;

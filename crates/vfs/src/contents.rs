@@ -1,18 +1,9 @@
 //! What an open main file is, and what that means for its caller.
 //!
-//! ```text
-//!               empty ──────────────▶ Undecided ──first write──▶ Store
-//!               plain SQLite ───────▶ Plain (every method is the host's)
-//!   xOpen ──▶   Densite ────────────▶ Store
-//!               unreadable ─────────▶ Broken ──judged again──▶ any of the others
-//!               a wrong setting ────▶ Refused
-//! ```
-//!
-//! Invariant: a file that was judged without a lock is judged again under the first SHARED, because
-//! another connection can have been writing at that moment (rule 7). Invariant: an empty file is
+//! Invariants: a file that was judged without a lock is judged again under the first SHARED,
+//! because another connection can have been writing at that moment (rule 7). An empty file is
 //! judged again whenever SQLite asks its size, reads or writes it, or takes a lock, until it is no
-//! longer empty. Invariant: a judgement is valid while the file has the same contents (see
-//! `overwritten`).
+//! longer empty. A judgement is valid while the file has the same contents (see `overwritten`).
 
 use crate::codes::code_of;
 use crate::overwritten::Overwritten;
@@ -21,6 +12,14 @@ use densite_sqlite::Code;
 use densite_store::{Error, Kind};
 
 /// What the file is.
+///
+/// ```text
+///             empty ──────────────▶ Undecided ──first write──▶ Store
+///             plain SQLite ───────▶ Plain (every method is the host's)
+/// xOpen ──▶   Densite ────────────▶ Store
+///             unreadable ─────────▶ Broken ──judged again──▶ any of the others
+///             a wrong setting ────▶ Refused
+/// ```
 pub(crate) enum State {
     /// Empty: it can still become plain or Densite.
     Undecided,

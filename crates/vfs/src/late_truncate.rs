@@ -1,19 +1,10 @@
-//! A database that is truncated after its journal is gone.
+//! A database that is truncated after its journal is gone (docs/decisions/sqlite-calls.md).
 //!
-//! With auto-vacuum, and after VACUUM, SQLite ends a transaction in this order
-//! (`pager_end_transaction`): write and sync the database; delete, truncate or zero the journal;
-//! then truncate the database; then COMMIT_PHASETWO. Plain SQLite relies on the file system there:
-//! deletion and truncation are both metadata, and a journalled file system keeps their order.
-//!
-//! Our truncation is a commit of the store. It is data, and can reach the disk first. After a power
-//! cut in between, the journal would be hot again, but the pages beyond the new end would be gone:
-//! no journal holds them. The simulated disk finds this (TRUNCATE with synchronous=NORMAL, a
-//! VACUUM).
-//!
-//! So the end of the journal is made durable before the truncation is published. That costs a sync
-//! in transactions that free pages, and only if SQLite synced the database at all. If the sync
-//! fails, SQLite gets the error and the truncation is forgotten. For SQLite it is no error if a
-//! file is longer than its header says, and the next such transaction truncates it.
+//! With auto-vacuum, and after VACUUM, SQLite truncates the database behind the end of the journal.
+//! Plain SQLite relies on the file system to keep that order. Here the truncation is a commit of
+//! the store, which can reach the disk first. So the end of the journal is made durable before the
+//! truncation is published. If that sync fails, SQLite gets the error and the truncation is
+//! forgotten: the next such transaction truncates the file.
 
 use crate::codes::Done;
 use crate::named_file::NamedFile;

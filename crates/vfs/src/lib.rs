@@ -1,9 +1,7 @@
-//! The SQLite VFS over the page store.
-//!
-//! Registered over a host's VFS ([`register`]), it serves the main database file through the store.
-//! The host keeps everything else: journals, WALs, shared memory, temporary files, locks. Writes to
-//! a WAL pass through this VFS. A plain SQLite file is passed through. An empty file becomes a
-//! store at its first write, unless its URI says `densite=off`.
+//! The SQLite VFS over the page store. Registered over a host's VFS ([`register`]), it serves the
+//! main database file through the store, and the host keeps everything else. A plain SQLite file is
+//! passed through. An empty file becomes a store at its first write, unless its URI says
+//! `densite=off`.
 //!
 //! [`densite_init`] is the entry point for `sqlite3_auto_extension`, [`load`] that of the loadable
 //! extension. [`with_handle`] gives access to the store of an open connection. [`LockedView`] shows

@@ -1,12 +1,11 @@
 //! The VFS "densite-locked-view": a database that its caller has locked, as a main database file.
 //!
-//! `vacuum` and similar tools lock a database themselves and give SQLite its bytes. Then one
-//! connection can read it and change what it sees. The file itself is neither locked again nor
-//! written. Names are tokens that live as long as their [`LockedView`]. There are no locks, because
-//! the caller holds them. There are no files beside it, so the journal mode must be `OFF` or
-//! `MEMORY`. The output of VACUUM INTO ([`LockedView::output`]) has a journal that drops its
-//! contents: after a failure the caller discards the whole output. A database in WAL mode appears
-//! in a rollback mode: the caller has checkpointed its WAL.
+//! One connection can read it and change what it sees. The file itself is neither locked again nor
+//! written. Names are tokens that live as long as their [`LockedView`]. There are no locks and no
+//! files beside it, so the journal mode must be `OFF` or `MEMORY`. The output of VACUUM INTO
+//! ([`LockedView::output`]) has a journal that drops its contents: after a failure the caller
+//! discards the output. A database in WAL mode, whose WAL the caller has checkpointed, appears in a
+//! rollback mode.
 
 use crate::vfs::host_vfs;
 use densite_disk::sync::Mutex;

@@ -1,18 +1,11 @@
 //! Maintenance: drops free pages, turns dead bytes into free units, and cuts free units off the
-//! file.
+//! file (docs/decisions/maintenance.md).
 //!
 //! `trim` selects the pages, the store selects the units. This module has the limits, and
-//! `main_file/rest.rs` does the work at the right moments:
-//!
-//! - **While writing.** A connection that commits in a rollback mode, or checkpoints, has the right
-//!   to write anyway. If more of the file than `densite_dead_limit` is dead or free, each such
-//!   transaction moves records in proportion to what it stored, until the limit is kept. The store
-//!   decides how much, and for how long
-//!   ([`Handle::reclaim_share`](densite_store::Handle::reclaim_share)). This needs no sync.
-//! - **At rest**: `PRAGMA densite_maintain`; the last close and the background worker (`worker`)
-//!   above half of the dead limit. They go down to [`REST_LIMIT`], or [`ASKED_LIMIT`] for the
-//!   PRAGMA, in slices (`slice`). Each slice takes its own locks, so no connection waits longer
-//!   than one slice takes (rule 3). A close gives up after some time.
+//! `main_file/rest.rs` does the work. While writing, a transaction reclaims its share
+//! ([`Handle::reclaim_share`](densite_store::Handle::reclaim_share)) above `densite_dead_limit`. At
+//! rest, the last close and the `worker` reclaim down to [`REST_LIMIT`], and the PRAGMA down to
+//! [`ASKED_LIMIT`], in slices (`slice`) with locks of their own (rule 3).
 
 use densite_store::Damage;
 

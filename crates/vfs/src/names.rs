@@ -1,14 +1,10 @@
 //! Names of URI parameters and PRAGMAs: which are known, and the likely correction of an unknown
 //! one.
 //!
-//! SQLite ignores unknown parameters, and programs rely on that for their own parameters, their
-//! driver's, or those of another VFS. So an unknown parameter is an error only
-//!
-//! - if the URI itself names this VFS, unless it begins with `_`, as drivers' parameters do, or
-//! - if it looks like one of ours: at most [`SLIPS`] characters are wrong, missing, added or
-//!   exchanged.
-//!
-//! All PRAGMAs that begin with `densite_` are ours.
+//! SQLite ignores unknown parameters, and programs rely on that. So an unknown parameter is an
+//! error only if the URI itself names this VFS and the parameter does not begin with `_`, as
+//! drivers' parameters do, or if it looks like one of Densite's: at most [`SLIPS`] characters are
+//! wrong, missing, added or exchanged. All PRAGMAs that begin with `densite_` are Densite's.
 
 use densite_sqlite::FileName;
 

@@ -1,19 +1,10 @@
 //! Other contents are written over an open file: `cp` over it, or a restored backup.
 //!
 //! The store detects it ([`Error::Overwritten`](densite_store::Error::Overwritten)): the commit in
-//! the file is not a successor of the known one. Then the file is judged again, as if it had just
-//! been opened. But SQLite caches pages, and pages of two databases must not mix. So this happens
-//! only when SQLite compares or drops its cached pages:
-//!
-//! - *In a rollback mode* when a transaction begins. SQLite then compares 16 bytes of page 1 and
-//!   drops its pages if they differ. They can be the same in both files, so this one time we make
-//!   them differ ([`Overwritten::forces_reset`]).
-//! - *In WAL mode* when a snapshot begins for which SQLite drops its pages. The header of the WAL
-//!   index has changed since the last one, or this connection has just rebuilt the index.
-//!
-//! At all other times the answer is an error, until one of these moments comes. It is also an error
-//! while the new contents are still being written: everything that the newest slot and the tip name
-//! must exist before it is used. An empty file is an empty database.
+//! the file is not a successor of the known one. Then the file is judged again, but only when
+//! SQLite compares or drops its cached pages, because pages of two databases must not mix
+//! (docs/decisions/sqlite-calls.md). At all other times, and while the new contents are still
+//! incomplete, the answer is an error. An empty file is an empty database.
 
 use densite_store::Handle;
 use std::time::{Duration, Instant};

@@ -1,13 +1,10 @@
 //! Whether a file's name still leads to it.
 //!
-//! SQLite finds a database's journal and its WAL by its name. Suppose that `densite vacuum`, or
-//! another program, replaces a file that a connection has open without a lock. Then the connection
-//! would take the files beside the new one for its own. It would roll the new file's journal back
-//! into the old file, or checkpoint its WAL there, and delete it. SQLite checks for such a move
-//! only before it begins a journal on the disk.
-//!
-//! So a connection whose file was replaced sees no journal and no WAL (`absent.rs`). It begins no
-//! journal in any mode and gets no shared memory. It reads the contents of the old file.
+//! SQLite finds a database's journal and WAL by name. If a program replaces a file that a
+//! connection has open without a lock, the connection would take the files beside the new file for
+//! its own, and destroy them. SQLite checks for such a move only before it begins a journal on the
+//! disk. So a connection whose file was replaced sees no journal and no WAL (`absent.rs`), begins
+//! no journal in any mode, and gets no shared memory. It reads the contents of the old file.
 
 use densite_sqlite::{Code, HostFile, HostVfs, ffi};
 use std::ffi::{CStr, OsStr, c_int, c_void};

@@ -1,16 +1,11 @@
-//! A slice of maintenance at rest: its locks, and what remains to be done.
+//! A slice of maintenance at rest: its locks, and what remains to be done
+//! (docs/decisions/maintenance.md, A slice).
 //!
-//! No lock is held while the file is synced. A slice ends where a sync is due ([`Rest::Sync`]), and
-//! the next one continues from there.
-//!
-//! Locks of a slice (rule 2):
-//!
-//! 1. SHARED, if SQLite does not hold it. Under it bytes 18 and 19 of page 1 give the mode.
-//! 2. In a rollback mode no journal may be hot. Then RESERVED, while SHARED is still held: no other
-//!    connection becomes the writer meanwhile, and readers go on.
-//! 3. In WAL mode the checkpoint lock. Writers and readers go on.
-//! 4. If this connection has not mapped the WAL's index yet, EXCLUSIVE, which proves that no
-//!    connection uses the WAL. The worker does not do this.
+//! SHARED, under which bytes 18 and 19 of page 1 give the mode. In a rollback mode no journal may
+//! be hot; then RESERVED. In WAL mode the checkpoint lock. If this connection has not mapped the
+//! WAL's index yet, EXCLUSIVE, which proves that no connection uses the WAL; the worker does not do
+//! this. No lock is held while the file is synced: a slice ends where a sync is due
+//! ([`Rest::Sync`]), and the next one continues from there.
 
 use crate::checkpoint::{CHECKPOINT_LOCK, Checkpoint};
 use crate::member::Member;

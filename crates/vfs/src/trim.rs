@@ -1,32 +1,10 @@
 //! Trim: drops the frames of pages that are leaves of SQLite's freelist, because SQLite never reads
-//! these.
+//! these. A page can be dropped when it is a leaf of the freelist in a state of the file that is
+//! *committed* and that no rollback can take back (docs/decisions/maintenance.md, Free pages).
 //!
-//! A page can be dropped when it is a leaf of the freelist in a state of the file that is
-//! *committed* and that no rollback can take back. In detail:
-//!
-//! - **Committed.** The newest commit of the store is not always a commit of SQLite. A checkpoint
-//!   that stopped half-way, a commit that failed after its publish, or a killed writer can leave
-//!   other states, whose freelist can name live pages. So the number of a commit that is known to
-//!   be SQLite's is kept ([`Trim::committed`]), and trimming uses only that one. It is known
-//!   - when RESERVED was taken in a rollback mode: SQLite held SHARED before and looked for a hot
-//!     journal under it (or `absent` did so);
-//!   - at COMMIT_PHASETWO, when the journal is gone;
-//!   - at the xTruncate after CKPT_DONE: SQLite sends it only if the checkpoint reached the WAL's
-//!     end, under the checkpoint lock;
-//!   - under an EXCLUSIVE lock of our own, when no journal is hot (`main_file/rest.rs`).
-//! - **For good**, in a WAL: its frames are durable before a checkpoint begins, and readers of
-//!   older snapshots keep a checkpoint from reaching the end.
-//! - **For good**, in a rollback mode: the journal of a transaction does not have the pages that
-//!   the transaction frees, and a journal that was unlinked without a sync of its directory can
-//!   come back. So a commit trims what was free *before* it. By then its own journal has durably
-//!   replaced the one before. Rolling that back needs no page that was free before and was not
-//!   written since. At rest the directory is synced first.
-//! - **Leaves only.** SQLite reads trunk pages. A malformed list is not used
-//!   (`densite_sqlite::image::freelist`).
-//!
-//! Finding the pages takes a walk over the whole list. A small transaction must not pay for a large
-//! one. So a commit walks the list only when enough pages were written and freed since the last
-//! walk: a [`SHARE`]-th of the list. It drops only in proportion to that.
+//! A commit walks the list only when enough pages were written and freed since the last walk: a
+//! [`SHARE`]-th of the list. It drops only in proportion to that, so a small transaction does not
+//! pay for a large one. A malformed list is not used (`densite_sqlite::image::freelist`).
 
 use densite_sqlite::image::{Header, freelist, header::HEADER_LEN};
 use densite_store::{Error, Handle};

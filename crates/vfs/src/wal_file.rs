@@ -1,7 +1,5 @@
-//! The WAL of a Densite database: the host's file. Written pages are noted for pre-encoding.
-//!
-//! Every call goes to the host unchanged. A page that SQLite writes here reaches the store at the
-//! next checkpoint. The store gets it at once, so that its pool can encode the page before then
+//! The WAL of a Densite database: the host's file. Every call goes to the host unchanged. Written
+//! pages are noted, so that the store's pool can encode them before the next checkpoint
 //! (`densite_store::PreEncoded`). Correctness does not depend on that.
 //!
 //! SQLite (`walWriteOneFrame`) writes a frame's header of 24 bytes, which begins with the page's

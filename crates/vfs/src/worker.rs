@@ -1,33 +1,11 @@
 //! The background worker: reclaims space in open files that no connection writes to.
+//! docs/decisions/maintenance.md (The background worker) says why that is sound in a process that
+//! belongs to the application, and which files it skips.
 //!
-//! Its thread takes files from the [queue](crate::idle_queue). Once no connection of this process
-//! has written to a file or its WAL for a second, it does the same as `densite_maintain`, slice by
-//! slice, if more than half of `densite_dead_limit` is dead or free. It drops free pages in any
-//! case.
-//!
-//! Why that is sound in a process that belongs to the application:
-//!
-//! - **It has its own file**, opened through the host's VFS under the same name. It uses no
-//!   connection and no connection's file. To SQLite's VFS it is one more connection of this
-//!   process, with its own locks; nothing is opened beside it (rule 14). The file's identity proves
-//!   that it is the same file.
-//! - **SQLite is thread-safe**: it has mutexes ([`densite_sqlite::Api::has_mutexes`]). Without them
-//!   there is no worker.
-//! - **The VFS below is SQLite's own "unix"**, whose locks keep connections of one process apart.
-//!   Other VFSes need not do that ("unix-none" has no locks), so there is no worker over them.
-//! - **It uses SQLite only while the application does**: the last connection to close waits until
-//!   the worker has closed its file (`idle`). So the worker is gone when SQLite shuts down or is
-//!   unloaded. A process that ends does not wait for it, and leaves the file as a kill does.
-//! - **It never calls the application**: the next connection that writes or closes reports its
-//!   messages.
-//! - **Forks** wait for the end of the slice ([`densite_sqlite::gate`]). A child has no worker
-//!   until it writes itself.
-//!
-//! The worker skips `maintain=off`, files opened for reading only, `nolock` and `immutable`. With
-//! `locking_mode=EXCLUSIVE` (also with a WAL index on the heap) SHARED is busy. In WAL mode a slice
-//! runs only while a connection of this process has the shared memory mapped. So the worker never
-//! makes this process look as if it used a WAL that it does not use, and it never creates a WAL
-//! index. Frames in the WAL wait for their checkpoint.
+//! Its thread takes files from the [queue](crate::idle_queue). A second after the last write of
+//! this process to a file or its WAL, it does the same as `densite_maintain`, slice by slice, if
+//! more than half of `densite_dead_limit` is dead or free. It drops free pages in any case. Frames
+//! in the WAL wait for their checkpoint.
 
 use crate::idle_queue::{End, Job};
 use crate::main_file::{MainFile, OpenedBy};

@@ -90,7 +90,7 @@ fn journal_comes_before_a_write(mode: &str) -> bool {
 /// Fails without the call of `journal_came` in `take_lock`: the next connection that opens the
 /// database then rolls the write back.
 #[test]
-fn nobody_writes_beside_a_hot_journal() {
+fn a_hot_journal_prevents_writes() {
     for mode in ["MEMORY", "DELETE", "PERSIST"] {
         let met = (0..50).any(|_| journal_comes_before_a_write(mode));
         assert!(met, "{mode}: the machine is too slow to provoke it");

@@ -62,7 +62,7 @@ fn a_lock_of_a_transaction_is_busy_at_once() {
 
 /// Rule 2: RESERVED makes a hot journal look cold, so a close beside one takes no lock.
 #[test]
-fn a_close_beside_a_hot_journal_leaves_it_alone() {
+fn a_close_does_not_change_a_hot_journal() {
     let _alone = alone();
     let place = Place::new();
     let db = place.open("x.db");
@@ -107,7 +107,7 @@ fn many_connections_open_write_and_close_at_once() {
 
 /// The end of a WAL gets a slot once. Later commits in a rollback mode write no more than before.
 #[test]
-fn leaving_wal_mode_leaves_no_cost_behind() {
+fn leaving_wal_mode_leaves_no_cost() {
     let _alone = alone();
     let (counts, vfs) = common::flaky::flaky("leaving");
     let place = Place::new();

@@ -109,7 +109,7 @@ fn a_complete_checkpoint_that_cannot_publish_is_an_error() {
 }
 
 #[test]
-fn a_full_disk_fails_the_commit_and_the_connection_works_on() {
+fn a_full_disk_fails_the_commit_and_the_connection_works_afterwards() {
     let (faults, vfs) = flaky("full");
     for mode in ["DELETE", "TRUNCATE", "PERSIST", "WAL"] {
         let place = Place::new();
@@ -172,7 +172,7 @@ fn after_a_failed_sync_the_connection_refuses_until_it_is_opened_again() {
 }
 
 #[test]
-fn a_failed_read_is_an_error_and_passes() {
+fn a_failed_read_is_an_error_and_a_later_read_succeeds() {
     let (faults, vfs) = flaky("read");
     let place = Place::new();
     let open = || {
@@ -198,7 +198,7 @@ fn a_failed_read_is_an_error_and_passes() {
 
 /// `densite_maintain` returns how much it reclaimed; a failing disk is an error and not 0.
 #[test]
-fn maintenance_that_fails_says_so_and_loses_nothing() {
+fn failed_maintenance_is_reported_and_loses_nothing() {
     let (faults, vfs) = flaky("maintain");
     let place = Place::new();
     let db = place.try_open_over(&vfs, "x.db", "").expect("opens");

@@ -28,7 +28,7 @@ fn writes_until_it_is_killed() {
 
 /// Another killed process: leaves a file that is mostly dead, and nothing in a journal or a WAL.
 #[test]
-fn leaves_much_and_waits() {
+fn killed_process_with_much_dead_space() {
     let Some(db) = killed("waits") else { return };
     noise(&db, ROWS);
     run(&db, "PRAGMA wal_checkpoint(TRUNCATE)");
@@ -43,7 +43,7 @@ fn leaves_much_and_waits() {
 
 /// A third killed process: leaves a file without dead bytes.
 #[test]
-fn leaves_little_and_waits() {
+fn killed_process_with_little_dead_space() {
     let Some(db) = killed("small") else { return };
     noise(&db, ROWS / 10);
     wait();
@@ -80,8 +80,8 @@ fn killed(what: &str) -> Option<Connection> {
 
 fn start(place: &Place, journal: &str, does: &str) -> Child {
     let test = match does {
-        "waits" => "killed::leaves_much_and_waits",
-        "small" => "killed::leaves_little_and_waits",
+        "waits" => "killed::killed_process_with_much_dead_space",
+        "small" => "killed::killed_process_with_little_dead_space",
         _ => "killed::writes_until_it_is_killed",
     };
     Command::new(std::env::current_exe().expect("a path"))
@@ -141,7 +141,7 @@ fn is_within_limit(place: &Place, best: u64) -> bool {
 }
 
 #[test]
-fn a_last_close_that_only_read_brings_back_what_was_left() {
+fn the_last_close_of_a_reader_reclaims_space_of_a_killed_process() {
     for journal in ["WAL", "DELETE"] {
         let place = left(journal, "waits");
         let before = size(&place, "x.db");
@@ -161,7 +161,7 @@ fn a_last_close_that_only_read_brings_back_what_was_left() {
 
 /// A process that was killed before it published leaves its appended records after the end.
 #[test]
-fn what_lies_behind_the_end_is_cut_off() {
+fn records_behind_the_end_are_cut_off() {
     let place = left("DELETE", "small");
     let before = size(&place, "x.db");
     let mut options = std::fs::OpenOptions::new();
@@ -178,7 +178,7 @@ fn what_lies_behind_the_end_is_cut_off() {
 }
 
 #[test]
-fn an_idle_connection_brings_it_back() {
+fn an_idle_connection_reclaims_space_of_a_killed_process() {
     for journal in ["WAL", "DELETE"] {
         let place = left(journal, "waits");
         let best = {
@@ -200,7 +200,7 @@ fn an_idle_connection_brings_it_back() {
 }
 
 #[test]
-fn after_kills_at_any_moment_the_next_last_close_brings_it_back() {
+fn the_next_last_close_reclaims_space_after_kills_at_any_moment() {
     for journal in ["WAL", "DELETE"] {
         for round in 0..4 {
             let place = Place::new();

@@ -39,7 +39,7 @@ fn open(place: &Place, journal: &str, parameters: &str) -> Connection {
 }
 
 #[test]
-fn asked_for_it_gives_back_what_was_deleted() {
+fn densite_maintain_reclaims_deleted_space() {
     for journal in ["DELETE", "WAL"] {
         let place = Place::new();
         let db = open(&place, journal, "");
@@ -77,7 +77,7 @@ fn asked_for_it_gives_back_what_was_deleted() {
 }
 
 #[test]
-fn the_last_close_gives_back_unless_it_is_off() {
+fn the_last_close_reclaims_space_unless_it_is_off() {
     for (journal, parameters) in [("DELETE", ""), ("WAL", ""), ("DELETE", "&maintain=off")] {
         let place = Place::new();
         let db = open(&place, journal, parameters);
@@ -100,7 +100,7 @@ fn the_last_close_gives_back_unless_it_is_off() {
 }
 
 #[test]
-fn while_writing_the_limit_is_kept() {
+fn writers_keep_the_limit_of_dead_space() {
     // Without locks, the application gives the right to commit and so to move records.
     for (journal, parameters) in [("DELETE", ""), ("WAL", ""), ("DELETE", "&nolock=1")] {
         let place = Place::new();
@@ -139,7 +139,7 @@ fn while_writing_the_limit_is_kept() {
 }
 
 #[test]
-fn a_transaction_a_lock_and_a_hot_journal_are_left_alone() {
+fn maintenance_does_not_run_during_a_transaction_a_lock_or_a_hot_journal() {
     let place = Place::new();
     let db = open(&place, "DELETE", "");
     noise(&db, 5_000);
@@ -181,7 +181,7 @@ fn a_transaction_a_lock_and_a_hot_journal_are_left_alone() {
 }
 
 #[test]
-fn a_reader_in_a_transaction_goes_on() {
+fn a_reader_in_a_transaction_continues() {
     for journal in ["DELETE", "WAL"] {
         let place = Place::new();
         let db = open(&place, journal, "");

@@ -91,7 +91,7 @@ fn new_contents_are_taken_when_a_transaction_begins() {
 
 /// A restored backup has the salt of the file, and both continue with commits of the same numbers.
 #[test]
-fn an_older_state_is_taken_and_nothing_of_the_later_one_comes_back() {
+fn an_older_state_is_read_without_pages_of_the_later_one() {
     for others in 0..4 {
         let place = Place::new();
         let path = place.path("x.db");
@@ -125,7 +125,7 @@ fn an_older_state_is_taken_and_nothing_of_the_later_one_comes_back() {
 }
 
 #[test]
-fn while_a_copy_is_under_way_there_is_an_error_and_never_a_mixture() {
+fn a_copy_under_way_gives_an_error_and_never_a_mixture() {
     let place = Place::new();
     let (path, backup) = (place.path("x.db"), place.path("backup.db"));
     put(&path, &contents("old", false));

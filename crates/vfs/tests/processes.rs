@@ -180,7 +180,7 @@ fn a_process_killed_with_an_open_transaction_leaves_the_state_before() {
 /// A WAL's close uses a lock to find out whether it is the last. While other processes are
 /// connected, the answer is no, at once.
 #[test]
-fn closing_beside_another_process_in_wal_mode_waits_for_nothing() {
+fn closing_beside_another_process_in_wal_mode_does_not_wait() {
     let place = Place::new();
     let db = place.open("x.db");
     run(&db, "PRAGMA journal_mode=WAL");

@@ -5,7 +5,7 @@ use crate::common::{Place, assert_sound, fill, int, run, text};
 use rusqlite::ffi;
 
 #[test]
-fn what_lies_beside_the_new_file_is_not_touched() {
+fn journals_and_wals_of_the_new_file_are_not_changed() {
     for (mode, is_used) in [("DELETE", false), ("DELETE", true), ("WAL", false)] {
         let what = format!("{mode}, used before: {is_used}");
         let place = Place::new();

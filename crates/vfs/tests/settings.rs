@@ -3,7 +3,7 @@
 use crate::common::{self, Place, fill, int, run, text};
 
 #[test]
-fn parameters_are_taken() {
+fn parameters_take_effect() {
     let place = Place::new();
     let all =
         "&level=-3&threads=2&decoded_cache=8&run_pages=4&codec=zstd&readahead=off&maintain=off";

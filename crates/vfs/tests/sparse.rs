@@ -71,17 +71,17 @@ fn delete_every_second(mode: &str) {
 }
 
 #[test]
-fn in_rollback_mode() {
+fn sparse_pages_share_frames_in_a_rollback_mode() {
     delete_every_second("DELETE");
 }
 
 #[test]
-fn in_wal_mode() {
+fn sparse_pages_share_frames_in_wal_mode() {
     delete_every_second("WAL");
 }
 
 #[test]
-fn run_pages_of_one_switches_it_off() {
+fn run_pages_of_one_disables_shared_frames() {
     let place = Place::new();
     let db = place.try_open("x.db", "&run_pages=1").expect("opens");
     run(&db, MAKE);

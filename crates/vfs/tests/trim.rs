@@ -119,7 +119,7 @@ fn after_a_partial_checkpoint_nothing_is_dropped() {
 }
 
 #[test]
-fn an_old_snapshot_keeps_what_it_sees() {
+fn an_old_snapshot_keeps_its_pages() {
     let place = Place::new();
     let db = open(&place, "x.db", "WAL");
     rows(&db, "t", 4000);
@@ -141,7 +141,7 @@ fn an_old_snapshot_keeps_what_it_sees() {
 }
 
 #[test]
-fn in_a_rollback_mode_the_commit_after_drops_them() {
+fn the_next_commit_drops_free_pages_in_a_rollback_mode() {
     for journal in ["DELETE", "TRUNCATE", "PERSIST"] {
         let place = Place::new();
         let db = open(&place, "x.db", journal);
@@ -177,7 +177,7 @@ fn in_a_rollback_mode_the_commit_after_drops_them() {
 }
 
 #[test]
-fn the_last_close_drops_what_is_left() {
+fn the_last_close_drops_free_pages() {
     for journal in ["DELETE", "WAL"] {
         let place = Place::new();
         let db = open(&place, "x.db", journal);
@@ -198,7 +198,7 @@ fn the_last_close_drops_what_is_left() {
 /// The journal of a commit is gone, but not durably: after a power cut it is back. It does not have
 /// the pages that the commit freed.
 #[test]
-fn a_journal_that_comes_back_finds_its_pages() {
+fn a_journal_that_reappears_after_a_power_cut_finds_its_pages() {
     let place = Place::new();
     let db = open(&place, "x.db", "DELETE");
     rows(&db, "t", 400);
@@ -231,7 +231,7 @@ fn a_journal_that_comes_back_finds_its_pages() {
 /// A slice leaves most of a long list to the next one. Pages that another connection takes in
 /// between must not be dropped.
 #[test]
-fn a_list_that_others_have_taken_pages_of_is_walked_anew() {
+fn a_freelist_changed_by_others_is_read_again() {
     let place = Place::new();
     let db = place.try_open("x.db", "&maintain=off").expect("opens");
     run(
@@ -270,7 +270,7 @@ fn a_list_that_others_have_taken_pages_of_is_walked_anew() {
 }
 
 #[test]
-fn a_list_that_is_not_well_formed_is_left_alone() {
+fn a_malformed_freelist_is_not_changed() {
     let place = Place::new();
     let plain = place.plain("plain.db");
     rows(&plain, "t", 2000);

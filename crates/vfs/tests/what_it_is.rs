@@ -27,7 +27,7 @@ fn a_plain_database_is_passed_through() {
 }
 
 #[test]
-fn an_empty_file_becomes_a_store_unless_told_otherwise() {
+fn an_empty_file_becomes_a_store_by_default() {
     let place = Place::new();
     std::fs::write(place.path("x.db"), b"").expect("writes");
     let db = place.open("x.db");
@@ -51,7 +51,7 @@ fn an_empty_file_becomes_a_store_unless_told_otherwise() {
 }
 
 #[test]
-fn an_empty_file_that_someone_else_makes_plain_is_plain() {
+fn an_empty_file_made_plain_by_another_process_is_plain() {
     let place = Place::new();
     let early = place.open("x.db");
     assert_eq!(int(&early, "SELECT count(*) FROM sqlite_schema"), 0);

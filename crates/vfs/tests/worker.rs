@@ -52,7 +52,7 @@ fn shrinks_to(place: &Place, bytes: u64) {
 }
 
 #[test]
-fn an_idle_connection_gives_space_back() {
+fn an_idle_connection_reclaims_space() {
     for journal in ["DELETE", "PERSIST", "WAL"] {
         let place = Place::new();
         let db = open(&place, journal, "");
@@ -122,7 +122,7 @@ fn the_worker_waits_while_the_wal_is_written() {
 }
 
 #[test]
-fn not_when_it_is_off_or_the_database_is_locked_for_good() {
+fn the_worker_does_nothing_if_it_is_off_or_the_database_stays_locked() {
     for (journal, parameters, locking) in [
         ("DELETE", "&maintain=off", "NORMAL"),
         ("WAL", "&maintain=off", "NORMAL"),

@@ -10,8 +10,8 @@ use densite_typed::PageContext;
 /// The input: codec, log2 of the page size, log2 of the run, length of the dictionary (2 bytes),
 /// dictionary, payload.
 ///
-/// Invariants: the result is an error, or pages that are filled to their end, the same each time.
-/// Such pages can be encoded and decoded again.
+/// Invariants: the result is an error, or complete pages that do not depend on the buffer. Such
+/// pages can be encoded and decoded again.
 pub(super) fn frame(bytes: &[u8]) -> u64 {
     let [codec, page, run, lo, hi, rest @ ..] = bytes else {
         return 0;
@@ -50,8 +50,8 @@ fn dict_codec(codec: CodecId) -> CodecId {
     }
 }
 
-/// The input: a dictionary or a model. Invariant: pages that are encoded with it come back, also if
-/// it is neither.
+/// The input: a dictionary or a model. Invariant: pages that are encoded with it round-trip, also
+/// if it is neither.
 pub(super) fn dictionary(bytes: &[u8]) -> u64 {
     let model = Dictionary::new(5, CodecId::TYPED, bytes.to_vec());
     assert_eq!(model.bytes(), bytes);
@@ -80,7 +80,7 @@ pub(super) fn dictionary(bytes: &[u8]) -> u64 {
         + pages_round_trip(&rows, 1024, CodecChoice::Auto, Some(&dict))
 }
 
-/// The input: level, page. Invariants: the family is a function of the bytes; the page comes back,
+/// The input: level, page. Invariants: the family is a function of the bytes. The page round-trips,
 /// in the page codecs without its unallocated bytes.
 pub(super) fn page(bytes: &[u8]) -> u64 {
     let [level, page @ ..] = bytes else { return 0 };
@@ -140,7 +140,7 @@ fn pages_round_trip(
     let needed = dict.filter(|_| coded.dict_id != 0);
     let mut out = vec![0xEE; raw.len()];
     codec::decode(coded.codec, &payload, needed, &mut out).expect("an encoded page is decoded");
-    assert!(out == expected, "a page came back different");
+    assert!(out == expected, "a decoded page differs");
     u64::from(coded.codec.0)
 }
 
@@ -154,7 +154,7 @@ fn joined_round_trip(raw: &[u8], page_size: usize, dict: Option<&Dictionary>) {
         let needed = dict.filter(|_| coded.dict_id != 0);
         let mut out = vec![0xEE; raw.len()];
         codec::decode(coded.codec, &payload, needed, &mut out).expect("joined pages are decoded");
-        assert!(out == kept, "joined pages came back different");
+        assert!(out == kept, "decoded joined pages differ");
     }
 }
 
@@ -173,6 +173,6 @@ fn round_trip(raw: &[u8], level: i32, dict: Option<&Dictionary>) -> u64 {
     );
     let mut out = vec![0xEE; raw.len()];
     codec::decode(coded.codec, &payload, dict, &mut out).expect("an encoded page is decoded");
-    assert!(out == raw, "a page came back different");
+    assert!(out == raw, "a decoded page differs");
     u64::from(coded.codec.0)
 }

@@ -1,13 +1,10 @@
-//! A whole file.
-//!
-//! Invariants:
-//! - opening, reading and checking write nothing;
-//! - a file that opens has a length that stays the same, and every handle reads the same bytes, or
-//!   the same error, of each page;
-//! - the error of a page is [`Error::Corrupt`] or [`Error::Setting`];
-//! - if the check finds no problem, every page can be read;
-//! - a handle reads what it wrote. (After publishing this can fail, without a panic: repaired
-//!   checksums can claim that live bytes are free.)
+//! A whole file. Invariants:
+//! - Opening, reading and checking write nothing.
+//! - A file that opens has a constant length, and every handle reads the same bytes of each page,
+//!   or the same error: [`Error::Corrupt`] or [`Error::Setting`].
+//! - If the check finds no problem, every page can be read.
+//! - A handle reads what it wrote, until it publishes. After that, repaired checksums can claim
+//!   that live bytes are free, so reading can fail.
 
 use crate::MemFile;
 use crate::target::outcome;
@@ -16,9 +13,9 @@ use densite_disk::hash::xxh3_64;
 use densite_store::{Error, Handle, Kind, Options, Readahead, probe};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Longer inputs are skipped, bytes.
+/// Longer inputs, in bytes, are skipped.
 const MOST: usize = 4 << 20;
-/// About so many pages of a file are read.
+/// The approximate number of pages of a file that are read.
 const PAGES: u64 = 400;
 
 fn open(file: &MemFile) -> Result<Handle, Error> {

@@ -1,7 +1,7 @@
 //! The small structures: header, slot, tip, record, trailer, node, chunk, index.
 //!
-//! Invariant of all: a decoded structure is encoded to bytes that are decoded as the same. For
-//! those with a checksum, they are the bytes that it was decoded from, except reserved fields.
+//! Invariant of all: a decoded structure is encoded to bytes that are decoded to the same
+//! structure. If it has a checksum, they are the original bytes, except reserved fields.
 
 use super::layout::{
     CHUNK_RAW, INDEX_RAW, LEAF_FANOUT, PART_LEN, PLACE_LEN, RECORD_LEN, SLOT_COPY, SLOT_LEN,
@@ -29,7 +29,7 @@ pub(super) fn header(bytes: &[u8]) -> u64 {
     }
 }
 
-/// Also: of the copies in a preamble the one with the largest number wins.
+/// Also: of the copies in a preamble, the one with the largest number is chosen.
 pub(super) fn slot(bytes: &[u8]) -> u64 {
     let Some(slot) = decoders::slot(bytes) else {
         return 0;
@@ -76,8 +76,8 @@ pub(super) fn record(bytes: &[u8]) -> u64 {
     100 + kind
 }
 
-/// Also: the length that is computed from its counts is its length. Without the last byte it is no
-/// trailer. The store can compute with any trailer.
+/// Also: its length equals the length that is computed from its counts. Without its last byte, it
+/// is not a trailer. The store can compute with any trailer.
 pub(super) fn trailer(bytes: &[u8]) -> u64 {
     let Some(trailer) = decoders::trailer(bytes) else {
         return 0;

@@ -1,4 +1,4 @@
-//! Makes checksums right, so that mutants reach the code behind them.
+//! Corrects checksums, so that mutants reach the code behind them.
 
 use super::layout::{
     CHECKED, Chain, DATA_OFF, RAW_CHECK, RECORD_LEN, SLOT_COPY, SLOT_OFF, TIP_OFF, first_hash,

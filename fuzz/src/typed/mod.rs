@@ -49,7 +49,7 @@ pub(crate) const TARGETS: &[Target] = &[
     },
 ];
 
-/// Most bytes of a page.
+/// The most bytes of a page.
 const PAGE_MAX: usize = 65_536;
 
 /// The input: flags (1: page 1; 2: the bits of a layout instead of a page), reserved bytes, cells
@@ -218,9 +218,9 @@ fn halves(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
 
 /// The input: length of a model (3 bytes), model, page.
 ///
-/// Invariants: a model that is read is written to bytes that are read as the same. A page is
-/// encoded with it if and only if it is encoded without it. The page comes back; whether with its
-/// unallocated bytes follows from its number.
+/// Invariants: a model that is read is written to bytes that are read as the same model. A page is
+/// encoded with it if and only if it is encoded without it. The page round-trips. Its number
+/// determines whether its unallocated bytes do, too.
 fn model(bytes: &[u8]) -> u64 {
     let Some((model, page)) = halves(bytes) else {
         return 0;
@@ -346,7 +346,7 @@ fn round_trip(page: &[u8], model: &Model) -> Option<usize> {
             assert!(kept == expected, "another page was encoded");
             let mut out = vec![0xEE; page.len()];
             decode(payload, model, &mut out).expect("an encoded page is decoded");
-            assert!(out == expected, "a page came back different");
+            assert!(out == expected, "a decoded page differs");
             len = Some(payload.len());
         } else {
             assert!(payload.is_empty());
@@ -362,8 +362,7 @@ fn round_trip(page: &[u8], model: &Model) -> Option<usize> {
 /// log2 of the page's length, less 9. The other bits are bytes that the page lacks to that length.
 ///
 /// Invariants: the result is an error or a page. It depends neither on the bytes in the buffer nor
-/// on pages that were decoded before. If it is a page of SQLite, it is encoded with the model and
-/// without, and comes back.
+/// on pages that were decoded before. A page of SQLite round-trips with the model and without it.
 fn typed(bytes: &[u8]) -> u64 {
     let [size, rest @ ..] = bytes else { return 0 };
     let len = (512usize << (size % 8)) - usize::from(size / 8);
@@ -398,8 +397,8 @@ fn typed(bytes: &[u8]) -> u64 {
 
 /// The input: a table of symbols, then text.
 ///
-/// Invariants: a table that is read is written to the same bytes. Text comes back from its codes,
-/// if there is room for it. Any bytes are codes or are refused.
+/// Invariants: a table that is read is written to the same bytes. Text is decoded from its codes,
+/// if there is room for it. Any bytes are decoded or refused.
 fn symbols(bytes: &[u8]) -> u64 {
     let Some((symbols, len)) = Symbols::take(bytes) else {
         return 0;

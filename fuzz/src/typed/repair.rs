@@ -1,4 +1,4 @@
-//! Makes the accounts of a b-tree page right, so that mutants are read as pages.
+//! Corrects the counts of a b-tree page, so that mutants are read as pages.
 
 use crate::target::put;
 use densite_typed::page::{Kind, Page, local_len, varint};

@@ -1,4 +1,4 @@
-//! What SQLite reads from a mutant, compared with what was stored.
+//! Reads a mutant with SQLite, and compares it with the stored rows.
 
 use super::kinds::{Kind, open};
 use densite_disk::hash::xxh3_64;
@@ -9,7 +9,7 @@ use std::path::Path;
 /// By query: a hash of each row, in order.
 pub(crate) type Content = Vec<(String, Vec<u64>)>;
 
-/// The queries that read everything: every table, and every index by itself.
+/// Queries that read everything: every table, and every index alone.
 fn queries(con: &Connection) -> Result<Vec<String>> {
     let mut schema = con.prepare(
         "SELECT 'SELECT * FROM \"' || name || '\" NOT INDEXED' FROM sqlite_schema WHERE type = 'table'
@@ -20,7 +20,7 @@ fn queries(con: &Connection) -> Result<Vec<String>> {
     schema.query_map([], |row| row.get(0))?.collect()
 }
 
-/// Rows of a query, and the error that ended it.
+/// The rows of a query until its end or its error.
 fn rows(con: &Connection, sql: &str) -> (Vec<u64>, Result<()>) {
     let mut hashes = Vec::new();
     let mut read = || -> Result<()> {
@@ -41,7 +41,7 @@ fn rows(con: &Connection, sql: &str) -> (Vec<u64>, Result<()>) {
     (hashes, done)
 }
 
-/// All that a sound database has.
+/// The content of a database without damage.
 pub(crate) fn content(con: &Connection) -> Content {
     let queries = queries(con).expect("a schema");
     let all = queries.into_iter().map(|sql| {
@@ -52,18 +52,18 @@ pub(crate) fn content(con: &Connection) -> Content {
     all.collect()
 }
 
-/// What became of a mutant.
+/// The outcome of a mutant.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
     /// All rows, no error.
     Same,
-    /// An error. What was read before it, and from other tables, is right.
+    /// An error. Rows before it and from other tables are right.
     Error,
-    /// All of an earlier state, of a file that was not closed.
+    /// All rows of an earlier state, in a file that was not closed.
     Earlier,
     /// No table and no error.
     Empty,
-    /// Rows that were never there, or fewer, without an error.
+    /// Wrong or missing rows, without an error.
     Wrong(String),
 }
 
@@ -79,13 +79,13 @@ impl Outcome {
     }
 }
 
-/// What was read, as far as it came.
+/// The rows that were read.
 struct Found {
-    /// By query: what was read, and whether to the end.
+    /// By query: its rows, and whether it ended without an error.
     parts: Vec<(String, Vec<u64>, bool)>,
 }
 
-/// Reads everything there is and compares it with each of the states that it may be.
+/// Reads everything and compares it with each allowed state.
 pub(crate) fn outcome(kind: &Kind, path: &Path) -> Outcome {
     let Ok(con) = open(path) else {
         return Outcome::Error;
@@ -122,7 +122,7 @@ pub(crate) fn outcome(kind: &Kind, path: &Path) -> Outcome {
 }
 
 impl Found {
-    /// That nothing of it contradicts a state.
+    /// Checks that the rows do not contradict this state.
     fn compared(&self, state: &Content) -> std::result::Result<(), String> {
         if self.parts.len() != state.len() {
             return Err(format!(

@@ -1,4 +1,4 @@
-//! The databases that are mutated, and what each holds.
+//! The databases that are mutated, and their contents.
 
 use super::content::{Content, content};
 use densite_tools::{Api, ConvertOptions, Silent};
@@ -11,7 +11,7 @@ pub(crate) struct Kind {
     pub(crate) name: &'static str,
     pub(crate) file: Vec<u8>,
     pub(crate) wal: Option<Vec<u8>>,
-    /// The last connection closed it: then its newest slot names the last state.
+    /// The last connection closed it, so its newest slot names the last state.
     pub(crate) is_closed: bool,
     /// The WAL is mutated, not the database.
     pub(crate) is_wal_damaged: bool,
@@ -44,8 +44,8 @@ pub(crate) fn open(path: &Path) -> Result<Connection> {
     Ok(con)
 }
 
-/// Whether a check of these bytes says that the last commits are lost.
-pub(crate) fn check_tells_of_a_cut(file: &[u8], path: &Path) -> bool {
+/// Whether a check of these bytes reports that the last commits are lost.
+pub(crate) fn check_reports_a_cut(file: &[u8], path: &Path) -> bool {
     std::fs::write(path, file).expect("written");
     let checked = densite_tools::check(api(), path, &mut Silent);
     checked.is_ok_and(|checked| checked.cut.is_some())
@@ -72,7 +72,7 @@ const TEXT: &str = "
       INSERT INTO article SELECT i, 'Über ' || (i * 7919 % 997) || ' Dinge', replace(hex(zeroblob(20 + i % 9 * 150)), '00', 'word' || (i % 13) || ' '),
         CASE i % 10 WHEN 0 THEN CAST(hex(i * 2654435761) || hex(i * 40503) AS BLOB) END FROM n;
     WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 600) INSERT INTO word SELECT 'w' || (i * 48271 % 65537), i FROM n;";
-/// Measurements: floats of many kinds, integers that grow.
+/// Measurements: REALs of many kinds, and integers that grow.
 const FLOATS: &str = "
     CREATE TABLE sample(at INTEGER PRIMARY KEY, x REAL, y REAL, z REAL, flag INT);
     CREATE INDEX by_z ON sample(z);
@@ -105,12 +105,12 @@ pub(crate) fn kinds() -> Vec<Kind> {
     ]
 }
 
-/// A database that was not closed, and has a WAL that is whole.
+/// A database that was not closed, with an undamaged WAL.
 pub(crate) fn below_a_wal() -> Kind {
     with_wal("not closed, with a WAL", false)
 }
 
-/// As `densite compress` stores it.
+/// A database from `densite compress`.
 fn compressed(name: &'static str, sql: &str, page: u32, options: &ConvertOptions) -> Kind {
     let dir = tempfile::tempdir().expect("a directory");
     let (plain, path) = (dir.path().join("plain.db"), dir.path().join("a.db"));
@@ -130,7 +130,7 @@ fn compressed(name: &'static str, sql: &str, page: u32, options: &ConvertOptions
     }
 }
 
-/// Written by transactions in a rollback mode.
+/// A database from transactions in a rollback mode.
 fn written(name: &'static str, close: bool) -> Kind {
     let dir = tempfile::tempdir().expect("a directory");
     let path = dir.path().join("a.db");
@@ -157,13 +157,14 @@ fn written(name: &'static str, close: bool) -> Kind {
     }
 }
 
-/// Changes of few pages.
+/// Changes of a few pages.
 const SMALL: [&str; 2] = [
     "UPDATE orders SET o_comment = 'changed' WHERE o_orderkey = 400",
     "DELETE FROM lineitem WHERE l_orderkey = 800; INSERT INTO orders VALUES (-1, 1, 'F', 0.5, '2000-01-01', NULL)",
 ];
 
-/// As a killed process leaves it: most of it was checkpointed, in two steps, and some is in the WAL.
+/// A database as a killed process leaves it: large changes are checkpointed, small ones are in the
+/// WAL.
 fn with_wal(name: &'static str, is_wal_damaged: bool) -> Kind {
     let dir = tempfile::tempdir().expect("a directory");
     let path = dir.path().join("a.db");
@@ -190,7 +191,7 @@ fn with_wal(name: &'static str, is_wal_damaged: bool) -> Kind {
         states.push(content(&con));
     }
     if !is_wal_damaged {
-        // Transactions in an undamaged WAL are there.
+        // Transactions in an undamaged WAL are always read.
         states.drain(..2);
     }
     Kind {

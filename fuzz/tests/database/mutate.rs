@@ -1,11 +1,12 @@
-//! Changes of a file's bytes, as a failing disk, a bad cable or a careless program makes them.
+//! Damages a file's bytes like a failing disk, a bad cable or a careless program.
 
 use rand::rngs::SmallRng;
 use rand::{Rng, RngExt};
 
 const BLOCKS: [usize; 5] = [64, 512, 4096, 16_384, 65_536];
 
-/// Changes the bytes in one place, seldom in several; says what was done in each. There is always a byte left, and always a change.
+/// Damages one place, rarely several, and describes each change. At least one byte remains, and at
+/// least one byte changes.
 pub(crate) fn mutate(bytes: &mut Vec<u8>, rng: &mut SmallRng) -> Vec<String> {
     let before = bytes.clone();
     let mut did = Vec::new();

@@ -1,4 +1,4 @@
-//! The files of a log as bytes: changed where fields lie, and their checks made right.
+//! The files of a log as bytes. Fields are changed, and checksums repaired.
 
 use densite_disk::hash::{xxh3_64, xxh3_64_with_seed};
 use densite_sim_disk::SimDisk;
@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 const DATA: usize = 4096;
 const RECORD: usize = 72;
 
-/// By name.
+/// The files by name.
 #[derive(Clone)]
 pub(crate) struct Files(BTreeMap<String, Vec<u8>>);
 
@@ -24,7 +24,7 @@ fn put(bytes: &mut [u8], at: usize, size: usize, value: u64) {
     }
 }
 
-/// Numbers at which code goes wrong.
+/// Numbers at which arithmetic is often wrong.
 fn number(rng: &mut SmallRng, now: u64) -> u64 {
     let base = match rng.random_range(0..9) {
         0 => 0,
@@ -58,12 +58,12 @@ impl Files {
         disk
     }
 
-    /// Changes one to three things.
+    /// Makes one to three changes.
     pub(crate) fn mutate(&mut self, rng: &mut SmallRng) {
         for _ in 0..rng.random_range(1..=3) {
             self.change(rng);
         }
-        // Now and then one stays wrong.
+        // Sometimes checksums stay wrong.
         if rng.random_range(0..10) > 0 {
             self.repair();
         }
@@ -83,7 +83,7 @@ impl Files {
                 return;
             }
             1 => {
-                // Under another name as well: of another segment, writer or whatever comes.
+                // A copy under another name: of another segment, writer or file.
                 let other = match rng.random_range(0..3) {
                     0 => format!("{:012}.seg", number(rng, 9) >> rng.random_range(0..64)),
                     1 => format!("writer-{}", rng.random_range(0..10)),
@@ -123,7 +123,7 @@ impl Files {
         }
     }
 
-    /// Makes all checks right, from the first segment on, as far as lengths lead.
+    /// Repairs all checksums, from the first segment on, as far as lengths lead.
     fn repair(&mut self) {
         let mut last = (0, 0);
         for (name, bytes) in &mut self.0 {
@@ -151,7 +151,7 @@ impl Files {
     }
 }
 
-/// Where records begin, as far as their lengths lead.
+/// The places where records begin, as far as their lengths lead.
 fn places(bytes: &[u8]) -> Vec<usize> {
     let (mut places, mut at) = (Vec::new(), DATA);
     while bytes.get(at..at + 4) == Some(b"DLRC") && at + RECORD <= bytes.len() {
@@ -161,7 +161,7 @@ fn places(bytes: &[u8]) -> Vec<usize> {
     places
 }
 
-/// The check of the last record, all made right.
+/// Repairs the checksums of all records, and returns the last one.
 fn records(bytes: &mut [u8], mut prev: u64) -> u64 {
     let salt = word(bytes, 72, 8);
     for at in places(bytes) {

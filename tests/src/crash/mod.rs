@@ -1,18 +1,11 @@
 //! Crash tests: a workload runs on the simulated disk, the power is cut at one of its changes, and
-//! the result is compared with the promises of SQLite.
+//! the result is compared with the promises of SQLite. Plain SQLite on the simulated disk is the
+//! control.
 //!
-//! The same workloads run over any VFS. Plain SQLite on the simulated disk is the control.
-//!
-//! A case is a workload and the change at which the power is cut. A third number, the seed of the
-//! cut, determines what survives. One run of a workload serves many cases: the result of each cut
-//! is captured during the run. Some runs are really cut, to test connections to a dead disk. In
-//! every case:
-//! - `integrity_check` is ok, and the database can be written;
-//! - the database is in the state after some transaction, as plain SQLite in memory computes it: no
-//!   transaction is present in part, and only the last transactions are lost;
-//! - with [`Promise::Durable`], no acknowledged transaction is missing;
-//! - the same holds after a second cut during recovery;
-//! - an atomic snapshot of all files has every acknowledged transaction, whatever the settings.
+//! In every case, `integrity_check` is ok and the database can be written. It is in the state after
+//! some transaction, as plain SQLite in memory computes it; with [`Promise::Durable`], no
+//! acknowledged transaction is missing. The same holds after a second cut during recovery. An
+//! atomic snapshot of all files has every acknowledged transaction, whatever the settings.
 
 mod run;
 mod stand;

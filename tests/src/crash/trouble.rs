@@ -1,12 +1,10 @@
 //! Calls of the disk fail while a workload runs, and then the power is cut.
 //!
 //! A transaction whose COMMIT returns an error can be present or not. The application checks this,
-//! on the same connection or a new one, and repeats the transaction if it is missing. Later
-//! transactions build on the result. So after the cut
-//! - no acknowledged transaction is missing, however many calls failed before and after;
-//! - a transaction that was found is not missing, if a later one was acknowledged;
-//! - if only calls on the database fail: a transaction that failed, was not found and was not
-//!   repeated is not present. The application continued with another one (`Driver::detour`).
+//! and repeats it if it is missing. After the cut, no acknowledged transaction is missing, however
+//! many calls failed before and after. A transaction that was found is not missing, if a later one
+//! was acknowledged. If only calls on the database fail, a transaction that failed, was not found
+//! and was not repeated (`Driver::detour`) is not present.
 
 use densite_disk::Op;
 use densite_sim_disk::{Capture, Fault, FaultKind, OpSet, SimDisk};

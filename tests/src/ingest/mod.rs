@@ -1,14 +1,11 @@
-//! Ingest on a simulated disk that has the database and its log. There are writers in several
-//! processes, the worker that applies, takeover, a subscriber that acknowledges, checkpoints,
-//! pruning, and a disk that is sometimes full. The power is cut at any change of the disk.
+//! Ingest on a simulated disk that has the database and its log, with writers in several processes,
+//! the worker, takeover, a subscriber, checkpoints, pruning, and a disk that is sometimes full. The
+//! power is cut at any change of the disk.
 //!
-//! The result is compared with what the application was told. Every acknowledged row is in its
-//! table once, or among the rejects once. A transaction that was not acknowledged is present as a
-//! whole or not at all. Rolled back rows are missing. The subscriber is at its acknowledged
-//! position and finds all later rows. The database is sound, and ingest continues.
-//!
-//! A seed determines the requests and the result of a cut, but not the scheduling of the threads.
-//! So every run is different; a failure prints the last calls to the disk.
+//! Every acknowledged row is in its table once, or among the rejects once. Other transactions are
+//! present as a whole or not at all; rolled back rows are missing. The subscriber finds all rows
+//! behind its acknowledged position. The database is sound, and ingest continues. A seed does not
+//! determine the scheduling of the threads; a failure prints the last calls.
 
 mod actors;
 mod ledger;

@@ -2,14 +2,10 @@
 //!
 //! A seed chooses every step. Both sides execute it through the same SQLite, and must return the
 //! same rows, the same error with the same message, and the same counters. After a number of steps
-//! the whole content is compared: each row of each table with its row id, the schema, and the
-//! numbers of pages and free pages. SQLite's integrity check must be ok.
-//!
-//! A run uses mainly one page size, all journal modes, and one or two connections. It fails unless
-//! each kind of operation (`kind.rs`) succeeded often enough.
-//!
-//! One known limit: without a journal (`journal_mode=OFF`), the result of a failing statement and
-//! of ROLLBACK is undefined in SQLite. In this mode only steps that succeed are chosen.
+//! the whole content is compared, and SQLite's integrity check must be ok. A run fails unless each
+//! kind of operation (`kind.rs`) succeeded often enough. Without a journal (`journal_mode=OFF`),
+//! only steps that succeed are chosen: the result of a failing statement and of ROLLBACK is
+//! undefined.
 
 mod act;
 mod blobs;

@@ -1,18 +1,10 @@
 //! The role `crowd`: several threads, each with its own connections, read and write one database
 //! together with other processes, and check what every reader can rely on.
 //!
-//! Arguments: subject, path, settings (SQL), seed, number of the process, number of threads, access
-//! (`rw` or `ro`).
 //! Each thread is a *person* with a number. A commit of a person adds one to the person's count,
-//! adds an entry to the log, and moves amounts between people. After a commit the thread writes the
-//! number of the person (4 bytes) and the count (8 bytes) to standard output. The process exits
-//! with success when its standard input ends.
-//!
-//! Each check runs in one transaction: the sum of all balances is 0; the log of each person has the
-//! last [`KEPT`] entries without a gap; a person finds the own last write; two reads give the same
-//! result, whatever other connections did in between.
-//!
-//! BUSY is allowed only where plain SQLite would return it: after the busy timeout.
+//! adds an entry to the log, and moves amounts between people. Each check runs in one transaction:
+//! the sum of all balances is 0; the log of each person has the last [`KEPT`] entries without a
+//! gap; a person finds the own last write; two reads give the same result.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{Read, Write};
@@ -127,6 +119,11 @@ struct Crowd {
 }
 
 /// Runs the role.
+///
+/// Arguments: subject, path, settings (SQL), seed, number of the process, number of threads, access
+/// (`rw` or `ro`). After a commit the thread writes the number of the person (4 bytes) and the
+/// count (8 bytes) to standard output. The process exits with success when its standard input ends.
+/// BUSY is allowed only where plain SQLite would return it: after the busy timeout.
 ///
 /// # Panics
 /// If anything fails.

@@ -1,13 +1,4 @@
 //! The role `fork`: a process that forks while it is busy, and whose children work independently.
-//!
-//! Arguments: `store` or `sqlite`, and the path of a Densite file with a table t of 2000 rows.
-//!
-//! - `store`: one thread is stuck inside a publish with all its locks. Other threads open and close
-//!   the same file and keep the pool busy. SQLite is not used, because its own mutexes would not
-//!   survive a fork either.
-//! - `sqlite`: a connection has read and written, so there are threads and caches. Another one is
-//!   stuck inside xLock with SHARED, and a third one inside the close of a file with EXCLUSIVE.
-//!
 //! Each child opens and reads the same file, creates its own file with threads, and ends.
 
 use std::io::{Read, Write};
@@ -33,6 +24,14 @@ unsafe extern "C" {
 }
 
 /// Runs the role.
+///
+/// Arguments: `store` or `sqlite`, and the path of a Densite file with a table t of 2000 rows.
+///
+/// - `store`: one thread is stuck inside a publish with all its locks. Other threads open and close
+///   the same file and keep the pool busy. SQLite is not used, because its own mutexes would not
+///   survive a fork either.
+/// - `sqlite`: a connection has read and written, so there are threads and caches. Another one is
+///   stuck inside xLock with SHARED, and a third one inside the close of a file with EXCLUSIVE.
 ///
 /// # Panics
 /// If a child fails or hangs.

@@ -1,24 +1,6 @@
-//! The role `puppet`: executes commands, one line at a time. For tests that need two processes and
-//! an exact order.
-//!
-//! It has no arguments. A line on standard input is a command; the answer is one line on standard
-//! output:
-//!
-//! ```text
-//! open NAME SUBJECT FLAGS PATH   FLAGS: rw, ro or uri (PATH is then a URI)
-//! sql NAME SQL                   runs statements; rows are ignored
-//! ask NAME SQL                   runs a query; the answer is its rows: columns by |, rows by ;
-//! close NAME
-//! info PATH, check PATH          the result of the library for a file
-//! pause POINT SKIP FILE          stops at its (SKIP + 1)th passing: creates FILE.reached, awaits FILE
-//! sleep POINT MS                 sleeps there
-//! panic POINT                    panics there
-//! resume POINT                   removes the action of the point
-//! drop NAME                      forgets a connection without closing it
-//! during close A ask B SQL       closes A on its own thread and lets B ask at the same time
-//! ```
-//!
-//! Answers: `ok`, `ok ROWS`, or `err CODE MESSAGE`. Connections have no busy timeout.
+//! The role `puppet`: executes commands, one line at a time, for tests that need two processes and
+//! an exact order. It has no arguments; see [`run`] for the commands. Connections have no busy
+//! timeout.
 
 use std::collections::HashMap;
 use std::io::{BufRead, Write};
@@ -34,6 +16,23 @@ use super::subject::{READ_ONLY, READ_WRITE, api, code};
 use super::{Child, Subject};
 
 /// Runs the role.
+///
+/// A line on standard input is a command; the answer is one line on standard output: `ok`, `ok
+/// ROWS`, or `err CODE MESSAGE`.
+///
+/// ```text
+/// open NAME SUBJECT FLAGS PATH   FLAGS: rw, ro or uri (PATH is then a URI)
+/// sql NAME SQL                   runs statements; rows are ignored
+/// ask NAME SQL                   runs a query; the answer is its rows: columns by |, rows by ;
+/// close NAME
+/// info PATH, check PATH          the result of the library for a file
+/// pause POINT SKIP FILE          stops at its (SKIP + 1)th passing: creates FILE.reached, awaits FILE
+/// sleep POINT MS                 sleeps there
+/// panic POINT                    panics there
+/// resume POINT                   removes the action of the point
+/// drop NAME                      forgets a connection without closing it
+/// during close A ask B SQL       closes A on its own thread and lets B ask at the same time
+/// ```
 ///
 /// # Panics
 /// If a command is unknown.

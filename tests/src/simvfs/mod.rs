@@ -5,19 +5,6 @@
 //! between the connections of this process and are lost with the power. Directories are synced as
 //! in SQLite's unix VFS: with the first sync of a journal or WAL that was opened with the create
 //! flag, and after a deletion that requests it.
-//!
-//! ```
-//! use densite_sim_disk::SimDisk;
-//! use densite_tests::simvfs::SimVfs;
-//!
-//! let vfs = SimVfs::register("sim-doc", SimDisk::new(1));
-//! let db = vfs.connect("/db/app.db").expect("open");
-//! db.execute_batch("CREATE TABLE t(x); INSERT INTO t VALUES (1)").expect("write");
-//! drop(db);
-//! vfs.power_cut(7);
-//! let db = vfs.connect("/db/app.db").expect("open what survived");
-//! db.query_row("PRAGMA integrity_check", [], |_| Ok(())).expect("sound");
-//! ```
 
 mod io_methods;
 mod locks;
@@ -36,6 +23,19 @@ use rusqlite::{Connection, OpenFlags, ffi};
 use machine::State;
 
 /// A registered VFS on a simulated machine. Dropping it unregisters the name.
+///
+/// ```
+/// use densite_sim_disk::SimDisk;
+/// use densite_tests::simvfs::SimVfs;
+///
+/// let vfs = SimVfs::register("sim-doc", SimDisk::new(1));
+/// let db = vfs.connect("/db/app.db").expect("open");
+/// db.execute_batch("CREATE TABLE t(x); INSERT INTO t VALUES (1)").expect("write");
+/// drop(db);
+/// vfs.power_cut(7);
+/// let db = vfs.connect("/db/app.db").expect("open what survived");
+/// db.query_row("PRAGMA integrity_check", [], |_| Ok(())).expect("sound");
+/// ```
 #[derive(Debug)]
 pub struct SimVfs {
     name: String,

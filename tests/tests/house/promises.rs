@@ -100,7 +100,7 @@ fn every_named_test_exists() {
 /// The other documents name tests by shorter paths. A file whose path ends in this way must have
 /// the test.
 #[test]
-fn every_test_named_for_short_exists() {
+fn every_abbreviated_test_name_exists() {
     let mut sources = Vec::new();
     let mut folders = ["crates", "tests", "fuzz"].map(|f| root().join(f)).to_vec();
     while let Some(folder) = folders.pop() {

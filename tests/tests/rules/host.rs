@@ -301,7 +301,7 @@ fn rule_13_the_bytes_at_one_gib_stay_empty() {
 /// Put in: any `std::fs::File::open` of the database, in `judge`, in `identity`, or in `info` and
 /// `check` of the library.
 #[test]
-fn rule_14_locks_survive_whatever_else_the_process_does() {
+fn rule_14_locks_survive_other_actions_of_the_process() {
     for mode in ["DELETE", "WAL"] {
         let place = Place::new();
         make_table(&place.db(), mode);
@@ -347,7 +347,7 @@ fn rule_14_locks_survive_whatever_else_the_process_does() {
 /// Take out: the process id in the registry's key (`Shared::attach`), in `Pool::get` or in
 /// `OpenFile::on`.
 #[test]
-fn rule_15_a_child_of_fork_works_on_its_own() {
+fn rule_15_a_child_of_fork_works_independently() {
     let place = Place::new();
     make_table(&place.db(), "DELETE");
     for part in ["store", "sqlite"] {
@@ -514,7 +514,7 @@ fn rule_16_the_logical_page_at_one_gib() {
 /// `Checkpoint::publishes` in `MainFile::checkpoint_done` (then a checkpoint that was not published
 /// ends with success).
 #[test]
-fn rule_17_no_panic_crosses() {
+fn rule_17_no_panic_crosses_into_sqlite() {
     let read = "ask a SELECT sum(v) FROM t";
     let write = "sql a UPDATE t SET v = v + 1";
     for (mode, point, command) in [
@@ -571,7 +571,7 @@ fn rule_17_no_panic_crosses() {
 ///
 /// Take out: `Checkpoint::publishes` in `MainFile::checkpoint_done`.
 #[test]
-fn rule_17_a_checkpoint_that_panics_moves_no_reader() {
+fn rule_17_a_checkpoint_that_panics_does_not_advance_readers() {
     let place = Place::new();
     make_table(&place.db(), "WAL");
     let (mut writer, mut reader) = (puppet(), puppet());

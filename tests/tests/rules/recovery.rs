@@ -127,7 +127,7 @@ fn rule_08_a_stale_trailer_is_not_the_next_one() {
 /// Take out: the comparison with the commit in `Space::slot_durable` (`freed_at <= commit`), or
 /// call it without a sync in between.
 #[test]
-fn rule_09_what_a_durable_slot_reaches_is_not_reused() {
+fn rule_09_units_that_a_durable_slot_reaches_are_not_reused() {
     const PAGES: u32 = 48;
     let disk = SimDisk::new(9);
     let file = disk.open("/app.db", OpenMode::Create).expect("open");
@@ -170,7 +170,7 @@ fn rule_09_what_a_durable_slot_reaches_is_not_reused() {
 ///
 /// Take out: `self.sync_and_name` in `Handle::try_publish`.
 #[test]
-fn rule_09_writing_without_syncs_does_not_grow_for_ever() {
+fn rule_09_writing_without_syncs_does_not_grow_without_limit() {
     const PAGES: u32 = 256;
     let file = Memory::default();
     let mut writer = handle(file.clone(), "w", raw());
@@ -476,7 +476,7 @@ fn plain_pages(shape: u64) -> Vec<Vec<u8>> {
 ///
 /// Take out: `max(writer.last_dict + 1)` in `Handle::install`.
 #[test]
-fn rule_12_a_number_that_was_given_up_is_not_given_again() {
+fn rule_12_a_dictionary_number_of_a_failed_commit_is_not_reused() {
     let file = Memory::default();
     let options = densite_store::Options {
         codec: CodecChoice::Auto,

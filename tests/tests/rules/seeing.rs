@@ -21,7 +21,7 @@ use super::{PAGE, Place, handle, make_table, puppet, raw, read_all, write_all};
 /// either point, the journal is rolled back.
 /// Take out: the publish at FCNTL_SYNC in `MainFile::control`.
 #[test]
-fn rule_04_publish_comes_before_the_journal_goes() {
+fn rule_04_publishing_comes_before_the_journal_is_removed() {
     for settings in [
         "PRAGMA locking_mode=EXCLUSIVE; PRAGMA synchronous=OFF",
         "PRAGMA synchronous=OFF",
@@ -254,7 +254,7 @@ fn rule_06_the_cache_knows_versions() {
 /// Take out: the loop in `Handle::read_published`, or the comparison of number and version in
 /// `decode_frame_with`.
 #[test]
-fn rule_06_a_place_that_was_used_again_is_no_damage() {
+fn rule_06_a_reused_place_is_no_damage() {
     const PAGES: u32 = 40;
     let file = Memory::default();
     let mut writer = handle(file.clone(), "w", raw());
@@ -298,7 +298,7 @@ fn rule_06_a_place_that_was_used_again_is_no_damage() {
 
 /// Rule 6, the reverse: a mismatch that stays is damage, reported with page and offset.
 #[test]
-fn rule_06_what_stays_wrong_is_damage() {
+fn rule_06_bytes_that_stay_wrong_are_damage() {
     let file = Memory::default();
     let mut writer = handle(file.clone(), "w", raw());
     write_all(&mut writer, 10, 1);
@@ -447,7 +447,7 @@ fn rule_07_eio_keeps_the_journal() {
 /// first locked, it is complete.
 /// Take out: `judge_under_lock` in `MainFile::take_lock` and `settle` in `MainFile::read`.
 #[test]
-fn rule_07_a_file_is_judged_again_under_its_first_lock() {
+fn rule_07_a_file_is_identified_again_under_its_first_lock() {
     let place = Place::new();
     make_table(&place.db(), "DELETE");
     let whole = std::fs::read(place.db()).expect("read");

@@ -45,7 +45,7 @@ fn rule_01_gaining_the_right_catches_up() {
 /// again: SQLite gave up that transaction, and other connections have written since.
 /// Take out: `give_up_unpublished` in `MainFile::give_lock`.
 #[test]
-fn rule_01_nothing_unpublished_outlives_the_right() {
+fn rule_01_unpublished_commits_end_with_the_right() {
     let place = Place::new();
     make_table(&place.db(), "DELETE");
     let (a, b) = (
@@ -117,7 +117,7 @@ fn leave_hot_journal(place: &Place) {
 ///
 /// Take out: `!self.journal_may_be_hot()` in `NamedFile::lock_alone`.
 #[test]
-fn rule_02_a_close_leaves_a_hot_journal_alone() {
+fn rule_02_a_close_does_not_change_a_hot_journal() {
     let place = Place::new();
     make_table(&place.db(), "DELETE");
     let mut closer = puppet();
@@ -147,7 +147,7 @@ fn rule_02_a_close_leaves_a_hot_journal_alone() {
 /// (journal_mode=TRUNCATE and PERSIST), a close does its work. Otherwise the test above would prove
 /// nothing.
 #[test]
-fn rule_02_a_cold_journal_keeps_no_close_from_its_work() {
+fn rule_02_a_cold_journal_does_not_prevent_a_close_from_reclaiming() {
     for mode in ["DELETE", "TRUNCATE", "PERSIST"] {
         let place = Place::new();
         make_table(&place.db(), mode);
@@ -171,7 +171,7 @@ fn rule_02_a_cold_journal_keeps_no_close_from_its_work() {
 /// process closes and holds its lock for 10 ms.
 /// Take out: `neighbours.retry` in `MainFile::lock_host`.
 #[test]
-fn rule_03_a_close_in_another_process_makes_nobody_busy() {
+fn rule_03_a_close_in_another_process_never_causes_busy() {
     let place = Place::new();
     make_table(&place.db(), "DELETE");
     let db = Subject::Densite.open(&place.db()).expect("open");
@@ -203,7 +203,7 @@ fn rule_03_a_close_in_another_process_makes_nobody_busy() {
 ///
 /// Take out: `closed.wait_for` in `Neighbours::retry`.
 #[test]
-fn rule_03_a_close_in_the_same_process_makes_nobody_busy() {
+fn rule_03_a_close_in_the_same_process_never_causes_busy() {
     let place = Place::new();
     make_table(&place.db(), "DELETE");
     let mut puppet = puppet();
@@ -246,7 +246,7 @@ fn rule_03_a_close_yields_to_every_lock() {
 ///
 /// Take out: `neighbours.retry` in `MainFile::lock_host`.
 #[test]
-fn rule_03_coming_and_going_makes_nobody_busy() {
+fn rule_03_opening_and_closing_never_causes_busy() {
     for synchronous in ["FULL", "OFF"] {
         let place = Place::new();
         make_table(&place.db(), "DELETE");

@@ -1,13 +1,11 @@
-//! Space reclamation under real SQLite: inserts, deletes, drops, rollbacks, savepoints, snapshots
-//! of a second connection, checkpoints, closes, `densite_maintain`, kills and power cuts, in any
-//! order, with secure_delete=OFF.
+//! Space reclamation under real SQLite: inserts, deletes, drops, rollbacks, savepoints, snapshots,
+//! checkpoints, closes, `densite_maintain`, kills and power cuts, in any order, with
+//! secure_delete=OFF.
 //!
-//! After each step the content is that of a model (after a crash, that of a state that the settings
-//! allow), open snapshots are unchanged, and the store's own check finds no problem. After
-//! `densite_maintain` no free page has a frame, and few bytes are dead.
-//!
-//! `DENSITE_SPACE_SEED=n` runs only one seed, `DENSITE_SPACE_SEEDS=n` that many for each journal
-//! mode.
+//! After each step the content is that of a model (after a crash, that of an allowed state), open
+//! snapshots are unchanged, and the store's own check finds no problem. After `densite_maintain` no
+//! free page has a frame, and few bytes are dead. `DENSITE_SPACE_SEED=n` runs only one seed,
+//! `DENSITE_SPACE_SEEDS=n` that many for each journal mode.
 
 mod changes;
 mod crash;

@@ -51,7 +51,7 @@ fn a_backup_between_any_two_page_sizes() {
 /// An image equals a plain file, even for pages that the store has dropped. It can be opened in
 /// memory and copied back.
 #[test]
-fn an_image_in_memory_and_back() {
+fn serialized_images_round_trip() {
     let dir = folder();
     for journal in ["delete", "wal"] {
         let path = dir.path().join(format!("{journal}.db"));
@@ -100,7 +100,7 @@ fn an_image_in_memory_and_back() {
 /// Without a journal SQLite cannot roll back. If it gives up a transaction, nothing of it stays:
 /// unpublished writes are dropped with the lock.
 #[test]
-fn a_transaction_without_a_journal_that_is_given_up_leaves_nothing() {
+fn an_abandoned_transaction_without_a_journal_leaves_no_changes() {
     let dir = folder();
     let path = dir.path().join("app.db");
     // Given up by ROLLBACK, and by closing.

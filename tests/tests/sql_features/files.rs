@@ -7,7 +7,7 @@ use densite_testing::skip;
 use densite_tests::model::folder;
 
 #[test]
-fn a_new_or_empty_file_becomes_densites() {
+fn a_new_or_empty_file_becomes_a_densite_file() {
     let dir = folder();
     let (new, empty) = (dir.path().join("new.db"), dir.path().join("empty.db"));
     std::fs::write(&empty, b"").expect("make an empty file");
@@ -58,7 +58,7 @@ fn densite_off_keeps_a_new_file_plain() {
 
 /// Through Densite, a plain file is written byte for byte as by plain SQLite.
 #[test]
-fn a_plain_file_is_served_as_it_is() {
+fn a_plain_file_is_passed_through() {
     let dir = folder();
     let (one, other) = (dir.path().join("one.db"), dir.path().join("other.db"));
     for path in [&one, &other] {
@@ -131,7 +131,7 @@ fn others_refuse_a_densite_file_clearly() {
 }
 
 #[test]
-fn a_newer_format_is_refused_by_number_and_left_alone() {
+fn a_newer_format_is_refused_by_number_and_not_changed() {
     let dir = folder();
     let path = dir.path().join("app.db");
     densite(&path).execute_batch(SOME_ROWS).expect("write");
@@ -150,7 +150,7 @@ fn a_newer_format_is_refused_by_number_and_left_alone() {
 }
 
 #[test]
-fn what_is_no_database_is_refused_and_left_alone() {
+fn other_files_are_refused_and_not_changed() {
     let dir = folder();
     let path = dir.path().join("letter.txt");
     for content in [
@@ -239,7 +239,7 @@ fn mapped_memory_is_not_used() {
 }
 
 #[test]
-fn databases_in_memory_and_temporary_ones_are_sqlites_own() {
+fn databases_in_memory_and_temporary_ones_are_plain() {
     register();
     for uri in [
         "file::memory:?vfs=densite",

@@ -4,7 +4,7 @@ use super::*;
 use densite_tests::model::folder;
 
 #[test]
-fn every_uri_parameter_is_taken_and_works() {
+fn every_uri_parameter_takes_effect() {
     let dir = folder();
     for (i, parameters) in [
         "level=-7",

@@ -50,7 +50,7 @@ fn backup_in_both_directions() {
 
 /// A writer writes between the steps of a backup: the copy has the state of one moment.
 #[test]
-fn a_backup_of_a_database_in_use_is_of_one_moment() {
+fn a_backup_of_a_database_in_use_is_one_state() {
     let dir = folder();
     let path = dir.path().join("app.db");
     let source = densite(&path);
@@ -234,7 +234,7 @@ fn vacuum_into_either_form() {
 /// The cache of a connection stays valid exactly until another connection writes: `data_version`
 /// counts as in plain SQLite, step by step.
 #[test]
-fn a_cache_is_given_up_exactly_when_another_connection_wrote() {
+fn a_cache_is_dropped_exactly_when_another_connection_wrote() {
     let dir = folder();
     for journal in ["delete", "truncate", "persist", "wal"] {
         let versions = |open: &dyn Fn(&Path) -> Connection, name: &str| -> Vec<String> {

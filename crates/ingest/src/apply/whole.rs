@@ -1,11 +1,9 @@
-//! Transactions of the log that are judged as a whole, if the schema has a foreign key that COMMIT
-//! checks.
+//! Transactions of the log that are checked as a whole, if the schema has a foreign key that COMMIT
+//! checks (docs/decisions/ingest-applying.md, Batches).
 //!
-//! Many of them share one transaction of the database. So each runs within a savepoint, and its
-//! violations are checked at its end: a later transaction does not repair an earlier one. A refused
-//! transaction leaves nothing, and all its rows are rejected. Rows of tables that no foreign key
-//! reaches come last, in their own order; they do not affect the check, but are rejected with their
-//! transaction. SQLite counts violations. If the table had some before (written with
+//! Each runs within a savepoint, and its violations are checked at its end. A refused transaction
+//! leaves nothing, and all its rows are rejected. Rows of tables that no foreign key reaches come
+//! last, in their own order. SQLite counts violations: if the table had some before (written with
 //! `foreign_keys=OFF`), a row that repairs several can offset violations of its transaction, as in
 //! SQLite itself.
 

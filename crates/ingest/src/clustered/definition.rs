@@ -1,14 +1,9 @@
-//! The order of a clustered apply in the database: the table `densite_clustered`.
+//! The order of a clustered apply in the database: the table `densite_clustered` (docs/FORMAT.md,
+//! What the database says of the log).
 //!
-//! ```sql
-//! CREATE TABLE densite_clustered(id INTEGER PRIMARY KEY, basis TEXT NOT NULL, permutation BLOB NOT NULL);
-//! ```
-//!
-//! `permutation` has 4 bytes for each number of the batch, beginning behind `densite_applied.seq`.
-//! They are the place of its row in the order, little-endian; 0xFFFFFFFF if no row has the number.
-//! `basis` is the table's name and how its key compares, as they were when the order was made. It
-//! is empty for the order of the log. A row of the table never changes: another order has another
-//! random id.
+//! `permutation` has the place of each row of the batch. `basis` has the table's name and how its
+//! key compares, as they were when the order was made; it is empty for the order of the log. A row
+//! of the table never changes: another order has another random id.
 
 use super::Permutation;
 use crate::error::refused;

@@ -1,13 +1,10 @@
 //! Clustered applies: a long batch of the log is applied in an order in which neighbouring rows
-//! share pages of the table.
+//! share pages of the table (docs/decisions/ingest-applying.md, Clustered apply).
 //!
-//! In the log's order, random rows touch a page of each index for every row. If many rows of one
-//! table wait, and any order that keeps the order within a key is allowed (rule 5), they are
-//! ordered first. The order has stripes of the primary key, sorted within by the first column of
-//! another index. The order is stored before its first row is applied; the number of done places
-//! changes in the transaction that applies rows. `seq` stays before the batch until all is done. So
-//! after a kill, a power cut or a restored backup, the next worker and every reader know which rows
-//! the table has. No order needs to be reproducible.
+//! The order is stored before its first row is applied. The number of done places changes in the
+//! transaction that applies rows, and `seq` stays before the batch until all is done. So after a
+//! kill, a power cut or a restored backup, the next worker and every reader know which rows the
+//! table has. No order needs to be reproducible.
 
 mod batch;
 mod definition;

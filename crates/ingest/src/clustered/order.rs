@@ -1,18 +1,11 @@
-//! The order in which the rows of a batch are applied.
+//! The order in which the rows of a batch are applied: stripes of the primary key, in turn
+//! ascending and descending by another index (docs/decisions/ingest-applying.md, Clustered apply).
 //!
-//! Let a transaction apply n of m rows, with g stripes. Its rows lie in one stripe and, by the
-//! other index, within n·g/m of it. So they touch 1/g of the pages of the key's index and n·g/m of
-//! the other's: least for g = √(m/n). Odd stripes go down, so that each ends near where the next
-//! begins.
-//!
-//! Only the set of a transaction's rows matters, not their order. So rows are put into buckets
-//! instead of being sorted. A bucket is a stripe and one of many equal shares of the other column,
-//! with bounds from a sample. Rows of a bucket stay in the order of the log. All rows of a key go
-//! to the bucket of its first row, so they stay in order too.
-//!
-//! The next batch is ordered while this one is applied, so it takes little memory beside the rows.
-//! Each row takes 4 bytes for its bucket and then its place. Finding the rows of one key takes 8
-//! more bytes for each row of a few stripes at a time.
+//! Only the set of a transaction's rows matters. So rows are put into buckets instead of being
+//! sorted: a bucket is a stripe and one of many equal shares of the other column, with bounds from
+//! a sample. Rows of a bucket stay in the order of the log, and all rows of a key go to the bucket
+//! of its first row. Each row takes 4 bytes; finding the rows of one key takes 8 more for a few
+//! stripes at a time.
 
 use super::{ClusteredBatch, ClusteredLimits, Kept, NOWHERE, Permutation, key};
 use crate::affinity::from_log;

@@ -1,12 +1,8 @@
-//! The rows of a run in key order: code, number and kind of each row. Each word is stored less the
-//! block's least, in as few bytes as needed.
+//! The rows of a run in key order: code, number and kind of each row.
 //!
-//! ```text
-//! block   128 rows, in the last block of a run fewer: four columns (hi, lo, number, kind), each of
-//!         rows * width bytes
-//! ```
-//!
-//! A key of two small integers takes 5 to 7 bytes, a number 3 or 4, a kind usually none.
+//! A block has 128 rows (the last one fewer) in four columns: hi, lo, number, kind. Each word is
+//! stored less the block's least one, in as few bytes as needed. A key of two small integers takes
+//! 5 to 7 bytes, a number 3 or 4, a kind usually none.
 
 use crate::code::Code;
 use densite_disk::memory::apart;

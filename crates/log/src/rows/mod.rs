@@ -1,18 +1,5 @@
-//! Rows of one batch, column by column.
-//!
-//! ```text
-//! 2 bytes: number of columns; then for each column 1 byte: its form, plus 128 if a bitmap of one
-//! bit per row follows (1: NULL), and
-//!   0  null   nothing
-//!   1  int    8 bytes: the least value; 1 byte: width w; for each row w bytes: the value less the
-//!             least, modulo 2^64
-//!   2  real   for each row 8 bytes
-//!   3  text   1 byte: width w (1, 2 or 4); for each row w bytes: its length in bytes; then the bytes
-//!             of all rows
-//!   4  blob   the same
-//!   5  mixed  for each row 1 byte: 0 null, 1 int, 2 real, 3 text, 4 blob; then as blob, numbers in
-//!             8 bytes each
-//! ```
+//! Rows of one batch, column by column: null, integers, reals, text, blobs, or mixed
+//! (docs/FORMAT.md, Log record, has the bytes).
 //!
 //! A NULL in a column with a bitmap keeps its place (as the least value, 0.0 or nothing). So the
 //! place of a value is found without counting NULLs.

@@ -1,33 +1,10 @@
 //! A thin VFS over another one that writes several frames of a WAL at once.
 //!
-//! SQLite writes each frame by two calls: 24 bytes and a page. A transaction of ten thousands of
-//! pages spends more time on those calls than on copying the pages. So frames are collected here
-//! and written some 60 KiB at a time. Everything else goes to the VFS below unchanged.
-//!
-//! **Why it is not visible.** Checked against `walFrames`, `walRewriteChecksums`,
-//! `walIndexWriteHdr`, `sqlite3WalUndo` and `walCheckpoint` of SQLite's `wal.c`:
-//!
-//! - Other connections read a frame only when the header of the WAL's index names it. `walFrames`
-//!   writes that header after all frames of a transaction. The last frame commits: its header has
-//!   the size of the database in bytes 4 to 7, which are 0 in all others. Before that frame's
-//!   header, all collected frames are written. That header and its page are never collected. So at
-//!   COMMIT nothing is collected when the index changes, and a write error is that of xWrite, which
-//!   fails the transaction.
-//! - If a page was written twice, `walRewriteChecksums` then corrects the headers in place, from
-//!   the first such frame to the committing one. Its last write is the committing header: the rule
-//!   above applies again.
-//! - Frames of an uncommitted transaction are read only by its own connection, through this VFS.
-//! - Frames of a rolled back transaction are useless, and another connection writes its own in
-//!   their place. So the collected frames are dropped before the writer's lock, or the shared
-//!   memory, is released. The database's file sees both.
-//! - Collected frames are written before the file is synced, truncated, or asked for its length.
-//! - A failed write keeps the collected frames. The next call tries again, and no commit happens
-//!   before they are written.
-//!
-//! **What is visible**: less waiting. A sync of a hundred MiB at once blocks everyone's syncs. So a
-//! checkpoint's pages are synced piece by piece while they are written ([`pieces`]), and a thread
-//! of the caller can do the same for the WAL ([`WalProgress`]). These syncs come in addition to
-//! SQLite's.
+//! SQLite writes each frame by two calls: 24 bytes and a page. A large transaction spends more time
+//! on those calls than on copying the pages. So frames are collected here and written some 60 KiB
+//! at a time. Everything else goes to the VFS below unchanged. Pages of a checkpoint, and with
+//! [`WalProgress`] the WAL, are synced piece by piece while they are written ([`pieces`]).
+//! docs/decisions/ingest-pruning.md (Coalesced writes) says why other connections do not notice.
 
 mod frames;
 mod main_file;

@@ -1,15 +1,4 @@
 //! The first 100 bytes of a SQLite database, as far as Densite needs them.
-//!
-//! offset  size  field (big-endian)
-//!      0    16  "SQLite format 3\0"
-//!     16     2  page size; 1 means 65536
-//!     18     1  write version: 1 rollback journal, 2 WAL
-//!     20     1  reserved bytes at the end of each page
-//!     24     4  change counter
-//!     28     4  pages, valid if the field at 92 equals the change counter
-//!     32     4  first trunk page of the freelist, 0 if none
-//!     36     4  pages on the freelist
-//!     52     4  not 0: pointer-map pages exist (auto_vacuum)
 
 /// The size of the header in bytes.
 pub const HEADER_LEN: usize = 100;
@@ -17,6 +6,19 @@ pub const HEADER_LEN: usize = 100;
 const MAGIC: &[u8; 16] = b"SQLite format 3\0";
 
 /// The used fields, with checked values.
+///
+/// ```text
+/// offset  size  field (big-endian)
+///      0    16  "SQLite format 3\0"
+///     16     2  page size; 1 means 65536
+///     18     1  write version: 1 rollback journal, 2 WAL
+///     20     1  reserved bytes at the end of each page
+///     24     4  change counter
+///     28     4  pages, valid if the field at 92 equals the change counter
+///     32     4  first trunk page of the freelist, 0 if none
+///     36     4  pages on the freelist
+///     52     4  not 0: pointer-map pages exist (auto_vacuum)
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Header {
     /// The page size in bytes: a power of two, 512 to 65536.

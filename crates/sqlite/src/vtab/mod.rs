@@ -1,11 +1,7 @@
-//! Virtual tables: a module of SQLite as a trait (<https://www.sqlite.org/vtab.html>).
-//!
-//! - [`VirtualTable`]: a table, with the methods of a transaction if it can be written to;
-//! - [`TableCursor`]: a scan of it;
-//! - [`Plan`]: SQLite's questions before a scan (xBestIndex), and [`Arguments`]: the values that
-//!   the scan then starts with;
-//! - [`Change`]: a row to insert, update or delete (xUpdate);
-//! - [`create_module`]: registers the module with a connection.
+//! Virtual tables: a module of SQLite as a trait (<https://www.sqlite.org/vtab.html>), which
+//! [`create_module`] registers. A [`VirtualTable`] has [`TableCursor`]s for scans. [`Plan`] has
+//! SQLite's questions before a scan (xBestIndex), [`Arguments`] the values that the scan then
+//! starts with, and [`Change`] a row to insert, update or delete (xUpdate).
 //!
 //! SQLite calls a table and its cursors under the mutex of their connection. Calls can nest: a
 //! table can be written to while it is read. So the methods take `&self`.

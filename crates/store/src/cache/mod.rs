@@ -1,10 +1,8 @@
 //! The cache of decoded pages. All connections of a process to one file share it, with one budget.
 //!
-//! The key is a page's number and version, so an entry is never out of date: a changed page has a
-//! new version. A reader of an older snapshot can still find the old one. The cache is split into
-//! shards by page number. Each has a lock that is held only to look up and copy, so readers do not
-//! wait long and need no reference counts. Each shard decides which page it evicts, so that a scan
-//! does not evict pages that are read often (see `shard`).
+//! The key is a page's number and version, so an entry is never out of date. The cache is split
+//! into shards by page number. Each has a lock that is held only to look up and copy, and decides
+//! which page it evicts, so that a scan does not evict pages that are read often (see `shard`).
 //!
 //! Invariants: a lookup gives the bytes that were inserted for that page and version, or nothing;
 //! the budget is kept after every call.

@@ -1,16 +1,10 @@
 //! One shard of the cache: entries, their queues, and the choice of the page to evict (S3-FIFO).
 //!
-//! A new page enters the *small* queue, a tenth of the budget. At that queue's end it moves to the
-//! *main* queue if it was used more than once since. Otherwise it is evicted and leaves its number
-//! among the *ghosts*. A ghost that is inserted again enters the main queue at once. A page at the
-//! end of the main queue starts over if it was used since, and is evicted otherwise. So a scan,
-//! which uses each page once, passes only through the small queue.
-//!
-//! Invariants:
-//! - every entry is in exactly one queue and in the chain of its page, and is the only one of its
-//!   page and version;
-//! - `small.bytes + main.bytes` is what all entries weigh, and is not above `budget` when a public
-//!   function returns.
+//! A new page enters the *small* queue, a tenth of the budget. At its end, the page moves to the
+//! *main* queue if it was used more than once since. Otherwise it is evicted, and its number joins
+//! the *ghosts*. A ghost that is inserted again enters the main queue at once. At the end of the
+//! main queue, a page starts over if it was used since, and is evicted otherwise. So a scan, which
+//! uses each page once, passes only through the small queue.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
@@ -115,7 +109,11 @@ impl Ghosts {
     }
 }
 
-/// A shard. See the module's documentation.
+/// A shard of the cache.
+///
+/// Invariants: every entry is in exactly one queue and in the chain of its page, and is the only
+/// one of its page and version. `small.bytes + main.bytes` is what all entries weigh, and is not
+/// above `budget` when a public function returns.
 pub(super) struct Shard {
     first: Map<u32, u32>,
     entries: Vec<Entry>,

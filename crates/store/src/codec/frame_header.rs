@@ -1,16 +1,11 @@
-//! The header of a zstd frame, which the store does not keep because it follows from the raw
-//! length.
+//! The header of a zstd frame (RFC 8878, section 3.1.1.1), which the store does not keep because it
+//! follows from the raw length: 4 bytes magic number, 1 byte descriptor (single segment, no
+//! checksum, no dictionary number), and the content size in 1 to 8 bytes, in the 2-byte form less
+//! 256.
 //!
-//! size     field
-//!    4     magic number, 28 b5 2f fd
-//!    1     descriptor: bits 7-6 width of the content size (0: 1 byte, 1: 2, 2: 4, 3: 8),
-//!          bit 5 single segment (set), bit 2 checksum (clear),
-//!          bits 1-0 width of the dictionary number (0: none)
-//!  1 to 8  content size, little-endian; in the 2-byte form less 256
-//!
-//! A frame without the single-segment bit has a window byte after the descriptor, and may have no
-//! content size. The blocks of such a frame stay valid after a header of the form above, whose
-//! window is the whole content. See RFC 8878, section 3.1.1.1.
+//! A frame without the single-segment bit has a window byte after the descriptor, and possibly no
+//! content size. Its blocks stay valid after a header of the form above, whose window is the whole
+//! content.
 
 const MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 const SINGLE_SEGMENT: u8 = 1 << 5;

@@ -1,20 +1,8 @@
 //! Codecs: how the bytes of a page (or of a run of pages) are stored.
 //!
-//! A codec has a number, which every frame carries. Numbers never get a second meaning.
-//!
-//! number  name       payload
-//!      0  raw        the bytes as they are
-//!      1  zstd       the blocks of one zstd frame (see below)
-//!      2  zstd+dict  the same, coded with the dictionary whose number the frame carries
-//!      3  typed      a b-tree page as columns: see `densite_typed`
-//!      4  zero       nothing: every byte is zero
-//!      5  typed run  the same as typed, for a run of pages
-//!      6  archive    a typed run, coded by zstd
-//!      7  joined     a run of sparse pages, their cells as by typed in one page
-//!
-//! The header of a zstd frame is not stored, because it follows from the raw length: see
-//! `frame_header`. The store has its own checksum and dictionary number. [`encode()`] strips the
-//! header and [`decode()`] restores it.
+//! Every frame carries the number of its codec (docs/FORMAT.md, Codecs). Numbers never get a second
+//! meaning. The header of a zstd frame is not stored, because it follows from the raw length: see
+//! `frame_header`. [`encode()`] strips it and [`decode()`] restores it.
 //!
 //! Invariant: [`decode()`] of hostile bytes is an error or some page, never a panic.
 

@@ -1,18 +1,5 @@
-//! Chooses the codec of a page.
-//!
-//! The rule weighs size against the cost of decoding:
-//!
-//! 1. All zeros: `zero`.
-//! 2. A family that has a model, or nothing: `typed` is tried first. It decodes faster than zstd
-//!    and is nearly always smaller. A result of at most one [`GOOD`]th of the page is taken without
-//!    trying more (without a model: one [`GOOD_UNTRAINED`]th).
-//! 3. Otherwise zstd is tried too, with the family's dictionary, or that of OTHER, or none. It is
-//!    taken if it saves more than one part in [`SLOWER`] of the page.
-//! 4. A page that does not become smaller: `raw`.
-//!
-//! Sparse pages that can share a frame are joined if `typed` would be taken for them without trying
-//! more.
-//!
+//! Chooses the codec of a page by its size and the cost of decoding; see [`encode_pages`]. Sparse
+//! pages that can share a frame are joined if `typed` would be taken for them without trying more.
 //! No codec stores unallocated bytes: see `densite_typed::scrub`.
 
 use super::encode::{Encoded, encode, is_zero};
@@ -49,6 +36,16 @@ pub struct PageSettings<'a> {
 /// `kept` becomes what decoding it gives, which is `raw` without unallocated bytes. If
 /// `settings.checked` is false, `kept` is unspecified. Never fails: bytes that do not become
 /// smaller are stored raw.
+///
+/// The rule:
+///
+/// 1. All zeros: `zero`.
+/// 2. A family that has a model, or nothing: `typed` is tried first. It decodes faster than zstd
+///    and is nearly always smaller. A result of at most one `GOOD`th of the page is taken without
+///    trying more (without a model: one `GOOD_UNTRAINED`th).
+/// 3. Otherwise zstd is tried too, with the family's dictionary, or that of OTHER, or none. It is
+///    taken if it saves more than one part in `SLOWER` of the page.
+/// 4. A page that does not become smaller: `raw`.
 pub fn encode_pages(
     raw: &[u8],
     page_size: usize,

@@ -1,18 +1,11 @@
-//! Chooses the pages that share a frame because they have much room left.
+//! Chooses the pages that share a frame because they have much room left
+//! (docs/decisions/sparse-pages.md).
 //!
-//! Deleted rows leave pages half full, and SQLite joins two pages only if they are nearly empty.
-//! Adjacent leaf pages of one family that together hold little more than one page ([`SLACK`]) are
-//! stored as one run. Its cells are coded as those of one page (`densite_typed::encode_joined`). So
-//! the header of the frame and the fixed cost of a page are paid once. Reading one of the pages
-//! decodes no more rows than reading a full one.
-//!
-//! - They are encoded both ways, and the smaller result is taken: adjacent pages of the file are
-//!   not always adjacent in the tree.
-//! - Only pages that are written together are joined. A page that is written again alone gets its
-//!   own frame. Its share of the old frame becomes dead, as with any run.
-//! - At most [`JOINED`] times as many pages are joined as a frame holds otherwise.
-//! - Pages are not joined if the user sets the pages of a frame, in archives, or if zstd with a
-//!   dictionary was found to be smaller.
+//! Adjacent leaf pages of one family that are written together, and together hold little more than
+//! one page ([`SLACK`]), are stored as one run, whose cells are coded as those of one page. They
+//! are encoded both ways, and the smaller result is taken. At most [`JOINED`] times as many pages
+//! are joined as a frame holds otherwise. None are joined if the user sets the pages of a frame, in
+//! archives, or if zstd with a dictionary was found to be smaller.
 
 use super::job::Job;
 use super::settings::EncodeSettings;

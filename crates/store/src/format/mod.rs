@@ -1,15 +1,8 @@
-//! The bytes of a stored file: preamble, records, trailers.
+//! The bytes of a stored file: the preamble (header, two slots with two copies each, tip), then
+//! records and trailers. The preamble's four blocks are 4 KiB each, so that a torn sector of one
+//! never reaches another.
 //!
-//! ```text
-//!      0   4096  header: magic, version, salt
-//!   4096   4096  slot A, two copies (at +0 and +2048)
-//!   8192   4096  slot B, two copies
-//!  12288   4096  tip: the newest published commit
-//!  16384    ...  records, adjacent; jump records lead elsewhere
-//! ```
-//!
-//! The preamble's four blocks are 4 KiB each, so that a torn sector of one never reaches another.
-//! `docs/FORMAT.md` is the public copy of the tables in these modules; a test compares them.
+//! docs/FORMAT.md is the public copy of the tables in these modules; a test compares them.
 
 #[cfg(test)]
 mod doc;

@@ -1,22 +1,11 @@
-//! Pre-encoded pages: the frames of a checkpoint, encoded before it.
+//! Pre-encoded pages: the frames of a checkpoint, encoded before it
+//! (docs/decisions/preencoded-pages.md). Pages on their way to the WAL are noted here, the pool
+//! encodes them, and the checkpoint finds its frames ready.
 //!
-//! In WAL mode a page is written twice: to the WAL when it changes, and to the database at a
-//! checkpoint, which delays some committing connection. Encoding takes most of the time of a
-//! checkpoint, and the pool is idle until then. So pages on their way to the WAL are noted here,
-//! the pool encodes them, and the checkpoint finds its frames ready.
-//!
-//! - A pre-encoded frame is used only for a page of the same number and the same bytes, all of
-//!   which are compared. The dictionary that it was encoded with must still be valid
-//!   ([`PreEncodedFrame::named`]). So a note cannot cause a wrong result: at worst it is of no use.
-//! - A page that changes often is not encoded each time. Only a page after which [`YOUNGER`] others
-//!   were noted is encoded, and noting a page again moves it to the end.
-//! - Sparse adjacent pages are left to the checkpoint, which stores them in one frame (`sparse`).
-//! - A bulk load notes more pages than the database had. Its pages of families without a dictionary
-//!   wait for a training job ([`untrained`]).
-//! - Memory is bounded. Pages are kept with their frames up to [`KEPT_BYTES`]. Beyond that only the
-//!   frame is kept, and the checkpoint decodes it and compares. So a transaction of a hundred
-//!   thousand pages finds its frames ready, and one of a thousand decodes nothing.
-//! - Callers never wait: if the lock is taken, they do without.
+//! A pre-encoded frame is used only for a page of the same number and the same bytes, all of which
+//! are compared, and if its dictionary is still valid ([`PreEncodedFrame::named`]). So a note
+//! cannot cause a wrong result. [`YOUNGER`], [`untrained`] and [`KEPT_BYTES`] bound the work and
+//! the memory. Callers never wait: if the lock is taken, they do without.
 
 mod untrained;
 

@@ -1,14 +1,10 @@
 //! Publishing: the pending writes become one commit that all connections see.
 //!
-//! 1. All pages are encoded and appended as frames.
-//! 2. The accounting is updated for this commit; from time to time the map is folded into new
-//!    nodes.
-//! 3. The trailer is written after them, and then the tip. The commit is visible once the tip is
-//!    written, and not before.
-//!
-//! A failure before the tip leaves the published state unchanged, and the same writes can be
-//! published again. One data sync makes the commit durable (see `connection::sync`). Publishing
-//! itself syncs only after a long time without a sync (`Connection::sync_and_name`).
+//! All pages are encoded and appended as frames. The accounting is updated; from time to time the
+//! map is folded into new nodes. The trailer is written after them, and then the tip, which makes
+//! the commit visible. A failure before the tip leaves the published state unchanged, and the same
+//! writes can be published again. One data sync makes the commit durable (`connection::sync`).
+//! Publishing syncs only after a long time without a sync (`Connection::sync_and_name`).
 
 mod commit;
 mod fold;

@@ -1,16 +1,11 @@
-//! Pages of one handle that were read ahead, in batches, until their scan reaches them.
-//!
-//! The pool decodes a batch in one job into reused buffers, so that nothing is allocated, zeroed or
-//! freed for each page. A page goes to the shared cache when it is read, not before, and not if its
-//! scan has read more than the whole cache holds. It would then be evicted before it is read again,
-//! and would evict the pages at the scan's beginning, which a repeated scan could find.
+//! Pages of one handle that were read ahead, in batches, until their scan reaches them
+//! (docs/decisions/reading-ahead.md).
 //!
 //! Invariants:
-//! - A page is returned only for the number and version that it was decoded and verified as, so
-//!   nothing here is ever out of date.
+//! - A page is returned only for the number and version that it was decoded and verified as, so it
+//!   is never out of date.
 //! - A frame that fails to decode is not kept: the reader decodes it again and gets the error.
-//! - At most [`WINDOWS`] windows of read-ahead are held, and nothing after the lock on the file is
-//!   released (if there are locks).
+//! - At most [`WINDOWS`] windows are held, and nothing after the lock on the file is released.
 
 use crate::codec::Dictionary;
 use crate::frame;

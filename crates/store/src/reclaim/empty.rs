@@ -1,13 +1,10 @@
 //! Empties units: copies their live records elsewhere, as they are stored.
 //!
-//! At rest, whole units are emptied. Map nodes, dictionaries, chunks of the space table and
-//! trailers can be moved only by a fold, which is made at once. While others write, a step delays a
-//! commit, and must not add much to its time. So:
-//!
-//! - a unit is emptied in parts: what was found in it is kept ([`Begun`]), and a step copies as
-//!   much of it as its budget allows;
-//! - a fold is left to the next commit that makes one anyway, and it also moves what it can for
-//!   these units (`later`). A step folds only if much waits for it (`plan`).
+//! At rest, whole units are emptied. Map nodes, dictionaries, chunks and trailers can be moved only
+//! by a fold, which is made at once. While others write, a step delays a commit. So a unit is
+//! emptied in parts: what was found in it is kept ([`Begun`]), and a step copies as much as its
+//! budget allows. A fold is left to the next commit that makes one anyway, and that also moves what
+//! it can for these units (`later`). A step folds only if much waits for it (`plan`).
 
 use super::copy::{Moving, Part};
 use super::live::{Found, Look};

@@ -1,14 +1,10 @@
-//! Finds the live records of a unit.
+//! Finds the live records of a unit, by their form, at every byte that can be the first of one.
 //!
-//! There is no map from places to pages. Records are found by their form, at every byte that can be
-//! the first of one. Only the page map decides whether one is live: a frame is live if the entry of
-//! its page names exactly this place. So a record is never found where there is none. The
-//! accounting, which knows the live bytes of the unit, shows whether everything was found. A record
-//! with a damaged header cannot be found. It stays in place, and so does one whose checksum does
-//! not match.
-//!
-//! A dead record that is unchanged is skipped as a whole: none of its bytes was written since, so
-//! no live record begins there.
+//! Only the page map decides: a frame is live if the entry of its page names exactly this place.
+//! The accounting, which knows the live bytes of the unit, shows whether everything was found. A
+//! record with a damaged header cannot be found. It stays in place, and so does one whose checksum
+//! does not match. A dead record that is unchanged is skipped as a whole: no byte of it was written
+//! since, so no live record begins there.
 
 use crate::by_fold::ByFold;
 use crate::error::{Damage, Error, Result};

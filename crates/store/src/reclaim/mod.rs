@@ -1,25 +1,11 @@
-//! Space reclamation: makes free units of dead bytes, and cuts free units off the file.
+//! Space reclamation: makes free units of dead bytes, and cuts free units off the file
+//! (docs/decisions/space-reclamation.md).
 //!
 //! A step is one ordinary commit that changes no page. It copies the live records of some units to
-//! other places, as they are stored, and names the new places. So publishing, recovery and readers
-//! need not know about it:
-//!
-//! - It overwrites only reusable units (rule 9). A reader of the old place finds the same frame
-//!   there, or another record, and then looks again (rule 6).
-//! - A frame keeps its version, which names its contents, so caches of decoded pages stay valid.
-//!   Only if at least a quarter of a run is dead, its live pages are written again, byte for byte,
-//!   with a new version.
-//! - Copies are verified. A record whose checksum does not match stays in place, and so does its
-//!   unit.
-//! - Map nodes, space chunks and trailers move by a fold, and dictionaries with it: its root
-//!   trailer names their places.
-//!
-//! While others write, a step is a part of a unit (`empty`). Its size follows from what the
-//! previous commit stored (`share`).
-//!
-//! Units that a step frees can be written only after a slot is durable. So reclaiming goes in
-//! rounds (`rounds`), and [`Handle::reclaim_step`](crate::Handle::reclaim_step) returns the next
-//! step. All calls need the right to write, and are made between transactions.
+//! other places, as they are stored, and names the new places. While others write, a step is a part
+//! of a unit (`empty`), and its size follows from what the previous commit stored (`share`). Units
+//! that a step frees wait for a durable slot, so reclaiming goes in rounds (`rounds`). All calls
+//! need the right to write, and are made between transactions.
 
 mod copy;
 mod empty;

@@ -1,19 +1,11 @@
-//! Plans the next step: the units to empty, or what has to happen before.
+//! Plans the next step: the units to empty, or what has to happen before
+//! (docs/decisions/space-reclamation.md, Choosing units).
 //!
-//! Two operations reclaim space. *Emptying* moves the live records of mostly dead units to one
-//! place, so that the units become free and are reused. *Shortening* moves the live records at the
-//! end of the file into free units before it, so that the end can be cut off. Emptying makes free
-//! units of dead bytes, and shortening takes them off the file.
-//!
-//! Emptying follows DuckDB's rule: n units become at most n - 1, and only so many are moved to win
-//! one (3 with a limit of 25 %: DuckDB's 1, 2 or 3 targets). DuckDB takes adjacent row groups,
-//! because they have an order. Here the units with the fewest live bytes are taken, wherever they
-//! are: nothing moves less for the same gain. If as much as the limit is dead in partly live units,
-//! then some n of them pay. So the limit can always be kept.
-//!
-//! Bounds: emptying moves at most `targets` bytes for each byte that it wins, which is also
-//! measured (`reclaim_state::Emptied`). Shortening moves at most one byte for each byte that is cut
-//! off. If emptying wins nothing, shortening still removes free units.
+//! *Emptying* moves the live records of mostly dead units to one place, so that the units become
+//! free. The units with the fewest live bytes are taken. It moves at most `targets` bytes for each
+//! byte that it wins, which is also measured (`reclaim_state::Emptied`). *Shortening* moves the
+//! live records at the end of the file into free units before it, at most one byte for each byte
+//! that is cut off. If emptying wins nothing, shortening still removes free units.
 
 use crate::format::{LOCK_UNIT, UNIT_LEN};
 use crate::reclaim_state::{Reclaiming, is_at_rest, targets};

@@ -1,13 +1,11 @@
 //! Notes when units were written, and when bytes in them last died, to choose among units that are
 //! dead to about the same part.
 //!
-//! - In a queue, what was written last stays longest, and what was written at one time dies at one
-//!   time. Moving records that are about to die is wasted. Records that die at different times,
-//!   moved to one place, leave holes there again.
-//! - A unit in which bytes have just died is about to lose more: pages that every commit writes
-//!   again, or the rest of what is taken off a queue.
-//!
-//! If pages change at random, neither figure means anything.
+//! In a queue, records that are written at one time die at one time, the oldest first. Moving
+//! records that are about to die is wasted, and records that die at different times leave holes in
+//! one unit. A unit in which bytes have just died is about to lose more: pages that every commit
+//! writes again, or the next rows of a queue. If pages change at random, neither figure means
+//! anything.
 
 use super::table::chunks_of;
 use super::{CHUNK_UNITS, Space, chunk_of};

@@ -1,15 +1,10 @@
-//! Appends to two extents in turn: one takes what SQLite writes, the other what space reclamation
-//! moves meanwhile.
-//!
-//! Much of what SQLite writes is written again soon: the leaf that is being filled, the pages above
-//! it, page 1. Moved records have outlived that. Side by side in one unit, the former would leave
-//! holes, and the latter would have to be moved again. Log-structured file systems separate them
-//! for the same reason (Rosenblum and Ousterhout, "The Design and Implementation of a
-//! Log-Structured File System", 1992, section 3).
+//! Appends to two extents in turn: one for what SQLite writes, the other for records that space
+//! reclamation moves (docs/decisions/space-reclamation.md, Choosing units; Rosenblum and
+//! Ousterhout, "The Design and Implementation of a Log-Structured File System", 1992, section 3).
 //!
 //! Invariant: the extent *aside* was taken from the reusable units and not written since, and units
 //! that overlap it are not reusable. Nothing on disk names it: to other processes and after a crash
-//! it is a free part of the file. So it is forgotten as soon as another process has made a commit.
+//! it is free. So it is released as soon as another process has made a commit.
 
 use super::Space;
 use super::reuse::units_in;

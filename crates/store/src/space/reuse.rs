@@ -3,10 +3,8 @@
 //! Invariant: a *reusable* unit was free already in the commit that a durable slot names, and
 //! nothing was written to it since. So neither recovery nor a reader of the newest commit needs its
 //! contents. For a unit that *waits*, the newest commit that freed or wrote it is known. A durable
-//! slot that names this commit or a later one makes the unit reusable.
-//!
-//! Reusable units at the end of the file are cut off: they become part of the open end, which then
-//! begins lower. Writing there again is reuse, so the same rule makes it safe.
+//! slot that names this commit or a later one makes it reusable. Reusable units at the end of the
+//! file become part of the open end, which then begins lower.
 
 use super::Space;
 use crate::format::{LOCK_UNIT, UNIT_LEN};

@@ -1,13 +1,10 @@
-//! The space table as it is stored: a tree of chunks, so that a commit writes only those that
-//! changed.
+//! The stored space table: a tree of chunks, so that a commit writes only those that changed
+//! (docs/decisions/large-files.md).
 //!
-//! A *chunk* has the live bytes of 1024 units (64 MiB of the file). A *part* has the place of a
-//! chunk and its sums. 256 parts make an *index*, which a part of the next level names. The root
-//! trailer lists the parts of the highest level, at most 256.
-//!
-//! Writing chunks and indexes moves them, which changes the live bytes of other units. These
-//! *moved* bytes are in the root trailer, beside the parts: if they had to be in the chunks, each
-//! write would cause the next.
+//! A *chunk* has the live bytes of 1024 units. A *part* has the place of a chunk and its sums. 256
+//! parts make an *index*, which a part of the next level names. The root trailer lists at most 256
+//! parts of the highest level. Writing chunks and indexes changes the live bytes of other units.
+//! These *moved* bytes are in the root trailer: in the chunks, each write would cause the next.
 
 use super::{CHUNK_RAW, CHUNK_UNITS};
 use crate::bytes::Put;

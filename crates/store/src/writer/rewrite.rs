@@ -1,16 +1,11 @@
-//! Writes again what a failed sync may have dropped.
+//! Writes again what a failed sync can have dropped.
 //!
-//! If a sync fails, an operating system drops the writes that did not reach the disk. It still
-//! shows them to all processes, and a later successful sync does not write them. Other connections
-//! and processes see those commits and build on them, so later promises would be false. So a
-//! connection that has the right to write and gets the error writes the same bytes again. The next
-//! successful sync of any connection then covers them. Without the right to write, nothing may be
-//! written: others publish meanwhile, and an older tip would undo that. A rewrite is then noted as
-//! needed (`Durability::rewrite_if_needed`), and until it is done nothing counts as durable in this
-//! process.
-//!
-//! Only verified bytes are written again: the chain hash in a commit's trailer is checked first.
-//! Otherwise wrong bytes that a read returns would be written to the disk.
+//! After a failed sync, the system drops writes that did not reach the disk, but still shows them
+//! to all processes. So a connection that has the right to write and gets the error writes the same
+//! bytes again; the next successful sync covers them. Without the right, an older tip would undo
+//! commits of others. Then the rewrite is noted (`Durability::rewrite_if_needed`), and nothing
+//! counts as durable in this process until it is done. Only bytes that match the chain hash of
+//! their commit are written.
 
 use crate::chain;
 use crate::error::{Damage, Error, Result};

@@ -1,23 +1,6 @@
 //! Reads the index of a vector segment from disk: whether it is present, whether it is complete as
-//! far as a cheap check can tell, and which records it holds.
-//!
-//! The folder has five files: `index_metadata.pickle` (see [`super::pickle`]) and four files of the
-//! HNSW library:
-//!
-//! `header.bin`, 100 bytes, little-endian:
-//!
-//! | offset | size | field |
-//! |---|---|---|
-//! | 0 | 4 | version, 1 |
-//! | 4 | 8 | offset of the links in an element |
-//! | 12 | 8 | capacity in elements |
-//! | 20 | 8 | elements, deleted ones included |
-//! | 28 | 8 | length of an element in bytes |
-//! | 36 | 64 | offsets and parameters, not used here |
-//!
-//! `data_level0.bin` has the elements, `length.bin` has four bytes for each element, and
-//! `link_lists.bin` has the upper levels. The length of `link_lists.bin` depends on its content, so
-//! only its presence is checked.
+//! far as a cheap check can tell, and which records it holds. The folder has
+//! `index_metadata.pickle` (see [`super::pickle`]) and four files of the HNSW library.
 
 use super::hold::Hold;
 use super::pickle::IndexMetadata;
@@ -56,6 +39,21 @@ pub(super) fn read(folder: &Path) -> Result<Option<IndexMetadata>, Hold> {
 }
 
 /// Checks that the files of the library are large enough for `records` records.
+///
+/// `header.bin` has 100 bytes, little-endian:
+///
+/// | offset | size | field |
+/// |---|---|---|
+/// | 0 | 4 | version, 1 |
+/// | 4 | 8 | offset of the links in an element |
+/// | 12 | 8 | capacity in elements |
+/// | 20 | 8 | elements, deleted ones included |
+/// | 28 | 8 | length of an element in bytes |
+/// | 36 | 64 | offsets and parameters, not used here |
+///
+/// `data_level0.bin` has the elements, `length.bin` has four bytes for each element, and
+/// `link_lists.bin` has the upper levels. The length of `link_lists.bin` depends on its content, so
+/// only its presence is checked.
 fn check_files(folder: &Path, records: u64) -> Result<(), Hold> {
     let path = folder.join("header.bin");
     let need = |name: &str| {

@@ -35,7 +35,7 @@ fn held_back(made: &Made, coll: &Coll, kind: &str) -> Hold {
 }
 
 #[test]
-fn rows_below_the_smallest_position_go_and_the_row_at_it_stays() {
+fn rows_below_the_smallest_position_are_pruned_and_the_row_at_it_stays() {
     for age in AGES {
         let mut made = Made::new(age);
         let a = made.collection("a");
@@ -493,7 +493,7 @@ fn an_unknown_operation_holds_back() {
 }
 
 #[test]
-fn the_newest_row_stays_though_every_position_is_at_it() {
+fn the_newest_row_stays_if_every_position_is_at_it() {
     for age in AGES {
         let mut made = Made::new(age);
         let a = made.collection("a");

@@ -1,14 +1,10 @@
-//! Decoding: from streams to columns to cells.
+//! Decoding: from streams to columns to cells (docs/decisions/typed-codec.md, Decoding).
 //!
 //! Streams are read (`stream`) column by column. The leading columns, while they are short, go at
-//! once to the fronts of all records ([`front`]). The later columns are prepared ([`columns`]):
-//! integers as their records hold them, texts in one buffer, and a serial type for each value or
-//! for all. Then the lengths of the records and the places of the cells are known ([`cells`]). Each
-//! front goes there in one piece, the other values column by column ([`values`]), so each loop does
-//! one thing.
-//!
-//! Any payload gives an error or some page, never a panic. Memory is bounded by the length of the
-//! page.
+//! once to the fronts of all records ([`front`]). The later columns are prepared ([`columns`]).
+//! Then lengths of records and places of cells are known ([`cells`]). Each front goes there in one
+//! piece, the other values column by column ([`values`]). Any payload gives an error or some page,
+//! never a panic. Memory is bounded by the length of the page.
 
 mod cells;
 mod columns;

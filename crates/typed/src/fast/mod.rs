@@ -1,23 +1,10 @@
-//! Short paths for leaves of integers: keys of joins, positions of an index, rows of small tables.
+//! Short paths for leaves of integers: keys of joins, positions of an index, rows of small tables
+//! (docs/decisions/typed-codec.md, Pages of integers).
 //!
-//! A short path is taken for a leaf whose records hold at most [`COLUMNS_MAX`] integers and NULLs
-//! and nothing else. Parsing ([`EvenLeaf::parse`]) only needs cells of one size. Each path checks
-//! every condition itself. It returns `None` if one fails, and the general path codes the page.
-//!
-//! The result is byte for byte that of the general path, because a short path accepts only pages
-//! for which its result follows from the general rules. The general path (`page`, `split`,
-//! `decode`) defines the format and calls into this folder; nothing here calls it. `tests`
-//! compares both on random pages.
-//!
-//! | file | its job |
-//! |---|---|
-//! | `even.rs` | parses a leaf whose cells have one size, without listing the cells |
-//! | `columns.rs` | splits such a leaf column by column, if all records have the same types |
-//! | `rows.rs` | splits any other leaf of such records, row by row |
-//! | `shape.rs`, `room.rs` | what a record's types say; where the streams of a split leaf lie |
-//! | `write.rs` | decodes such a leaf |
-//! | `records.rs`, `alike.rs` | write its cells, put together in registers |
-//! | `path.rs` | switches the paths off and counts them, for tests |
+//! A short path serves a leaf whose records hold at most [`COLUMNS_MAX`] integers and NULLs and
+//! nothing else. It checks every condition itself, and returns `None` if one fails; then the
+//! general path (`page`, `split`, `decode`) codes the page. That path defines the format and calls
+//! into this folder; nothing here calls it. `tests` compares both on random pages.
 
 mod alike;
 mod columns;

@@ -1,15 +1,15 @@
-//! What was learned about a stream: parameters that most pages share.
+//! The default parameters of a stream: parameters that most pages share.
 
 use super::{LEN_WIDTH_BITS, Params, Shape, Stats, WIDTH_BITS, take_width};
 use crate::bits::{BitReader, BitWriter, mask, width_of};
 
-/// Parameters of a stream as its model has them; some of them may be left to each page.
+/// Parameters of a stream in its model. Each page can add some of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DefaultParameters {
-    /// Shape (never `Curve`), step, widths, and the anchor, or the smallest one if pages have their
-    /// own.
+    /// Shape (never `Curve`), step, widths, and the anchor. If pages have anchors of their own, the
+    /// smallest anchor.
     pub params: Params,
-    /// Pages have an anchor of their own, in so many bits from the smallest one on.
+    /// If pages have anchors of their own: bits of an anchor less the smallest one.
     pub anchor_width: Option<u32>,
     /// Pages have widths of their own.
     pub own_widths: bool,
@@ -24,7 +24,7 @@ impl Default for DefaultParameters {
 }
 
 impl DefaultParameters {
-    /// All values are this one.
+    /// All values are `value`.
     pub const fn constant(value: i64) -> DefaultParameters {
         DefaultParameters {
             params: Params {
@@ -41,7 +41,7 @@ impl DefaultParameters {
         }
     }
 
-    /// The value, if all are the same on all pages.
+    /// The value, if all values on all pages are the same.
     #[inline]
     pub fn constant_value(&self) -> Option<i64> {
         let same = self.params.shape == Shape::Frame
@@ -52,8 +52,7 @@ impl DefaultParameters {
         same.then_some(self.params.anchor)
     }
 
-    /// The parameters of a page by these default parameters; `None` if the page does not keep
-    /// to them.
+    /// The parameters of a page by these default parameters; `None` if the page deviates from them.
     #[inline]
     pub fn params_for(&self, s: &Stats) -> Option<Params> {
         let h = &self.params;
@@ -117,7 +116,7 @@ impl DefaultParameters {
         (self.anchor_width.unwrap_or(0) + widths) as usize
     }
 
-    /// Writes what a page adds to the default parameters; `params` are of
+    /// Writes what a page adds to the default parameters. `params` come from
     /// [`DefaultParameters::params_for`].
     #[inline]
     pub fn put_own(&self, params: &Params, w: &mut BitWriter) {
@@ -132,8 +131,8 @@ impl DefaultParameters {
         }
     }
 
-    /// Reads what a page adds to the default parameters: `params`, which are the defaults, become
-    /// the page's.
+    /// Reads what a page adds to the default parameters: `params` are the defaults, and become the
+    /// page's.
     #[inline(always)]
     pub fn take_own(&self, params: &mut Params, r: &mut BitReader<'_>) -> Option<()> {
         if let Some(width) = self.anchor_width {
@@ -148,7 +147,7 @@ impl DefaultParameters {
         Some(())
     }
 
-    /// Writes the default parameters themselves, as a model stores it.
+    /// Writes the default parameters, as a model stores them.
     pub fn put(&self, w: &mut BitWriter) {
         self.params.put(w);
         match self.anchor_width {
@@ -162,7 +161,8 @@ impl DefaultParameters {
         }
     }
 
-    /// Reads default parameters from a model, of the stream of number `slot`.
+    /// Reads the default parameters of stream number `slot` from a model. Any bits are read or
+    /// refused.
     pub fn take(r: &mut BitReader<'_>, slot: usize) -> Option<DefaultParameters> {
         let params = Params::take(r)?;
         let anchor_width = if r.get(1)? == 1 {

@@ -1,15 +1,10 @@
-//! Integer streams: the form that everything countable on a page takes.
+//! Streams of integers, to which all properties and values of a page's cells are reduced.
 //!
-//! A stream is a sequence of `i64` whose length the reader knows. It is written as bit-packed
-//! differences (see [`Params`]) in one of four shapes. The parameters either follow from what was
-//! learned about the stream (its [`DefaultParameters`]), which costs nothing or only the bits of an
-//! anchor, or they are written out, about forty bits.
-//!
-//! Sources: frame of reference and delta coding as in FastLanes (Afroozeh, Boncz, VLDB 2023) and
-//! BtrBlocks (Kuschewski et al., SIGMOD 2023); delta of delta as in Gorilla (Pelkonen et al., VLDB
-//! 2015).
-//!
-//! All arithmetic wraps, so that every sequence has a form.
+//! The reader knows the length of a stream. It is written as bit-packed differences (see
+//! [`Params`]) in one of four shapes. The parameters follow from the stream's
+//! [`DefaultParameters`], and then take no bits or those of an anchor, or they are written out in
+//! about forty bits. All arithmetic wraps, so every sequence can be coded. docs/FORMAT.md (Streams)
+//! has the bits and the sources.
 
 mod defaults;
 mod runs;
@@ -21,16 +16,16 @@ pub use stats::Stats;
 use crate::bits::{BitReader, BitWriter, WIDE, mask, width_of};
 use runs::Runs;
 
-/// How differences are taken.
+/// How differences are computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shape {
     /// From the anchor.
     Frame = 0,
-    /// From the value before, and less the step.
+    /// From the previous value, less the step.
     Delta = 1,
-    /// From the value and the difference before, less `low`.
+    /// From the previous value and the previous difference, less `low`.
     Curve = 2,
-    /// Runs of equal values: their lengths, and their values as by `Delta`.
+    /// Runs of equal values: their lengths, and their values as in `Delta`.
     Runs = 3,
 }
 
@@ -46,7 +41,7 @@ impl Shape {
         })
     }
 
-    /// Its name, for people.
+    /// Its name, for display.
     pub fn name(self) -> &'static str {
         match self {
             Shape::Frame => "frame",
@@ -74,13 +69,13 @@ pub struct Params {
     pub len_width: u32,
 }
 
-/// Bits of a width that is written out.
+/// Bits of a width, if it is written out.
 const WIDTH_BITS: u32 = 7;
-/// Bits of a run length's width that is written out.
+/// Bits of the width of run lengths, if it is written out.
 const LEN_WIDTH_BITS: u32 = 5;
 
 impl Params {
-    /// Bits of the values themselves: `n` of them, in `runs` runs.
+    /// Bits of `n` values in `runs` runs, without the parameters.
     pub fn value_bits(&self, n: usize, runs: usize) -> usize {
         let width = self.width as usize;
         match self.shape {
@@ -153,7 +148,7 @@ impl Params {
         })
     }
 
-    /// Writes the values, which must fit.
+    /// Writes the values, which must fit the parameters.
     pub fn write(&self, values: &[i64], w: &mut BitWriter) {
         let width = self.width;
         match self.shape {
@@ -196,7 +191,7 @@ impl Params {
         }
     }
 
-    /// Reads values until `out` is full. Any bits may come.
+    /// Reads values until `out` is full. Any bits are read or refused.
     #[inline]
     pub fn read(&self, r: &mut BitReader<'_>, out: &mut [i64]) -> Option<()> {
         match self.shape {
@@ -271,7 +266,7 @@ impl Params {
         let count = usize::try_from(runs.saturating_sub(1)).ok()?;
         let both = self.len_width + self.width;
         if both <= WIDE {
-            // Length and difference of a run by one load.
+            // One load reads the length and the difference of a run.
             let (mut pairs, lens) = (r.run(count, both)?, mask(self.len_width));
             self.fill_runs(count, out, || {
                 let pair = pairs.next();
@@ -284,8 +279,8 @@ impl Params {
         }
     }
 
-    /// Fills `out` with `count` runs, of which `next` tells length and difference as they are
-    /// stored, and one more.
+    /// Fills `out` with `count` runs and one more. `next` returns the stored length and difference
+    /// of a run.
     #[inline(always)]
     fn fill_runs(
         &self,
@@ -310,7 +305,7 @@ impl Params {
     }
 }
 
-/// Small magnitudes of either sign as small numbers.
+/// Maps numbers near zero, of either sign, to small numbers.
 pub(crate) fn zigzag(v: i64) -> u64 {
     ((v << 1) ^ (v >> 63)) as u64
 }
@@ -319,7 +314,7 @@ fn unzigzag(v: u64) -> i64 {
     (v >> 1) as i64 ^ -((v & 1) as i64)
 }
 
-/// Writes any number in about as many bits as it has.
+/// Writes any number in about as many bits as it needs, and seven.
 pub(crate) fn put_number(v: i64, w: &mut BitWriter) {
     let z = zigzag(v);
     let width = width_of(z);

@@ -3,7 +3,7 @@
 /// How many values are compared at once.
 const CHUNK: usize = 8;
 
-/// Goes through values run by run: the value of each, and how often it stands there.
+/// Iterates over runs: the value of each, and how often it repeats.
 #[derive(Clone)]
 pub(super) struct Runs<'a>(&'a [i64]);
 

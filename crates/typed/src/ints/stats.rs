@@ -1,4 +1,4 @@
-//! One look at a stream, from which the cost of every shape follows.
+//! Statistics of a stream, from which the cost of every shape follows.
 
 use super::runs::Runs;
 use super::{Params, Shape};
@@ -30,7 +30,7 @@ pub struct Stats {
 }
 
 impl Stats {
-    /// What the shape `Frame` needs to know of `values`; the rest is as if all were one value.
+    /// The statistics that the shape `Frame` needs. The other fields are those of a single value.
     #[inline]
     pub fn of_frame(values: &[i64]) -> Stats {
         let first = values.first().copied().unwrap_or(0);
@@ -53,8 +53,8 @@ impl Stats {
         }
     }
 
-    /// What the shapes `Frame` and `Delta` need to know of `values`; the rest is as if all were one
-    /// value.
+    /// The statistics that the shapes `Frame` and `Delta` need. The other fields are those of a
+    /// single value.
     #[inline]
     pub fn of_steps(values: &[i64]) -> Stats {
         if let Some(regular) = Stats::of_regular(values) {
@@ -75,15 +75,15 @@ impl Stats {
         s
     }
 
-    /// The same, if the values are two or more and each differs from the one before by as much:
-    /// counters do, and many are.
+    /// As [`Stats::of_steps`], if there are at least two values and all differences are the same,
+    /// as in a counter. This is frequent.
     #[inline]
     fn of_regular(values: &[i64]) -> Option<Stats> {
         let (&first, rest) = values.split_first()?;
         let step = rest.first()?.wrapping_sub(first);
         let pairs = values.iter().zip(rest);
         let other = pairs.fold(0, |other, (a, b)| other | (b.wrapping_sub(*a) ^ step));
-        // If they do not wrap, the ends are the smallest and the largest.
+        // If the values do not wrap, the first and the last are the extremes.
         let whole = i64::try_from(rest.len()).ok()?.checked_mul(step)?;
         let last = first.checked_add(whole)?;
         (other == 0).then(|| Stats {
@@ -96,8 +96,8 @@ impl Stats {
         })
     }
 
-    /// What the shapes `Frame` and `Runs` need to know of `values`; the rest is as if all were one
-    /// value.
+    /// The statistics that the shapes `Frame` and `Runs` need. The other fields are those of a
+    /// single value.
     pub fn of_runs(values: &[i64]) -> Stats {
         let mut s = Stats::of_frame(values.get(..1).unwrap_or_default());
         s.n = values.len();
@@ -120,7 +120,7 @@ impl Stats {
         s
     }
 
-    /// Looks at `values`.
+    /// All statistics of `values`.
     pub fn of(values: &[i64]) -> Stats {
         let first = values.first().copied().unwrap_or(0);
         let mut s = Stats {
@@ -169,7 +169,7 @@ impl Stats {
         s
     }
 
-    /// The parameters under which the stream takes the fewest bits, parameters included.
+    /// The parameters with which the stream takes the fewest bits, including the parameters.
     pub fn best(&self) -> Params {
         let frame = self.frame();
         let mut best = (self.cost(&frame), frame);
@@ -189,7 +189,7 @@ impl Stats {
         best.1
     }
 
-    /// Bits of the stream written out under these parameters.
+    /// Bits of the stream with these parameters, written out.
     pub fn cost(&self, params: &Params) -> usize {
         params.own_bits() + params.value_bits(self.n, self.runs)
     }
@@ -244,7 +244,7 @@ impl Stats {
     }
 }
 
-/// Bits that the differences to the lower end of a range need.
+/// Bits of the greatest difference from the lower end of a range.
 fn range_width((low, high): (i64, i64)) -> u32 {
     width_of(high.wrapping_sub(low) as u64)
 }

@@ -2,7 +2,7 @@ use super::*;
 use crate::bits::PADDING;
 use proptest::prelude::*;
 
-/// Sequences as pages have them: random, sorted, in runs, regular, extreme.
+/// Sequences like those of pages: random, sorted, in runs, regular, extreme.
 fn values() -> impl Strategy<Value = Vec<i64>> {
     let small = prop::collection::vec(-100i64..100, 0..80);
     let wild = prop::collection::vec(any::<i64>(), 0..40);
@@ -40,7 +40,7 @@ fn own(defaults: &DefaultParameters, r: &mut BitReader<'_>) -> Option<Params> {
 
 proptest! {
     #[test]
-    fn every_shape_gives_the_values_back(values in values()) {
+    fn every_shape_round_trips(values in values()) {
         let s = Stats::of(&values);
         for p in [s.frame(), s.delta(), s.curve(), s.by_runs(), s.best()] {
             let mut w = BitWriter::default();
@@ -55,7 +55,7 @@ proptest! {
     }
 
     #[test]
-    fn a_first_look_sees_what_a_closer_one_does(values in values()) {
+    fn partial_statistics_equal_the_full_ones(values in values()) {
         let s = Stats::of(&values);
         let (frame, steps, runs) = (Stats::of_frame(&values), Stats::of_steps(&values), Stats::of_runs(&values));
         prop_assert_eq!((s.frame(), s.delta(), s.by_runs()), (frame.frame(), steps.delta(), runs.by_runs()));
@@ -63,7 +63,7 @@ proptest! {
     }
 
     #[test]
-    fn default_parameters_give_the_values_back(values in values(), others in values(), own_widths: bool, local: bool, extra in 0u32..5) {
+    fn default_parameters_round_trip(values in values(), others in values(), own_widths: bool, local: bool, extra in 0u32..5) {
         let (s, o) = (Stats::of(&values), Stats::of(&others));
         for base in [o.frame(), o.delta(), o.by_runs()] {
             let defaults = DefaultParameters {
@@ -92,14 +92,14 @@ proptest! {
     }
 
     #[test]
-    fn any_bits_are_some_values_or_none(bytes in prop::collection::vec(any::<u8>(), 0..60), n in 0usize..100) {
+    fn any_bits_are_decoded_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..60), n in 0usize..100) {
         read_back(&bytes, n, Params::take);
         read_back(&bytes, n, |r| own(&DefaultParameters::take(r, 9)?, r));
     }
 }
 
 #[test]
-fn the_best_shape_is_found() {
+fn the_cheapest_shape_is_chosen() {
     let shape = |values: &[i64]| Stats::of(values).best().shape;
     assert_eq!(shape(&[5, 1, 7, 3, 2, 6, 4]), Shape::Frame);
     let counted: Vec<i64> = (1000..1100).collect();

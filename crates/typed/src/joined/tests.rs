@@ -1,11 +1,11 @@
-//! Pages that SQLite left sparse, joined and taken apart again.
+//! Sparse pages of SQLite, joined and decoded.
 
 use super::*;
 use crate::scrub;
 use proptest::prelude::*;
 use rusqlite::Connection;
 
-/// Pages of a database of a table and its index, of which every second group of rows was deleted.
+/// Pages of a database with a table and its index. Every second group of rows was deleted.
 fn sparse(page_size: usize) -> Vec<Vec<u8>> {
     let dir = tempfile::tempdir().expect("a directory");
     let path = dir.path().join("a.db");
@@ -30,7 +30,7 @@ fn context(number: u32) -> PageContext {
     }
 }
 
-/// Joins the pages, which must work; returns the payload and what it decodes to.
+/// Joins the pages, which must succeed. Returns the payload and the decoded pages.
 fn joined(pages: &[Vec<u8>], first: u32, model: &Model) -> (Vec<u8>, Vec<u8>) {
     let (raw, page_size) = (pages.concat(), pages[0].len());
     let (mut kept, mut out) = (Vec::new(), vec![9, 9]);
@@ -39,9 +39,9 @@ fn joined(pages: &[Vec<u8>], first: u32, model: &Model) -> (Vec<u8>, Vec<u8>) {
         "pages from {first} of {page_size} bytes"
     );
     let payload = out.split_off(2);
-    assert_eq!(out, [9, 9], "what was there stays");
+    assert_eq!(out, [9, 9], "earlier bytes stay");
     let mut decoded = vec![0xA5; raw.len()];
-    decode_joined(&payload, model, &mut decoded).expect("own payload");
+    decode_joined(&payload, model, &mut decoded).expect("decodes its own payload");
     assert!(decoded == kept, "pages from {first} of {page_size} bytes");
     (payload, decoded)
 }
@@ -60,7 +60,7 @@ fn group(pages: &[Vec<u8>], kind: u8, n: usize) -> Option<usize> {
 }
 
 #[test]
-fn pages_of_all_sizes_come_back_and_take_less() {
+fn joined_pages_of_every_size_round_trip_and_are_smaller() {
     for page_size in (9..=16).map(|log2| 1 << log2) {
         let pages = sparse(page_size);
         for kind in [10, 13] {
@@ -92,8 +92,8 @@ fn pages_of_all_sizes_come_back_and_take_less() {
                         assert!(got == scrubbed, "page {number} of {page_size} bytes");
                         apart += alone(page, number, model);
                     }
-                    // Neighbours in the file need not be neighbours in the tree, and headers are
-                    // not counted here.
+                    // Adjacent pages in the file can be far apart in the tree, and headers are not
+                    // counted here.
                     assert!(
                         payload.len() < apart + apart / 8 + 40 * n,
                         "{n} of {page_size} bytes: {} and {apart}",
@@ -106,7 +106,7 @@ fn pages_of_all_sizes_come_back_and_take_less() {
 }
 
 #[test]
-fn used_bytes_are_header_cells_and_pointers() {
+fn used_bytes_count_header_cells_and_pointers() {
     let mut parsed = Page::new();
     for page_size in [512, 4096, 65_536] {
         for page in sparse(page_size).iter().skip(1) {
@@ -122,7 +122,7 @@ fn used_bytes_are_header_cells_and_pointers() {
 }
 
 #[test]
-fn what_cannot_be_joined_is_refused() {
+fn pages_that_cannot_be_joined_are_refused() {
     let pages = sparse(4096);
     let at = group(&pages, 13, 2).expect("two leaves");
     let pair = pages[at..at + 2].to_vec();
@@ -150,8 +150,8 @@ fn what_cannot_be_joined_is_refused() {
         ..context(number)
     };
     refused(&pair, reserved, "reserved bytes");
-    // What may be another page keeps its bytes: rubbish between the cells cannot be kept, zeros
-    // can.
+    // A page that can be of another kind keeps its bytes. Zeros between its cells can be kept,
+    // other bytes cannot.
     let many = PageContext {
         pages: u32::MAX,
         ..context(number)
@@ -176,7 +176,7 @@ fn what_cannot_be_joined_is_refused() {
 }
 
 #[test]
-fn rows_that_go_on_elsewhere_are_not_joined() {
+fn pages_with_overflow_rows_are_not_joined() {
     let dir = tempfile::tempdir().expect("a directory");
     let path = dir.path().join("a.db");
     let db = Connection::open(&path).expect("opens");
@@ -211,7 +211,7 @@ fn rows_that_go_on_elsewhere_are_not_joined() {
 
 proptest! {
     #[test]
-    fn any_bytes_are_an_error_or_some_pages(bytes in prop::collection::vec(any::<u8>(), 0..200), log2 in 9u32..17, n in 1usize..5) {
+    fn any_bytes_are_decoded_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..200), log2 in 9u32..17, n in 1usize..5) {
         let mut bytes = bytes;
         if let Some(first) = bytes.first_mut() {
             *first = *first & !7 | (log2 - PAGE_LOG2_MIN) as u8;
@@ -224,7 +224,7 @@ proptest! {
     }
 
     #[test]
-    fn a_payload_with_wrong_bits_is_an_error_or_some_pages(flips in prop::collection::vec((any::<u16>(), 0u32..8), 1..4), cut in any::<u16>()) {
+    fn damaged_payloads_are_decoded_or_refused(flips in prop::collection::vec((any::<u16>(), 0u32..8), 1..4), cut in any::<u16>()) {
         thread_local!(static MADE: (Vec<u8>, usize) = {
             let pages = sparse(1024);
             let at = group(&pages, 13, 2).expect("two leaves");

@@ -1,30 +1,30 @@
-//! Learning the default parameters of streams: of some candidates the one under which the sample
-//! pages take the fewest bits.
+//! Learns the default parameters of streams. Of some candidates, it takes those with which the
+//! sample pages have the fewest bits.
 
 use super::Outlook;
 use crate::bits::{mask, width_of};
 use crate::ints::{DefaultParameters, Params, Shape, Stats};
 use crate::split::Split;
 
-/// What it costs, in bits, that a stream does not keep to its default parameters: the bits by which
-/// all others say that they do.
+/// Bits of a page in which one stream deviates from its default parameters: every other stream then
+/// has a bit which says that it does not.
 const DEVIANT_BITS: usize = 24;
-/// A relation must save this part of the bits.
+/// The part of the bits that a relation must save.
 const RELATION_GAIN: f64 = 0.04;
-/// Pages that a relation is first tried on.
+/// Pages on which a relation is tried first.
 const TRIED_PAGES: usize = 24;
-/// Earlier streams that a relation is looked for among.
+/// How many earlier streams are tried for a relation.
 const RELATIONS_TRIED: usize = 48;
 
-/// A stream over all sample pages.
+/// A stream in all sample pages.
 #[derive(Default)]
 struct Observed {
-    /// Page and place of its values.
+    /// Page, and begin and end of its values.
     pages: Vec<(usize, usize, usize)>,
 }
 
-/// The default parameters of all streams, by number.
-/// `valued`: those that may be related, see [`super::Model::valued`].
+/// The default parameters of all streams, by number. `valued` says which streams can be related;
+/// see [`super::Model::valued`].
 pub(super) fn learn_defaults(
     splits: &[Split],
     valued: &[bool],
@@ -53,14 +53,14 @@ pub(super) fn learn_defaults(
                 .zip(splits)
                 .all(|(place, split)| place.2 - place.1 == split.page.count())
     };
-    // Tables grow, and twice the range costs a bit: what was learned from a few pages should do
-    // until it is learned again.
+    // Tables grow, and twice the range costs one bit. What is learned from a few pages must suffice
+    // until the model is learned again.
     let growth = match outlook {
         Outlook::Whole => 1,
         Outlook::Beginning => 8,
     };
     let mut all = Vec::with_capacity(valued.len());
-    // Streams that others may be related to.
+    // Streams to which others can be related.
     let mut bases: Vec<usize> = Vec::new();
     for (number, (o, valued)) in observed.iter().zip(valued).enumerate() {
         let stats: Vec<Stats> = o.pages.iter().map(|p| Stats::of(values(p))).collect();
@@ -106,12 +106,12 @@ pub(super) fn learn_defaults(
     all
 }
 
-/// The best default parameters for pages of these statistics, and the bits it takes.
+/// The best default parameters for pages with these statistics, and the bits of these pages.
 fn learn(stats: &[Stats], growth: u32) -> (DefaultParameters, usize) {
     let Some(first) = stats.first() else {
         return (DefaultParameters::default(), 0);
     };
-    // What each page takes if it keeps to no default parameters.
+    // Bits of each page if it deviates.
     let alone: Vec<usize> = stats
         .iter()
         .map(|s| s.cost(&s.best()) + DEVIANT_BITS)
@@ -134,17 +134,17 @@ fn learn(stats: &[Stats], growth: u32) -> (DefaultParameters, usize) {
         own_widths: false,
         relation: None,
     };
-    // All values in one frame, with and without the pages at its edges.
+    // One frame for all values, with and without the outermost pages.
     let lows = sorted(stats.iter().map(|s| s.min));
     let highs = sorted(stats.iter().map(|s| s.max));
     for trim in [0.0, 0.02, 0.1] {
-        let (low, high) = (at(&lows, trim), at(&highs, 1.0 - trim));
+        let (low, high) = (quantile(&lows, trim), quantile(&highs, 1.0 - trim));
         offer(fixed(Params {
             width: width_of(high.wrapping_sub(low) as u64),
             ..frame_at(low)
         }));
     }
-    // Pages with an anchor of their own.
+    // An anchor of its own for each page.
     for shape in [Shape::Frame, Shape::Delta, Shape::Runs] {
         let of: Vec<Params> = stats
             .iter()
@@ -155,13 +155,14 @@ fn learn(stats: &[Stats], growth: u32) -> (DefaultParameters, usize) {
             })
             .collect();
         let anchors = sorted(of.iter().map(|p| p.anchor));
-        let (mut low, high) = (at(&anchors, 0.0), at(&anchors, 1.0));
+        let (mut low, high) = (quantile(&anchors, 0.0), quantile(&anchors, 1.0));
         let anchor_width = if low == high {
             None
         } else {
             Some((width_of(high.wrapping_sub(low) as u64) + growth).min(64))
         };
-        // Pages come as they were written: where anchors mostly fell they will go on to fall.
+        // Pages come in the order in which they were written. If anchors mostly fell, later ones
+        // fall too.
         if let Some(width) = anchor_width
             && mostly_fall(&of)
             && let Some(least) = high.checked_sub_unsigned(mask(width))
@@ -183,7 +184,7 @@ fn learn(stats: &[Stats], growth: u32) -> (DefaultParameters, usize) {
             .collect();
         let lens = sorted(of.iter().map(|p| i64::from(p.len_width)));
         for trim in [0.0, 0.05, 0.25] {
-            let step = at(&steps, trim);
+            let step = quantile(&steps, trim);
             let widths = sorted(
                 tops.iter()
                     .filter(|top| **top >= step)
@@ -196,8 +197,8 @@ fn learn(stats: &[Stats], growth: u32) -> (DefaultParameters, usize) {
                         anchor: low,
                         step,
                         low: 0,
-                        width: at(&widths, part) as u32,
-                        len_width: at(&lens, part) as u32,
+                        width: quantile(&widths, part) as u32,
+                        len_width: quantile(&lens, part) as u32,
                     },
                     anchor_width,
                     own_widths: false,
@@ -222,8 +223,8 @@ fn learn(stats: &[Stats], growth: u32) -> (DefaultParameters, usize) {
     best
 }
 
-/// Whether anchors fall from page to page, where they are not the same, and hardly ever rise. Where
-/// there is no order as many do as the other.
+/// Whether anchors that change from page to page mostly fall. In random order, as many rise as
+/// fall.
 fn mostly_fall(pages: &[Params]) -> bool {
     let pairs = || pages.iter().zip(pages.iter().skip(1));
     let falls = pairs().filter(|(a, b)| a.anchor > b.anchor).count();
@@ -248,8 +249,8 @@ fn sorted(values: impl Iterator<Item = i64>) -> Vec<i64> {
     values
 }
 
-/// The value at this part of the way.
-fn at(sorted: &[i64], part: f64) -> i64 {
+/// The value at this part of a sorted list, from 0 to 1.
+fn quantile(sorted: &[i64], part: f64) -> i64 {
     let last = sorted.len().saturating_sub(1);
     let place = (last as f64 * part).round() as usize;
     sorted.get(place).copied().unwrap_or(0)
@@ -260,9 +261,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pages_to_come_keep_to_the_defaults_wherever_the_numbers_go() {
+    fn later_pages_fit_the_defaults_if_numbers_rise_or_fall() {
         for sign in [1, -1] {
-            // Every fifth page has higher numbers than those before, or lower ones.
+            // Every fifth page has higher numbers than those before, or lower numbers.
             let page = |n: i64| -> Vec<i64> {
                 let values = (0..300).map(|i| sign * 1400 * (n / 5 + i / 290));
                 values.collect()

@@ -1,10 +1,10 @@
-//! A model in words, for people.
+//! Describes a model in words, for users.
 
 use super::{COLUMN_STREAMS, Column, ColumnStream, Form, Model, PAGE_STREAMS, PageStream};
 use crate::class::Class;
 use crate::ints::{DefaultParameters, Shape};
 
-/// What a [`ColumnDescription`] is about.
+/// What a [`ColumnDescription`] describes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Subject {
     /// Child page numbers of interior pages.
@@ -18,10 +18,10 @@ pub enum Subject {
 /// How a model codes one column.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ColumnDescription {
-    /// Which one.
+    /// The column.
     pub subject: Subject,
-    /// One phrase for each kind of value that it holds, such as "date: frame of reference, 12 bits,
-    /// relative to column 11". Empty when pages with this model have nothing of the sort.
+    /// One phrase for each kind of value in it, such as "date: frame of reference, 12 bits,
+    /// relative to column 11". Empty if pages with this model have no such values.
     pub encodings: Vec<String>,
 }
 
@@ -35,7 +35,7 @@ impl Model {
             (Subject::Rowid, PageStream::Rowid),
         ] {
             let defaults = self.defaults(stream as usize);
-            // A stream that no sample page had is taken for zeros.
+            // A stream that no sample page has counts as zeros.
             let encodings = if defaults.constant_value() == Some(0) {
                 Vec::new()
             } else {
@@ -59,11 +59,11 @@ impl Model {
         let stream = |s: ColumnStream| self.defaults(first + s as usize);
         let classes = stream(ColumnStream::Class);
         let only = classes.constant_value();
-        // Whether values of this class are to be told of: streams that were never seen are taken
-        // for zeros.
-        let told = |class: Class, defaults: &DefaultParameters| match only {
+        // Whether values of this class are described. A stream that no sample page has counts as
+        // zeros.
+        let is_described = |class: Class, defaults: &DefaultParameters| match only {
             Some(only) => only == class as i64,
-            None => may_be(&classes, class) && defaults.constant_value() != Some(0),
+            None => can_occur(&classes, class) && defaults.constant_value() != Some(0),
         };
         let mut out = Vec::new();
         match only.and_then(Class::of) {
@@ -78,7 +78,7 @@ impl Model {
             (Class::Real, ColumnStream::Real),
         ] {
             let defaults = stream(s);
-            if told(class, &defaults) {
+            if is_described(class, &defaults) {
                 let what = match (class, column.scale) {
                     (Class::Number, 0) => "integers".to_owned(),
                     (Class::Number, scale) => format!("decimals, scale {scale}"),
@@ -89,12 +89,15 @@ impl Model {
             }
         }
         if let Some(phrase) = self.formed_in_words(column, first + ColumnStream::Formed as usize)
-            && may_be(&classes, Class::Formed)
+            && can_occur(&classes, Class::Formed)
         {
             out.push(phrase);
         }
         let length = stream(ColumnStream::Length);
-        let what = match (told(Class::Text, &length), told(Class::Blob, &length)) {
+        let what = match (
+            is_described(Class::Text, &length),
+            is_described(Class::Blob, &length),
+        ) {
             (false, false) => return out,
             (true, false) => "text",
             (false, true) => "blobs",
@@ -102,7 +105,7 @@ impl Model {
         };
         let how = match &column.symbols {
             Some(s) => format!("symbols of {} bits ({})", s.width(), s.count()),
-            None => "as it is".to_owned(),
+            None => "unchanged".to_owned(),
         };
         let length = self.in_words(&length);
         out.push(format!("{what}: {how}; lengths: {length}"));
@@ -161,7 +164,7 @@ impl Model {
         format!("{shape}{width}{relation}")
     }
 
-    /// Whose stream this is.
+    /// The name of the column that a stream belongs to.
     fn stream_in_words(&self, stream: usize) -> String {
         let mut end = PAGE_STREAMS;
         if stream == PageStream::Rowid as usize {
@@ -188,8 +191,8 @@ impl Model {
     }
 }
 
-/// Whether the default parameters of a column's classes have room for this one.
-fn may_be(classes: &DefaultParameters, class: Class) -> bool {
+/// Whether a column can have this class, by the default parameters of its classes.
+fn can_occur(classes: &DefaultParameters, class: Class) -> bool {
     let p = &classes.params;
     let open = p.shape != Shape::Frame
         || classes.anchor_width.is_some()
@@ -206,7 +209,7 @@ mod tests {
     use crate::Outlook;
     use rusqlite::Connection;
 
-    /// The leaf pages of the only table of a database that this makes, but the first.
+    /// The leaf pages of the only table that `sql` makes, without the first leaf.
     fn pages(sql: &str) -> Vec<Vec<u8>> {
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("t.db");
@@ -219,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_in_words() {
+    fn every_column_is_described() {
         let pages = pages(
             "CREATE TABLE t(id INTEGER PRIMARY KEY, day TEXT, price REAL, kind TEXT, one INTEGER, note TEXT, later TEXT);
              WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 20000)
@@ -231,36 +234,45 @@ mod tests {
         let pages: Vec<&[u8]> = pages.iter().map(Vec::as_slice).collect();
         let bytes = pages.len() as u64 * 4096;
         let model = Model::learn(&pages, 0, bytes, Outlook::Whole).expect("a model");
-        let said = model.describe();
+        let descriptions = model.describe();
         let of = |subject: Subject| {
-            let found = said.iter().find(|d| d.subject == subject);
+            let found = descriptions.iter().find(|d| d.subject == subject);
             found.map(|d| d.encodings.join(" | ")).unwrap_or_default()
         };
-        assert_eq!(said.len(), 9, "{said:#?}");
-        assert_eq!(of(Subject::Child), "", "{said:#?}");
-        assert!(of(Subject::Rowid).starts_with("integers: "), "{said:#?}");
+        assert_eq!(descriptions.len(), 9, "{descriptions:#?}");
+        assert_eq!(of(Subject::Child), "", "{descriptions:#?}");
+        assert!(
+            of(Subject::Rowid).starts_with("integers: "),
+            "{descriptions:#?}"
+        );
         assert_eq!(of(Subject::Column(1)), "NULL");
-        assert!(of(Subject::Column(2)).starts_with("date: "), "{said:#?}");
+        assert!(
+            of(Subject::Column(2)).starts_with("date: "),
+            "{descriptions:#?}"
+        );
         let price = of(Subject::Column(3));
-        assert!(price.contains("decimals, scale 2: "), "{said:#?}");
+        assert!(price.contains("decimals, scale 2: "), "{descriptions:#?}");
         let kind = of(Subject::Column(4));
         assert!(
             kind.ends_with("dictionary of 7 values: bit-packed, 3 bits"),
-            "{said:#?}"
+            "{descriptions:#?}"
         );
         assert_eq!(of(Subject::Column(5)), "integers: constant 5");
         let note = of(Subject::Column(6));
         assert!(
             note.contains("types and NULLs: ") && note.contains("text or blobs: symbols of "),
-            "{said:#?}"
+            "{descriptions:#?}"
         );
         let later = of(Subject::Column(7));
-        assert!(later.contains("relative to column 2"), "{said:#?}");
+        assert!(later.contains("relative to column 2"), "{descriptions:#?}");
     }
 
     #[test]
-    fn nothing_known_is_nothing_said() {
-        let said = Model::empty().describe();
-        assert!(said.iter().all(|d| d.encodings.is_empty()), "{said:?}");
+    fn an_empty_model_has_no_descriptions() {
+        let descriptions = Model::empty().describe();
+        assert!(
+            descriptions.iter().all(|d| d.encodings.is_empty()),
+            "{descriptions:?}"
+        );
     }
 }

@@ -1,23 +1,24 @@
-//! Dictionaries: values of a column that repeat, by number.
+//! Dictionaries: values that repeat in a column, and their numbers.
 
 use std::sync::OnceLock;
 
-/// Zeros behind a dictionary's values.
+/// Zero bytes behind a dictionary's values.
 pub(crate) const SLACK: usize = 32;
 
 /// Values that repeat, by number.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Dictionary {
-    /// All values one behind the other, and some zeros behind them, so that a fixed number of bytes
-    /// can be copied.
+    /// All values, one after the other, and [`SLACK`] zeros, so that a copy of a fixed number of
+    /// bytes stays within them.
     pub(crate) bytes: Vec<u8>,
-    /// Where each begins, and how long it is.
+    /// Begin and length of each value.
     pub(crate) places: Vec<(u32, u32)>,
-    /// Bytes of the longest.
+    /// Length of the longest value.
     pub(crate) longest: usize,
-    /// If all are of one length that numbers have, too: their bytes as numbers, and that length.
+    /// If all values have one length, which integers can also have: their bytes as integers, and
+    /// that length.
     pub(crate) words: Option<(Vec<i64>, usize)>,
-    /// Made when the first value is sought: most dictionaries are only read.
+    /// Built at the first search: most dictionaries are only decoded from.
     index: OnceLock<Index>,
 }
 
@@ -41,7 +42,7 @@ impl Dictionary {
         (alike && matches!(len, 1..=4 | 6 | 8)).then_some((words, len as usize))
     }
 
-    /// The number of a value, if it is here.
+    /// The number of a value; `None` if the dictionary does not have it.
     #[inline]
     pub(crate) fn number_of(&self, value: &[u8]) -> Option<u32> {
         let index = self.index.get_or_init(|| Index::new(self));
@@ -73,7 +74,7 @@ impl Dictionary {
     }
 }
 
-/// Length and both ends of a value: up to 16 bytes they are all of it.
+/// Length, first and last bytes of a value. Up to 16 bytes, they are the whole value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct Key {
     first: u64,
@@ -104,7 +105,7 @@ impl Key {
         }
     }
 
-    /// Whether it says all of its value.
+    /// Whether the key determines its value.
     #[inline]
     fn is_all(self) -> bool {
         self.len <= 16
@@ -115,7 +116,7 @@ impl Key {
 #[derive(Debug, Clone, Copy, Default)]
 struct Slot {
     key: Key,
-    /// The number plus one; 0: nothing is here.
+    /// The number plus one; 0 if the slot is free.
     behind: u32,
 }
 
@@ -145,8 +146,8 @@ impl Index {
         index
     }
 
-    /// Where the search for a value begins, before it is cut to the table's length: a quick hash,
-    /// eight bytes at a time.
+    /// The start of the search for a value, before it is reduced to the table's length: a fast
+    /// hash, which takes eight bytes at a time.
     #[inline]
     fn begin(&self, key: Key, value: &[u8]) -> usize {
         const MIX: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -168,7 +169,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn each_value_has_its_number_and_no_other_has(
+        fn each_value_has_its_number_and_other_values_have_none(
             values in prop::collection::btree_set(prop::collection::vec(0u8..3, 0..24), 0..100),
             others in prop::collection::vec(prop::collection::vec(0u8..3, 0..24), 0..50),
         ) {
@@ -183,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn values_that_differ_in_the_middle_alone_are_told_apart() {
+    fn values_that_differ_only_in_the_middle_have_their_own_numbers() {
         let values: BTreeSet<String> = (0..500)
             .map(|n| format!("the same {n:03} the same"))
             .collect();

@@ -1,10 +1,9 @@
-//! Learning a model from pages of one family.
+//! Learns a model from pages of one family.
 //!
-//! First each column by itself: the scale of its decimals, and whether its text is formed by a
-//! template, by few values, or not at all. What is cheapest for the sample, the model's own bytes
-//! included, is taken. Then the pages are split by what was found so far, and every stream gets the
-//! default parameters, perhaps with a relation to another stream, under which the pages take the
-//! fewest bits.
+//! First, each column: the scale of its decimals, and the form of its text (a template, a
+//! dictionary, or none). The form that is cheapest for the sample, including the model's own bytes,
+//! is taken. Then the pages are split with these columns. Every stream gets the default parameters,
+//! perhaps with a relation to another stream, with which the pages take the fewest bits.
 
 use super::defaults::learn_defaults;
 use super::{Column, Dictionary, Form, Model};
@@ -18,16 +17,15 @@ use crate::symbols::Symbols;
 use crate::template::{FIELDS_MAX, Template};
 use std::collections::HashMap;
 
-/// Decimals must have the column's scale in this part of its values.
+/// The part of a column's values that must be decimals of its scale.
 const DECIMAL_PART: f64 = 0.9;
 /// Most values in a dictionary.
 const DICTIONARY_MAX: usize = 1 << 14;
 /// Longest value in a dictionary.
 const DICTIONARY_VALUE_MAX: usize = 1 << 10;
-/// A template must be smaller than a dictionary by one part in so many.
+/// A template must save one part in this many against a dictionary.
 const TEMPLATE_GAIN: u64 = 50;
-/// Bits of free text for each of its bytes, and for each value, where no symbols were trained to
-/// tell.
+/// Estimated bits of free text, for each byte and for each value, if no symbols were trained.
 const FREE_BITS: (u64, u64) = (3, 8);
 
 /// Values of one column over all sample pages.
@@ -35,23 +33,24 @@ const FREE_BITS: (u64, u64) = (3, 8);
 struct Sample<'a> {
     texts: Vec<&'a [u8]>,
     blobs: Vec<&'a [u8]>,
-    /// What is local of texts and blobs that go on on overflow pages.
+    /// Local parts of texts and blobs that continue on overflow pages.
     cuts: Vec<&'a [u8]>,
     reals: Vec<f64>,
 }
 
-/// What sample pages stand for.
+/// Which pages a sample represents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outlook {
-    /// All pages, from which they were drawn evenly.
+    /// All pages; the sample was drawn evenly from them.
     Whole,
-    /// The first of many: there will be larger numbers.
+    /// The first of many pages; later pages have larger numbers.
     Beginning,
 }
 
 impl Model {
-    /// Learns from sample pages (of one length, `reserved` bytes at the end of each left out) what
-    /// a model is for: `bytes` of pages. `None` if there is nothing to learn from. Deterministic.
+    /// Learns a model from sample pages of one length, without the `reserved` bytes at the end of
+    /// each. The model will be used for `bytes` of pages. `None` if no page can be learned from.
+    /// The same pages result in the same model.
     pub fn learn(pages: &[&[u8]], reserved: usize, bytes: u64, outlook: Outlook) -> Option<Model> {
         let context = PageContext {
             number: 3,
@@ -59,7 +58,7 @@ impl Model {
             reserved,
         };
         let sampled: usize = pages.iter().map(|p| p.len()).sum();
-        // How often the sample goes into what it stands for.
+        // How many times the size of the sample the model will be used for.
         let times = (bytes / sampled.max(1) as u64).max(1);
         let columns = samples(pages, reserved)?;
         let columns = columns.into_iter().map(|c| learn_column(&c, times));
@@ -82,7 +81,7 @@ impl Model {
     }
 }
 
-/// The values of each column. As many columns as most rows have.
+/// The values of each column. There are as many columns as most rows have.
 fn samples<'a>(pages: &[&'a [u8]], reserved: usize) -> Option<Vec<Sample<'a>>> {
     let mut page = Page::new();
     let mut parsed = false;
@@ -105,7 +104,7 @@ fn samples<'a>(pages: &[&'a [u8]], reserved: usize) -> Option<Vec<Sample<'a>>> {
             if coded == Coded::Opaque {
                 continue;
             }
-            // The last of those that are here is the first of those whose types are.
+            // The last value that is here is also the first one in `types`.
             let columns_here = values.len() + types.len().saturating_sub(1);
             *lengths.entry(columns_here).or_default() += 1;
             if columns.len() < columns_here {
@@ -138,14 +137,14 @@ fn learn_column(sample: &Sample<'_>, times: u64) -> Column {
         scale,
         ..Column::default()
     };
-    // What symbols alone are for.
+    // Only symbols can code these.
     let never_formed = || sample.blobs.iter().chain(&sample.cuts);
     let all: Vec<&[u8]> = sample.texts.iter().chain(never_formed()).copied().collect();
     if all.is_empty() {
         return column;
     }
     let counts = Counts::of(&sample.texts);
-    // Few values, often: symbols are not even tried.
+    // Few values that repeat often: symbols are not tried.
     let few = counts.values.len() <= 256 && counts.total >= 8 * counts.values.len() as u64;
     let text_bytes = |values: &[&[u8]]| values.iter().map(|v| v.len() as u64).sum::<u64>();
     let symbols = if few && never_formed().next().is_none() {
@@ -162,7 +161,7 @@ fn learn_column(sample: &Sample<'_>, times: u64) -> Column {
     }
     if let Some(template) = Template::learn(&sample.texts) {
         let cost = template_cost(&template, &sample.texts, &free) * times;
-        // A dictionary is faster to decode: it stays unless the template is clearly smaller.
+        // A dictionary is faster to decode, so it stays unless the template is clearly smaller.
         let limit = match best.1 {
             Form::Dictionary(_) => best.0 - best.0 / TEMPLATE_GAIN,
             _ => best.0,
@@ -175,7 +174,7 @@ fn learn_column(sample: &Sample<'_>, times: u64) -> Column {
     column.symbols = match &column.form {
         Form::Free => symbols,
         form => {
-            // Symbols are for what is not formed.
+            // Symbols are trained only on text that the form does not code.
             let mut fields = [0; FIELDS_MAX];
             let formed = |v: &[u8], fields: &mut [i64; FIELDS_MAX]| match form {
                 Form::Free => false,
@@ -194,7 +193,7 @@ fn learn_column(sample: &Sample<'_>, times: u64) -> Column {
     column
 }
 
-/// What free text costs.
+/// The cost of free text.
 struct FreeCost<'a> {
     symbols: Option<&'a Symbols>,
     estimated: bool,
@@ -246,11 +245,11 @@ impl<'a> Counts<'a> {
         each.map(|(v, n)| free.of(v, &mut codes) * n).sum()
     }
 
-    /// The dictionary under which all values cost least, and that cost in bits, itself included,
-    /// for `times` the sample.
+    /// The dictionary with which all values cost least, and that cost in bits, including the
+    /// dictionary, for `times` the sample.
     fn dictionary(&self, free: &FreeCost<'_>, times: u64) -> Option<(u64, Dictionary)> {
         let mut codes = Vec::new();
-        // What the values from each one on cost if they are free.
+        // The cost as free text of each value and all later ones.
         let mut rest: Vec<u64> = vec![0];
         for (v, n) in self.values.iter().rev() {
             let more = free.of(v, &mut codes) * n + rest.last().copied().unwrap_or(0);
@@ -279,7 +278,7 @@ impl<'a> Counts<'a> {
             }
         }
         let (cost, count) = best?;
-        // Sorted, so that neighbours in the index are neighbours in number.
+        // Sorted, because values that are adjacent in the index then have adjacent numbers.
         let mut values: Vec<&[u8]> = self.values.iter().take(count).map(|v| v.0).collect();
         values.sort_unstable();
         Some((cost, Dictionary::new(values.into_iter())))

@@ -1,12 +1,10 @@
-//! Models: what was learned about the pages of one table or index.
+//! Models: what is learned about the pages of one table or index.
 //!
-//! A model says, for each column, how its text is coded, at which scale its decimals are, and the
-//! default parameters of its integer streams. Pages are coded with a model and need it to be
-//! decoded; a page that keeps to no default parameters can still be coded with it, and a model
-//! without columns ([`Model::empty`]) says nothing and fits every page.
-//!
-//! Streams have numbers: nine of the page itself (see [`PageStream`]), then for each column those
-//! of [`ColumnStream`], with as many streams of formed text as its form has.
+//! A model says for each column how its text is coded and at which scale its decimals are, and has
+//! the default parameters of all integer streams. A page needs its model to be decoded. A page that
+//! deviates from all default parameters can still be coded, and a model without columns
+//! ([`Model::empty`]) fits every page. Streams are numbered: nine of the page (see [`PageStream`]),
+//! then for each column those of [`ColumnStream`] and those of its form.
 
 mod defaults;
 mod describe;
@@ -26,23 +24,23 @@ use crate::template::Template;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(usize)]
 pub(crate) enum PageStream {
-    /// Of each cell: how its record is coded, see [`Coded`](crate::record::Coded).
+    /// Of each cell: how its record is coded; see [`Coded`](crate::record::Coded).
     Opaque = 0,
     /// Child page numbers (interior pages).
     Child = 1,
-    /// Row ids, or keys (tables).
+    /// Row ids (table pages).
     Rowid = 2,
     /// Lengths of the payloads of opaque cells.
     Payload = 3,
-    /// First overflow pages of cells that have one.
+    /// First overflow pages, of cells that have one.
     Overflow = 4,
-    /// Of cut cells: which value is the first that does not end in the page.
+    /// Of cut cells: the first value that does not end in the page.
     Cut = 5,
-    /// Their serial types.
+    /// Of cut cells: the serial type of that value.
     Type = 6,
-    /// How many values are behind them.
+    /// Of cut cells: the number of values behind it.
     Behind = 7,
-    /// The serial types of those.
+    /// Of cut cells: the serial types of the values behind it.
     Types = 8,
 }
 
@@ -55,13 +53,13 @@ pub(crate) const PAGE_STREAMS: usize = 9;
 pub(crate) enum ColumnStream {
     /// The class of each value.
     Class = 0,
-    /// Numbers times the scale.
+    /// Numbers, multiplied by the scale.
     Number = 1,
-    /// Integers that are too large for the scale.
+    /// Integers that are too large to be multiplied by the scale.
     Integer = 2,
     /// Bits of REALs.
     Real = 3,
-    /// Text and blobs by symbols: codes; as they are: bytes.
+    /// Lengths of text and blobs: codes if the column has symbols, otherwise bytes.
     Length = 4,
     /// The first of the streams of formed text.
     Formed = 5,
@@ -73,12 +71,12 @@ pub(crate) const COLUMN_STREAMS: usize = 5;
 /// How the text of a column is formed.
 #[derive(Debug, Clone, Default)]
 pub(crate) enum Form {
-    /// It is not.
+    /// It has no form.
     #[default]
     Free,
     /// By a template: one stream for each of its fields.
     Template(Template),
-    /// One of these values: one stream of their numbers.
+    /// One of these values: one stream of numbers.
     Dictionary(Dictionary),
 }
 
@@ -93,25 +91,25 @@ impl Form {
     }
 }
 
-/// What was learned of a column.
+/// What is learned about a column.
 #[derive(Debug, Default)]
 pub(crate) struct Column {
-    /// Numbers are multiplied by ten to this power.
+    /// The power of ten by which numbers are multiplied.
     pub(crate) scale: u8,
     pub(crate) form: Form,
-    /// How text is coded that is not formed; `None`: as it is.
+    /// Symbols for text that has no form; `None`: such text is stored unchanged.
     pub(crate) symbols: Option<Symbols>,
 }
 
-/// What was learned about the pages of one table or index.
+/// What is learned about the pages of one table or index.
 #[derive(Debug, Default)]
 pub struct Model {
     pub(crate) columns: Vec<Column>,
-    /// By the number of the stream.
+    /// By number of the stream.
     pub(crate) defaults: Vec<DefaultParameters>,
 }
 
-/// A column, and default parameters, of which nothing is known.
+/// A column about which the model has nothing.
 pub(crate) static UNKNOWN: Column = Column {
     scale: 0,
     form: Form::Free,
@@ -121,12 +119,12 @@ pub(crate) static UNKNOWN: Column = Column {
 static NO_DEFAULTS: DefaultParameters = DefaultParameters::constant(0);
 
 impl Model {
-    /// A model that knows nothing.
+    /// A model without columns and default parameters.
     pub fn empty() -> Model {
         Model::default()
     }
 
-    /// Whether it knows nothing but numbers: no symbols, templates or values of text.
+    /// Whether all columns are numbers: it has no symbols, templates or dictionaries.
     pub fn is_of_numbers(&self) -> bool {
         let free = |c: &Column| c.symbols.is_none() && matches!(c.form, Form::Free);
         self.columns.iter().all(free)
@@ -141,13 +139,13 @@ impl Model {
         *self.defaults_of(stream)
     }
 
-    /// The same, where it lies.
+    /// As [`Model::defaults`], by reference.
     #[inline]
     pub(crate) fn defaults_of(&self, stream: usize) -> &DefaultParameters {
         self.defaults.get(stream).unwrap_or(&NO_DEFAULTS)
     }
 
-    /// The value of a stream that is the same everywhere, by the default parameters.
+    /// The value of a stream that is the same everywhere by the default parameters.
     #[inline]
     pub(crate) fn constant(&self, stream: usize) -> Option<i64> {
         match self.defaults.get(stream) {
@@ -156,7 +154,7 @@ impl Model {
         }
     }
 
-    /// How many streams the model's columns and the page have.
+    /// The number of streams of the page and of the model's columns.
     pub(crate) fn streams(&self) -> usize {
         let columns = self.columns.iter();
         PAGE_STREAMS
@@ -165,10 +163,10 @@ impl Model {
                 .sum::<usize>()
     }
 
-    /// Of each stream whether it may be related to another one, or another one to it: whether it
-    /// holds integers by themselves, not classes or lengths (which may not be kept), nor bits of
-    /// REALs (which are divided), nor decimals and codes of a dictionary (which decoding turns into
-    /// what is stored, in place).
+    /// For each stream, whether it can be part of a relation: whether its values are integers by
+    /// themselves. Classes and lengths are not, because decoding does not always keep them. Nor are
+    /// the bits of REALs, which are divided. Nor are decimals and dictionary codes, which decoding
+    /// replaces in place by what they stand for.
     pub(crate) fn valued(&self) -> Vec<bool> {
         let mut valued = vec![false; PAGE_STREAMS];
         for number in [PageStream::Child, PageStream::Rowid] {

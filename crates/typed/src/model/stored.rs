@@ -1,13 +1,4 @@
-//! A model's stored form.
-//!
-//! ```text
-//! offset  size  field
-//!      0     1  version   2
-//!      1     3  bits      bytes of the bit section
-//!      4        the bit section: columns in 16 bits; for each column scale in 5 bits, form in 2 (0 free, 1 template, 2 dictionary), symbols
-//!               in 1; then the default parameters of all streams
-//!               then for each column its template, or its dictionary (count in 4 bytes; each value: length in 2 bytes, bytes), and its symbols
-//! ```
+//! The stored form of a model. docs/FORMAT.md (Model) has its bytes.
 
 use super::{Column, Dictionary, Form, Model};
 use crate::bits::{BitReader, BitWriter, PADDING};
@@ -64,7 +55,7 @@ impl Model {
         out
     }
 
-    /// Reads a stored model. Any bytes may come; `None` if they are none.
+    /// Reads a stored model. Any bytes are read or refused with `None`.
     pub fn from_bytes(bytes: &[u8]) -> Option<Model> {
         let (&version, rest) = bytes.split_first()?;
         if version != VERSION {
@@ -88,8 +79,8 @@ impl Model {
             let form = match r.get(2)? {
                 0 => Form::Free,
                 1 => {
-                    // Read below the bits, but its streams are counted with them: so the column's
-                    // bytes come first.
+                    // The streams of a template are counted while the bits are read, so the
+                    // column's bytes are read first.
                     Form::Template(take_part(&mut rest, Template::take)?)
                 }
                 2 => Form::Dictionary(take_part(&mut rest, take_dictionary)?),

@@ -1,25 +1,10 @@
 //! How a page's cells lie: everything that does not follow from the order of their keys, their
-//! sizes and the page's kind.
+//! sizes and the page's kind. docs/FORMAT.md (Layout) has the bits.
 //!
 //! A layout is *canonical* if the cells lie back to back from the usable end downwards in the order
 //! of their keys, and nothing else lies between content start and usable end. SQLite leaves such
-//! pages when it rebuilds or appends. Any other layout says in which order the cells lie
-//! ([`super::order`]), and which *items* (freeblocks and fragments) lie between them. Addresses and
-//! content start follow, from the usable end downwards.
-//!
-//! | bits | what |
-//! |---|---|
-//! | 1 | 0: canonical, and nothing follows |
-//! | 1 | whether the cells lie in another order than that of their keys |
-//! | 1 | whether there are items |
-//! | | the order, as [`super::order`] writes it |
-//! | 5 + that many | number of items, which is not 0 |
-//! | 2 | 0: all of them fragments, 1: all freeblocks, 2: a bit for each one (1: freeblock) |
-//! | | how many cells lie between an item and the one above: a list ([`super::rice`]) |
-//! | | the fragments' sizes less 1: a list |
-//! | | the freeblocks' sizes less 4: a list |
-//!
-//! Order and items are written from the usable end downwards.
+//! pages when it rebuilds or appends. Any other layout has an order of the cells ([`super::order`])
+//! and *items* (freeblocks and fragments) between them. Addresses and content start follow.
 
 use std::iter;
 

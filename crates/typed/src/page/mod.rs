@@ -1,36 +1,5 @@
-//! A SQLite b-tree page taken apart: its cells and how they lie.
-//!
-//! The bytes of a page (<https://sqlite.org/fileformat2.html#b_tree_pages>). Addresses count from
-//! the page's first byte. The b-tree header begins at 100 on page 1, behind the database header,
-//! and at 0 on all others:
-//!
-//! | from | bytes | what |
-//! |---|---|---|
-//! | header | 1 | kind: 2, 5, 10 or 13 |
-//! | + 1 | 2 | address of the first freeblock, or 0 |
-//! | + 3 | 2 | number of cells |
-//! | + 5 | 2 | content start: the lowest address that a cell or freeblock may have; 0 is 65536 |
-//! | + 7 | 1 | fragments: bytes behind the content start that belong neither to a cell nor to a freeblock |
-//! | + 8 | 4 | interior pages only: the rightmost child |
-//! | behind it | 2 per cell | the cells' addresses, in order of their keys |
-//! | behind it | | *unallocated*, up to the content start |
-//! | content start | | cells, freeblocks (address of the next or 0, size; 2 bytes each) and fragments, up to the usable end |
-//! | usable end | | reserved bytes, up to the page's end |
-//!
-//! All numbers are big-endian. A page is *well-formed* here if and only if
-//!
-//! 1. its kind is one of the four and the usable size is one that SQLite allows;
-//! 2. every cell lies between content start and usable end, its numbers are written in the shortest
-//!    way, its payload has at most 2147483647 bytes, and its overflow page, if it must have one, is
-//!    not 0;
-//! 3. freeblocks lie there too, with at least 4 bytes each, in ascending order and at least 4 bytes
-//!    apart;
-//! 4. no two of these share a byte, and the number of other bytes is that of the header's
-//!    fragments.
-//!
-//! So kind, rightmost child, cells and [`Layout`] say everything that the page says. The other
-//! bytes (unallocated, fragments, freeblocks behind their first four bytes, and the filling of a
-//! cell of fewer than four bytes) mean nothing to SQLite.
+//! A SQLite b-tree page taken apart: its cells and how they lie. See [`Page`] for the bytes of a
+//! page and the rules of a well-formed one.
 
 mod layout;
 mod order;
@@ -139,6 +108,38 @@ impl Cell {
 }
 
 /// A page taken apart by [`Page::parse`].
+///
+/// The bytes of a page (<https://sqlite.org/fileformat2.html#b_tree_pages>). Addresses count from
+/// the page's first byte. The b-tree header begins at 100 on page 1, behind the database header,
+/// and at 0 on all others:
+///
+/// | from | bytes | what |
+/// |---|---|---|
+/// | header | 1 | kind: 2, 5, 10 or 13 |
+/// | + 1 | 2 | address of the first freeblock, or 0 |
+/// | + 3 | 2 | number of cells |
+/// | + 5 | 2 | content start: the lowest address that a cell or freeblock can have; 0 is 65536 |
+/// | + 7 | 1 | fragments: bytes behind the content start that belong neither to a cell nor to a freeblock |
+/// | + 8 | 4 | interior pages only: the rightmost child |
+/// | behind it | 2 per cell | the cells' addresses, in order of their keys |
+/// | behind it | | *unallocated*, up to the content start |
+/// | content start | | cells, freeblocks (address of the next or 0, size; 2 bytes each) and fragments, up to the usable end |
+/// | usable end | | reserved bytes, up to the page's end |
+///
+/// All numbers are big-endian. A page is *well-formed* here if and only if
+///
+/// 1. its kind is one of the four and the usable size is one that SQLite allows;
+/// 2. every cell lies between content start and usable end, its numbers are written in the shortest
+///    way, its payload has at most 2147483647 bytes, and its overflow page, if it must have one, is
+///    not 0;
+/// 3. freeblocks lie there too, with at least 4 bytes each, in ascending order and at least 4 bytes
+///    apart;
+/// 4. no two of these share a byte, and the number of other bytes is that of the header's
+///    fragments.
+///
+/// So kind, rightmost child, cells and [`Layout`] say everything that the page says. The other
+/// bytes (unallocated, fragments, freeblocks behind their first four bytes, and the filling of a
+/// cell of fewer than four bytes) mean nothing to SQLite.
 #[derive(Debug)]
 pub struct Page {
     /// The kind of the page.

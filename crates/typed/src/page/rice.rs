@@ -1,18 +1,18 @@
-//! Lists of small numbers, Rice coded (Rice and Plaunt, 1971): the quotient by a power of two as so
-//! many ones and a zero, then the rest. The power's exponent stands before the list in four bits
-//! and is the one that makes the list shortest.
+//! Lists of small numbers, Rice coded (Rice and Plaunt, 1971). A number is its quotient by a power
+//! of two, as so many ones and a zero, then its remainder. Four bits before the list hold the
+//! exponent of the power that makes the list shortest.
 
 use crate::bits::{BitReader, BitWriter};
 
 const EXPONENT_BITS: u32 = 4;
 const EXPONENTS: u32 = 1 << EXPONENT_BITS;
-/// Ones that are written or looked for at once.
+/// Ones that are written or read at once.
 const CHUNK: u32 = 32;
 
-/// The best exponent and the bits that the list then takes, its exponent included.
+/// The best exponent, and the bits of the list with it, the exponent's own included.
 pub(super) fn best(values: impl Iterator<Item = u32> + Clone) -> (u32, u64) {
-    // An exponent too large costs a bit per number, one too small doubles the ones: the best is
-    // near the mean's width.
+    // An exponent that is too large costs a bit per number; one that is too small doubles the ones.
+    // The best is near the width of the mean.
     let (count, sum) = values.clone().fold((0u64, 0u64), |(n, sum), value| {
         (n + 1, sum + u64::from(value))
     });
@@ -35,7 +35,7 @@ pub(super) fn best(values: impl Iterator<Item = u32> + Clone) -> (u32, u64) {
     }
 }
 
-/// Writes a list; how long it is must be known to the reader.
+/// Writes a list. The reader must know its length.
 pub(super) fn put(values: impl Iterator<Item = u32> + Clone, w: &mut BitWriter) {
     let list = Giver::new(values.clone(), w);
     for value in values {
@@ -43,7 +43,7 @@ pub(super) fn put(values: impl Iterator<Item = u32> + Clone, w: &mut BitWriter) 
     }
 }
 
-/// Writes a list, number by number.
+/// Writes a list, one number at a time.
 pub(super) struct Giver {
     exponent: u32,
 }
@@ -56,7 +56,7 @@ impl Giver {
         Giver { exponent }
     }
 
-    /// Writes the next one.
+    /// Writes the next number.
     pub(super) fn put(&self, value: u32, w: &mut BitWriter) {
         let mut ones = value >> self.exponent;
         while ones >= CHUNK {
@@ -97,7 +97,7 @@ impl Taker {
                 r.get(run + 1)?;
                 break;
             }
-            // No zero among so many: more must follow.
+            // No zero among these bits: more follow.
             r.get(run)?;
             if width < CHUNK {
                 return None;
@@ -116,7 +116,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_was_put_is_taken(values in prop::collection::vec((0u32..=65_536, 0u32..17), 0..100)) {
+        fn lists_are_read_as_they_were_written(values in prop::collection::vec((0u32..=65_536, 0u32..17), 0..100)) {
             let values: Vec<u32> = values.iter().map(|(value, shift)| value >> shift).collect();
             let mut w = BitWriter::default();
             put(values.iter().copied(), &mut w);
@@ -125,7 +125,7 @@ mod tests {
             w.finish(&mut bytes);
             bytes.extend([0; PADDING]);
             let mut r = BitReader::new(&bytes);
-            let list = Taker::new(&mut r, 65_536).expect("there");
+            let list = Taker::new(&mut r, 65_536).expect("reads the exponent");
             for value in values {
                 prop_assert_eq!(list.next(&mut r), Some(value));
             }

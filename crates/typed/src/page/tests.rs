@@ -1,4 +1,4 @@
-//! Pages that SQLite itself wrote, and what may become of them.
+//! Pages that SQLite wrote, unchanged and damaged.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,7 +14,7 @@ use crate::context::PageContext;
 const PAGE_SIZES: [usize; 8] = [512, 1024, 2048, 4096, 8192, 16_384, 32_768, 65_536];
 const SEED: u64 = 0x5eed_0f9a;
 
-/// What a database is made for.
+/// The properties of a test database.
 #[derive(Clone, Copy)]
 struct Make {
     page_size: usize,
@@ -64,7 +64,7 @@ fn blob(rng: &mut StdRng, len_max: usize) -> Vec<u8> {
     bytes
 }
 
-/// A database of tables and indexes whose rows came, changed and went in no order.
+/// A database whose rows were inserted, changed and deleted in no order.
 fn database(make: Make) -> Made {
     let dir = tempfile::tempdir().expect("a directory");
     let path = dir.path().join("a.db");
@@ -78,8 +78,8 @@ fn database(make: Make) -> Made {
         .expect("an empty database");
     }
     if make.reserved != 0 {
-        // As SQLite would have made it with reserved bytes: they are told by byte 20, and the empty
-        // page 1 ends before them.
+        // As SQLite makes a file with reserved bytes: byte 20 has their number, and page 1, which
+        // is empty, ends before them.
         let mut bytes = fs::read(&path).expect("reads");
         let usable = (make.page_size - make.reserved) as u16;
         bytes[20] = make.reserved as u8;
@@ -157,7 +157,7 @@ fn database(make: Make) -> Made {
     }
     put_null(&tx);
     tx.commit().expect("commits");
-    // Leaves pages on the freelist.
+    // This puts pages on the freelist.
     db.execute_batch(
         "DELETE FROM appended WHERE id BETWEEN 100 AND 400; DELETE FROM falling WHERE id % 3 = 0;",
     )
@@ -194,7 +194,7 @@ fn makes() -> impl Iterator<Item = Make> {
     })
 }
 
-/// The cells of `page` as the canonical layout has them, their filling zeroed.
+/// The cells of `page` in the canonical layout, with zeros as their filling.
 fn pack(page: &[u8], parsed: &Page, usable: usize) -> Vec<u8> {
     let mut packed = vec![0xaa; page.len()];
     let mut at = usable;
@@ -218,8 +218,8 @@ fn scrubbed(page: &[u8], parsed: &Page) -> Vec<u8> {
     zeroed
 }
 
-/// Takes the page apart, writes and reads its layout and puts it together again. The layout's bits;
-/// `None` if it is no page.
+/// Parses the page, writes and reads its layout, and makes the page again. Returns the bits of the
+/// layout; `None` if it is not a b-tree page.
 fn round_trip(
     page: &[u8],
     usable: usize,
@@ -240,7 +240,7 @@ fn round_trip(
     let mut r = BitReader::new(&coded);
     layout
         .take(&mut r, parsed.cells.len(), usable)
-        .expect("was written");
+        .expect("reads what was written");
     assert!(r.left() < 8);
     assert_eq!(layout.order, parsed.layout.order);
     assert_eq!(layout.items, parsed.layout.items);
@@ -285,7 +285,7 @@ fn round_trip(
 }
 
 #[test]
-fn every_page_that_sqlite_writes_comes_back() {
+fn every_page_that_sqlite_writes_round_trips() {
     let (mut parsed, mut layout) = (Page::new(), Layout::default());
     let (mut kinds, mut blocks, mut fragments, mut filled, mut overflows, mut shuffled) =
         (BTreeMap::new(), 0, 0, 0, 0, 0);
@@ -295,7 +295,8 @@ fn every_page_that_sqlite_writes_comes_back() {
             let back = round_trip(page, made.usable(), number == 1, &mut parsed, &mut layout);
             let size = make.page_size;
             if !made.is_btree(number) {
-                // A leaf of the freelist may still look like the page it was: nobody reads it.
+                // A leaf of the freelist can still look like the page it was. SQLite does not read
+                // it.
                 let overflows = made.kinds.contains_key(&number);
                 assert!(
                     !overflows || back.is_none(),
@@ -334,7 +335,7 @@ fn every_page_that_sqlite_writes_comes_back() {
             );
         }
     }
-    // The databases hold what they were made to hold.
+    // The databases contain what they are made for.
     assert_eq!(kinds.len(), 4);
     assert!(kinds.values().all(|&pages| pages > 20), "{kinds:?}");
     assert!(
@@ -352,7 +353,7 @@ fn small() -> Made {
     })
 }
 
-/// Of a database of which `head` is the beginning.
+/// Whether this page of the database that begins with `head` can be scrubbed.
 fn may_scrub(head: &[u8; 100], number: u32, page: &[u8], parsed: &Page) -> bool {
     let context = PageContext {
         number,
@@ -366,9 +367,9 @@ fn put_be32(head: &mut [u8; 100], at: usize, value: u32) {
     head[at..at + 4].copy_from_slice(&value.to_be_bytes());
 }
 
-/// Where the page of the lock bytes is at the place of a pointer map, the map stands behind it.
+/// If the page of the lock bytes is at the place of a pointer map, the map is the page behind it.
 #[test]
-fn a_pointer_map_gives_way_to_the_lock_page() {
+fn a_pointer_map_moves_behind_the_lock_page() {
     let mut parsed = Page::new();
     let mut pushes = 0;
     for page_size in PAGE_SIZES {
@@ -389,8 +390,8 @@ fn a_pointer_map_gives_way_to_the_lock_page() {
 
 #[test]
 fn an_overflow_page_that_is_a_leaf_byte_for_byte_keeps_its_bytes() {
-    // A blob whose overflow pages hold a copy of a real leaf behind the four bytes of the next
-    // page's number: never at 0.
+    // A blob whose overflow pages have a copy of a real leaf behind the number of the next page.
+    // The copy never begins at byte 0.
     let made = small();
     let mut parsed = Page::new();
     let leaf = made
@@ -435,7 +436,7 @@ fn an_overflow_page_that_is_a_leaf_byte_for_byte_keeps_its_bytes() {
 
 #[test]
 fn an_interior_page_without_cells_is_parsed_but_not_scrubbed() {
-    // Also what a pointer map of 512 bytes looks like whose pages are all free.
+    // A pointer map of 512 bytes whose pages are all free looks like this, too.
     let mut page = vec![0; 512];
     page[0] = 2;
     page[5] = 2;
@@ -451,7 +452,7 @@ fn an_interior_page_without_cells_is_parsed_but_not_scrubbed() {
 }
 
 #[test]
-fn pages_that_do_not_add_up_are_refused() {
+fn inconsistent_pages_are_refused() {
     let made = small();
     let mut parsed = Page::new();
     let (_, good) = made
@@ -482,7 +483,7 @@ fn pages_that_do_not_add_up_are_refused() {
     assert!(!parsed.parse(&[13; 600], 100, true));
 }
 
-/// Pages to change: of every kind, regular and not.
+/// Pages of every kind, regular and not, to be changed.
 fn samples() -> &'static [Vec<u8>] {
     static SAMPLES: std::sync::OnceLock<Vec<Vec<u8>>> = std::sync::OnceLock::new();
     SAMPLES.get_or_init(|| {
@@ -498,11 +499,11 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
     #[test]
-    fn whatever_parses_comes_back(which: prop::sample::Index, changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>(), 0usize..4), 0..4)) {
+    fn every_page_that_parses_round_trips(which: prop::sample::Index, changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>(), 0usize..4), 0..4)) {
         let mut page = which.get(samples()).clone();
         let count = usize::from(u16::from_be_bytes([page[3], page[4]]));
         for (at, byte, where_to) in changes {
-            // Headers and pointers are what matters most.
+            // Headers and pointers matter most.
             let range = match where_to { 0 => page.len(), 1 => 12, _ => 12 + 2 * count };
             let at = at.index(range);
             page[at] = byte;
@@ -511,7 +512,7 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_do_no_harm(mut page in prop::collection::vec(any::<u8>(), 500..1100), kind in prop::sample::select(vec![2u8, 5, 10, 13]), cells in 0u8..20, usable in 0usize..1200, first: bool) {
+    fn any_bytes_are_parsed_without_a_panic(mut page in prop::collection::vec(any::<u8>(), 500..1100), kind in prop::sample::select(vec![2u8, 5, 10, 13]), cells in 0u8..20, usable in 0usize..1200, first: bool) {
         let at = if first { 100 } else { 0 };
         page[at] = kind;
         page[at + 3] = 0;

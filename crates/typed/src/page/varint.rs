@@ -133,7 +133,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_was_put_is_read(value: u64, shift in 0u32..64, behind: u8) {
+        fn varints_are_read_as_they_were_written(value: u64, shift in 0u32..64, behind: u8) {
             let value = value >> shift;
             let mut out = [behind; LEN_MAX + 1];
             let len = put_varint(value, &mut out);
@@ -142,7 +142,7 @@ mod tests {
         }
 
         #[test]
-        fn what_is_read_is_put(bytes in prop::collection::vec(any::<u8>(), 0..12)) {
+        fn varints_are_written_as_they_were_read(bytes in prop::collection::vec(any::<u8>(), 0..12)) {
             if let Some((value, len)) = varint(&bytes) {
                 let mut out = [0; LEN_MAX];
                 prop_assert_eq!(put_varint(value, &mut out), len);

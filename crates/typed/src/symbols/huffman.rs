@@ -1,20 +1,16 @@
-//! Prefix codes for small numbers, as a table that is stored before what it codes.
+//! Prefix codes for small numbers. The code is stored before the numbers that it codes.
 //!
-//! A stored code: how many lengths there are (9 bits), then a nibble for each: 0 to 11 is the
-//! length of the code of the next number (0: it does not stand), 12 to 15 are 2, 4, 8 or 16 numbers
-//! that do not stand. A number that stands alone takes no bits, whatever its length. Codes are
-//! canonical: shorter before longer, then in the order of the numbers; the first bit of a code is
-//! the lowest.
-//!
-//! Valid if and only if the lengths fill the code space, or at most one number stands.
+//! Codes are canonical Huffman codes; the first bit of a code is the lowest. docs/FORMAT.md (Symbol
+//! table) has the stored form. It is valid if and only if the lengths fill the code space, or at
+//! most one number occurs. A number that occurs alone takes no bits.
 
 use crate::bits::{BitWriter, PADDING};
 
-/// Longest code in bits.
+/// The longest code, in bits.
 const LONGEST: u32 = 11;
-/// Numbers that can be coded are below this.
+/// All numbers are below this.
 pub(super) const NUMBERS: usize = 258;
-/// Bits of the number of lengths.
+/// Bits of the count of lengths.
 const COUNT_BITS: u32 = 9;
 
 /// Lengths of codes, by number.
@@ -31,7 +27,7 @@ fn lengths(counts: &[u32; NUMBERS]) -> [u8; NUMBERS] {
         if let [(_, only)] = &trees[..] {
             lengths[usize::from(only[0])] = 1;
         }
-        // The two smallest stand last.
+        // The two smallest trees are last.
         trees.sort_by_key(|t| std::cmp::Reverse(t.0));
         while let (Some(a), Some(b)) = (trees.pop(), trees.pop()) {
             let count = a.0 + b.0;
@@ -54,8 +50,8 @@ fn lengths(counts: &[u32; NUMBERS]) -> [u8; NUMBERS] {
     }
 }
 
-/// Gives every number that stands its code: calls `each` with number, code (its first bit the
-/// lowest) and length.
+/// Assigns codes: calls `each` with every number that occurs, its code (the first bit is the
+/// lowest) and its length.
 fn assign(lengths: &[u8], mut each: impl FnMut(usize, u32, u32)) {
     let mut code = 0u32;
     for len in 1..=LONGEST {
@@ -71,14 +67,14 @@ fn assign(lengths: &[u8], mut each: impl FnMut(usize, u32, u32)) {
     }
 }
 
-/// A code to write with.
+/// A code for writing.
 pub(super) struct Code {
     /// By number: its code and length.
     codes: [(u32, u32); NUMBERS],
 }
 
 impl Code {
-    /// The best code for numbers that stand so often; stores it.
+    /// Makes the best code for numbers that occur `counts` times, and stores it.
     pub(super) fn put(counts: &[u32; NUMBERS], out: &mut BitWriter) -> Code {
         let lengths = lengths(counts);
         let used = lengths.iter().rposition(|l| *l > 0).map_or(0, |n| n + 1);
@@ -100,22 +96,22 @@ impl Code {
         Code { codes }
     }
 
-    /// Writes a number that was counted.
+    /// Writes a number that has a count.
     pub(super) fn write(&self, number: usize, out: &mut BitWriter) {
         let (code, len) = self.codes[number];
         out.put(u64::from(code), len);
     }
 }
 
-/// Bits to read codes from.
+/// Bits from which codes are read.
 pub(super) struct Bits<'a> {
-    /// With [`PADDING`] bytes behind the end.
+    /// Has [`PADDING`] bytes behind the end.
     padded: &'a [u8],
     at: usize,
 }
 
 impl<'a> Bits<'a> {
-    /// Reads from `padded`, whose last [`PADDING`] bytes do not belong to it.
+    /// Reads from `padded`, whose last [`PADDING`] bytes do not belong to the stream.
     pub(super) fn new(padded: &'a [u8]) -> Bits<'a> {
         Bits { padded, at: 0 }
     }
@@ -135,15 +131,15 @@ impl<'a> Bits<'a> {
         Some(bits as usize)
     }
 
-    /// Whether all was read, the last byte's spare bits excepted.
+    /// Whether all bits are read, except spare bits of the last byte.
     pub(super) fn at_end(&self) -> bool {
         self.at.div_ceil(8) + PADDING == self.padded.len()
     }
 }
 
-/// A code to read with.
+/// A code for reading.
 pub(super) struct Numbers {
-    /// By the next bits: a number `<< 4 |` the length of its code. [`NONE`] if no number has such a
+    /// By the next bits: a number `<< 4 |` the length of its code; [`NONE`] if these bits begin no
     /// code.
     table: Vec<u16>,
     mask: u64,
@@ -152,7 +148,7 @@ pub(super) struct Numbers {
 const NONE: u16 = u16::MAX;
 
 impl Numbers {
-    /// Reads what [`Code::put`] stored.
+    /// Reads a code that [`Code::put`] stored.
     pub(super) fn take(bits: &mut Bits<'_>) -> Option<Numbers> {
         let used = bits.take(COUNT_BITS)?;
         let mut lengths = [0u8; NUMBERS];
@@ -212,12 +208,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn numbers_come_back(numbers in prop::collection::vec(prop_oneof![0usize..3, 0..NUMBERS, Just(70)], 0..400), power in 0u32..30) {
+        fn numbers_are_read_as_they_were_written(numbers in prop::collection::vec(prop_oneof![0usize..3, 0..NUMBERS, Just(70)], 0..400), power in 0u32..30) {
             let mut counts = [0; NUMBERS];
             for number in &numbers {
                 counts[*number] += 1;
             }
-            // Counts that would give very long codes.
+            // Counts with which codes would be very long.
             for (n, count) in counts.iter_mut().enumerate().take(power as usize) {
                 *count += 1 << n;
             }
@@ -230,7 +226,7 @@ mod tests {
             out.finish(&mut bytes);
             bytes.extend([0xff; PADDING]);
             let mut bits = Bits::new(&bytes);
-            let code = Numbers::take(&mut bits).expect("as it was put");
+            let code = Numbers::take(&mut bits).expect("reads the stored code");
             for number in &numbers {
                 prop_assert_eq!(code.next(&mut bits), Some(*number));
             }
@@ -238,7 +234,7 @@ mod tests {
         }
 
         #[test]
-        fn any_bits_do_no_harm(mut bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        fn any_bits_are_read_without_a_panic(mut bytes in prop::collection::vec(any::<u8>(), 0..200)) {
             bytes.extend([0xff; PADDING]);
             let mut bits = Bits::new(&bytes);
             if let Some(code) = Numbers::take(&mut bits) {

@@ -1,35 +1,35 @@
 //! Finds the symbols that a text begins with.
 //!
-//! Symbols lie in the order of their bytes, so those that a text begins with all begin the last one
-//! that is not behind the text in this order: it is sought among the symbols that have the text's
-//! first two bytes, and of those that begin it the text has those that are no longer than what it
-//! shares with it. The search takes a quarter at a time, of what follows the first symbol with
-//! these bytes: what is behind their last one is behind the text too.
+//! Symbols are sorted by their bytes. All symbols that a text begins with are beginnings of one
+//! symbol: the last one that does not sort behind the text. It is searched for among the symbols
+//! with the text's first two bytes. Of its beginnings, those that are no longer than what it shares
+//! with the text begin the text, too. The search goes in powers of four, and can pass the last
+//! symbol of these two bytes, because all later symbols sort behind the text.
 
 use super::SYMBOL_MAX;
 use super::symbol::Symbol;
 
-/// Bytes that a search looks at.
+/// Bytes of text that a search reads.
 pub(super) const WINDOW: usize = SYMBOL_MAX + 1;
 
 /// The symbols that begin a text.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Found {
-    /// A symbol that all of them begin.
+    /// A symbol of which all of them are beginnings.
     code: u16,
-    /// Bit `n` says that one of them has `n` bytes.
+    /// If one of them has `n` bytes, bit `n` is set.
     pub(super) lens: u32,
 }
 
 impl Found {
-    /// Bytes of the longest symbol, 0 if there is none.
+    /// Length of the longest symbol, 0 if there is none.
     #[inline]
     pub(super) fn longest(self) -> usize {
         longest(self.lens)
     }
 }
 
-/// The greatest length of a set of lengths, 0 if there is none.
+/// The greatest of a set of lengths, 0 if it is empty.
 #[inline]
 pub(super) fn longest(lens: u32) -> usize {
     (31 - (lens | 1).leading_zeros()) as usize
@@ -38,32 +38,33 @@ pub(super) fn longest(lens: u32) -> usize {
 /// Bits of a hash of three bytes.
 const MOST_BITS: u32 = 12;
 
-/// The symbols of two first bytes.
+/// The symbols with the same first two bytes.
 #[derive(Debug, Clone, Copy, Default)]
 struct Pair {
-    /// The code before the first of them; the symbol of the first byte alone, or 0, if there are
-    /// none.
+    /// The code before the first of them. If there are none: the symbol of the first byte alone, or
+    /// 0.
     before: u16,
-    /// The greatest power of four that is not above their number.
+    /// The greatest power of four that is not above the number of these symbols.
     step: u16,
 }
 
-/// The symbols of a table, arranged for search. A code is a symbol's place plus one.
+/// The symbols of a table, indexed for search. A code is a symbol's index plus one.
 #[derive(Debug)]
 pub(super) struct Matcher {
-    /// By code: the first sixteen bytes, the first one the highest, zeros behind the end.
+    /// By code: the first sixteen bytes, big-endian, with zeros behind the end.
     heads: Box<[u128]>,
-    /// By code: the bytes behind these.
+    /// By code: the bytes behind the first sixteen.
     tails: Box<[u128]>,
-    /// By code: the lengths of the symbols that begin this one, its own among them.
+    /// By code: the lengths of the symbols that begin this one, including its own.
     lens: Box<[u32]>,
-    /// By code: where the codes of these symbols stand in `begins`, the shortest first.
+    /// By code: where the codes of these symbols are in `begins`, shortest first.
     begins_at: Box<[u32]>,
     begins: Box<[u16]>,
-    /// By the first three bytes (hashed): bytes of the longest symbol that has them, 2 at least.
+    /// By a hash of the first three bytes: length of the longest symbol with these bytes, at least
+    /// 2.
     most: Box<[u8; 1 << MOST_BITS]>,
-    /// The row and column of a byte in `pairs`; 0 is for all bytes that no symbol has in its first
-    /// two places.
+    /// By byte: its row and column in `pairs`. Bytes that are never among the first two of a symbol
+    /// have 0.
     class: Box<[u8; 256]>,
     classes: usize,
     pairs: Box<[Pair]>,
@@ -77,7 +78,7 @@ fn head(window: &[u8; WINDOW]) -> u128 {
     window.first_chunk().map_or(0, |h| u128::from_be_bytes(*h))
 }
 
-/// Without the last byte, which in a symbol is its length.
+/// The bytes behind the head, without the last byte: in a symbol, this is its length.
 #[inline]
 fn tail(window: &[u8; WINDOW]) -> u128 {
     window
@@ -93,7 +94,7 @@ fn three(window: &[u8; WINDOW]) -> usize {
 }
 
 impl Matcher {
-    /// Arranges symbols: sorted, at most 65,534, none of them empty.
+    /// Indexes symbols: sorted, at most 65,534, none of them empty.
     pub(super) fn new(symbols: &[Symbol]) -> Matcher {
         let mut used = [false; 256];
         for symbol in symbols {
@@ -105,7 +106,7 @@ impl Matcher {
         let mut classes = 1;
         for (class, used) in class.iter_mut().zip(used) {
             if used {
-                // The 256th falls on 0, which is free then: there are no other bytes.
+                // If all 256 bytes are used, the last one gets 0, which no other byte has then.
                 *class = classes as u8;
                 classes += 1;
             }
@@ -127,7 +128,7 @@ impl Matcher {
         for (place, symbol) in symbols.iter().enumerate() {
             heads.push(head(&symbol.0));
             tails.push(tail(&symbol.0));
-            // Of the symbols that begin the one before, those that begin this one too.
+            // Of the symbols that begin the one before, those that also begin this one.
             let both = shared(&before, symbol);
             let begin = lens[place] & ((2u32 << both) - 1);
             let from = begins_at[place] as usize;
@@ -202,8 +203,9 @@ impl Matcher {
         }
     }
 
-    /// `code` is the last of the symbols that have the head of `window`. Of these, the last one
-    /// that is not behind `window`, or else the first, and how many bytes it shares with it.
+    /// `code` is the last of the symbols with the head of `window`. Returns, of these, the last one
+    /// that does not sort behind `window`, or else the first, and how many bytes it shares with
+    /// `window`.
     fn behind_head(&self, mut code: usize, window: &[u8; WINDOW]) -> (usize, usize) {
         let wanted = tail(window);
         while let (Some(&tail), Some([before, head])) = (
@@ -219,7 +221,7 @@ impl Matcher {
         (code, shared.min(SYMBOL_MAX))
     }
 
-    /// The code of the symbol of `len` bytes among those found; 0 for no bytes.
+    /// The code of the found symbol of `len` bytes; 0 for no bytes.
     #[inline]
     pub(super) fn code(&self, found: Found, len: usize) -> u16 {
         let from = self.begins_at.get(usize::from(found.code));
@@ -231,19 +233,19 @@ impl Matcher {
         }
     }
 
-    /// Bytes that none of the symbols that `window` begins with has more of.
+    /// An upper bound of the length of the symbols that `window` begins with.
     #[inline]
     pub(super) fn at_most(&self, window: &[u8; WINDOW]) -> usize {
         usize::from(self.most[three(window)])
     }
 
-    /// The lengths of the symbols that begin the symbol of `code`, its own among them.
+    /// The lengths of the symbols that begin the symbol of `code`, including its own.
     pub(super) fn lens(&self, code: u16) -> u32 {
         self.lens.get(usize::from(code)).copied().unwrap_or(0)
     }
 }
 
-/// How many first bytes both have.
+/// The length of the common beginning.
 fn shared(a: &Symbol, b: &Symbol) -> usize {
     let pairs = a.text().iter().zip(b.text());
     pairs.take_while(|(a, b)| a == b).count()
@@ -263,7 +265,7 @@ mod tests {
             let mut padded = text.clone();
             padded.resize(text.len() + WINDOW, 0);
             for at in 0..text.len() {
-                let window = padded[at..].first_chunk().expect("padded");
+                let window = padded[at..].first_chunk().expect("has padding behind it");
                 let found = matcher.find(window, text.len() - at);
                 let expected = symbols.iter().filter(|s| text[at..].starts_with(s.text()));
                 assert_eq!(

@@ -1,25 +1,10 @@
-//! Symbol tables for text: strings of up to [`SYMBOL_MAX`] bytes that stand often in the values of
-//! a column, each told by a code of fixed width.
+//! Symbol tables for text: frequent strings of up to [`SYMBOL_MAX`] bytes in the values of a
+//! column, each with a code of fixed width.
 //!
-//! A successor of FSST (Boncz, Neumann, Leis: FSST: Fast Random Access String Compression, VLDB
-//! 2020): symbols grow from pairs of symbols over rounds, as there, but are longer, of a width
-//! chosen per table (as the wide codes of OnPair, Gargiulo and Venturini 2025), and a text is
-//! parsed with a look ahead.
-//!
-//! A text is a run of codes of `width` bits. Code 0 is the escape: the code behind it is a byte as
-//! it is, or, where that does not fit, its low bits and the code behind that its high bits. Code
-//! `n` is the `n`-th symbol in the order of their bytes. Nothing tells where a text ends: the
-//! number of its codes is kept elsewhere.
-//!
-//! A stored table:
-//!
-//! | offset | size | field |
-//! |---|---|---|
-//! | 0 | 1 | width of a code in bits, 4 to 13 |
-//! | 1 | 3 | `len`, little-endian |
-//! | 4 | `len` | the symbols, see stored.rs |
-//!
-//! Valid if and only if the width is in its range and there are at most `2^width - 1` symbols.
+//! The method follows FSST (Boncz, Neumann, Leis, VLDB 2020): symbols grow from pairs of symbols in
+//! rounds. But symbols are longer, each table has its own width of codes (as OnPair, Gargiulo and
+//! Venturini, 2025), and text is parsed with look-ahead. docs/FORMAT.md (Columns, Symbol table) has
+//! the codes and the stored table. The number of a text's codes is stored elsewhere.
 
 mod huffman;
 mod matcher;
@@ -36,7 +21,7 @@ use std::fmt;
 use std::sync::OnceLock;
 use symbol::Symbol;
 
-/// Longest symbol in bytes. A decoded value may be followed by so many bytes of rubbish.
+/// The longest symbol, in bytes. Decoding can write this many arbitrary bytes behind a value.
 pub const SYMBOL_MAX: usize = 31;
 /// Widths of codes in bits.
 const WIDTHS: std::ops::RangeInclusive<u32> = 4..=13;
@@ -46,23 +31,23 @@ const HEADER: usize = 4;
 /// A table of symbols for the values of one column. Never changes.
 pub struct Symbols {
     width: u32,
-    /// By code less one, in the order of their bytes.
+    /// By code less one, sorted by their bytes.
     table: Box<[Symbol]>,
     stored: Box<[u8]>,
-    /// Made when the first value is encoded: most tables are only read.
+    /// Built when the first value is encoded: most tables are only decoded from.
     matcher: OnceLock<Matcher>,
 }
 
 impl Symbols {
-    /// Trains a table from sample values of one column.
+    /// Trains a table on sample values of one column.
     ///
-    /// `usable` is how many bytes of text the table will be used for; the table must repay the
-    /// bytes it is stored in. The same samples give the same table. `None` if no table pays.
+    /// The table will be used for `usable` bytes of text, and must save more than its own stored
+    /// bytes. The same samples result in the same table. `None` if no table pays.
     pub fn train(samples: &[&[u8]], usable: u64) -> Option<Symbols> {
         train::train(samples, usable)
     }
 
-    /// A table of these symbols; those beyond the greatest code are left out.
+    /// A table of these symbols. Symbols beyond the greatest code are dropped.
     fn new(width: u32, mut table: Vec<Symbol>) -> Symbols {
         table.sort_unstable();
         table.dedup();
@@ -82,7 +67,7 @@ impl Symbols {
         self.width
     }
 
-    /// How many symbols there are.
+    /// The number of symbols.
     pub fn count(&self) -> usize {
         self.table.len()
     }
@@ -92,15 +77,15 @@ impl Symbols {
         HEADER + self.stored.len()
     }
 
-    /// Appends the table's stored form.
+    /// Appends the stored table.
     pub fn put(&self, out: &mut Vec<u8>) {
         out.push(self.width as u8);
         out.extend(self.stored.len().to_le_bytes().iter().take(HEADER - 1));
         out.extend_from_slice(&self.stored);
     }
 
-    /// Reads what [`Symbols::put`] appended from the start of `bytes`; also returns how many bytes
-    /// it took. `None` if they are not a table.
+    /// Reads a stored table from the beginning of `bytes`, and returns it with its length. `None`
+    /// if there is no valid table.
     pub fn take(bytes: &[u8]) -> Option<(Symbols, usize)> {
         let (head, rest) = bytes.split_first_chunk::<HEADER>()?;
         let [width, a, b, c] = *head;
@@ -119,8 +104,8 @@ impl Symbols {
         Some((symbols, HEADER + stored.len()))
     }
 
-    /// Appends the codes of `value`. An escape and its byte are two codes; three if a code has less
-    /// than eight bits.
+    /// Appends the codes of `value`. An escape with its byte takes two codes, or three if a code
+    /// has less than eight bits.
     pub fn encode(&self, value: &[u8], codes: &mut Vec<u16>) {
         let matcher = self.matcher.get_or_init(|| Matcher::new(&self.table));
         parse::parse(matcher, value, |code, byte| {
@@ -135,11 +120,11 @@ impl Symbols {
         });
     }
 
-    /// Decodes the next `count` codes of `run` to `out[at..]`, texts one behind the other; `codes`
-    /// then tells where each ends.
+    /// Decodes the next `count` codes of `run` to `out[at..]`, one text after the other. `codes`
+    /// then has the end of each text.
     ///
-    /// `None` if they do not fit, or are no codes of this table. Up to [`SYMBOL_MAX`] bytes behind
-    /// the end may be overwritten.
+    /// `None` if the texts do not fit or a code is not in this table. Up to [`SYMBOL_MAX`] bytes
+    /// behind the end can be overwritten.
     #[inline]
     pub fn decode(
         &self,
@@ -154,8 +139,7 @@ impl Symbols {
         run.fill(0, &mut codes.values);
         let (start, ends) = codes.ends.split_first_mut()?;
         *start = at as u32;
-        // One loop over all texts: where one of them ends is nothing that a processor could
-        // foresee.
+        // One loop decodes all texts, because a processor cannot predict where a text ends.
         let mut each = codes.values.iter().zip(ends);
         while let Some((code, end)) = each.next() {
             if let Some(symbol) = self.table.get((*code as usize).wrapping_sub(1)) {
@@ -170,7 +154,7 @@ impl Symbols {
                 at += symbol.len();
                 *end = at as u32;
             } else {
-                // An escape and the byte behind it, in one code or two.
+                // An escape, and its byte in one code or two.
                 (*code == 0).then_some(())?;
                 *end = Codes::INSIDE;
                 let (mut byte, mut end) = each.next()?;
@@ -194,20 +178,20 @@ const fn escape_codes(width: u32) -> usize {
     if width < 8 { 3 } else { 2 }
 }
 
-/// Codes that were decoded, and where what they stand for ends.
+/// Decoded codes, and where the text of each ends.
 #[derive(Debug, Default)]
 pub struct Codes {
     values: Vec<i64>,
-    /// Where the texts begin; then, for each code, where its text ends.
+    /// Where the first text begins; then, for each code, where its text ends.
     ends: Vec<u32>,
 }
 
 impl Codes {
-    /// In place of an end: the code and the one behind it are one.
+    /// The value of an end inside an escape: the next code belongs to it.
     const INSIDE: u32 = u32::MAX;
 
-    /// Where the text of the first `count` codes ends; `None` if the last of them is the first part
-    /// of an escape.
+    /// Where the text of the first `count` codes ends; `None` if the last of them is inside an
+    /// escape.
     #[inline]
     pub fn end(&self, count: usize) -> Option<usize> {
         let end = *self.ends.get(count)?;

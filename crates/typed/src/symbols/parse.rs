@@ -1,34 +1,34 @@
-//! Cuts a text into symbols.
+//! Parses a text into symbols.
 //!
-//! Greedy with a look ahead: of the symbols that the text begins with, the one after which the next
-//! longest symbol reaches farthest. If a long one follows the longest symbol, no other is tried;
-//! nor is one after which no symbol could reach farther. The fewest codes (by dynamic programming)
-//! would be a few thousandths less.
+//! The parser is greedy with look-ahead. Of the symbols that the text begins with, it takes the one
+//! after which the longest next symbol reaches farthest. If a long symbol follows the longest one,
+//! no other is tried. One after which no symbol could reach farther is not tried either. Dynamic
+//! programming would need a few thousandths fewer codes.
 
 use super::matcher::{Found, Matcher, WINDOW, longest};
 
-/// A following symbol of so many bytes is good enough. With 7 in place of 4, text takes as many
-/// bytes and more time; with 3 it takes 0.3 % more bytes, without any look ahead 2 %.
+/// A next symbol of this length is good enough. With 7 instead of 4, text takes as many bytes and
+/// more time. With 3 it takes 0.3 % more bytes, and without look-ahead 2 % more.
 const GOOD: usize = 4;
 
-/// A buffer of `N` bytes is filled again when fewer bytes than this are left and the text goes on:
-/// a symbol and the next one.
+/// If text remains, the buffer of `N` bytes is filled again when fewer bytes than this are left: a
+/// symbol and the next one.
 const MARGIN: usize = 2 * WINDOW;
 
-/// Calls `each` for every code of `text`, in order, and the first byte that it stands for: code 0
+/// Calls `each`, in order, for every code of `text` and the first byte that it stands for. Code 0
 /// is the escape of that byte.
 #[inline]
 pub(super) fn parse(matcher: &Matcher, text: &[u8], mut each: impl FnMut(u16, u8)) {
     if text.len() <= 128 - WINDOW {
-        through::<128>(matcher, text, &mut each);
+        parse_buffered::<128>(matcher, text, &mut each);
     } else {
-        through::<1024>(matcher, text, &mut each);
+        parse_buffered::<1024>(matcher, text, &mut each);
     }
 }
 
-/// Codes `text` through a buffer of `N` bytes, so that windows at its end are whole.
+/// Parses `text` through a buffer of `N` bytes, so that all windows are whole.
 #[inline]
-fn through<const N: usize>(matcher: &Matcher, text: &[u8], each: &mut impl FnMut(u16, u8)) {
+fn parse_buffered<const N: usize>(matcher: &Matcher, text: &[u8], each: &mut impl FnMut(u16, u8)) {
     let mut buffer = [0u8; N];
     let mut rest = text;
     while !rest.is_empty() {
@@ -38,21 +38,22 @@ fn through<const N: usize>(matcher: &Matcher, text: &[u8], each: &mut impl FnMut
             return;
         };
         head.copy_from_slice(block);
-        // What a block before this one left behind it is not looked at: symbols may not be longer
-        // than the room.
+        // Bytes of an earlier block can be behind this one. They are never part of a symbol,
+        // because the length of symbols is limited to what remains of the block.
         let stop = if behind.is_empty() {
             take
         } else {
             take - MARGIN
         };
-        let done = block_codes(matcher, &buffer, take, stop, each);
+        let done = parse_block(matcher, &buffer, take, stop, each);
         rest = rest.get(done..).unwrap_or_default();
     }
 }
 
-/// Codes the first `end` bytes of the buffer until at least `stop` are done; returns how many are.
+/// Parses at least the first `stop` of the `end` bytes in the buffer. Returns how many bytes it
+/// parsed.
 #[inline]
-fn block_codes<const N: usize>(
+fn parse_block<const N: usize>(
     matcher: &Matcher,
     buffer: &[u8; N],
     end: usize,

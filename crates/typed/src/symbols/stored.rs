@@ -1,19 +1,10 @@
-//! A table's symbols as bytes: each told by how it differs from the one before it.
+//! The stored symbols of a table. docs/FORMAT.md (Symbol table) has the bits.
 //!
-//! A bit stream: the number of symbols (13 bits), five prefix codes (huffman.rs), then for each
-//! symbol, in order:
-//!
-//! 1. `drop`: how many bytes of the symbol before it are not its own first bytes;
-//! 2. `len`: how many bytes it has behind those it shares, less one; a code of its own for a drop
-//!    of zero;
-//! 3. these bytes. The first of them, if something was dropped, is greater than the byte in its
-//!    place: the difference less one. Any other is a token: 0 is the byte that stood last behind
-//!    the same two bytes, 1 is a byte that did not stand yet (eight bits follow), `n + 2` is the
-//!    `n`-th in the list of bytes behind the same one, and then moves half way to the front of this
-//!    list. A list begins as the bytes told by tokens so far, in the order of their coming.
-//!
-//! Valid if and only if it is read to its last byte and no symbol is longer than [`SYMBOL_MAX`].
-//! Symbols cannot but be in order.
+//! Each symbol is stored as its difference from the one before it: how many bytes of that one it
+//! drops, and its own further bytes. A *token* names a byte: the likely one behind two bytes, a new
+//! one, or one of the list of bytes that were behind the same byte. The form is valid if and only
+//! if it is read to its last byte and no symbol is longer than [`SYMBOL_MAX`]. What is read is
+//! always sorted.
 
 use super::SYMBOL_MAX;
 use super::huffman::{Bits, Code, NUMBERS, Numbers};
@@ -22,25 +13,25 @@ use crate::bits::{BitWriter, PADDING};
 
 /// Bits of the number of symbols.
 const COUNT_BITS: u32 = 13;
-/// The token of the byte that stood last behind the same two.
+/// The token of the byte that came last behind the same two bytes.
 const LIKELY: usize = 0;
-/// The token of a byte that no token told yet.
+/// The token of a byte that no token has named yet.
 const NEW: usize = 1;
-/// The token of the first byte in the list of those behind the same one.
+/// The token of the first byte in the list of a byte.
 const LISTED: usize = 2;
 
 const LIKELY_BITS: u32 = 11;
 
-/// What bytes are expected behind others. A byte is told by a token.
+/// Predicts the next byte from the bytes before it.
 struct Guesser {
-    /// By two bytes (hashed): the byte that stood last behind them.
+    /// By a hash of two bytes: the byte that came last behind them.
     likely: [u8; 1 << LIKELY_BITS],
-    /// All bytes that tokens told, in the order of their coming.
+    /// All bytes that tokens have named, in order of appearance.
     all: [u8; 256],
     known: usize,
-    /// By byte: the place of its list plus one; 0 if it has none yet.
+    /// By byte: the index of its list plus one; 0 if it has no list yet.
     list_of: [u16; 256],
-    /// The first `known` places of each hold all of them.
+    /// The first `known` bytes of each list are the bytes in `all`, in another order.
     lists: Vec<[u8; 256]>,
 }
 
@@ -55,7 +46,7 @@ impl Guesser {
         }
     }
 
-    /// The two bytes at the end of `path`, zeros where there is none.
+    /// The hash of the last two bytes of `path`, and the last byte; zeros for missing bytes.
     #[inline]
     fn likely_at(path: &[u8]) -> (usize, u8) {
         let (last, before) = match path {
@@ -79,7 +70,7 @@ impl Guesser {
         self.lists.get_mut(usize::from(*place) - 1)
     }
 
-    /// Where `byte` stands in the list; `known` if it is not known yet.
+    /// The index of `byte` in the list of `last`; `known` if no token has named it.
     fn place(&mut self, last: u8, byte: u8) -> usize {
         let known = self.known;
         let listed = self.list(last).and_then(|l| l.get(..known));
@@ -88,7 +79,7 @@ impl Guesser {
             .unwrap_or(known)
     }
 
-    /// Takes note that `byte`, at `place` of the list, stands behind `path`.
+    /// Records that `byte`, at this index of the list, is behind `last`.
     #[inline]
     fn learn(&mut self, hash: usize, last: u8, byte: u8, place: usize) {
         self.likely[hash] = byte;
@@ -103,7 +94,7 @@ impl Guesser {
         if let Some(list) = self.list(last)
             && place < list.len()
         {
-            // Mostly a byte or two: a call to move them takes longer.
+            // Usually one or two bytes move. A call to `memmove` would take longer.
             for at in (to..place).rev() {
                 list[at + 1] = list[at];
             }
@@ -149,7 +140,7 @@ impl Guesser {
         Some(byte)
     }
 
-    /// Takes note of a byte behind `path` that was told otherwise.
+    /// Records a byte behind `path` that is stored as a difference.
     #[inline]
     fn note_wrong_guess(&mut self, path: &[u8], byte: u8) {
         let (hash, _) = Self::likely_at(path);
@@ -164,13 +155,13 @@ const DIFFERENCE: usize = 3;
 const TOKEN: usize = 4;
 const CODES: usize = 5;
 
-/// The code of a length behind so many dropped bytes.
+/// The code of a length, which depends on whether bytes are dropped.
 #[inline]
 fn len_code(drop: usize) -> usize {
     LEN + usize::from(drop > 0)
 }
 
-/// Appends `symbols`: sorted, all different, none empty, none longer than [`SYMBOL_MAX`], less than
+/// Appends `symbols`: sorted, all different, none empty or longer than [`SYMBOL_MAX`], fewer than
 /// 2^13.
 pub(super) fn put(symbols: &[Symbol], out: &mut Vec<u8>) {
     let mut numbers = Vec::new();
@@ -223,7 +214,8 @@ pub(super) fn len(symbols: &[Symbol]) -> usize {
     out.len()
 }
 
-/// Reads what [`put`] wrote: at most `most` symbols, in order. `None` if there are more.
+/// Reads what [`put`] wrote: at most `most` symbols, sorted. `None` if there are more, or the bytes
+/// are invalid.
 pub(super) fn take(bytes: &[u8], most: usize) -> Option<Vec<Symbol>> {
     let padded = [bytes, &[0; PADDING]].concat();
     let mut bits = Bits::new(&padded);

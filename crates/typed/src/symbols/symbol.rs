@@ -2,9 +2,9 @@
 
 use super::SYMBOL_MAX;
 
-/// A string of up to [`SYMBOL_MAX`] bytes in the first bytes of an array, zeros behind it, its
-/// length in the last byte. Symbols compare as their strings do. None lies across two lines of a
-/// processor's cache.
+/// A string of up to [`SYMBOL_MAX`] bytes at the beginning of an array, zeros behind it, and its
+/// length in the last byte. Symbols compare as their strings do. The alignment keeps each of them
+/// within one cache line.
 #[repr(align(32))]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Symbol(pub(super) [u8; SYMBOL_MAX + 1]);
@@ -12,7 +12,7 @@ pub(super) struct Symbol(pub(super) [u8; SYMBOL_MAX + 1]);
 impl Symbol {
     pub(super) const EMPTY: Symbol = Symbol([0; SYMBOL_MAX + 1]);
 
-    /// `None` if the text is too long.
+    /// A symbol of this text; `None` if it is too long.
     pub(super) fn new(text: &[u8]) -> Option<Symbol> {
         let mut symbol = Symbol::EMPTY;
         symbol
@@ -24,7 +24,7 @@ impl Symbol {
         Some(symbol)
     }
 
-    /// `None` if both together are too long.
+    /// Both together; `None` if they are too long.
     pub(super) fn join(&self, next: &Symbol) -> Option<Symbol> {
         let (from, to) = (self.len(), self.len() + next.len());
         let mut joined = *self;
@@ -55,7 +55,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn symbols_compare_as_their_texts(a in prop::collection::vec(0u8..3, 0..6), b in prop::collection::vec(0u8..3, 0..6)) {
+        fn symbols_compare_like_their_texts(a in prop::collection::vec(0u8..3, 0..6), b in prop::collection::vec(0u8..3, 0..6)) {
             let (x, y) = (Symbol::new(&a).expect("short"), Symbol::new(&b).expect("short"));
             prop_assert_eq!(x.cmp(&y), a.cmp(&b));
             let joined = x.join(&y).expect("short");
@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn a_symbol_has_a_greatest_length() {
+    fn longer_texts_are_no_symbols() {
         assert_eq!(
             Symbol::new(&[7; SYMBOL_MAX]).map(|s| s.len()),
             Some(SYMBOL_MAX)

@@ -4,7 +4,7 @@ use super::*;
 use crate::bits::{BitReader, BitWriter, PADDING};
 use proptest::prelude::*;
 
-/// A table of the given texts, cut to size.
+/// A table of the given texts, cut to the greatest length.
 fn table(width: u32, texts: &[Vec<u8>]) -> Symbols {
     let symbols = texts.iter().filter(|t| !t.is_empty());
     Symbols::new(width, symbols.filter_map(|t| Symbol::new(t)).collect())
@@ -54,7 +54,7 @@ fn check(symbols: &Symbols, value: &[u8]) {
     }
 }
 
-/// Sentences of a few words, some of them with a number: the same for the same seed.
+/// Sentences of a few words, some of them with a number. The same seed gives the same sentences.
 fn sentences(count: usize, mut seed: u64) -> Vec<Vec<u8>> {
     const WORDS: [&str; 16] = [
         "quickly",
@@ -120,7 +120,7 @@ fn text(longest: usize) -> impl Strategy<Value = Vec<u8>> {
 
 proptest! {
     #[test]
-    fn any_value_comes_back_whatever_the_table(
+    fn any_value_round_trips_with_any_table(
         width in WIDTHS,
         texts in prop::collection::vec(text(SYMBOL_MAX + 1), 0..300),
         values in prop::collection::vec(text(1200), 1..6),
@@ -135,21 +135,21 @@ proptest! {
     }
 
     #[test]
-    fn a_stored_table_is_the_same_table(width in WIDTHS, texts in prop::collection::vec(text(SYMBOL_MAX + 1), 0..300), behind in text(20)) {
+    fn a_stored_table_is_read_unchanged(width in WIDTHS, texts in prop::collection::vec(text(SYMBOL_MAX + 1), 0..300), behind in text(20)) {
         let symbols = table(width, &texts);
         let mut bytes = Vec::new();
         symbols.put(&mut bytes);
         let stored = bytes.clone();
         prop_assert_eq!(stored.len(), symbols.stored_len());
         bytes.extend(behind);
-        let (again, used) = Symbols::take(&bytes).expect("as it was put");
+        let (again, used) = Symbols::take(&bytes).expect("reads the stored table");
         prop_assert_eq!(used, stored.len());
         prop_assert_eq!((again.width, &again.table, &again.stored), (symbols.width, &symbols.table, &symbols.stored));
         prop_assert!(Symbols::take(&stored[..stored.len() - 1]).is_none());
     }
 
     #[test]
-    fn bytes_that_are_no_table_do_no_harm(
+    fn damaged_tables_are_read_without_a_panic(
         width in WIDTHS,
         texts in prop::collection::vec(text(SYMBOL_MAX + 1), 0..100),
         mutations in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4),
@@ -185,7 +185,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
     #[test]
-    fn learning_any_values_gives_a_table_that_pays(values in prop::collection::vec(text(200), 0..60), copies in 1u64..100) {
+    fn values_round_trip_with_the_table_trained_on_them(values in prop::collection::vec(text(200), 0..60), copies in 1u64..100) {
         let total: usize = values.iter().map(Vec::len).sum();
         if let Some(symbols) = Symbols::train(&slices(&values), total as u64 * copies) {
             for value in &values {
@@ -204,11 +204,11 @@ fn stored_bits(symbols: &Symbols, values: &[Vec<u8>]) -> usize {
 }
 
 #[test]
-fn text_becomes_small_and_learning_is_deterministic() {
+fn text_is_compressed_and_training_is_deterministic() {
     let (learned, others) = (sentences(3000, 1), sentences(3000, 2));
     let usable = 10_000_000;
-    let symbols = Symbols::train(&slices(&learned), usable).expect("it pays");
-    let again = Symbols::train(&slices(&learned), usable).expect("it pays");
+    let symbols = Symbols::train(&slices(&learned), usable).expect("a table pays");
+    let again = Symbols::train(&slices(&learned), usable).expect("a table pays");
     assert_eq!((symbols.width, &symbols.table), (again.width, &again.table));
     let bytes: usize = others.iter().map(Vec::len).sum();
     let bits = stored_bits(&symbols, &others);
@@ -224,8 +224,8 @@ fn text_becomes_small_and_learning_is_deterministic() {
 fn little_text_gets_a_small_table() {
     let values = sentences(100, 3);
     let bytes: usize = values.iter().map(Vec::len).sum();
-    let small = Symbols::train(&slices(&values), bytes as u64).expect("it pays");
-    let large = Symbols::train(&slices(&values), 1000 * bytes as u64).expect("it pays");
+    let small = Symbols::train(&slices(&values), bytes as u64).expect("a table pays");
+    let large = Symbols::train(&slices(&values), 1000 * bytes as u64).expect("a table pays");
     assert!(small.stored_len() < large.stored_len());
     assert!(
         small.stored_len() * 8 + stored_bits(&small, &values) < bytes * 4,
@@ -234,7 +234,7 @@ fn little_text_gets_a_small_table() {
 }
 
 #[test]
-fn what_does_not_pay_is_refused() {
+fn no_table_is_made_if_it_does_not_pay() {
     assert!(Symbols::train(&[], 1000).is_none());
     assert!(Symbols::train(&[b"", b""], 1000).is_none());
     assert!(Symbols::train(&[b"a few bytes"], 11).is_none());
@@ -252,14 +252,14 @@ fn an_unknown_code_is_refused() {
     assert_eq!(
         decode(&symbols, &[1, 0], &mut out, 0),
         None,
-        "an escape of nothing"
+        "an escape without its byte"
     );
     assert_eq!(decode(&symbols, &[1], &mut out, 65), None, "outside");
 }
 
 #[test]
-fn an_empty_table_and_a_full_one() {
-    check(&table(8, &[]), b"nothing but escapes");
+fn empty_and_full_tables_round_trip() {
+    check(&table(8, &[]), b"only escapes");
     let all: Vec<Vec<u8>> = (0..20_000u16).map(|n| n.to_be_bytes().to_vec()).collect();
     let symbols = table(13, &all);
     assert_eq!(symbols.count(), (1 << 13) - 1);

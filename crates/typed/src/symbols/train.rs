@@ -1,14 +1,11 @@
-//! Learns a table from samples.
+//! Trains a table on samples, in cycles as FSST does.
 //!
-//! In cycles, much as FSST: the samples are parsed with the symbols there are; the pairs that stood
-//! together most often come as new symbols, as many as there are codes; then the samples are parsed
-//! again, and those that save least go. What a symbol saves is the number of times it was used
-//! times the codes that it would take to write it without itself, less one; that has to be more
-//! than its own stored bits.
-//!
-//! The number of symbols is doubled from width to width, with some cycles each on a part of the
-//! samples, for as long as the total falls; then the best width is learned further on all of them.
-//! Widths are judged by samples that were not learned from, unless the samples are all there is.
+//! The samples are parsed with the current symbols. The most frequent pairs become new symbols, as
+//! many as there are codes. The samples are parsed again, and the symbols that save least are
+//! dropped. A symbol saves its uses times the codes that its text takes without it, less one; this
+//! must exceed its stored bits. The number of symbols doubles from width to width while the total
+//! falls. The best width is trained on more samples. Widths are judged by samples that were not
+//! used for training, unless the samples are the whole text.
 
 use super::matcher::{Matcher, WINDOW, longest};
 use super::parse::parse;
@@ -16,17 +13,17 @@ use super::stored;
 use super::symbol::Symbol;
 use super::{SYMBOL_MAX, Symbols, WIDTHS, escape_codes};
 
-/// Bytes of samples that are looked at, about.
+/// Bytes of samples that are used, approximately.
 const SAMPLE: usize = 512 << 10;
 
-/// Bytes of one sample that are looked at.
+/// Bytes of one sample that are used.
 const LONGEST: usize = 16 << 10;
-/// Bytes of samples that are looked at for each symbol.
+/// Bytes of samples for each symbol.
 const PART: usize = 128;
 
-/// Pairs of codes and how often they were seen.
+/// Pairs of codes, and how often each occurs.
 struct Pairs {
-    /// `(first << 16 | second, count)`; a count of 0 is a free place.
+    /// `(first << 16 | second, count)`; a slot with count 0 is free.
     slots: Vec<(u32, u32)>,
     used: usize,
 }
@@ -74,7 +71,7 @@ impl Pairs {
     }
 }
 
-/// What a parse of the samples showed.
+/// What a parse of the samples counts.
 struct Counts {
     codes: u64,
     /// By code; 0 is not counted.
@@ -83,7 +80,7 @@ struct Counts {
     escapes: [u32; 256],
 }
 
-/// Codes that it takes to write the symbol of `code` without itself.
+/// The number of codes of a symbol's text without this symbol.
 fn codes_without(matcher: &Matcher, symbol: &Symbol, code: u16, escape: usize) -> u32 {
     let len = symbol.len();
     let mut window = [0; 2 * WINDOW];
@@ -96,7 +93,7 @@ fn codes_without(matcher: &Matcher, symbol: &Symbol, code: u16, escape: usize) -
             .first_chunk()
             .map_or(0, |w| matcher.find(w, len - at).lens)
     };
-    // Mostly it is made of two.
+    // Usually two other symbols are enough.
     let begin = matcher.lens(code) & !(1 << len);
     let mut lens = begin;
     while lens != 0 {
@@ -119,30 +116,30 @@ fn codes_without(matcher: &Matcher, symbol: &Symbol, code: u16, escape: usize) -
     codes[0]
 }
 
-/// Bits that a symbol adds to the stored table, about, if all but its last `fresh` bytes begin
+/// The approximate bits of a symbol in the stored table, if all but its last `fresh` bytes begin
 /// another symbol.
 fn stored_bits(fresh: usize) -> f64 {
     6.0 + 2.6 * fresh as f64
 }
 
-/// What is learned from, and for what.
+/// The samples, and what the table is for.
 struct Task<'a> {
     samples: Vec<&'a [u8]>,
-    /// Bits of codes that a code less in the samples saves.
+    /// Bits that the table saves if the samples take one code less.
     bits: f64,
     width: u32,
-    /// Uses below which a symbol is left out.
+    /// A symbol with fewer uses is dropped.
     least: u32,
 }
 
 impl Task<'_> {
-    /// Symbols that there are codes for.
+    /// The number of codes for symbols.
     fn most(&self) -> usize {
         (1 << self.width) - 1
     }
 }
 
-/// A set of symbols that changes.
+/// A set of symbols in training.
 #[derive(Clone)]
 struct Learner {
     /// Sorted.
@@ -157,7 +154,7 @@ impl Learner {
         }
     }
 
-    /// Parses the samples; counts pairs only if asked.
+    /// Parses the samples. Pairs are counted only if `pairs` is true.
     fn count(&self, task: &Task<'_>, matcher: &Matcher, pairs: bool) -> Counts {
         let mut counts = Counts {
             codes: 0,
@@ -190,13 +187,12 @@ impl Learner {
         counts
     }
 
-    /// Codes that the samples take.
+    /// The codes of all samples.
     fn codes(&self, task: &Task<'_>) -> u64 {
         self.count(task, &Matcher::new(&self.symbols), false).codes
     }
 
-    /// Adds up to `room` of the pairs that are seen most often; returns how many codes the samples
-    /// took before.
+    /// Adds up to `room` of the most frequent pairs. Returns the codes of all samples before this.
     fn grow(&mut self, task: &Task<'_>, room: usize) -> u64 {
         let matcher = Matcher::new(&self.symbols);
         let counts = self.count(task, &matcher, true);
@@ -230,7 +226,7 @@ impl Learner {
                 fresh.push((f64::from(uses), joined));
             }
         }
-        // The same text may come of different pairs.
+        // Different pairs can result in the same text.
         fresh.sort_unstable_by_key(|f| f.1);
         fresh.dedup_by(|b, a| {
             let same = a.1 == b.1;
@@ -245,7 +241,7 @@ impl Learner {
         counts.codes
     }
 
-    /// Leaves the `most` symbols that save most.
+    /// Keeps the `most` symbols that save most.
     fn prune(&mut self, task: &Task<'_>, most: usize) {
         let matcher = Matcher::new(&self.symbols);
         let counts = self.count(task, &matcher, false);
@@ -269,12 +265,12 @@ impl Learner {
         self.symbols.sort_unstable();
     }
 
-    /// Bits of the samples' codes, counted as often as the table is used, and of the table.
+    /// Bits of all codes that the table will be used for, and of the table.
     fn cost(&self, task: &Task<'_>, codes: u64) -> f64 {
         codes as f64 * task.bits + 8.0 * stored::len(&self.symbols) as f64
     }
 
-    /// Grows and prunes some times and keeps the best.
+    /// Grows and prunes `cycles` times, and keeps the best set.
     fn improve(&mut self, task: &Task<'_>, cycles: usize) {
         let most = task.most();
         if self.symbols.len() > most {
@@ -302,7 +298,7 @@ impl Learner {
     }
 }
 
-/// Leaves the `most` greatest, in an order that does not depend on how they stood.
+/// Keeps the `most` greatest. The result does not depend on their order before.
 fn best(ranked: &mut Vec<(f64, Symbol)>, most: usize) {
     let order = |a: &(f64, Symbol), b: &(f64, Symbol)| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1));
     if ranked.len() > most {
@@ -337,11 +333,11 @@ fn evenly<'a>(samples: &[&'a [u8]], budget: usize) -> Vec<&'a [u8]> {
     drawn
 }
 
-/// Learns a table for `usable` bytes of text like `samples`. `None` if none pays.
+/// Trains a table for `usable` bytes of text like `samples`. `None` if no table pays.
 pub(super) fn train(samples: &[&[u8]], usable: u64) -> Option<Symbols> {
     let begins: Vec<&[u8]> = samples.iter().map(|s| &s[..s.len().min(LONGEST)]).collect();
     let drawn = evenly(&begins, SAMPLE);
-    // They are read many times: close together.
+    // The samples are read many times, so they are put together in memory.
     let together = drawn.concat();
     let mut rest = &together[..];
     let samples = drawn.iter().map(|sample| {
@@ -354,8 +350,8 @@ pub(super) fn train(samples: &[&[u8]], usable: u64) -> Option<Symbols> {
     if total == 0 {
         return None;
     }
-    // With all there is at hand, nothing that was seen once can be seen again, and nothing has to
-    // be kept back.
+    // If the samples are the whole text, a string that occurs once never occurs again, and no
+    // samples are kept for judging.
     let partial = usable as f64 > total as f64 * 1.2;
     let (mut judge, mut learn) = (Vec::new(), Vec::new());
     for (n, sample) in samples.iter().enumerate() {
@@ -387,8 +383,8 @@ pub(super) fn train(samples: &[&[u8]], usable: u64) -> Option<Symbols> {
         let task = task(evenly(&judge, (PART / 2) << width.max(8)), width);
         let cost = learner.cost(&task, learner.codes(&task));
         let lowest = best.as_ref().map_or(f64::INFINITY, |b| b.0);
-        // Beyond 11 bits a table outgrows the faster caches, and takes a tenth of a millisecond of
-        // whoever reads its first page.
+        // With more than 11 bits, a table exceeds the faster caches, and the first read of a page
+        // with it takes a tenth of a millisecond longer.
         if cost < lowest * if width > 11 { 0.96 } else { 1.0 } {
             best = Some((cost, width, learner.clone()));
         }

@@ -1,9 +1,9 @@
-//! Dates and times of day in their written form, as numbers.
+//! Dates and times of day as text, and as numbers.
 //!
-//! Days are counted from 1970-01-01 in the proleptic Gregorian calendar, for the years 0000 to
-//! 9999. Both directions follow Neri and Schneider, "Euclidean affine functions and their
-//! application to calendar algorithms" (Software: Practice and Experience, 2022): years begin in
-//! March, so that the leap day comes last, and divisions become multiplications.
+//! Days count from 1970-01-01 in the proleptic Gregorian calendar, for the years 0000 to 9999. Both
+//! directions follow Neri and Schneider, "Euclidean affine functions and their application to
+//! calendar algorithms" (Software: Practice and Experience, 2022). Years begin in March, so the
+//! leap day is the last day, and divisions become multiplications.
 
 /// Days of 0000-01-01 and 9999-12-31.
 pub(super) const DAY_MIN: i64 = -719_528;
@@ -11,37 +11,37 @@ pub(super) const DAY_MAX: i64 = 2_932_896;
 /// Seconds of a day.
 pub(super) const DAY_SECONDS: i64 = 86_400;
 
-/// Bytes of `YYYY-MM-DD`, of `YYYYMMDD` and of `HH:MM:SS`.
+/// Lengths of `YYYY-MM-DD`, `YYYYMMDD` and `HH:MM:SS`.
 pub(super) const DATE_LEN: usize = 10;
 pub(super) const COMPACT_LEN: usize = 8;
 pub(super) const TIME_LEN: usize = 8;
 
-/// The calendar repeats after this many years and days. One such era is added so that no number is
+/// The calendar repeats after this many years and days. One such era is added, so that no number is
 /// negative.
 const ERA_YEARS: u32 = 400;
 const ERA_DAYS: u32 = 146_097;
-/// From a March 1st one era before 0000-03-01 to 1970-01-01.
+/// Days from a March 1st, one era before 0000-03-01, to 1970-01-01.
 const SHIFT: u32 = 719_468 + ERA_DAYS;
 
-/// Two bits a month: its days beyond 28, in years that are not leap years.
+/// Two bits for each month: its days beyond 28, in years that are not leap years.
 const BEYOND_28: u32 = 0b11_10_11_10_11_11_10_11_10_11_00_11 << 2;
 
 const HIGH: u64 = 0x8080_8080_8080_8080;
 const ZEROS: u64 = 0x3030_3030_3030_3030;
-/// A separator in the places it has within `YYYY-MM-`.
+/// The factor that puts a separator at its places in `YYYY-MM-`.
 const SEPARATORS: u64 = 1 << 32 | 1 << 56;
 /// The separators of `HH:MM:SS`.
 const COLONS: u64 = 0x0000_3a00_003a_0000;
 /// The digits zero of `HH:MM:SS`.
 const TIME_ZEROS: u64 = 0x3030_0030_3000_3030;
 
-/// The days to a date of which each number has as many digits as it is written with; `None` if
-/// there is no such date.
+/// The days since 1970-01-01 of a date whose numbers have at most 4, 2 and 2 digits. `None` if the
+/// date does not exist.
 #[inline(always)]
 fn days(year: u32, month: u32, day: u32) -> Option<i64> {
     let leap = year & if year.is_multiple_of(100) { 15 } else { 3 } == 0;
-    // Months have two digits: a shift is taken modulo 32, and what it gives beyond December is not
-    // looked at.
+    // Shifts are modulo 32, and the month has two digits. The result for months above 12 is not
+    // used.
     let last = 28 + (BEYOND_28.wrapping_shr(2 * month) & 3) + u32::from(leap & (month == 2));
     if (month.wrapping_sub(1) >= 12) | (day.wrapping_sub(1) >= last) {
         return None;
@@ -55,11 +55,11 @@ fn days(year: u32, month: u32, day: u32) -> Option<i64> {
     Some(i64::from(of_years + of_months + day - 1) - i64::from(SHIFT))
 }
 
-/// The eight digits of a day's year, month and day as text, lowest byte first; `None` if the year
-/// has no four digits.
+/// The eight digits of a day's year, month and day as text, in byte order. `None` if the year does
+/// not have four digits.
 #[inline(always)]
 fn date_digits(days: i64) -> Option<u64> {
-    // Nearly always: two hundred years in which every fourth one has a leap day.
+    // The usual case: two hundred years in which every fourth year is a leap year.
     let near = days.wrapping_sub(NEAR) as u64;
     if near < NEAR_DAYS {
         let of_years = 4 * near as u32 + 3;
@@ -73,7 +73,7 @@ fn date_digits(days: i64) -> Option<u64> {
     any_date_digits(days)
 }
 
-/// The same, for any year.
+/// As [`date_digits`], for any year.
 fn any_date_digits(days: i64) -> Option<u64> {
     let n = days.wrapping_sub(DAY_MIN) as u64;
     if n > (DAY_MAX - DAY_MIN) as u64 {
@@ -86,7 +86,7 @@ fn any_date_digits(days: i64) -> Option<u64> {
     let product = 2_939_745 * u64::from(of_years);
     let of_century = (product >> 32) as u32;
     let day_of_year = product as u32 / 2_939_745 / 4;
-    // January and February belong to the year that follows.
+    // January and February belong to the next year.
     let late = day_of_year >= 306;
     let year = 100 * century + of_century + u32::from(late) - ERA_YEARS;
     let high = year / 100;
@@ -95,10 +95,10 @@ fn any_date_digits(days: i64) -> Option<u64> {
     Some(pair(high)? | pair(year - 100 * high)? << 16 | u64::from(*month_and_day) << 32)
 }
 
-/// The day of 1900-03-01, and how many days there are until 2100-02-28.
+/// The day of 1900-03-01, and the number of days to 2100-02-28.
 const NEAR: i64 = -25_508;
 const NEAR_DAYS: u64 = 73_049;
-/// The years 1900 to 2100 as four digits, the first the lowest byte.
+/// The years 1900 to 2100 as four digits, the first in the lowest byte.
 static NEAR_YEARS: [u32; 201] = {
     let mut texts = [0; 201];
     let mut n = 0;
@@ -109,7 +109,7 @@ static NEAR_YEARS: [u32; 201] = {
     texts
 };
 
-/// The numbers below 100 as two digits, the first the lowest byte.
+/// The numbers below 100 as two digits, the first in the lowest byte.
 const PAIRS: [u16; 100] = {
     let mut pairs = [0; 100];
     let mut n = 0;
@@ -120,7 +120,7 @@ const PAIRS: [u16; 100] = {
     pairs
 };
 
-/// Month and day as four digits, by the day of a year that begins in March.
+/// Month and day as four digits, by day of a year that begins in March.
 const MONTHS_AND_DAYS: [u32; 366] = {
     let mut texts = [0; 366];
     let mut n = 0;
@@ -134,13 +134,13 @@ const MONTHS_AND_DAYS: [u32; 366] = {
     texts
 };
 
-/// Whether each byte is at most nine, where `limits` has 0x76, or zero, where it has 0x7f.
+/// Whether each byte is at most nine (if `limits` has 0x76 there) or zero (if it has 0x7f).
 #[inline(always)]
 fn within(bytes: u64, limits: u64) -> bool {
     (bytes | bytes.wrapping_add(limits)) & HIGH == 0
 }
 
-/// The date of eight digits, each in a byte, the first the lowest.
+/// The date of eight digits, one in each byte, the first in the lowest.
 #[inline(always)]
 fn date_of(digits: u64) -> Option<i64> {
     let pairs = digits * 10 + (digits >> 8);
@@ -161,7 +161,7 @@ pub(super) fn read_date(text: &[u8; DATE_LEN], separator: u8) -> Option<i64> {
     date_of(front & 0xffff_ffff | (front >> 8) & 0xffff_0000_0000 | back << 48)
 }
 
-/// Writes `YYYY-MM-DD`; false if the year has no four digits.
+/// Writes `YYYY-MM-DD`. Returns false if the year does not have four digits.
 #[inline(always)]
 pub(super) fn write_date(days: i64, text: &mut [u8; DATE_LEN], separator: u8) -> bool {
     let Some(digits) = date_digits(days) else {
@@ -186,7 +186,7 @@ pub(super) fn read_compact(text: &[u8; COMPACT_LEN]) -> Option<i64> {
     date_of(digits)
 }
 
-/// Writes `YYYYMMDD`; false if the year has no four digits.
+/// Writes `YYYYMMDD`. Returns false if the year does not have four digits.
 #[inline(always)]
 pub(super) fn write_compact(days: i64, text: &mut [u8; COMPACT_LEN]) -> bool {
     let Some(digits) = date_digits(days) else {
@@ -196,7 +196,7 @@ pub(super) fn write_compact(days: i64, text: &mut [u8; COMPACT_LEN]) -> bool {
     true
 }
 
-/// Reads `HH:MM:SS`, as seconds. There is no leap second.
+/// Reads `HH:MM:SS` as seconds of the day. Leap seconds are not read.
 #[inline(always)]
 pub(super) fn read_time(text: &[u8; TIME_LEN]) -> Option<i64> {
     let digits = u64::from_le_bytes(*text) ^ (TIME_ZEROS | COLONS);
@@ -210,7 +210,7 @@ pub(super) fn read_time(text: &[u8; TIME_LEN]) -> Option<i64> {
     valid.then_some(i64::from(hour * 3600 + minute * 60 + second))
 }
 
-/// Writes `HH:MM:SS`; false if it is not within a day.
+/// Writes `HH:MM:SS`. Returns false if the seconds are not within a day.
 #[inline(always)]
 pub(super) fn write_time(seconds: u64, text: &mut [u8; TIME_LEN]) -> bool {
     if seconds >= DAY_SECONDS as u64 {
@@ -232,7 +232,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_date_of_four_digit_years() {
+    fn every_date_of_four_digit_years_round_trips() {
         let mut day = DAY_MIN;
         for year in 0..=9999u32 {
             let leap = year % 4 == 0 && year % 100 != 0 || year % 400 == 0;
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn every_second_of_a_day() {
+    fn every_second_of_a_day_round_trips() {
         for seconds in 0..DAY_SECONDS {
             let mut text = [0; TIME_LEN];
             assert!(write_time(seconds as u64, &mut text));
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn every_byte_at_every_place() {
+    fn every_text_that_is_read_round_trips() {
         for byte in 0..=255u8 {
             for at in 0..DATE_LEN {
                 let mut text = *b"1996-11-11";

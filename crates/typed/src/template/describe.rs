@@ -1,12 +1,12 @@
-//! A template in words.
+//! Describes a template in words.
 
 use super::{Fraction, Kind, Template};
 
-/// Most bytes of a choice that are listed one by one.
+/// A choice of at most this many bytes lists them.
 const LISTED_MAX: usize = 8;
 
 pub(super) fn describe(template: &Template) -> String {
-    // Neighbouring hexadecimal fields are one number to a reader.
+    // Adjacent hexadecimal fields are one number to a reader.
     let mut parts: Vec<(Kind, usize, String)> = Vec::new();
     for piece in &template.pieces {
         let at = usize::from(piece.at);

@@ -1,16 +1,17 @@
-//! Digits of fixed number, decimal and hexadecimal, eight characters at a time in one register.
+//! Numbers of a fixed count of digits, decimal and hexadecimal, eight characters at a time in a
+//! register.
 
 /// Eight times the digit zero.
 const ZEROS: u64 = 0x3030_3030_3030_3030;
 const ONES: u64 = 0x0101_0101_0101_0101;
 const HIGH: u64 = 0x8080_8080_8080_8080;
 
-/// Most decimal digits of one number.
+/// The most decimal digits of a number.
 pub(super) const DECIMAL_MAX: usize = 18;
-/// Most hexadecimal digits of one number.
+/// The most hexadecimal digits of a number.
 pub(super) const HEX_MAX: usize = 15;
 
-/// Most digits that [`write_left`] writes.
+/// The most digits that [`write_left`] writes.
 pub(super) const SIXTEEN: usize = 16;
 
 /// 10^0 to 10^18.
@@ -24,14 +25,14 @@ const POWERS: [u64; DECIMAL_MAX + 1] = {
     powers
 };
 
-/// 10^`n` for `n` up to [`DECIMAL_MAX`], the largest of them beyond.
+/// 10^`n` for `n` up to [`DECIMAL_MAX`], and the largest of them for greater `n`.
 #[inline(always)]
 pub(super) fn power(n: usize) -> i64 {
     POWERS.get(n).map_or(POWERS[DECIMAL_MAX], |power| *power) as i64
 }
 
-/// 1 to 8 characters at the high end of a register, zeros (the digit) before them; the first
-/// character is the lowest.
+/// Loads 1 to 8 characters into the high end of a register, with the digit zero before them. The
+/// first character is in the lowest byte.
 #[inline(always)]
 pub(super) fn load(text: &[u8]) -> Option<u64> {
     let n = text.len() as u32;
@@ -51,7 +52,7 @@ pub(super) fn load(text: &[u8]) -> Option<u64> {
     Some(characters | ZEROS >> (8 * n))
 }
 
-/// The inverse of [`load`]: as many characters as `text` is long, 1 to 8.
+/// The inverse of [`load`]: stores as many characters as `text` has bytes, 1 to 8.
 #[inline(always)]
 pub(super) fn store(characters: u64, text: &mut [u8]) {
     let n = text.len() as u32;
@@ -75,12 +76,12 @@ pub(super) fn store(characters: u64, text: &mut [u8]) {
     }
 }
 
-/// Eight characters, their zeros taken off, as a number, if all are digits.
+/// Joins eight characters to a number; `None` if one of them is not a digit.
 #[inline(always)]
 fn join_decimal(characters: u64) -> Option<u64> {
     let x = characters ^ ZEROS;
-    // Above nine, adding 0x76 reaches the highest bit; a byte that carries into its neighbour has
-    // it set itself.
+    // Adding 0x76 sets the highest bit of a byte above nine. A byte that carries into the next one
+    // has its own highest bit set.
     if (x | x.wrapping_add(ONES * 0x76)) & HIGH != 0 {
         return None;
     }
@@ -89,7 +90,7 @@ fn join_decimal(characters: u64) -> Option<u64> {
     Some((x * 10_000 + (x >> 32)) & 0xffff_ffff)
 }
 
-/// The eight digits of a number below 10^8.
+/// The digits of a number below 10^8, as eight characters.
 #[inline(always)]
 fn split_decimal(value: u64) -> u64 {
     let x = (value / 10_000) | ((value % 10_000) << 32);
@@ -99,8 +100,8 @@ fn split_decimal(value: u64) -> u64 {
     (tens | (x - tens * 10) << 8) | ZEROS
 }
 
-/// Reads a number of as many digits as `text` has bytes, 1 to [`DECIMAL_MAX`]; `None` if there is
-/// anything else in it.
+/// Reads a number of as many digits as `text` has bytes, 1 to [`DECIMAL_MAX`]. `None` if another
+/// character is in it.
 #[inline(always)]
 pub(super) fn read_decimal(text: &[u8]) -> Option<i64> {
     if text.len() > DECIMAL_MAX {
@@ -117,8 +118,8 @@ pub(super) fn read_decimal(text: &[u8]) -> Option<i64> {
     Some(value as i64)
 }
 
-/// Fills `text`, 1 to [`DECIMAL_MAX`] bytes, with the number's digits, zeros before them; false if
-/// it is negative or too large.
+/// Fills `text`, 1 to [`DECIMAL_MAX`] bytes, with the number's digits and leading zeros. Returns
+/// false if the number is negative or too large.
 #[inline(always)]
 pub(super) fn write_decimal(value: i64, text: &mut [u8]) -> bool {
     let mut value = value as u64;
@@ -136,15 +137,15 @@ pub(super) fn write_decimal(value: i64, text: &mut [u8]) -> bool {
     true
 }
 
-/// Puts the number's `n` digits, 1 to [`SIXTEEN`], zeros before them, to the beginning of `out`,
-/// and anything behind them; false if it is negative or too large.
+/// Writes the number's `n` digits, 1 to [`SIXTEEN`], with leading zeros, to the beginning of `out`;
+/// the bytes behind them are undefined. Returns false if the number is negative or too large.
 #[inline(always)]
 pub(super) fn write_left(value: i64, n: usize, out: &mut [u8; SIXTEEN]) -> bool {
     let value = value as u64;
     if n > SIXTEEN || POWERS.get(n).is_none_or(|end| value >= *end) {
         return false;
     }
-    // Numbers in names are small, whatever room there is for them.
+    // Numbers in names are usually small, however many digits they have.
     let (head, last) = if value < 100_000_000 {
         (ZEROS, split_decimal(value))
     } else {
@@ -157,13 +158,13 @@ pub(super) fn write_left(value: i64, n: usize, out: &mut [u8; SIXTEEN]) -> bool 
     true
 }
 
-/// What a hexadecimal digit above nine has to be added, beyond the distance to the digit zero.
+/// What is added to a hexadecimal digit above nine, in addition to the digit zero.
 #[inline(always)]
 fn letter_gap(upper: bool) -> u64 {
     if upper { 7 } else { 39 }
 }
 
-/// The characters of eight nibbles, each in a byte.
+/// The characters of eight nibbles, one in each byte.
 #[inline(always)]
 fn hex_characters(nibbles: u64, gap: u64) -> u64 {
     nibbles + ZEROS + ((nibbles + ONES * 6) >> 4 & ONES) * gap
@@ -190,7 +191,7 @@ pub(super) fn read_hex(text: &[u8], upper: bool) -> Option<i64> {
 #[inline(always)]
 fn join_hex(characters: u64, gap: u64) -> Option<u64> {
     let nibbles = (characters & (ONES * 0x0f)) + ((characters >> 6) & ONES) * 9;
-    // Whatever was no digit of this case does not come back from its nibble.
+    // A character that is not a digit of this case differs from the character of its nibble.
     if nibbles & (ONES * 0xf0) != 0 || hex_characters(nibbles, gap) != characters {
         return None;
     }
@@ -225,7 +226,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn all_numbers_of_eight_digits_in_steps() {
+    fn numbers_of_eight_digits_round_trip() {
         for value in (0..100_000_000u64)
             .step_by(37)
             .chain(99_990_000..100_000_000)
@@ -240,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn every_byte_at_every_place() {
+    fn only_digits_are_read() {
         for n in 1..=DECIMAL_MAX {
             for at in 0..n {
                 for byte in 0..=255u8 {
@@ -263,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn lengths_out_of_range() {
+    fn lengths_and_values_out_of_range_are_refused() {
         assert_eq!(read_decimal(b""), None);
         assert_eq!(read_decimal(&[b'1'; 19]), None);
         assert_eq!(read_hex(b"", false), None);
@@ -283,7 +284,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn as_the_standard_library_writes_them(value in any::<u64>(), n in 1..=DECIMAL_MAX) {
+        fn decimal_digits_equal_the_standard_formatting(value in any::<u64>(), n in 1..=DECIMAL_MAX) {
             let value = value % POWERS[n];
             let mut text = vec![0; n];
             prop_assert!(write_decimal(value as i64, &mut text));
@@ -299,7 +300,7 @@ mod tests {
         }
 
         #[test]
-        fn hexadecimal_too(value in any::<u64>(), n in 1..=HEX_MAX, upper in any::<bool>()) {
+        fn hexadecimal_digits_equal_the_standard_formatting(value in any::<u64>(), n in 1..=HEX_MAX, upper in any::<bool>()) {
             let value = value % (1 << (4 * n));
             let mut text = vec![0; n];
             prop_assert!(write_hex(value as i64, &mut text, upper));

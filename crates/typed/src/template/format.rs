@@ -1,29 +1,12 @@
-//! The stored form of a template.
+//! The stored form of a template. docs/FORMAT.md (Model) has its bytes.
 //!
-//! One byte with the number of pieces, 1 to 33, then for each piece a byte that tells its kind and
-//! what this kind needs:
-//!
-//! | kind | piece | behind it |
-//! |---|---|---|
-//! | 0 | literal | length (1), the bytes |
-//! | 1 | digits | how many (1) |
-//! | 2, 3 | hex: lower case, upper case | how many (1) |
-//! | 4 | date | separator (1): `-` or `/` |
-//! | 5 | date without separators | |
-//! | 6 | date time | separator of the date (1), byte between date and time (1): a space or `T`, fraction |
-//! | 7 | time | fraction |
-//! | 8 | choice | how many bytes (1), the bytes, ascending |
-//!
-//! A fraction is the number of its digits (1), 0 to 9, and, if not 0, the byte before them (1): `.`
-//! or `,`.
-//!
-//! Valid if and only if each of these is within its range, the text is at most 255 bytes long,
-//! there are 1 to 16 fields and no two literals stand side by side. A template has one stored form.
+//! It is valid if and only if each value is within its range, the text has at most 255 bytes, there
+//! are 1 to 16 fields, and no two literals are adjacent. A template has one stored form.
 
 use super::calendar::{COMPACT_LEN, DATE_LEN, TIME_LEN};
 use super::{FIELDS_MAX, FRACTION_MAX, Fraction, Kind, Template};
 
-/// Every field with a literal before it, and one behind the last.
+/// A literal before each field, and one behind the last.
 const PIECES_MAX: usize = 2 * FIELDS_MAX + 1;
 
 const LITERAL: u8 = 0;
@@ -125,7 +108,7 @@ pub(super) fn take(bytes: &[u8]) -> Option<(Template, usize)> {
     Some((Template::new(&parts)?, bytes.len() - rest.0.len()))
 }
 
-/// What was not read yet.
+/// The bytes that are not read yet.
 struct Rest<'a>(&'a [u8]);
 
 impl<'a> Rest<'a> {
@@ -139,7 +122,7 @@ impl<'a> Rest<'a> {
         self.byte().filter(|byte| allowed.contains(byte))
     }
 
-    /// A length byte and as many bytes.
+    /// A length byte, and that many bytes.
     fn counted(&mut self) -> Option<&'a [u8]> {
         let len = usize::from(self.byte()?);
         let (text, rest) = self.0.split_at_checked(len)?;

@@ -8,7 +8,7 @@ fn learn(samples: &[String]) -> Option<Template> {
     Template::learn(&samples)
 }
 
-/// The fields of a value that matches; the value must come back from them.
+/// The fields of a value that matches. Checks that they are rendered to the same value.
 fn parse(template: &Template, value: &[u8]) -> Option<Vec<i64>> {
     let mut fields = [0; FIELDS_MAX];
     template.parse(value, &mut fields).then(|| {
@@ -29,8 +29,8 @@ fn parse(template: &Template, value: &[u8]) -> Option<Vec<i64>> {
     })
 }
 
-/// Learns from `count` values, expects all of them to match and the stored form to be the same
-/// template.
+/// Learns from `count` values. Checks that all of them match and that the stored form is read as
+/// the same template.
 fn learned(count: usize, mut value: impl FnMut(&mut SmallRng) -> String) -> Template {
     let mut random = SmallRng::seed_from_u64(7);
     let samples: Vec<String> = (0..count).map(|_| value(&mut random)).collect();
@@ -90,7 +90,7 @@ fn uuid(r: &mut SmallRng) -> String {
 }
 
 #[test]
-fn forms_and_their_words() {
+fn forms_are_learned_and_described() {
     let n = 500;
     for (words, template) in [
         ("date", learned(n, date)),
@@ -277,7 +277,7 @@ fn forms_and_their_words() {
 }
 
 #[test]
-fn fields_are_the_numbers_of_their_kind() {
+fn fields_have_the_values_of_their_kind() {
     let template = learned(100, date);
     assert_eq!(parse(&template, b"1970-01-01"), Some(vec![0]));
     assert_eq!(parse(&template, b"1996-03-13"), Some(vec![9568]));
@@ -325,7 +325,7 @@ fn fields_are_the_numbers_of_their_kind() {
 }
 
 #[test]
-fn every_date() {
+fn every_date_round_trips() {
     let template = learned(100, date);
     let slashes = learned(100, |r| date(r).replace('-', "/"));
     let compact = learned(100, |r| date(r).replace('-', ""));
@@ -344,7 +344,7 @@ fn every_date() {
 }
 
 #[test]
-fn dates_and_times_that_are_none() {
+fn invalid_dates_and_times_do_not_match() {
     let template = learned(100, date);
     for value in [
         "1900-02-29",
@@ -384,7 +384,7 @@ fn dates_and_times_that_are_none() {
 }
 
 #[test]
-fn a_long_fraction_reaches_only_so_far() {
+fn a_long_fraction_limits_the_years() {
     let template = learned(100, |r| {
         format!(
             "{} {}.{:09}",
@@ -406,7 +406,8 @@ fn a_long_fraction_reaches_only_so_far() {
     );
     assert_eq!(parse(&template, b"1677-09-21 00:12:43.145224191"), None);
     let mut out = [0; 29];
-    // What `parse` gives for no text must not be rendered either, or be a text that `parse` takes.
+    // Numbers that `parse` never returns are not rendered, or are rendered as a text that `parse`
+    // accepts.
     for units in [
         i64::MIN,
         i64::MIN + 1,
@@ -486,7 +487,7 @@ fn fractions_of_every_length_reach_both_ends() {
 }
 
 #[test]
-fn few_samples_may_differ() {
+fn a_few_samples_can_differ() {
     let mut random = SmallRng::seed_from_u64(1);
     type Maker = Box<dyn FnMut() -> String>;
     let mut make: Vec<(&str, Maker)> = Vec::new();
@@ -531,7 +532,7 @@ fn few_samples_may_differ() {
                         assert_eq!(template.describe(), words, "{part} of {other}")
                     }
                     (None, true) => panic!("{part} of {other} in {words}"),
-                    // The odd ones may fit a wider form, which then holds them all.
+                    // The other values can fit a wider form, which then matches all samples.
                     (Some(template), false) => assert!(
                         samples
                             .iter()
@@ -549,7 +550,7 @@ fn few_samples_may_differ() {
 }
 
 #[test]
-fn ninety_five_percent_are_too_few() {
+fn a_form_of_95_percent_is_not_learned() {
     let mut random = SmallRng::seed_from_u64(9);
     for (odd, some) in [(50, false), (21, false), (20, true), (10, true)] {
         let samples: Vec<String> = (0..1000)
@@ -566,7 +567,7 @@ fn ninety_five_percent_are_too_few() {
 }
 
 #[test]
-fn no_template() {
+fn values_without_a_common_form_have_no_template() {
     let words = [
         "alpha", "bravo", "delta", "hotel", "india", "kilos", "limas", "oscar", "papas", "romeo",
     ];
@@ -592,12 +593,12 @@ fn no_template() {
         .collect();
     assert!(
         learn(&letters).is_none(),
-        "more different bytes than a choice holds"
+        "more different bytes than a choice can have"
     );
 }
 
 #[test]
-fn invalid_stored_forms() {
+fn invalid_stored_forms_are_refused() {
     for bytes in [
         &[][..],
         &[0],
@@ -691,7 +692,7 @@ fn template() -> impl Strategy<Value = Template> {
     })
 }
 
-/// Numbers of every magnitude.
+/// Numbers of all magnitudes.
 fn numbers() -> impl Strategy<Value = Vec<i64>> {
     prop::collection::vec(
         (any::<i64>(), 0..64u32).prop_map(|(n, shift)| n >> shift),
@@ -701,11 +702,11 @@ fn numbers() -> impl Strategy<Value = Vec<i64>> {
 
 proptest! {
     #[test]
-    fn what_is_rendered_is_parsed(template in template(), mut numbers in numbers(), seed in any::<u64>()) {
+    fn rendered_texts_are_parsed_to_the_same_fields(template in template(), mut numbers in numbers(), seed in any::<u64>()) {
         stored(&template);
         let _words = template.describe();
         let mut out = vec![0; template.text_len()];
-        // As they are: most are out of range for some field.
+        // Most of these numbers are out of range for some field.
         let mut rendered = template.render(&numbers, &mut out);
         if !rendered {
             let mut random = SmallRng::seed_from_u64(seed);
@@ -735,7 +736,7 @@ proptest! {
     }
 
     #[test]
-    fn a_changed_value_matches_as_itself_or_not(
+    fn changed_values_round_trip_or_do_not_match(
             template in template(),
             numbers in numbers(),
             at in any::<prop::sample::Index>(),
@@ -749,14 +750,14 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_a_template_or_none(bytes in prop::collection::vec(any::<u8>(), 0..60)) {
+    fn any_bytes_are_read_as_a_template_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..60)) {
         if let Some((template, len)) = Template::take(&bytes) {
             prop_assert_eq!(&stored(&template), &bytes[..len]);
         }
     }
 
     #[test]
-    fn damaged_stored_forms(
+    fn damaged_stored_forms_are_valid_or_refused(
             template in template(),
             at in any::<prop::sample::Index>(),
             byte in any::<u8>(),
@@ -774,7 +775,7 @@ proptest! {
     }
 
     #[test]
-    fn whatever_is_learned_holds(
+    fn a_learned_template_matches_enough_samples(
             samples in prop::collection::vec(
                 "[0-9a-cA-C:. -]{3}|[0-9]{4}-0[1-9]-[0-2][1-9]|[a-c0-2]{6}[0-9]{2}",
                 1..40,
@@ -864,7 +865,8 @@ fn speed() {
                 let slots = numbers.as_chunks_mut::<FIELDS_MAX>().0.iter_mut();
                 for (value, slots) in std::hint::black_box(&text).chunks_exact(len).zip(slots) {
                     assert!(template.parse(value, &mut fields));
-                    // As wide as the widest: a copy of unknown length would be a call.
+                    // The maximal number of fields, because a copy of variable length would be a
+                    // call.
                     slots.copy_from_slice(&fields);
                 }
             }

@@ -1,17 +1,10 @@
 //! Maintenance of a file at rest, and its close.
 //!
-//! The last close makes a slot durable that names the tip (rule 10). SQLite holds no lock at xClose
-//! in a rollback mode. So this takes one, in a way that other connections do not notice:
-//!
-//! 1. SHARED. If that is busy, another connection is open and will be the last.
-//! 2. No journal may be hot: RESERVED would make it look cold to readers (rule 2). None can become
-//!    hot now. A writer that dies while we hold SHARED never had EXCLUSIVE, so its journal belongs
-//!    to an unchanged file.
-//! 3. RESERVED and then EXCLUSIVE. If either is busy, the close goes on without a slot.
-//!
-//! A connection that finds this lock waits for it (`neighbours`, rule 3). A WAL does not matter:
-//! its users hold SHARED, so EXCLUSIVE proves that there are none. And a slot names the same state
-//! as before. For what is reclaimed and when, see `maintain`.
+//! The last close makes a slot durable that names the tip (rule 10). In a rollback mode, SQLite
+//! holds no lock at xClose. So this takes SHARED, checks that no journal is hot (rule 2), and takes
+//! RESERVED and EXCLUSIVE; docs/decisions/sqlite-calls.md has the reasons. If a lock is busy, the
+//! close continues without a slot. A connection that finds this lock waits for it (`neighbours`,
+//! rule 3). For what is reclaimed and when, see `maintain`.
 
 use super::MainFile;
 use crate::codes::{Done, code_of};

@@ -243,7 +243,7 @@ mod tests {
 
     /// Seeds are written without the encoders. So this also compares these with docs/FORMAT.md.
     #[test]
-    fn seeds_of_structures_are_decoded_and_encoded_as_the_same() {
+    fn seeds_of_structures_round_trip() {
         let same = |seeds: Seeds, decode: &dyn Fn(&[u8]) -> Option<decoders::Decoded>| {
             for (name, bytes) in seeds {
                 if ["sqlite", "newer", "none"].contains(&name) {

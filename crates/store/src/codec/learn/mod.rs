@@ -1,23 +1,10 @@
 //! Training dictionaries and models from the pages that are written.
 //!
 //! The store shows every written page to a [`Learner`] ([`Learner::observe`]) and reports its
-//! stored size ([`Learner::coded`]). The learner keeps a bounded sample of each family.
-//! [`Learner::due`] returns a training job for a family if one of these holds:
-//!
-//! - it has no dictionary, and [`FIRST_PAGES`] pages and [`FIRST_BYTES`] bytes of it were seen;
-//! - [`GROWTH`] times as much was seen as at its last training job, and a dictionary of twice the
-//!   size would now pay for itself;
-//! - its frames are larger than after its last training job (drift).
-//!
-//! A training job makes a model of the typed codec or a zstd dictionary, whichever makes the family
-//! smaller. A [`TrainingJob`] is self-contained, so it can run on the pool
-//! ([`TrainingJob::train`]). If it has a result, the store keeps it and calls
-//! [`Learner::installed`]. If not, the family is trained again only after it has grown or drifted.
-//! Pages of families that are too rare for a dictionary of their own are trained together, as
-//! family OTHER. A page whose family has no dictionary is encoded with OTHER's, if there is one.
-//!
-//! Invariants: all samples together weigh at most [`SAMPLE_BYTES`]; the same pages in the same
-//! order give the same training jobs.
+//! stored size ([`Learner::coded`]). The learner keeps a bounded sample of each family. Pages of
+//! families that are too rare for a dictionary of their own are trained together, as family OTHER.
+//! A page whose family has no dictionary is encoded with OTHER's, if there is one.
+//! docs/decisions/dictionaries.md and docs/decisions/typed-codec.md have the reasons.
 
 mod clusters;
 mod family_statistics;
@@ -60,7 +47,22 @@ const PART: u64 = 100;
 /// The seed of the generator that draws samples.
 const SEED: u64 = 0x6465_6e73_6974_6500;
 
-/// See the module's documentation.
+/// Samples of the pages that are written, by family.
+///
+/// [`Learner::due`] returns a training job for a family if one of these holds:
+///
+/// - it has no dictionary, and `FIRST_PAGES` pages and `FIRST_BYTES` bytes of it were seen;
+/// - `GROWTH` times as much was seen as at its last training job, and a dictionary of twice the
+///   size would now pay for itself;
+/// - its frames are larger than after its last training job (drift).
+///
+/// A job makes a model of the typed codec or a zstd dictionary, whichever makes the family smaller.
+/// A [`TrainingJob`] is self-contained, so it can run on the pool ([`TrainingJob::train`]). If it
+/// has a result, the store keeps it and calls [`Learner::installed`]. If not, the family is trained
+/// again only after it has grown or drifted.
+///
+/// Invariants: all samples together weigh at most [`SAMPLE_BYTES`]; the same pages in the same
+/// order give the same training jobs.
 pub struct Learner {
     families: BTreeMap<Family, FamilyStatistics>,
     random: u64,

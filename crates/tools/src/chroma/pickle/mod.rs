@@ -3,21 +3,9 @@
 //!
 //! A pickle is a program for a stack machine, and its instructions can call any Python code. This
 //! reader calls nothing. It supports only the few instructions that write an object with a
-//! dictionary and rejects all others. It reads protocols 0 to 5, which Python wrote up to Chroma
-//! 0.6 (an object of the class `PersistentData`), and the format of Chroma 1.0 and later (protocol
-//! 3, a plain dictionary with the same names):
-//!
-//! | name | meaning |
-//! |---|---|
-//! | `dimensionality` | not used here |
-//! | `total_elements_added` | not used here |
-//! | `max_seq_id` | position up to 0.5.5, later the position at the upgrade; None in new indexes |
-//! | `id_to_label` | record id to label: the records that the index holds |
-//! | `label_to_id`, `id_to_seq_id` | not used here |
-//!
-//! Memory is bounded by the length of the file. Texts are kept as hashes of 16 bytes, at most one
-//! for every eight bytes read in the memo and one for every four in the dictionaries. The length of
-//! one text has its own limit.
+//! dictionary and rejects all others. Memory is bounded by the length of the file: texts are kept
+//! as hashes of 16 bytes, at most one for every eight bytes read in the memo and one for every four
+//! in the dictionaries. The length of one text has its own limit.
 
 mod input;
 mod machine;
@@ -60,6 +48,18 @@ impl TextHash {
 }
 
 /// The content of `index_metadata.pickle`.
+///
+/// The reader knows protocols 0 to 5, which Python wrote up to Chroma 0.6 (an object of the class
+/// `PersistentData`), and the format of Chroma 1.0 and later (protocol 3, a plain dictionary with
+/// the same names):
+///
+/// | name | meaning |
+/// |---|---|
+/// | `dimensionality` | not used here |
+/// | `total_elements_added` | not used here |
+/// | `max_seq_id` | position up to 0.5.5, later the position at the upgrade; None in new indexes |
+/// | `id_to_label` | record id to label: the records that the index holds |
+/// | `label_to_id`, `id_to_seq_id` | not used here |
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IndexMetadata {
     /// `max_seq_id`; `None` if it is missing, None or negative ("nothing yet").

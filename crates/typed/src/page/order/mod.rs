@@ -1,24 +1,11 @@
-//! The order in which a page's cells lie, seen from the usable end downwards, where it is not that
-//! of their keys.
+//! The order in which a page's cells lie, from the usable end downwards, if it is not that of their
+//! keys. docs/FORMAT.md (Layout) has the bits.
 //!
-//! What SQLite leaves is seldom quite at random. A page that was split or rebuilt begins in order;
-//! cells that came later lie below it or in the places of cells that went, and rows that came in
-//! the order of another key left rising runs of this one. So an order is written level by level. A
-//! level either says how all the cells that are left lie in the places that are left, or splits
-//! them: a *base*, whose keys rise (or fall) from the usable end downwards, and the *rest*, left to
-//! the next level.
-//!
-//! | bits | what |
-//! |---|---|
-//! | 2 | 0: the cells are shuffled, and a shuffle follows; 1: base and rest; 2: keys fall; 3: keys rise |
-//! | | after 1: |
-//! | width of the number of cells left | size of the rest, neither none nor all |
-//! | 1 | whether the base's keys fall |
-//! | | which cells are the rest: a subset of the cells left, in order of their keys |
-//! | 1 | whether the rest lies below the base; otherwise its places follow: a subset of the places left |
-//! | | the next level |
-//!
-//! A shuffle is told in [`shuffle`], a subset in [`subset`].
+//! SQLite seldom leaves a random order. A page that was split or rebuilt begins in order; later
+//! cells lie below it or in the places of deleted cells. Rows that were inserted in the order of
+//! another key leave rising runs. So an order is written in levels. A level either says how all
+//! remaining cells lie, or splits them: into a *base*, whose keys rise or fall, and the *rest*,
+//! which is left to the next level.
 
 mod shuffle;
 mod subset;
@@ -34,24 +21,24 @@ const SPLIT: u64 = 1;
 const FALLING: u64 = 2;
 const RISING: u64 = 3;
 
-/// Most splits: bounds the time that reading takes.
+/// The most splits of an order. They bound the time of decoding.
 const SPLITS_MAX: usize = 8;
 
-/// Memory that reading needs.
+/// Buffers for decoding.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Work {
-    /// The cells that are left, in order of their keys.
+    /// The remaining cells, in order of their keys.
     cells: Vec<u16>,
-    /// The places that are left, ascending.
+    /// The remaining places, ascending.
     places: Vec<u16>,
-    /// Which of them are the rest's.
+    /// The numbers, among these, of the cells or places that belong to the rest.
     rest: Vec<u16>,
     base_cells: Vec<u16>,
     base_places: Vec<u16>,
 }
 
-/// The order that was written last, and its bits: SQLite leaves the pages of an index that is
-/// filled in order in the same one again and again.
+/// The last order that was written, and its bits. SQLite leaves many pages of an index in the same
+/// order if the index is filled in order.
 #[derive(Debug, Default)]
 pub struct LastOrder {
     order: Vec<u16>,
@@ -87,7 +74,7 @@ pub(super) fn put(order: &[u16], w: &mut BitWriter) {
     let (mut least, mut levels) = (whole_bits(order), 0);
     while splits.len() < SPLITS_MAX {
         let left = splits.last().map_or(order, |split| &split.rest);
-        // Where a split did not pay the next may still, if keys mostly rise or mostly fall.
+        // If a split did not pay, the next one still can if keys mostly rise or mostly fall.
         if whole_bits(left) == 0 || splits.len() > levels && !has_runs(left) {
             break;
         }
@@ -141,7 +128,7 @@ fn has_runs(order: &[u16]) -> bool {
     falling.min(order.len() - falling) * 3 < order.len()
 }
 
-/// Bits that an order takes without a split, the first two apart.
+/// Bits of an order without a split, without the first two bits.
 fn whole_bits(order: &[u16]) -> u64 {
     match is_rising(order) || is_falling(order) {
         true => 0,
@@ -154,15 +141,15 @@ struct Split {
     base_falls: bool,
     all: usize,
     cells: Subset,
-    /// None if the rest lies below the base.
+    /// `None` if the rest lies below the base.
     places: Option<Subset>,
-    /// The order of the rest, its cells numbered anew.
+    /// The order of the rest, whose cells are numbered from 0.
     rest: Vec<u16>,
     bits: u64,
 }
 
-/// The cheaper of two splits: the base is what lies in order from the usable end on, or the most
-/// that lies in order anywhere.
+/// The cheaper of two splits. The base is the cells in order from the usable end on, or the longest
+/// sequence of cells in order anywhere.
 fn best_split(order: &[u16]) -> Option<Split> {
     let base_falls = falling(order) * 2 > order.len();
     let first = order
@@ -173,8 +160,8 @@ fn best_split(order: &[u16]) -> Option<Split> {
         order,
         |cell| if base_falls { u16::MAX - cell } else { cell },
     );
-    // The first saves telling its places: it wins where it is nearly as long, and is not tried
-    // where it is much shorter.
+    // The first split does not store the places of its base. It is taken if its base is nearly as
+    // long as the longest, and is not tried if its base is much shorter.
     let short = first.len() * 2 < longest.len();
     let long = first.len() * 4 >= longest.len() * 3;
     let first = (!short)
@@ -187,18 +174,18 @@ fn best_split(order: &[u16]) -> Option<Split> {
     both.min_by_key(|split| split.bits + whole_bits(&split.rest))
 }
 
-/// Places, ascending, of a longest subsequence whose keys rise: patience sorting. No two have the
-/// same key, and those whose keys follow each other are taken together: no other key is between.
+/// The places, ascending, of a longest subsequence whose keys rise, by patience sorting. Keys are
+/// unique, so no other key lies between consecutive ones: they are taken together.
 fn longest_rising(order: &[u16], key: impl Fn(u16) -> u16) -> Vec<u16> {
     const NONE: u16 = u16::MAX;
-    // Where the subsequences of each length that end lowest do: their keys, and their places.
+    // For each length, the subsequence with the lowest last key: that key, and its place.
     let [mut keys, mut ends, mut previous] = [(); 3].map(|()| Vec::with_capacity(order.len()));
     let mut near = 0;
     for run in order.chunk_by(|a, b| key(*b) == key(*a).wrapping_add(1)) {
         let Some(first) = run.first().map(|cell| key(*cell)) else {
             continue;
         };
-        // Behind the run before, where keys rise; searched for otherwise.
+        // It continues the run before if keys rise; otherwise its length is searched for.
         let is_below = |at: usize| keys.get(at).is_some_and(|end| *end < first);
         let len = match near > 0 && is_below(near - 1) && !is_below(near) {
             true => near,
@@ -210,8 +197,8 @@ fn longest_rising(order: &[u16], key: impl Fn(u16) -> u16) -> Vec<u16> {
         previous.push(before.copied().unwrap_or(NONE));
         let places = place..place + run.len() as u16;
         previous.extend(places.clone().take(run.len() - 1));
-        lay_over(&mut keys, len, first..=first + (run.len() - 1) as u16);
-        lay_over(&mut ends, len, places);
+        write_at(&mut keys, len, first..=first + (run.len() - 1) as u16);
+        write_at(&mut ends, len, places);
     }
     let mut places = Vec::with_capacity(ends.len());
     let mut at = ends.last().copied();
@@ -224,8 +211,8 @@ fn longest_rising(order: &[u16], key: impl Fn(u16) -> u16) -> Vec<u16> {
     places
 }
 
-/// Puts numbers into a list from `at` on, which becomes longer where they do not fit.
-fn lay_over(list: &mut Vec<u16>, at: usize, mut numbers: impl Iterator<Item = u16>) {
+/// Writes numbers into a list from `at` on, and extends the list if needed.
+fn write_at(list: &mut Vec<u16>, at: usize, mut numbers: impl Iterator<Item = u16>) {
     let there = list.get_mut(at..).unwrap_or_default();
     for (to, number) in there.iter_mut().zip(&mut numbers) {
         *to = number;
@@ -234,15 +221,15 @@ fn lay_over(list: &mut Vec<u16>, at: usize, mut numbers: impl Iterator<Item = u1
 }
 
 impl Split {
-    /// The split whose base lies at the places `base`, ascending. `None` if there is no rest or no
-    /// base.
+    /// The split whose base lies at the places `base`, ascending. `None` if the base or the rest is
+    /// empty.
     fn new(order: &[u16], base: &[u16], base_falls: bool) -> Option<Split> {
         let all = order.len();
         let count = all.checked_sub(base.len())?;
         if count == 0 || base.is_empty() {
             return None;
         }
-        // The places between those of the base, the cells there, and their numbers among
+        // The places that are not the base's, the cells there, and the numbers of these cells among
         // themselves.
         let mut places = Vec::with_capacity(count);
         let mut from = 0;
@@ -294,7 +281,7 @@ impl Split {
     }
 }
 
-/// Reads an order of `cells` cells. Whatever the bits say, it is one.
+/// Reads an order of `cells` cells. Any bits result in a valid order or `None`.
 pub(super) fn take(
     r: &mut BitReader<'_>,
     cells: usize,
@@ -320,14 +307,18 @@ pub(super) fn take(
             FALLING => work.cells.reverse(),
             _ => {}
         }
-        return lay(order, &work.places, work.cells.iter());
+        return put_into_places(order, &work.places, work.cells.iter());
     }
     None
 }
 
-/// Lays cells to places.
+/// Puts cells into places.
 #[inline]
-fn lay<'a>(order: &mut [u16], places: &[u16], cells: impl Iterator<Item = &'a u16>) -> Option<()> {
+fn put_into_places<'a>(
+    order: &mut [u16],
+    places: &[u16],
+    cells: impl Iterator<Item = &'a u16>,
+) -> Option<()> {
     for (&place, &cell) in places.iter().zip(cells) {
         *order.get_mut(usize::from(place))? = cell;
     }
@@ -335,7 +326,7 @@ fn lay<'a>(order: &mut [u16], places: &[u16], cells: impl Iterator<Item = &'a u1
 }
 
 impl Work {
-    /// Reads a split, lays the base's cells to their places and leaves the rest.
+    /// Reads a split, puts the base's cells into their places, and keeps the rest.
     fn split(&mut self, r: &mut BitReader<'_>, order: &mut [u16]) -> Option<()> {
         let all = self.cells.len();
         let count = r.get(width_of(all as u64))? as usize;
@@ -344,23 +335,23 @@ impl Work {
         }
         let base_falls = r.get(1)? == 1;
         take_subset(r, all, count, &mut self.rest)?;
-        part(&mut self.cells, &self.rest, &mut self.base_cells)?;
+        partition(&mut self.cells, &self.rest, &mut self.base_cells)?;
         if r.get(1)? == 1 {
             self.base_places.clear();
             self.base_places.extend(self.places.drain(..all - count));
         } else {
             take_subset(r, all, count, &mut self.rest)?;
-            part(&mut self.places, &self.rest, &mut self.base_places)?;
+            partition(&mut self.places, &self.rest, &mut self.base_places)?;
         }
         match base_falls {
-            false => lay(order, &self.base_places, self.base_cells.iter()),
-            true => lay(order, &self.base_places, self.base_cells.iter().rev()),
+            false => put_into_places(order, &self.base_places, self.base_cells.iter()),
+            true => put_into_places(order, &self.base_places, self.base_cells.iter().rev()),
         }
     }
 }
 
-/// Keeps in `list` what stands at `positions`, ascending, and moves the others to `others`.
-fn part(list: &mut Vec<u16>, positions: &[u16], others: &mut Vec<u16>) -> Option<()> {
+/// Keeps in `list` the members at `positions`, ascending, and moves the others to `others`.
+fn partition(list: &mut Vec<u16>, positions: &[u16], others: &mut Vec<u16>) -> Option<()> {
     others.clear();
     let mut from = 0;
     for (kept, &position) in positions.iter().enumerate() {

@@ -1,7 +1,7 @@
-//! A *shuffle* is the one of Fisher and Yates, played back: the n-th number, below as many as are
-//! left, tells which of those left is next, and the one that stood first takes its place. Each
-//! number takes as many bits as the greatest it could be, so k cells take about half a bit per cell
-//! more than log2(k!), in fields whose places are known beforehand.
+//! A *shuffle* replays the one of Fisher and Yates: the n-th number says which of the remaining
+//! cells is next, and the first of them takes its place. Each number has as many bits as the
+//! greatest possible one. So k cells take about half a bit a cell more than log2(k!), in fields
+//! whose places are known in advance.
 
 use crate::bits::{BitReader, BitWriter, width_of};
 
@@ -18,7 +18,7 @@ pub(super) fn shuffle_bits(count: usize) -> u64 {
     count as u64 * u64::from(width) + 1 - (1 << width)
 }
 
-/// Writes the order of the numbers from 0 on that `sequence` holds.
+/// Writes the order of the numbers from 0 on that is in `sequence`.
 pub(super) fn put_shuffle(sequence: &[u16], w: &mut BitWriter) {
     let count = sequence.len();
     let mut left: Vec<u16> = (0..count as u16).collect();
@@ -43,7 +43,7 @@ pub(super) fn take_shuffle(r: &mut BitReader<'_>, numbers: &mut [u16]) -> Option
     let count = numbers.len();
     let mut at = 0;
     while at < count {
-        // All that are written in one width: those whose limit is above half the power of two.
+        // All numbers of one width: their limit is above half the power of two.
         let width = width_below(count - at);
         let others = (1 << width) / 2;
         let same = count - at - others;

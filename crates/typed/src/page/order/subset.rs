@@ -1,7 +1,7 @@
-//! A *subset*, whose size the reader knows, begins with two bits: 0, a bit for each of all; 1, a
-//! list of the gaps before its members; 2, one range, and its begin follows; 3, ranges: their
-//! number less 1, then two lists in turn, of the gaps before them and of their lengths less 1.
-//! Lists are those of [`crate::page::rice`].
+//! A *subset* of some numbers below a limit. The reader knows its size. Two bits say how it is
+//! coded: 0, a bitmap; 1, a list of the gaps before its members; 2, the begin of its only range; 3,
+//! ranges: their number less 1, then in turn their gaps and lengths less 1. Lists are those of
+//! [`crate::page::rice`].
 
 use super::super::rice;
 use crate::bits::{BitReader, BitWriter, width_of};
@@ -14,12 +14,12 @@ const RANGES: u64 = 3;
 /// Bits read at once from a bitmap.
 const CHUNK: u32 = 32;
 
-/// Some of the numbers below a limit, ascending and not none, and their cheapest coding.
+/// Some of the numbers below a limit, ascending and at least one, and their cheapest coding.
 pub(super) struct Subset {
     all: usize,
     members: Vec<u16>,
     coding: u64,
-    /// What it takes.
+    /// The bits of that coding.
     pub(super) bits: u64,
 }
 
@@ -92,7 +92,7 @@ fn ranges(members: &[u16]) -> impl Iterator<Item = &[u16]> + Clone {
     members.chunk_by(|a, b| a + 1 == *b)
 }
 
-/// How many numbers lie before each range, behind the one before.
+/// How many numbers lie between each range and the one before.
 fn range_gaps(members: &[u16]) -> impl Iterator<Item = u32> + Clone {
     let begin = |range: &[u16]| range.first().map_or(0, |&first| u32::from(first));
     let end = |range: &[u16]| range.last().map_or(0, |&last| u32::from(last) + 1);

@@ -1,4 +1,4 @@
-//! Orders are taken as they were put, and usual ones are cheap.
+//! Orders are read as they were written, and usual orders are cheap.
 
 use super::*;
 use crate::bits::PADDING;
@@ -10,7 +10,7 @@ fn bits_of(order: &[u16]) -> usize {
     let bits = w.len();
     let mut bytes = Vec::new();
     w.finish(&mut bytes);
-    // The same bits come from whoever has written it before, or another one.
+    // The bits are the same, whichever order was written before.
     let mut last = LastOrder::default();
     let turned: Vec<u16> = order.iter().rev().copied().collect();
     for other in [order, order, &turned, order] {
@@ -29,12 +29,12 @@ fn bits_of(order: &[u16]) -> usize {
         &mut again,
         &mut Work::default(),
     )
-    .expect("was written");
+    .expect("reads what was written");
     assert_eq!(again, order);
     bits
 }
 
-/// What it costs where the order is not quite at random: a change here is one of compression.
+/// Bits of orders that are nearly sorted. A change of these limits is a change of compression.
 #[test]
 fn usual_orders_are_cheap() {
     let falling: Vec<u16> = (0..30).rev().collect();
@@ -54,24 +54,24 @@ fn usual_orders_are_cheap() {
         .flatten()
         .collect();
     assert!(bits_of(&blocks) <= 100, "{}", bits_of(&blocks));
-    // Two streams in turn.
+    // Two streams, one after the other.
     let two: Vec<u16> = (0..15).chain(15..30).map(|i| i * 2 % 30 + i / 15).collect();
     assert!(bits_of(&two) <= 45, "{}", bits_of(&two));
 }
 
 proptest! {
     #[test]
-    fn every_order_is_taken_as_it_was_put(order in (2u16..300).prop_flat_map(|n| {
+    fn every_order_is_read_as_it_was_written(order in (2u16..300).prop_flat_map(|n| {
         Just((0..n).collect::<Vec<u16>>()).prop_shuffle()
     })) {
         let n = order.len();
-        // Each of the numbers of a shuffle takes as many bits as the greatest, or one less.
+        // Each number of a shuffle takes as many bits as the greatest, or one less.
         let most: u32 = (1..=n as u64).map(|left| width_of(left - 1)).sum();
         prop_assert!(bits_of(&order) <= 2 + most as usize);
     }
 
     #[test]
-    fn nearly_sorted_orders_too(n in 2u16..300, falls: bool, swaps in prop::collection::vec(any::<(prop::sample::Index, prop::sample::Index)>(), 0..12)) {
+    fn nearly_sorted_orders_are_read_as_they_were_written(n in 2u16..300, falls: bool, swaps in prop::collection::vec(any::<(prop::sample::Index, prop::sample::Index)>(), 0..12)) {
         let mut order: Vec<u16> = (0..n).collect();
         if falls {
             order.reverse();
@@ -85,8 +85,8 @@ proptest! {
     }
 
     #[test]
-    fn runs_too(lengths in prop::collection::vec((1usize..60, any::<bool>()), 1..20), seed in prop::collection::vec(any::<u16>(), 1200)) {
-        // Every cell falls to one run, and each of the runs rises or falls.
+    fn orders_of_runs_are_read_as_they_were_written(lengths in prop::collection::vec((1usize..60, any::<bool>()), 1..20), seed in prop::collection::vec(any::<u16>(), 1200)) {
+        // Every cell belongs to one run, and each run rises or falls.
         let n: usize = lengths.iter().map(|(len, _)| len).sum();
         let mut cells: Vec<u16> = (0..n as u16).collect();
         cells.sort_by_key(|&cell| seed.get(usize::from(cell)));
@@ -104,7 +104,7 @@ proptest! {
     }
 
     #[test]
-    fn subsets_are_taken_as_they_were_put(ranges in prop::collection::vec((0usize..50, 1usize..50), 1..30), behind in 0usize..50) {
+    fn subsets_are_read_as_they_were_written(ranges in prop::collection::vec((0usize..50, 1usize..50), 1..30), behind in 0usize..50) {
         let mut members = Vec::new();
         let mut all = 0;
         for (gap, len) in ranges {
@@ -125,7 +125,7 @@ proptest! {
     }
 
     #[test]
-    fn any_bits_are_an_order_or_none(bytes in prop::collection::vec(any::<u8>(), PADDING..200), cells in 0usize..400) {
+    fn any_bits_give_an_order_or_nothing(bytes in prop::collection::vec(any::<u8>(), PADDING..200), cells in 0usize..400) {
         let mut order = Vec::new();
         if take(&mut BitReader::new(&bytes), cells, &mut order, &mut Work::default()).is_some() {
             order.sort_unstable();

@@ -1,11 +1,10 @@
-//! Finds the template of a column from samples.
+//! Learns the template of a column from samples.
 //!
-//! The commonest length is the text's. For each place of the text the bytes that occur there are
-//! counted; runs of places with digits or hexadecimal digits become numbers, and dates and times
-//! where their separators stand between digits and the numbers are in range. A few samples of
-//! another form would blur this picture, so it is drawn from all samples, and again from those that
-//! look like the rest; of the templates that match enough samples the one that needs the fewest
-//! bits a value wins.
+//! The text has the most frequent length. For each place of the text, the bytes that occur there
+//! are counted. Runs of digits or hexadecimal digits become numbers. Digits with the separators of
+//! dates and times become these if the numbers are in range. A few samples of another form would
+//! spoil this, so it is done with all samples, and again with those that are alike. Of the
+//! templates that match enough samples, the one with the fewest bits a value is taken.
 
 mod parts;
 mod place;
@@ -16,7 +15,7 @@ use super::{FIELDS_MAX, TEXT_MAX, Template};
 
 /// The part of the samples that a template must match.
 const PART_PERCENT: usize = 98;
-/// Bits that a value which does not match costs beside its bytes.
+/// Bits of a value that does not match, in addition to its bytes.
 const MISS_BITS: f64 = 32.0;
 
 pub(super) fn learn(samples: &[&[u8]]) -> Option<Template> {
@@ -78,7 +77,7 @@ fn count_bytes(rows: &[&[u8]], len: usize) -> Vec<Counts> {
     counts
 }
 
-/// The template and the bits that it needs for a value, if it matches enough samples.
+/// The template and its bits for a value, if it matches enough samples.
 fn price(template: Option<Template>, samples: &[&[u8]]) -> Option<(Template, f64)> {
     let template = template?;
     let mut ranges = [(i64::MAX, i64::MIN); FIELDS_MAX];

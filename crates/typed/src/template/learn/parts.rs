@@ -1,21 +1,20 @@
-//! The parts that a text of one length is made of: literals, choices, numbers, dates and times.
+//! The parts of a text of one length: literals, choices, numbers, dates and times.
 
 use super::super::calendar::{self, COMPACT_LEN, DATE_LEN, TIME_LEN};
 use super::super::{CHOICES_MAX, FRACTION_MAX, Fraction, Kind, Template, digits};
 use super::enough;
 use super::place::{Case, Counts, Place};
 
-/// Longer hexadecimal runs are cut into fields of at most this many digits: 56 bits, which one load
-/// of eight bytes holds.
+/// Longer hexadecimal runs are cut into fields of at most this many digits. They have 56 bits,
+/// which one load of eight bytes can hold.
 const HEX_FIELD_MAX: usize = 14;
-/// Longer runs of digits than one number may have are cut into fields of at most this many.
+/// Runs of digits that are too long for one number are cut into fields of at most this many.
 const LONG_DIGITS_MAX: usize = 16;
-/// Most choices side by side: more of them are words.
+/// The most adjacent choices. More of them are words.
 const CHOICES_TOGETHER_MAX: usize = 3;
-/// Eight digits are a date only between these days: 1900-01-01 and 2100-12-31.
+/// Eight digits are a date only between these days, 1900-01-01 and 2100-12-31.
 const COMPACT_DAYS: std::ops::RangeInclusive<i64> = -25_567..=47_846;
-/// A place inside a hexadecimal run that has held this many different digits and no letter is
-/// decimal.
+/// A place in a hexadecimal run is decimal if it has this many different digits and no letter.
 const DECIMAL_SEEN: usize = 9;
 
 /// Builds the template of samples of one length.
@@ -44,31 +43,31 @@ impl Builder<'_> {
         self.places.get(at)
     }
 
-    /// Length of the run of places from `at` on for which `test` holds.
+    /// Length of the run of places, from `at` on, that pass `test`.
     fn run(&self, at: usize, mut test: impl FnMut(&Place) -> bool) -> usize {
         let rest = self.places.get(at..).unwrap_or_default();
         rest.iter().take_while(|place| test(place)).count()
     }
 
-    /// Whether one of the places varies.
+    /// Whether one of these places varies.
     fn varies(&self, at: usize, len: usize) -> bool {
         let places = self.places.get(at..at + len).unwrap_or_default();
         places.iter().any(Place::varies)
     }
 
-    /// Whether the place is the same byte in all samples, one of `bytes`.
+    /// The byte at this place, if it is the same in all samples and one of `bytes`.
     fn constant(&self, at: usize, bytes: &[u8]) -> Option<u8> {
         self.place(at)?
             .constant()
             .filter(|byte| bytes.contains(byte))
     }
 
-    /// Whether a number ends before `at`, or begins there.
+    /// Whether the place is part of a number.
     fn numeric(&self, at: Option<usize>) -> bool {
         at.and_then(|at| self.place(at)).is_some_and(Place::numeric)
     }
 
-    /// Whether enough samples have something at `at` that `read` takes.
+    /// Whether `read` accepts the text at `at` in enough samples.
     fn most(&self, at: usize, len: usize, read: impl Fn(&[u8]) -> bool) -> bool {
         let taken = self
             .rows
@@ -77,8 +76,8 @@ impl Builder<'_> {
         enough(taken.count(), self.rows.len())
     }
 
-    /// The part of the text that begins at `at`. Parts that are cut in pieces put all but the last
-    /// into `parts`.
+    /// The part of the text that begins at `at`. If it is cut into several parts, all but the last
+    /// are added to `parts`.
     fn part(&self, at: usize, parts: &mut Vec<(Kind, usize)>) -> Option<(Kind, usize)> {
         let place = self.place(at)?;
         if place.digits() && !self.numeric(at.checked_sub(1)) {
@@ -121,7 +120,7 @@ impl Builder<'_> {
         Some((Kind::Literal, 1))
     }
 
-    /// A date, or a date and time, that varies.
+    /// A date, or date and time, if it varies.
     fn date(&self, at: usize) -> Option<(Kind, usize)> {
         let separator = self.constant(at + 4, b"-/")?;
         self.constant(at + 7, &[separator])?;
@@ -135,7 +134,7 @@ impl Builder<'_> {
         if !numbers || self.numeric(Some(at + DATE_LEN)) || !self.most(at, DATE_LEN, is_date) {
             return None;
         }
-        // A time that is always the same (midnight, mostly) is a literal.
+        // A time that never varies (usually midnight) is a literal.
         if let Some(between) = self.constant(at + DATE_LEN, b" T")
             && let Some((Kind::Time { fraction }, len)) = self.time(at + DATE_LEN + 1)
         {
@@ -150,15 +149,15 @@ impl Builder<'_> {
             .then_some((Kind::Date { separator }, DATE_LEN))
     }
 
-    /// A time of day that varies.
+    /// A time of day, if it varies.
     fn time(&self, at: usize) -> Option<(Kind, usize)> {
         self.constant(at + 2, b":")?;
         self.constant(at + 5, b":")?;
         let numbers = self.run(at, Place::digits) == 2
             && self.run(at + 3, Place::digits) == 2
             && self.run(at + 6, Place::digits) == 2;
-        // Hexadecimal pairs between colons go on: they are an address, as is what comes behind such
-        // a pair.
+        // If a pair of digits and a colon come before or behind, it is an address of hexadecimal
+        // pairs.
         let alone = !self.numeric(Some(at + TIME_LEN))
             && self.constant(at + TIME_LEN, b":").is_none()
             && at
@@ -177,7 +176,7 @@ impl Builder<'_> {
             .then_some((Kind::Time { fraction }, len))
     }
 
-    /// The digits behind a time, but for zeros that stand at the end of all of them.
+    /// The digits behind a time, without the zeros at the end that all samples have.
     fn fraction(&self, at: usize) -> Option<Fraction> {
         let mark = self.constant(at, b".,")?;
         let mut len = self.run(at + 1, Place::digits);
@@ -193,7 +192,7 @@ impl Builder<'_> {
             .then_some(Fraction { digits, mark })
     }
 
-    /// Eight digits that are always a date of our times.
+    /// Eight digits, if they are a date within [`COMPACT_DAYS`] in all samples.
     fn compact_date(&self, at: usize) -> Option<(Kind, usize)> {
         let is_date = |row: &&[u8]| {
             let text = row.get(at..).and_then(|rest| rest.first_chunk());
@@ -207,7 +206,7 @@ impl Builder<'_> {
         found.then_some((Kind::CompactDate, COMPACT_LEN))
     }
 
-    /// The hexadecimal number that begins at `at`, if letters vary in it.
+    /// The hexadecimal number that begins at `at`, if letters in it vary.
     fn hex(&self, at: usize) -> Option<(Case, usize)> {
         let mut case = None;
         let mut len = self.run(at, |place| {
@@ -220,7 +219,7 @@ impl Builder<'_> {
             case = case.or(same);
             same.is_some()
         });
-        // The letters at the end of a word before the number or behind it are none of its digits.
+        // Letters at the end of a word before or behind the number do not belong to it.
         let letter = |at: usize| self.place(at).is_some_and(Place::constant_letter);
         if letter(at) && at.checked_sub(1).is_some_and(letter) {
             return None;
@@ -235,7 +234,7 @@ impl Builder<'_> {
         Some((case.filter(|_| varying)?, len))
     }
 
-    /// A hexadecimal run, or the part of it before the decimal digits that stand in it.
+    /// A hexadecimal run, or its beginning up to the decimal digits in it.
     fn hex_part(
         &self,
         at: usize,
@@ -275,7 +274,7 @@ impl Builder<'_> {
         ))
     }
 
-    /// The template of these parts, neighbouring literals joined.
+    /// The template of these parts, with adjacent literals joined.
     fn finish(&self, parts: &[(Kind, usize)]) -> Option<Template> {
         let text: Vec<u8> = self
             .places
@@ -291,7 +290,7 @@ impl Builder<'_> {
             }
             at += len;
         }
-        // Choices alone are short words, which a dictionary holds as well.
+        // Only choices: short words, for which a dictionary is as good.
         let numbers = joined
             .iter()
             .any(|(kind, ..)| !matches!(kind, Kind::Literal | Kind::Choice(_)));
@@ -313,9 +312,9 @@ impl Builder<'_> {
     }
 }
 
-/// A run of `len` places as one field if they are at most `most`, or else as equal fields of at
-/// most `piece` places, each but the last a multiple of `step`. The last one is returned, the
-/// others put into `parts`.
+/// Makes one field of a run of `len` places if it has at most `most`. Otherwise makes equal fields
+/// of at most `piece` places, each but the last a multiple of `step`. Returns the last field, and
+/// adds the others to `parts`.
 fn cut(
     kind: Kind,
     len: usize,

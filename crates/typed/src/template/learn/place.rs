@@ -1,11 +1,11 @@
-//! What samples of one length have at one place of the text.
+//! The bytes that samples of one length have at one place of the text.
 
 use super::enough;
 
-/// The bytes that occur at one place, with their numbers.
+/// How often each byte occurs at one place.
 pub(super) type Counts = [u32; 256];
 
-/// What most samples have at one place.
+/// A class of bytes.
 #[derive(Clone, Copy)]
 pub(super) enum Class {
     Byte(u8),
@@ -16,8 +16,8 @@ pub(super) enum Class {
 }
 
 impl Class {
-    /// The narrowest class that enough of `rows` values fall into; a single digit counts as one
-    /// only with `constants`.
+    /// The narrowest class that has enough of `rows` values. A digit that never varies is a class
+    /// of its own only with `constants`.
     pub(super) fn of(counts: &Counts, rows: usize, constants: bool) -> Class {
         let held = |class: Class| -> usize {
             let bytes = (0..=255u8)
@@ -51,9 +51,9 @@ impl Class {
     }
 }
 
-/// One place of the text, from the samples that the template is built of.
+/// One place of the text, in the samples that the template is made of.
 pub(super) struct Place {
-    /// Those that occur, ascending.
+    /// The bytes that occur, ascending.
     pub(super) bytes: Vec<u8>,
 }
 
@@ -89,7 +89,7 @@ impl Place {
             .is_some_and(|byte| byte.is_ascii_alphabetic())
     }
 
-    /// Hexadecimal digits of one case, letters among them.
+    /// The case of hexadecimal digits, if letters are among them.
     pub(super) fn hex_case(&self) -> Option<Case> {
         if self.digits() {
             None
@@ -102,7 +102,7 @@ impl Place {
         }
     }
 
-    /// Takes part in a number with its digits or its varying letters.
+    /// Whether the place is part of a number: it has digits, or hexadecimal letters that vary.
     pub(super) fn numeric(&self) -> bool {
         self.digits() || self.varies() && self.hex_case().is_some()
     }
