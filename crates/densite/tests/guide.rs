@@ -44,6 +44,21 @@ fn bulk(con: &Connection) -> Result {
         let users: &[i64] = batch.columns()[0].integers().unwrap_or_default();
         assert_eq!(users, [2, 3]);
     }
+    keys(&con)
+}
+
+#[rustfmt::skip]
+fn keys(con: &Connection) -> Result {
+    use densite::Columns;
+    use densite::QueryOptions;
+
+    let keys = Columns::new().integers("user", vec![3, 1]);
+    let sql = "SELECT k.user, v.article FROM keys k JOIN vote v USING (user)";
+    for batch in QueryOptions::new().keys(keys).query(&con, sql, [])? {
+        let batch = batch?;
+        let users: &[i64] = batch.columns()[0].integers().unwrap_or_default();
+        assert_eq!(users, [1, 3]);
+    }
     Ok(())
 }
 

@@ -2,6 +2,7 @@
 
 mod bulk;
 mod files;
+mod keys;
 mod log;
 mod open;
 mod order;
