@@ -60,6 +60,9 @@ pub enum Error {
         /// SQLite's error.
         source: rusqlite::Error,
     },
+    /// The caller's progress function stopped the insert, and no row was inserted.
+    #[error("the progress function stopped the insert; no row was inserted")]
+    Stopped,
     /// A value does not fit its column.
     #[error("column {column}, row {row}: {message}")]
     Value {

@@ -6,3 +6,4 @@ mod keys;
 mod log;
 mod open;
 mod order;
+mod progress;
