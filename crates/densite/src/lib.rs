@@ -42,6 +42,7 @@ mod ingest;
 mod insert;
 mod keys;
 mod log;
+mod missing_parent;
 mod nullable;
 mod open;
 mod query;
@@ -65,6 +66,7 @@ pub use densite_tools::{
 pub use error::{Error, Result};
 pub use ingest::{Ingest, IngestConflict, IngestOptions, OnFull, Reject, ingest};
 pub use insert::{InsertOptions, OnConflict, insert};
+pub use missing_parent::MissingParent;
 pub use nullable::Nullable;
 pub use open::{Codec, OpenOptions, open};
 pub use query::{QueryOptions, QueryResult, query};

@@ -45,6 +45,11 @@ impl Registered {
         self.set_progress(Some(progress))
     }
 
+    /// Ends [`Registered::watch`].
+    pub(crate) fn unwatch(&self) -> Result<()> {
+        self.set_progress(None)
+    }
+
     fn set_progress(&self, progress: Option<Progress>) -> Result<()> {
         let set = |set: &mut Set| {
             set.set_progress(progress);

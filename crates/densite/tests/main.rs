@@ -2,6 +2,7 @@
 
 mod bulk;
 mod files;
+mod foreign_keys;
 mod keys;
 mod log;
 mod open;

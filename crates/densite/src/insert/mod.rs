@@ -1,5 +1,6 @@
 //! Bulk insert: inserts columns into a table, all rows or none.
 
+mod orphan;
 mod refused;
 mod target;
 mod watch;
@@ -58,9 +59,10 @@ impl OnConflict {
 /// ```
 ///
 /// # Errors
-/// [`Error::Row`] for a row that the table refuses; [`Error::Table`] if there is no such table or
-/// column; [`Error::Columns`] if the columns do not match each other; [`Error::Sqlite`] for
-/// everything else.
+/// [`Error::Row`] for a row that the table refuses; [`Error::ForeignKey`] for a row that refers to a
+/// missing row; [`Error::Table`] if there is no such table or column; [`Error::Columns`] if the
+/// columns do not match each other; [`Error::Sqlite`] for everything else, also for a foreign key
+/// that is deferred to the commit.
 pub fn insert(con: &Connection, table: &str, columns: Columns) -> Result<u64> {
     InsertOptions::new().insert(con, table, columns)
 }
@@ -209,6 +211,7 @@ pub(crate) fn insert_columns(
     match con.execute(&sql, []) {
         Ok(rows) => Ok(rows as u64),
         Err(error) => Err(refused::with_row(
+            con,
             Error::of_function(error),
             target,
             columns,
