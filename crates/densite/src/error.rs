@@ -1,5 +1,6 @@
 //! Errors, classified by what the caller can do about them.
 
+use crate::MissingParent;
 use densite_bulk as bulk;
 use densite_tools::Error as FileError;
 use rusqlite::ErrorCode;
@@ -60,6 +61,19 @@ pub enum Error {
         /// SQLite's error.
         source: rusqlite::Error,
     },
+    /// A row refers to a row that does not exist.
+    #[error("row {row}: {source}; {missing}")]
+    ForeignKey {
+        /// The row, counted from 0 in the caller's order.
+        row: u64,
+        /// The reference.
+        missing: Box<MissingParent>,
+        /// SQLite's error.
+        source: rusqlite::Error,
+    },
+    /// The caller's progress function stopped the insert, and no row was inserted.
+    #[error("the progress function stopped the insert; no row was inserted")]
+    Stopped,
     /// A value does not fit its column.
     #[error("column {column}, row {row}: {message}")]
     Value {
@@ -134,8 +148,19 @@ impl Error {
     /// SQLite's code, if the error is SQLite's.
     pub fn sqlite_code(&self) -> Option<ErrorCode> {
         match self {
-            Error::Sqlite(source) | Error::Open { source, .. } | Error::Row { source, .. } => {
-                source.sqlite_error_code()
+            Error::Sqlite(source)
+            | Error::Open { source, .. }
+            | Error::Row { source, .. }
+            | Error::ForeignKey { source, .. } => source.sqlite_error_code(),
+            _ => None,
+        }
+    }
+
+    /// The row that caused the error, counted from 0, if it is known.
+    pub fn row(&self) -> Option<u64> {
+        match self {
+            Error::Row { row, .. } | Error::ForeignKey { row, .. } | Error::Value { row, .. } => {
+                Some(*row)
             }
             _ => None,
         }

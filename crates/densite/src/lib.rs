@@ -23,7 +23,7 @@
 //! | to | use |
 //! |---|---|
 //! | open a database | [`open()`], [`OpenOptions`]; [`register()`] for databases that rusqlite opens by URI |
-//! | insert or read many rows at once | [`insert`](fn@insert), [`query`](fn@query) |
+//! | insert or read many rows at once | [`insert`](fn@insert), [`query`](fn@query); [`QueryOptions`] for a list of keys |
 //! | make many small writes durable fast | [`ingest`](fn@ingest) |
 //! | follow them | [`subscribe`](fn@subscribe) |
 //! | convert, vacuum, check, measure files | [`compress`], [`decompress`], [`vacuum`](fn@vacuum), [`check`](fn@check), [`info`] |
@@ -40,7 +40,9 @@ mod convert;
 mod error;
 mod ingest;
 mod insert;
+mod keys;
 mod log;
+mod missing_parent;
 mod nullable;
 mod open;
 mod query;
@@ -64,9 +66,10 @@ pub use densite_tools::{
 pub use error::{Error, Result};
 pub use ingest::{Ingest, IngestConflict, IngestOptions, OnFull, Reject, ingest};
 pub use insert::{InsertOptions, OnConflict, insert};
+pub use missing_parent::MissingParent;
 pub use nullable::Nullable;
 pub use open::{Codec, OpenOptions, open};
-pub use query::{QueryResult, query};
+pub use query::{QueryOptions, QueryResult, query};
 pub use register::register;
 pub use rusqlite;
 pub use serde_json;

@@ -1,6 +1,8 @@
 //! Bulk query: the rows of a statement as batches of columns.
 
-use crate::{Error, RecordBatch, Result};
+use crate::keys::Keyed;
+use crate::set::Registered;
+use crate::{Columns, Error, RecordBatch, Result};
 use densite_bulk::{ONE_THREAD, Query, queries};
 use rusqlite::{Connection, Params};
 use std::marker::PhantomData;
@@ -49,7 +51,84 @@ use std::marker::PhantomData;
 /// [`Error::Sqlite`] if the statement does not compile or changes the database, or if there is more
 /// than one statement.
 pub fn query<'c>(con: &'c Connection, sql: &str, params: impl Params) -> Result<QueryResult<'c>> {
-    let call = call(con, sql)?;
+    QueryOptions::new().query(con, sql, params)
+}
+
+/// How to query: with a table of keys.
+///
+/// Many values to look up are keys. They are the rows of the table `keys` in the statement. They
+/// are sorted by their columns in order, so that a lookup reads an index from one end to the other.
+/// Give the columns of the index in its order. The rows of the result come in the order of the keys,
+/// unless the statement has another order.
+///
+/// ```
+/// # let dir = tempfile::tempdir()?;
+/// # let con = densite::open(dir.path().join("app.db"))?;
+/// con.execute_batch(
+///     "CREATE TABLE result(a INTEGER, b INTEGER, val REAL, PRIMARY KEY (a, b)) WITHOUT ROWID;
+///      INSERT INTO result VALUES (1, 1, 0.5), (1, 2, 1.5), (2, 1, 2.5)",
+/// )?;
+/// let keys = densite::Columns::new()
+///     .integers("a", vec![2, 1, 9])
+///     .integers("b", vec![1, 2, 9]);
+/// let sql = "SELECT k.a, k.b, r.val FROM keys k JOIN result r USING (a, b)";
+/// for batch in densite::QueryOptions::new().keys(keys).query(&con, sql, [])? {
+///     let batch = batch?;
+///     assert_eq!(batch.columns()[0].integers(), Some(&[1, 2][..]));
+///     assert_eq!(batch.columns()[2].reals(), Some(&[1.5, 2.5][..]));
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// Keys compare like the columns of `CREATE TABLE keys(a, b)`, which have no type: they take the
+/// affinity of the column that they are compared with. In `keys k JOIN t USING (a)`, they do not
+/// take the collation of `t.a`; `ON t.a = k.a` uses it. A key that is given twice is two rows. A
+/// NULL equals nothing, as always in SQL.
+#[derive(Debug, Clone, Default)]
+#[must_use = "options do nothing until `query` is called"]
+pub struct QueryOptions {
+    keys: Option<Columns>,
+}
+
+impl QueryOptions {
+    /// The defaults: no keys.
+    pub fn new() -> QueryOptions {
+        QueryOptions::default()
+    }
+
+    /// The rows of the table `keys` in the statement.
+    pub fn keys(mut self, keys: Columns) -> QueryOptions {
+        self.keys = Some(keys);
+        self
+    }
+
+    /// As [`query`](fn@query), with these options.
+    ///
+    /// # Errors
+    /// The same; [`Error::Columns`] if the keys have no columns, a column twice, or columns that do
+    /// not match each other.
+    pub fn query<'c>(
+        self,
+        con: &'c Connection,
+        sql: &str,
+        params: impl Params,
+    ) -> Result<QueryResult<'c>> {
+        let Some(keys) = self.keys else {
+            return result(con, &call(con, sql)?, params, None);
+        };
+        let keyed = Keyed::new(sql, keys)?;
+        let call = call(con, keyed.sql());
+        let call = call.map_err(|error| Error::of_function(keyed.explain(error, sql)))?;
+        result(con, &call, params, Some(keyed.into_keys()))
+    }
+}
+
+fn result<'c>(
+    con: &'c Connection,
+    call: &Call,
+    params: impl Params,
+    keys: Option<Registered>,
+) -> Result<QueryResult<'c>> {
     let place = Place(queries::reserve());
     let call = call.for_place(place.0);
     con.query_row(&call, params, |_| Ok(()))
@@ -58,6 +137,7 @@ pub fn query<'c>(con: &'c Connection, sql: &str, params: impl Params) -> Result<
     Ok(QueryResult {
         names: query.names().to_vec(),
         query,
+        _keys: keys,
         _connection: PhantomData,
     })
 }
@@ -65,6 +145,8 @@ pub fn query<'c>(con: &'c Connection, sql: &str, params: impl Params) -> Result<
 /// The rows of a statement: an iterator over its batches. See [`query`](fn@query).
 pub struct QueryResult<'c> {
     query: Query,
+    /// The statement reads them until it is dropped, so they come after it.
+    _keys: Option<Registered>,
     names: Vec<String>,
     // The statement belongs to the connection. It ends before the connection does, and is read on
     // the thread that has the connection.
@@ -125,7 +207,7 @@ impl Call {
 
 /// A call with the statement's own parameters, with the same numbers and names. So everything that
 /// can be bound to the statement can be bound to the call.
-fn call(con: &Connection, sql: &str) -> Result<Call> {
+fn call(con: &Connection, sql: &str) -> rusqlite::Result<Call> {
     // Here SQLite reports what does not compile, and where.
     let statement = con.prepare(sql)?;
     let mut parameters = String::new();

@@ -1,7 +1,7 @@
 //! Columns that a statement can read while it runs.
 
 use crate::{Columns, Result};
-use densite_bulk::{Set, SortKey, sets};
+use densite_bulk::{Progress, Set, SortKey, sets};
 
 /// The number of columns up to which a smaller table-valued function is used, which SQLite declares
 /// faster.
@@ -38,6 +38,24 @@ impl Registered {
 
     pub(crate) fn sort(&self, keys: &[SortKey]) -> Result<()> {
         Ok(sets::change(self.handle, |set| set.sort(keys)).map(drop)?)
+    }
+
+    /// Has a function called while a statement reads the columns.
+    pub(crate) fn watch(&self, progress: Progress) -> Result<()> {
+        self.set_progress(Some(progress))
+    }
+
+    /// Ends [`Registered::watch`].
+    pub(crate) fn unwatch(&self) -> Result<()> {
+        self.set_progress(None)
+    }
+
+    fn set_progress(&self, progress: Option<Progress>) -> Result<()> {
+        let set = |set: &mut Set| {
+            set.set_progress(progress);
+            Ok(())
+        };
+        Ok(sets::change(self.handle, set)?)
     }
 
     /// Calls a function with the columns.

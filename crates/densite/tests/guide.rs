@@ -44,6 +44,35 @@ fn bulk(con: &Connection) -> Result {
         let users: &[i64] = batch.columns()[0].integers().unwrap_or_default();
         assert_eq!(users, [2, 3]);
     }
+    progress(&con)?;
+    keys(&con)
+}
+
+#[rustfmt::skip]
+fn progress(con: &Connection) -> Result {
+    use densite::{Columns, InsertOptions};
+    use std::ops::ControlFlow;
+
+    let columns = Columns::new().integers("user", 4..200_000i64);
+    InsertOptions::new().insert_with(&con, "vote", columns, |done, all| {
+        println!("{done} of {all} rows");
+        ControlFlow::Continue(())
+    })?;
+    Ok(())
+}
+
+#[rustfmt::skip]
+fn keys(con: &Connection) -> Result {
+    use densite::Columns;
+    use densite::QueryOptions;
+
+    let keys = Columns::new().integers("user", vec![3, 1]);
+    let sql = "SELECT k.user, v.article FROM keys k JOIN vote v USING (user)";
+    for batch in QueryOptions::new().keys(keys).query(&con, sql, [])? {
+        let batch = batch?;
+        let users: &[i64] = batch.columns()[0].integers().unwrap_or_default();
+        assert_eq!(users, [1, 3]);
+    }
     Ok(())
 }
 

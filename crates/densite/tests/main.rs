@@ -2,6 +2,9 @@
 
 mod bulk;
 mod files;
+mod foreign_keys;
+mod keys;
 mod log;
 mod open;
 mod order;
+mod progress;

@@ -12,6 +12,9 @@ fn a_connection_opened_before_registration_gets_an_error() {
     let columns = || Columns::new().integers("a", [1]);
     refused(densite::insert(&con, "t", columns()).expect_err("no function"));
     refused(densite::query(&con, "SELECT 1", []).expect_err("no function"));
+    let keyed = densite::QueryOptions::new().keys(columns());
+    let keyed = keyed.query(&con, "SELECT a FROM keys", []);
+    refused(keyed.expect_err("no function"));
     refused(densite::ingest(&con, "t").expect_err("no function"));
     refused(densite::subscribe(&con, "x", densite::Start::Now).expect_err("no function"));
     densite::register().expect("registers");

@@ -4,7 +4,7 @@
 //! the program with a sentence and code 1.
 
 use densite::rusqlite::{self, Connection, params};
-use densite::{Columns, IngestConflict, IngestOptions};
+use densite::{Columns, IngestConflict, IngestOptions, QueryOptions};
 use std::error::Error;
 use std::fmt::Display;
 use std::path::Path;
@@ -101,7 +101,26 @@ fn query(db: &Connection) -> Result {
         2,
     )?;
     println!("{rows} readings of {places} stations above 1000 m");
-    Ok(())
+    lookup(db)
+}
+
+/// Many values to look up at once are keys: rows of a table in the statement.
+fn lookup(db: &Connection) -> Result {
+    let keys = Columns::new()
+        .integers("station", [7, 3, 99])
+        .texts("at", ["2026-01-02 00:00"; 3]);
+    let sql = "SELECT k.station, r.celsius FROM keys k JOIN reading r USING (station, at)";
+    let mut found = Vec::new();
+    for batch in QueryOptions::new().keys(keys).query(db, sql, [])? {
+        let batch = batch?;
+        let stations = batch.column("station").and_then(|column| column.integers());
+        found.extend_from_slice(stations.unwrap_or_default());
+    }
+    same(
+        "stations with a reading",
+        format!("{found:?}").as_str(),
+        "[3, 7]",
+    )
 }
 
 /// WAL: another connection reads while this one writes, and sees only committed rows.

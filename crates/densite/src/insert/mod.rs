@@ -1,14 +1,18 @@
 //! Bulk insert: inserts columns into a table, all rows or none.
 
+mod orphan;
 mod refused;
 mod target;
+mod watch;
 
 use crate::set::Registered;
 use crate::transaction::Transaction;
 use crate::{Columns, Error, Result};
 use densite_sqlite::quoted;
 use rusqlite::Connection;
+use std::ops::ControlFlow;
 pub(crate) use target::Target;
+use watch::Watch;
 
 /// What happens to a row that violates a UNIQUE, NOT NULL or CHECK constraint. It overrides ON
 /// CONFLICT of the table.
@@ -55,9 +59,10 @@ impl OnConflict {
 /// ```
 ///
 /// # Errors
-/// [`Error::Row`] for a row that the table refuses; [`Error::Table`] if there is no such table or
-/// column; [`Error::Columns`] if the columns do not match each other; [`Error::Sqlite`] for
-/// everything else.
+/// [`Error::Row`] for a row that the table refuses; [`Error::ForeignKey`] for a row that refers to a
+/// missing row; [`Error::Table`] if there is no such table or column; [`Error::Columns`] if the
+/// columns do not match each other; [`Error::Sqlite`] for everything else, also for a foreign key
+/// that is deferred to the commit.
 pub fn insert(con: &Connection, table: &str, columns: Columns) -> Result<u64> {
     InsertOptions::new().insert(con, table, columns)
 }
@@ -115,7 +120,56 @@ impl InsertOptions {
     /// # Errors
     /// The same.
     pub fn insert(&self, con: &Connection, table: &str, columns: Columns) -> Result<u64> {
+        self.run(con, table, &Registered::new(columns)?)
+    }
+
+    /// As [`InsertOptions::insert`], and calls `progress` about every 65,536 rows and after the last
+    /// row. It gets the number of rows read so far and the number of all rows. Its answer
+    /// [`ControlFlow::Break`] stops the insert, and no row is inserted. If the table has triggers,
+    /// SQLite reads all rows before it writes the first.
+    ///
+    /// ```
+    /// use std::ops::ControlFlow;
+    /// use std::sync::Arc;
+    /// use std::sync::atomic::{AtomicBool, Ordering};
+    /// # let dir = tempfile::tempdir()?;
+    /// # let con = densite::open(dir.path().join("app.db"))?;
+    /// con.execute_batch("CREATE TABLE vote(user INTEGER PRIMARY KEY)")?;
+    /// let cancelled = Arc::new(AtomicBool::new(false)); // a button sets it
+    /// let seen = Arc::clone(&cancelled);
+    /// let progress = move |done, all| {
+    ///     println!("{done} of {all} rows");
+    ///     match seen.load(Ordering::Relaxed) {
+    ///         true => ControlFlow::Break(()),
+    ///         false => ControlFlow::Continue(()),
+    ///     }
+    /// };
+    /// let columns = densite::Columns::new().integers("user", 0..200_000i64);
+    /// densite::InsertOptions::new().insert_with(&con, "vote", columns, progress)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The same; [`Error::Stopped`] if `progress` stopped it.
+    ///
+    /// # Panics
+    /// If `progress` panics, after the rows are undone.
+    pub fn insert_with<P>(
+        &self,
+        con: &Connection,
+        table: &str,
+        columns: Columns,
+        progress: P,
+    ) -> Result<u64>
+    where
+        P: FnMut(u64, u64) -> ControlFlow<()> + Send + 'static,
+    {
         let columns = Registered::new(columns)?;
+        let watch = Watch::begin(&columns, progress)?;
+        watch.end(self.run(con, table, &columns))
+    }
+
+    fn run(&self, con: &Connection, table: &str, columns: &Registered) -> Result<u64> {
         let begin = match self.schema.as_str() {
             "temp" => "BEGIN",
             _ => "BEGIN IMMEDIATE",
@@ -123,7 +177,7 @@ impl InsertOptions {
         let transaction = Transaction::join(con, begin)?;
         let target = Target::describe(con, &self.schema, table)?;
         let sort = target.may_sort(con, self.on_conflict)?;
-        let rows = insert_columns(con, &target, &columns, self.on_conflict, sort)?;
+        let rows = insert_columns(con, &target, columns, self.on_conflict, sort)?;
         transaction.commit()?;
         Ok(rows)
     }
@@ -157,6 +211,7 @@ pub(crate) fn insert_columns(
     match con.execute(&sql, []) {
         Ok(rows) => Ok(rows as u64),
         Err(error) => Err(refused::with_row(
+            con,
             Error::of_function(error),
             target,
             columns,

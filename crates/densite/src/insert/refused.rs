@@ -1,28 +1,37 @@
 //! Finds the row that a table refused, and its values.
 
-use super::list;
 use super::target::{Target, same};
+use super::{list, orphan};
 use crate::Error;
 use crate::set::Registered;
-use rusqlite::ErrorCode;
+use rusqlite::{Connection, ErrorCode, ffi};
 
 /// The number of columns to show if SQLite names none.
 const SHOWN: usize = 10;
 
-/// The same error with the refused row, if it is known. It is not known for a table with triggers,
-/// because SQLite reads all rows before it writes the first, and for foreign keys.
-pub(super) fn with_row(error: Error, target: &Target, columns: &Registered) -> Error {
+/// The same error with the refused row, if it is known. Except for foreign keys, it is not known for
+/// a table with triggers, because SQLite reads all rows before it writes the first.
+pub(super) fn with_row(
+    con: &Connection,
+    error: Error,
+    target: &Target,
+    columns: &Registered,
+) -> Error {
     let Error::Sqlite(source) = error else {
         return error;
     };
+    let code = source.sqlite_error().map(|error| error.extended_code);
+    if code == Some(ffi::SQLITE_CONSTRAINT_FOREIGNKEY) {
+        return of_foreign_key(con, source, target, columns);
+    }
     let of_row = matches!(
         source.sqlite_error_code(),
         Some(ErrorCode::ConstraintViolation | ErrorCode::TypeMismatch | ErrorCode::TooBig)
     );
-    let said = source.to_string();
-    if !of_row || target.has_triggers || said.contains("FOREIGN KEY") {
+    if !of_row || target.has_triggers {
         return Error::Sqlite(source);
     }
+    let said = source.to_string();
     match describe(&said, target, columns) {
         Ok((row, values)) => Error::Row {
             row,
@@ -30,6 +39,28 @@ pub(super) fn with_row(error: Error, target: &Target, columns: &Registered) -> E
             source,
         },
         Err(_) => Error::Sqlite(source),
+    }
+}
+
+/// The same error with the row that refers to a missing row, if there is one: a trigger can have
+/// caused the error too.
+fn of_foreign_key(
+    con: &Connection,
+    source: rusqlite::Error,
+    target: &Target,
+    columns: &Registered,
+) -> Error {
+    // The search reads the columns too, and is no progress of the insert.
+    match columns
+        .unwatch()
+        .and_then(|()| orphan::find(con, target, columns))
+    {
+        Ok(Some((row, missing))) => Error::ForeignKey {
+            row,
+            missing: Box::new(missing),
+            source,
+        },
+        Ok(None) | Err(_) => Error::Sqlite(source),
     }
 }
 
