@@ -34,7 +34,7 @@ const MOST_ATTEMPTS: u64 = 1 << 32;
 pub(crate) fn void_left(connection: &mut Connection, shared: &Shared) -> Result<()> {
     let (tip, next_off) = {
         let state = shared.state.read();
-        (state.tip, state.next_off)
+        (state.tip(), state.next_off())
     };
     let Some(left) = Left::behind(connection.open.file(), shared.salt, &tip, next_off)? else {
         return Ok(());
@@ -74,7 +74,7 @@ pub(crate) fn void_own(
 
 fn void(connection: &mut Connection, shared: &Shared, off: u64, number: u64) -> Result<()> {
     (connection.open.file()).write_at(&record::void(number), off)?;
-    let tip = shared.state.read().tip;
+    let tip = shared.state.read().tip();
     (connection.sync_rewritten(shared, tip, SyncKind::Data)).map(drop)
 }
 

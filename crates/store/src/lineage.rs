@@ -85,7 +85,7 @@ mod tests {
         for n in 0..commits {
             handle.write_at(&[n as u8; PAGE], 0).expect("write");
             handle.publish().expect("publish");
-            tips.push(handle.shared().expect("shared").state.read().tip);
+            tips.push(handle.shared().expect("shared").state.read().tip());
         }
         (open(), handle.shared().expect("shared").salt, tips)
     }

@@ -208,8 +208,8 @@ fn find_in(file: &dyn File, pre: &[u8]) -> Result<Found> {
     let claimed = Tip::decode(&raw, salt);
     // Nothing is published beyond a valid tip. Without a valid tip, every whole commit counts.
     let limit = claimed.map_or(u64::MAX, |t| t.commit);
-    while state.tip.commit < limit {
-        let Some((tip, trailer)) = chain::next_commit(file, salt, &state.tip, state.next_off)?
+    while state.tip().commit < limit {
+        let Some((tip, trailer)) = chain::next_commit(file, salt, &state.tip(), state.next_off())?
         else {
             break;
         };
@@ -223,21 +223,21 @@ fn find_in(file: &dyn File, pre: &[u8]) -> Result<Found> {
         }
         state.apply(tip, &trailer);
     }
-    if state.tip.commit == 0 && claimed.is_none_or(|t| t.commit != 0) {
+    if state.tip().commit == 0 && claimed.is_none_or(|t| t.commit != 0) {
         may_be_empty(pre, block)?;
     }
-    state.tip_raw = raw;
+    state.note_tip_block(raw);
     let mut cut = None;
     if let Some(t) = claimed {
-        state.highest = state.highest.max(t.commit);
-        if t.commit > state.tip.commit {
+        state.note_commit_number(t.commit);
+        if t.commit > state.tip().commit {
             cut = Some(format!(
                 "the file was not closed; of the commits up to {}, those after {} are incomplete after offset {} and were cut off",
-                t.commit, state.tip.commit, state.next_off
+                t.commit, state.tip().commit, state.next_off()
             ));
         }
     } else {
-        let commit = state.tip.commit;
+        let commit = state.tip().commit;
         cut = Some(format!(
             "the tip at offset {TIP_OFF} is not valid; if there were commits after {commit} that are incomplete, they were cut off"
         ));

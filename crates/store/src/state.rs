@@ -15,32 +15,32 @@ const ROLLBACK_MODE: [u8; 2] = [1, 1];
 #[derive(Debug, Clone)]
 pub(crate) struct State {
     /// The commit.
-    pub(crate) tip: Tip,
+    tip: Tip,
     /// The tip block at the last read, valid or not. While it stays the same, nothing was
     /// published.
-    pub(crate) tip_raw: [u8; TIP_LEN],
+    tip_raw: [u8; TIP_LEN],
     /// The highest commit number ever seen, including commits lost in a power cut.
-    pub(crate) highest: u64,
-    pub(crate) logical_len: u64,
+    highest: u64,
+    logical_len: u64,
     /// 0 before the first write.
-    pub(crate) page_size: u32,
-    pub(crate) head: [u8; HEAD_LEN],
-    pub(crate) root: Root,
+    page_size: u32,
+    head: [u8; HEAD_LEN],
+    root: Root,
     /// Entries of commits since the last root trailer. [`Entry::NONE`]: the page has no frame any
     /// more.
-    pub(crate) overlay: HashMap<u32, Entry>,
+    overlay: HashMap<u32, Entry>,
     /// The root section of the last root trailer.
-    pub(crate) section: RootSection,
+    section: RootSection,
     /// Places of the trailers since the last root trailer, including that one.
-    pub(crate) trailers: Vec<(u64, u32)>,
+    trailers: Vec<(u64, u32)>,
     /// Whether the first of them is a root trailer. There is none before the first fold.
-    pub(crate) root_trailer: bool,
-    pub(crate) dicts: Vec<DictInfo>,
+    root_trailer: bool,
+    dicts: Vec<DictInfo>,
     /// How many of `dicts` the last root trailer listed.
-    pub(crate) root_dicts: usize,
-    pub(crate) next_off: u64,
-    pub(crate) room_end: u64,
-    pub(crate) tail_off: u64,
+    root_dicts: usize,
+    next_off: u64,
+    room_end: u64,
+    tail_off: u64,
 }
 
 impl State {
@@ -95,6 +95,98 @@ impl State {
         self.next_off = trailer.next_off;
         self.room_end = trailer.room_end;
         self.tail_off = trailer.tail_off;
+    }
+
+    /// Begins again with the empty store. Commit numbers continue.
+    pub(crate) fn restart(&mut self, salt: u64) {
+        let highest = self.highest;
+        *self = State::empty(salt);
+        self.highest = highest;
+    }
+
+    /// The tip block was read or written, and its commit is applied.
+    pub(crate) fn note_tip_block(&mut self, raw: [u8; TIP_LEN]) {
+        self.tip_raw = raw;
+    }
+
+    /// A commit of this number was once published, even if it is lost.
+    pub(crate) fn note_commit_number(&mut self, commit: u64) {
+        self.highest = self.highest.max(commit);
+    }
+
+    /// The commit.
+    pub(crate) fn tip(&self) -> Tip {
+        self.tip
+    }
+
+    /// The tip block at the last read, valid or not.
+    pub(crate) fn tip_raw(&self) -> [u8; TIP_LEN] {
+        self.tip_raw
+    }
+
+    /// The highest commit number ever seen, including commits lost in a power cut.
+    pub(crate) fn highest(&self) -> u64 {
+        self.highest
+    }
+
+    /// The length of the database, bytes.
+    pub(crate) fn logical_len(&self) -> u64 {
+        self.logical_len
+    }
+
+    /// The page size, bytes; 0 before the first write.
+    pub(crate) fn page_size(&self) -> u32 {
+        self.page_size
+    }
+
+    /// The first bytes of page 1.
+    pub(crate) fn head(&self) -> &[u8; HEAD_LEN] {
+        &self.head
+    }
+
+    /// The page map at the last root trailer.
+    pub(crate) fn root(&self) -> Root {
+        self.root
+    }
+
+    /// Entries of commits since the last root trailer.
+    pub(crate) fn overlay(&self) -> &HashMap<u32, Entry> {
+        &self.overlay
+    }
+
+    /// The root section of the last root trailer.
+    pub(crate) fn section(&self) -> &RootSection {
+        &self.section
+    }
+
+    /// Places of the trailers since the last root trailer, including that one.
+    pub(crate) fn trailers(&self) -> &[(u64, u32)] {
+        &self.trailers
+    }
+
+    /// The dictionaries of this commit.
+    pub(crate) fn dicts(&self) -> &[DictInfo] {
+        &self.dicts
+    }
+
+    /// The dictionaries that the last root trailer does not list.
+    pub(crate) fn new_dicts(&self) -> &[DictInfo] {
+        self.dicts.get(self.root_dicts..).unwrap_or_default()
+    }
+
+    /// The place of the next record.
+    pub(crate) fn next_off(&self) -> u64 {
+        self.next_off
+    }
+
+    /// The end of the extent of [`State::next_off`].
+    pub(crate) fn room_end(&self) -> u64 {
+        self.room_end
+    }
+
+    /// The end of all records.
+    pub(crate) fn tail_off(&self) -> u64 {
+        self.tail_off
     }
 
     /// The entry of a page (1 is the first).

@@ -53,7 +53,7 @@ impl Connection {
             let synced = self.open.file().sync(kind);
             return synced.map_err(|e| self.leave_failed_sync(SyncFailed(e)));
         };
-        let tip = shared.state.read().tip;
+        let tip = shared.state.read().tip();
         let options = self.open.options();
         if !options.read_only {
             let file = self.open.file();
@@ -96,7 +96,7 @@ impl Connection {
     /// # Errors
     /// As [`Connection::sync`].
     pub(crate) fn sync_and_name(&mut self, shared: &Shared) -> Result<()> {
-        let tip = shared.state.read().tip;
+        let tip = shared.state.read().tip();
         {
             let file = self.open.file();
             let durability = &mut shared.writer.lock().durability;
@@ -127,7 +127,7 @@ impl Connection {
         // The sync may or may not cover what others publish, and the slot they write, while it
         // runs.
         let slot = shared.writer.lock().durability.slot().seq;
-        let tip = shared.state.read().tip;
+        let tip = shared.state.read().tip();
         self.open.file().sync(SyncKind::Data).map_err(SyncFailed)?;
         let mut writer = shared.writer.lock();
         writer.synced_meanwhile(tip, slot, shared.current_extent());
@@ -155,7 +155,7 @@ impl Connection {
     /// No later commit may build on bytes that the disk has dropped: see `rewrite`. If they cannot
     /// be written now, a rewrite is noted as needed.
     fn sync_failed(&mut self, shared: &Shared, e: densite_disk::Error) -> Error {
-        let tip = shared.state.read().tip;
+        let tip = shared.state.read().tip();
         let written = !self.open.options().read_only
             && rewrite::run(self.open.file(), shared.salt, &tip).is_ok();
         if !written {

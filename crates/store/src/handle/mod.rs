@@ -79,7 +79,7 @@ impl Handle {
             return Ok(transaction.logical_len());
         }
         let newest = self.newest()?;
-        Ok(newest.map_or(0, |shared| shared.state.read().logical_len))
+        Ok(newest.map_or(0, |shared| shared.state.read().logical_len()))
     }
 
     /// Whether the database has no bytes.
@@ -99,7 +99,7 @@ impl Handle {
             return Ok(transaction.page_size());
         }
         let newest = self.newest()?;
-        Ok(newest.map_or(0, |shared| shared.state.read().page_size))
+        Ok(newest.map_or(0, |shared| shared.state.read().page_size()))
     }
 
     /// The number of the newest commit; 0 before the first one.
@@ -108,7 +108,7 @@ impl Handle {
     /// I/O, damage; [`Error::NotDensite`] while the file is empty.
     pub fn newest_commit(&mut self) -> Result<u64> {
         let shared = self.newest()?.ok_or(Error::NotDensite)?;
-        let commit = shared.state.read().tip.commit;
+        let commit = shared.state.read().tip().commit;
         Ok(commit)
     }
 
@@ -121,7 +121,7 @@ impl Handle {
         let shared = self.newest()?.ok_or(Error::NotDensite)?;
         let state = shared.state.read();
         Ok((
-            state.page_size,
+            state.page_size(),
             u32::try_from(state.pages()).unwrap_or(u32::MAX),
         ))
     }
@@ -129,7 +129,7 @@ impl Handle {
     /// The end of the newest known commit in the file, in bytes. Only the reserve is after it.
     pub fn end_bytes(&self) -> u64 {
         let shared = self.connection.open.known();
-        shared.map_or(0, |s| s.state.read().tail_off)
+        shared.map_or(0, |s| s.state.read().tail_off())
     }
 
     /// Whether the newest known commit is not the one that the tip names. The file was not closed
@@ -138,7 +138,7 @@ impl Handle {
         let shared = self.connection.open.known();
         shared.is_some_and(|s| {
             let state = s.state.read();
-            Tip::decode(&state.tip_raw, s.salt) != Some(state.tip)
+            Tip::decode(&state.tip_raw(), s.salt) != Some(state.tip())
         })
     }
 
@@ -162,7 +162,7 @@ impl Handle {
         let Some(shared) = self.connection.open.known() else {
             return false;
         };
-        let tip = shared.state.read().tip;
+        let tip = shared.state.read().tip();
         let slot = recover::read_slot(self.connection.open.file());
         let slot = slot.ok().flatten();
         slot.is_some_and(|(_, slot)| slot.tip != tip || slot.flags & CLEAN == 0)
@@ -177,7 +177,7 @@ impl Handle {
         let slot = writer.durability.slot();
         writer.attempts.has_published()
             && !self.connection.open.is_poisoned()
-            && (slot.tip != shared.state.read().tip || slot.flags & CLEAN == 0)
+            && (slot.tip != shared.state.read().tip() || slot.flags & CLEAN == 0)
     }
 
     /// Whether the database of the newest known commit is in a rollback mode: bytes 18 and 19 of

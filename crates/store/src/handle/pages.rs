@@ -29,7 +29,7 @@ impl Handle {
         };
         let size = {
             let state = shared.state.read();
-            (state.logical_len, state.page_size)
+            (state.logical_len(), state.page_size())
         };
         read_pages(buf, offset, size, |part| reader.read(open, part, true))
     }
@@ -221,7 +221,7 @@ impl Handle {
         shared.refresh(self.connection.open.file())?;
         let (tip, trailers) = {
             let state = shared.state.read();
-            (state.tip, state.unfolded_bytes())
+            (state.tip(), state.unfolded_bytes())
         };
         if tip.commit == 0 {
             return Ok(());
@@ -238,7 +238,7 @@ impl Handle {
         }
         let connection = &mut self.connection;
         let mut writer = shared.writer.lock();
-        let tip = shared.state.read().tip;
+        let tip = shared.state.read().tip();
         let durability = &mut writer.durability;
         durability.rewrite_if_needed(connection.open.file(), shared.salt, &tip)?;
         durability.reread_slot(connection.open.file())?;
@@ -252,7 +252,7 @@ impl Handle {
         }
         let (file, durability) = (connection.open.file(), &mut writer.durability);
         durability.write_slot(file, tip, CLEAN)?;
-        let end = shared.state.read().tail_off;
+        let end = shared.state.read().tail_off();
         if file.len()? > end {
             file.set_len(end)?;
             durability.file_was_cut(end);

@@ -55,20 +55,20 @@ pub(super) fn commit(
     let (newest, deltas, fold);
     {
         let state = shared.state.read();
-        newest = state.tip;
+        newest = state.tip();
         deltas = p.deltas(shared, file, &state)?;
-        let same = p.logical_len() == state.logical_len
-            && p.page_size() == state.page_size
-            && *p.head() == state.head;
+        let same = p.logical_len() == state.logical_len()
+            && p.page_size() == state.page_size()
+            && p.head() == state.head();
         let nothing = deltas.is_empty() && p.new_dicts().is_empty() && same;
         if nothing && !besides.fold && !besides.even_empty {
             space.give_back_extents(p.appender().taken(), number);
-            writer.accounting.put(state.tip, space);
+            writer.accounting.put(state.tip(), space);
             return Ok(0);
         }
         fold = besides.fold
             || deltas.len() > tuning.fold_deltas
-            || state.overlay.len() + deltas.len() > tuning.fold_entries
+            || state.overlay().len() + deltas.len() > tuning.fold_entries
             || state.unfolded_bytes() > tuning.fold_trailer_bytes
             || payload_len(None, 0, p.new_dicts().len(), deltas.len()) > MAX_PAYLOAD as usize / 2;
         for (page, new) in &deltas {
@@ -158,10 +158,10 @@ pub(super) fn commit(
     {
         let mut now = shared.state.write();
         // Another thread may have seen the tip and applied the commit already.
-        if now.tip != tip {
+        if now.tip() != tip {
             now.apply(tip, &trailer);
         }
-        now.tip_raw = raw;
+        now.note_tip_block(raw);
     }
     if fold {
         space.give_up(current_extent(trailer.next_off, trailer.room_end));

@@ -92,7 +92,7 @@ pub(super) fn fold_map(
     );
     for index in &rewrite.leaves {
         if let std::collections::btree_map::Entry::Vacant(unchanged) = changes.entry(*index) {
-            unchanged.insert(tree::lookup(shared.source(file), now.root, *index)?);
+            unchanged.insert(tree::lookup(shared.source(file), now.root(), *index)?);
         }
     }
     let changes: Vec<(u64, Entry)> = changes.into_iter().collect();
@@ -103,14 +103,14 @@ pub(super) fn fold_map(
         file,
         commit,
     };
-    let map: Root = tree::fold(shared.source(file), now.root, &changes, commit, &mut sink)?;
-    for (off, len) in &now.trailers {
+    let map: Root = tree::fold(shared.source(file), now.root(), &changes, commit, &mut sink)?;
+    for (off, len) in now.trailers() {
         space.sub(*off, u64::from(*len), commit);
     }
     // Dictionaries that no frame uses are dropped, and their numbers are not used again. The newest
     // of a family from this process are kept, because the family's first page may still come. A
     // copy of a database, for example, writes one table after the other.
-    let all: Vec<DictInfo> = now.dicts.iter().chain(p.new_dicts()).copied().collect();
+    let all: Vec<DictInfo> = now.dicts().iter().chain(p.new_dicts()).copied().collect();
     for d in &all {
         let uses = space.dict_uses.get(&d.id).copied().unwrap_or(0);
         let newest = all.iter().all(|n| n.family != d.family || n.id <= d.id + 1);
@@ -140,7 +140,7 @@ pub(super) fn fold_map(
         .next_dict()
         .max(p.new_dicts().iter().map(|d| d.id + 1).max().unwrap_or(1));
 
-    let mut table = store_table(shared, file, p, space, &now.section.space, &rewrite.chunks)?;
+    let mut table = store_table(shared, file, p, space, &now.section().space, &rewrite.chunks)?;
     table.moved = space.moved_list();
     trailer.root = Some(RootSection {
         map,

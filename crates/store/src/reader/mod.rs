@@ -116,22 +116,22 @@ impl Reader {
             let found;
             {
                 let state = shared.state.read();
-                tip = state.tip;
+                tip = state.tip();
                 if page == 1 && at + out.len() <= HEAD_LEN {
-                    copy_part(&state.head, at, out);
+                    copy_part(state.head(), at, out);
                     return Ok(());
                 }
                 // The same as `State::lookup`, with the leaves that this reader used last.
-                let entry = match state.overlay.get(&page) {
+                let entry = match state.overlay().get(&page) {
                     Some(e) => Ok(*e),
-                    None if state.root.node.is_none() || page == 0 => Ok(Entry::NONE),
+                    None if state.root().node.is_none() || page == 0 => Ok(Entry::NONE),
                     None => self.leaves.lookup(
                         shared.source(open.file()),
-                        state.root,
+                        state.root(),
                         u64::from(page) - 1,
                     ),
                 };
-                found = entry.map(|e| (e, state.page_size as usize));
+                found = entry.map(|e| (e, state.page_size() as usize));
             }
             let read = match found {
                 Ok((entry, _)) if entry.is_none() => {

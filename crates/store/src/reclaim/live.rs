@@ -60,7 +60,7 @@ impl Look<'_> {
     pub(super) fn unit(&self, unit: u64, live: u32) -> Result<Option<Found>> {
         // A record can begin before the unit and reach into it. Frames of one page and map nodes
         // are at most the first length, and runs of 64 pages at most the second.
-        let page = self.state.page_size as usize;
+        let page = self.state.page_size() as usize;
         for back in [page.max(Node::raw_len(0)), page << 6] {
             let found = self.unit_from(unit, (back + RECORD_LEN) as u64)?;
             if found.counted == u64::from(live) || !found.damage.is_empty() {
@@ -92,11 +92,11 @@ impl Look<'_> {
     /// Adds records whose places are listed in the state: trailers and dictionaries.
     fn listed(&self, unit: u64, found: &mut Found) -> Result<()> {
         let here = |off: u64, len: u32| counted_in(unit, off, u64::from(len), 1, 1);
-        for (off, len) in &self.state.trailers {
+        for (off, len) in self.state.trailers() {
             found.trailers |= here(*off, *len) > 0;
             found.count_by_fold(here(*off, *len));
         }
-        for dict in &self.state.dicts {
+        for dict in self.state.dicts() {
             let place = dict.place;
             if here(place.off, place.len) == 0 {
                 continue;
@@ -124,7 +124,7 @@ impl Look<'_> {
     /// live or whole, otherwise 0.
     fn record_at(&self, unit: u64, off: u64, bytes: &[u8], found: &mut Found) -> Result<usize> {
         // This runs at every byte of dead records, so the check that excludes the most comes first.
-        let page_log2 = self.state.page_size.trailing_zeros() as u8;
+        let page_log2 = self.state.page_size().trailing_zeros() as u8;
         if !Record::may_begin(bytes, page_log2) {
             return Ok(0);
         }
@@ -133,7 +133,7 @@ impl Look<'_> {
         };
         // Nearly all bytes that look like a header are not one, and most of those have a number
         // that no commit has had.
-        if record.version > self.state.tip.commit {
+        if record.version > self.state.tip().commit {
             return Ok(0);
         }
         let lives = match record.kind {
@@ -228,7 +228,7 @@ impl Look<'_> {
     fn space_at(&self, unit: u64, off: u64, record: Record, found: &mut Found) -> Result<usize> {
         let (level, number) = (u32::from(record.page_log2), record.number);
         let src = self.shared.table_source(self.file);
-        let place = match src.part(&self.state.section.space, level, number) {
+        let place = match src.part(&self.state.section().space, level, number) {
             Ok(part) if part.place.off == off => part.place,
             Ok(_) => return Ok(0),
             Err(Error::Corrupt(damage)) => {
@@ -255,7 +255,7 @@ impl Look<'_> {
     fn node_at(&self, unit: u64, off: u64, record: Record, found: &mut Found) -> Result<usize> {
         let (level, first) = (u32::from(record.page_log2), u64::from(record.number));
         let src = self.shared.source(self.file);
-        let (place, leaf) = match tree::find_node(src, self.state.root, level, first) {
+        let (place, leaf) = match tree::find_node(src, self.state.root(), level, first) {
             Ok(Some((place, leaf))) if place.off == off => (place, leaf),
             Ok(_) => return Ok(0),
             // The node or one on the path to it is damaged.

@@ -113,7 +113,7 @@ impl Reclaimer<'_> {
         let Some(shared) = self.connection.open.known().cloned() else {
             return Ok(ReclaimStep::default());
         };
-        let file = shared.state.read().tail_off;
+        let file = shared.state.read().tail_off();
         let taken = (shared.writer.lock().reclaiming.share()).take(file, u64::from(dead_limit));
         let Some(Due { bytes, pace, time }) = taken else {
             return Ok(ReclaimStep::default());
@@ -187,12 +187,12 @@ impl Reclaimer<'_> {
         shared.refresh(file)?;
         let mut writer = shared.writer.lock();
         let state = shared.state.read();
-        if state.tip.commit == 0 {
+        if state.tip().commit == 0 {
             return Ok(Plan::Done);
         }
         writer.account(&shared.sources(file), &state)?;
         let writer = &mut *writer;
-        let commit = state.tip.commit.max(writer.attempts.last());
+        let commit = state.tip().commit.max(writer.attempts.last());
         let at_rest = is_at_rest(u64::from(budget.dead_limit));
         let Some(space) = writer.accounting.space_mut() else {
             return Ok(Plan::Done);
@@ -233,19 +233,19 @@ impl Reclaimer<'_> {
         let Some(space) = writer.accounting.space() else {
             return Ok((Plan::Done, false));
         };
-        let room_end = match state.room_end {
-            OPEN_END => state.next_off,
+        let room_end = match state.room_end() {
+            OPEN_END => state.next_off(),
             end => end,
         };
         let leaves = state.pages() / LEAF_FANOUT as u64 + 1;
         let ground = Ground {
             space,
             reclaiming: &writer.reclaiming,
-            tail: state.tail_off,
+            tail: state.tail_off(),
             file: self.connection.open.file().len()?,
-            reserve: reserve_behind(state.tail_off),
-            current: (state.next_off, room_end),
-            fold_nodes: (state.overlay.len() as u64).min(leaves),
+            reserve: reserve_behind(state.tail_off()),
+            current: (state.next_off(), room_end),
+            fold_nodes: (state.overlay().len() as u64).min(leaves),
             leaves,
             budget: budget.bytes,
             limit: u64::from(budget.dead_limit),

@@ -113,7 +113,7 @@ impl Reclaimer<'_> {
         let waits = {
             let mut writer = shared.writer.lock();
             let writer = &mut *writer;
-            let tip = shared.state.read().tip;
+            let tip = shared.state.read().tip();
             let durability = &mut writer.durability;
             // Otherwise nothing would count as durable, and the caller would wait forever.
             durability.rewrite_if_needed(file, shared.salt, &tip)?;
@@ -192,7 +192,7 @@ impl Reclaimer<'_> {
         shared.refresh(self.connection.open.file())?;
         let (commit, before) = {
             let state = shared.state.read();
-            (state.tip.commit, state.tail_off)
+            (state.tip().commit, state.tail_off())
         };
         if commit == 0 {
             return Ok(Some(0));
@@ -210,7 +210,7 @@ impl Reclaimer<'_> {
         told?;
         let (tip, end) = {
             let state = shared.state.read();
-            (state.tip, state.tail_off)
+            (state.tip(), state.tail_off())
         };
         if !shared.writer.lock().durability.is_durable(&tip) {
             return Ok(None);

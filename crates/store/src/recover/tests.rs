@@ -96,7 +96,7 @@ fn with_header(bytes: &[u8], version: u32) -> Vec<u8> {
 fn problem(bytes: &[u8]) -> String {
     match find(&placed(bytes)) {
         Ok(None) => "none: it is empty".to_owned(),
-        Ok(Some(found)) => format!("none: commit {}", found.state.tip.commit),
+        Ok(Some(found)) => format!("none: commit {}", found.state.tip().commit),
         Err(Error::Corrupt(damage)) => format!("{}: {}", damage.what, damage.problem),
         Err(Error::NewerFormat { found, .. }) => format!("newer format {found}"),
         Err(e) => e.to_string(),
@@ -259,7 +259,7 @@ fn a_tip_that_is_being_written_is_read_again() {
         };
         let found = find(&moving).expect("found").expect("not empty");
         assert_eq!(found.cut, None, "{torn_reads}");
-        assert_eq!(found.state.tip.commit, 3);
+        assert_eq!(found.state.tip().commit, 3);
         assert_eq!(moving.reads.into_inner(), torn_reads + 1);
     }
     let mut torn = used;
@@ -306,10 +306,10 @@ fn an_attempt_that_the_tip_does_not_name_is_not_a_commit() {
         assert_eq!(problem(&bytes), format!("none: commit {number}"));
         bytes[tip.clone()].copy_from_slice(&theirs[tip.clone()]);
         let found = find(&placed(&bytes)).expect("found").expect("not empty");
-        assert_eq!(found.state.tip.commit, 2, "not {number}");
+        assert_eq!(found.state.tip().commit, 2, "not {number}");
         let cut = found.cut.expect("the cut is reported");
         assert!(cut.contains("those after 2 are incomplete"), "{cut}");
-        assert_eq!(found.state.highest, 3, "its number is not given again");
+        assert_eq!(found.state.highest(), 3, "its number is not given again");
     }
 }
 
@@ -366,5 +366,5 @@ fn a_creation_leaves_two_copies_of_its_slot_and_a_tip() {
     );
     let tip = Tip::decode(&born[TIP_OFF as usize..], salt).expect("a tip");
     assert_eq!((slot.salt, slot.tip), (salt, tip));
-    assert_eq!(tip, State::empty(salt).tip);
+    assert_eq!(tip, State::empty(salt).tip());
 }

@@ -56,7 +56,7 @@ pub(crate) fn check(
         Ok(Some(found)) => {
             report.cut = found.cut;
             report.clean =
-                found.slot.1.tip == found.state.tip && found.slot.1.flags & slot::CLEAN != 0;
+                found.slot.1.tip == found.state.tip() && found.slot.1.flags & slot::CLEAN != 0;
         }
         Err(Error::Corrupt(d)) => report.problems.push(d),
         Err(e) => return Err(e),
@@ -94,14 +94,14 @@ struct Check<'a> {
 impl Check<'_> {
     fn dictionaries(&self, seen: &mut Seen, report: &mut CheckReport) -> Result<()> {
         let shared = self.shared;
-        for d in &seen.state.dicts {
+        for d in seen.state.dicts() {
             if seen.inside(d.place.off, d.place.len) {
                 seen.counted.add(d.place.off, u64::from(d.place.len));
             }
             let read = shared.while_it_moves(self.file, || {
                 let state = shared.state.read();
                 // It is not used any more.
-                if state.dicts.iter().all(|now| now.id != d.id) {
+                if state.dicts().iter().all(|now| now.id != d.id) {
                     return Ok(());
                 }
                 let dictionaries = &shared.dictionaries;
@@ -138,13 +138,13 @@ impl Check<'_> {
             if !progress(done, all) || report.problems.len() > MAX_PROBLEMS {
                 return Ok(false);
             }
-            let mut read = decode(*page, e, seen.state.page_size);
+            let mut read = decode(*page, e, seen.state.page_size());
             if matches!(read, Err(Error::Corrupt(_))) {
                 read = shared.while_it_moves(self.file, || {
                     let (now, page_size) = {
                         let state = shared.state.read();
                         let now = shared.lookup(self.file, &state, *page)?;
-                        (now, state.page_size)
+                        (now, state.page_size())
                     };
                     if now.is_none() {
                         return Ok(());
@@ -173,13 +173,13 @@ impl Check<'_> {
         counted.add_fixed();
         let src = shared.table_source(self.file);
         let end = seen.end;
-        let listed = src.each(&state.section.space, &mut |_, _, part| {
+        let listed = src.each(&state.section().space, &mut |_, _, part| {
             if part.place.off + u64::from(part.place.len) <= end {
                 counted.add(part.place.off, u64::from(part.place.len));
             }
             Ok(())
         });
-        for (off, len) in &state.trailers {
+        for (off, len) in state.trailers() {
             counted.add(*off, u64::from(*len));
         }
         let kept = listed
@@ -189,7 +189,7 @@ impl Check<'_> {
                 Ok((kept, differences))
             });
         // If another writer has published meanwhile, the comparison means nothing.
-        if shared.has_moved_on(self.file, &state.tip)? {
+        if shared.has_moved_on(self.file, &state.tip())? {
             return Ok(());
         }
         let (kept, differences) = match kept {
@@ -207,7 +207,7 @@ impl Check<'_> {
                 .problems
                 .push(problem("space accounting", unit * UNIT_LEN, None, &what));
         }
-        for d in &state.dicts {
+        for d in state.dicts() {
             let (kept, counted) = (kept.dict_uses.get(&d.id), counted.dict_uses.get(&d.id));
             if kept.copied().unwrap_or(0) != counted.copied().unwrap_or(0) {
                 let what = format!("dictionary {}", d.id);

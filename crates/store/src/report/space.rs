@@ -74,7 +74,7 @@ pub(crate) fn space(open: &mut OpenFile) -> Result<SpaceFigures> {
             return Ok(figures);
         };
         let mut figures = figures;
-        let end = state.tail_off.min(file_bytes);
+        let end = state.tail_off().min(file_bytes);
         let locked = end >= (LOCK_UNIT + 1) * UNIT_LEN && space.live(LOCK_UNIT) == 0;
         let locked = if locked { UNIT_LEN } else { 0 };
         figures.reserve_bytes = file_bytes - end;
@@ -104,7 +104,7 @@ pub(crate) fn live_by_unit(open: &mut OpenFile) -> Result<(Vec<u32>, u64)> {
     let space = shared.while_it_moves(file, || {
         let state = shared.state.read().clone();
         let mut space = accounting::load(&shared.sources(file), &state)?;
-        space.load_all(shared.table_source(file), state.tip.commit)?;
+        space.load_all(shared.table_source(file), state.tip().commit)?;
         Ok(space)
     })?;
     // The table can be longer than the file, whose end was cut off.

@@ -105,10 +105,10 @@ impl Stats {
 impl Stats {
     /// Adds the figures of a commit's map.
     fn add_state(&mut self, shared: &Shared, file: &dyn File, state: &State) -> Result<()> {
-        self.commit = state.tip.commit;
-        self.page_size = u64::from(state.page_size);
+        self.commit = state.tip().commit;
+        self.page_size = u64::from(state.page_size());
         self.pages = state.pages();
-        self.logical_bytes = state.logical_len;
+        self.logical_bytes = state.logical_len();
         self.map_bytes = state.trailer_bytes();
         let (mut nodes, mut node_bytes) = (0, 0);
         let mut on_node = |place: NodeRef| {
@@ -134,8 +134,8 @@ impl Stats {
         })?;
         self.map_nodes = nodes;
         self.map_bytes += node_bytes;
-        self.dictionaries = state.dicts.len() as u64;
-        self.dictionary_bytes = state.dicts.iter().map(|d| u64::from(d.place.len)).sum();
+        self.dictionaries = state.dicts().len() as u64;
+        self.dictionary_bytes = state.dicts().iter().map(|d| u64::from(d.place.len)).sum();
         Ok(())
     }
 }

@@ -17,16 +17,16 @@ pub(crate) fn walk_state(
 ) -> Result<()> {
     let mut in_tree = |index: u64, e: Entry| {
         let page = (index + 1) as u32;
-        if state.overlay.contains_key(&page) {
+        if state.overlay().contains_key(&page) {
             Ok(())
         } else {
             entry_f(page, e)
         }
     };
-    if !state.root.node.is_none() {
-        tree::walk(shared.source(file), state.root, node_f, &mut in_tree)?;
+    if !state.root().node.is_none() {
+        tree::walk(shared.source(file), state.root(), node_f, &mut in_tree)?;
     }
-    for (page, e) in state.overlay.iter().filter(|(_, e)| !e.is_none()) {
+    for (page, e) in state.overlay().iter().filter(|(_, e)| !e.is_none()) {
         entry_f(*page, *e)?;
     }
     Ok(())

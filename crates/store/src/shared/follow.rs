@@ -30,7 +30,7 @@ impl Shared {
             return Err(Error::Overwritten);
         }
         let raw = read_tip(file)?;
-        if self.state.read().tip_raw == raw {
+        if self.state.read().tip_raw() == raw {
             return Ok(false);
         }
         self.catch_up(file)
@@ -42,17 +42,17 @@ impl Shared {
         let mut problem = None;
         for attempt in 0..TRIES {
             let raw = read_tip(file)?;
-            if raw == state.tip_raw {
+            if raw == state.tip_raw() {
                 return Ok(true);
             }
             match Tip::decode(&raw, self.salt) {
-                Some(tip) if tip == state.tip => {
-                    state.tip_raw = raw;
+                Some(tip) if tip == state.tip() => {
+                    state.note_tip_block(raw);
                     return Ok(true);
                 }
                 Some(tip) => match self.follow(file, &mut state, &tip) {
                     Ok(()) => {
-                        state.tip_raw = raw;
+                        state.note_tip_block(raw);
                         return Ok(true);
                     }
                     Err(Error::Corrupt(d)) => problem = Some(d),
@@ -69,11 +69,11 @@ impl Shared {
                 // known one count.
                 None if attempt > 20 => {
                     while let Some((tip, trailer)) =
-                        chain::next_commit(file, self.salt, &state.tip, state.next_off)?
+                        chain::next_commit(file, self.salt, &state.tip(), state.next_off())?
                     {
                         state.apply(tip, &trailer);
                     }
-                    state.tip_raw = raw;
+                    state.note_tip_block(raw);
                     return Ok(true);
                 }
                 None => {}
@@ -91,7 +91,7 @@ impl Shared {
     /// Advances to the commit of `tip`, from the known one if that is among its ancestors.
     fn follow(&self, file: &dyn File, state: &mut State, tip: &Tip) -> Result<()> {
         let mut back = Vec::new();
-        let ours = state.tip;
+        let ours = state.tip();
         let met = recover::walk_back(file, self.salt, tip, &mut back, &mut |at| *at == ours)?;
         if met {
             for (tip, trailer) in back.iter().rev() {
@@ -109,9 +109,7 @@ impl Shared {
             Lineage::Another => return Err(Error::Overwritten),
             Lineage::Unknown => self.forget_contents(),
         }
-        let highest = state.highest;
-        *state = State::empty(self.salt);
-        state.highest = highest;
+        state.restart(self.salt);
         for (tip, trailer) in back.iter().rev() {
             state.apply(*tip, trailer);
         }

@@ -49,7 +49,7 @@ pub(crate) struct Shared {
 
 impl Shared {
     fn new(found: Found, cache_bytes: usize) -> Result<Shared> {
-        let writer = Writer::new(found.slot, found.header_lost, found.state.highest)?;
+        let writer = Writer::new(found.slot, found.header_lost, found.state.highest())?;
         Ok(Shared {
             salt: found.salt,
             state: RwLock::new(found.state),

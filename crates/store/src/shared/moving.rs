@@ -28,7 +28,7 @@ impl Shared {
     ) -> Result<T> {
         for attempt in 1..TRIES {
             self.refresh(file)?;
-            let tip = self.state.read().tip;
+            let tip = self.state.read().tip();
             match look() {
                 Err(Error::Corrupt(_)) if self.has_moved_on(file, &tip)? => {}
                 done => return done,
@@ -43,6 +43,6 @@ impl Shared {
 
     /// Whether there is a newer commit than that of `tip`.
     pub(crate) fn has_moved_on(&self, file: &dyn File, tip: &Tip) -> Result<bool> {
-        Ok(self.refresh(file)? || self.state.read().tip != *tip)
+        Ok(self.refresh(file)? || self.state.read().tip() != *tip)
     }
 }

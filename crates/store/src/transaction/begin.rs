@@ -39,27 +39,27 @@ impl Transaction {
         let (file, options) = (connection.open.file(), connection.open.options());
         let mut writer = shared.writer.lock();
         let writer = &mut *writer;
-        let newest = shared.state.read().tip;
+        let newest = shared.state.read().tip();
         let durability = &mut writer.durability;
         durability.rewrite_if_needed(file, shared.salt, &newest)?;
         durability.restore_header(file, shared.salt)?;
         let state = shared.state.read();
         let sources = shared.sources(file);
         writer.account(&sources, &state)?;
-        let highest = state.tip.commit.max(writer.attempts.last());
+        let highest = state.tip().commit.max(writer.attempts.last());
         writer.accounting.find_free(&sources, highest)?;
         let learner = writer.learning.learner();
-        learner.set_database_bytes(state.logical_len);
+        learner.set_database_bytes(state.logical_len());
         learner.set_level(options.level);
         learner.set_choice(options.codec);
-        learner.set_reserved(usize::from(state.head[RESERVED_AT]));
+        learner.set_reserved(usize::from(state.head()[RESERVED_AT]));
         if writer.learning.wants_stored() {
-            for d in &state.dicts {
+            for d in state.dicts() {
                 let dict = shared.dictionary(file, &state, d.id)?;
                 (writer.learning.learner()).installed(Family(d.family), &dict);
             }
         }
-        let commit = state.highest.max(writer.attempts.last()) + 1;
+        let commit = state.highest().max(writer.attempts.last()) + 1;
         let file_len = file.len()?;
         check_newest(&state, commit, file_len)?;
         writer.attempts.tried(commit);
@@ -67,14 +67,14 @@ impl Transaction {
         writer.durability.file_has(file_len);
         let mut appender = Appender::new(
             shared.salt,
-            state.next_off,
-            state.room_end,
-            state.tail_off,
-            &state.tip.hash,
+            state.next_off(),
+            state.room_end(),
+            state.tail_off(),
+            &state.tip().hash,
         );
         if let Some(space) = writer.accounting.space_mut() {
-            space.hold(state.current_extent(), state.tip.commit);
-            appender.cut(space.end_after_cut(state.tail_off));
+            space.hold(state.current_extent(), state.tip().commit);
+            appender.cut(space.end_after_cut(state.tail_off()));
             space.cut(appender.tail_off());
         }
         let guess = if hint.is_power_of_two() && (512..=65536).contains(&hint) {
@@ -82,19 +82,19 @@ impl Transaction {
         } else {
             DEFAULT_PAGE
         };
-        let page_size = if state.page_size == 0 {
+        let page_size = if state.page_size() == 0 {
             guess
         } else {
-            state.page_size
+            state.page_size()
         };
         Ok(Transaction {
             pages: HashMap::new(),
-            tip_before: state.tip_raw,
+            tip_before: state.tip_raw(),
             tried: None,
             page_size,
-            logical_len: state.logical_len,
+            logical_len: state.logical_len(),
             visible: state.pages(),
-            head: state.head,
+            head: *state.head(),
             batch: Vec::new(),
             batch_bytes: 0,
             inflight: VecDeque::new(),
@@ -117,17 +117,17 @@ fn check_newest(state: &State, commit: u64, file_len: u64) -> Result<()> {
             "its number, {}, leaves no number for the next one",
             commit - 1
         )
-    } else if state.tail_off > file_len + TAIL_SLACK {
+    } else if state.tail_off() > file_len + TAIL_SLACK {
         format!(
             "it says that the file ends at offset {}, which is far beyond its real end",
-            state.tail_off
+            state.tail_off()
         )
     } else {
         return Ok(());
     };
     Err(Error::Corrupt(Damage {
         what: "newest commit".to_owned(),
-        offset: state.tip.off,
+        offset: state.tip().off,
         page: None,
         problem,
     }))

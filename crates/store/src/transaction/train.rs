@@ -41,7 +41,7 @@ impl Transaction {
         };
         let mut trained = TrainedFamilies::new();
         let state = shared.state.read();
-        for info in suitable(state.dicts.iter().chain(&self.new_dicts), &uses) {
+        for info in suitable(state.dicts().iter().chain(&self.new_dicts), &uses) {
             let dictionary = match shared.dictionaries.known(info.id) {
                 Some(known) => known,
                 None => shared.dictionary(connection.open.file(), &state, info.id)?,
@@ -103,7 +103,7 @@ impl Transaction {
     pub(super) fn train(&mut self, connection: &mut Connection) -> Result<()> {
         let shared = connection.open.shared()?;
         // A bulk load makes the database larger than it was at the begin.
-        let bytes = self.logical_len.max(shared.state.read().logical_len);
+        let bytes = self.logical_len.max(shared.state.read().logical_len());
         (shared.writer.lock().learning.learner()).raise_database_bytes(bytes);
         if let Some(task) = connection.training.take_done() {
             self.install(&shared, task);

@@ -100,7 +100,7 @@ impl Transaction {
         page: u32,
         bytes: &[u8],
     ) -> Result<bool> {
-        let same_grain = connection.open.shared()?.state.read().page_size == self.page_size;
+        let same_grain = connection.open.shared()?.state.read().page_size() == self.page_size;
         if !same_grain || u64::from(page) > self.visible {
             return Ok(false);
         }

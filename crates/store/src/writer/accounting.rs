@@ -50,7 +50,7 @@ impl Accounting {
         if self
             .space
             .as_ref()
-            .is_some_and(|(tip, _)| *tip == state.tip)
+            .is_some_and(|(tip, _)| *tip == state.tip())
         {
             return Ok(false);
         }
@@ -58,11 +58,11 @@ impl Accounting {
         // A commit that failed can be tried again. It has written to units that are free for all
         // other commits, so they wait for its number.
         space.note_free(
-            state.tip.commit.max(numbers.tried),
-            state.tail_off.min(sources.file.len()?),
+            state.tip().commit.max(numbers.tried),
+            state.tail_off().min(sources.file.len()?),
         );
         if let Some((tip, known)) = self.known_free.take()
-            && tip == state.tip
+            && tip == state.tip()
         {
             space.adopt(&known);
         }
@@ -71,7 +71,7 @@ impl Accounting {
         if let Some(named) = numbers.named {
             space.slot_durable(named, state.current_extent());
         }
-        self.space = Some((state.tip, space));
+        self.space = Some((state.tip(), space));
         Ok(true)
     }
 
@@ -131,8 +131,8 @@ impl Accounting {
     ) -> Result<Option<u64>> {
         let end = sources.file.len()?;
         let since = [(*tip, trailer.pieces.clone())];
-        let Some((at, mut space)) = self.space.take().filter(|(at, _)| *at == state.tip) else {
-            if let Some((at, known)) = self.known_free.take().filter(|(at, _)| *at == state.tip) {
+        let Some((at, mut space)) = self.space.take().filter(|(at, _)| *at == state.tip()) else {
+            if let Some((at, known)) = self.known_free.take().filter(|(at, _)| *at == state.tip()) {
                 self.keep_known_free(known, &at, &since, end);
             }
             return Ok(None);
@@ -154,7 +154,7 @@ impl Accounting {
             space.add(d.place.off, u64::from(d.place.len));
         }
         space.add(tip.off, u64::from(tip.len));
-        if trailer.room_end != state.room_end {
+        if trailer.room_end != state.room_end() {
             // The other process has left the rest of an extent. If this process took that extent,
             // the rest is in no list of free units. If the other process has put it aside, it gives
             // it up with the next commit that is not its own.
@@ -196,9 +196,9 @@ impl Accounting {
 /// # Errors
 /// I/O, damage.
 pub(crate) fn load(sources: &Sources<'_>, state: &State) -> Result<Space> {
-    let mut space = Space::open(&state.section.space);
-    space.load_first(sources.table, state.tip.commit)?;
-    for info in &state.dicts {
+    let mut space = Space::open(&state.section().space);
+    space.load_first(sources.table, state.tip().commit)?;
+    for info in state.dicts() {
         *space.dict_uses.entry(info.id).or_default() += info.uses as i64;
     }
     space.add_fixed();
@@ -218,21 +218,21 @@ pub(crate) fn load(sources: &Sources<'_>, state: &State) -> Result<Space> {
             Err(Error::Corrupt(damage))
         }
     };
-    for info in state.dicts.iter().skip(state.root_dicts) {
+    for info in state.new_dicts() {
         beyond("dictionary", None, info.place.off, info.place.len)?;
         space.add(info.place.off, u64::from(info.place.len));
     }
-    for (off, len) in &state.trailers {
+    for (off, len) in state.trailers() {
         space.add(*off, u64::from(*len));
     }
-    for (page, entry) in &state.overlay {
-        if !state.root.node.is_none() {
-            let old = crate::map::tree::lookup(sources.map, state.root, u64::from(*page) - 1)?;
-            space.sub_entry(&old, state.tip.commit);
+    for (page, entry) in state.overlay() {
+        if !state.root().node.is_none() {
+            let old = crate::map::tree::lookup(sources.map, state.root(), u64::from(*page) - 1)?;
+            space.sub_entry(&old, state.tip().commit);
         }
         beyond("frame", Some(*page), entry.off, entry.len)?;
         space.add_entry(entry);
     }
-    space.note_free(state.tip.commit, state.tail_off.min(end));
+    space.note_free(state.tip().commit, state.tail_off().min(end));
     Ok(space)
 }
