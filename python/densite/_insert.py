@@ -206,8 +206,9 @@ def insert(
     - ``replace``, and a NOT NULL key column has NULLs, which become its DEFAULT.
 
     An Arrow stream is read 4 million rows at a time, a list of rows 1,048,576 and another iterable
-    262,144. Each such part is sorted by itself. All data are one part if foreign_keys is on and the table refers
-    to itself or has foreign keys and triggers, because the parent of a row can come later.
+    262,144. Each such part is sorted by itself. All data are one part if foreign_keys is on and the
+    table refers to itself or has foreign keys and triggers, because the parent of a row can come
+    later.
 
     On a connection that other threads can use, the statement runs on its own thread; `progress` is
     called on the caller's.
