@@ -73,7 +73,8 @@ void densite_free(char *text);
 **
 ** Each of these functions stores one JSON object in `json`, unless it is NULL. It is the object
 ** that the command writes with --json (docs/CLI.md). For a failure it is
-** {"error": {"kind": ..., "message": ...}}, with further members that docs/CLI.md lists. */
+** {"error": {"kind": ..., "message": ...}}, with further members that docs/CLI.md lists. A file
+** that has the form already is a failure of the kind "already_compressed" or "already_plain". */
 
 typedef struct densite_options {
   uint32_t size;        /* sizeof(densite_options), set by densite_options_init() */
@@ -203,8 +204,8 @@ int densite_columns_name(int64_t handle, int32_t column, char **name);
 int64_t densite_columns_types(int64_t handle, int32_t column);
 
 /* 1 if a value of the column is NULL (or NaN, which is stored as NULL), otherwise 0; -1 for a
-** failure. A NULL for an INTEGER PRIMARY KEY becomes the next number, which depends on the rows
-** before it. So sorting rows with such keys changes the keys that they get. */
+** failure. Ask before you sort: a NULL for an INTEGER PRIMARY KEY becomes the next number, which
+** depends on the rows before it. So sorting rows with such keys changes the keys that they get. */
 int64_t densite_columns_has_null(int64_t handle, int32_t column);
 
 /* The number of the row that a statement read last, in the order in which the rows were added,

@@ -12,8 +12,8 @@ Plain SQLite files stay plain and can be used normally. New and empty files beco
 
 - :func:`connect`, :func:`attach`: opening;
 - :func:`insert`, :func:`query`: write and read many rows at once, as Arrow, NumPy or rows;
-- :func:`ingest`, :func:`subscribe`: many small writes, acknowledged at the speed of a log; and
-    following that log;
+- :func:`ingest`, :func:`subscribe`: many small writes, each durable after one sync of a log; and
+    reading the changes from that log;
 - :func:`compress`, :func:`decompress`, :func:`vacuum`, :func:`check`, :func:`info`: files.
 """
 

@@ -108,8 +108,10 @@ def compress(
         ``seconds``.
 
     Raises:
-        sqlite3.OperationalError: locked, no space, no such file, or the destination exists;
-            ``kind`` and ``code`` (the command's exit code) say which.
+        sqlite3.OperationalError: locked, no space, no such file, the destination exists, or `src`
+            has that form already (``kind`` ``already_compressed`` or ``already_plain``; the command
+            does not report this as an error without a destination). ``kind`` and ``code`` (the
+            command's exit code) say which.
         sqlite3.DatabaseError: the file is damaged or not a database.
         sqlite3.ProgrammingError: a setting is out of range.
         TypeError, ValueError: a setting is not a number; a path is not a path, or contains a NUL.

@@ -1,4 +1,4 @@
-"""Many small writes: rows that are acknowledged at the speed of a log."""
+"""Many small writes: rows are durable in a log first, and move into their table soon after."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ class Ingest:
             patience = _Patience(cursor, self._module, timeout)
             cursor.execute("BEGIN")
             try:
-                # Waits for space here, before the transaction reads: in rollback mode a reader
+                # Waits for room here, before the transaction reads: in rollback mode a reader
                 # blocks the worker.
                 patience.execute(f"DELETE FROM temp.{quoted(self.name)} WHERE 0")
                 read = 0

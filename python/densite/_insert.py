@@ -197,17 +197,18 @@ def insert(
     Rows are first sorted by the primary key of the table (or its first unique index) if this cannot
     change the result. Equal keys keep their order. Rows are not sorted in these cases:
 
-    - ``ignore`` or ``replace``, and the table has triggers, several unique keys, or a reference to
-      itself;
-    - ``replace``, and other tables refer to it with ON DELETE;
-    - different keys can be equal in the table: numbers and text in one column, text in a column of
-      numbers, or a collation of your own;
+    - the table has triggers;
     - the key is an INTEGER PRIMARY KEY with NULLs, which become the next number;
+    - ``ignore`` or ``replace``, and the table has several unique keys or a reference to itself;
+    - ``ignore`` or ``replace``, and different keys can be equal in the table: numbers and text in
+      one column, text in a column of numbers, or a collation of your own;
+    - ``replace``, and other tables refer to it with ON DELETE;
     - ``replace``, and a NOT NULL key column has NULLs, which become its DEFAULT.
 
-    An Arrow stream is read 4 million rows at a time and an iterator 262,144 rows at a time. Each
-    such part is sorted by itself. All data are one part if foreign_keys is on and the table refers
-    to itself or has foreign keys and triggers, because the parent of a row can come later.
+    An Arrow stream is read 4 million rows at a time, a list of rows 1,048,576 and another iterable
+    262,144. Each such part is sorted by itself. All data are one part if foreign_keys is on and the
+    table refers to itself or has foreign keys and triggers, because the parent of a row can come
+    later.
 
     On a connection that other threads can use, the statement runs on its own thread; `progress` is
     called on the caller's.

@@ -16,6 +16,7 @@ class Conversion(TypedDict):
     verb: str
     source: str
     destination: str
+    #: Always False: a file that has the form already is an error here.
     already: bool
     #: Whether the source was replaced.
     in_place: bool
@@ -24,8 +25,8 @@ class Conversion(TypedDict):
     free_pages_zeroed: int
     source_bytes: int
     destination_bytes: int
-    #: Destination to source; None for an empty source.
-    ratio: Optional[float]
+    #: Destination to source; 0 for an empty source.
+    ratio: float
     seconds: float
 
 
@@ -38,7 +39,7 @@ class Vacuumed(TypedDict):
     #: "plain" or "compressed".
     form: str
     chroma: None
-    #: False if the new file would not have been smaller.
+    #: False if the new file was larger. Then the old file stays.
     replaced: bool
     written_bytes: int
     page_size: int
@@ -73,7 +74,8 @@ class Checked(TypedDict):
     form: str
     ok: bool
     pages: int
-    frames: int
+    #: The number of verified frames; None for a plain database.
+    frames: Optional[int]
     problems: List[Problem]
     #: Describes commits that a power cut removed before they were durable. This is not damage.
     cut: Optional[str]

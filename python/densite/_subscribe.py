@@ -1,4 +1,4 @@
-"""Follows the log of a database."""
+"""Subscribers: they read every change of a database from its log."""
 
 from __future__ import annotations
 
@@ -222,6 +222,9 @@ def subscribe(
             threads. A wait would block the other threads from the connection.
 
     Creates the log if there is none.
+
+    Returns:
+        the subscription. Iterate over it, or call :meth:`Subscription.next`.
 
     Raises:
         sqlite3.OperationalError: the name is not allowed; the log is missing, damaged or that of

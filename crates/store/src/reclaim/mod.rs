@@ -100,8 +100,8 @@ impl Reclaimer<'_> {
     }
 
     /// Does the share of space reclamation that is due after a commit. Nothing is due unless more
-    /// than `dead_limit` per cent (10 to 90) of the file is dead or free. `elapsed` returns how
-    /// long this has taken. Published, not synced.
+    /// than `dead_limit` per cent (1 to 90) of the file is dead or free. `elapsed` returns how long
+    /// this has taken. Published, not synced.
     ///
     /// # Errors
     /// As [`Reclaimer::step`].
