@@ -80,7 +80,7 @@ pub(super) fn fold_map(
 ) -> Result<()> {
     let now = shared.state.read();
     let mut changes: BTreeMap<u64, Entry> = now
-        .overlay
+        .overlay()
         .iter()
         .map(|(page, e)| (u64::from(*page) - 1, *e))
         .collect();

@@ -39,7 +39,7 @@ impl Dictionaries {
             })
         };
         let info = state
-            .dicts
+            .dicts()
             .iter()
             .find(|d| d.id == id)
             .ok_or_else(|| damage(0, "the newest commit does not list it"))?;
