@@ -88,7 +88,7 @@ class Files(unittest.TestCase):
         # caller.
         module = types.ModuleType("guide")
         sys.modules["guide"] = module
-        self.addCleanup(sys.modules.pop, "guide")
+        self.addCleanup(sys.modules.pop, "guide", None)
         vars(module).update(names)
         printed = io.StringIO()
         with contextlib.redirect_stdout(printed):
