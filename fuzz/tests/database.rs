@@ -1,10 +1,10 @@
 //! SQLite reads mutants of database files: right rows or an error, never wrong rows.
 //!
 //! Databases (`database/kinds.rs`) are changed in a few places (`database/mutate.rs`). Every table
-//! is read, and each row is compared. docs/DURABILITY.md has the allowed outcomes. With repaired
-//! checksums, as from an attacker, rows can differ, but there is no panic and no endless loop.
-//! `DENSITE_SEED=n` sets the first seed. `make test` runs a few hundred mutants, `make fuzz` runs
-//! DENSITE_MUTANTS of each kind (2,000).
+//! is read, and each row is compared. docs/durability/disks.md has the allowed outcomes. With
+//! repaired checksums, as from an attacker, rows can differ, but there is no panic and no endless
+//! loop. `DENSITE_SEED=n` sets the first seed. `make test` runs a few hundred mutants, `make fuzz`
+//! runs DENSITE_MUTANTS of each kind (2,000).
 
 #[path = "database/content.rs"]
 mod content;
@@ -127,9 +127,9 @@ fn mutants_of_databases_have_right_rows_or_an_error() {
 }
 
 /// If a file that was not closed is damaged, it can go back to an earlier state. Then the pages of
-/// a WAL do not fit it: docs/DURABILITY.md, "What is not promised".
+/// a WAL do not fit it: docs/durability/disks.md, "What is not promised".
 #[test]
-#[ignore = "not held: see docs/DURABILITY.md"]
+#[ignore = "not held: see docs/durability/disks.md"]
 fn a_damaged_database_below_a_wal_has_right_rows_or_an_error() {
     let wrong = run(vec![below_a_wal()], FEW, false);
     assert_eq!(wrong, 0, "wrong rows without an error");

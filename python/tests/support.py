@@ -1,6 +1,7 @@
 """Shared helpers of the tests."""
 
 import contextlib
+import io
 import os
 import pathlib
 import re
@@ -73,11 +74,12 @@ class Files(unittest.TestCase):
 
     def guide(self, name, heading, **names):
         """Runs the Python code of a section of a guide, unchanged, in the test's directory. Returns
-        its module."""
+        its module. `output` of the module is what it printed, `says` the output in the guide."""
         text = (pathlib.Path(__file__).resolve().parent.parent.parent / "docs/guides" / name).read_text(encoding="utf-8")
         _, title, rest = text.partition(f"\n## {heading}\n")
         self.assertTrue(title, f"{name} has no section {heading!r}")
-        blocks = re.findall(r"```python\n(.*?)```", rest.partition("\n## ")[0], re.DOTALL)
+        section = rest.partition("\n## ")[0]
+        blocks = re.findall(r"```python\n(.*?)```", section, re.DOTALL)
         self.assertTrue(blocks, f"section {heading!r} of {name} has no Python code")
         before = os.getcwd()
         self.addCleanup(os.chdir, before)
@@ -86,8 +88,12 @@ class Files(unittest.TestCase):
         # caller.
         module = types.ModuleType("guide")
         sys.modules["guide"] = module
-        self.addCleanup(sys.modules.pop, "guide")
+        self.addCleanup(sys.modules.pop, "guide", None)
         vars(module).update(names)
-        for block in blocks:
-            exec(compile(block, f"{name}, {heading}", "exec"), vars(module))
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            for block in blocks:
+                exec(compile(block, f"{name}, {heading}", "exec"), vars(module))
+        module.output = printed.getvalue()
+        module.says = "".join(re.findall(r"```text\n(.*?)```", section, re.DOTALL))
         return module

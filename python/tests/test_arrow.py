@@ -92,5 +92,20 @@ class Random(Files):
             self.assertEqual(pa.total_allocated_bytes(), before, "Arrow memory was not released")
 
 
+class Guides(Files):
+    """The code in the guide to Python prints what the guide says."""
+
+    def test_the_guide_to_python_rows_and_files(self):
+        self.library("numpy")
+        pyarrow = self.library("pyarrow")
+        guide = self.guide("python.md", "Open a database")
+        self.addCleanup(guide.con.close)
+        self.assertEqual(guide.output, guide.says)
+        for heading in ("Many rows in", "Many rows out", "Files"):
+            with self.subTest(heading=heading):
+                section = self.guide("python.md", heading, con=guide.con, densite=densite, pyarrow=pyarrow)
+                self.assertEqual(section.output, section.says)
+
+
 if __name__ == "__main__":
     unittest.main()

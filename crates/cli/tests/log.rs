@@ -457,10 +457,12 @@ fn every_statement_of_the_guide_works() {
     let dir = temp();
     let db = at(&dir, "app.db");
     let ran = densite(&["sql", "--create", &db, &blocks.concat(), "--format", "csv"]).expect(0);
-    // Both rows went through the ingest table, were waited for, and are in the table.
+    // Both votes went through the ingest table, were waited for, and are in the table. A later row
+    // is rejected.
     assert!(ran.out.contains("densite_wait()\n2\n"), "{}", ran.out);
     assert_eq!(ran.out.matches("count(*)\n2\n").count(), 2, "{}", ran.out);
     assert!(ran.out.contains("1,vote,insert,"), "{}", ran.out);
+    assert!(ran.out.contains(",CHECK constraint failed"), "{}", ran.out);
 }
 
 /// A copy has no log, so it lacks the rows that wait in the log of its source.

@@ -5,17 +5,8 @@
 )]
 
 use densite::rusqlite::Connection;
-use densite::serde_json::{Map, Value};
 
 type Result = std::result::Result<(), Box<dyn std::error::Error>>;
-
-fn index(
-    _table: &str,
-    _op: densite::Op,
-    _key: &Map<String, Value>,
-    _row: &Option<Map<String, Value>>,
-) {
-}
 
 #[rustfmt::skip]
 fn open() -> Result {
@@ -96,7 +87,7 @@ fn subscribers(con: &Connection) -> Result {
     let mut sub = densite::subscribe(&con, "indexer", densite::Start::Beginning)?;
     while let Some(batch) = sub.next(Some(Duration::from_secs(1)))? {
         for change in &batch.changes {
-            index(&change.table, change.op, &change.key, &change.row);
+            println!("{} {} {:?} {:?}", change.seq, change.table, change.op, change.key);
         }
         sub.ack(batch.seq)?;                                    // durable: these do not come again
     }

@@ -5,7 +5,7 @@
 //! `densite_last_seq()`, `densite_log_last()`, `densite_log_wait()`, `densite_wait()`, and the
 //! functions for subscribers. [`DatabaseLog`] is what all connections of a process on one database
 //! share: its log, its worker and its unapplied rows. `docs/decisions/ingest.md` has the seven
-//! rules of ingest and how they are kept; `docs/DURABILITY.md` says what survives.
+//! rules of ingest and how they are kept; `docs/durability/ingest.md` says what survives.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]

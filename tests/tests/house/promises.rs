@@ -79,22 +79,107 @@ fn is_run(source: &str, name: &str) -> bool {
     !(before.trim_end().ends_with(']') && attributes.contains("#[ignore"))
 }
 
+/// docs/DURABILITY.md and its pages.
+fn durability() -> Vec<PathBuf> {
+    let mut pages = documents();
+    pages.retain(|page| page.starts_with("docs/durability") || page.ends_with("DURABILITY.md"));
+    assert!(pages.len() > 5, "{pages:?}");
+    pages
+}
+
+/// The pages about durability name tests by their full paths.
 #[test]
 fn every_named_test_exists() {
-    let document = text(Path::new("docs/DURABILITY.md"));
-    let tests = named(&document);
-    assert!(tests.len() > 100, "{}", tests.len());
-    let mut missing = Vec::new();
-    for (file, name) in tests {
-        let source = std::fs::read_to_string(root().join(format!("{file}.rs"))).unwrap_or_default();
-        if !is_run(&source, name) {
-            missing.push(format!("{file}.rs::{name}"));
+    let (mut missing, mut count) = (Vec::new(), 0);
+    for page in durability() {
+        for (file, name) in named(&text(&page)) {
+            count += 1;
+            let source = std::fs::read_to_string(root().join(format!("{file}.rs")));
+            if !is_run(&source.unwrap_or_default(), name) {
+                missing.push(format!("{}: {file}.rs::{name}", page.display()));
+            }
         }
     }
+    assert!(count > 300, "{count}");
     assert!(
         missing.is_empty(),
-        "docs/DURABILITY.md names tests that are not there or not run: {missing:#?}"
+        "these tests are not there or not run: {missing:#?}"
     );
+}
+
+/// The numbered items of a list, and the rows of a table whose first column is a number.
+fn items(text: &str) -> Vec<(usize, String)> {
+    let mut items: Vec<(usize, String)> = Vec::new();
+    for line in text.lines() {
+        let row = line.strip_prefix("| ").unwrap_or(line);
+        let rest = row.trim_start_matches(|c: char| c.is_ascii_digit());
+        let number = row.strip_suffix(rest).and_then(|n| n.parse().ok());
+        match number {
+            Some(number) if rest.starts_with(". ") || rest.starts_with(" | ") => {
+                items.push((number, format!("{rest}\n")));
+            }
+            _ => {
+                if let Some((_, text)) = items.last_mut() {
+                    text.push_str(line);
+                    text.push('\n');
+                }
+            }
+        }
+    }
+    items
+}
+
+/// What is wrong with a page of docs/durability. The promises of each section are numbered from 1.
+/// The list below "Tests:" names the tests of each number, and no other text names a test.
+fn untested(page: &str) -> Vec<String> {
+    let mut wrong = Vec::new();
+    for section in page.split("\n#") {
+        let (heading, body) = section.split_once('\n').unwrap_or((section, ""));
+        let heading = heading.trim_start_matches('#').trim();
+        let (promises, tests) = body.split_once("\nTests:\n").unwrap_or((body, ""));
+        if promises.contains("::") {
+            wrong.push(format!("{heading}: a test is named outside of the list"));
+        }
+        let numbers: Vec<usize> = items(promises).iter().map(|(number, _)| *number).collect();
+        if !numbers.iter().copied().eq(1..=numbers.len()) {
+            wrong.push(format!("{heading}: promises {numbers:?}"));
+        }
+        let tests = items(tests);
+        for (number, text) in &tests {
+            if !text.contains(".rs") || !numbers.contains(number) {
+                wrong.push(format!("{heading}: tests {number}"));
+            }
+        }
+        let tested: Vec<usize> = tests.iter().map(|(number, _)| *number).collect();
+        if heading != "What is not promised" && tested != numbers {
+            wrong.push(format!("{heading}: promises {numbers:?}, tests {tested:?}"));
+        }
+    }
+    wrong
+}
+
+#[test]
+fn every_durability_promise_has_tests() {
+    let (mut wrong, mut count) = (BTreeSet::new(), 0);
+    for page in durability() {
+        let text = text(&page);
+        count += text.matches("\nTests:\n").count();
+        for what in untested(&text) {
+            wrong.insert(format!("{}: {what}", page.display()));
+        }
+    }
+    assert!(count > 20, "{count}");
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn a_promise_without_tests_is_reported() {
+    let page = |tests: &str| format!("# A\n\n## B\n\n| 1 | x |\n\n2. y\n   z\n\nTests:\n\n{tests}");
+    assert_eq!(untested(&page("1. `a.rs::b`\n2. `a.rs::c`\n")), [""; 0]);
+    assert_eq!(untested(&page("1. `a.rs::b`\n")).len(), 1);
+    assert_eq!(untested(&page("1. `a.rs::b`\n2. none\n")).len(), 1);
+    assert_eq!(untested("# A\n\n- b (`a.rs::c`)\n").len(), 1);
+    assert_eq!(untested("# A\n\n1. b\n3. c\n").len(), 2);
 }
 
 /// The other documents name tests by shorter paths. A file whose path ends in this way must have
