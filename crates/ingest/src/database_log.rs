@@ -4,6 +4,7 @@ use crate::apply::DatabaseWorker;
 use crate::connection_spec::ConnectionSpec;
 use crate::database_file::{DatabaseFile, Identity};
 use crate::error::{from_log, refused};
+use crate::in_the_way::holds_main;
 use crate::naming::Naming;
 use crate::open_log::OpenLog;
 use crate::patience::patience;
@@ -332,14 +333,14 @@ impl DatabaseLog {
 
 /// The position in the newest state of the database. This connection cannot see it if its statement
 /// has already read an older one, so another connection reads it. Waits while the database is
-/// locked.
+/// locked, unless this connection holds a lock too: the other writer can be waiting for that one.
 fn newest_position(connection: &Connection, file: &DatabaseFile) -> Result<Option<Position>> {
     let other = ConnectionSpec::of(connection, &file.path).open()?;
     let (patience, began) = (patience(connection), Instant::now());
     loop {
         let position = Position::read(&other);
         let is_locked = matches!(&position, Err(e) if e.code.primary() == Code::BUSY);
-        if !is_locked || patience(began.elapsed()) != Waiting::GoesOn {
+        if !is_locked || holds_main(connection) || patience(began.elapsed()) != Waiting::GoesOn {
             return position;
         }
         std::thread::sleep(LOCKED_PAUSE);

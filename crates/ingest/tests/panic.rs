@@ -31,8 +31,10 @@ fn a_panic_of_the_worker_is_reported_and_the_worker_restarts() {
             && said.contains("nothing that was acknowledged is lost"),
         "{said}"
     );
-    // Writers beyond the limit get the error too, instead of waiting forever.
+    // Writers beyond the limit get the error too, instead of waiting forever. A check of the
+    // unapplied bytes stays valid for 20 ms.
     one::<i64>(&con, "SELECT densite_config('max_unapplied_bytes', 10)");
+    std::thread::sleep(Duration::from_millis(30));
     con.execute_batch("INSERT INTO t_in VALUES (3)")
         .expect_err("too much is unapplied already");
     one::<i64>(&con, "SELECT densite_config('max_unapplied_bytes', 0)");
