@@ -233,7 +233,9 @@ fn find_in(file: &dyn File, pre: &[u8]) -> Result<Found> {
         if t.commit > state.tip().commit {
             cut = Some(format!(
                 "the file was not closed; of the commits up to {}, those after {} are incomplete after offset {} and were cut off",
-                t.commit, state.tip().commit, state.next_off()
+                t.commit,
+                state.tip().commit,
+                state.next_off()
             ));
         }
     } else {

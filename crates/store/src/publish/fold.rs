@@ -140,7 +140,14 @@ pub(super) fn fold_map(
         .next_dict()
         .max(p.new_dicts().iter().map(|d| d.id + 1).max().unwrap_or(1));
 
-    let mut table = store_table(shared, file, p, space, &now.section().space, &rewrite.chunks)?;
+    let mut table = store_table(
+        shared,
+        file,
+        p,
+        space,
+        &now.section().space,
+        &rewrite.chunks,
+    )?;
     table.moved = space.moved_list();
     trailer.root = Some(RootSection {
         map,
