@@ -21,8 +21,6 @@ mod holder;
 #[allow(unsafe_code, reason = "advice to the system")]
 pub mod memory;
 mod number;
-#[allow(unsafe_code, reason = "maps a page")]
-pub mod process;
 pub mod random;
 mod real;
 mod rights;

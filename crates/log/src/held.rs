@@ -19,7 +19,7 @@ impl Held {
     pub(crate) fn of(file: Box<dyn File>) -> Box<dyn File> {
         Box::new(Held {
             file,
-            pid: densite_disk::process::id(),
+            pid: std::process::id(),
             is_locked: Cell::new(false),
         })
     }
@@ -27,7 +27,7 @@ impl Held {
 
 impl Drop for Held {
     fn drop(&mut self) {
-        if self.is_locked.get() && self.pid == densite_disk::process::id() {
+        if self.is_locked.get() && self.pid == std::process::id() {
             // If this fails, closing the file is the only way left.
             self.file.unlock().ok();
         }

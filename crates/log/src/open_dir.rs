@@ -30,7 +30,7 @@ impl OpenDir {
     pub(crate) fn new(files: Files, mark: Option<Named>, marked: Option<Box<dyn File>>) -> OpenDir {
         OpenDir {
             files,
-            pid: densite_disk::process::id(),
+            pid: std::process::id(),
             mark,
             _marked: marked.map(Mutex::new),
         }
@@ -41,7 +41,7 @@ impl OpenDir {
     /// # Errors
     /// `Forked`.
     pub(crate) fn is_ours(&self) -> Result<()> {
-        match self.pid == densite_disk::process::id() {
+        match self.pid == std::process::id() {
             true => Ok(()),
             false => Err(Error::Forked),
         }

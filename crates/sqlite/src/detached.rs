@@ -69,7 +69,7 @@ impl Detached {
         let statement = Detached {
             api,
             stmt,
-            process: densite_disk::process::id(),
+            process: std::process::id(),
         };
         let used = (tail as usize).saturating_sub(sql.as_ptr() as usize);
         let rest = sql.get(used..).unwrap_or_default();
@@ -186,7 +186,7 @@ impl Detached {
     }
 
     fn is_of_this_process(&self) -> bool {
-        self.process == densite_disk::process::id()
+        self.process == std::process::id()
     }
 
     /// Reads rows under the connection's mutex: `row` gets each one, until it returns false.

@@ -25,7 +25,7 @@ impl<T: Default + Send + Sync> PerProcess<T> {
 
     /// This process's value.
     pub fn get(&'static self) -> &'static T {
-        let process = densite_disk::process::id();
+        let process = std::process::id();
         let mut seen = self.0.load(Ordering::Acquire);
         loop {
             // SAFETY: null, or leaked by this function: never freed and never changed.

@@ -45,7 +45,7 @@ pub(crate) struct Session<'a>(&'a Idle);
 impl Default for Idle {
     fn default() -> Self {
         Idle {
-            process: densite_disk::process::id(),
+            process: std::process::id(),
             begin: Instant::now(),
             wrote: AtomicU64::new(0),
             listed: AtomicBool::new(false),
@@ -60,7 +60,7 @@ impl Default for Idle {
 impl Idle {
     /// Whether this process made it. A forked child has a copy of its parent's.
     pub(crate) fn is_ours(&self) -> bool {
-        self.process == densite_disk::process::id()
+        self.process == std::process::id()
     }
 
     /// A connection has opened the file.

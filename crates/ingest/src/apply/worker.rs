@@ -78,7 +78,7 @@ impl Worker {
         Ok(Worker {
             applying,
             thread: Some(thread),
-            process: densite_disk::process::id(),
+            process: std::process::id(),
         })
     }
 }
@@ -93,7 +93,7 @@ impl Drop for Worker {
         if let Some(thread) = self
             .thread
             .take()
-            .filter(|_| self.process == densite_disk::process::id())
+            .filter(|_| self.process == std::process::id())
         {
             thread.join().ok();
             self.applying.pruning.end();

@@ -1,8 +1,8 @@
 //! A job with a result: the pool runs it, or the thread that waits for it.
 
 use super::{Pool, lock};
-use densite_disk::process;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 /// The state of a task.

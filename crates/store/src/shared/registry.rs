@@ -27,14 +27,14 @@ impl Shared {
         let Some(found) = recover::find(file)? else {
             return Ok(None);
         };
-        let key = (identity.to_owned(), found.salt, densite_disk::process::id());
+        let key = (identity.to_owned(), found.salt, std::process::id());
         // In a child of fork, a thread that does not exist can hold the lock forever: do without
         // sharing then (rule 15).
         let Some(mut registry) = REGISTRY.try_lock_for(Duration::from_secs(2)) else {
             return Ok(Some(Arc::new(Shared::new(found, cache_bytes)?)));
         };
         let registry = registry.get_or_insert_with(HashMap::new);
-        registry.retain(|k, v| k.2 != densite_disk::process::id() || v.strong_count() > 0);
+        registry.retain(|k, v| k.2 != std::process::id() || v.strong_count() > 0);
         let known = registry.get(&key).and_then(Weak::upgrade);
         if let Some(shared) = known.filter(|shared| !shared.is_overwritten()) {
             return Ok(Some(shared));
