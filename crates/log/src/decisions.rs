@@ -20,6 +20,8 @@ struct Inner {
     by_seq: BTreeMap<Seq, TxnId>,
     /// Rollbacks that could not be stored in the state yet.
     unkept: Vec<TxnId>,
+    /// The slot could not be written: other processes still see the one before.
+    is_slot_old: bool,
 }
 
 /// See the module.
@@ -40,7 +42,9 @@ impl Inner {
         // This process uses the new value even if the write fails and other processes do not see
         // it.
         self.slot = slot;
-        Ok(self.file.write_at(&slot.encode(), 0)?)
+        let written = self.file.write_at(&slot.encode(), 0);
+        self.is_slot_old = written.is_err();
+        Ok(written?)
     }
 
     fn forget(&mut self, id: TxnId) {
@@ -80,6 +84,7 @@ impl Decisions {
                 by_id: HashMap::new(),
                 by_seq: BTreeMap::new(),
                 unkept: Vec::new(),
+                is_slot_old: false,
             }),
         })
     }
@@ -116,8 +121,7 @@ impl Decisions {
     pub(crate) fn retract(&self, ids: impl Iterator<Item = TxnId>) {
         let mut inner = self.inner.lock();
         ids.for_each(|id| inner.forget(id));
-        // If the write fails, other processes wait for these rows until the next decision is
-        // written.
+        // If the write fails, other processes wait for these rows until it is tried again.
         inner.tell().ok();
     }
 
@@ -126,8 +130,8 @@ impl Decisions {
         let mut inner = self.inner.lock();
         if inner.by_id.contains_key(&id) {
             inner.forget(id);
-            // If the write fails nothing is lost: readers in other processes wait until the next
-            // decision is written.
+            // If the write fails nothing is lost: readers in other processes wait until it is tried
+            // again.
             inner.tell().ok();
         }
     }
@@ -143,21 +147,26 @@ impl Decisions {
         done
     }
 
-    /// Whether a rollback is still to be stored.
+    /// Whether a decision is still to be stored.
     pub(crate) fn has_unkept(&self) -> bool {
-        !self.inner.lock().unkept.is_empty()
+        let inner = self.inner.lock();
+        !inner.unkept.is_empty() || inner.is_slot_old
     }
 
-    /// Tries the failed rollbacks again. Returns whether there were any.
+    /// Tries the failed rollbacks again, and a failed write of the slot. Returns whether there were
+    /// any.
     pub(crate) fn retry(&self, dir: &OpenDir) -> bool {
         let mut inner = self.inner.lock();
-        let is_any = !inner.unkept.is_empty();
+        let is_any = !inner.unkept.is_empty() || inner.is_slot_old;
         for id in inner.unkept.clone() {
-            // A rollback that is stored but not written to the slot is done: the next decision
-            // writes both.
+            // A rollback that is stored but not written to the slot is done: the slot is written
+            // below.
             if inner.cancel(id, dir).is_err() && inner.by_id.contains_key(&id) {
                 break;
             }
+        }
+        if inner.is_slot_old {
+            inner.tell().ok();
         }
         is_any
     }

@@ -101,10 +101,11 @@ impl Log {
     }
 
     /// Tries again to store rollbacks that [`Log::cancel`] could not store. Until then no reader
-    /// sees the rows behind them. Each append tries too. This call is for a writer that may not
-    /// append again.
+    /// sees the rows behind them. Also tries again to tell other processes of a commit, and to end a
+    /// segment in front of a failed append that could not be removed. Each append and the close try
+    /// too. This call is for a writer that may not append again.
     ///
-    /// Returns whether a rollback is still not stored.
+    /// Returns whether something is still not stored.
     pub fn retry_rollbacks(&self) -> bool {
         self.shared.writer().is_ok_and(Writer::retry_rollbacks)
     }

@@ -305,14 +305,23 @@ impl Tail {
     }
 
     /// Leaves the segment for good: no process may write behind a failed sync. The word tells
-    /// running processes, the next segment's header tells later ones. If neither can be written,
-    /// both are tried again before anything else.
+    /// running processes, the next segment's header tells later ones. What cannot be written is tried
+    /// again before the next group, by [`Tail::retry_seal`], and at the close.
     fn seal(&mut self) {
         self.word.flags |= SEALED;
         let told = self.publish(0);
         let left = self.rotate();
         if told.and(left).is_err() {
             self.leave();
+        }
+    }
+
+    /// Tries again to leave a segment that could not be left. Otherwise a process that opens the log
+    /// later would take the failed group for one of a killed process. The caller holds the append
+    /// lock and has caught up.
+    pub(crate) fn retry_seal(&mut self) {
+        if self.word.sealed() {
+            self.seal();
         }
     }
 

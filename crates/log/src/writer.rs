@@ -152,7 +152,26 @@ impl Writer {
         if self.decisions.retry(&self.dir) {
             self.news.tell();
         }
-        self.decisions.has_unkept()
+        let must_seal = self.retry_seal();
+        self.decisions.has_unkept() || must_seal
+    }
+
+    /// Tries again to leave a segment with a failed group. Returns whether that is still to be done.
+    fn retry_seal(&self) -> bool {
+        // A thread that holds the tail appends, and leaves the segment before that.
+        let Some(mut held) = self.tail.try_lock() else {
+            return false;
+        };
+        let (tail, lock) = &mut *held;
+        if tail.word().sealed()
+            && let Ok(true) = lock.try_lock(LockKind::Exclusive)
+        {
+            if tail.catch_up().is_ok() {
+                tail.retry_seal();
+            }
+            lock.unlock().ok();
+        }
+        tail.word().sealed()
     }
 }
 
@@ -165,10 +184,13 @@ impl Drop for Writer {
         // When the slot is released, prepared transactions count as committed. So this is the last
         // time to store a rollback that could not be stored before.
         self.decisions.retry(&self.dir);
-        // So the next process that opens the log finds its end at once. Nothing depends on it.
+        // So the next process that opens the log finds its end at once, and does not find a group
+        // that failed.
         let (tail, lock) = self.tail.get_mut();
         if let Ok(true) = lock.try_lock(LockKind::Exclusive) {
-            tail.catch_up().and_then(|()| tail.sync_word()).ok();
+            let ready = tail.catch_up();
+            let ready = ready.map(|()| tail.retry_seal());
+            ready.and_then(|()| tail.sync_word()).ok();
         }
     }
 }

@@ -10,6 +10,7 @@ use densite_sim_disk::{FailedSync, Fault, FaultKind, OpSet, SimDisk, Times};
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 fn add(model: &mut BTreeMap<Seq, Row>, first: Seq, rows: Vec<Row>) {
     for (i, row) in rows.into_iter().enumerate() {
@@ -90,6 +91,52 @@ fn faults(seed: u64) -> u64 {
 fn a_failed_append_leaves_no_rows() {
     let failed: u64 = seeds(40).into_iter().map(faults).sum();
     assert!(failed > 100, "only {failed} failures");
+}
+
+/// All writes fail from the n-th of an append on, so the append can neither be removed nor can its
+/// segment be left. When the disk works again, that is made up for: by the worker, or at the close.
+#[test]
+fn a_failed_append_does_not_come_back_when_the_disk_works_again() {
+    let (mut failed, mut unsealed) = (0, 0);
+    for (is_prepared, closes, kind) in [
+        (true, true, FaultKind::Io),
+        (true, false, FaultKind::Full),
+        (false, true, FaultKind::Full),
+        (false, false, FaultKind::Io),
+    ] {
+        for after in 0..8 {
+            let what = format!("prepared {is_prepared}, closes {closes}, after {after}");
+            let disk = SimDisk::new(after);
+            let log = open(&disk);
+            let mut rng = SmallRng::seed_from_u64(after);
+            let mut model = BTreeMap::new();
+            let (first, rows) = random_txn(&log, &tables(), &mut rng);
+            add(&mut model, log.append(first).expect(&what).first, rows);
+            let calls = OpSet::of(&[Call::Write, Call::Rename]);
+            disk.fail(Fault::new(kind, calls).after(after).forever());
+            let (txn, rows) = random_txn(&log, &tables(), &mut rng);
+            let done = match is_prepared {
+                true => {
+                    let txn = Arc::new(txn);
+                    log.prepare(&txn).inspect(|_| log.commit(txn.id()))
+                }
+                false => log.append(txn),
+            };
+            match done {
+                Ok(at) => add(&mut model, at.first, rows),
+                Err(_) => failed += 1,
+            }
+            unsealed += u64::from(log.retry_rollbacks());
+            disk.clear_faults();
+            assert!(closes || !log.retry_rollbacks(), "{what}: stored now");
+            let log = (!closes).then_some(log);
+            assert_eq!(read_all(&open(&disk), 0).expect(&what), model, "{what}");
+            let survivor = open(&disk.survivor(after));
+            assert_eq!(read_all(&survivor, 0).expect(&what), model, "{what}, a cut");
+            drop(log);
+        }
+    }
+    assert!(failed > 8 && unsealed > 2, "{failed}, {unsealed}");
 }
 
 #[test]
