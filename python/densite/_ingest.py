@@ -144,20 +144,36 @@ class Ingest:
             patience = _Patience(cursor, self._module, timeout)
             cursor.execute("BEGIN")
             try:
+                cursor.execute("SAVEPOINT densite_append")
                 # Waits for room here, before the transaction reads: in rollback mode a reader
                 # blocks the worker.
                 patience.execute(f"DELETE FROM temp.{quoted(self.name)} WHERE 0")
                 read = 0
                 shared = may_be_shared(self._con, self._module)
                 for part in sets(data, self._target.columns, self._module):
+                    self._check_transaction(cursor)
                     _insert_part(self._con, cursor, "temp", self._target, part, "abort", False, read, None, shared, self._module)
                     read += part.rows
+                self._check_transaction(cursor)
                 patience.execute("COMMIT")
             except BaseException:
                 if has_transaction(self._con, self._module):
                     cursor.execute("ROLLBACK")
                 raise
             return int(self._ask("SELECT densite_last_seq()") or 0)
+
+    def _check_transaction(self, cursor: Any) -> None:
+        """Raises an exception if the transaction of an append has ended: the caller's iterable can
+        commit or roll back."""
+        try:
+            cursor.execute("RELEASE densite_append")
+            cursor.execute("SAVEPOINT densite_append")
+        except self._module.OperationalError:
+            raise failure(
+                self._module.ProgrammingError,
+                "the transaction of append was committed or rolled back while its rows were read, so they are not all in the log: "
+                "do not end transactions of this connection in the iterable, and do not share it with threads that do",
+            ) from None
 
     def wait(self, seq: Optional[int] = None, timeout: Optional[float] = None) -> int:
         """Waits until rows are in their tables or among the rejects.

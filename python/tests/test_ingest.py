@@ -109,6 +109,24 @@ class Append(Ingest):
         self.assertEqual(log.append([(1, "x")]), 1)
         self.assertEqual(log.wait(), 1)
 
+    def test_an_append_whose_transaction_the_iterable_ends_is_an_error(self):
+        con = self.opened("CREATE TABLE t(a INTEGER PRIMARY KEY NOT NULL, b TEXT NOT NULL)")
+        log = densite.ingest(con, "t")
+
+        def rows(count, at):
+            for n in range(count):
+                if n == at:
+                    con.rollback()
+                yield (n, "x")
+
+        # At the beginning, in the second of two parts, and at the end of the only one.
+        for count, at in ((3, 0), (300_000, 299_000), (3, 2)):
+            with self.assertRaisesRegex(sqlite3.ProgrammingError, "was committed or rolled back"):
+                log.append(rows(count, at))
+            self.assertFalse(con.in_transaction)
+            self.assertEqual(self.rows(con, "SELECT count(*) FROM t_in"), [(0,)])
+        self.assertEqual(log.append([(1, "x")]), 1)
+
     def test_errors_name_the_problem_and_nothing_is_logged(self):
         con = self.opened("CREATE TABLE t(a INTEGER PRIMARY KEY, b TEXT NOT NULL)", "CREATE TABLE bare(a)")
         log = densite.ingest(con, "t")
