@@ -3,7 +3,7 @@
 //! and [`DirAbove`] wrap a file or directory and watch or change single calls.
 //!
 //! The crates above this one never call the operating system for a file. This crate also has
-//! [`memory`] in large pages, the number of this [`process`], and descriptors that its children do
+//! [`memory`] in large pages, and descriptors that the children of this process do
 //! not share. Only these three modules use `unsafe`.
 
 #![deny(unsafe_code)]
