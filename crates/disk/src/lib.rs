@@ -3,8 +3,8 @@
 //! and [`DirAbove`] wrap a file or directory and watch or change single calls.
 //!
 //! The crates above this one never call the operating system for a file. This crate also has
-//! [`memory`] in large pages, and descriptors that the children of this process do
-//! not share. Only these three modules use `unsafe`.
+//! [`memory`] in large pages, and descriptors that the children of this process do not share. Only
+//! these two modules use `unsafe`.
 
 #![deny(unsafe_code)]
 #![warn(missing_docs)]
