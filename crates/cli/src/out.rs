@@ -1,6 +1,7 @@
 //! Results go to stdout, everything else to stderr. With `--json` stdout gets exactly one object.
 
 use crate::args::Common;
+use crate::failure::Outcome;
 use crate::shown::{self, shown};
 use serde_json::{Value, json};
 use std::io::{self, Write};
@@ -15,6 +16,38 @@ pub(crate) fn result(common: Common, object: &Value, text: &str) -> io::Result<(
         out.write_all(shown::lines(text).as_bytes())?;
     }
     out.flush()
+}
+
+/// Prints the verdict of a check, which is the exit code. Damage is the more important news: then a
+/// failure to print is only a message.
+pub(crate) fn verdict(common: Common, object: &Value, text: &str, code: u8) -> Outcome {
+    match result(common, object, text) {
+        Err(e) if code != 0 => {
+            if e.kind() != io::ErrorKind::BrokenPipe {
+                failure(
+                    false,
+                    "io",
+                    code,
+                    &format!("cannot write the output: {e}"),
+                    json!({}),
+                );
+            }
+        }
+        printed => printed?,
+    }
+    Ok(code)
+}
+
+/// Prints the report of work that is done, and that a failure to print does not undo. `done` is a
+/// sentence that says so. A program that got an error would do the work again.
+pub(crate) fn report(common: Common, object: &Value, text: &str, done: &str) {
+    match result(common, object, text) {
+        Err(e) if e.kind() != io::ErrorKind::BrokenPipe => {
+            let text = format!("{done}, but the report could not be written: {e}");
+            let _ = writeln!(io::stderr().lock(), "densite: {}", shown(&text));
+        }
+        _ => {}
+    }
 }
 
 /// Prints a message to stderr, unless `--quiet` is given.
