@@ -1,7 +1,6 @@
 //! Results go to stdout, everything else to stderr. With `--json` stdout gets exactly one object.
 
 use crate::args::Common;
-use crate::failure::Outcome;
 use crate::shown::{self, shown};
 use serde_json::{Value, json};
 use std::io::{self, Write};
@@ -20,17 +19,12 @@ pub(crate) fn result(common: Common, object: &Value, text: &str) -> io::Result<(
 
 /// Prints the verdict of a check, which is the exit code. Damage is the more important news: then a
 /// failure to print is only a message.
-pub(crate) fn verdict(common: Common, object: &Value, text: &str, code: u8) -> Outcome {
+pub(crate) fn verdict(common: Common, object: &Value, text: &str, code: u8) -> io::Result<u8> {
     match result(common, object, text) {
         Err(e) if code != 0 => {
             if e.kind() != io::ErrorKind::BrokenPipe {
-                failure(
-                    false,
-                    "io",
-                    code,
-                    &format!("cannot write the output: {e}"),
-                    json!({}),
-                );
+                let text = format!("cannot write the output: {e}");
+                failure(false, "io", code, &text, json!({}));
             }
         }
         printed => printed?,

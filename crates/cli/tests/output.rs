@@ -82,6 +82,18 @@ fn sql_that_could_not_run_all_statements_does_not_end_with_0() {
 }
 
 #[test]
+fn rows_that_are_returned_to_a_closed_output_are_still_inserted() {
+    let dir = temp();
+    let a = at(&dir, "a.db");
+    densite(&["sql", &a, "CREATE TABLE t(a, b)", "--create"]).expect(0);
+    let script = format!(
+        "{{ $D sql a.db \"INSERT INTO t {LONG} WHERE true RETURNING *\"; echo \"exit $?\" >&2; }} | head -c 10 >/dev/null"
+    );
+    assert_eq!(shell(&dir, &script).err, "exit 0\n");
+    assert_eq!(count(&dir), "n\n100000\n");
+}
+
+#[test]
 fn an_error_of_sql_counts_although_the_output_is_closed() {
     let dir = temp();
     for json in ["", "--json"] {

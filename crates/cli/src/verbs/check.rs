@@ -20,7 +20,7 @@ pub(crate) fn run(common: Common, args: &DbArg) -> Outcome {
     } else {
         text(&checked)
     };
-    out::verdict(common, &object, &text, code)
+    Ok(out::verdict(common, &object, &text, code)?)
 }
 
 fn text(c: &Checked) -> String {

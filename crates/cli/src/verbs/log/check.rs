@@ -57,7 +57,7 @@ pub(super) fn run(common: Common, args: &LogCheckArgs) -> Outcome {
             return Ok(0);
         }
     };
-    out::verdict(common, &object, &text, code)
+    Ok(out::verdict(common, &object, &text, code)?)
 }
 
 fn text(common: Common, report: &CheckReport) -> String {
