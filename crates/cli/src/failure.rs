@@ -17,6 +17,8 @@ pub(crate) enum Failure {
     Closed,
     /// Writing the output failed.
     Output(io::Error),
+    /// The same, as a whole sentence.
+    Unprinted(String),
     /// Reported already: `sql` closes the JSON object that it began.
     Reported(u8),
     /// Any other failure: kind, exit code, message, and details for JSON.
@@ -40,13 +42,10 @@ impl Failure {
             Failure::Closed => 0,
             Failure::Reported(code) => code,
             Failure::Output(e) => {
-                out::failure(
-                    false,
-                    "io",
-                    1,
-                    &format!("cannot write the output: {e}"),
-                    json!({}),
-                );
+                Failure::Unprinted(format!("cannot write the output: {e}")).report(json)
+            }
+            Failure::Unprinted(text) => {
+                out::failure(false, "io", 1, &text, json!({}));
                 1
             }
             Failure::Other(kind, code, text, details) => {

@@ -22,6 +22,7 @@ use clap::Parser;
 use clap::error::ErrorKind;
 use failure::Outcome;
 use serde_json::json;
+use std::io::{self, Write};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -76,7 +77,8 @@ fn usage(e: clap::Error) -> ExitCode {
                     .unwrap_or_default()
                     .trim_start_matches("error: ");
                 let object = json!({ "error": out::error("usage", 2, first, json!({})) });
-                println!("{}", shown::json(&object));
+                // The exit code and stderr say the same.
+                let _ = writeln!(io::stdout().lock(), "{}", shown::json(&object));
             }
             ExitCode::from(2)
         }

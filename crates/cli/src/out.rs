@@ -17,6 +17,33 @@ pub(crate) fn result(common: Common, object: &Value, text: &str) -> io::Result<(
     out.flush()
 }
 
+/// Prints the verdict of a check, which is the exit code. Damage is the more important news: then a
+/// failure to print is only a message.
+pub(crate) fn verdict(common: Common, object: &Value, text: &str, code: u8) -> io::Result<u8> {
+    match result(common, object, text) {
+        Err(e) if code != 0 => {
+            if e.kind() != io::ErrorKind::BrokenPipe {
+                let text = format!("cannot write the output: {e}");
+                failure(false, "io", code, &text, json!({}));
+            }
+        }
+        printed => printed?,
+    }
+    Ok(code)
+}
+
+/// Prints the report of work that is done, and that a failure to print does not undo. `done` is a
+/// sentence that says so. A program that got an error would do the work again.
+pub(crate) fn report(common: Common, object: &Value, text: &str, done: &str) {
+    match result(common, object, text) {
+        Err(e) if e.kind() != io::ErrorKind::BrokenPipe => {
+            let text = format!("{done}, but the report could not be written: {e}");
+            let _ = writeln!(io::stderr().lock(), "densite: {}", shown(&text));
+        }
+        _ => {}
+    }
+}
+
 /// Prints a message to stderr, unless `--quiet` is given.
 pub(crate) fn message(common: Common, text: &str) {
     if !common.quiet {

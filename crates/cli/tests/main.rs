@@ -16,6 +16,7 @@ mod log;
 mod log_lost;
 mod objects;
 mod other_user;
+mod output;
 mod recovery;
 mod replace;
 mod report;

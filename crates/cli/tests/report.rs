@@ -3,6 +3,7 @@
 use crate::common::*;
 use rusqlite::Connection;
 use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -138,7 +139,7 @@ fn an_existing_file_is_replaced_only_with_yes_and_the_database_never() {
     let (a, page) = (at(&dir, "a.db"), at(&dir, "page.html"));
     plain(&a, 4096, 300);
     fs::write(&page, b"precious").expect("write");
-    std::os::unix::fs::symlink("a.db", at(&dir, "link.html")).expect("symlink");
+    symlink("a.db", at(&dir, "link.html")).expect("symlink");
     fs::write(at(&dir, "a.db-wal"), b"").expect("write");
     let before = snapshot(dir.path());
     let link = at(&dir, "link.html");
@@ -189,4 +190,69 @@ fn an_empty_database_and_a_damaged_one_have_a_page() {
     densite(&["report", &a, "-o", &page, "--yes"]).expect(0);
     let text = fs::read_to_string(&page).expect("UTF-8");
     assert!(text.contains("could not be"), "{text}");
+}
+
+#[test]
+fn a_link_is_neither_followed_nor_replaced() {
+    let dir = temp();
+    let a = at(&dir, "a.db");
+    plain(&a, 4096, 300);
+    let shared = dir.path().join("shared");
+    fs::create_dir(&shared).expect("mkdir");
+    fs::set_permissions(&shared, fs::Permissions::from_mode(0o1777)).expect("mode");
+    let victim = at(&dir, "victim");
+    fs::write(&victim, b"private").expect("write");
+    let nothing = at(&dir, "nothing");
+    for to in [&victim, &nothing] {
+        let page = shared.join("r.html");
+        let page = page.to_str().expect("UTF-8");
+        symlink(to, page).expect("symlink");
+        for yes in [true, false] {
+            let mut args = vec!["report", &a, "-o", page, "--json"];
+            args.extend(yes.then_some("--yes"));
+            let ran = densite(&args)
+                .expect(1)
+                .says("exists already and is a symbolic link");
+            assert_eq!(ran.json()["error"]["kind"], "exists");
+            assert_eq!(fs::read(&victim).expect("read"), b"private");
+            assert!(!Path::new(&nothing).exists());
+            assert_eq!(names(&shared), ["r.html"]);
+        }
+        fs::remove_file(page).expect("remove");
+    }
+}
+
+#[test]
+fn a_page_is_a_new_file_of_the_caller() {
+    let dir = temp();
+    let (a, page, other) = (at(&dir, "a.db"), at(&dir, "r.html"), at(&dir, "other"));
+    plain(&a, 4096, 300);
+    fs::write(&page, b"old").expect("write");
+    // Another name of the old file keeps the old content.
+    fs::hard_link(&page, &other).expect("link");
+    fs::set_permissions(&page, fs::Permissions::from_mode(0o600)).expect("mode");
+    densite(&["report", &a, "-o", &page, "--yes"]).expect(0);
+    assert_eq!(fs::read(&other).expect("read"), b"old");
+    let text = fs::read_to_string(&page).expect("UTF-8");
+    assert!(text.starts_with("<!doctype html>") && text.ends_with("</html>\n"));
+    let meta = fs::metadata(&page).expect("metadata");
+    assert_eq!(meta.permissions().mode() & 0o777, 0o600);
+    assert_eq!(names(dir.path()), ["a.db", "other", "r.html"]);
+    // A new file is as open as other new files.
+    fs::remove_file(&page).expect("remove");
+    let like = at(&dir, "like");
+    fs::write(&like, b"").expect("write");
+    densite(&["report", &a, "-o", &page]).expect(0);
+    let mode = |path: &str| fs::metadata(path).expect("metadata").permissions().mode();
+    assert_eq!(mode(&page) & 0o777, mode(&like) & 0o644);
+    // A directory cannot be replaced.
+    densite(&[
+        "report",
+        &a,
+        "-o",
+        dir.path().to_str().expect("UTF-8"),
+        "--yes",
+    ])
+    .expect(1)
+    .says("exists already");
 }

@@ -93,14 +93,14 @@ impl Info {
 /// See [`Error`]; [`Error::Locked`] while another connection writes to it.
 pub fn info(api: Api, path: &Path) -> Result<Info> {
     let log = crate::log::beside(api, path);
-    Ok(Info {
-        log,
-        ..info_within(api, path, WAIT)?
-    })
+    let (info, _) = info_within(api, path, WAIT)?;
+    Ok(Info { log, ..info })
 }
 
-/// The same, but waits up to `wait` for a lock.
-pub(crate) fn info_within(api: Api, path: &Path, wait: Duration) -> Result<Info> {
+/// The same, but waits up to `wait` for a lock. The second value is the error behind
+/// `objects_problem`; `None` also for a file that is complete only together with the journal or WAL
+/// beside it.
+pub(crate) fn info_within(api: Api, path: &Path, wait: Duration) -> Result<(Info, Option<Error>)> {
     let target = target::resolve(path)?;
     let form = form::form(api, &target)?;
     let meta =
@@ -134,7 +134,7 @@ pub(crate) fn info_within(api: Api, path: &Path, wait: Duration) -> Result<Info>
     lock::shared(api, &file, &target, wait)?;
     let mut start = [0u8; HEADER_LEN];
     let mut bytes = match form {
-        Form::Empty => return Ok(info),
+        Form::Empty => return Ok((info, None)),
         Form::Plain => {
             let failed = |e| Error::from_disk(path, "read", &e);
             file.read_at(&mut start, 0).map_err(failed)?;
@@ -159,6 +159,7 @@ pub(crate) fn info_within(api: Api, path: &Path, wait: Duration) -> Result<Info>
             Bytes::Stored(Box::new(store), info.logical_bytes, path.to_path_buf())
         }
     };
+    let mut failed = None;
     if let Some(header) = Header::parse(&start) {
         info.page_size = header.page_size;
         info.free_pages = u64::from(header.free_pages);
@@ -175,15 +176,22 @@ pub(crate) fn info_within(api: Api, path: &Path, wait: Duration) -> Result<Info>
             .and_then(|schema| objects::objects(&mut bytes, &header, &schema));
         match found {
             Ok(objects) => info.objects = objects,
-            // An interrupted checkpoint leaves such a file. It is not damaged and needs no backup.
-            Err(_) if !is_recovered(&target.path).unwrap_or(false) => {
-                info.objects_problem = Some(
-                    "the file is complete only together with the journal or WAL beside it, which SQLite merges into it when the database is opened or closed; `densite check` shows whether it is damaged".into(),
-                );
-            }
-            // The figures above are valid all the same. `check` reports what is wrong.
-            Err(e) => info.objects_problem = Some(e.to_string()),
+            Err(e) => match is_recovered(&target.path) {
+                // An interrupted checkpoint leaves such a file. It is not damaged and needs no
+                // backup.
+                Ok(false) => {
+                    info.objects_problem = Some(
+                        "the file is complete only together with the journal or WAL beside it, which SQLite merges into it when the database is opened or closed; `densite check` shows whether it is damaged".into(),
+                    );
+                }
+                // The figures above are valid all the same. `check` reports what is wrong.
+                Ok(true) => failed = Some(e),
+                Err(e) => failed = Some(e),
+            },
         }
+    }
+    if let Some(e) = &failed {
+        info.objects_problem = Some(e.to_string());
     }
     if info.page_size > 0 {
         info.pages = info.logical_bytes / u64::from(info.page_size);
@@ -199,5 +207,5 @@ pub(crate) fn info_within(api: Api, path: &Path, wait: Duration) -> Result<Info>
             store: info.store.as_deref().unwrap_or_default(),
         }));
     }
-    Ok(info)
+    Ok((info, failed))
 }

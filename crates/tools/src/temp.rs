@@ -36,49 +36,54 @@ impl Temp {
     /// Creates an empty file `WANTED-densite-tmp-XXXX` that only its owner can open. The owner is
     /// that of `like` if the file will replace `like`, and the caller otherwise.
     pub(crate) fn create(wanted: &Path, like: &Target, replaces: bool) -> Result<Temp> {
-        let dir_path = parent_of(wanted);
-        let no_permission = || Error::Permission {
-            path: dir_path.clone(),
-            doing: "create a file in it".into(),
-        };
-        let dir = Anchor::open(&dir_path).map_err(|e| match e.kind {
-            disk::ErrorKind::Permission => no_permission(),
-            _ => Error::from_disk(&dir_path, "open", &e),
-        })?;
+        let dir = open_parent(wanted)?;
         let rights = match replaces {
             true => Some(rights_of(&dir, like)?),
             false => None,
         };
+        let temp = Temp::create_in(dir, wanted, like.rights.mode(), replaces)?;
+        if let Some(rights) = rights {
+            // This reports a missing permission before the work begins.
+            temp.give(&rights.with_mode(0o600), like)?;
+        }
+        Ok(temp)
+    }
+
+    /// The same for a file of the caller that is no copy, and not more open than `most`. The
+    /// permission bits are otherwise those of any new file.
+    pub(crate) fn create_own(wanted: &Path, most: u32) -> Result<Temp> {
+        Temp::create_in(open_parent(wanted)?, wanted, most, false)
+    }
+
+    fn create_in(dir: Anchor, wanted: &Path, most: u32, replaces: bool) -> Result<Temp> {
+        let dir_path = parent_of(wanted);
         for _ in 0..TRIES {
             let path = beside(wanted, &format!("{TEMP_MARK}{}", random_name()));
             let name = name_of(&path)?;
-            let usual = match rights {
-                Some(_) => Ok(0o600),
-                None => dir.usual_mode(&name),
+            let usual = match replaces {
+                true => Ok(0o600),
+                false => dir.usual_mode(&name),
             };
             let made = usual.and_then(|usual| Ok((usual, dir.create_private(&name)?)));
             let (usual, file) = match made {
                 Ok(made) => made,
                 Err(e) if e.kind == disk::ErrorKind::Exists => continue,
-                Err(e) if e.kind == disk::ErrorKind::Permission => return Err(no_permission()),
+                Err(e) if e.kind == disk::ErrorKind::Permission => {
+                    return Err(no_permission(dir_path));
+                }
                 Err(e) => return Err(Error::from_disk(&path, "create", &e)),
             };
             let identity = disk::File::identity(&file);
-            let temp = Temp {
+            return Ok(Temp {
                 identity: identity.map_err(|e| Error::from_disk(&path, "look at", &e))?,
                 // The owner of the new file always has access, whatever the mode of the old file.
-                mode: usual & (like.rights.mode() | 0o600),
+                mode: usual & (most | 0o600),
                 path,
                 name,
                 dir,
                 file,
                 live: true,
-            };
-            if let Some(rights) = rights {
-                // This reports a missing permission before the work begins.
-                temp.give(&rights.with_mode(0o600), like)?;
-            }
-            return Ok(temp);
+            });
         }
         Err(Error::Io {
             path: dir_path,
@@ -178,10 +183,7 @@ impl Temp {
     /// is free again.
     pub(crate) fn rename_to(mut self, dst: &Path) -> Result<()> {
         let name = name_of(dst)?;
-        let own = self.file.rights();
-        own.and_then(|own| self.file.give(&own.with_mode(self.mode)))
-            .map_err(|e| Error::from_disk(dst, "set the mode of", &e))?;
-        self.sync()?;
+        self.complete(dst)?;
         // Unlike a rename, a hard link never replaces a file. If the file system has no hard links,
         // the name is checked once more.
         match self.dir.link(&self.name, &name) {
@@ -216,6 +218,30 @@ impl Temp {
         }
     }
 
+    /// Gives the file the name `dst`, durably. Anything else but a directory loses that name: it is
+    /// neither opened nor changed, and a link is not followed.
+    pub(crate) fn rename_over(mut self, dst: &Path) -> Result<()> {
+        let name = name_of(dst)?;
+        self.complete(dst)?;
+        self.must_be(&self.name)?;
+        self.dir
+            .rename(&self.name, &name)
+            .map_err(|e| Error::from_disk(dst, "replace it", &e))?;
+        self.live = false;
+        self.must_be(&name)?;
+        self.dir
+            .sync()
+            .map_err(|e| Error::from_disk(dst, "sync the directory of", &e))
+    }
+
+    /// Gives the file its final mode, and makes it durable.
+    fn complete(&self, dst: &Path) -> Result<()> {
+        let own = self.file.rights();
+        own.and_then(|own| self.file.give(&own.with_mode(self.mode)))
+            .map_err(|e| Error::from_disk(dst, "set the mode of", &e))?;
+        self.sync()
+    }
+
     /// Makes `dst`, which is already a name of the file, its only name, durably.
     fn leave_only(&self, dst: &Path, name: &str) -> Result<()> {
         self.must_be(name)?;
@@ -238,6 +264,22 @@ impl Drop for Temp {
             // leftover.
             let _ = self.dir.remove(&self.name);
         }
+    }
+}
+
+/// Opens the directory in which `wanted` will be.
+fn open_parent(wanted: &Path) -> Result<Anchor> {
+    let path = parent_of(wanted);
+    Anchor::open(&path).map_err(|e| match e.kind {
+        disk::ErrorKind::Permission => no_permission(path),
+        _ => Error::from_disk(&path, "open", &e),
+    })
+}
+
+fn no_permission(dir: PathBuf) -> Error {
+    Error::Permission {
+        path: dir,
+        doing: "create a file in it".into(),
     }
 }
 

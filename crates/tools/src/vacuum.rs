@@ -153,7 +153,7 @@ impl VacuumPlan {
             let opened = form::open_store(&target, file);
             drop(opened.map_err(|e| Error::from_store(&target.given, "open", e))?);
         }
-        let info = patiently(api, options.wait, PAUSE_MS, || {
+        let (info, failed) = patiently(api, options.wait, PAUSE_MS, || {
             drop(source::open_reading(api, through, &target, STEP)?);
             whole(api, through, &target)
         })?;
@@ -164,11 +164,11 @@ impl VacuumPlan {
             });
         }
         let Some(gain) = info.gain else {
-            let problem = info.objects_problem;
-            return Err(Error::Damaged {
+            // Only the error itself tells whether the file is damaged.
+            return Err(failed.unwrap_or_else(|| Error::Damaged {
                 path: target.given,
-                what: problem.unwrap_or_else(|| "its schema cannot be read".into()),
-            });
+                what: "its schema cannot be read".into(),
+            }));
         };
         Ok(VacuumPlan {
             api,
@@ -287,26 +287,21 @@ impl VacuumPlan {
 /// The figures of the complete database. Without its WAL the file can be incomplete while another
 /// process prevents a checkpoint. Taking the database alone writes the WAL into the file; if this
 /// fails, the error names the lock holders.
-fn whole(api: Api, through: Through, target: &Target) -> Result<Info> {
+fn whole(api: Api, through: Through, target: &Target) -> Result<(Info, Option<Error>)> {
     let look = || {
-        let info = info::info_within(api, &target.given, STEP)?;
-        let is_recovered = || source::is_recovered(&target.path).unwrap_or(false);
-        let is_whole = info.objects_problem.is_none() || is_recovered();
-        Ok((info, is_whole))
+        let (info, failed) = info::info_within(api, &target.given, STEP)?;
+        let is_whole = info.objects_problem.is_none() || failed.is_some();
+        Ok(is_whole.then_some((info, failed)))
     };
-    let (info, is_whole) = look()?;
-    if is_whole {
-        return Ok(info);
+    if let Some(found) = look()? {
+        return Ok(found);
     }
     drop(Source::alone(api, through, target, STEP)?);
-    match look()? {
-        (info, true) => Ok(info),
-        // Other connections wrote in the meantime.
-        (_, false) => Err(Error::Locked {
-            path: target.given.clone(),
-            by: holders(&target.path),
-        }),
-    }
+    // If it is still incomplete, other connections wrote in the meantime.
+    look()?.ok_or_else(|| Error::Locked {
+        path: target.given.clone(),
+        by: holders(&target.path),
+    })
 }
 
 fn through(form: Form) -> Through {

@@ -124,15 +124,19 @@ impl Splitter {
 
     /// The rest at the end of the text: a last statement without a semicolon, complete or not.
     pub(crate) fn finish(self) -> Option<Piece> {
-        let begun = self.kind != Kind::Blank
-            || !matches!(
-                self.within,
-                Within::Code | Within::LineComment | Within::BlockComment
-            );
-        begun.then_some(Piece {
+        self.has_begun().then_some(Piece {
             sql: self.text,
             line: self.first_line,
         })
+    }
+
+    /// Whether a statement has begun and not ended. A comment is not a statement.
+    pub(crate) fn has_begun(&self) -> bool {
+        self.kind != Kind::Blank
+            || !matches!(
+                self.within,
+                Within::Code | Within::LineComment | Within::BlockComment
+            )
     }
 
     fn begin(&mut self) {

@@ -20,8 +20,7 @@ pub(crate) fn run(common: Common, args: &DbArg) -> Outcome {
     } else {
         text(&checked)
     };
-    out::result(common, &object, &text)?;
-    Ok(code)
+    Ok(out::verdict(common, &object, &text, code)?)
 }
 
 fn text(c: &Checked) -> String {

@@ -6,7 +6,6 @@ use crate::out;
 use crate::shown;
 use densite_tools::{ConvertReport, Error};
 use serde_json::json;
-use std::io;
 use std::path::Path;
 
 /// A file that already has the requested form is not changed, and this is not a failure. With a
@@ -18,7 +17,7 @@ pub(super) fn tell(
     report: densite_tools::Result<ConvertReport>,
 ) -> Result<(), Failure> {
     match report {
-        Ok(report) => print(common, verb, &report)?,
+        Ok(report) => print(common, verb, &report),
         Err(e @ (Error::AlreadyCompressed { .. } | Error::AlreadyPlain { .. }))
             if dst.is_none() =>
         {
@@ -33,7 +32,7 @@ pub(super) fn tell(
     Ok(())
 }
 
-fn print(common: Common, verb: &str, report: &ConvertReport) -> io::Result<()> {
+fn print(common: Common, verb: &str, report: &ConvertReport) {
     let object = densite_tools::json::converted(verb, report);
     let text = if common.quiet {
         String::new()
@@ -49,5 +48,6 @@ fn print(common: Common, verb: &str, report: &ConvertReport) -> io::Result<()> {
             report.elapsed.as_secs_f64(),
         )
     };
-    out::result(common, &object, &text)
+    let done = format!("{}: the file was converted", report.destination.display());
+    out::report(common, &object, &text, &done);
 }

@@ -85,7 +85,9 @@ pub(crate) fn run(common: Common, args: &LoadArgs) -> Outcome {
         "file_bytes": bytes,
         "seconds": seconds,
     });
-    out::result(common, &object, &text(common, args, &loaded, seconds))?;
+    let text = text(common, args, &loaded, seconds);
+    let done = format!("{}: the rows were loaded", args.db);
+    out::report(common, &object, &text, &done);
     Ok(0)
 }
 

@@ -4,10 +4,9 @@ use crate::args::{Common, ReportArgs};
 use crate::failure::{Failure, Outcome};
 use crate::shown;
 use crate::{out, report, sqlite};
-use densite_tools::{Error, parent_of};
+use densite_tools::Error;
 use serde_json::json;
-use std::fs::{self, OpenOptions};
-use std::io::{self, Write};
+use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
@@ -17,7 +16,7 @@ pub(crate) fn run(common: Common, args: &ReportArgs) -> Outcome {
     may_write(common, args)?;
     let info = densite_tools::info(api, &args.db)?;
     let page = report::page(&info);
-    write(common, &args.output, page.as_bytes())?;
+    densite_tools::write_file(&args.output, page.as_bytes(), common.yes)?;
     let object = json!({
         "verb": "report",
         "path": info.path.to_string_lossy(),
@@ -32,74 +31,39 @@ pub(crate) fn run(common: Common, args: &ReportArgs) -> Outcome {
             out::bytes(page.len() as u64)
         ),
     };
-    out::result(common, &object, &text)?;
+    let done = format!("{}: the page was written", args.output.display());
+    out::report(common, &object, &text, &done);
     Ok(0)
 }
 
-/// Refuses an existing file unless the user gave `--yes`. Always refuses the database and its
-/// companion files.
+/// Refuses an existing file unless the user gave `--yes`. Always refuses a symbolic link, which
+/// another user can have put there, and the database and its companion files.
 fn may_write(common: Common, args: &ReportArgs) -> Result<(), Failure> {
     let Ok(there) = fs::symlink_metadata(&args.output) else {
         return Ok(());
     };
-    let followed = fs::metadata(&args.output).unwrap_or(there);
-    let exists = || Error::Exists {
-        path: args.output.clone(),
-    };
+    if there.is_symlink() {
+        return Err(Failure::Other(
+            "exists",
+            1,
+            format!(
+                "{} exists already and is a symbolic link, which is not followed; remove it, or name the file itself",
+                args.output.display()
+            ),
+            json!({ "path": args.output.to_string_lossy() }),
+        ));
+    }
     let belongs = ["", "-journal", "-wal", "-shm"].iter().any(|suffix| {
         let mut name = args.db.clone().into_os_string();
         name.push(suffix);
         let meta = fs::metadata(Path::new(&name));
-        meta.is_ok_and(|m| (m.dev(), m.ino()) == (followed.dev(), followed.ino()))
+        meta.is_ok_and(|m| (m.dev(), m.ino()) == (there.dev(), there.ino()))
     });
-    match common.yes && followed.is_file() && !belongs {
+    match common.yes && there.is_file() && !belongs {
         true => Ok(()),
-        false => Err(exists().into()),
-    }
-}
-
-fn write(common: Common, path: &Path, page: &[u8]) -> Result<(), Failure> {
-    let failed = |e: io::Error| -> Failure {
-        match e.kind() {
-            io::ErrorKind::AlreadyExists => Error::Exists {
-                path: path.to_path_buf(),
-            }
-            .into(),
-            io::ErrorKind::NotFound => Error::NotFound {
-                path: parent_of(path),
-            }
-            .into(),
-            io::ErrorKind::StorageFull | io::ErrorKind::FileTooLarge => Error::NoSpace {
-                dir: parent_of(path),
-                needed: Some(page.len() as u64),
-                available: None,
-            }
-            .into(),
-            io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
-                Error::Permission {
-                    path: path.to_path_buf(),
-                    doing: "write it".into(),
-                }
-                .into()
-            }
-            _ => Error::Io {
-                path: path.to_path_buf(),
-                doing: "write".into(),
-                message: e.to_string(),
-            }
-            .into(),
+        false => Err(Error::Exists {
+            path: args.output.clone(),
         }
-    };
-    let mut options = OpenOptions::new();
-    options.write(true);
-    match common.yes {
-        true => options.create(true).truncate(true),
-        false => options.create_new(true),
-    };
-    let mut file = options.open(path).map_err(failed)?;
-    file.write_all(page).map_err(|e| {
-        // A half-written page has no use.
-        let _ = fs::remove_file(path);
-        failed(e)
-    })
+        .into()),
+    }
 }

@@ -13,7 +13,7 @@ use crate::sqlite;
 use densite_sqlite::Code;
 use rusqlite::fallible_iterator::FallibleIterator;
 use rusqlite::types::ValueRef;
-use rusqlite::{Batch, Connection, OpenFlags};
+use rusqlite::{Batch, Connection, OpenFlags, Rows};
 use serde_json::{Value, json};
 use std::io::{self, BufRead, BufWriter, Write};
 use std::path::Path;
@@ -36,6 +36,7 @@ pub(crate) fn run(common: Common, args: &SqlArgs) -> Outcome {
         },
         out: BufWriter::new(io::stdout().lock()),
         statements: 0,
+        line: 1,
     };
     if common.json {
         write!(
@@ -128,6 +129,8 @@ struct Run<'a> {
     sink: Box<dyn Sink>,
     out: BufWriter<io::StdoutLock<'static>>,
     statements: u64,
+    /// The line in which the last statement that was run begins.
+    line: u64,
 }
 
 impl Run<'_> {
@@ -154,18 +157,44 @@ impl Run<'_> {
                 )));
             }
             let pieces = splitter.push(&line);
-            for piece in &pieces {
-                self.piece(piece)?;
+            let count = pieces.len();
+            for (piece, number) in pieces.iter().zip(1..) {
+                if let Err(e) = self.piece(piece) {
+                    let later = || number < count || has_more(splitter, text);
+                    return Err(self.stopped(e, later));
+                }
             }
-            if !pieces.is_empty() {
+            if count > 0
                 // A program that writes our stdin can wait for the answer before it writes more.
-                self.out.flush()?;
+                && let Err(e) = self.out.flush()
+            {
+                return Err(self.stopped(e.into(), || has_more(splitter, text)));
             }
         }
-        match splitter.finish() {
+        let done = match splitter.finish() {
             Some(piece) => self.piece(&piece),
             None => Ok(()),
+        };
+        done.map_err(|e| self.stopped(e, || false))
+    }
+
+    /// Adds to an error of the output what was not run. `later` tells whether the text has more
+    /// statements.
+    fn stopped(&self, e: Failure, later: impl FnOnce() -> bool) -> Failure {
+        let mut lost = Vec::new();
+        if matches!(e, Failure::Closed | Failure::Output(_)) {
+            lost.extend(later().then_some("later statements were not run"));
+            let is_open = !self.connection.is_autocommit();
+            lost.extend(is_open.then_some("the open transaction was rolled back"));
         }
+        unprinted(
+            e,
+            &format!(
+                "{}: statement {}, line {}: ",
+                self.db, self.statements, self.line
+            ),
+            &lost,
+        )
     }
 
     fn piece(&mut self, piece: &Piece) -> Result<(), Failure> {
@@ -175,8 +204,10 @@ impl Run<'_> {
             sink,
             out,
             statements,
+            line,
         } = self;
         *statements += 1;
+        *line = piece.line;
         // Clears a message of the VFS from an earlier statement that succeeded after all.
         let _ = densite_vfs::take_last_error();
         let number = *statements;
@@ -184,37 +215,19 @@ impl Run<'_> {
         let mut batch = Batch::new(connection, &piece.sql);
         while let Some(mut statement) = batch.next().map_err(failed)? {
             let columns: Vec<String> = statement.column_names().map(str::to_string).collect();
+            let is_readonly = statement.readonly();
             let mut rows = statement.raw_query();
             if columns.is_empty() {
                 while rows.next().map_err(failed)?.is_some() {}
                 continue;
             }
-            // Fetches the first row before the header is printed, so a statement that fails at once
-            // prints no header.
-            let mut row = rows.next().map_err(failed)?;
-            sink.begin(out, &columns)?;
-            let mut broken = None;
-            while let Some(r) = row {
-                let values: Result<Vec<ValueRef<'_>>, _> =
-                    (0..columns.len()).map(|i| r.get_ref(i)).collect();
-                match values {
-                    Ok(values) => sink.row(out, &values)?,
-                    Err(e) => {
-                        broken = Some(e);
-                        break;
-                    }
+            match print(sink.as_mut(), out, &columns, &mut rows) {
+                Ok(done) => done.map_err(failed)?,
+                Err(e) => {
+                    // A change counts only if the statement ends without an error.
+                    while !is_readonly && rows.next().map_err(failed)?.is_some() {}
+                    return Err(e.into());
                 }
-                match rows.next() {
-                    Ok(next) => row = next,
-                    Err(e) => {
-                        broken = Some(e);
-                        break;
-                    }
-                }
-            }
-            sink.end(out)?;
-            if let Some(e) = broken {
-                return Err(failed(e));
             }
         }
         Ok(())
@@ -231,55 +244,123 @@ impl Run<'_> {
         ))
     }
 
-    fn finish(mut self, json: bool, done: Result<(), Failure>) -> Outcome {
-        let changes = self.connection.total_changes();
+    fn finish(self, json: bool, done: Result<(), Failure>) -> Outcome {
+        let Run {
+            db,
+            connection,
+            mut out,
+            statements,
+            ..
+        } = self;
+        let changes = connection.total_changes();
         // The last close finishes the work of WAL mode. An error there is an error of the command.
-        let done = match (done, self.connection.close()) {
-            (Ok(()), Err((_, e))) => Err(failure(self.db, None, &e)),
+        let done = match (done, connection.close()) {
+            (Ok(()) | Err(Failure::Closed), Err((_, e))) => Err(failure(db, None, &e)),
             (done, _) => done,
         };
-        let outcome = match done {
-            Err(e @ (Failure::Closed | Failure::Output(_) | Failure::Reported(_))) => {
-                return Err(e);
+        let error = match done {
+            Ok(()) => None,
+            Err(Failure::Other(kind, code, text, details)) => Some((kind, code, text, details)),
+            Err(Failure::Library(e)) => {
+                let details = densite_tools::json::details(&e);
+                Some((e.kind(), exit_code(&e), e.to_string(), details))
             }
-            Err(Failure::Library(e)) => Err(Failure::Other(
-                e.kind(),
-                exit_code(&e),
-                e.to_string(),
-                densite_tools::json::details(&e),
-            )),
-            other => other,
+            Err(e) => return Err(e),
         };
-        if !json {
-            self.out.flush()?;
-            return outcome.map(|()| 0);
+        let mut end = String::new();
+        if json {
+            end = format!("],\"statements\":{statements},\"changes\":{changes}");
+            if let Some((kind, code, text, details)) = &error {
+                let described = out::error(kind, *code, text, details.clone());
+                end += ",\"error\":";
+                end += &shown::json_text(&described.to_string());
+            }
+            end += "}\n";
         }
-        write!(
-            self.out,
-            "],\"statements\":{},\"changes\":{changes}",
-            self.statements
-        )?;
-        let code = match outcome {
-            Err(Failure::Other(kind, code, text, details)) => {
-                let described = out::error(kind, code, &text, details.clone());
-                write!(
-                    self.out,
-                    ",\"error\":{}",
-                    shown::json_text(&described.to_string())
-                )?;
+        let printed = out.write_all(end.as_bytes()).and_then(|()| out.flush());
+        match (error, printed) {
+            // The error counts, even if the output is closed.
+            (Some((kind, code, text, details)), _) => {
                 out::failure(false, kind, code, &text, details);
-                code
+                Err(Failure::Reported(code))
             }
-            Err(other) => return Err(other),
-            Ok(()) => 0,
-        };
-        writeln!(self.out, "}}")?;
-        self.out.flush()?;
-        if code == 0 {
-            Ok(0)
-        } else {
-            Err(Failure::Reported(code))
+            (None, Err(e)) => Err(unprinted(e.into(), &format!("{db}: "), &[])),
+            (None, Ok(())) => Ok(0),
         }
+    }
+}
+
+/// Prints the result of a statement. The outer error is one of the output, the inner one is
+/// SQLite's.
+fn print(
+    sink: &mut dyn Sink,
+    out: &mut dyn Write,
+    columns: &[String],
+    rows: &mut Rows<'_>,
+) -> io::Result<rusqlite::Result<()>> {
+    // Fetches the first row before the header is printed, so a statement that fails at once prints
+    // no header.
+    let mut row = match rows.next() {
+        Ok(row) => row,
+        Err(e) => return Ok(Err(e)),
+    };
+    sink.begin(out, columns)?;
+    let mut done = Ok(());
+    while let Some(r) = row {
+        let values: Result<Vec<ValueRef<'_>>, _> =
+            (0..columns.len()).map(|i| r.get_ref(i)).collect();
+        match values {
+            Ok(values) => sink.row(out, &values)?,
+            Err(e) => {
+                done = Err(e);
+                break;
+            }
+        }
+        match rows.next() {
+            Ok(next) => row = next,
+            Err(e) => {
+                done = Err(e);
+                break;
+            }
+        }
+    }
+    sink.end(out)?;
+    Ok(done)
+}
+
+/// Whether the rest of a text has a statement.
+fn has_more(mut splitter: Splitter, mut text: impl BufRead) -> bool {
+    let mut line = String::new();
+    loop {
+        if splitter.has_begun() {
+            return true;
+        }
+        line.clear();
+        match text.read_line(&mut line) {
+            Ok(0) => return false,
+            Ok(_) if splitter.push(&line).is_empty() => {}
+            // A line that cannot be read would have been an error.
+            Ok(_) | Err(_) => return true,
+        }
+    }
+}
+
+/// Completes an error of the output with its place and with what was `lost`. If nothing was lost,
+/// a closed output is no error: the reader got all it wanted.
+fn unprinted(e: Failure, place: &str, lost: &[&str]) -> Failure {
+    let lost = lost.join(", and ");
+    match &e {
+        Failure::Closed if !lost.is_empty() => Failure::Unprinted(format!(
+            "{place}the reader closed the output; {lost}; read the whole output, or run the rest again"
+        )),
+        Failure::Output(io) => {
+            let lost = match lost.is_empty() {
+                true => "all statements were run",
+                false => &lost,
+            };
+            Failure::Unprinted(format!("{place}cannot write the output: {io}; {lost}"))
+        }
+        _ => e,
     }
 }
 

@@ -42,7 +42,7 @@ pub(crate) fn run(common: Common, args: &VacuumArgs) -> Outcome {
     let report = plan.run(&options, None, &mut bar);
     drop(bar);
     let (object, text) = done(common, &report?);
-    out::result(common, &object, &text)?;
+    out::report(common, &object, &text, &is_done(args));
     Ok(0)
 }
 
@@ -96,7 +96,7 @@ fn of_chroma(
             out::thousands(pruned.queue_rows),
         )
     };
-    out::result(common, &with_plan(object, &pruned), &text)?;
+    out::report(common, &with_plan(object, &pruned), &text, &is_done(args));
     Ok(0)
 }
 
@@ -130,6 +130,10 @@ fn planned_text(plan: &VacuumPlan) -> Result<String, densite_tools::Error> {
     let available = out::bytes(plan.available_bytes()?);
     let _ = writeln!(text, "  available: {available}");
     Ok(text)
+}
+
+fn is_done(args: &VacuumArgs) -> String {
+    format!("{}: the vacuum is done", args.path.display())
 }
 
 /// The result, as JSON and as text.

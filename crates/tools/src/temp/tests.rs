@@ -160,3 +160,33 @@ fn replacing_removes_the_journal_and_wal_of_the_old_file() {
     assert_eq!(fs::read(&target.path).expect("read"), b"new");
     assert_eq!(fs::read_dir(dir.path()).expect("list").count(), 1);
 }
+
+#[test]
+fn a_link_that_was_put_at_the_name_is_replaced_and_not_followed() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let dst = dir.path().join("r.html");
+    let victim = dir.path().join("victim");
+    for exists in [true, false] {
+        let temp = Temp::create_own(&dst, 0o777).expect("a temporary file");
+        assert_eq!(mode(temp.path()), 0o600);
+        temp.open()
+            .expect("open")
+            .write_at(b"page", 0)
+            .expect("write");
+        if exists {
+            fs::write(&victim, b"private").expect("write");
+        }
+        std::os::unix::fs::symlink(&victim, &dst).expect("symlink");
+        temp.rename_over(&dst).expect("renamed");
+        let meta = fs::symlink_metadata(&dst).expect("metadata");
+        assert!(meta.is_file());
+        assert_eq!(fs::read(&dst).expect("read"), b"page");
+        match exists {
+            true => assert_eq!(fs::read(&victim).expect("read"), b"private"),
+            false => assert!(!victim.exists()),
+        }
+        fs::remove_file(&dst).expect("remove");
+        fs::remove_file(&victim).ok();
+        assert_eq!(fs::read_dir(dir.path()).expect("list").count(), 0);
+    }
+}

@@ -26,9 +26,9 @@ fn call(path: &Path, sql: &str, params: impl Params) -> Result<Option<i64>, Fail
     Ok(answer)
 }
 
-fn print_change(common: Common, object: &Value, text: &str) -> Outcome {
+fn print_change(common: Common, object: &Value, text: &str, done: &str) -> Outcome {
     let text = if common.quiet { "" } else { text };
-    out::result(common, object, text)?;
+    out::report(common, object, text, done);
     Ok(0)
 }
 
@@ -49,6 +49,7 @@ pub(super) fn subscribe(common: Common, args: &SubscribeArgs) -> Outcome {
         common,
         &object,
         &format!("{} starts after row {position}\n", shown(&args.name)),
+        &format!("{}: the subscriber was added", args.db.display()),
     )
 }
 
@@ -64,6 +65,7 @@ pub(super) fn unsubscribe(common: Common, args: &UnsubscribeArgs) -> Outcome {
         common,
         &object,
         &format!("{} is not a subscriber any more\n", shown(&args.name)),
+        &format!("{}: the subscriber was removed", args.db.display()),
     )
 }
 
@@ -76,5 +78,6 @@ pub(super) fn prune(common: Common, args: &DbArg) -> Outcome {
         "freed_bytes": freed,
     });
     let freed = out::bytes(u64::try_from(freed).unwrap_or(0));
-    print_change(common, &object, &format!("{freed} pruned\n"))
+    let done = format!("{}: the log was pruned", args.db.display());
+    print_change(common, &object, &format!("{freed} pruned\n"), &done)
 }

@@ -52,11 +52,12 @@ pub(super) fn run(common: Common, args: &LogCheckArgs) -> Outcome {
             let repaired = repair::run(common, &beside)?;
             object["repair"] = repaired.object;
             text += &repaired.text;
-            0
+            let done = format!("{}: the log was repaired", args.db.display());
+            out::report(common, &object, &text, &done);
+            return Ok(0);
         }
     };
-    out::result(common, &object, &text)?;
-    Ok(code)
+    Ok(out::verdict(common, &object, &text, code)?)
 }
 
 fn text(common: Common, report: &CheckReport) -> String {

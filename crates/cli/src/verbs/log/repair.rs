@@ -137,7 +137,7 @@ fn size(path: &Path) -> Result<u64, Failure> {
     Ok(bytes)
 }
 
-/// The path with a suffix, and with a number if that name is taken.
+/// The path with a suffix, and with a number if that name is taken, if only by a link to nothing.
 fn free_name(path: &Path, ending: &str) -> PathBuf {
     let name = |n: u32| {
         let mut name = path.as_os_str().to_owned();
@@ -147,6 +147,6 @@ fn free_name(path: &Path, ending: &str) -> PathBuf {
         }
         PathBuf::from(name)
     };
-    let mut free = (0..).map(name).filter(|p| !p.exists());
+    let mut free = (0..).map(name).filter(|p| p.symlink_metadata().is_err());
     free.next().unwrap_or_else(|| name(0))
 }
