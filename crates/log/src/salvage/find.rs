@@ -2,21 +2,27 @@
 //!
 //! A record is accepted if its header and its payload match their checks. The header's check is
 //! seeded with the salt of this use of the file and the offset, so the record was written at this
-//! place. The chain of checks is not required, because damage breaks it.
+//! place. One flipped bit in a header is corrected ([`flipped`]). Damage breaks the chain of checks.
+//! A record behind it counts if it was written after that place was synced, or if the chain leads
+//! from it to such a record or to the known end. So the remains of a torn tail never count.
 
+use super::flipped;
 use crate::encoded::{EncodedBatch, room};
 use crate::end_word::find_word;
-use crate::files::{Files, segment_name};
+use crate::files::{Files, Segment, segment_name};
 use crate::format::record::{Kind, RECORD_LEN, RecordHeader};
+use crate::format::segment::HEADER_LEN;
 use crate::format::word::EndWord;
 use crate::format::{DATA_OFF, SEGMENT_MAX};
 use crate::op::Op;
+use crate::scan::{Peek, Walk};
 use crate::state::State;
 use crate::table::Table;
 use crate::txn::{Txn, TxnId};
 use crate::{Error, Result, Seq};
 use densite_disk::OpenMode;
 use densite_disk::hash::xxh3_64;
+use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
@@ -51,6 +57,48 @@ struct Open {
     has_head: bool,
 }
 
+/// A place where a record begins, as what lies before it says.
+#[derive(Clone, Copy)]
+struct Next {
+    at: u64,
+    /// Check of the record or header before it.
+    prev: u64,
+    /// A transaction begins there.
+    is_start: bool,
+}
+
+impl Next {
+    fn behind(header: &RecordHeader, at: u64) -> Next {
+        Next {
+            at: at + header.padded_len(),
+            prev: header.check,
+            is_start: header.ends_transaction(),
+        }
+    }
+}
+
+/// How far the records of a segment are synced.
+#[derive(Clone, Copy)]
+struct End {
+    off: u64,
+    /// Check of the last record before `off`, or of the segment's header.
+    check: u64,
+    /// No record behind `off` belongs to the log.
+    is_final: bool,
+}
+
+/// The bytes of a segment up to its end.
+struct Bytes {
+    bytes: Vec<u8>,
+    salt: u64,
+    end: Option<End>,
+    /// The chain of checks from records before this offset does not lead to the end.
+    unproven: u64,
+}
+
+/// At most so many tables are searched, so that a forged log does not take forever.
+const TABLE_SEARCHES: u32 = 64;
+
 /// Reads all segments, one at a time in memory.
 pub(super) struct Finder<'a> {
     files: &'a Files,
@@ -69,6 +117,8 @@ pub(super) struct Finder<'a> {
     /// Number of the next row if no row is missing.
     expected: Seq,
     lost: Vec<Lost>,
+    /// Damaged tables that can still be searched.
+    searches: u32,
 }
 
 impl<'a> Finder<'a> {
@@ -101,6 +151,7 @@ impl<'a> Finder<'a> {
             first_seq: lacking.unwrap_or(1),
             expected: 1,
             lost: Vec::new(),
+            searches: TABLE_SEARCHES,
         };
         for number in there {
             if let Some(first_seq) = finder.header(number)?.ok().map(|s| s.header.first_seq) {
@@ -156,21 +207,44 @@ impl<'a> Finder<'a> {
     }
 
     /// A segment, or its problem.
-    fn header(&self, number: u64) -> Result<std::result::Result<crate::files::Segment, String>> {
+    fn header(&self, number: u64) -> Result<std::result::Result<Segment, String>> {
         match self.files.segment(number, OpenMode::Read) {
             Ok(Some(segment)) => Ok(Ok(segment)),
             Ok(None) => Ok(Err("the segment is missing".to_owned())),
-            Err(Error::Damaged { problem, .. }) => Ok(Err(problem)),
+            Err(Error::Damaged { problem, .. }) => Ok(self.corrected(number)?.ok_or(problem)),
             Err(e) => Err(e),
         }
     }
 
+    /// A segment whose header has one flipped bit.
+    fn corrected(&self, number: u64) -> Result<Option<Segment>> {
+        let file = match self.files.open(&segment_name(number), OpenMode::Read) {
+            Ok(Some(file)) => file,
+            Ok(None) | Err(Error::Damaged { .. }) => return Ok(None),
+            Err(e) => return Err(e),
+        };
+        let mut bytes = [0; HEADER_LEN];
+        file.read_at(&mut bytes, 0)?;
+        let header = flipped::segment(&bytes, self.files.id, number);
+        Ok(header.map(|header| Segment { file, header }))
+    }
+
     /// The end of a segment, if the next segment's header or the end word tells it.
-    fn end_of(&self, number: u64) -> Result<Option<u64>> {
+    fn end_of(&self, number: u64) -> Result<Option<End>> {
         if let Ok(next) = self.header(number + 1)? {
-            return Ok(Some(next.header.prev_end));
+            return Ok(Some(End {
+                off: next.header.prev_end,
+                check: next.header.prev_check,
+                is_final: true,
+            }));
         }
-        Ok(self.word.filter(|w| w.segment == number).map(|w| w.off))
+        // The word can be older than the last record.
+        let word = self.word.filter(|w| w.segment == number);
+        Ok(word.map(|w| End {
+            off: w.off,
+            check: w.check,
+            is_final: w.sealed(),
+        }))
     }
 
     fn segment(&mut self, number: u64) -> Result<()> {
@@ -184,53 +258,106 @@ impl<'a> Finder<'a> {
         // A transaction never spans segments.
         self.open = None;
         self.at_start = true;
-        let known_end = self.end_of(number)?;
-        let len = segment.file.len()?;
-        let end = known_end.unwrap_or(len);
-        let whole = usize::try_from(end.min(len).min(SEGMENT_MAX)).unwrap_or(0);
-        let mut bytes = room(whole)?;
-        bytes.resize(whole, 0);
-        let got = segment.file.read_at(&mut bytes, 0)?;
-        bytes.truncate(got);
-        let (salt, mut tables) = (segment.header.salt, HashMap::new());
+        let mut bytes = Bytes::read(&segment, self.end_of(number)?)?;
+        let mut tables = HashMap::new();
         let mut at = DATA_OFF;
+        let mut next = Some(Next {
+            at,
+            prev: segment.header.check(),
+            is_start: true,
+        });
         // The offset at which the records stopped, while the next one is searched.
         let mut stopped = None;
-        let mut next = None;
-        while at + RECORD_LEN as u64 <= bytes.len() as u64 {
-            let record = record_at(&bytes, at, salt).filter(|(header, _)| match stopped {
-                // If the end is unknown, records behind a gap may have been written and never
-                // acknowledged.
-                Some(place) => known_end.is_some() || u64::from(header.synced) > place,
-                None => true,
-            });
-            let Some((header, payload)) = record else {
-                if stopped.is_none() {
-                    stopped = Some(at);
-                    // If only the payload is damaged, the header still tells where the next record
-                    // is, and whether it begins a transaction.
-                    let rest = bytes.get(usize::try_from(at).unwrap_or(usize::MAX)..);
-                    let header = rest.and_then(|rest| RecordHeader::decode(rest, salt, at));
-                    next = header.map(|h| (at + h.padded_len(), h.ends_transaction()));
+        while bytes.from(at).len() >= RECORD_LEN {
+            if let Some(end) = bytes.end.filter(|end| end.off == at) {
+                if let Some(place) = stopped.take() {
+                    self.damage(number, place, "records that cannot be read");
+                }
+                self.open = None;
+                self.at_start = true;
+                next = Some(Next {
+                    at,
+                    prev: end.check,
+                    is_start: true,
+                });
+            }
+            let here = next.filter(|next| next.at == at);
+            let header = bytes.header(at, here);
+            let is_part = header.is_some_and(|h| bytes.is_part(at, &h, here, stopped));
+            let payload = match &header {
+                Some(header) if is_part => self.payload(&bytes, at, header)?,
+                _ => None,
+            };
+            let Some((header, payload)) = header.zip(payload) else {
+                stopped.get_or_insert(at);
+                // If only the payload is damaged, the header still tells where the next record is,
+                // and whether it begins a transaction.
+                match header.filter(|_| is_part) {
+                    Some(header) => next = Some(Next::behind(&header, at)),
+                    None if here.is_some() => next = None,
+                    None => {}
                 }
                 at += 8;
                 continue;
             };
             if let Some(place) = stopped.take() {
                 self.damage(number, place, "records that cannot be read");
-                self.at_start = next.take() == Some((at, true));
+                self.at_start = here.is_some_and(|here| here.is_start);
             }
-            self.record(number, at, &header, payload, &mut tables);
+            self.record(number, at, &header, &payload, &mut tables);
+            next = Some(Next::behind(&header, at));
             at += header.padded_len();
         }
-        match known_end {
-            Some(end) if at.min(stopped.unwrap_or(at)) < end => {
-                let place = stopped.unwrap_or(at);
-                self.damage(number, place, "records that cannot be read");
-            }
-            _ => {}
+        let place = stopped.unwrap_or(at);
+        if bytes.end.is_some_and(|end| place < end.off) {
+            self.damage(number, place, "records that cannot be read");
         }
         Ok(())
+    }
+
+    /// The payload of a record. That of a damaged table is corrected, or it is that of another
+    /// record with the same check.
+    fn payload<'b>(
+        &mut self,
+        bytes: &'b Bytes,
+        at: u64,
+        header: &RecordHeader,
+    ) -> Result<Option<Cow<'b, [u8]>>> {
+        let len = header.stored_len as usize;
+        let Some(payload) = bytes.from(at).get(RECORD_LEN..RECORD_LEN + len) else {
+            return Ok(None);
+        };
+        if xxh3_64(payload) == header.payload_check {
+            return Ok(Some(Cow::Borrowed(payload)));
+        }
+        if header.kind != Kind::Table || self.searches == 0 {
+            return Ok(None);
+        }
+        self.searches -= 1;
+        let table = match flipped::table(payload, header.payload_check) {
+            Some(table) => Some(table),
+            None => self.table_like(header)?,
+        };
+        Ok(table.map(Cow::Owned))
+    }
+
+    /// The payload of an intact record of the same table.
+    fn table_like(&self, header: &RecordHeader) -> Result<Option<Vec<u8>>> {
+        for number in self.files.numbers(0)? {
+            let Ok(segment) = self.header(number)? else {
+                continue;
+            };
+            let len = segment.file.len()?.min(SEGMENT_MAX);
+            let mut walk = Walk::new(segment);
+            while let Peek::Record(found) = walk.peek(len)? {
+                let same = |h: &RecordHeader| (h.kind, h.stored_len, h.payload_check);
+                if same(&found) == same(header) {
+                    return Ok(Some(walk.payload(&found).to_vec()));
+                }
+                walk.pass(&found);
+            }
+        }
+        Ok(None)
     }
 
     fn record(
@@ -241,6 +368,8 @@ impl<'a> Finder<'a> {
         payload: &[u8],
         tables: &mut HashMap<u32, Arc<Table>>,
     ) {
+        // A group begins where everything before it was synced, and with a transaction.
+        self.at_start |= u64::from(header.synced) == at;
         if header.kind == Kind::Table {
             if let Some(table) = Table::decode(payload) {
                 tables.insert(at as u32, table);
@@ -248,7 +377,9 @@ impl<'a> Finder<'a> {
             return;
         }
         let (Some(table), Some(op)) = (tables.get(&header.table), Op::of(header.op)) else {
-            return self.damage(number, at, "rows whose table cannot be read");
+            self.damage(number, at, "rows whose table cannot be read");
+            self.at_start = header.ends_transaction();
+            return;
         };
         let id = TxnId(header.txn);
         let mut open = match self.open.take() {
@@ -310,10 +441,88 @@ impl<'a> Finder<'a> {
     }
 }
 
-/// The whole record at an offset; `None` if it is not valid.
-fn record_at(bytes: &[u8], at: u64, salt: u64) -> Option<(RecordHeader, &[u8])> {
-    let rest = bytes.get(usize::try_from(at).ok()?..)?;
-    let header = RecordHeader::decode(rest, salt, at)?;
-    let payload = rest.get(RECORD_LEN..RECORD_LEN + header.stored_len as usize)?;
-    (xxh3_64(payload) == header.payload_check).then_some((header, payload))
+impl Bytes {
+    fn read(segment: &Segment, end: Option<End>) -> Result<Bytes> {
+        let last = end
+            .filter(|end| end.is_final)
+            .map_or(SEGMENT_MAX, |e| e.off);
+        let len = segment.file.len()?.min(last).min(SEGMENT_MAX);
+        let whole = usize::try_from(len).unwrap_or(0);
+        let mut bytes = room(whole)?;
+        bytes.resize(whole, 0);
+        let got = segment.file.read_at(&mut bytes, 0)?;
+        bytes.truncate(got);
+        Ok(Bytes {
+            bytes,
+            salt: segment.header.salt,
+            end,
+            unproven: 0,
+        })
+    }
+
+    fn from(&self, at: u64) -> &[u8] {
+        let at = usize::try_from(at).unwrap_or(usize::MAX);
+        self.bytes.get(at..).unwrap_or_default()
+    }
+
+    /// Whether the place is before the known end.
+    fn is_synced(&self, at: u64) -> bool {
+        self.end.is_some_and(|end| at < end.off)
+    }
+
+    /// The header at an offset. If a record begins `here` for certain, one flipped bit is
+    /// corrected.
+    fn header(&self, at: u64, here: Option<Next>) -> Option<RecordHeader> {
+        let bytes = self.from(at);
+        RecordHeader::decode(bytes, self.salt, at).or_else(|| {
+            let here = here.filter(|_| self.is_synced(at))?;
+            flipped::record(bytes, self.salt, at).filter(|header| header.prev == here.prev)
+        })
+    }
+
+    /// Whether a record with an intact header belongs to the log.
+    fn is_part(
+        &mut self,
+        at: u64,
+        header: &RecordHeader,
+        here: Option<Next>,
+        stopped: Option<u64>,
+    ) -> bool {
+        // Where the end is unknown, records behind damage may have been written and never
+        // acknowledged.
+        let is_linked = here.is_some_and(|here| here.prev == header.prev);
+        if is_linked && (stopped.is_none() || self.is_synced(at)) {
+            return true;
+        }
+        let place = stopped.unwrap_or(at);
+        u64::from(header.synced) > place || (self.is_synced(at) && self.is_proven(at, place))
+    }
+
+    /// Whether the chain of checks leads from a record to one that was written after `place` was
+    /// synced, or to the end.
+    fn is_proven(&mut self, from: u64, place: u64) -> bool {
+        if from < self.unproven {
+            return false;
+        }
+        let mut next: Option<Next> = None;
+        let mut at = from;
+        loop {
+            if let (Some(next), Some(end)) = (next, self.end)
+                && at >= end.off
+            {
+                return (next.at, next.prev) == (end.off, end.check);
+            }
+            let header = self.header(at, next);
+            let header = header.filter(|h| next.is_none_or(|next| next.prev == h.prev));
+            let Some(header) = header else {
+                self.unproven = at;
+                return false;
+            };
+            if u64::from(header.synced) > place {
+                return true;
+            }
+            next = Some(Next::behind(&header, at));
+            at += header.padded_len();
+        }
+    }
 }

@@ -5,6 +5,7 @@
 //! old one.
 
 mod find;
+mod flipped;
 
 use crate::files::{APPEND_LOCK, END, Files, LogDir, take_slot_lock, writer_name};
 use crate::format::segment::SegmentHeader;
