@@ -1,13 +1,13 @@
 //! Finds whole transactions in a damaged log.
 //!
-//! A record is accepted if its header and its payload match their checks. The header's check is
-//! seeded with the salt of this use of the file and the offset, so the record was written at this
-//! place. One flipped bit in a header is corrected ([`flipped`]). Damage breaks the chain of checks.
-//! A record behind it counts if it was written after that place was synced, or if the chain leads
-//! from it to such a record or to the known end. So the remains of a torn tail never count.
+//! A record is accepted if its header and its payload match their checks, and if it belongs to the
+//! log ([`Bytes::is_part`]). One flipped bit in a header or a table is corrected ([`flipped`]). A
+//! transaction is kept if its first record is known: it follows the last record of another
+//! transaction, its number follows, or it begins a group.
 
+use super::bytes::{Bytes, End, Next};
 use super::flipped;
-use crate::encoded::{EncodedBatch, room};
+use crate::encoded::EncodedBatch;
 use crate::end_word::find_word;
 use crate::files::{Files, Segment, segment_name};
 use crate::format::record::{Kind, RECORD_LEN, RecordHeader};
@@ -55,45 +55,6 @@ struct Open {
     parts: Vec<Arc<EncodedBatch>>,
     /// No record is missing before its first one.
     has_head: bool,
-}
-
-/// A place where a record begins, as what lies before it says.
-#[derive(Clone, Copy)]
-struct Next {
-    at: u64,
-    /// Check of the record or header before it.
-    prev: u64,
-    /// A transaction begins there.
-    is_start: bool,
-}
-
-impl Next {
-    fn behind(header: &RecordHeader, at: u64) -> Next {
-        Next {
-            at: at + header.padded_len(),
-            prev: header.check,
-            is_start: header.ends_transaction(),
-        }
-    }
-}
-
-/// How far the records of a segment are synced.
-#[derive(Clone, Copy)]
-struct End {
-    off: u64,
-    /// Check of the last record before `off`, or of the segment's header.
-    check: u64,
-    /// No record behind `off` belongs to the log.
-    is_final: bool,
-}
-
-/// The bytes of a segment up to its end.
-struct Bytes {
-    bytes: Vec<u8>,
-    salt: u64,
-    end: Option<End>,
-    /// The chain of checks from records before this offset does not lead to the end.
-    unproven: u64,
 }
 
 /// At most so many tables are searched, so that a forged log does not take forever.
@@ -438,91 +399,5 @@ impl<'a> Finder<'a> {
     fn end(&mut self) {
         let last = self.word.map(|w| w.last_seq());
         self.note(last);
-    }
-}
-
-impl Bytes {
-    fn read(segment: &Segment, end: Option<End>) -> Result<Bytes> {
-        let last = end
-            .filter(|end| end.is_final)
-            .map_or(SEGMENT_MAX, |e| e.off);
-        let len = segment.file.len()?.min(last).min(SEGMENT_MAX);
-        let whole = usize::try_from(len).unwrap_or(0);
-        let mut bytes = room(whole)?;
-        bytes.resize(whole, 0);
-        let got = segment.file.read_at(&mut bytes, 0)?;
-        bytes.truncate(got);
-        Ok(Bytes {
-            bytes,
-            salt: segment.header.salt,
-            end,
-            unproven: 0,
-        })
-    }
-
-    fn from(&self, at: u64) -> &[u8] {
-        let at = usize::try_from(at).unwrap_or(usize::MAX);
-        self.bytes.get(at..).unwrap_or_default()
-    }
-
-    /// Whether the place is before the known end.
-    fn is_synced(&self, at: u64) -> bool {
-        self.end.is_some_and(|end| at < end.off)
-    }
-
-    /// The header at an offset. If a record begins `here` for certain, one flipped bit is
-    /// corrected.
-    fn header(&self, at: u64, here: Option<Next>) -> Option<RecordHeader> {
-        let bytes = self.from(at);
-        RecordHeader::decode(bytes, self.salt, at).or_else(|| {
-            let here = here.filter(|_| self.is_synced(at))?;
-            flipped::record(bytes, self.salt, at).filter(|header| header.prev == here.prev)
-        })
-    }
-
-    /// Whether a record with an intact header belongs to the log.
-    fn is_part(
-        &mut self,
-        at: u64,
-        header: &RecordHeader,
-        here: Option<Next>,
-        stopped: Option<u64>,
-    ) -> bool {
-        // Where the end is unknown, records behind damage may have been written and never
-        // acknowledged.
-        let is_linked = here.is_some_and(|here| here.prev == header.prev);
-        if is_linked && (stopped.is_none() || self.is_synced(at)) {
-            return true;
-        }
-        let place = stopped.unwrap_or(at);
-        u64::from(header.synced) > place || (self.is_synced(at) && self.is_proven(at, place))
-    }
-
-    /// Whether the chain of checks leads from a record to one that was written after `place` was
-    /// synced, or to the end.
-    fn is_proven(&mut self, from: u64, place: u64) -> bool {
-        if from < self.unproven {
-            return false;
-        }
-        let mut next: Option<Next> = None;
-        let mut at = from;
-        loop {
-            if let (Some(next), Some(end)) = (next, self.end)
-                && at >= end.off
-            {
-                return (next.at, next.prev) == (end.off, end.check);
-            }
-            let header = self.header(at, next);
-            let header = header.filter(|h| next.is_none_or(|next| next.prev == h.prev));
-            let Some(header) = header else {
-                self.unproven = at;
-                return false;
-            };
-            if u64::from(header.synced) > place {
-                return true;
-            }
-            next = Some(Next::behind(&header, at));
-            at += header.padded_len();
-        }
     }
 }

@@ -4,6 +4,7 @@
 //! reported. The damaged log is only read: the caller puts the new log in its place and keeps the
 //! old one.
 
+mod bytes;
 mod find;
 mod flipped;
 
