@@ -328,6 +328,60 @@ fn rows_behind_an_old_end_word_are_kept() {
     }
 }
 
+/// One flipped bit of the state loses neither subscribers nor rollbacks.
+#[test]
+fn a_flipped_bit_of_the_state_loses_nothing() {
+    let (disk, ..) = filled(3);
+    let log = open(&disk);
+    let mut rng = SmallRng::seed_from_u64(3);
+    let txn = Arc::new(random_txn(&log, &tables(), &mut rng).0);
+    log.prepare(&txn).expect("prepare");
+    log.cancel(txn.id()).expect("cancel");
+    log.ack("all", 5).expect("ack");
+    let rows = read_all(&log, 0).expect("read");
+    drop(log);
+    let path = format!("{}/state", common::DIR);
+    let good = disk.contents(&path).expect("there");
+    for at in 0..good.len() {
+        let mut bad = good.clone();
+        bad[at] ^= 1 << (at % 8);
+        disk.put_file(&path, &bad);
+        let to: LogDir = Arc::new(disk.dir(&format!("/new-{at}")));
+        let done = salvage(dir(&disk), Some(to.clone()), ID).expect("salvage");
+        assert_eq!(
+            (done.lost, done.state_lost),
+            (Vec::new(), false),
+            "byte {at}"
+        );
+        let log = Log::open(to, options()).expect("open");
+        assert_eq!(read_all(&log, 0).expect("read"), rows, "byte {at}");
+        assert_eq!(log.subscribers().expect("subscribers")[0].position, 5);
+    }
+}
+
+/// A record whose own checks match, but which nothing links to those around it.
+#[test]
+fn a_record_outside_the_chain_is_not_kept() {
+    use densite_disk::hash::xxh3_64_with_seed;
+    let (disk, path, txns) = logs().remove(0);
+    let good = disk.contents(&path).expect("there");
+    let salt = number(&good[72..80]);
+    for place in places(&good, &txns) {
+        let mut bad = good.clone();
+        let header = &mut bad[place.at..place.at + 72];
+        header[56] ^= 1;
+        let check = xxh3_64_with_seed(&header[..64], salt ^ place.at as u64);
+        header[64..].copy_from_slice(&check.to_le_bytes());
+        disk.put_file(&path, &bad);
+        let plan = salvage(dir(&disk), None, ID).expect("plan");
+        let lost = (plan.lost[0].first, plan.lost[0].offset as usize);
+        assert_eq!(lost, (place.txn.0, place.at), "{plan:?}");
+        if !place.is_table {
+            assert_eq!(plan.transactions as usize, txns.len() - 1, "{plan:?}");
+        }
+    }
+}
+
 /// The disk lost the write of a group, and behind its place lie the remains of an earlier group that
 /// was never acknowledged. Their own checks match.
 #[test]

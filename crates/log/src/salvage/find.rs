@@ -230,18 +230,6 @@ impl<'a> Finder<'a> {
         // The offset at which the records stopped, while the next one is searched.
         let mut stopped = None;
         while bytes.from(at).len() >= RECORD_LEN {
-            if let Some(end) = bytes.end.filter(|end| end.off == at) {
-                if let Some(place) = stopped.take() {
-                    self.damage(number, place, "records that cannot be read");
-                }
-                self.open = None;
-                self.at_start = true;
-                next = Some(Next {
-                    at,
-                    prev: end.check,
-                    is_start: true,
-                });
-            }
             let here = next.filter(|next| next.at == at);
             let header = bytes.header(at, here);
             let is_part = header.is_some_and(|h| bytes.is_part(at, &h, here, stopped));

@@ -60,7 +60,7 @@ impl Salvage {
         let held = hold(&files)?;
         let state = match files.load_state() {
             Ok(state) => state,
-            Err(Error::Damaged { .. }) => None,
+            Err(Error::Damaged { .. }) => corrected_state(&files)?,
             Err(e) => return Err(e),
         };
         Ok(Salvage {
@@ -100,6 +100,15 @@ impl Salvage {
             new.finish(self.state.clone(), next_seq)?;
         }
         Ok(salvaged)
+    }
+}
+
+/// A state with one flipped bit.
+fn corrected_state(files: &Files) -> Result<Option<State>> {
+    match files.state_bytes() {
+        Ok(bytes) => Ok(bytes.and_then(|bytes| flipped::state(&bytes, files.id))),
+        Err(Error::Damaged { .. }) => Ok(None),
+        Err(e) => Err(e),
     }
 }
 
