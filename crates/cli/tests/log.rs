@@ -283,7 +283,7 @@ fn a_database_uses_the_log_whose_first_segment_was_lost() {
         let path = |name: &str| format!("{db}-log/{name}");
         let first = path("000000000001.seg");
         let mut bytes = std::fs::read(&first).expect("there");
-        bytes[50] ^= 1;
+        bytes[50] ^= 3;
         if is_missing {
             std::fs::remove_file(&first).expect("removed");
         } else {

@@ -1,22 +1,28 @@
 //! Finds whole transactions in a damaged log.
 //!
-//! A record is accepted if its header and its payload match their checks. The header's check is
-//! seeded with the salt of this use of the file and the offset, so the record was written at this
-//! place. The chain of checks is not required, because damage breaks it.
+//! A record is accepted if its header and its payload match their checks, and if it belongs to the
+//! log ([`Bytes::is_part`]). One flipped bit in a header or a table is corrected ([`flipped`]). A
+//! transaction is kept if its first record is known: it follows the last record of another
+//! transaction, its number follows, or it begins a group.
 
-use crate::encoded::{EncodedBatch, room};
+use super::bytes::{Bytes, End, Next};
+use super::flipped;
+use crate::encoded::EncodedBatch;
 use crate::end_word::find_word;
-use crate::files::{Files, segment_name};
+use crate::files::{Files, Segment, segment_name};
 use crate::format::record::{Kind, RECORD_LEN, RecordHeader};
+use crate::format::segment::HEADER_LEN;
 use crate::format::word::EndWord;
 use crate::format::{DATA_OFF, SEGMENT_MAX};
 use crate::op::Op;
+use crate::scan::{Peek, Walk};
 use crate::state::State;
 use crate::table::Table;
 use crate::txn::{Txn, TxnId};
 use crate::{Error, Result, Seq};
 use densite_disk::OpenMode;
 use densite_disk::hash::xxh3_64;
+use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
@@ -51,6 +57,9 @@ struct Open {
     has_head: bool,
 }
 
+/// At most so many tables are searched, so that a forged log does not take forever.
+const TABLE_SEARCHES: u32 = 64;
+
 /// Reads all segments, one at a time in memory.
 pub(super) struct Finder<'a> {
     files: &'a Files,
@@ -69,6 +78,8 @@ pub(super) struct Finder<'a> {
     /// Number of the next row if no row is missing.
     expected: Seq,
     lost: Vec<Lost>,
+    /// Damaged tables that can still be searched.
+    searches: u32,
 }
 
 impl<'a> Finder<'a> {
@@ -101,6 +112,7 @@ impl<'a> Finder<'a> {
             first_seq: lacking.unwrap_or(1),
             expected: 1,
             lost: Vec::new(),
+            searches: TABLE_SEARCHES,
         };
         for number in there {
             if let Some(first_seq) = finder.header(number)?.ok().map(|s| s.header.first_seq) {
@@ -156,21 +168,44 @@ impl<'a> Finder<'a> {
     }
 
     /// A segment, or its problem.
-    fn header(&self, number: u64) -> Result<std::result::Result<crate::files::Segment, String>> {
+    fn header(&self, number: u64) -> Result<std::result::Result<Segment, String>> {
         match self.files.segment(number, OpenMode::Read) {
             Ok(Some(segment)) => Ok(Ok(segment)),
             Ok(None) => Ok(Err("the segment is missing".to_owned())),
-            Err(Error::Damaged { problem, .. }) => Ok(Err(problem)),
+            Err(Error::Damaged { problem, .. }) => Ok(self.corrected(number)?.ok_or(problem)),
             Err(e) => Err(e),
         }
     }
 
+    /// A segment whose header has one flipped bit.
+    fn corrected(&self, number: u64) -> Result<Option<Segment>> {
+        let file = match self.files.open(&segment_name(number), OpenMode::Read) {
+            Ok(Some(file)) => file,
+            Ok(None) | Err(Error::Damaged { .. }) => return Ok(None),
+            Err(e) => return Err(e),
+        };
+        let mut bytes = [0; HEADER_LEN];
+        file.read_at(&mut bytes, 0)?;
+        let header = flipped::segment(&bytes, self.files.id, number);
+        Ok(header.map(|header| Segment { file, header }))
+    }
+
     /// The end of a segment, if the next segment's header or the end word tells it.
-    fn end_of(&self, number: u64) -> Result<Option<u64>> {
+    fn end_of(&self, number: u64) -> Result<Option<End>> {
         if let Ok(next) = self.header(number + 1)? {
-            return Ok(Some(next.header.prev_end));
+            return Ok(Some(End {
+                off: next.header.prev_end,
+                check: next.header.prev_check,
+                is_final: true,
+            }));
         }
-        Ok(self.word.filter(|w| w.segment == number).map(|w| w.off))
+        // The word can be older than the last record.
+        let word = self.word.filter(|w| w.segment == number);
+        Ok(word.map(|w| End {
+            off: w.off,
+            check: w.check,
+            is_final: w.sealed(),
+        }))
     }
 
     fn segment(&mut self, number: u64) -> Result<()> {
@@ -184,53 +219,94 @@ impl<'a> Finder<'a> {
         // A transaction never spans segments.
         self.open = None;
         self.at_start = true;
-        let known_end = self.end_of(number)?;
-        let len = segment.file.len()?;
-        let end = known_end.unwrap_or(len);
-        let whole = usize::try_from(end.min(len).min(SEGMENT_MAX)).unwrap_or(0);
-        let mut bytes = room(whole)?;
-        bytes.resize(whole, 0);
-        let got = segment.file.read_at(&mut bytes, 0)?;
-        bytes.truncate(got);
-        let (salt, mut tables) = (segment.header.salt, HashMap::new());
+        let mut bytes = Bytes::read(&segment, self.end_of(number)?)?;
+        let mut tables = HashMap::new();
         let mut at = DATA_OFF;
+        let mut next = Some(Next {
+            at,
+            prev: segment.header.check(),
+            is_start: true,
+        });
         // The offset at which the records stopped, while the next one is searched.
         let mut stopped = None;
-        let mut next = None;
-        while at + RECORD_LEN as u64 <= bytes.len() as u64 {
-            let record = record_at(&bytes, at, salt).filter(|(header, _)| match stopped {
-                // If the end is unknown, records behind a gap may have been written and never
-                // acknowledged.
-                Some(place) => known_end.is_some() || u64::from(header.synced) > place,
-                None => true,
-            });
-            let Some((header, payload)) = record else {
-                if stopped.is_none() {
-                    stopped = Some(at);
-                    // If only the payload is damaged, the header still tells where the next record
-                    // is, and whether it begins a transaction.
-                    let rest = bytes.get(usize::try_from(at).unwrap_or(usize::MAX)..);
-                    let header = rest.and_then(|rest| RecordHeader::decode(rest, salt, at));
-                    next = header.map(|h| (at + h.padded_len(), h.ends_transaction()));
+        while bytes.from(at).len() >= RECORD_LEN {
+            let here = next.filter(|next| next.at == at);
+            let header = bytes.header(at, here);
+            let is_part = header.is_some_and(|h| bytes.is_part(at, &h, here, stopped));
+            let payload = match &header {
+                Some(header) if is_part => self.payload(&bytes, at, header)?,
+                _ => None,
+            };
+            let Some((header, payload)) = header.zip(payload) else {
+                stopped.get_or_insert(at);
+                // If only the payload is damaged, the header still tells where the next record is,
+                // and whether it begins a transaction.
+                match header.filter(|_| is_part) {
+                    Some(header) => next = Some(Next::behind(&header, at)),
+                    None if here.is_some() => next = None,
+                    None => {}
                 }
                 at += 8;
                 continue;
             };
             if let Some(place) = stopped.take() {
                 self.damage(number, place, "records that cannot be read");
-                self.at_start = next.take() == Some((at, true));
+                self.at_start = here.is_some_and(|here| here.is_start);
             }
-            self.record(number, at, &header, payload, &mut tables);
+            self.record(number, at, &header, &payload, &mut tables);
+            next = Some(Next::behind(&header, at));
             at += header.padded_len();
         }
-        match known_end {
-            Some(end) if at.min(stopped.unwrap_or(at)) < end => {
-                let place = stopped.unwrap_or(at);
-                self.damage(number, place, "records that cannot be read");
-            }
-            _ => {}
+        let place = stopped.unwrap_or(at);
+        if bytes.end.is_some_and(|end| place < end.off) {
+            self.damage(number, place, "records that cannot be read");
         }
         Ok(())
+    }
+
+    /// The payload of a record. That of a damaged table is corrected, or it is that of another
+    /// record with the same check.
+    fn payload<'b>(
+        &mut self,
+        bytes: &'b Bytes,
+        at: u64,
+        header: &RecordHeader,
+    ) -> Result<Option<Cow<'b, [u8]>>> {
+        let len = header.stored_len as usize;
+        let Some(payload) = bytes.from(at).get(RECORD_LEN..RECORD_LEN + len) else {
+            return Ok(None);
+        };
+        if xxh3_64(payload) == header.payload_check {
+            return Ok(Some(Cow::Borrowed(payload)));
+        }
+        if header.kind != Kind::Table || self.searches == 0 {
+            return Ok(None);
+        }
+        self.searches -= 1;
+        let table = match flipped::table(payload, header.payload_check) {
+            Some(table) => Some(table),
+            None => self.table_like(header)?,
+        };
+        Ok(table.map(Cow::Owned))
+    }
+
+    /// The payload of an intact record of the same table.
+    fn table_like(&self, header: &RecordHeader) -> Result<Option<Vec<u8>>> {
+        for number in self.files.numbers(0)? {
+            let Ok(segment) = self.header(number)? else {
+                continue;
+            };
+            let len = segment.file.len()?.min(SEGMENT_MAX);
+            let mut walk = Walk::new(segment);
+            while let Peek::Record(found) = walk.peek(len)? {
+                let same = |h: &RecordHeader| (h.kind, h.stored_len, h.payload_check);
+                if same(&found) == same(header) {
+                    return Ok(Some(walk.payload(&found).to_vec()));
+                }
+                walk.pass(&found);
+            }
+        }
+        Ok(None)
     }
 
     fn record(
@@ -241,6 +317,8 @@ impl<'a> Finder<'a> {
         payload: &[u8],
         tables: &mut HashMap<u32, Arc<Table>>,
     ) {
+        // A group begins where everything before it was synced, and with a transaction.
+        self.at_start |= u64::from(header.synced) == at;
         if header.kind == Kind::Table {
             if let Some(table) = Table::decode(payload) {
                 tables.insert(at as u32, table);
@@ -248,7 +326,9 @@ impl<'a> Finder<'a> {
             return;
         }
         let (Some(table), Some(op)) = (tables.get(&header.table), Op::of(header.op)) else {
-            return self.damage(number, at, "rows whose table cannot be read");
+            self.damage(number, at, "rows whose table cannot be read");
+            self.at_start = header.ends_transaction();
+            return;
         };
         let id = TxnId(header.txn);
         let mut open = match self.open.take() {
@@ -308,12 +388,4 @@ impl<'a> Finder<'a> {
         let last = self.word.map(|w| w.last_seq());
         self.note(last);
     }
-}
-
-/// The whole record at an offset; `None` if it is not valid.
-fn record_at(bytes: &[u8], at: u64, salt: u64) -> Option<(RecordHeader, &[u8])> {
-    let rest = bytes.get(usize::try_from(at).ok()?..)?;
-    let header = RecordHeader::decode(rest, salt, at)?;
-    let payload = rest.get(RECORD_LEN..RECORD_LEN + header.stored_len as usize)?;
-    (xxh3_64(payload) == header.payload_check).then_some((header, payload))
 }

@@ -4,7 +4,9 @@
 //! reported. The damaged log is only read: the caller puts the new log in its place and keeps the
 //! old one.
 
+mod bytes;
 mod find;
+mod flipped;
 
 use crate::files::{APPEND_LOCK, END, Files, LogDir, take_slot_lock, writer_name};
 use crate::format::segment::SegmentHeader;
@@ -58,7 +60,7 @@ impl Salvage {
         let held = hold(&files)?;
         let state = match files.load_state() {
             Ok(state) => state,
-            Err(Error::Damaged { .. }) => None,
+            Err(Error::Damaged { .. }) => corrected_state(&files)?,
             Err(e) => return Err(e),
         };
         Ok(Salvage {
@@ -98,6 +100,15 @@ impl Salvage {
             new.finish(self.state.clone(), next_seq)?;
         }
         Ok(salvaged)
+    }
+}
+
+/// A state with one flipped bit.
+fn corrected_state(files: &Files) -> Result<Option<State>> {
+    match files.state_bytes() {
+        Ok(bytes) => Ok(bytes.and_then(|bytes| flipped::state(&bytes, files.id))),
+        Err(Error::Damaged { .. }) => Ok(None),
+        Err(e) => Err(e),
     }
 }
 
