@@ -53,10 +53,10 @@ fn a_missing_log_that_the_database_names_is_reported() {
     ])
     .expect(0);
     std::fs::rename(format!("{db}-log"), at(&dir, "aside")).expect("moved");
-    let anew = format!(
+    let again = format!(
         "DROP TABLE densite_applied; {OPEN}; INSERT INTO t_in VALUES (5); SELECT densite_wait()"
     );
-    densite(&["sql", &db, &anew]).expect(0);
+    densite(&["sql", &db, &again]).expect(0);
     let ran = densite(&["sql", &db, "SELECT count(*) FROM t", "--format", "csv"]).expect(0);
     assert_eq!(ran.out, "count(*)\n5\n");
 }

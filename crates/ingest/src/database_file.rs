@@ -32,7 +32,7 @@ pub(crate) fn still_has_its_name(connection: &Connection) -> Result<()> {
         false => Ok(()),
         true => Err(Error::new(
             Code::READONLY_DBMOVED,
-            "the database's file was replaced, moved or removed, and this connection has the old one open; what was acknowledged is in the log: open the database anew",
+            "the database's file was replaced, moved or removed, and this connection has the old one open; what was acknowledged is in the log: open the database again",
         )),
     }
 }

@@ -32,7 +32,7 @@ pub fn from_log(dir: &Path, error: log::Error) -> Error {
             dir.display()
         ),
         log::Error::Replaced => format!(
-            "{}: the log was moved, removed or replaced, and this connection has the old one open; put that back, or open the database anew",
+            "{}: the log was moved, removed or replaced, and this connection has the old one open; put that back, or open the database again",
             dir.display()
         ),
         error => format!("{}: {error}", dir.display()),

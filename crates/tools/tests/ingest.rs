@@ -90,11 +90,11 @@ fn a_connection_to_the_replaced_file_gets_an_error() {
             .expect("inserts");
         assert_eq!(wait(&new).expect("applied"), 2, "{vfs}");
         let told = wait(&old).expect_err("not for this one").to_string();
-        assert!(told.contains("open the database anew"), "{vfs}: {told}");
+        assert!(told.contains("open the database again"), "{vfs}: {told}");
         // It cannot write either.
         let told = old.execute_batch("INSERT INTO t_in VALUES (3)");
         let told = told.expect_err("it is not its log").to_string();
-        assert!(told.contains("open the database anew"), "{vfs}: {told}");
+        assert!(told.contains("open the database again"), "{vfs}: {told}");
         drop(old);
         assert_eq!(ids(&new), "1,2");
     }

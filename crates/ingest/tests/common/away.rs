@@ -27,7 +27,7 @@ pub(crate) fn told(done: rusqlite::Result<()>, what: &str) {
                 rusqlite::ffi::SQLITE_READONLY_DBMOVED,
                 "{what}: {said}"
             );
-            assert!(said.contains("open the database anew"), "{what}: {said}");
+            assert!(said.contains("open the database again"), "{what}: {said}");
         }
         other => panic!("{what}: {other:?}"),
     }
