@@ -45,6 +45,16 @@ fn one_is_ready(preencoded: &PreEncoded) {
     }
 }
 
+/// The number of ready pages once the pool is at rest. While the pool works, a checkpoint does
+/// without its pages, and a restart of the WAL does not wait to forget them.
+fn ready_at_rest(preencoded: &PreEncoded) -> usize {
+    let mut ready = 0;
+    while std::mem::replace(&mut ready, preencoded.ready()) != ready {
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    ready
+}
+
 #[test]
 fn pages_of_the_wal_are_ready_at_the_checkpoint() {
     let place = Place::new();
@@ -145,6 +155,7 @@ fn restarting_the_wal_forgets_its_pages() {
     );
     let preencoded = preencoded_of(&db);
     one_is_ready(&preencoded);
+    ready_at_rest(&preencoded);
     run(&db, "ROLLBACK; UPDATE t SET b = 'w' WHERE a = 1");
     assert_eq!(
         preencoded.ready(),
@@ -183,12 +194,7 @@ fn coalesced_frames_are_ready_at_the_checkpoint() {
         }
         assert!(Instant::now() < until, "{} are ready", preencoded.ready());
     }
-    // A checkpoint does not wait for a page that a worker is encoding. So this waits until the
-    // worker is idle.
-    let mut ready = 0;
-    while std::mem::replace(&mut ready, preencoded.ready()) != ready {
-        std::thread::sleep(Duration::from_millis(100));
-    }
+    let ready = ready_at_rest(&preencoded);
     run(&db, "PRAGMA wal_checkpoint");
     assert!(
         preencoded.ready() < ready / 2,
