@@ -212,7 +212,6 @@ impl Log {
     ///
     /// # Errors
     /// `Full`, `Io`; the log can still be used.
-    /// `Full`, `Io`; the log works on without.
     pub fn prepare_free_segment(&self) -> Result<bool> {
         let shared = &self.shared;
         shared.may_write()?;
