@@ -231,10 +231,14 @@ fn found_while_locked(
 ) -> rusqlite::Result<i64> {
     let _disk = site.begin(journal);
     let (first, second) = (site.process(), site.process());
+    let (sees_none, has_seen_none) = channel();
     let (locked, is_locked) = channel();
     let (found, is_found) = channel();
     let other = first.clone();
     let thread = std::thread::spawn(move || {
+        has_seen_none
+            .recv()
+            .expect("the second process sees no log");
         let con = other.ingest().expect("the first process creates the log");
         con.execute_batch("INSERT INTO bare_in VALUES (1, 2, 'x')")
             .expect("acknowledged");
@@ -247,7 +251,10 @@ fn found_while_locked(
         lock.execute_batch("COMMIT").expect("ends");
         con
     });
-    second.before_log(move || is_locked.recv().expect("the first process has a log"));
+    second.before_log(move || {
+        sees_none.send(()).expect("the first process waits");
+        is_locked.recv().expect("the first process has a log");
+    });
     let con = second.connect().expect("opens");
     con.busy_timeout(Duration::ZERO).expect("set");
     let subscribed = number(&con, "SELECT densite_subscribe('one', 'start')");
