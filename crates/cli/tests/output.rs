@@ -193,6 +193,7 @@ fn too_few_file_descriptors_are_not_damage() {
         plain(&at(&dir, name), 4096, 300);
     }
     densite(&["compress", &at(&dir, "new.db")]).expect(0);
+    std::fs::write(dir.path().join("x.csv"), "a\n1\n").expect("write");
     let mut refused = 0;
     for db in ["plain.db", "new.db"] {
         for verb in [
@@ -204,6 +205,8 @@ fn too_few_file_descriptors_are_not_damage() {
             "info $DB",
             "report $DB -o r.html",
             "sql $DB 'SELECT count(*) FROM t'",
+            "sql $DB 'BEGIN; DELETE FROM t; ROLLBACK'",
+            "load $DB x x.csv",
             "log status $DB",
         ] {
             // The program loader itself needs one.
@@ -214,6 +217,18 @@ fn too_few_file_descriptors_are_not_damage() {
                 assert!([0, 1].contains(&ran.code), "{files}: {verb}: {ran:?}");
                 assert!(!ran.err.contains("damaged"), "{files}: {verb}: {ran:?}");
                 assert!(!ran.err.contains("backup"), "{files}: {verb}: {ran:?}");
+                let expected = [
+                    "too many open files; close some, or raise its limit with ulimit -n",
+                    "already; it was not changed",
+                    "has no log",
+                ];
+                assert!(
+                    ran.code == 0 || expected.iter().any(|words| ran.err.contains(words)),
+                    "{files}: {verb}: {ran:?}"
+                );
+                for other in ["permission", "owner and mode", "check the path"] {
+                    assert!(!ran.err.contains(other), "{files}: {verb}: {ran:?}");
+                }
                 refused += ran.code;
             }
         }

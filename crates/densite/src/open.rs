@@ -163,6 +163,8 @@ impl OpenOptions {
         let mut uri = uri::of_path(self.name(path)?);
         self.add_settings(&mut uri)?;
         register()?;
+        // Clears a message of an earlier call that succeeded after all.
+        let _ = densite_vfs::take_last_error();
         let opened = Connection::open_with_flags(&uri, self.flags()).and_then(|con| {
             con.busy_timeout(self.busy_timeout.min(BUSY_TIMEOUT_MAX))?;
             // SQLite's own default; the linked library was built with another one.
@@ -244,8 +246,13 @@ fn refused(path: &Path, uri: &str, source: rusqlite::Error) -> Error {
     let said = source.to_string();
     let said = said.strip_suffix(&format!(": {uri}")).unwrap_or(&said);
     let own = said.strip_prefix(&format!("{}: ", path.display()));
-    let message = match own {
-        Some(own) => own.to_owned(),
+    let of_vfs = || {
+        let said = densite_vfs::take_last_error()?;
+        let own = said.strip_prefix(&format!("{}: ", path.display()));
+        Some(own.map_or(said.clone(), str::to_owned))
+    };
+    let message = match own.map(str::to_owned).or_else(of_vfs) {
+        Some(message) => message,
         None => {
             format!("{said}; check the path, and the owner and mode of the file and its directory")
         }

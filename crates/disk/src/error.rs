@@ -1,5 +1,6 @@
 //! Errors of a disk, classified by what the caller can do about them.
 
+use rustix::io::Errno;
 use std::fmt;
 
 /// Shorthand for results of this crate.
@@ -45,8 +46,24 @@ pub enum ErrorKind {
     NotAFile,
     /// The name belongs to a file or a link, not to a directory.
     NotADirectory,
+    /// The process or the system has too many open files.
+    TooManyFiles,
     /// The device failed (EIO) or anything not named above.
     Io,
+}
+
+/// What is wrong and what to do, if `errno` says that a file could not be opened because too many
+/// are open.
+pub fn too_many_files(errno: i32) -> Option<&'static str> {
+    match Errno::from_raw_os_error(errno) {
+        Errno::MFILE => Some(
+            "the process has too many open files; close some, or raise its limit with ulimit -n",
+        ),
+        Errno::NFILE => Some(
+            "the system has too many open files; end programs that hold many, or raise the system's limit (Linux: sysctl fs.file-max)",
+        ),
+        _ => None,
+    }
 }
 
 /// A failed call: which one, what the caller can do, and the host's own code.
@@ -78,6 +95,7 @@ impl Error {
             K::AlreadyExists => ErrorKind::Exists,
             K::PermissionDenied | K::ReadOnlyFilesystem => ErrorKind::Permission,
             K::StorageFull | K::QuotaExceeded | K::FileTooLarge => ErrorKind::Full,
+            _ if e.raw_os_error().and_then(too_many_files).is_some() => ErrorKind::TooManyFiles,
             _ => ErrorKind::Io,
         };
         Error {
@@ -90,6 +108,10 @@ impl Error {
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.kind == ErrorKind::TooManyFiles {
+            let known = self.code.and_then(too_many_files);
+            return f.write_str(known.unwrap_or("too many files are open; close some"));
+        }
         let what = match self.kind {
             ErrorKind::Full => "the disk is full",
             ErrorKind::NotFound => "no such file",
@@ -97,6 +119,7 @@ impl fmt::Display for Error {
             ErrorKind::Permission => "permission denied or read-only",
             ErrorKind::NotAFile => "not a regular file",
             ErrorKind::NotADirectory => "not a directory (links are not followed here)",
+            ErrorKind::TooManyFiles => "too many open files",
             ErrorKind::Io => "input/output error",
         };
         write!(f, "{what} ({:?}", self.op)?;

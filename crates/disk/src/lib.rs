@@ -29,7 +29,7 @@ mod watch;
 
 pub use above::{DirAbove, FileAbove};
 pub use anchor::{Anchor, Named};
-pub use error::{Error, ErrorKind, Op, Result};
+pub use error::{Error, ErrorKind, Op, Result, too_many_files};
 pub use fields::Fields;
 pub use file::{Dir, File, LockKind, OpenMode, Stamp, SyncKind};
 pub use holder::lock_holder;

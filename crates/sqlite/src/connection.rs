@@ -109,15 +109,17 @@ impl Connection {
         let extended = unsafe { (self.api.raw().extended_errcode)(self.as_ptr()) };
         // The connection's own code belongs to this call only if the two agree.
         if extended & 0xff == rc & 0xff {
+            // SQLite keeps the number of the newest CANTOPEN or IOERR. After an IOERR it can be
+            // older than that error, because a short read sets none.
+            let errno = (Code(rc).primary() == Code::CANTOPEN)
+                // SAFETY: as above.
+                .then(|| unsafe { (self.api.raw().system_errno)(self.as_ptr()) });
             Error {
-                code: Code(extended),
-                message: self.message(),
+                errno: errno.filter(|n| *n != 0),
+                ..Error::new(Code(extended), self.message())
             }
         } else {
-            Error {
-                code: Code(rc),
-                message: self.api.describe(Code(rc)),
-            }
+            Error::new(Code(rc), self.api.describe(Code(rc)))
         }
     }
 

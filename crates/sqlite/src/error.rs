@@ -13,6 +13,8 @@ pub struct Error {
     pub code: Code,
     /// SQLite's message, or what this crate found wrong.
     pub message: String,
+    /// The operating system's error number, if a file could not be opened and the number is known.
+    pub errno: Option<i32>,
 }
 
 impl Error {
@@ -21,12 +23,18 @@ impl Error {
         Error {
             code,
             message: message.into(),
+            errno: None,
         }
     }
 
     /// Whether another connection holds a lock; the caller can try again later.
     pub fn is_busy(&self) -> bool {
         matches!(self.code.primary(), Code::BUSY | Code::LOCKED)
+    }
+
+    /// What is wrong and what to do, if a file could not be opened because too many are open.
+    pub fn too_many_files(&self) -> Option<&'static str> {
+        self.errno.and_then(densite_disk::too_many_files)
     }
 }
 
@@ -35,6 +43,7 @@ impl From<Code> for Error {
         Error {
             code,
             message: code.meaning().to_string(),
+            errno: None,
         }
     }
 }

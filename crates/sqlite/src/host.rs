@@ -119,7 +119,21 @@ impl HostVfs {
         let name = OwnedName::new(self.api, path, parameters)?;
         let ptr = name.as_name().as_ptr();
         // SAFETY: the file keeps the name alive.
-        Ok(unsafe { self.open_file(Some(ptr), Some(name), flags) }?)
+        unsafe { self.open_file(Some(ptr), Some(name), flags) }.map_err(|code| Error {
+            errno: self.last_errno(code),
+            ..Error::from(code)
+        })
+    }
+
+    /// The operating system's error number (xGetLastError) for a `code` that this thread's newest
+    /// call of xOpen or xShmMap has returned. `None` if no file failed to open.
+    pub fn last_errno(self, code: Code) -> Option<i32> {
+        if code.primary() != Code::CANTOPEN {
+            return None;
+        }
+        let call = self.raw().xGetLastError?;
+        // SAFETY: the VFS's own method. SQLite calls it without a buffer too.
+        Some(unsafe { call(self.as_ptr(), 0, std::ptr::null_mut()) }).filter(|n| *n != 0)
     }
 
     /// Deletes a file; with `sync_dir`, durably.

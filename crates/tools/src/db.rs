@@ -163,6 +163,11 @@ pub(crate) fn from_sqlite(path: &Path, e: sqlite::Error) -> Error {
             path: p,
             what: said.unwrap_or(e.message),
         },
+        Code::CANTOPEN if e.too_many_files().is_some() => Error::Io {
+            path: p,
+            doing: "open".into(),
+            message: e.too_many_files().unwrap_or(&e.message).into(),
+        },
         _ if said.is_some() => Error::Sqlite {
             path: p,
             code: e.code.0,

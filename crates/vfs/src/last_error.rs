@@ -1,6 +1,6 @@
 //! Error messages for users: SQLite shows only its own fixed text for a code that a VFS returns.
 
-use densite_sqlite::{Api, Code};
+use densite_sqlite::{Api, Code, HostVfs};
 use std::cell::RefCell;
 
 thread_local! {
@@ -12,6 +12,15 @@ pub(crate) fn report(api: Api, code: Code, message: &str) {
     api.log(code, &format!("densite: {message}"));
     // A thread that is ending cannot keep it.
     let _ = LAST.try_with(|last| *last.borrow_mut() = Some(message.to_string()));
+}
+
+/// Reports that the host could not open a file because too many are open. For other reasons SQLite's
+/// own message is enough.
+pub(crate) fn report_not_opened(host: HostVfs, path: &str, code: Code) {
+    let reason = host.last_errno(code).and_then(densite_disk::too_many_files);
+    if let Some(reason) = reason {
+        report(host.api(), code, &format!("{path}: {reason}"));
+    }
 }
 
 /// Takes the newest message of this thread. It is one sentence that says what went wrong in the

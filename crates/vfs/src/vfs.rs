@@ -2,7 +2,7 @@
 
 use crate::absent;
 use crate::identity::Identity;
-use crate::last_error::report;
+use crate::last_error::{report, report_not_opened};
 use crate::main_file::{MainFile, OpenedBy};
 use crate::open_files::OpenFile;
 use crate::settings::Settings;
@@ -112,12 +112,18 @@ impl Vfs for DensiteVfs {
     }
 
     fn open(&self, name: Option<FileName<'_>>, flags: i32) -> OpenedFile {
-        match name {
+        let opened = match name {
             Some(name) if flags & ffi::OPEN_MAIN_DB != 0 => self.open_main(name, flags),
             Some(name) if flags & ffi::OPEN_WAL != 0 => self.open_wal(name, flags),
             // The host opens journals and temporary files itself, in SQLite's memory.
             _ => Ok(Opened::Host),
-        }
+        };
+        opened.inspect_err(|code| self.not_opened(name.map(FileName::path), *code))
+    }
+
+    fn not_opened(&self, path: Option<&CStr>, code: Code) {
+        let path = path.map_or("a temporary file".into(), CStr::to_string_lossy);
+        report_not_opened(self.host, &path, code);
     }
 
     fn access(&self, path: &CStr, flags: i32) -> std::result::Result<bool, Code> {

@@ -409,6 +409,7 @@ pub(super) fn failure(db: &str, at: Option<(u64, &Piece)>, e: &rusqlite::Error) 
     };
     let (kind, code, advice) = match sqlite_code.map(|c| c & 0xff) {
         // Messages of our own already say what to do.
+        Some(14) if message.contains("too many open files") => ("sql", 1, ""),
         Some(5 | 6) if message.ends_with("; end it first") => ("locked", 3, ""),
         Some(5 | 6) => ("locked", 3, "; another connection uses it, try again later"),
         _ if is_no_space(sqlite_code) => ("no_space", 4, FREE_SPACE),

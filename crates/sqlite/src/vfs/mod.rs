@@ -60,6 +60,12 @@ pub trait Vfs: Send + Sync + 'static {
         flags: i32,
     ) -> std::result::Result<Opened<Self::File, Self::Companion>, Code>;
 
+    /// The host could not open a file that it was to open itself ([`Opened::Host`]). Without a path
+    /// it is a temporary file.
+    fn not_opened(&self, path: Option<&CStr>, code: Code) {
+        let _ = (path, code);
+    }
+
     /// Deletes a file; with `sync_dir`, durably.
     ///
     /// # Errors

@@ -149,11 +149,19 @@ unsafe extern "C" fn open<V: Vfs>(
             flags
         }
         Ok(Opened::Host) => {
-            return match data.host.raw().xOpen {
+            let code = match data.host.raw().xOpen {
                 // SAFETY: the host's method with SQLite's own arguments and enough memory.
                 Some(call) => unsafe { call(data.host.as_ptr(), name, file, flags, out_flags) },
                 None => Code::CANTOPEN.0,
             };
+            if code != Code::OK.0 {
+                guard(data.api, "xOpen", (), || {
+                    // SAFETY: null or a terminated string that lives until SQLite has the answer.
+                    let path = (!name.is_null()).then(|| unsafe { CStr::from_ptr(name) });
+                    data.vfs.not_opened(path, Code(code));
+                });
+            }
+            return code;
         }
         Err(code) => return code.0,
     };

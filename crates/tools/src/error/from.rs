@@ -46,13 +46,14 @@ impl Error {
                 path,
                 doing: doing.to_string(),
             },
-            disk::ErrorKind::NotAFile | disk::ErrorKind::NotADirectory | disk::ErrorKind::Io => {
-                Error::Io {
-                    path,
-                    doing: doing.to_string(),
-                    message: e.to_string(),
-                }
-            }
+            disk::ErrorKind::NotAFile
+            | disk::ErrorKind::NotADirectory
+            | disk::ErrorKind::TooManyFiles
+            | disk::ErrorKind::Io => Error::Io {
+                path,
+                doing: doing.to_string(),
+                message: e.to_string(),
+            },
         }
     }
 
@@ -133,6 +134,9 @@ pub fn parent_of(path: &Path) -> PathBuf {
 
 /// The system's message without the suffix "(os error 5)" that Rust adds.
 fn os_words(e: &std::io::Error) -> String {
+    if let Some(known) = e.raw_os_error().and_then(disk::too_many_files) {
+        return known.to_owned();
+    }
     let s = e.to_string();
     match s.find(" (os error") {
         Some(at) => s[..at].to_lowercase(),

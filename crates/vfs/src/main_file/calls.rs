@@ -3,6 +3,7 @@
 use super::MainFile;
 use crate::codes::Done;
 use crate::contents::State;
+use crate::last_error::report_not_opened;
 use crate::overwritten::{begins_as_store, reads_version};
 use crate::pause;
 use crate::trim::Reach;
@@ -162,6 +163,10 @@ impl VfsFile for MainFile {
             return (code, std::ptr::null_mut());
         }
         let (code, address) = self.file.host().shm_map(region, size, extend);
+        if code != Code::OK {
+            let path = format!("{}-shm", self.file.path());
+            report_not_opened(self.file.vfs(), &path, code);
+        }
         if region == 0 {
             self.checkpoint.set_index(address, size);
             self.member.count_wal_user(self.checkpoint.uses_wal());
