@@ -58,8 +58,11 @@ pub fn query<'c>(con: &'c Connection, sql: &str, params: impl Params) -> Result<
 ///
 /// Many values to look up are keys. They are the rows of the table `keys` in the statement. They
 /// are sorted by their columns in order, so that a lookup reads an index from one end to the other.
-/// Give the columns of the index in its order. The rows of the result come in the order of the keys,
-/// unless the statement has another order.
+/// Give the columns of the index in its order.
+///
+/// SQLite usually reads the keys first, and then the rows of the result come in the order of the
+/// keys. It can also read the other table first, for example because of a condition on that table.
+/// `keys k CROSS JOIN t ON ...` always reads the keys first. `ORDER BY` sorts the rows of every plan.
 ///
 /// ```
 /// # let dir = tempfile::tempdir()?;

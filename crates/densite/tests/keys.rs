@@ -66,6 +66,83 @@ fn rows_come_in_the_order_of_the_keys() {
     assert_eq!(rows(&con, KEYED, [], keys), wanted);
 }
 
+/// SQLite chooses the outer loop of a plain join. `keys CROSS JOIN` fixes it, and `ORDER BY` sorts the
+/// rows of every plan.
+#[test]
+fn a_cross_join_and_order_by_keep_the_order_of_the_keys_in_every_plan() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let con = densite::open(dir.path().join("app.db")).expect("opens");
+    con.execute_batch(
+        "CREATE TABLE large(a INTEGER, b INTEGER, val INTEGER, PRIMARY KEY (a, b)) WITHOUT ROWID;
+         CREATE TABLE unindexed(a INTEGER, b INTEGER, val INTEGER);
+         CREATE TABLE by_b(a INTEGER, b INTEGER, val INTEGER);
+         CREATE TABLE by_val(a INTEGER, b INTEGER, val INTEGER);
+         CREATE TABLE untyped(a, b, val, UNIQUE (b, a));
+         CREATE TABLE small(a INTEGER PRIMARY KEY, b INTEGER, val INTEGER);
+         CREATE INDEX is_by_b ON by_b(b DESC);
+         CREATE INDEX is_by_val ON by_val(val);
+         WITH n(n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM n LIMIT 4000)
+         INSERT INTO large SELECT n % 100, n / 100, n % 7 FROM n;
+         INSERT INTO unindexed SELECT * FROM large ORDER BY val, b DESC, a DESC;
+         INSERT INTO by_b SELECT * FROM unindexed;
+         INSERT INTO by_val SELECT * FROM unindexed;
+         INSERT INTO untyped SELECT * FROM unindexed;
+         INSERT INTO small SELECT a, b, val FROM large WHERE b = 3 AND a % 10 = 0",
+    )
+    .expect("tables");
+    let few: Vec<(i64, i64)> = vec![(9, 3), (20, 3), (0, 39), (77, 1), (20, 3), (9, 2), (500, 1)];
+    let many: Vec<(i64, i64)> = (0..300).map(|i| (i * 37 % 100, i * 11 % 40)).collect();
+    let mut reordered = 0;
+    for is_analyzed in [false, true] {
+        if is_analyzed {
+            con.execute_batch("ANALYZE").expect("analyzed");
+        }
+        for keys in [&few, &many] {
+            for table in ["large", "unindexed", "by_b", "by_val", "untyped", "small"] {
+                for on in [
+                    "t.a = k.a AND t.b = k.b",
+                    "t.a = k.a",
+                    "t.b = k.b",
+                    "t.a = k.a AND t.val = 3",
+                    "t.a = k.a AND t.a IN (20, 9) AND t.val IN (5, 2, 3)",
+                ] {
+                    let found = |join: &str, end: &str| -> Vec<Vec<Value>> {
+                        let sql = format!("SELECT k.a, k.b FROM {join} ON {on} {end}");
+                        rows(&con, &sql, [], pairs(keys))
+                    };
+                    for (join, end) in [
+                        (format!("keys k CROSS JOIN {table} t"), ""),
+                        (format!("keys k JOIN {table} t"), "ORDER BY k.a, k.b"),
+                        (format!("{table} t JOIN keys k"), "ORDER BY k.a, k.b"),
+                        (
+                            format!("{table} t JOIN keys k"),
+                            "GROUP BY k.a, k.b ORDER BY k.a, k.b",
+                        ),
+                    ] {
+                        let found = found(&join, end);
+                        assert!(is_in_order(&found), "{join} ON {on} {end}");
+                    }
+                    let plain = found(&format!("keys k JOIN {table} t"), "");
+                    reordered += u32::from(!is_in_order(&plain));
+                }
+            }
+        }
+    }
+    // Otherwise the documentation could promise the order for plain joins too.
+    assert!(reordered > 0, "no plan reads another table first");
+}
+
+fn is_in_order(rows: &[Vec<Value>]) -> bool {
+    let numbers = |row: &Vec<Value>| -> Vec<i64> {
+        let number = |value: &Value| match value {
+            Value::Integer(n) => *n,
+            other => panic!("{other:?}"),
+        };
+        row.iter().map(number).collect()
+    };
+    rows.is_sorted_by_key(numbers)
+}
+
 #[test]
 fn null_equals_nothing_and_comes_first() {
     let (_dir, con) = filled(1000);
