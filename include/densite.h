@@ -35,6 +35,9 @@ int sqlite3_densite_default_init(struct sqlite3 *db, char **error, const struct 
 
 /* ---- codes ---- */
 
+/* Results of the functions below. They are not the exit codes of the command (docs/CLI.md), where 2
+** and 6 have other meanings. */
+
 #define DENSITE_OK             0
 #define DENSITE_ERROR          1
 #define DENSITE_MISUSE         2   /* a call that this header does not allow */
