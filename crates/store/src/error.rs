@@ -77,6 +77,13 @@ pub enum Error {
     Setting(String),
 }
 
+impl Error {
+    /// A page was not encoded, although every page can be stored without compression.
+    pub(crate) fn not_encoded() -> Error {
+        Error::Setting("encoding a page failed; this is a bug, please report it".to_owned())
+    }
+}
+
 impl From<disk::Error> for Error {
     fn from(e: disk::Error) -> Self {
         match e.kind {

@@ -96,9 +96,7 @@ impl Transaction {
         let Some(task) = self.inflight.pop_front() else {
             return Ok(());
         };
-        let frames = task.wait().ok_or_else(|| {
-            Error::Setting("encoding a page failed; this is a bug, please report it".to_owned())
-        })?;
+        let frames = task.wait().ok_or_else(Error::not_encoded)?;
         let mut writer = shared.writer.lock();
         let writer = &mut *writer;
         let mut none = Space::default();
@@ -178,7 +176,7 @@ impl Transaction {
         let frame = encode_batch(jobs, &settings)
             .into_iter()
             .next()
-            .ok_or(Error::ReadOnly)?;
+            .ok_or_else(Error::not_encoded)?;
         debug_assert_eq!(1 << frame.record.page_log2, page_size);
         let shared = connection.open.shared()?;
         let place = self.append_frame(connection, &shared, frame.record, &frame.payload)?;
