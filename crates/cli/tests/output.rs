@@ -152,6 +152,16 @@ fn work_that_was_done_is_a_success_although_its_report_cannot_be_written() {
         assert!(is_compressed(&a));
         assert_eq!(count(&dir), format!("n\n{rows}\n"));
     }
+    // A file that has the requested form already needs no work.
+    for (verb, before) in [("compress", "decompress"), ("decompress", "compress")] {
+        densite(&[verb, &a]).expect(0);
+        for json in ["", "--json"] {
+            shell(&dir, &format!("$D {verb} a.db {json} > /dev/full"))
+                .expect(0)
+                .says("already; it was not changed");
+        }
+        densite(&[before, &a]).expect(0);
+    }
     // Verbs whose output is their purpose fail.
     for verb in ["info a.db", "check a.db", "vacuum --dry-run a.db"] {
         shell(&dir, &format!("$D {verb} > /dev/full"))

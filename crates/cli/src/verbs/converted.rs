@@ -24,7 +24,7 @@ pub(super) fn tell(
             let path = e.path().map(Path::to_string_lossy);
             let object =
                 json!({ "verb": verb, "source": path, "destination": path, "already": true });
-            out::result(common, &object, "")?;
+            out::report(common, &object, "", &e.to_string());
             out::message(common, &e.to_string());
         }
         Err(e) => return Err(e.into()),

@@ -65,8 +65,11 @@ pub(crate) fn run(common: Common, args: &LoadArgs) -> Outcome {
             return Err(Failure::Other("interrupted", 130, text, json!({})));
         }
     };
-    // The last close finishes the work of WAL mode. An error there is an error of the command.
-    opened.keep().map_err(|e| failure(&args.db, None, &e))?;
+    // The last close finishes the work of WAL mode. An error there is an error of the command, but
+    // the rows are committed.
+    opened
+        .keep()
+        .map_err(|e| not_closed(&args.db, loaded.rows, &e))?;
     for bad in &loaded.bad {
         out::message(common, &format!("skipped: {}", sentence(args, unit, bad)));
     }
@@ -121,6 +124,24 @@ impl Drop for Opened {
             // useful to the user.
             remove(&db).ok();
         }
+    }
+}
+
+/// The failure to close a database that has the loaded rows. A program that took it for a failed
+/// load would load them twice.
+fn not_closed(db: &str, rows: u64, e: &rusqlite::Error) -> Failure {
+    match failure(db, None, e) {
+        Failure::Other(kind, code, text, mut details) => {
+            if let Value::Object(fields) = &mut details {
+                fields.insert("rows".to_owned(), json!(rows));
+            }
+            let rows = out::thousands(rows);
+            let text = format!(
+                "the {rows} rows were loaded, but closing the database failed: {text}; do not load the file again"
+            );
+            Failure::Other(kind, code, text, details)
+        }
+        other => other,
     }
 }
 
@@ -224,4 +245,32 @@ fn input(args: &LoadArgs, unit: &str, bad: Bad) -> Failure {
         false => ("input", 1),
     };
     Failure::Other(kind, code, text, details(args, unit, &bad))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_of_the_last_close_says_that_the_rows_were_loaded() {
+        for (code, exit_code, kind) in [
+            (ffi::SQLITE_IOERR, 1, "sql"),
+            (ffi::SQLITE_BUSY, 3, "locked"),
+            (ffi::SQLITE_FULL, 4, "no_space"),
+            (ffi::SQLITE_CORRUPT, 5, "damaged"),
+        ] {
+            let e = rusqlite::Error::SqliteFailure(ffi::Error::new(code), None);
+            let Failure::Other(said_kind, said_code, text, details) = not_closed("a.db", 1234, &e)
+            else {
+                panic!("another failure");
+            };
+            assert_eq!((said_kind, said_code), (kind, exit_code));
+            assert!(
+                text.starts_with("the 1,234 rows were loaded, but"),
+                "{text}"
+            );
+            assert!(text.ends_with("do not load the file again"), "{text}");
+            assert_eq!(details["rows"], 1234);
+        }
+    }
 }
