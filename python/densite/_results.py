@@ -137,7 +137,7 @@ class VacuumGain(TypedDict):
     unallocated_estimated: bool
     maintained_bytes: int
     vacuumed_bytes: int
-    gives_back_bytes: int
+    reclaimable_bytes: int
     needed_bytes: int
     vacuum_seconds: float
 

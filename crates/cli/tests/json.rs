@@ -73,7 +73,7 @@ const ONLY_PLANNED: [&str; 11] = [
     "unallocated_estimated",
     "maintained_bytes",
     "vacuumed_bytes",
-    "gives_back_bytes",
+    "reclaimable_bytes",
     "needed_bytes",
     "vacuum_seconds",
     "available_bytes",

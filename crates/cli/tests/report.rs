@@ -97,12 +97,12 @@ fn the_page_shows_the_figures_and_has_no_scripts() {
         assert!(dom.contains("densite vacuum "));
         // The reclaimable size is that of `vacuum --dry-run`, in the same format.
         let said = densite(&["vacuum", db, "--dry-run"]).expect(0).out;
-        let gives = said
-            .split("a vacuum gives back: about ")
+        let reclaims = said
+            .split("a vacuum reclaims: about ")
             .nth(1)
             .and_then(|s| s.split(" of").next())
             .expect("a figure");
-        assert!(dom.contains(&format!("about {gives}")), "{gives}");
+        assert!(dom.contains(&format!("about {reclaims}")), "{reclaims}");
     }
 }
 

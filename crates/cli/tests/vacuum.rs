@@ -157,7 +157,7 @@ fn a_dry_run_estimates_the_result_and_changes_nothing() {
             } else {
                 assert_eq!(live, length);
             }
-            assert_eq!(of("gives_back_bytes") + of("vacuumed_bytes"), length);
+            assert_eq!(of("reclaimable_bytes") + of("vacuumed_bytes"), length);
             let done = densite(&["vacuum", db, "--yes", "--json"]).expect(0).json();
             let after = done["bytes_after"].as_f64().expect("a number");
             assert!(after <= of("needed_bytes"), "{plan} {done}");
@@ -182,7 +182,7 @@ fn info_estimates_what_a_vacuum_reclaims() {
             assert_eq!(&plan[name], value, "{name}");
         }
         let text = densite(&["info", db]).expect(0).out;
-        for word in ["live", "free", "unallocated", "a vacuum gives back"] {
+        for word in ["live", "free", "unallocated", "a vacuum reclaims"] {
             assert!(text.contains(word), "{word}: {text}");
         }
     }
@@ -218,7 +218,7 @@ fn info_estimates_what_maintenance_reclaims() {
         let off = (told - is).abs() / is;
         assert!(off < 0.08, "{journal}: told {told}, is {is} of {before}");
         let text = densite(&["info", &b]).expect(0).out;
-        assert!(text.contains("maintenance gives back"), "{text}");
+        assert!(text.contains("maintenance reclaims"), "{text}");
     }
 }
 
@@ -239,7 +239,7 @@ fn info_estimates_nothing_for_a_small_file() {
         "{info}"
     );
     let text = densite(&["info", &b]).expect(0).out;
-    assert!(text.contains("maintenance gives back  nothing"), "{text}");
+    assert!(text.contains("maintenance reclaims  nothing"), "{text}");
 }
 
 /// Databases with one kind of content each, 2 to 6 MB, from a fixed sequence of numbers.
@@ -473,7 +473,7 @@ fn vacuum_asks_and_accepts_no() {
     for no in ["n", "", "maybe"] {
         let ran = answered(no);
         assert_eq!(ran.code, 6, "{ran:?}");
-        assert!(ran.out.contains("a vacuum gives back about"), "{ran:?}");
+        assert!(ran.out.contains("a vacuum reclaims about"), "{ran:?}");
         assert!(ran.out.contains("now? [y/N]"), "{ran:?}");
     }
     assert!(snapshot(dir.path()) == before);

@@ -41,7 +41,7 @@ pub struct Gain {
     /// Length of the file after a vacuum.
     pub vacuumed_bytes: u64,
     /// Bytes that a vacuum would free.
-    pub gives_back_bytes: u64,
+    pub reclaimable_bytes: u64,
     /// The most disk space in bytes that a vacuum needs beside the file while it runs.
     pub needed_bytes: u64,
     /// Estimated duration of a vacuum in seconds.
@@ -139,7 +139,7 @@ pub(crate) fn gain(f: &Figures<'_>) -> Gain {
         estimated: !f.objects.exact,
         maintained_bytes,
         vacuumed_bytes,
-        gives_back_bytes: f.file_bytes.saturating_sub(vacuumed_bytes),
+        reclaimable_bytes: f.file_bytes.saturating_sub(vacuumed_bytes),
         needed_bytes,
         seconds: logical_after as f64 / rate,
     }

@@ -154,7 +154,7 @@ pub fn gain(gain: &Gain) -> Map<String, Value> {
         "unallocated_estimated": gain.estimated,
         "maintained_bytes": gain.maintained_bytes,
         "vacuumed_bytes": gain.vacuumed_bytes,
-        "gives_back_bytes": gain.gives_back_bytes,
+        "reclaimable_bytes": gain.reclaimable_bytes,
         "needed_bytes": gain.needed_bytes,
         // Rounded to tenths, because it is an estimate.
         "vacuum_seconds": (gain.seconds * 10.0).round() / 10.0,

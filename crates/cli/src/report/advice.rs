@@ -20,16 +20,16 @@ pub(super) fn section(info: &Info, page: &mut String) {
             escaped(command)
         );
     };
-    let worth = match gain.gives_back_bytes * WORTH < info.stored_bytes {
+    let worth = match gain.reclaimable_bytes * WORTH < info.stored_bytes {
         true => " This is hardly worth it.",
         false => "",
     };
     row(
-        format!("about {}", size(gain.gives_back_bytes),),
+        format!("about {}", size(gain.reclaimable_bytes),),
         &format!("densite vacuum {path}"),
         &format!(
             "{} of the file. It takes about {} and needs up to {} beside the file; no other program can use the database meanwhile.{worth}",
-            share(gain.gives_back_bytes, info.stored_bytes),
+            share(gain.reclaimable_bytes, info.stored_bytes),
             time(gain.seconds),
             size(gain.needed_bytes),
         ),

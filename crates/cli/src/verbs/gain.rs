@@ -21,15 +21,15 @@ pub(super) fn lines(gain: &Gain, stored: bool) -> Vec<(&'static str, String)> {
         format!("{about}{}{where_}", out::bytes(gain.unallocated_bytes)),
     ));
     if stored {
-        lines.push(("maintenance gives back", maintenance(gain)));
+        lines.push(("maintenance reclaims", maintenance(gain)));
     }
-    lines.push(("a vacuum gives back", sentence(gain)));
+    lines.push(("a vacuum reclaims", sentence(gain)));
     lines
 }
 
 /// The gain of maintenance, in words.
 fn maintenance(gain: &Gain) -> String {
-    let file = gain.vacuumed_bytes + gain.gives_back_bytes;
+    let file = gain.vacuumed_bytes + gain.reclaimable_bytes;
     match file.saturating_sub(gain.maintained_bytes) {
         0 => "nothing".to_string(),
         bytes => format!(
@@ -43,8 +43,8 @@ fn maintenance(gain: &Gain) -> String {
 pub(super) fn sentence(gain: &Gain) -> String {
     format!(
         "about {} of {}; it needs up to {} beside the file, and about {}",
-        indicatif::BinaryBytes(gain.gives_back_bytes),
-        indicatif::BinaryBytes(gain.vacuumed_bytes + gain.gives_back_bytes),
+        indicatif::BinaryBytes(gain.reclaimable_bytes),
+        indicatif::BinaryBytes(gain.vacuumed_bytes + gain.reclaimable_bytes),
         indicatif::BinaryBytes(gain.needed_bytes),
         time(gain.seconds),
     )

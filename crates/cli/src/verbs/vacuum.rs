@@ -31,10 +31,7 @@ pub(crate) fn run(common: Common, args: &VacuumArgs) -> Outcome {
         let given = args.path.display();
         out::message(
             common,
-            &format!(
-                "{given}: a vacuum gives back {}",
-                gain::sentence(plan.gain())
-            ),
+            &format!("{given}: a vacuum reclaims {}", gain::sentence(plan.gain())),
         );
         ask::consent(common, &format!("Vacuum {given} now?"))?;
     }
@@ -72,11 +69,11 @@ fn of_chroma(
         for line in chroma::text(directory.plan()).trim_end().lines() {
             out::message(common, line);
         }
-        let gives = gain::sentence(plan.gain());
+        let reclaims = gain::sentence(plan.gain());
         out::message(
             common,
             &format!(
-                "{given}: a vacuum gives back {gives}, plus the space of the deleted rows of the log"
+                "{given}: a vacuum reclaims {reclaims}, plus the space of the deleted rows of the log"
             ),
         );
         ask::consent(common, &format!("Prune and vacuum {given} now?"))?;
@@ -146,10 +143,7 @@ fn done(common: Common, report: &VacuumReport) -> (Value, String) {
             "not changed, because a new file would take {}",
             more(report.written_bytes.saturating_sub(report.bytes_before))
         ),
-        (true, 0..) => format!(
-            "{} given back",
-            indicatif::BinaryBytes(freed.unsigned_abs())
-        ),
+        (true, 0..) => format!("{} reclaimed", indicatif::BinaryBytes(freed.unsigned_abs())),
         (true, _) => more(freed.unsigned_abs()),
     };
     let text = if common.quiet {
