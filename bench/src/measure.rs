@@ -66,9 +66,9 @@ impl Measure {
             Measure::Queue => {
                 "queue, 3.6 million inserts and deletes in ten minutes; against a fresh copy"
             }
-            Measure::Moved => "moved by giving space back, for each byte of frames stored",
+            Measure::Moved => "moved by space reclamation, for each byte of frames stored",
             Measure::CommitLatency => {
-                "updates of a row, each a transaction, while space is given back; against maintain=off"
+                "updates of a row, each a transaction, while space is reclaimed; against maintain=off"
             }
             Measure::Vacuum => {
                 "`densite vacuum` of a Densite file; against VACUUM INTO of plain SQLite"
