@@ -15,30 +15,10 @@ pub struct Batch {
 #[derive(Debug)]
 pub struct OwnedColumn {
     /// The values.
-    pub values: OwnedValues,
+    pub values: Values,
     /// A bit for each row, set if the value is not NULL. The lowest bit of the first byte is the
     /// first row. `None` if no row is NULL.
     pub valid: Option<Vec<u8>>,
-}
-
-/// Values of one type.
-#[derive(Debug)]
-pub enum OwnedValues {
-    /// Only NULLs, for this number of rows.
-    Nulls(usize),
-    /// Integers.
-    Integers(Vec<i64>),
-    /// Double precision.
-    Reals(Vec<f64>),
-    /// Text (valid UTF-8) or blobs.
-    Strings {
-        /// The value of row `i` is from `ends[i]` to `ends[i + 1]`.
-        ends: Vec<i32>,
-        /// The bytes of all values.
-        bytes: Vec<u8>,
-        /// Whether they are text.
-        text: bool,
-    },
 }
 
 impl Batch {
@@ -49,12 +29,7 @@ impl Batch {
                 .valid
                 .filter(|valid| valid.zeros > 0)
                 .map(BitsBuilder::into_bytes),
-            values: match column.values {
-                Values::Unknown(rows) => OwnedValues::Nulls(rows),
-                Values::Integers(values) => OwnedValues::Integers(values),
-                Values::Reals(values) => OwnedValues::Reals(values),
-                Values::Strings { ends, bytes, text } => OwnedValues::Strings { ends, bytes, text },
-            },
+            values: column.values,
         };
         self.columns.into_iter().map(owned).collect()
     }

@@ -37,7 +37,7 @@ impl Column {
     pub(crate) fn new(kind: Option<Kind>, room: usize) -> Column {
         let mut values = Values::of(kind.unwrap_or(Kind::Null), 0);
         match &mut values {
-            Values::Unknown(_) => {}
+            Values::Nulls(_) => {}
             Values::Integers(values) => values.reserve_exact(room),
             Values::Reals(values) => values.reserve_exact(room),
             Values::Strings { ends, .. } => ends.reserve_exact(room),
@@ -132,7 +132,7 @@ impl Column {
             return self.push(ValueRef::Real(x));
         }
         let values = match std::mem::replace(&mut self.cells, Cells::Mixed(Mixed::default())) {
-            Cells::Of(Values::Unknown(rows)) if self.settled.is_none() => {
+            Cells::Of(Values::Nulls(rows)) if self.settled.is_none() => {
                 self.cells = Cells::Of(Values::of(Kind::of(value), rows));
                 return self.push(value);
             }

@@ -35,7 +35,7 @@ mod table;
 pub mod text;
 mod values;
 
-pub use batch::{Batch, OwnedColumn, OwnedValues};
+pub use batch::{Batch, OwnedColumn};
 pub use bits::Bits;
 pub use change::changes;
 pub use chunk::{Chunk, Data, Places, since};
@@ -47,6 +47,7 @@ pub use queries::ONE_THREAD;
 pub use query::Query;
 pub use set::{COLUMNS_MAX, Progress, Set, Source};
 pub use text::Unit;
+pub use values::Values;
 
 use densite_sqlite::Connection;
 

@@ -3,17 +3,22 @@
 use crate::bits::BitsBuilder;
 use crate::kind::Kind;
 
-/// The values of a column; in place of a NULL there is 0 or an empty value.
+/// Values of one type; in place of a NULL there is 0 or an empty value.
 #[derive(Debug)]
-pub(crate) enum Values {
-    /// Only NULLs so far; their number.
-    Unknown(usize),
+pub enum Values {
+    /// Only NULLs, for this number of rows.
+    Nulls(usize),
+    /// Integers.
     Integers(Vec<i64>),
+    /// Double precision.
     Reals(Vec<f64>),
+    /// Text (valid UTF-8) or blobs.
     Strings {
         /// The value of row `i` is from `ends[i]` to `ends[i + 1]`.
         ends: Vec<i32>,
+        /// The bytes of all values.
         bytes: Vec<u8>,
+        /// Whether they are text.
         text: bool,
     },
 }
@@ -38,7 +43,7 @@ impl Values {
     /// A column of a type with this number of NULLs.
     pub(crate) fn of(kind: Kind, rows: usize) -> Values {
         match kind {
-            Kind::Null => Values::Unknown(rows),
+            Kind::Null => Values::Nulls(rows),
             Kind::Integer => Values::Integers(vec![0; rows]),
             Kind::Real => Values::Reals(vec![0.0; rows]),
             Kind::Text => strings(rows, true),
@@ -48,7 +53,7 @@ impl Values {
 
     pub(crate) fn kind(&self) -> Kind {
         match self {
-            Values::Unknown(_) => Kind::Null,
+            Values::Nulls(_) => Kind::Null,
             Values::Integers(_) => Kind::Integer,
             Values::Reals(_) => Kind::Real,
             Values::Strings { text: true, .. } => Kind::Text,
@@ -58,7 +63,7 @@ impl Values {
 
     pub(crate) fn rows(&self) -> usize {
         match self {
-            Values::Unknown(rows) => *rows,
+            Values::Nulls(rows) => *rows,
             Values::Integers(values) => values.len(),
             Values::Reals(values) => values.len(),
             Values::Strings { ends, .. } => ends.len().saturating_sub(1),
@@ -67,7 +72,7 @@ impl Values {
 
     pub(crate) fn push_null(&mut self) {
         match self {
-            Values::Unknown(rows) => *rows += 1,
+            Values::Nulls(rows) => *rows += 1,
             Values::Integers(values) => values.push(0),
             Values::Reals(values) => values.push(0.0),
             Values::Strings { ends, .. } => ends.push(ends.last().copied().unwrap_or(0)),
@@ -86,7 +91,7 @@ impl Filled {
 
     /// Sets the type of a column of NULLs.
     pub(crate) fn set_kind(&mut self, kind: Kind) {
-        if let Values::Unknown(rows) = self.values {
+        if let Values::Nulls(rows) = self.values {
             self.values = Values::of(kind, rows);
         }
     }

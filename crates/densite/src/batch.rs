@@ -1,7 +1,7 @@
 //! Rows as columns of one type each.
 
 use crate::{Error, Result};
-use densite_bulk::{Batch, OwnedColumn, OwnedValues};
+use densite_bulk::{Batch, OwnedColumn, Values as OwnedValues};
 use rusqlite::types::ValueRef;
 
 /// Some rows of a [`QueryResult`](crate::QueryResult), column by column.

@@ -67,7 +67,7 @@ fn child(column: Filled) -> ArrowArray {
         .map(|bits| Buffer::Bytes(bits.into_bytes()));
     let buffers = match column.values {
         // All values are NULL; such an array has no buffers.
-        Values::Unknown(rows) => return array(rows, rows, Vec::new(), Vec::new()),
+        Values::Nulls(rows) => return array(rows, rows, Vec::new(), Vec::new()),
         Values::Integers(values) => vec![valid, Some(Buffer::Integers(values))],
         Values::Reals(values) => vec![valid, Some(Buffer::Reals(values))],
         Values::Strings { ends, bytes, .. } => {

@@ -43,6 +43,18 @@ impl Found {
         self.counted += bytes;
         self.by_fold_bytes += bytes;
     }
+
+    /// The value; `None` after damage, which is noted.
+    fn unless_damaged<T>(&mut self, read: Result<T>) -> Result<Option<T>> {
+        match read {
+            Ok(value) => Ok(Some(value)),
+            Err(Error::Corrupt(damage)) => {
+                self.damage.push(damage);
+                Ok(None)
+            }
+            Err(e) => Err(e),
+        }
+    }
 }
 
 /// Where to search.
@@ -164,13 +176,9 @@ impl Look<'_> {
         }
         let mut pages = Vec::new();
         for (page, slot) in (record.number..).zip(0..).take(run as usize) {
-            let entry = match self.shared.lookup(self.file, self.state, page) {
-                Ok(entry) => entry,
-                Err(Error::Corrupt(damage)) => {
-                    found.damage.push(damage);
-                    return Ok(0);
-                }
-                Err(e) => return Err(e),
+            let entry = self.shared.lookup(self.file, self.state, page);
+            let Some(entry) = found.unless_damaged(entry)? else {
+                return Ok(0);
             };
             if !entry.is_none() && entry.off == off && entry.slot == slot {
                 pages.push((page, entry));
@@ -228,14 +236,10 @@ impl Look<'_> {
     fn space_at(&self, unit: u64, off: u64, record: Record, found: &mut Found) -> Result<usize> {
         let (level, number) = (u32::from(record.page_log2), record.number);
         let src = self.shared.table_source(self.file);
-        let place = match src.part(&self.state.section().space, level, number) {
-            Ok(part) if part.place.off == off => part.place,
-            Ok(_) => return Ok(0),
-            Err(Error::Corrupt(damage)) => {
-                found.damage.push(damage);
-                return Ok(0);
-            }
-            Err(e) => return Err(e),
+        let part = src.part(&self.state.section().space, level, number);
+        let place = match found.unless_damaged(part)? {
+            Some(part) if part.place.off == off => part.place,
+            _ => return Ok(0),
         };
         let here = counted_in(unit, off, u64::from(place.len), 1, 1);
         if here > 0 {
@@ -255,15 +259,11 @@ impl Look<'_> {
     fn node_at(&self, unit: u64, off: u64, record: Record, found: &mut Found) -> Result<usize> {
         let (level, first) = (u32::from(record.page_log2), u64::from(record.number));
         let src = self.shared.source(self.file);
-        let (place, leaf) = match tree::find_node(src, self.state.root(), level, first) {
-            Ok(Some((place, leaf))) if place.off == off => (place, leaf),
-            Ok(_) => return Ok(0),
-            // The node or one on the path to it is damaged.
-            Err(Error::Corrupt(damage)) => {
-                found.damage.push(damage);
-                return Ok(0);
-            }
-            Err(e) => return Err(e),
+        let node = tree::find_node(src, self.state.root(), level, first);
+        // The damage can be on the path to the node.
+        let (place, leaf) = match found.unless_damaged(node)?.flatten() {
+            Some((place, leaf)) if place.off == off => (place, leaf),
+            _ => return Ok(0),
         };
         let here = counted_in(unit, off, u64::from(place.len), 1, 1);
         if here > 0 {
