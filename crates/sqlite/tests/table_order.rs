@@ -119,6 +119,7 @@ fn every_called_entry_is_the_function_of_its_name() {
         vtab_collation = sqlite3_vtab_collation,
         vtab_config = sqlite3_vtab_config,
         set_last_insert_rowid = sqlite3_set_last_insert_rowid,
+        system_errno = sqlite3_system_errno,
         vtab_on_conflict = sqlite3_vtab_on_conflict,
         stricmp = sqlite3_stricmp,
     );
