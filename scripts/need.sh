@@ -38,6 +38,8 @@ find_missing() { # find_missing WORK: sets needed, wished (packages) and why_nee
     need procps kill env kill -0 $$
     need file file has file
     wish chromium "Chromium, for tests of pages" has chromium
+    wish nginx-light "nginx, for tests of remote databases" test -x /usr/sbin/nginx
+    wish openssl "openssl, for tests of remote databases" has openssl
     wish libsqlite3-dev "SQLite's C header, for the example in C" test -f /usr/include/sqlite3.h
     wish golang-go "Go, for its example" has go
     wish default-jdk-headless "a JDK, for the example in Java" has javac

@@ -18,6 +18,8 @@ mod objects;
 mod other_user;
 mod output;
 mod recovery;
+#[cfg(feature = "remote")]
+mod remote;
 mod replace;
 mod report;
 mod round_trip;

@@ -191,6 +191,9 @@ impl OpenOptions {
         if name.contains('\0') {
             return setting("contains a NUL, which file names cannot contain; remove it");
         }
+        if densite_vfs::is_url(name) {
+            return Ok(name);
+        }
         let missing = |path: PathBuf| Err(FileError::NotFound { path }.into());
         match std::fs::metadata(path) {
             Ok(meta) if meta.is_dir() => Err(FileError::IsDirectory {
@@ -243,6 +246,11 @@ impl OpenOptions {
 
 /// An error that names the path once instead of the URI.
 fn refused(path: &Path, uri: &str, source: rusqlite::Error) -> Error {
+    let url = path.to_str().filter(|path| densite_vfs::is_url(path));
+    let (path, source) = match url.map(densite_vfs::shown_url) {
+        Some(shown) => (PathBuf::from(&shown), without_uri(source, uri, &shown)),
+        None => (path.to_path_buf(), source),
+    };
     let said = source.to_string();
     let said = said.strip_suffix(&format!(": {uri}")).unwrap_or(&said);
     let own = said.strip_prefix(&format!("{}: ", path.display()));
@@ -258,8 +266,18 @@ fn refused(path: &Path, uri: &str, source: rusqlite::Error) -> Error {
         }
     };
     Error::Open {
-        path: path.to_path_buf(),
+        path,
         message,
         source,
+    }
+}
+
+/// An error of SQLite that has no URI, which can have secrets, but what may be shown of it.
+fn without_uri(source: rusqlite::Error, uri: &str, shown: &str) -> rusqlite::Error {
+    match source {
+        rusqlite::Error::SqliteFailure(code, Some(message)) => {
+            rusqlite::Error::SqliteFailure(code, Some(message.replace(uri, shown)))
+        }
+        other => other,
     }
 }

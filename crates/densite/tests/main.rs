@@ -8,3 +8,5 @@ mod log;
 mod open;
 mod order;
 mod progress;
+#[cfg(feature = "remote")]
+mod remote;

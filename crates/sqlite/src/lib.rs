@@ -54,7 +54,9 @@ pub use quoted::quoted;
 pub use statement::Statement;
 pub use table::create_table_function;
 pub use value::{Value, ValueRef};
-pub use vfs::{Above, Opened, Registered, Vfs, VfsFile, make_default, register_vfs, registered};
+pub use vfs::{
+    Above, Opened, Registered, Vfs, VfsFile, file_of, make_default, register_vfs, registered,
+};
 pub use vtab::{
     Arguments, Change, Conflict, Constraint, Existence, Operator, Origin, Plan, TableCursor,
     VirtualTable, create_module,

@@ -2,8 +2,12 @@
 
 #![forbid(unsafe_code)]
 
+mod fault_proxy;
 mod long_run;
 mod skip;
+mod web;
 
+pub use fault_proxy::{Fault, FaultProxy};
 pub use long_run::long_run;
 pub use skip::skip;
+pub use web::Nginx;

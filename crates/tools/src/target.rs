@@ -24,6 +24,12 @@ pub(crate) struct Target {
 
 /// Resolves the path of a database, which must be an existing regular file.
 pub(crate) fn resolve(given: &Path) -> Result<Target> {
+    if let Some(url) = given.to_str().filter(|given| densite_vfs::is_url(given)) {
+        return Err(Error::Setting(format!(
+            "{}: only densite sql reads URLs; download the file first",
+            densite_vfs::shown_url(url)
+        )));
+    }
     let path = std::fs::canonicalize(given).map_err(|e| Error::from_std(given, "reach it", &e))?;
     // No symbolic link remains in it, unless another process created one just now.
     let meta =

@@ -1,7 +1,7 @@
 //! Which open files of this process are the same file.
 //!
 //! Files of the system are identified by device and inode, because a file can have several names.
-//! Files of other hosts are identified by their names.
+//! Files of other hosts are identified by their names, and remote files by URL and version.
 
 use crate::place::{Place, has_system_files};
 use densite_sqlite::{HostFile, HostVfs};
@@ -43,6 +43,11 @@ impl Identity {
     /// From the bytes of the name: different names can look the same as text.
     fn of_name(vfs: HostVfs, path: &CStr) -> Identity {
         Identity(format!("{}:{path:?}", vfs.name()))
+    }
+
+    /// The identity of a version of a remote file.
+    pub(crate) fn of_remote(version: &str) -> Identity {
+        Identity(format!("remote:{version}"))
     }
 
     /// An invented identity for tests.

@@ -32,6 +32,9 @@ mod overwritten;
 pub mod pause;
 mod place;
 mod pragma;
+#[cfg_attr(not(feature = "remote"), path = "remote/absent.rs")]
+mod remote;
+mod rollback_mode;
 mod settings;
 mod slice;
 mod sql;
@@ -46,5 +49,6 @@ pub use entry::{densite_init, init, load};
 pub use last_error::take_last_error;
 pub use locked_view::{LockedView, ViewBytes};
 pub use main_file::with_handle;
+pub use remote::{is_url, shown_url};
 pub use sql::create_functions;
 pub use vfs::{NAME, host_vfs, register};

@@ -7,6 +7,7 @@
 //! discards the output. A database in WAL mode, whose WAL the caller has checkpointed, appears in a
 //! rollback mode.
 
+use crate::rollback_mode;
 use crate::vfs::host_vfs;
 use densite_disk::sync::Mutex;
 use densite_sqlite::PerProcess;
@@ -18,8 +19,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The name of the VFS.
 const LOCKED_VIEW_VFS: &CStr = c"densite-locked-view";
-/// The two bytes of the first page that hold the journal mode; 2 means WAL.
-const VERSIONS: std::ops::Range<u64> = 18..20;
 
 /// The bytes that SQLite reads and writes instead of the file.
 pub trait ViewBytes: Send + Sync {
@@ -202,14 +201,8 @@ impl VfsFile for LockedViewFile {
 
     fn read(&mut self, buf: &mut [u8], offset: u64) -> std::result::Result<usize, Code> {
         let n = self.0.read(buf, offset)?;
-        let end = offset + n as u64;
-        for at in VERSIONS.filter(|at| (offset..end).contains(at)) {
-            let byte = usize::try_from(at - offset)
-                .ok()
-                .and_then(|i| buf.get_mut(i));
-            if let Some(version) = byte.filter(|v| **v == 2) {
-                *version = 1;
-            }
+        if let Some(bytes) = buf.get_mut(..n) {
+            rollback_mode::show(bytes, offset);
         }
         Ok(n)
     }

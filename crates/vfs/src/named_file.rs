@@ -5,6 +5,7 @@
 
 use crate::identity::Identity;
 use crate::place::Place;
+use crate::remote::RemoteFile;
 use densite_sqlite::{Api, Code, FileName, HostFile, HostVfs, ffi};
 
 /// A main database file of the host, with its name.
@@ -13,8 +14,10 @@ pub(crate) struct NamedFile {
     host: HostFile,
     /// SQLite's name. Lives until the file is closed.
     name: *const std::ffi::c_char,
-    /// The path, for messages.
+    /// The path, for messages. Without secrets, if it is a URL.
     path: String,
+    /// The remote file that `host` reads.
+    remote: Option<RemoteFile>,
 }
 
 // SAFETY: `name` points to memory of SQLite that does not change while the file is open. All other
@@ -53,7 +56,24 @@ impl NamedFile {
             host,
             name: name.as_ptr(),
             path: name.path().to_string_lossy().into_owned(),
+            remote: None,
         }
+    }
+
+    /// A remote file.
+    ///
+    /// # Safety
+    /// As [`NamedFile::open`].
+    pub(crate) unsafe fn remote(vfs: HostVfs, name: FileName<'_>, remote: RemoteFile) -> NamedFile {
+        let mut file = NamedFile::over(vfs, remote.host_file(), name);
+        remote.url().clone_into(&mut file.path);
+        file.remote = Some(remote);
+        file
+    }
+
+    /// The remote file, if it is one.
+    pub(crate) fn as_remote(&self) -> Option<&RemoteFile> {
+        self.remote.as_ref()
     }
 
     /// The SQLite library that uses it.
@@ -96,6 +116,9 @@ impl NamedFile {
 
     /// The file's identity.
     pub(crate) fn identity(&self) -> Identity {
+        if let Some(remote) = &self.remote {
+            return Identity::of_remote(&remote.identity());
+        }
         let path = self.name().map_or(c"", FileName::path);
         Identity::of(self.vfs, &self.host, path)
     }

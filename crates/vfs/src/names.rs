@@ -9,7 +9,7 @@
 use densite_sqlite::FileName;
 
 /// Our URI parameters. `x_tuning` is for tests.
-const OURS: [&str; 8] = [
+const OURS: [&str; 10] = [
     "level",
     "threads",
     "decoded_cache",
@@ -18,6 +18,8 @@ const OURS: [&str; 8] = [
     "readahead",
     "maintain",
     "densite",
+    "ca_file",
+    "timeout",
 ];
 /// SQLite's own, including those of its VFSes and extensions (memdb, RBU, encryption).
 const SQLITES: [&str; 15] = [

@@ -4,6 +4,8 @@ use crate::names::check_parameters;
 use densite_sqlite::FileName;
 use densite_store::{CodecChoice, Options, Readahead, Tuning};
 use std::ffi::CStr;
+use std::path::PathBuf;
+use std::time::Duration;
 
 /// The levels of zstd.
 pub(crate) const LEVELS: std::ops::RangeInclusive<i32> = -7..=22;
@@ -11,6 +13,18 @@ pub(crate) const LEVELS: std::ops::RangeInclusive<i32> = -7..=22;
 pub(crate) const THREADS_MAX: usize = 256;
 /// The largest allowed cache: 1 TiB, in MiB.
 pub(crate) const CACHE_MAX_MIB: usize = 1 << 20;
+
+/// The longest allowed wait for a remote file: a day, in seconds.
+const TIMEOUT_MAX: f64 = 86_400.0;
+
+/// How a remote database is read. What is not set has its default.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct RemoteSettings {
+    /// `ca_file`: certificates in PEM that are trusted, too.
+    pub(crate) ca_file: Option<PathBuf>,
+    /// `timeout`: how long one read may take.
+    pub(crate) timeout: Option<Duration>,
+}
 
 /// The settings of one open database.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -23,6 +37,8 @@ pub(crate) struct Settings {
     pub(crate) maintain_off: bool,
     /// `nolock` or `immutable`: SQLite takes no locks on this file.
     pub(crate) unlocked: bool,
+    /// For a remote database.
+    pub(crate) remote: RemoteSettings,
 }
 
 impl Settings {
@@ -62,6 +78,10 @@ impl Settings {
         if let Some(value) = text(c"densite") {
             settings.keep_plain = !on_off("densite", &value)?;
         }
+        settings.remote.ca_file = text(c"ca_file").map(|path| PathBuf::from(&*path));
+        if let Some(value) = text(c"timeout") {
+            settings.remote.timeout = Some(timeout(&value)?);
+        }
         settings.unlocked = name.boolean(c"nolock", false) || name.boolean(c"immutable", false);
         Ok(settings)
     }
@@ -96,6 +116,15 @@ pub(crate) fn cache_mib(value: &str) -> Result<usize, String> {
     number(value, CACHE_MAX_MIB).ok_or_else(|| {
         format!("decoded_cache={value}: use a whole number of MiB from 0 to {CACHE_MAX_MIB}")
     })
+}
+
+/// A time in seconds.
+fn timeout(value: &str) -> Result<Duration, String> {
+    let seconds: Option<f64> = value.trim().parse().ok();
+    seconds
+        .filter(|s| *s > 0.0 && *s <= TIMEOUT_MAX)
+        .map(Duration::from_secs_f64)
+        .ok_or_else(|| format!("timeout={value}: use seconds, above 0 and up to {TIMEOUT_MAX}"))
 }
 
 fn number(value: &str, max: usize) -> Option<usize> {
@@ -153,6 +182,7 @@ mod tests {
         assert_eq!(run_pages("16"), Ok(16));
         assert_eq!(codec("raw"), Ok(CodecChoice::Raw));
         assert_eq!(on_off("densite", "off"), Ok(false));
+        assert_eq!(timeout("0.5"), Ok(Duration::from_millis(500)));
     }
 
     #[test]
@@ -175,5 +205,8 @@ mod tests {
         assert!(codec("lz4").is_err());
         assert!(readahead("maybe").is_err());
         assert!(on_off("maintain", "1").is_err());
+        for value in ["0", "-1", "NaN", "inf", "1e9", "soon"] {
+            assert!(timeout(value).is_err(), "{value}");
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! SQL functions: `densite_version()` and `densite_info`.
 
-use crate::main_file::with_handle;
+use crate::main_file::{remote_figures, with_handle};
 use densite_sqlite::{
     Code, Connection, Error, Result, Value, create_function, create_table_function, ffi, quoted,
 };
@@ -44,8 +44,14 @@ fn info(connection: &Connection, schema: &str) -> Result<Vec<Vec<Value>>> {
     let row = |name: &str, value: Value| vec![Value::from(name), value];
     let number = |n: u64| Value::Integer(i64::try_from(n).unwrap_or(i64::MAX));
     let stats = with_handle(connection, &name, |handle| handle.stats())?;
+    let remote = remote_figures(connection, &name)?;
+    let remote = remote
+        .into_iter()
+        .map(|(name, value)| row(name, number(value)));
     let Some(stats) = stats else {
-        return plain_info(connection, schema);
+        let mut rows = plain_info(connection, schema)?;
+        rows.extend(remote);
+        return Ok(rows);
     };
     let stats = stats.map_err(|error| Error::new(Code::CORRUPT, error.to_string()))?;
     let mut rows = vec![row("kind", Value::from("densite"))];
@@ -56,6 +62,7 @@ fn info(connection: &Connection, schema: &str) -> Result<Vec<Vec<Value>>> {
             .chain(stats.counters())
             .map(|(name, value)| row(name, number(value))),
     );
+    rows.extend(remote);
     Ok(rows)
 }
 

@@ -5,14 +5,18 @@ use crate::identity::Identity;
 use crate::last_error::{report, report_not_opened};
 use crate::main_file::{MainFile, OpenedBy};
 use crate::open_files::OpenFile;
+use crate::remote::{RemoteFile, is_url};
 use crate::settings::Settings;
 use crate::wal_file::{WalFile, database_of};
 use crate::worker;
 use densite_sqlite::{Api, Code, FileName, HostVfs, Opened, Registered, Result, Vfs, ffi};
-use std::ffi::CStr;
+use std::ffi::{CStr, CString};
 
 /// The usual name of the VFS.
 pub const NAME: &CStr = c"densite";
+
+/// The longest URL in bytes. Presigned ones have up to 2,000.
+const URL_MAX: i32 = 8192;
 
 type OpenedFile = std::result::Result<Opened<MainFile, WalFile>, Code>;
 
@@ -81,9 +85,32 @@ impl DensiteVfs {
             vfs: &self.name,
             when_idle: worker::session,
         };
+        if is_remote(name.path()) {
+            return Ok(self.open_remote(name, settings, by));
+        }
         // SAFETY: as above.
         let (file, flags) = unsafe { MainFile::open(self.host, name, flags, settings, by) }?;
         Ok(Opened::File { file, flags })
+    }
+
+    /// Opens a remote main database. An error is reported like a wrong setting: after opening.
+    fn open_remote(
+        &self,
+        name: FileName<'_>,
+        settings: Settings,
+        by: OpenedBy<'_>,
+    ) -> Opened<MainFile, WalFile> {
+        let file = match RemoteFile::open(self.host.api(), name.path(), &settings.remote) {
+            // SAFETY: SQLite keeps a main database's name until after its xClose.
+            Ok(remote) => unsafe { MainFile::remote(self.host, name, remote, settings, by) },
+            Err(message) => {
+                report(self.host.api(), Code::CANTOPEN, &message);
+                // SAFETY: as above.
+                unsafe { MainFile::refused(self.host, name, message) }
+            }
+        };
+        let flags = ffi::OPEN_MAIN_DB | ffi::OPEN_READONLY;
+        Opened::File { file, flags }
     }
 
     /// Opens a WAL. If the store has its database open, the WAL's pages are noted; otherwise the
@@ -101,6 +128,11 @@ impl DensiteVfs {
         let file = WalFile::new(host, preencoded);
         Ok(Opened::Companion { file, flags })
     }
+}
+
+/// Whether a path is the URL of a remote database, or of a file beside one.
+fn is_remote(path: &CStr) -> bool {
+    path.to_str().is_ok_and(is_url)
 }
 
 impl Vfs for DensiteVfs {
@@ -126,7 +158,19 @@ impl Vfs for DensiteVfs {
         report_not_opened(self.host, &path, code);
     }
 
+    fn longest_own_path(&self) -> i32 {
+        URL_MAX
+    }
+
+    fn full_pathname(&self, path: &CStr) -> std::result::Result<Option<CString>, Code> {
+        Ok(is_remote(path).then(|| path.into()))
+    }
+
     fn access(&self, path: &CStr, flags: i32) -> std::result::Result<bool, Code> {
+        if is_remote(path) {
+            // Nothing is beside a remote database.
+            return Ok(false);
+        }
         let host = || self.host.access(path, flags);
         if flags == ffi::ACCESS_EXISTS {
             absent::exists(path, host)

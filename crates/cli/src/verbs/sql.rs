@@ -25,8 +25,9 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 pub(crate) fn run(common: Common, args: &SqlArgs) -> Outcome {
     sqlite::api()?;
     let connection = open(&args.db, args.create)?;
+    let db = shown_name(&args.db);
     let mut run = Run {
-        db: &args.db,
+        db: &db,
         connection,
         sink: match (common.json, args.format) {
             (true, _) => Box::new(Wrapped::default()),
@@ -42,7 +43,7 @@ pub(crate) fn run(common: Common, args: &SqlArgs) -> Outcome {
         write!(
             run.out,
             "{{\"path\":{},\"results\":[",
-            shown::json(&Value::String(args.db.clone()))
+            shown::json(&Value::String(db.clone()))
         )?;
     }
     let done = match &args.sql {
@@ -57,7 +58,7 @@ pub(crate) fn run(common: Common, args: &SqlArgs) -> Outcome {
 /// reported in our words, because SQLite only says that it cannot open the file.
 pub(super) fn open(db: &str, create: bool) -> Result<Connection, Failure> {
     let uri = db.starts_with("file:");
-    if !uri && db != ":memory:" {
+    if !uri && db != ":memory:" && !densite_vfs::is_url(db) {
         let path = Path::new(db);
         match std::fs::metadata(path) {
             Ok(meta) if meta.is_dir() => {
@@ -102,7 +103,15 @@ pub(super) fn open(db: &str, create: bool) -> Result<Connection, Failure> {
         c.pragma_update(None, "foreign_keys", false)?;
         Ok(c)
     });
-    ready.map_err(|e| failure(db, None, &e))
+    ready.map_err(|e| failure(&shown_name(db), None, &e))
+}
+
+/// A database's name for messages. A URL can have secrets, which are left out.
+fn shown_name(db: &str) -> String {
+    match densite_vfs::is_url(db) {
+        true => densite_vfs::shown_url(db),
+        false => db.to_owned(),
+    }
 }
 
 /// The URI with our VFS added. If it names a VFS itself, unknown parameters are an error.

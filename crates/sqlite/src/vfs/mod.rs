@@ -7,6 +7,7 @@ mod shim;
 use crate::api::Api;
 use crate::filename::FileName;
 use crate::host::HostVfs;
+use crate::hostfile::HostFile;
 use crate::{Code, Result};
 use std::ffi::{CStr, CString, c_void};
 
@@ -80,6 +81,12 @@ pub trait Vfs: Send + Sync + 'static {
     /// A code for SQLite.
     fn access(&self, path: &CStr, flags: i32) -> std::result::Result<bool, Code> {
         self.host().access(path, flags)
+    }
+
+    /// The length in bytes of the longest path that [`Vfs::full_pathname`] itself returns. The paths
+    /// of the host's VFS have its own limit.
+    fn longest_own_path(&self) -> i32 {
+        0
     }
 
     /// The full path of a name; with `None`, the host's VFS answers.
@@ -221,6 +228,19 @@ pub trait VfsFile: Send + 'static {
         let _ = (offset, page);
         Ok(())
     }
+}
+
+/// An open file that no VFS has opened: `file` answers its calls.
+pub fn file_of<F: VfsFile>(api: Api, file: F) -> HostFile {
+    let size = size_of::<methods::Shell>();
+    let open = |memory| {
+        // SAFETY: `HostFile` gives `size` bytes, aligned for pointers, that are no open file.
+        unsafe { methods::install(api, memory, file) };
+        Code::OK
+    };
+    // SAFETY: `size` is what `install` requires, which opens the file as xOpen does. It has no name.
+    let opened = unsafe { HostFile::opened_by(api, size, None, open) };
+    opened.unwrap_or_else(|_| HostFile::closed(api))
 }
 
 /// Whether a VFS with a name is registered, and by which build.

@@ -10,6 +10,9 @@ use crate::panic::guard;
 use crate::{Code, Error, Result};
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 
+/// How much longer than a database's path SQLite lets the names of the files beside it be.
+const BESIDE: usize = "-journal".len();
+
 /// The data that `pAppData` points to.
 struct Data<V> {
     api: Api,
@@ -34,13 +37,14 @@ pub fn register_vfs<V: Vfs>(api: Api, name: &CStr, vfs: V, make_default: bool) -
     let below = host.raw();
     let size = host.file_size().max(size_of::<Shell>());
     let size = c_int::try_from(size).map_err(|_| Error::from(Code::TOOBIG))?;
+    let longest = vfs.longest_own_path();
     // SQLite can call at any time, so both are leaked.
     let name: &'static CStr = Box::leak(CString::from(name).into_boxed_c_str());
     let data: &'static Data<V> = Box::leak(Box::new(Data { api, host, vfs }));
     let table = Box::new(ffi::Vfs {
         iVersion: below.iVersion.min(3),
         szOsFile: size,
-        mxPathname: below.mxPathname,
+        mxPathname: below.mxPathname.max(longest),
         pNext: std::ptr::null_mut(),
         zName: name.as_ptr(),
         pAppData: std::ptr::from_ref(data).cast_mut().cast::<c_void>(),
@@ -226,13 +230,30 @@ unsafe extern "C" fn full_pathname<V: Vfs>(
                 Code::CANTOPEN.0
             }
         }
-        Ok(None) => match data.host.raw().xFullPathname {
-            // SAFETY: the host's method with SQLite's own arguments.
-            Some(call) => unsafe { call(data.host.as_ptr(), path, room, out) },
-            None => Code::CANTOPEN.0,
-        },
+        Ok(None) => {
+            // The host's buffers have its own limit, and SQLite's check goes by ours.
+            let most = data.host.raw().mxPathname;
+            let Some(call) = data.host.raw().xFullPathname else {
+                return Code::CANTOPEN.0;
+            };
+            // SAFETY: the host's method with SQLite's own arguments, and no more room than there is.
+            let code = unsafe { call(data.host.as_ptr(), path, room.min(most + 1), out) };
+            if is_found(code) && most < data.vfs.longest_own_path() {
+                // SAFETY: a terminated path, as the host found one.
+                let found = unsafe { CStr::from_ptr(out) }.count_bytes();
+                if found + BESIDE > usize::try_from(most).unwrap_or(0) {
+                    return Code::CANTOPEN.0;
+                }
+            }
+            code
+        }
         Err(code) => code.0,
     }
+}
+
+/// Whether xFullPathname found a path: SQLITE_OK_SYMLINK (512) is a success too.
+fn is_found(code: c_int) -> bool {
+    code == Code::OK.0 || code == 512
 }
 
 /// A method that is forwarded to the host's VFS.

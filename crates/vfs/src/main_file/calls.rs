@@ -6,6 +6,7 @@ use crate::contents::State;
 use crate::last_error::report_not_opened;
 use crate::overwritten::{begins_as_store, reads_version};
 use crate::pause;
+use crate::rollback_mode;
 use crate::trim::Reach;
 use densite_disk::SyncKind;
 use densite_sqlite::{Code, VfsFile, ffi};
@@ -23,6 +24,11 @@ impl VfsFile for MainFile {
     fn read(&mut self, buf: &mut [u8], offset: u64) -> Result<usize, Code> {
         let begins = reads_version(buf, offset);
         let n = self.read_contents(buf, offset, begins)?;
+        if self.file.as_remote().is_some()
+            && let Some(bytes) = buf.get_mut(..n)
+        {
+            rollback_mode::show(bytes, offset);
+        }
         // An empty file reads as zeros, and SQLite keeps its cached pages.
         if begins && n == buf.len() {
             self.contents.force_reset(buf);

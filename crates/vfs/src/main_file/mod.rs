@@ -13,8 +13,8 @@ mod locks;
 mod private;
 mod rest;
 
-pub(crate) use private::refusal;
 pub use private::with_handle;
+pub(crate) use private::{refusal, remote_figures};
 
 use crate::absent::Absent;
 use crate::busy::Busy;
@@ -28,6 +28,7 @@ use crate::member::Member;
 use crate::named_file::NamedFile;
 use crate::open_files::OpenFile;
 use crate::pause;
+use crate::remote::RemoteFile;
 use crate::settings::Settings;
 use crate::stored::Stored;
 use densite_sqlite::{Code, FileName, HostVfs, ffi};
@@ -85,6 +86,29 @@ impl MainFile {
         let (file, flags) = unsafe { NamedFile::open(vfs, name, flags) }?;
         settings.options.read_only =
             flags & ffi::OPEN_READONLY != 0 || name.boolean(c"immutable", false);
+        Ok((MainFile::over(file, name, settings, by), flags))
+    }
+
+    /// Opens a remote main database file, for reading only.
+    ///
+    /// # Safety
+    /// As [`MainFile::open`].
+    pub(crate) unsafe fn remote(
+        vfs: HostVfs,
+        name: FileName<'_>,
+        remote: RemoteFile,
+        mut settings: Settings,
+        by: OpenedBy<'_>,
+    ) -> MainFile {
+        // SAFETY: the caller guarantees it.
+        let file = unsafe { NamedFile::remote(vfs, name, remote) };
+        settings.options.read_only = true;
+        settings.unlocked = true;
+        MainFile::over(file, name, settings, by)
+    }
+
+    /// Judges what an open file is.
+    fn over(file: NamedFile, name: FileName<'_>, settings: Settings, by: OpenedBy<'_>) -> MainFile {
         let contents = Contents::unjudged(settings.unlocked);
         let mut main = MainFile::with(file, name, settings, contents);
         match by {
@@ -96,7 +120,7 @@ impl MainFile {
             OpenedBy::Worker => main.member = Member::new(true),
         }
         main.judge();
-        Ok((main, flags))
+        main
     }
 
     /// A file whose settings are wrong. It opens, so that the connection can report the reason (see

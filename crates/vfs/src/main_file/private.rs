@@ -120,6 +120,22 @@ fn unusable<T>(state: &State) -> Result<Option<T>> {
     }
 }
 
+/// What reading a schema's remote file has cost, by name; empty for other files.
+///
+/// # Errors
+/// If there is no such schema.
+pub(crate) fn remote_figures(
+    connection: &Connection,
+    schema: &CStr,
+) -> Result<Vec<(&'static str, u64)>> {
+    let figures = with_file(connection, schema, |file| {
+        file.file
+            .as_remote()
+            .map(|remote| remote.figures().to_vec())
+    })?;
+    Ok(figures.flatten().unwrap_or_default())
+}
+
 /// Why the connection's main database cannot be used, if that is known at opening and will not
 /// change.
 pub(crate) fn refusal(connection: &Connection) -> Option<String> {

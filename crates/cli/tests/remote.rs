@@ -1,0 +1,160 @@
+//! `densite sql` on databases of a web server and of object storage.
+
+use crate::common::{DENSITE, Ran, run};
+use densite_testing::Nginx;
+use std::process::Command;
+use tempfile::TempDir;
+
+/// A database of nginx, as `app.db` and as the object `app.db` of a bucket `bucket`.
+struct Site {
+    nginx: Nginx,
+    root: TempDir,
+    _own: TempDir,
+}
+
+impl Site {
+    /// `None` if there is no nginx.
+    fn new() -> Option<Site> {
+        let [root, own] = [0, 1].map(|_| tempfile::tempdir().expect("a directory"));
+        let nginx = Nginx::start(root.path(), own.path())?;
+        let bucket = root.path().join("bucket");
+        std::fs::create_dir(&bucket).expect("made");
+        let sql = "CREATE TABLE t(a); INSERT INTO t VALUES ('far')";
+        let path = bucket.join("a b.db").display().to_string();
+        command(&["sql", "--create", &path, sql], &[]).expect(0);
+        std::fs::copy(&path, root.path().join("app.db")).expect("copied");
+        Some(Site {
+            nginx,
+            root,
+            _own: own,
+        })
+    }
+}
+
+/// Runs the command without proxies and credentials of this machine.
+fn command(args: &[&str], env: &[(&str, &str)]) -> Ran {
+    let mut command = Command::new(DENSITE);
+    for (name, _) in std::env::vars() {
+        let upper = name.to_ascii_uppercase();
+        if upper.starts_with("AWS_") || upper.starts_with("SSL_CERT") || upper.ends_with("_PROXY") {
+            command.env_remove(name);
+        }
+    }
+    run(command.args(args).envs(env.iter().copied()))
+}
+
+fn select(url: &str, env: &[(&str, &str)]) -> Ran {
+    command(&["sql", url, "SELECT a FROM t", "--format", "csv"], env)
+}
+
+#[test]
+fn sql_reads_a_url_and_writes_nothing() {
+    let Some(site) = Site::new() else {
+        return;
+    };
+    let url = site.nginx.http("app.db");
+    assert_eq!(select(&url, &[]).expect(0).out, "a\nfar\n");
+    let uri = format!("file:{url}?mode=ro");
+    assert_eq!(select(&uri, &[]).expect(0).out, "a\nfar\n");
+    command(&["sql", &url, "DELETE FROM t"], &[])
+        .expect(1)
+        .says("readonly");
+    command(
+        &["sql", "--create", &site.nginx.http("new.db"), "SELECT 1"],
+        &[],
+    )
+    .expect(1)
+    .says("404");
+    let names = std::fs::read_dir(site.root.path()).expect("a list").count();
+    assert_eq!(names, 2, "nothing was created");
+}
+
+#[test]
+fn tls_is_checked_against_the_certificates_of_the_environment() {
+    let Some(site) = Site::new() else {
+        return;
+    };
+    let url = site.nginx.https("app.db");
+    let ca = site.nginx.ca_file().display().to_string();
+    for variable in ["SSL_CERT_FILE", "AWS_CA_BUNDLE"] {
+        let ran = select(&url, &[(variable, &ca)]).expect(0);
+        assert_eq!(ran.out, "a\nfar\n", "{variable}");
+    }
+    select(&url, &[]).expect(1).says("certificate");
+    let none = site.root.path().join("none.pem").display().to_string();
+    std::fs::write(&none, "").expect("written");
+    let dir = site.root.path().join("empty");
+    std::fs::create_dir(&dir).expect("made");
+    let dir = dir.display().to_string();
+    select(&url, &[("SSL_CERT_FILE", &none), ("SSL_CERT_DIR", &dir)])
+        .expect(1)
+        .says("no certificates to trust");
+    select(&url, &[("AWS_CA_BUNDLE", &none)])
+        .expect(1)
+        .says("none.pem");
+}
+
+/// The bucket is nginx's folder. So this shows where a key is looked for and that a signature is
+/// sent, but not that it is right.
+#[test]
+fn an_s3_url_is_read_from_the_endpoint_of_the_environment() {
+    let Some(site) = Site::new() else {
+        return;
+    };
+    let endpoint = site.nginx.http("");
+    let public = [
+        ("AWS_ENDPOINT_URL", endpoint.trim_end_matches('/')),
+        ("AWS_REGION", "eu-west-1"),
+        ("AWS_SKIP_SIGNATURE", "true"),
+    ];
+    let signed = [
+        public[0],
+        public[1],
+        ("AWS_ACCESS_KEY_ID", "id"),
+        ("AWS_SECRET_ACCESS_KEY", "secret"),
+    ];
+    for env in [&public[..], &signed] {
+        assert_eq!(select("s3://bucket/a b.db", env).expect(0).out, "a\nfar\n");
+    }
+    let missing = select("s3://bucket/other.db", &signed).expect(1);
+    assert!(missing.err.contains("s3://bucket/other.db"), "{missing:?}");
+    assert!(!missing.err.contains("secret"), "{missing:?}");
+    select("s3://bucket", &signed)
+        .expect(1)
+        .says("s3://BUCKET/KEY");
+}
+
+#[test]
+fn secrets_of_a_url_are_not_shown() {
+    let Some(site) = Site::new() else {
+        return;
+    };
+    for name in ["app.db", "missing.db"] {
+        let url = format!("{}?X-Amz-Signature=5ec7e7", site.nginx.http(name));
+        for args in [
+            vec!["sql", &url, "SELECT a FROM t"],
+            vec!["sql", &url, "SELECT a FROM other", "--json"],
+            vec!["sql", &url, "DELETE FROM t"],
+            vec!["info", &url],
+        ] {
+            let ran = command(&args, &[]);
+            assert!(!format!("{ran:?}").contains("5ec7e7"), "{args:?}: {ran:?}");
+        }
+    }
+}
+
+#[test]
+fn other_verbs_say_that_they_read_no_urls() {
+    for args in [
+        &["info"][..],
+        &["check"],
+        &["compress"],
+        &["decompress"],
+        &["report", "-o", "/nowhere/report.html"],
+    ] {
+        let args = [args, &["https://localhost:1/a.db"]].concat();
+        command(&args, &[])
+            .expect(1)
+            .says("only densite sql reads URLs");
+    }
+}

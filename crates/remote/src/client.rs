@@ -1,0 +1,77 @@
+//! The thread that sends requests and receives answers.
+
+use crate::error::Problem;
+use densite_disk::sync::Mutex;
+use std::future::Future;
+use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+use std::time::Duration;
+use tokio::runtime::{Builder, Handle};
+
+/// How much longer a caller waits than the request, which ends itself in time.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// What all remote files of a process share: one thread, which is started when it is first needed.
+///
+/// A forked child has no such thread, so it needs a client of its own. In the child, a file of the
+/// parent's client answers with [`Problem::Forked`].
+#[derive(Debug)]
+pub struct Client {
+    process: u32,
+    thread: Mutex<Option<Handle>>,
+}
+
+impl Default for Client {
+    fn default() -> Client {
+        Client {
+            process: std::process::id(),
+            thread: Mutex::default(),
+        }
+    }
+}
+
+impl Client {
+    /// Runs a task on the thread, and waits for its result for at most this time.
+    pub(crate) fn run<T: Send + 'static>(
+        &self,
+        time: Duration,
+        task: impl Future<Output = T> + Send + 'static,
+    ) -> Result<T, Problem> {
+        if std::process::id() != self.process {
+            return Err(Problem::Forked);
+        }
+        let (send, result) = sync_channel(1);
+        let running = self.handle()?.spawn(async move {
+            if let Ok(done) = tokio::time::timeout(time, task).await {
+                // The caller may have given up.
+                let _ = send.send(done);
+            }
+        });
+        result.recv_timeout(time + GRACE).map_err(|e| {
+            running.abort();
+            match e {
+                // The task was dropped: its time has passed.
+                RecvTimeoutError::Disconnected | RecvTimeoutError::Timeout => {
+                    Problem::Timeout(time, None)
+                }
+            }
+        })
+    }
+
+    fn handle(&self) -> Result<Handle, Problem> {
+        let mut thread = self.thread.lock();
+        if let Some(handle) = &*thread {
+            return Ok(handle.clone());
+        }
+        let failed = |e: std::io::Error| Problem::Other(format!("no thread for requests: {e}"));
+        let runtime = Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(failed)?;
+        let handle = runtime.handle().clone();
+        std::thread::Builder::new()
+            .name("densite-remote".into())
+            .spawn(move || runtime.block_on(std::future::pending::<()>()))
+            .map_err(failed)?;
+        Ok(thread.insert(handle).clone())
+    }
+}

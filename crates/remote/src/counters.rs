@@ -1,0 +1,55 @@
+//! What reading has cost.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+/// What reading a remote file has cost so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Counters {
+    /// Requests sent, with repeated ones.
+    pub requests: u64,
+    /// Bytes of the bodies that were received.
+    pub bytes: u64,
+    /// Reads of a block that the cache had.
+    pub hits: u64,
+    /// The slowest request, with its body.
+    pub slowest: Duration,
+}
+
+/// The same while it is counted.
+#[derive(Debug, Default)]
+pub(crate) struct Counting {
+    requests: AtomicU64,
+    bytes: AtomicU64,
+    hits: AtomicU64,
+    slowest_micros: AtomicU64,
+}
+
+impl Counting {
+    /// A request is sent.
+    pub(crate) fn request(&self) {
+        self.requests.fetch_add(1, Relaxed);
+    }
+
+    /// A body of this many bytes has arrived whole, after this time.
+    pub(crate) fn received(&self, bytes: u64, after: Duration) {
+        self.bytes.fetch_add(bytes, Relaxed);
+        let micros = u64::try_from(after.as_micros()).unwrap_or(u64::MAX);
+        self.slowest_micros.fetch_max(micros, Relaxed);
+    }
+
+    /// The cache had a block.
+    pub(crate) fn hit(&self) {
+        self.hits.fetch_add(1, Relaxed);
+    }
+
+    /// The figures now.
+    pub(crate) fn now(&self) -> Counters {
+        Counters {
+            requests: self.requests.load(Relaxed),
+            bytes: self.bytes.load(Relaxed),
+            hits: self.hits.load(Relaxed),
+            slowest: Duration::from_micros(self.slowest_micros.load(Relaxed)),
+        }
+    }
+}

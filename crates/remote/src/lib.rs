@@ -1,0 +1,28 @@
+//! Reading a file of a web server or of object storage by ranges: `https://`, `http://`, `s3://`.
+//!
+//! A [`Remote`] is one version of such a file. Its bytes come in aligned blocks through a bounded
+//! cache, and each request after the first names the version, so that a file that was replaced is
+//! an error and never a mixture.
+
+#![forbid(unsafe_code)]
+#![warn(missing_docs)]
+
+mod blocks;
+mod client;
+mod counters;
+mod error;
+mod location;
+mod object;
+mod options;
+mod plan;
+mod remote;
+mod service;
+mod tls;
+mod version;
+
+pub use client::Client;
+pub use counters::Counters;
+pub use error::{Error, Problem, Result};
+pub use location::{is_url, shown};
+pub use options::Options;
+pub use remote::Remote;

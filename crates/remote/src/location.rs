@@ -1,0 +1,121 @@
+//! Where a remote file is.
+
+use crate::error::{Error, Problem, Result};
+use url::Url;
+
+/// The schemes that are read.
+const SCHEMES: [&str; 3] = ["https", "http", "s3"];
+
+/// Whether a name is a URL that this crate reads, by its scheme.
+#[must_use]
+pub fn is_url(name: &str) -> bool {
+    name.split_once("://").is_some_and(|(scheme, _)| {
+        SCHEMES
+            .iter()
+            .any(|known| scheme.eq_ignore_ascii_case(known))
+    })
+}
+
+/// The place of a remote file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Location {
+    /// A file of a web server.
+    Web(Url),
+    /// An object of a bucket.
+    Bucket {
+        /// The bucket's name.
+        bucket: String,
+        /// The object's key, not escaped.
+        key: String,
+    },
+}
+
+impl Location {
+    /// Parses a URL.
+    ///
+    /// # Errors
+    /// [`Problem::Url`] with what is wrong.
+    pub(crate) fn parse(text: &str) -> Result<Location> {
+        let wrong = |what: &str| Err(Error::new(shown(text), Problem::Url(what.into())));
+        let url = match Url::parse(text) {
+            Ok(url) => url,
+            Err(e) => return wrong(&e.to_string()),
+        };
+        if url.scheme() != "s3" {
+            return match url.host_str() {
+                Some(_) if url.path() != "/" => Ok(Location::Web(url)),
+                _ => wrong("it names no file"),
+            };
+        }
+        // An object's key can contain any character. Only the bucket is taken from the parsed URL.
+        let rest = text.get("s3://".len()..).unwrap_or_default();
+        match rest.split_once('/') {
+            Some((bucket, key)) if !bucket.is_empty() && !key.is_empty() => Ok(Location::Bucket {
+                bucket: bucket.into(),
+                key: key.into(),
+            }),
+            _ => wrong("use s3://BUCKET/KEY"),
+        }
+    }
+}
+
+/// A URL for messages: without a query, a fragment, a user or a password, which can be secrets.
+#[must_use]
+pub fn shown(text: &str) -> String {
+    let Ok(mut url) = Url::parse(text) else {
+        return text.split(['?', '#']).next().unwrap_or_default().into();
+    };
+    if url.scheme() == "s3" {
+        return text.into();
+    }
+    url.set_query(None);
+    url.set_fragment(None);
+    // These fail only for URLs that cannot have a user, which then have none.
+    let _ = url.set_username("");
+    let _ = url.set_password(None);
+    url.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_are_known_by_their_scheme() {
+        for name in ["https://h/a.db", "HTTP://h/a.db", "s3://b/k"] {
+            assert!(is_url(name), "{name}");
+        }
+        for name in ["a.db", "/https:/a.db", "file:a.db", "ftp://h/a.db", "C://x"] {
+            assert!(!is_url(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_bucket_and_a_key_are_needed() {
+        let parsed = Location::parse("s3://bucket/a dir/b?c#d%20.db").expect("a key");
+        let expected = Location::Bucket {
+            bucket: "bucket".into(),
+            key: "a dir/b?c#d%20.db".into(),
+        };
+        assert_eq!(parsed, expected);
+        for text in [
+            "s3://bucket",
+            "s3://bucket/",
+            "s3:///key",
+            "https://host",
+            "http://",
+        ] {
+            let said = Location::parse(text).expect_err(text).to_string();
+            assert!(said.starts_with(text), "{said}");
+        }
+    }
+
+    #[test]
+    fn messages_have_no_secrets() {
+        assert_eq!(
+            shown("https://user:secret@host:8443/a%20b.db?X-Amz-Signature=secret#secret"),
+            "https://host:8443/a%20b.db"
+        );
+        assert_eq!(shown("https://[bad/a?secret"), "https://[bad/a");
+    }
+}

@@ -1,0 +1,22 @@
+//! How a remote file is read.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// How a remote file is read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Options {
+    /// How long one read may take, with all attempts. The default is 30 seconds.
+    pub timeout: Duration,
+    /// Certificates in PEM that are trusted in addition to the system's.
+    pub ca_file: Option<PathBuf>,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            timeout: Duration::from_secs(30),
+            ca_file: None,
+        }
+    }
+}

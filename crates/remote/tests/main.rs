@@ -1,0 +1,2 @@
+//! Tests of the crate with real servers.
+mod web;

@@ -1,0 +1,295 @@
+//! Reading a file of nginx, and what each failure is told as.
+
+use densite_remote::{Client, Error, Options, Problem, Remote};
+use densite_testing::{Fault, FaultProxy, Nginx};
+use std::path::PathBuf;
+use std::sync::LazyLock;
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+static CLIENT: LazyLock<Client> = LazyLock::new(Client::default);
+
+/// A file of nginx, behind a proxy.
+struct Site {
+    proxy: FaultProxy,
+    nginx: Nginx,
+    bytes: Vec<u8>,
+    path: PathBuf,
+    _dirs: [TempDir; 2],
+}
+
+impl Site {
+    /// A file with this many bytes; `None` if there is no nginx.
+    fn new(len: usize) -> Option<Site> {
+        let dirs = [0, 1].map(|_| tempfile::tempdir().expect("a directory"));
+        let [root, own] = &dirs;
+        let bytes: Vec<u8> = (0..len).map(|i| (i * 7 + i / 251) as u8).collect();
+        let path = root.path().join("a.bin");
+        std::fs::write(&path, &bytes).expect("written");
+        let nginx = Nginx::start(root.path(), own.path())?;
+        Some(Site {
+            proxy: FaultProxy::start(nginx.port()),
+            nginx,
+            bytes,
+            path,
+            _dirs: dirs,
+        })
+    }
+
+    fn open(&self) -> Result<Remote, Error> {
+        self.open_within(Duration::from_secs(20))
+    }
+
+    fn open_within(&self, timeout: Duration) -> Result<Remote, Error> {
+        let options = Options {
+            timeout,
+            ..Options::default()
+        };
+        Remote::open(&CLIENT, &self.proxy.http("a.bin"), &options)
+    }
+
+    /// Reads and compares.
+    fn same(&self, remote: &Remote, offset: usize, len: usize) {
+        let mut buf = vec![0; len];
+        let n = remote.read_at(&mut buf, offset as u64).expect("reads");
+        let end = (offset + len).min(self.bytes.len());
+        let expected = self.bytes.get(offset..end).unwrap_or_default();
+        assert!(buf.get(..n) == Some(expected), "{len} bytes at {offset}");
+    }
+}
+
+fn problem<T: std::fmt::Debug>(result: Result<T, Error>) -> Problem {
+    result.expect_err("fails").problem().clone()
+}
+
+#[test]
+fn any_range_of_a_file_is_read() {
+    let Some(site) = Site::new(1_000_003) else {
+        return;
+    };
+    let remote = site.open().expect("opens");
+    assert_eq!(remote.len(), 1_000_003);
+    for (offset, len) in [
+        (0, 100),
+        (16_383, 2),
+        (70_000, 60_000),
+        (999_990, 100),
+        (500_000, 1),
+        (0, 2_000_000),
+        (1_000_003, 1),
+        (5_000_000, 1),
+    ] {
+        site.same(&remote, offset, len);
+    }
+}
+
+#[test]
+fn an_open_file_takes_one_request_and_a_scan_few() {
+    let Some(site) = Site::new(10 << 20) else {
+        return;
+    };
+    let remote = site.open().expect("opens");
+    site.same(&remote, 0, 60_000);
+    assert_eq!(site.proxy.take_counts(), (1, 64 << 10), "the head");
+    for offset in (0..10 << 20).step_by(4096) {
+        site.same(&remote, offset, 4096);
+    }
+    // 64 KiB, then 128, 256, ... KiB, 4 MiB.
+    assert_eq!(site.proxy.take_counts(), (7, (10 << 20) - (64 << 10)));
+    let counters = remote.counters();
+    assert_eq!((counters.requests, counters.bytes), (8, 10 << 20));
+    assert!(counters.hits > 2000 && counters.slowest > Duration::ZERO);
+}
+
+#[test]
+fn random_reads_ask_for_one_block_each() {
+    let Some(site) = Site::new(100 << 20) else {
+        return;
+    };
+    let remote = site.open().expect("opens");
+    let _ = site.proxy.take_counts();
+    for i in 1..=50 {
+        site.same(&remote, (i * 37 % 97) * (1 << 20) + 5000, 1000);
+    }
+    let (requests, bytes) = site.proxy.take_counts();
+    assert_eq!(requests, 50);
+    assert_eq!(bytes, 50 * (16 << 10));
+}
+
+#[test]
+fn a_replaced_file_is_an_error_and_never_a_mixture() {
+    let Some(site) = Site::new(1 << 20) else {
+        return;
+    };
+    let remote = site.open().expect("opens");
+    site.same(&remote, 500_000, 10);
+    let other = site.path.with_extension("new");
+    std::fs::write(&other, vec![1; 1 << 20]).expect("written");
+    std::fs::rename(&other, &site.path).expect("replaced");
+    let mut buf = [0; 10];
+    let changed = problem(remote.read_at(&mut buf, 800_000));
+    assert_eq!(changed, Problem::Changed);
+    site.same(&remote, 500_000, 10);
+    let now = site.open().expect("the new one");
+    assert_ne!(now.version(), remote.version());
+    now.read_at(&mut buf, 800_000).expect("reads");
+    assert_eq!(buf, [1; 10]);
+}
+
+#[test]
+fn without_an_etag_the_time_shows_a_replaced_file() {
+    let Some(site) = Site::new(1 << 20) else {
+        return;
+    };
+    site.proxy.always(Some(Fault::Without(&["etag"])));
+    let remote = site.open().expect("opens");
+    site.same(&remote, 500_000, 10);
+    let file = std::fs::File::create(&site.path).expect("replaced");
+    file.set_len(1 << 20).expect("as long");
+    let later = std::time::SystemTime::now() + Duration::from_secs(10);
+    file.set_modified(later).expect("later");
+    let mut buf = [0; 10];
+    assert_eq!(problem(remote.read_at(&mut buf, 800_000)), Problem::Changed);
+}
+
+#[test]
+fn passing_failures_are_tried_again() {
+    let Some(site) = Site::new(1 << 20) else {
+        return;
+    };
+    let remote = site.open().expect("opens");
+    for fault in [
+        Fault::Status(503),
+        Fault::Status(429),
+        Fault::Reset,
+        Fault::Cut,
+        Fault::Late(Duration::from_millis(200)),
+    ] {
+        site.proxy.next([fault.clone(), fault.clone()]);
+        let fresh = site.open().unwrap_or_else(|e| panic!("{fault:?}: {e}"));
+        site.same(&fresh, 300_000, 100_000);
+    }
+    site.same(&remote, 300_000, 100_000);
+}
+
+#[test]
+fn lasting_failures_are_told_at_once_with_the_url() {
+    let Some(site) = Site::new(1 << 20) else {
+        return;
+    };
+    let gzip = Fault::Header("Content-Encoding", "gzip");
+    for (fault, expected) in [
+        (Fault::Status(404), Problem::NotFound),
+        (Fault::Status(403), Problem::Refused(403)),
+        (Fault::Status(401), Problem::Refused(401)),
+        (Fault::NoRange, Problem::NoRanges),
+        (gzip, Problem::Encoded("gzip".into())),
+        (
+            Fault::Without(&["etag", "last-modified"]),
+            Problem::NoVersion,
+        ),
+    ] {
+        let begun = Instant::now();
+        site.proxy.next([fault.clone()]);
+        let url = format!("{}?X-Amz-Signature=secret", site.proxy.http("a.bin"));
+        let error = Remote::open(&CLIENT, &url, &Options::default()).expect_err("fails");
+        assert_eq!(*error.problem(), expected, "{fault:?}");
+        let said = error.to_string();
+        assert!(said.starts_with(&site.proxy.http("a.bin")), "{said}");
+        assert!(!said.contains("secret"), "{said}");
+        assert!(begun.elapsed() < Duration::from_secs(10), "{fault:?}");
+    }
+    site.proxy.next([Fault::OtherRange("bytes=16-79")]);
+    assert!(matches!(
+        problem(site.open()),
+        Problem::Other(_) | Problem::WrongRange(_)
+    ));
+}
+
+#[test]
+fn a_server_that_stays_broken_is_told_after_the_time_limit() {
+    let Some(site) = Site::new(1 << 20) else {
+        return;
+    };
+    let limit = Duration::from_millis(700);
+    for fault in [
+        Fault::Status(503),
+        Fault::Reset,
+        Fault::Slow(Duration::from_millis(100)),
+        Fault::Late(Duration::from_secs(60)),
+    ] {
+        site.proxy.always(Some(fault.clone()));
+        let begun = Instant::now();
+        match problem(site.open_within(limit)) {
+            Problem::Timeout(time, last) => {
+                assert_eq!(time, limit);
+                let expected = (fault == Fault::Status(503)).then_some(Problem::Status(503));
+                assert!(
+                    expected.is_none() || last.as_deref() == expected.as_ref(),
+                    "{last:?}"
+                );
+            }
+            other => panic!("{fault:?}: {other:?}"),
+        }
+        assert!(begun.elapsed() < Duration::from_secs(20), "{fault:?}");
+    }
+}
+
+#[test]
+fn an_empty_file_and_a_missing_one_are_told_apart() {
+    let Some(site) = Site::new(0) else {
+        return;
+    };
+    assert_eq!(problem(site.open()), Problem::Empty);
+    let missing = Remote::open(&CLIENT, &site.nginx.http("b.bin"), &Options::default());
+    assert_eq!(problem(missing), Problem::NotFound);
+}
+
+#[test]
+fn tls_needs_a_trusted_certificate() {
+    let Some(site) = Site::new(100_000) else {
+        return;
+    };
+    let url = site.nginx.https("a.bin");
+    let own = Options {
+        ca_file: Some(site.nginx.ca_file().into()),
+        ..Options::default()
+    };
+    let remote = Remote::open(&CLIENT, &url, &own).expect("trusted");
+    site.same(&remote, 90_000, 10_000);
+    let system = problem(Remote::open(&CLIENT, &url, &Options::default()));
+    assert!(
+        matches!(system, Problem::Certificate(_) | Problem::NoCertificates),
+        "{system:?}"
+    );
+    // The certificate is not for this name.
+    let other = url.replace("localhost", "127.0.0.1");
+    let wrong = problem(Remote::open(&CLIENT, &other, &own));
+    assert!(matches!(wrong, Problem::Certificate(_)), "{wrong:?}");
+}
+
+#[test]
+fn redirects_are_followed() {
+    let Some(site) = Site::new(200_000) else {
+        return;
+    };
+    let url = site.nginx.http("moved/a.bin");
+    let remote = Remote::open(&CLIENT, &url, &Options::default()).expect("follows");
+    site.same(&remote, 150_000, 10_000);
+}
+
+#[test]
+fn an_address_without_a_server_is_told_at_once() {
+    let begun = Instant::now();
+    // Port 1 of the loopback address: nothing listens there.
+    let refused = Remote::open(&CLIENT, "http://127.0.0.1:1/a.db", &Options::default());
+    assert!(matches!(problem(refused), Problem::Connect(_)));
+    let unknown = Remote::open(
+        &CLIENT,
+        "http://no-such-host.invalid/a.db",
+        &Options::default(),
+    );
+    let unknown = problem(unknown);
+    assert!(matches!(unknown, Problem::UnknownHost(_)), "{unknown:?}");
+    assert!(begun.elapsed() < Duration::from_secs(20));
+}

@@ -1,0 +1,49 @@
+//! In place of remote databases, where Densite is built without the feature `remote`: their URLs are
+//! refused.
+
+use crate::settings::RemoteSettings;
+use densite_sqlite::{Api, HostFile};
+use std::convert::Infallible;
+use std::ffi::CStr;
+
+/// Whether a name is a URL of a remote database.
+pub fn is_url(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    ["https://", "http://", "s3://"]
+        .iter()
+        .any(|scheme| name.starts_with(scheme))
+}
+
+/// A URL for messages, without its query, which can be secret.
+pub fn shown_url(url: &str) -> String {
+    url.split(['?', '#']).next().unwrap_or_default().to_owned()
+}
+
+/// No remote file can be open.
+#[derive(Clone)]
+pub(crate) struct RemoteFile(Infallible);
+
+impl RemoteFile {
+    pub(crate) fn open(_: Api, url: &CStr, _: &RemoteSettings) -> Result<RemoteFile, String> {
+        let url = shown_url(&url.to_string_lossy());
+        Err(format!(
+            "{url}: this build of Densite reads no remote files; build it with the feature remote"
+        ))
+    }
+
+    pub(crate) fn host_file(&self) -> HostFile {
+        match self.0 {}
+    }
+
+    pub(crate) fn identity(&self) -> String {
+        match self.0 {}
+    }
+
+    pub(crate) fn url(&self) -> &str {
+        match self.0 {}
+    }
+
+    pub(crate) fn figures(&self) -> [(&'static str, u64); 4] {
+        match self.0 {}
+    }
+}

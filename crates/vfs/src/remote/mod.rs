@@ -1,0 +1,139 @@
+//! Databases of web servers and object storage: a file of the host that is read by ranges.
+//!
+//! Such a file is one version of a remote file and never changes. So SQLite takes no locks on it,
+//! and there can be no journal and no WAL beside it.
+
+use crate::last_error::report;
+use crate::settings::RemoteSettings;
+use densite_remote::{Client, Counters, Options, Problem, Remote};
+use densite_sqlite::{Api, Code, HostFile, PerProcess, VfsFile, ffi, file_of};
+use std::ffi::{CStr, c_void};
+use std::sync::Arc;
+
+static CLIENT: PerProcess<Client> = PerProcess::new();
+
+/// Whether a name is a URL of a remote database.
+pub fn is_url(name: &str) -> bool {
+    densite_remote::is_url(name)
+}
+
+/// A URL for messages, without what can be secret: its query, user and password.
+pub fn shown_url(url: &str) -> String {
+    densite_remote::shown(url)
+}
+
+/// An open remote file.
+#[derive(Clone)]
+pub(crate) struct RemoteFile {
+    api: Api,
+    remote: Arc<Remote>,
+}
+
+impl RemoteFile {
+    /// Opens the newest version of the file at a URL.
+    ///
+    /// # Errors
+    /// A sentence with the URL.
+    pub(crate) fn open(
+        api: Api,
+        url: &CStr,
+        settings: &RemoteSettings,
+    ) -> Result<RemoteFile, String> {
+        let mut options = Options {
+            ca_file: settings.ca_file.clone(),
+            ..Options::default()
+        };
+        options.timeout = settings.timeout.unwrap_or(options.timeout);
+        let remote = Remote::open(CLIENT.get(), &url.to_string_lossy(), &options);
+        let remote = Arc::new(remote.map_err(|e| e.to_string())?);
+        Ok(RemoteFile { api, remote })
+    }
+
+    /// The file as one of the host.
+    pub(crate) fn host_file(&self) -> HostFile {
+        file_of(self.api, self.clone())
+    }
+
+    /// Equal for two connections that read the same version of a file.
+    pub(crate) fn identity(&self) -> String {
+        format!("{} {}", self.remote.url(), self.remote.version())
+    }
+
+    /// The URL, without secrets.
+    pub(crate) fn url(&self) -> &str {
+        self.remote.url()
+    }
+
+    /// What reading has cost, by name.
+    pub(crate) fn figures(&self) -> [(&'static str, u64); 4] {
+        let Counters {
+            requests,
+            bytes,
+            hits,
+            slowest,
+            ..
+        } = self.remote.counters();
+        let slowest = u64::try_from(slowest.as_micros()).unwrap_or(u64::MAX);
+        [
+            ("remote_requests", requests),
+            ("remote_bytes", bytes),
+            ("remote_cache_hits", hits),
+            ("remote_slowest_micros", slowest),
+        ]
+    }
+
+    fn fail(&self, error: &densite_remote::Error) -> Code {
+        let code = match error.problem() {
+            Problem::Refused(_) => Code::PERM,
+            _ => Code::IOERR_READ,
+        };
+        report(self.api, code, &error.to_string());
+        code
+    }
+}
+
+impl VfsFile for RemoteFile {
+    fn close(&mut self) -> Result<(), Code> {
+        Ok(())
+    }
+
+    fn read(&mut self, buf: &mut [u8], offset: u64) -> Result<usize, Code> {
+        self.remote.read_at(buf, offset).map_err(|e| self.fail(&e))
+    }
+
+    fn write(&mut self, _buf: &[u8], _offset: u64) -> Result<(), Code> {
+        Err(Code::READONLY)
+    }
+
+    fn truncate(&mut self, _len: u64) -> Result<(), Code> {
+        Err(Code::READONLY)
+    }
+
+    fn sync(&mut self, _flags: i32) -> Result<(), Code> {
+        Ok(())
+    }
+
+    fn file_size(&mut self) -> Result<u64, Code> {
+        Ok(self.remote.len())
+    }
+
+    fn lock(&mut self, _level: i32) -> Result<(), Code> {
+        Ok(())
+    }
+
+    fn unlock(&mut self, _level: i32) -> Result<(), Code> {
+        Ok(())
+    }
+
+    fn check_reserved(&mut self) -> Result<bool, Code> {
+        Ok(false)
+    }
+
+    unsafe fn file_control(&mut self, _op: i32, _arg: *mut c_void) -> Code {
+        Code::NOTFOUND
+    }
+
+    fn device_characteristics(&mut self) -> i32 {
+        ffi::IOCAP_IMMUTABLE
+    }
+}
