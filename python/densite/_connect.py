@@ -27,8 +27,9 @@ def connect(
     """Opens a database through Densite.
 
     Args:
-        database: a path; ``":memory:"`` and ``""`` have the same meaning as in :mod:`sqlite3`. With
-            ``uri=True`` a URI, whose parameters are kept.
+        database: a path, or the URL of a remote database (``https://``, ``http://`` or ``s3://``),
+            which can only be read; ``":memory:"`` and ``""`` have the same meaning as in
+            :mod:`sqlite3`. With ``uri=True`` a URI, whose parameters are kept.
         level: zstd level for new pages, -7 to 22 (default 3).
         threads: background threads, 0 for none (default: 1 less than the cores, at least 1).
         decoded_cache: budget in MiB of the cache of decoded pages of this file in this process
