@@ -154,6 +154,44 @@ fn several_connections_read_one_database_and_each_opens_the_newest() {
     }
 }
 
+/// Where an application leaves its pages in a Densite file differs from run to run, and with it the
+/// number of requests.
+#[test]
+fn a_query_takes_few_requests() {
+    let Some(site) = Site::new() else {
+        return;
+    };
+    for (kind, open, lookup, scan) in [("densite", 6, 4, 30), ("plain", 1, 2, 12)] {
+        let path = site.path(kind);
+        fill(&path, kind);
+        let con = densite::open(&path).expect("opens");
+        con.execute_batch(
+            "WITH i(i) AS (SELECT 20001 UNION ALL SELECT i + 1 FROM i LIMIT 200000)
+             INSERT INTO t SELECT i, 'word ' || (i * 7919 % 100007), i * 48271 % 200011 FROM i",
+        )
+        .expect("filled");
+        drop(con);
+        let con = site.open(kind);
+        text(&con, "SELECT count(*) FROM sqlite_schema");
+        let counts = [
+            site.proxy.take_counts().0,
+            {
+                text(&con, "SELECT word FROM t WHERE id = 54321");
+                site.proxy.take_counts().0
+            },
+            {
+                text(&con, "SELECT sum(length(word)) FROM t");
+                site.proxy.take_counts().0
+            },
+        ];
+        let size = std::fs::metadata(&path).expect("a size").len();
+        assert!(
+            counts[0] <= open && counts[1] <= lookup && counts[2] <= scan,
+            "{kind}, {size} bytes: {counts:?}"
+        );
+    }
+}
+
 #[test]
 fn writing_is_refused_and_changes_nothing() {
     let Some(site) = Site::new() else {

@@ -14,6 +14,7 @@ mod error;
 mod location;
 mod object;
 mod options;
+mod pace;
 mod plan;
 mod remote;
 mod service;

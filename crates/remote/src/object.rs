@@ -5,6 +5,7 @@ use crate::counters::Counting;
 use crate::error::{Error, Problem, Result};
 use crate::location::{Location, shown};
 use crate::options::Options;
+use crate::pace::Pace;
 use crate::service::{Service, deepest, find};
 use crate::tls;
 use crate::version::Version;
@@ -27,6 +28,7 @@ pub(crate) struct Object {
     path: Path,
     counting: Arc<Counting>,
     timeout: Duration,
+    pace: Pace,
 }
 
 impl Object {
@@ -52,12 +54,18 @@ impl Object {
             path,
             counting,
             timeout: options.timeout,
+            pace: Pace::new(options.timeout),
         })
     }
 
     /// The URL for messages.
     pub(crate) fn url(&self) -> &str {
         &self.url
+    }
+
+    /// How fast bytes come.
+    pub(crate) fn pace(&self) -> &Pace {
+        &self.pace
     }
 
     /// What reading has cost.
@@ -93,6 +101,7 @@ impl Object {
             .and_then(|got| got.map_err(|e| self.problem(&e, begun)))
             .map_err(|problem| self.fail(problem))?;
         self.counting.received(bytes.len() as u64, begun.elapsed());
+        self.pace.received(bytes.len() as u64, begun.elapsed());
         let found = Version::of(&meta).ok_or_else(|| self.fail(Problem::NoVersion))?;
         if version.is_some_and(|version| *version != found) {
             return Err(self.fail(Problem::Changed));

@@ -1,14 +1,17 @@
 //! How much to ask for at once.
 //!
 //! A read that continues an earlier one, forward or backward, asks for twice as much as that one
-//! did, so a scan of n bytes takes about log n requests until they are [`MOST`] long. All other
-//! reads ask for what is needed. Several scans at once are told apart.
+//! did, up to a limit, so a scan takes few requests. A scan that skips a few blocks asks for them,
+//! too: pages of one tree are only roughly in order. All other reads ask for what is needed. Several
+//! scans at once are told apart.
 
 use std::collections::VecDeque;
 use std::ops::Range;
 
-/// The most blocks in one request.
-const MOST: u64 = 256;
+/// The most blocks in one request: 8 MiB.
+pub(crate) const MOST: u64 = 512;
+/// A scan that skips at most this part of what it asks for next asks for that, too.
+const SKIPPED: u64 = 4;
 /// How many earlier requests are remembered.
 const REMEMBERED: usize = 16;
 
@@ -19,23 +22,43 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// The blocks to ask for, of `total`, if those of `needed` are.
-    pub(crate) fn window(&mut self, needed: Range<u64>, total: u64) -> Range<u64> {
-        let continued = self.newest.iter().rposition(|last| {
-            let len = last.end - last.start;
-            is_after(last.end, needed.start, len) || is_after(needed.end, last.start, len)
-        });
+    /// The blocks to ask for, of `total`, if those of `needed` are. They are at most `most`, or what
+    /// is needed.
+    pub(crate) fn window(&mut self, needed: Range<u64>, total: u64, most: u64) -> Range<u64> {
+        let len = |last: &Range<u64>| last.end - last.start;
+        let is_continued = |last: &Range<u64>| {
+            is_after(last.end, needed.start, len(last))
+                || is_after(needed.end, last.start, len(last))
+        };
+        // A scan passes blocks that were read alone before, so the longest one continues.
+        let all = self.newest.iter().enumerate();
+        let continued = all.filter(|(_, last)| is_continued(last));
+        let continued = continued
+            .max_by_key(|(_, last)| len(last))
+            .map(|(at, _)| at);
         let window = match continued.and_then(|at| self.newest.remove(at)) {
             Some(last) => {
-                let len = (2 * (last.end - last.start)).min(MOST);
-                match needed.start >= last.end {
-                    true => needed.start..needed.end.max(needed.start + len),
-                    false => needed.start.min(needed.end.saturating_sub(len))..needed.end,
+                let len = (2 * len(&last)).min(most);
+                let is_near = |gap: u64| gap <= len / SKIPPED;
+                if needed.start >= last.end {
+                    let start = match is_near(needed.start - last.end) {
+                        true => last.end,
+                        false => needed.start,
+                    };
+                    start..needed.end.max(start + len)
+                } else {
+                    let end = match is_near(last.start - needed.end) {
+                        true => last.start,
+                        false => needed.end,
+                    };
+                    needed.start.min(end.saturating_sub(len))..end
                 }
             }
             None => needed,
         };
         let window = window.start..window.end.min(total);
+        let is_inside = |last: &Range<u64>| window.start <= last.start && last.end <= window.end;
+        self.newest.retain(|last| !is_inside(last));
         self.note(window.clone());
         window
     }
@@ -63,14 +86,14 @@ mod tests {
         let total = 1000;
         let (mut plan, mut next, mut requests) = (Plan::default(), 0, 0);
         while next < total {
-            let window = plan.window(next..next + 1, total);
+            let window = plan.window(next..next + 1, total, 256);
             assert_eq!(window.start, next);
             (next, requests) = (window.end, requests + 1);
         }
         assert_eq!(requests, 11);
         let (mut plan, mut end, mut requests) = (Plan::default(), total, 0);
         while end > 0 {
-            let window = plan.window(end - 1..end, total);
+            let window = plan.window(end - 1..end, total, 256);
             assert_eq!(window.end, end);
             (end, requests) = (window.start, requests + 1);
         }
@@ -81,8 +104,28 @@ mod tests {
     fn reads_far_apart_ask_for_what_they_need() {
         let mut plan = Plan::default();
         for at in [500, 100, 900, 300, 700] {
-            assert_eq!(plan.window(at..at + 1, 1000), at..at + 1);
+            assert_eq!(plan.window(at..at + 1, 1000, MOST), at..at + 1);
         }
+    }
+
+    #[test]
+    fn a_scan_takes_along_the_few_blocks_that_it_skips() {
+        let mut plan = Plan::default();
+        for (needed, window) in [
+            (100..101, 100..101),
+            (101..102, 101..103),
+            (104..105, 103..107),
+            (109..110, 107..115),
+            (120..121, 120..136),
+            (119..120, 88..120),
+        ] {
+            assert_eq!(
+                plan.window(needed.clone(), 1000, MOST),
+                window,
+                "{needed:?}"
+            );
+        }
+        assert_eq!(plan.window(120..121, 1000, 4), 120..124, "the limit");
     }
 
     #[test]
@@ -90,8 +133,8 @@ mod tests {
         let mut plan = Plan::default();
         let (mut low, mut high) = (0, 5000);
         for len in [1, 2, 4, 8, 16, 32, 64, 128, 256, 256] {
-            assert_eq!(plan.window(low..low + 1, 10_000), low..low + len);
-            assert_eq!(plan.window(high..high + 1, 10_000), high..high + len);
+            assert_eq!(plan.window(low..low + 1, 10_000, 256), low..low + len);
+            assert_eq!(plan.window(high..high + 1, 10_000, 256), high..high + len);
             (low, high) = (low + len, high + len);
         }
     }

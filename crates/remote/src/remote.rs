@@ -6,7 +6,7 @@ use crate::counters::Counters;
 use crate::error::{Problem, Result};
 use crate::object::Object;
 use crate::options::Options;
-use crate::plan::Plan;
+use crate::plan::{MOST, Plan};
 use crate::version::Version;
 use densite_disk::sync::Mutex;
 
@@ -79,11 +79,15 @@ impl Remote {
     fn fetch(&self, first: u64, end: u64) -> Result<Vec<u8>> {
         let missing = (first..end).find(|block| *block > first && self.blocks.has(*block));
         let needed = first..missing.unwrap_or(end);
-        let window = self.plan.lock().window(needed.clone(), self.total());
-        // What is here already is not fetched again.
-        let start = (window.start..needed.start).rfind(|block| self.blocks.has(*block));
-        let stop = (needed.end..window.end).find(|block| self.blocks.has(*block));
-        let window = start.map_or(window.start, |block| block + 1)..stop.unwrap_or(window.end);
+        let most = self.object.pace().in_time().clamp(1, MOST);
+        let mut window = self.plan.lock().window(needed.clone(), self.total(), most);
+        // What is here at its ends is not fetched again. Blocks between are: a request costs more.
+        while window.start < needed.start && self.blocks.has(window.start) {
+            window.start += 1;
+        }
+        while needed.end < window.end && self.blocks.has(window.end - 1) {
+            window.end -= 1;
+        }
         let range = window.start * BLOCK..window.end * BLOCK;
         let (mut bytes, _) = self.object.get(range, Some(&self.version))?;
         self.blocks.keep(window.start, &bytes);

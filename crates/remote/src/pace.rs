@@ -1,0 +1,56 @@
+//! How fast bytes come, so that no request asks for more than comes in time.
+
+use crate::blocks::BLOCK;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+/// The part of the time limit that a request may take at the newest pace.
+const PART: u128 = 4;
+
+/// The pace of the newest answer.
+#[derive(Debug)]
+pub(crate) struct Pace {
+    limit: Duration,
+    /// Blocks that come within a part of the limit.
+    in_time: AtomicU64,
+}
+
+impl Pace {
+    /// For requests that may take this long.
+    pub(crate) fn new(limit: Duration) -> Pace {
+        Pace {
+            limit,
+            in_time: AtomicU64::new(u64::MAX),
+        }
+    }
+
+    /// This many bytes came after this time, which includes the server's delay.
+    pub(crate) fn received(&self, bytes: u64, after: Duration) {
+        let in_limit = u128::from(bytes) * self.limit.as_nanos() / after.as_nanos().max(1);
+        let blocks = u64::try_from(in_limit / PART / u128::from(BLOCK)).unwrap_or(u64::MAX);
+        self.in_time.store(blocks, Relaxed);
+    }
+
+    /// How many blocks come in time at the newest pace.
+    pub(crate) fn in_time(&self) -> u64 {
+        self.in_time.load(Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slow_line_gets_smaller_requests() {
+        let pace = Pace::new(Duration::from_secs(32));
+        assert_eq!(pace.in_time(), u64::MAX, "nothing is known");
+        // 128 KiB/s: 64 blocks in 8 s.
+        pace.received(128 << 10, Duration::from_secs(1));
+        assert_eq!(pace.in_time(), 64);
+        pace.received(1, Duration::from_secs(32));
+        assert_eq!(pace.in_time(), 0);
+        pace.received(8 << 20, Duration::ZERO);
+        assert!(pace.in_time() > 1 << 20);
+    }
+}
