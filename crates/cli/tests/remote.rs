@@ -119,6 +119,19 @@ fn an_s3_url_is_read_from_the_endpoint_of_the_environment() {
     let missing = select("s3://bucket/other.db", &signed).expect(1);
     assert!(missing.err.contains("s3://bucket/other.db"), "{missing:?}");
     assert!(!missing.err.contains("secret"), "{missing:?}");
+    let bare = [("AWS_ENDPOINT_URL", "127.0.0.1:1"), public[1], public[2]];
+    select("s3://bucket/a b.db", &bare)
+        .expect(1)
+        .says("AWS_ENDPOINT_URL is no address");
+    // Nothing listens at the place where a machine would find its credentials.
+    let without = [
+        public[0],
+        public[1],
+        ("AWS_METADATA_ENDPOINT", "http://127.0.0.1:1"),
+    ];
+    select("s3://bucket/a b.db", &without)
+        .expect(1)
+        .says("no credentials were found");
     select("s3://bucket", &signed)
         .expect(1)
         .says("s3://BUCKET/KEY");
@@ -131,11 +144,23 @@ fn secrets_of_a_url_are_not_shown() {
     };
     for name in ["app.db", "missing.db"] {
         let url = format!("{}?X-Amz-Signature=5ec7e7", site.nginx.http(name));
+        let uri = format!("file:{}%3Ftoken=5ec7e7?mode=ro", site.nginx.http(name));
+        let misspelt = format!("{uri}&vfs=densite&timout=1");
+        let long = format!("{url}{}", "x".repeat(9000));
+        let with_user = url.replace("http://", "http://me:5ec7e7@");
         for args in [
             vec!["sql", &url, "SELECT a FROM t"],
             vec!["sql", &url, "SELECT a FROM other", "--json"],
             vec!["sql", &url, "DELETE FROM t"],
             vec!["info", &url],
+            vec!["check", &url],
+            vec!["vacuum", &url, "--yes"],
+            vec!["sql", &uri, "SELECT a FROM other", "--json"],
+            vec!["sql", &misspelt, "SELECT a FROM t"],
+            vec!["sql", &long, "SELECT a FROM t"],
+            vec!["sql", &with_user, "SELECT a FROM t"],
+            vec!["sql", "http://me:5ec7e7@127.0.0.1:99999/a.db", "SELECT 1"],
+            vec!["sql", "s3://id:5ec7e7@bucket/a.db", "SELECT 1"],
         ] {
             let ran = command(&args, &[]);
             assert!(!format!("{ran:?}").contains("5ec7e7"), "{args:?}: {ran:?}");
@@ -150,6 +175,7 @@ fn other_verbs_say_that_they_read_no_urls() {
         &["check"],
         &["compress"],
         &["decompress"],
+        &["vacuum", "--yes"],
         &["report", "-o", "/nowhere/report.html"],
     ] {
         let args = [args, &["https://localhost:1/a.db"]].concat();

@@ -4,6 +4,7 @@ use densite::rusqlite::Connection;
 use densite::{Error, OpenOptions};
 use densite_testing::{Fault, FaultProxy, Nginx};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 use tempfile::TempDir;
 
 /// Databases of nginx, behind a proxy.
@@ -36,6 +37,14 @@ impl Site {
     }
 }
 
+/// Makes a file some seconds older. nginx names versions by the second, so a new file is waited for.
+fn age(path: &Path, seconds: u64) {
+    let file = std::fs::File::options().write(true).open(path);
+    let then = SystemTime::now() - Duration::from_secs(seconds);
+    file.and_then(|file| file.set_modified(then))
+        .expect("older");
+}
+
 /// Makes a database with 20,000 rows; `kind` is `densite`, `wal` or `plain`.
 fn fill(path: &Path, kind: &str) {
     let con = match kind {
@@ -51,6 +60,8 @@ fn fill(path: &Path, kind: &str) {
          INSERT INTO t SELECT i, 'word ' || (i * 7919 % 10007), i * 48271 % 20011 FROM i",
     )
     .expect("filled");
+    drop(con);
+    age(path, 60);
 }
 
 const QUERIES: [&str; 4] = [
@@ -72,6 +83,13 @@ fn figure(con: &Connection, name: &str) -> i64 {
     let sql = "SELECT value FROM densite_info WHERE name = ?1";
     con.query_row(sql, [name], |row| row.get(0))
         .unwrap_or_else(|e| panic!("{name}: {e}"))
+}
+
+/// Runs a statement that fails, and returns what the VFS says of it.
+fn take_reason(con: &Connection, sql: &str) -> String {
+    let _ = densite_vfs::take_last_error();
+    con.query_row(sql, [], |_| Ok(())).expect_err("fails");
+    densite_vfs::take_last_error().unwrap_or_default()
 }
 
 #[test]
@@ -116,6 +134,8 @@ fn a_remote_database_is_joined_with_a_local_one() {
         .expect("attached");
     let sql = "SELECT count(*) FROM wanted JOIN far.t USING (id)";
     assert_eq!(text(&con, sql), "Integer(2)");
+    let sql = "SELECT value > 0 FROM densite_info('far') WHERE name = 'remote_requests'";
+    assert_eq!(text(&con, sql), "Integer(1)");
     con.execute("CREATE TABLE copy AS SELECT * FROM far.t", [])
         .expect("copied");
     assert_eq!(text(&con, "SELECT count(*) FROM copy"), "Integer(20000)");
@@ -129,7 +149,12 @@ fn several_connections_read_one_database_and_each_opens_the_newest() {
     for kind in ["densite", "plain"] {
         let path = site.path("app.db");
         fill(&path, kind);
-        let whole = "SELECT sum(n) FROM t WHERE word > ''";
+        let con = densite::open(&path).expect("opens");
+        con.execute_batch("CREATE TABLE pad AS SELECT randomblob(1000) AS b FROM t LIMIT 3000")
+            .expect("filled");
+        drop(con);
+        age(&path, 60);
+        let whole = "SELECT sum(length(hex(b)) + unicode(hex(b))) FROM pad";
         let expected = text(&densite::open(&path).expect("opens"), whole);
         let old = [0, 1].map(|_| site.open("app.db"));
         let count = "SELECT count(*) FROM t";
@@ -137,18 +162,28 @@ fn several_connections_read_one_database_and_each_opens_the_newest() {
         let next = site.path("next.db");
         fill(&next, kind);
         let con = densite::open(&next).expect("opens");
-        con.execute_batch("DELETE FROM t WHERE id > 500; VACUUM")
-            .expect("deleted");
+        con.execute_batch(
+            "DELETE FROM t WHERE id > 500; CREATE TABLE pad AS SELECT zeroblob(9) AS b; VACUUM",
+        )
+        .expect("deleted");
         drop(con);
+        age(&next, 30);
         std::fs::rename(&next, &path).expect("replaced");
         let new = site.open("app.db");
         assert_eq!(text(&new, count), "Integer(500)", "{kind}");
+        let mut failed = 0;
         // The old version is gone, and none of its rows may be mixed with new ones.
         for con in &old {
             let sum = con.query_row(whole, [], |row| row.get::<_, i64>(0));
             let is_whole = |sum: &i64| format!("Integer({sum})") == expected;
             assert!(sum.as_ref().map_or(true, is_whole), "{kind}: {sum:?}");
+            if sum.is_err() {
+                failed += 1;
+                let why = take_reason(con, whole);
+                assert!(why.contains("was replaced"), "{kind}: {why}");
+            }
         }
+        assert!(failed > 0, "{kind}: all was in memory");
         drop(new);
         std::fs::remove_file(&path).expect("removed");
     }
@@ -171,6 +206,7 @@ fn a_query_takes_few_requests() {
         )
         .expect("filled");
         drop(con);
+        age(&path, 60);
         let con = site.open(kind);
         text(&con, "SELECT count(*) FROM sqlite_schema");
         let counts = [

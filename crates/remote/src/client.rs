@@ -41,19 +41,19 @@ impl Client {
         }
         let (send, result) = sync_channel(1);
         let running = self.handle()?.spawn(async move {
-            if let Ok(done) = tokio::time::timeout(time, task).await {
-                // The caller may have given up.
-                let _ = send.send(done);
-            }
+            let done = tokio::time::timeout(time, task).await;
+            // The caller may have given up.
+            let _ = send.send(done.map_err(|_| Problem::Timeout(time, None)));
         });
-        result.recv_timeout(time + GRACE).map_err(|e| {
+        result.recv_timeout(time + GRACE).unwrap_or_else(|e| {
             running.abort();
-            match e {
-                // The task was dropped: its time has passed.
-                RecvTimeoutError::Disconnected | RecvTimeoutError::Timeout => {
-                    Problem::Timeout(time, None)
+            Err(match e {
+                RecvTimeoutError::Timeout => Problem::Timeout(time, None),
+                // The task panicked, in a library.
+                RecvTimeoutError::Disconnected => {
+                    Problem::Other("the request could not be sent".into())
                 }
-            }
+            })
         })
     }
 

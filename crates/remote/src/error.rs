@@ -69,6 +69,8 @@ pub enum Problem {
     Timeout(Duration, Option<Box<Problem>>),
     /// The file was opened by the process that this one was forked from.
     Forked,
+    /// No credentials were found for a bucket.
+    NoCredentials,
     /// The settings of the environment do not work, with the reason.
     Setting(String),
     /// Another failure, with the reason.
@@ -128,6 +130,9 @@ impl fmt::Display for Problem {
             }
             Problem::Forked => f.write_str(
                 "it was opened before this process was forked; open the database again in the child",
+            ),
+            Problem::NoCredentials => f.write_str(
+                "no credentials were found; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_SKIP_SIGNATURE=true for a public bucket",
             ),
             Problem::Setting(why) => f.write_str(why),
             Problem::Other(why) => write!(f, "it cannot be read: {why}"),

@@ -42,7 +42,9 @@ impl Location {
             Err(e) => return wrong(&e.to_string()),
         };
         if url.scheme() != "s3" {
+            let has_user = !url.username().is_empty() || url.password().is_some();
             return match url.host_str() {
+                Some(_) if has_user => wrong("users and passwords in it are not supported"),
                 Some(_) if url.path() != "/" => Ok(Location::Web(url)),
                 _ => wrong("it names no file"),
             };
@@ -50,7 +52,13 @@ impl Location {
         // An object's key can contain any character. Only the bucket is taken from the parsed URL.
         let rest = text.get("s3://".len()..).unwrap_or_default();
         match rest.split_once('/') {
-            Some((bucket, key)) if !bucket.is_empty() && !key.is_empty() => Ok(Location::Bucket {
+            Some((bucket, _)) if bucket.contains('@') => wrong(
+                "keys in it are not supported; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
+            ),
+            Some((_, key)) if key.split('/').any(|part| ["", ".", ".."].contains(&part)) => {
+                wrong("use s3://BUCKET/KEY; keys with empty parts, . or .. cannot be read")
+            }
+            Some((bucket, key)) if !bucket.is_empty() => Ok(Location::Bucket {
                 bucket: bucket.into(),
                 key: key.into(),
             }),
@@ -62,12 +70,18 @@ impl Location {
 /// A URL for messages: without a query, a fragment, a user or a password, which can be secrets.
 #[must_use]
 pub fn shown(text: &str) -> String {
-    let Ok(mut url) = Url::parse(text) else {
-        return text.split(['?', '#']).next().unwrap_or_default().into();
+    let parsed = Url::parse(text).ok().filter(|url| url.scheme() != "s3");
+    let Some(mut url) = parsed else {
+        let (scheme, rest) = text.split_once("://").unwrap_or(("", text));
+        // A key can contain these characters, and is no secret.
+        let rest = match scheme.eq_ignore_ascii_case("s3") {
+            true => rest,
+            false => rest.split(['?', '#']).next().unwrap_or_default(),
+        };
+        let host = rest.split('/').next().unwrap_or_default();
+        let user = host.rfind('@').map_or(0, |at| at + 1);
+        return format!("{scheme}://{}", rest.get(user..).unwrap_or_default());
     };
-    if url.scheme() == "s3" {
-        return text.into();
-    }
     url.set_query(None);
     url.set_fragment(None);
     // These fail only for URLs that cannot have a user, which then have none.
@@ -102,6 +116,8 @@ mod tests {
             "s3://bucket",
             "s3://bucket/",
             "s3:///key",
+            "s3://b//key",
+            "s3://b/a/../c",
             "https://host",
             "http://",
         ] {
@@ -117,5 +133,18 @@ mod tests {
             "https://host:8443/a%20b.db"
         );
         assert_eq!(shown("https://[bad/a?secret"), "https://[bad/a");
+        assert_eq!(
+            shown("http://me:secret@h:99999/a?secret"),
+            "http://h:99999/a"
+        );
+        assert_eq!(shown("s3://id:secret@bucket/a?b"), "s3://bucket/a?b");
+        for text in [
+            "http://me:secret@h/a",
+            "http://me:secret@/a",
+            "s3://id:secret@bucket/a",
+        ] {
+            let said = Location::parse(text).expect_err(text).to_string();
+            assert!(!said.contains("secret"), "{said}");
+        }
     }
 }

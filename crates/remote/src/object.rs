@@ -13,9 +13,15 @@ use object_store::aws::AmazonS3Builder;
 use object_store::http::HttpBuilder;
 use object_store::path::Path;
 use object_store::{GetOptions, GetRange, ObjectStore, RetryConfig};
+use reqwest::redirect::{Action, Attempt, Policy};
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+/// The most redirects that are followed.
+const REDIRECTS: usize = 10;
+/// The variables in which users name another store than Amazon's.
+const ENDPOINTS: [&str; 3] = ["AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT"];
 
 /// A remote file that can be asked for ranges.
 #[derive(Debug)]
@@ -44,8 +50,7 @@ impl Object {
             web_client(&location, options).map_err(failed)?,
             counting.clone(),
         );
-        let (store, path) =
-            store(&location, &service, options.timeout).map_err(|e| failed(setting(&e)))?;
+        let (store, path) = store(&location, &service, options.timeout).map_err(failed)?;
         Ok(Object {
             url: shown(url),
             client,
@@ -61,6 +66,11 @@ impl Object {
     /// The URL for messages.
     pub(crate) fn url(&self) -> &str {
         &self.url
+    }
+
+    /// How old the file was at the newest answer, if the server says so.
+    pub(crate) fn age(&self) -> Option<Duration> {
+        self.service.age()
     }
 
     /// How fast bytes come.
@@ -148,15 +158,41 @@ fn web_client(
     reqwest::Client::builder()
         .tls_backend_preconfigured(tls)
         .connect_timeout(options.timeout)
+        .redirect(Policy::custom(redirect))
         .build()
         .map_err(|e| Problem::Setting(deepest(&e)))
+}
+
+/// Follows redirects, but not from TLS to a connection that anybody can change.
+fn redirect(attempt: Attempt<'_>) -> Action {
+    let is_tls = |url: &url::Url| url.scheme() == "https";
+    if attempt.previous().len() > REDIRECTS {
+        return attempt.error("too many redirects");
+    }
+    match attempt.previous().iter().any(is_tls) && !is_tls(attempt.url()) {
+        true => attempt.error("a redirect from https to http"),
+        false => attempt.follow(),
+    }
+}
+
+/// Checks the address of the store. The library below takes any text.
+fn endpoint() -> std::result::Result<(), Problem> {
+    for name in ENDPOINTS {
+        let value = std::env::var(name).unwrap_or_default();
+        let is_web = |url: url::Url| url.has_host() && ["http", "https"].contains(&url.scheme());
+        if !value.is_empty() && !url::Url::parse(&value).is_ok_and(is_web) {
+            let why = format!("{name} is no address; begin it with https:// or http://");
+            return Err(Problem::Setting(why));
+        }
+    }
+    Ok(())
 }
 
 fn store(
     location: &Location,
     service: &Service,
     timeout: Duration,
-) -> object_store::Result<(Arc<dyn ObjectStore>, Path)> {
+) -> std::result::Result<(Arc<dyn ObjectStore>, Path), Problem> {
     let retry = RetryConfig {
         retry_timeout: timeout,
         ..RetryConfig::default()
@@ -167,17 +203,20 @@ fn store(
                 .with_url(url.clone())
                 .with_retry(retry)
                 .with_http_connector(service.clone())
-                .build()?;
+                .build()
+                .map_err(|e| setting(&e))?;
             // The URL is complete, so nothing is appended to it.
             Ok((Arc::new(store), Path::default()))
         }
         Location::Bucket { bucket, key } => {
+            endpoint()?;
             let store = AmazonS3Builder::from_env()
                 .with_bucket_name(bucket)
                 .with_retry(retry)
                 .with_http_connector(service.clone())
-                .build()?;
-            let path = Path::parse(key).map_err(object_store::Error::from)?;
+                .build()
+                .map_err(|e| setting(&e))?;
+            let path = Path::parse(key).map_err(|e| Problem::Url(e.to_string()))?;
             Ok((Arc::new(store), path))
         }
     }

@@ -23,13 +23,20 @@ pub struct Remote {
 }
 
 impl Remote {
-    /// Opens the newest version of a file. Takes one request.
+    /// Opens the newest version of a file. Takes one request. If a server names versions by the
+    /// second, and the file is younger than two seconds, this waits and takes a second one.
     ///
     /// # Errors
     /// See [`Problem`].
     pub fn open(client: &'static Client, url: &str, options: &Options) -> Result<Remote> {
         let object = Object::new(client, url, options)?;
-        let (bytes, version) = object.get(0..FIRST * BLOCK, None)?;
+        let mut head = object.get(0..FIRST * BLOCK, None)?;
+        let unsettled = head.1.unsettled(object.age());
+        if !unsettled.is_zero() {
+            std::thread::sleep(unsettled);
+            head = object.get(0..FIRST * BLOCK, None)?;
+        }
+        let (bytes, version) = head;
         let remote = Remote {
             object,
             version,

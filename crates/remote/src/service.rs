@@ -8,7 +8,8 @@ use crate::error::Problem;
 use async_trait::async_trait;
 use densite_disk::sync::Mutex;
 use http::header::{
-    CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, IF_MATCH, IF_UNMODIFIED_SINCE, RANGE,
+    CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, DATE, IF_MATCH, IF_UNMODIFIED_SINCE,
+    LAST_MODIFIED, RANGE,
 };
 use http::{HeaderMap, StatusCode};
 use object_store::ClientOptions;
@@ -17,6 +18,7 @@ use object_store::client::{
 };
 use std::error::Error;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The header in which S3 names the region of a bucket.
 const BUCKET_REGION: &str = "x-amz-bucket-region";
@@ -27,6 +29,8 @@ pub(crate) struct Service {
     client: reqwest::Client,
     counting: Arc<Counting>,
     last: Arc<Mutex<Option<Problem>>>,
+    /// How long before the newest answer the file was modified, by the server's clock.
+    age: Arc<Mutex<Option<Duration>>>,
 }
 
 impl Service {
@@ -35,12 +39,18 @@ impl Service {
             client,
             counting,
             last: Arc::default(),
+            age: Arc::default(),
         }
     }
 
     /// The newest failure that may pass; `None` if the newest request succeeded.
     pub(crate) fn last_failure(&self) -> Option<Problem> {
         self.last.lock().clone()
+    }
+
+    /// How old the file was when it was answered last, if the server says so.
+    pub(crate) fn age(&self) -> Option<Duration> {
+        *self.age.lock()
     }
 
     fn note(&self, problem: Option<Problem>) {
@@ -58,6 +68,10 @@ impl HttpService for Service {
         self.counting.request();
         let response = match HttpService::call(&self.client, request).await {
             Ok(response) => response,
+            Err(_) if !is_read => {
+                self.note(Some(Problem::NoCredentials));
+                return Err(verdict(Problem::NoCredentials));
+            }
             Err(error) => {
                 let problem = failure(&error);
                 let is_final = match &problem {
@@ -71,10 +85,15 @@ impl HttpService for Service {
             }
         };
         if !is_read {
+            let is_good = response.status().is_success();
+            self.note((!is_good).then_some(Problem::NoCredentials));
             return Ok(response);
         }
         match judge(is_first, response.status(), response.headers()) {
-            Judgement::Good => self.note(None),
+            Judgement::Good => {
+                self.note(None);
+                *self.age.lock() = age(response.headers());
+            }
             Judgement::Passing(problem) => self.note(Some(problem)),
             Judgement::Final(problem) => return Err(verdict(problem)),
         }
@@ -86,6 +105,16 @@ impl HttpConnector for Service {
     fn connect(&self, _: &ClientOptions) -> object_store::Result<HttpClient> {
         Ok(HttpClient::new(self.clone()))
     }
+}
+
+/// The time between Last-Modified and Date; zero if it is negative.
+fn age(headers: &HeaderMap) -> Option<Duration> {
+    let time = |name| {
+        let text = headers.get(name)?.to_str().ok()?;
+        Some(chrono::DateTime::parse_from_rfc2822(text).ok()?.timestamp())
+    };
+    let seconds = time(DATE)? - time(LAST_MODIFIED)?;
+    Some(Duration::from_secs(u64::try_from(seconds).unwrap_or(0)))
 }
 
 enum Judgement {

@@ -2,9 +2,9 @@
 
 use densite_remote::{Client, Error, Options, Problem, Remote};
 use densite_testing::{Fault, FaultProxy, Nginx};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 use tempfile::TempDir;
 
 static CLIENT: LazyLock<Client> = LazyLock::new(Client::default);
@@ -26,6 +26,7 @@ impl Site {
         let bytes: Vec<u8> = (0..len).map(|i| (i * 7 + i / 251) as u8).collect();
         let path = root.path().join("a.bin");
         std::fs::write(&path, &bytes).expect("written");
+        age(&path);
         let nginx = Nginx::start(root.path(), own.path())?;
         Some(Site {
             proxy: FaultProxy::start(nginx.port()),
@@ -56,6 +57,14 @@ impl Site {
         let expected = self.bytes.get(offset..end).unwrap_or_default();
         assert!(buf.get(..n) == Some(expected), "{len} bytes at {offset}");
     }
+}
+
+/// Makes a file a minute older. nginx names versions by the second, so a new file is waited for.
+fn age(path: &Path) {
+    let file = std::fs::File::options().write(true).open(path);
+    let then = SystemTime::now() - Duration::from_secs(60);
+    file.and_then(|file| file.set_modified(then))
+        .expect("older");
 }
 
 fn problem<T: std::fmt::Debug>(result: Result<T, Error>) -> Problem {
@@ -125,6 +134,10 @@ fn a_replaced_file_is_an_error_and_never_a_mixture() {
     site.same(&remote, 500_000, 10);
     let other = site.path.with_extension("new");
     std::fs::write(&other, vec![1; 1 << 20]).expect("written");
+    let then = SystemTime::now() - Duration::from_secs(10);
+    let file = std::fs::File::options().write(true).open(&other);
+    file.and_then(|file| file.set_modified(then))
+        .expect("older");
     std::fs::rename(&other, &site.path).expect("replaced");
     let mut buf = [0; 10];
     let changed = problem(remote.read_at(&mut buf, 800_000));
@@ -134,6 +147,34 @@ fn a_replaced_file_is_an_error_and_never_a_mixture() {
     assert_ne!(now.version(), remote.version());
     now.read_at(&mut buf, 800_000).expect("reads");
     assert_eq!(buf, [1; 10]);
+}
+
+/// nginx names a version by its second and length: two of them can have one name.
+#[test]
+fn a_file_that_is_replaced_within_the_second_is_not_mixed() {
+    let Some(site) = Site::new(1 << 20) else {
+        return;
+    };
+    for _ in 0..5 {
+        std::fs::write(&site.path, &site.bytes).expect("written");
+        let next = site.path.with_extension("new");
+        std::fs::write(&next, vec![1; 1 << 20]).expect("written");
+        let path = site.path.clone();
+        // While the other thread waits for the file to become old enough.
+        let replacing = std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_millis(200));
+            std::fs::rename(&next, &path).expect("replaced");
+        });
+        let remote = site.open().expect("opens");
+        replacing.join().expect("no panic");
+        let mut all = vec![0; 1 << 20];
+        let (head, rest) = all.split_at_mut(1000);
+        remote.read_at(head, 0).expect("reads");
+        if remote.read_at(rest, 1000).is_ok() {
+            let is_new = all.iter().all(|byte| *byte == 1);
+            assert!(is_new || all == site.bytes, "a mixture");
+        }
+    }
 }
 
 #[test]

@@ -5,7 +5,7 @@ use crate::identity::Identity;
 use crate::last_error::{report, report_not_opened};
 use crate::main_file::{MainFile, OpenedBy};
 use crate::open_files::OpenFile;
-use crate::remote::{RemoteFile, is_url};
+use crate::remote::{RemoteFile, is_url, shown_url};
 use crate::settings::Settings;
 use crate::wal_file::{WalFile, database_of};
 use crate::worker;
@@ -17,6 +17,8 @@ pub const NAME: &CStr = c"densite";
 
 /// The longest URL in bytes. Presigned ones have up to 2,000.
 const URL_MAX: i32 = 8192;
+/// How much shorter than that SQLite lets the name of a database be: "-journal".
+const BESIDE: usize = 8;
 
 type OpenedFile = std::result::Result<Opened<MainFile, WalFile>, Code>;
 
@@ -74,7 +76,12 @@ impl DensiteVfs {
         let settings = match Settings::from_name(name, &self.name) {
             Ok(settings) => settings,
             Err(message) => {
-                let message = format!("{}: {message}", name.path().to_string_lossy());
+                let path = name.path().to_string_lossy();
+                let path = match is_remote(name.path()) {
+                    true => shown_url(&path).into(),
+                    false => path,
+                };
+                let message = format!("{path}: {message}");
                 report(self.host.api(), Code::CANTOPEN, &message);
                 // SAFETY: SQLite keeps a main database's name until after its xClose.
                 let file = unsafe { MainFile::refused(self.host, name, message) };
@@ -163,6 +170,15 @@ impl Vfs for DensiteVfs {
     }
 
     fn full_pathname(&self, path: &CStr) -> std::result::Result<Option<CString>, Code> {
+        if is_remote(path) && path.count_bytes() > URL_MAX as usize - BESIDE {
+            let url = shown_url(&path.to_string_lossy());
+            let message = format!(
+                "{url}: the URL is longer than {} bytes",
+                URL_MAX as usize - BESIDE
+            );
+            report(self.host.api(), Code::CANTOPEN, &message);
+            return Err(Code::CANTOPEN);
+        }
         Ok(is_remote(path).then(|| path.into()))
     }
 

@@ -103,13 +103,30 @@ pub(super) fn open(db: &str, create: bool) -> Result<Connection, Failure> {
         c.pragma_update(None, "foreign_keys", false)?;
         Ok(c)
     });
-    ready.map_err(|e| failure(&shown_name(db), None, &e))
+    ready.map_err(|e| failure(&shown_name(db), None, &without_name(e, db)))
+}
+
+/// An error of opening without the name that SQLite was given, which can have secrets.
+fn without_name(e: rusqlite::Error, db: &str) -> rusqlite::Error {
+    let shown = shown_name(db);
+    match e {
+        rusqlite::Error::SqliteFailure(code, Some(said)) if shown != db => {
+            let said = said.replace(&with_our_vfs(db), &shown).replace(db, &shown);
+            rusqlite::Error::SqliteFailure(code, Some(said))
+        }
+        other => other,
+    }
 }
 
 /// A database's name for messages. A URL can have secrets, which are left out.
 fn shown_name(db: &str) -> String {
-    match densite_vfs::is_url(db) {
-        true => densite_vfs::shown_url(db),
+    let path = db.strip_prefix("file:").unwrap_or(db);
+    match densite_vfs::is_url(path) {
+        // In a URI the URL's own query is escaped.
+        true => {
+            let escaped = path.find("%3F").or_else(|| path.find("%3f"));
+            densite_vfs::shown_url(path.get(..escaped.unwrap_or(path.len())).unwrap_or(path))
+        }
         false => db.to_owned(),
     }
 }

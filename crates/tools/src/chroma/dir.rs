@@ -44,6 +44,9 @@ impl ChromaDir {
 /// [`Error::NotFound`], [`Error::Permission`]; [`Error::NotADatabase`] if the `chroma.sqlite3` in
 /// the directory is not a file or is empty.
 pub fn recognise(path: &Path) -> Result<Option<ChromaDir>> {
+    if path.to_str().is_some_and(densite_vfs::is_url) {
+        return Ok(None);
+    }
     let failed = |path: &Path, e| Error::from_std(path, "look at it", &e);
     let meta = std::fs::metadata(path).map_err(|e| failed(path, e))?;
     if !meta.is_dir() {

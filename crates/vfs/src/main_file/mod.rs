@@ -181,7 +181,12 @@ impl MainFile {
     /// Reports an error of the store and returns its code.
     fn fail(&self, error: &Error) -> Code {
         let code = code_of(error);
-        self.report(code, error);
+        let remote = self.file.as_remote();
+        match remote.and_then(RemoteFile::take_failure) {
+            // It names the URL.
+            Some(why) => report(self.file.api(), code, &why),
+            None => self.report(code, error),
+        }
         code
     }
 

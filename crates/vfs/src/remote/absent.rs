@@ -39,6 +39,10 @@ impl RemoteFile {
         match self.0 {}
     }
 
+    pub(crate) fn take_failure(&self) -> Option<String> {
+        match self.0 {}
+    }
+
     pub(crate) fn url(&self) -> &str {
         match self.0 {}
     }

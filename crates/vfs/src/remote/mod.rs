@@ -5,6 +5,7 @@
 
 use crate::last_error::report;
 use crate::settings::RemoteSettings;
+use densite_disk::{hash, sync::Mutex};
 use densite_remote::{Client, Counters, Options, Problem, Remote};
 use densite_sqlite::{Api, Code, HostFile, PerProcess, VfsFile, ffi, file_of};
 use std::ffi::{CStr, c_void};
@@ -27,6 +28,10 @@ pub fn shown_url(url: &str) -> String {
 pub(crate) struct RemoteFile {
     api: Api,
     remote: Arc<Remote>,
+    /// Of the full URL: two files can have the same URL but for the query.
+    url_hash: u64,
+    /// Why the newest read failed.
+    failure: Arc<Mutex<Option<String>>>,
 }
 
 impl RemoteFile {
@@ -45,8 +50,12 @@ impl RemoteFile {
         };
         options.timeout = settings.timeout.unwrap_or(options.timeout);
         let remote = Remote::open(CLIENT.get(), &url.to_string_lossy(), &options);
-        let remote = Arc::new(remote.map_err(|e| e.to_string())?);
-        Ok(RemoteFile { api, remote })
+        Ok(RemoteFile {
+            api,
+            remote: Arc::new(remote.map_err(|e| e.to_string())?),
+            url_hash: hash::xxh3_64(url.to_bytes()),
+            failure: Arc::default(),
+        })
     }
 
     /// The file as one of the host.
@@ -56,7 +65,7 @@ impl RemoteFile {
 
     /// Equal for two connections that read the same version of a file.
     pub(crate) fn identity(&self) -> String {
-        format!("{} {}", self.remote.url(), self.remote.version())
+        format!("{:016x} {}", self.url_hash, self.remote.version())
     }
 
     /// The URL, without secrets.
@@ -82,12 +91,18 @@ impl RemoteFile {
         ]
     }
 
+    /// Why the newest read failed, if that was not taken yet. The store knows only a code.
+    pub(crate) fn take_failure(&self) -> Option<String> {
+        self.failure.lock().take()
+    }
+
     fn fail(&self, error: &densite_remote::Error) -> Code {
         let code = match error.problem() {
             Problem::Refused(_) => Code::PERM,
             _ => Code::IOERR_READ,
         };
         report(self.api, code, &error.to_string());
+        *self.failure.lock() = Some(error.to_string());
         code
     }
 }
