@@ -140,6 +140,7 @@ lint: need-build
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	cargo clippy -p densite-tools --lib --locked -- -D warnings  # without the feature chroma
+	cargo clippy -p densite-vfs --lib --locked -- -D warnings  # without the feature remote
 	cargo fmt --manifest-path examples/rust/Cargo.toml --check
 	cargo clippy --manifest-path examples/rust/Cargo.toml --target-dir target/examples/rust/build --locked -- -D warnings
 	RUSTDOCFLAGS='-D warnings -A rustdoc::private_intra_doc_links' cargo doc --workspace --no-deps --document-private-items --locked
