@@ -14,7 +14,7 @@ use densite_sqlite::{Error, Result};
 
 /// Most decoded bytes in the queue. A single record can be larger, and so can a transaction that is
 /// judged as a whole.
-const BYTES: usize = 64 << 20;
+const BYTES: usize = 48 << 20;
 
 /// See the module.
 #[derive(Default)]
