@@ -153,7 +153,8 @@ impl OpenOptions {
     }
 
     /// Opens the database. The path is a file name, not a URI, so no character has a special
-    /// meaning.
+    /// meaning. Or it is the URL of a remote database (`https://`, `http://`, `s3://`), which can only
+    /// be read.
     ///
     /// # Errors
     /// [`Error::Setting`] if a setting is out of range; [`Error::File`] if the path leads to no
@@ -272,7 +273,7 @@ fn refused(path: &Path, uri: &str, source: rusqlite::Error) -> Error {
     }
 }
 
-/// An error of SQLite that has no URI, which can have secrets, but what may be shown of it.
+/// Replaces the URI, which can have secrets, in an error of SQLite.
 fn without_uri(source: rusqlite::Error, uri: &str, shown: &str) -> rusqlite::Error {
     match source {
         rusqlite::Error::SqliteFailure(code, Some(message)) => {
