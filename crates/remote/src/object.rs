@@ -68,9 +68,9 @@ impl Object {
         &self.url
     }
 
-    /// How old the file was at the newest answer, if the server says so.
-    pub(crate) fn age(&self) -> Option<Duration> {
-        self.service.age()
+    /// How long the file must still stay as it was answered last, until its version is certain.
+    pub(crate) fn unsettled(&self) -> Duration {
+        self.service.unsettled()
     }
 
     /// How fast bytes come.

@@ -31,7 +31,7 @@ impl Remote {
     pub fn open(client: &'static Client, url: &str, options: &Options) -> Result<Remote> {
         let object = Object::new(client, url, options)?;
         let mut head = object.get(0..FIRST * BLOCK, None)?;
-        let unsettled = head.1.unsettled(object.age());
+        let unsettled = object.unsettled();
         if !unsettled.is_zero() {
             std::thread::sleep(unsettled);
             head = object.get(0..FIRST * BLOCK, None)?;

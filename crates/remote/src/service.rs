@@ -5,11 +5,11 @@
 
 use crate::counters::Counting;
 use crate::error::Problem;
+use crate::version::unsettled;
 use async_trait::async_trait;
 use densite_disk::sync::Mutex;
 use http::header::{
-    CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, DATE, IF_MATCH, IF_UNMODIFIED_SINCE,
-    LAST_MODIFIED, RANGE,
+    CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, IF_MATCH, IF_UNMODIFIED_SINCE, RANGE,
 };
 use http::{HeaderMap, StatusCode};
 use object_store::ClientOptions;
@@ -29,8 +29,8 @@ pub(crate) struct Service {
     client: reqwest::Client,
     counting: Arc<Counting>,
     last: Arc<Mutex<Option<Problem>>>,
-    /// How long before the newest answer the file was modified, by the server's clock.
-    age: Arc<Mutex<Option<Duration>>>,
+    /// See [`unsettled`], of the newest answer.
+    unsettled: Arc<Mutex<Duration>>,
 }
 
 impl Service {
@@ -39,7 +39,7 @@ impl Service {
             client,
             counting,
             last: Arc::default(),
-            age: Arc::default(),
+            unsettled: Arc::default(),
         }
     }
 
@@ -48,9 +48,9 @@ impl Service {
         self.last.lock().clone()
     }
 
-    /// How old the file was when it was answered last, if the server says so.
-    pub(crate) fn age(&self) -> Option<Duration> {
-        *self.age.lock()
+    /// How long the file must still stay as it was answered last.
+    pub(crate) fn unsettled(&self) -> Duration {
+        *self.unsettled.lock()
     }
 
     fn note(&self, problem: Option<Problem>) {
@@ -92,7 +92,7 @@ impl HttpService for Service {
         match judge(is_first, response.status(), response.headers()) {
             Judgement::Good => {
                 self.note(None);
-                *self.age.lock() = age(response.headers());
+                *self.unsettled.lock() = unsettled(response.headers());
             }
             Judgement::Passing(problem) => self.note(Some(problem)),
             Judgement::Final(problem) => return Err(verdict(problem)),
@@ -105,16 +105,6 @@ impl HttpConnector for Service {
     fn connect(&self, _: &ClientOptions) -> object_store::Result<HttpClient> {
         Ok(HttpClient::new(self.clone()))
     }
-}
-
-/// The time between Last-Modified and Date; zero if it is negative.
-fn age(headers: &HeaderMap) -> Option<Duration> {
-    let time = |name| {
-        let text = headers.get(name)?.to_str().ok()?;
-        Some(chrono::DateTime::parse_from_rfc2822(text).ok()?.timestamp())
-    };
-    let seconds = time(DATE)? - time(LAST_MODIFIED)?;
-    Some(Duration::from_secs(u64::try_from(seconds).unwrap_or(0)))
 }
 
 enum Judgement {

@@ -1,11 +1,42 @@
 //! Which version of a file was read first.
 
+use http::header::{DATE, ETAG, HeaderMap, HeaderValue, LAST_MODIFIED};
 use object_store::{GetOptions, ObjectMeta};
 use std::time::Duration;
 
 /// From this age on, a file that changes gets another second. Clocks of a disk and of a server can
 /// differ by a tick.
-const SETTLED: Duration = Duration::from_secs(2);
+const SETTLED: i64 = 2;
+
+/// Whether an ETag can be compared by If-Match. A weak one never matches: RFC 9110, section 13.1.1.
+fn is_strong(tag: &str) -> bool {
+    !tag.starts_with("W/") && tag != "\"\""
+}
+
+/// How long the file of an answer must still stay as it is until no other version of it can have the
+/// same mark: RFC 9110, section 8.8.2.2. The server's own clock counts.
+pub(crate) fn unsettled(headers: &HeaderMap) -> Duration {
+    let text = |name| {
+        headers
+            .get(name)
+            .and_then(|value: &HeaderValue| value.to_str().ok())
+    };
+    let time = |name| {
+        let time = chrono::DateTime::parse_from_rfc2822(text(name)?).ok()?;
+        Some(time.timestamp())
+    };
+    let (Some(now), Some(modified)) = (time(DATE), time(LAST_MODIFIED)) else {
+        return Duration::ZERO;
+    };
+    let tag = text(ETAG).filter(|tag| is_strong(tag));
+    // nginx: `"<second>-<length>"`, in hexadecimal.
+    let is_by_second = tag.is_none_or(|tag| tag.contains(&format!("{modified:x}")));
+    let missing = SETTLED - (now - modified).clamp(0, SETTLED);
+    match is_by_second {
+        true => Duration::from_secs(missing.unsigned_abs()),
+        false => Duration::ZERO,
+    }
+}
 
 /// A version of a remote file: its length, and what the server calls it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -13,8 +44,6 @@ pub(crate) struct Version {
     /// The length in bytes.
     pub(crate) len: u64,
     mark: Mark,
-    /// The mark is nothing but the length and the second in which the file was modified.
-    is_by_second: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,37 +57,17 @@ enum Mark {
 impl Version {
     /// The version that an answer names; `None` if it names none.
     pub(crate) fn of(meta: &ObjectMeta) -> Option<Version> {
-        // A weak ETag never matches If-Match: RFC 9110, section 13.1.1.
-        let tag = meta
-            .e_tag
-            .clone()
-            .filter(|tag| !tag.starts_with("W/") && tag != "\"\"");
+        let tag = meta.e_tag.clone().filter(|tag| is_strong(tag));
         let mark = match tag {
             Some(tag) => Mark::Tag(tag),
             // The library puts the beginning of time where the header is missing.
             None if meta.last_modified.timestamp() > 0 => Mark::Modified(meta.last_modified),
             None => return None,
         };
-        let second = meta.last_modified.timestamp();
-        let is_by_second = match &mark {
-            // nginx: `"<second>-<length>"`, in hexadecimal.
-            Mark::Tag(tag) => second > 0 && tag.contains(&format!("{second:x}")),
-            Mark::Modified(_) => true,
-        };
         Some(Version {
             len: meta.size,
             mark,
-            is_by_second,
         })
-    }
-
-    /// How long a file of this age must still stay as it is until no other version of it can have
-    /// the same mark: RFC 9110, section 8.8.2.2.
-    pub(crate) fn unsettled(&self, age: Option<Duration>) -> Duration {
-        match age {
-            Some(age) if self.is_by_second => SETTLED.saturating_sub(age),
-            _ => Duration::ZERO,
-        }
     }
 
     /// Makes a request one for this version only.
@@ -75,5 +84,46 @@ impl Version {
             Mark::Tag(tag) => format!("{} {tag}", self.len),
             Mark::Modified(when) => format!("{} {}", self.len, when.timestamp()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_young_file_that_is_named_by_its_second_is_unsettled() {
+        let modified = "Thu, 26 Nov 2026 01:00:00 GMT";
+        let second = 1_795_654_800;
+        for (date, tag, expected) in [
+            ("Thu, 26 Nov 2026 01:00:00 GMT", None, 2),
+            ("Thu, 26 Nov 2026 01:00:01 GMT", None, 1),
+            ("Thu, 26 Nov 2026 01:00:02 GMT", None, 0),
+            ("Thu, 26 Nov 2026 00:59:59 GMT", None, 2),
+            (
+                "Thu, 26 Nov 2026 01:00:00 GMT",
+                Some(format!("\"{second:x}-64\"")),
+                2,
+            ),
+            (
+                "Thu, 26 Nov 2026 01:00:00 GMT",
+                Some("\"9e107d9d\"".into()),
+                0,
+            ),
+            (
+                "Thu, 26 Nov 2026 01:00:00 GMT",
+                Some("W/\"9e107d9d\"".into()),
+                2,
+            ),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.insert(LAST_MODIFIED, HeaderValue::from_static(modified));
+            headers.insert(DATE, date.parse().expect("a date"));
+            if let Some(tag) = &tag {
+                headers.insert(ETAG, tag.parse().expect("a tag"));
+            }
+            assert_eq!(unsettled(&headers).as_secs(), expected, "{date} {tag:?}");
+        }
+        assert_eq!(unsettled(&HeaderMap::new()), Duration::ZERO);
     }
 }

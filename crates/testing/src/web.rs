@@ -14,7 +14,7 @@ const TRIES: u32 = 5;
 
 /// A running nginx, which ends with this value.
 ///
-/// It serves the files of a directory: at `/` as they are, at `/gzip/` compressed.
+/// It serves the files of a directory at `/`. `/moved/` redirects there.
 #[derive(Debug)]
 pub struct Nginx {
     child: Child,
@@ -119,7 +119,6 @@ fn configuration(root: &Path, own: &Path, port: u16, tls_port: u16) -> String {
     ssl_certificate server.pem;
     ssl_certificate_key server.key;
     location / {{ root {root}; }}
-    location /gzip/ {{ alias {root}/; gzip on; gzip_types *; gzip_min_length 1; gzip_http_version 1.0; }}
     location /moved/ {{ rewrite ^/moved/(.*)$ /$1 redirect; }}
   }}
 }}

@@ -181,13 +181,18 @@ impl MainFile {
     /// Reports an error of the store and returns its code.
     fn fail(&self, error: &Error) -> Code {
         let code = code_of(error);
-        let remote = self.file.as_remote();
-        match remote.and_then(RemoteFile::take_failure) {
-            // It names the URL.
-            Some(why) => report(self.file.api(), code, &why),
-            None => self.report(code, error),
-        }
+        self.report_error(code, matches!(error, Error::Io(_)), error);
         code
+    }
+
+    /// Reports an error of the store. Of a failed read of a remote file the store knows only a code,
+    /// and the remote file knows the reason, which names the URL.
+    fn report_error(&self, code: Code, is_io: bool, what: &dyn Display) {
+        let remote = self.file.as_remote().filter(|_| is_io);
+        match remote.and_then(RemoteFile::take_failure) {
+            Some(why) => report(self.file.api(), code, &why),
+            None => self.report(code, what),
+        }
     }
 
     /// Why this file cannot be used, if that will not change.
@@ -209,8 +214,9 @@ impl MainFile {
         } = self;
         let open = || open_store(file, settings, member, checkpoint);
         let wrong = contents.judge(found, settings.keep_plain, open);
-        if let Some((code, what)) = wrong.map(|error| (code_of(error), error.to_string())) {
-            self.report(code, &what);
+        let wrong = wrong.map(|e| (code_of(e), matches!(e, Error::Io(_)), e.to_string()));
+        if let Some((code, is_io, what)) = wrong {
+            self.report_error(code, is_io, &what);
         }
         self.announce();
     }

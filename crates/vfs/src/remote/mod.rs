@@ -28,7 +28,7 @@ pub fn shown_url(url: &str) -> String {
 pub(crate) struct RemoteFile {
     api: Api,
     remote: Arc<Remote>,
-    /// Of the full URL: two files can have the same URL but for the query.
+    /// Of the full URL: URLs of two files can differ in the query alone.
     url_hash: u64,
     /// Why the newest read failed.
     failure: Arc<Mutex<Option<String>>>,
