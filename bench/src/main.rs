@@ -8,6 +8,7 @@ mod churn;
 mod codec;
 mod connect;
 mod demo;
+mod folder;
 mod headlines;
 mod ingest;
 mod library;

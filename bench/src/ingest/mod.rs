@@ -130,16 +130,7 @@ impl Place<'_> {
     }
 
     fn clear(&self) -> Result<()> {
-        for entry in std::fs::read_dir(self.work).about("read", self.work)? {
-            let path = entry.about("read", self.work)?.path();
-            let removed = if path.is_dir() {
-                std::fs::remove_dir_all(&path)
-            } else {
-                std::fs::remove_file(&path)
-            };
-            removed.about("remove", &path)?;
-        }
-        Ok(())
+        crate::folder::clear(self.work)
     }
 }
 

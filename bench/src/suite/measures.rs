@@ -7,6 +7,7 @@ use std::time::Instant;
 use super::data::Data;
 use super::turns::Samples;
 use crate::connect::Vfs;
+use crate::folder::clear;
 use crate::machine::Machine;
 use crate::measure::Measure;
 use crate::outcome::{Compare, Figure, Outcome, median};
@@ -288,7 +289,7 @@ impl Suite {
                 return Err(Failure("this measure has a module of its own".into()));
             }
         };
-        self.clear()?;
+        clear(&self.work)?;
         Ok(Outcome {
             measure: name(measure),
             title: measure.title().to_owned(),
@@ -311,7 +312,7 @@ impl Suite {
         labels: (&str, &str),
         figures: Vec<Figure>,
     ) -> Result<Outcome> {
-        self.clear()?;
+        clear(&self.work)?;
         Ok(Outcome {
             measure: name(measure),
             title: measure.title().to_owned(),

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::measures::Suite;
 use crate::connect::Vfs;
+use crate::folder::clear;
 use crate::result::{About as _, Failure, Result};
 use crate::work::Sample;
 
@@ -65,7 +66,7 @@ impl Suite {
 
     /// The path of a new file in an empty folder.
     pub(super) fn fresh(&self, name: &str) -> Result<PathBuf> {
-        self.clear()?;
+        clear(&self.work)?;
         Ok(self.work.join(name))
     }
 
@@ -78,13 +79,5 @@ impl Suite {
             .and_then(|f| f.sync_all())
             .about("sync", &copy)?;
         Ok(copy)
-    }
-
-    pub(super) fn clear(&self) -> Result<()> {
-        for entry in fs::read_dir(&self.work).about("read", &self.work)? {
-            let path = entry.about("read", &self.work)?.path();
-            fs::remove_file(&path).about("remove", &path)?;
-        }
-        Ok(())
     }
 }
