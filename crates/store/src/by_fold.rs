@@ -1,6 +1,9 @@
 //! What a fold moves: nodes of the map, dictionaries, chunks of the space table.
 
-use crate::format::record::Record;
+use crate::error::{Damage, Error, Result};
+use crate::format::record::{Kind, Record};
+use crate::format::trailer::DictInfo;
+use densite_disk::File;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What a fold writes again in another place.
@@ -17,6 +20,29 @@ pub(crate) struct ByFold {
 impl ByFold {
     pub(crate) fn is_empty(&self) -> bool {
         self.leaves.is_empty() && self.dicts.is_empty() && self.chunks.is_empty()
+    }
+
+    /// Adds a stored dictionary of a file with this salt.
+    ///
+    /// # Errors
+    /// I/O; [`Error::Corrupt`].
+    pub(crate) fn add_dict(&mut self, dict: &DictInfo, file: &dyn File, salt: u64) -> Result<()> {
+        let place = dict.place;
+        let mut bytes = vec![0; place.len as usize];
+        let n = file.read_at(&mut bytes, place.off)?;
+        bytes.truncate(n);
+        let opened = Record::open(&bytes, salt, place.off);
+        let found = opened.filter(|(r, ..)| r.kind == Kind::Dictionary && r.number == dict.id);
+        let Some((record, _, payload)) = found else {
+            return Err(Error::Corrupt(Damage {
+                what: format!("dictionary {}", dict.id),
+                offset: place.off,
+                page: None,
+                problem: "checksum mismatch".to_owned(),
+            }));
+        };
+        self.dicts.insert(dict.id, (record, payload.to_vec()));
+        Ok(())
     }
 
     /// Adds the contents of `other`.

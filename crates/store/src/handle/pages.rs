@@ -153,6 +153,22 @@ impl Handle {
         done
     }
 
+    /// Publishes all pending writes, and writes the page map and all dictionaries again. They then
+    /// lie together, behind the pages that were pending: a reader on a slow line needs few requests.
+    ///
+    /// # Errors
+    /// As [`Handle::publish`]; [`Error::Corrupt`].
+    pub fn publish_gathered(&mut self) -> Result<()> {
+        self.writing(0)?;
+        let shared = self.connection.open.shared()?;
+        let everything = publish::everything(&shared, self.connection.open.file())?;
+        shared.writer.lock().reclaiming.fold_later(&everything);
+        self.publish_with(&Besides {
+            fold: true,
+            ..Besides::default()
+        })
+    }
+
     fn publish_with(&mut self, besides: &Besides) -> Result<()> {
         publish::publish(&mut self.connection, &mut self.transaction, besides).map(drop)
     }

@@ -8,8 +8,10 @@
 
 mod commit;
 mod fold;
+mod gather;
 
 pub(crate) use commit::Besides;
+pub(crate) use gather::everything;
 
 use crate::connection::Connection;
 use crate::error::Result;

@@ -114,20 +114,8 @@ impl Look<'_> {
                 continue;
             }
             found.count_by_fold(here(place.off, place.len));
-            let mut bytes = vec![0; place.len as usize];
-            let n = self.file.read_at(&mut bytes, place.off)?;
-            bytes.truncate(n);
-            match Record::open(&bytes, self.shared.salt, place.off) {
-                Some((r, _, payload)) if r.kind == Kind::Dictionary && r.number == dict.id => {
-                    found.by_fold.dicts.insert(dict.id, (r, payload.to_vec()));
-                }
-                _ => found.damage.push(Damage {
-                    what: format!("dictionary {}", dict.id),
-                    offset: place.off,
-                    page: None,
-                    problem: "checksum mismatch".to_owned(),
-                }),
-            }
+            let added = found.by_fold.add_dict(dict, self.file, self.shared.salt);
+            found.unless_damaged(added)?;
         }
         Ok(())
     }
