@@ -22,6 +22,16 @@ impl Rights {
         }
     }
 
+    /// Those of a new file of this process, with these permission bits.
+    #[must_use]
+    pub fn own(mode: u32) -> Rights {
+        Rights::from_stat(
+            rustix::process::geteuid().as_raw(),
+            rustix::process::getegid().as_raw(),
+            mode,
+        )
+    }
+
     /// The permissions in this metadata.
     #[must_use]
     pub fn of_meta(meta: &fs::Metadata) -> Rights {

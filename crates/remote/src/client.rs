@@ -1,9 +1,11 @@
 //! The thread that sends requests and receives answers.
 
 use crate::error::Problem;
+use crate::remote::Remote;
 use densite_disk::sync::Mutex;
 use std::future::Future;
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 use tokio::runtime::{Builder, Handle};
 
@@ -18,6 +20,8 @@ const GRACE: Duration = Duration::from_secs(5);
 pub struct Client {
     process: u32,
     thread: Mutex<Option<Handle>>,
+    /// The files that are open.
+    open: Mutex<Vec<Weak<Remote>>>,
 }
 
 impl Default for Client {
@@ -25,6 +29,7 @@ impl Default for Client {
         Client {
             process: std::process::id(),
             thread: Mutex::default(),
+            open: Mutex::default(),
         }
     }
 }
@@ -55,6 +60,20 @@ impl Client {
                 }
             })
         })
+    }
+
+    /// Returns the same file if it is open already, or this one, which others find from now on.
+    pub(crate) fn share(&self, opened: Remote) -> Arc<Remote> {
+        let mut open = self.open.lock();
+        open.retain(|other| other.strong_count() > 0);
+        let mut others = open.iter().filter_map(Weak::upgrade);
+        if let Some(same) = others.find(|other| other.is_same(&opened)) {
+            same.count_opening(&opened);
+            return same;
+        }
+        let opened = Arc::new(opened);
+        open.push(Arc::downgrade(&opened));
+        opened
     }
 
     fn handle(&self) -> Result<Handle, Problem> {

@@ -38,6 +38,15 @@ impl Counting {
         self.slowest_micros.fetch_max(micros, Relaxed);
     }
 
+    /// Adds what another reader of the same file has cost.
+    pub(crate) fn add(&self, other: Counters) {
+        self.requests.fetch_add(other.requests, Relaxed);
+        self.bytes.fetch_add(other.bytes, Relaxed);
+        self.hits.fetch_add(other.hits, Relaxed);
+        let micros = u64::try_from(other.slowest.as_micros()).unwrap_or(u64::MAX);
+        self.slowest_micros.fetch_max(micros, Relaxed);
+    }
+
     /// The cache had a block.
     pub(crate) fn hit(&self) {
         self.hits.fetch_add(1, Relaxed);

@@ -69,8 +69,8 @@ impl Object {
     }
 
     /// How long the file must still stay as it was answered last, until its version is certain.
-    pub(crate) fn unsettled(&self) -> Duration {
-        self.service.unsettled()
+    pub(crate) fn time_until_unique(&self) -> Duration {
+        self.service.time_until_unique()
     }
 
     /// How fast bytes come.

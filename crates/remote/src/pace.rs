@@ -1,4 +1,4 @@
-//! How fast bytes come, so that no request asks for more than comes in time.
+//! How fast bytes arrive, so that no request asks for more than arrives in time.
 
 use crate::blocks::BLOCK;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};

@@ -2,8 +2,11 @@
 //!
 //! A read that continues an earlier one, forward or backward, asks for twice as much as that one
 //! did, up to a limit, so a scan takes few requests. A scan that skips a few blocks asks for them,
-//! too: pages of one tree are only roughly in order. All other reads ask for what is needed. Several
-//! scans at once are told apart.
+//! too: pages of one tree are only roughly in order. Concurrent scans are recognized separately.
+//!
+//! The first read near the end of a file asks for all of its end: `densite publish` puts there what
+//! every query needs, and other files have their newest trailer there. All other reads ask for what
+//! is needed.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -12,6 +15,8 @@ use std::ops::Range;
 pub(crate) const MOST: u64 = 512;
 /// A scan that skips at most this part of what it asks for next asks for that, too.
 const SKIPPED: u64 = 4;
+/// The blocks at the end of a file that are asked for together: 192 KiB.
+const END: u64 = 12;
 /// How many earlier requests are remembered.
 const REMEMBERED: usize = 16;
 
@@ -54,7 +59,14 @@ impl Plan {
                     needed.start.min(end.saturating_sub(len))..end
                 }
             }
-            None => needed,
+            None => {
+                let end = total.saturating_sub(END);
+                if needed.start >= end && END <= most {
+                    // Not noted: a read before it continues no scan.
+                    return end..total;
+                }
+                needed
+            }
         };
         let window = window.start..window.end.min(total);
         let is_inside = |last: &Range<u64>| window.start <= last.start && last.end <= window.end;
@@ -97,7 +109,8 @@ mod tests {
             assert_eq!(window.end, end);
             (end, requests) = (window.start, requests + 1);
         }
-        assert_eq!(requests, 11);
+        // The end of the file takes one, and is no part of the scan.
+        assert_eq!(requests, 12);
     }
 
     #[test]
@@ -129,7 +142,16 @@ mod tests {
     }
 
     #[test]
-    fn two_scans_at_once_are_told_apart() {
+    fn the_end_of_a_file_is_asked_for_at_once() {
+        let mut plan = Plan::default();
+        assert_eq!(plan.window(995..996, 1000, MOST), 988..1000);
+        assert_eq!(plan.window(987..988, 1000, MOST), 987..988);
+        assert_eq!(plan.window(999..1000, 1000, 4), 999..1000, "a slow line");
+        assert_eq!(plan.window(5..6, 8, MOST), 0..8, "a short file");
+    }
+
+    #[test]
+    fn concurrent_scans_are_recognized_separately() {
         let mut plan = Plan::default();
         let (mut low, mut high) = (0, 5000);
         for len in [1, 2, 4, 8, 16, 32, 64, 128, 256, 256] {

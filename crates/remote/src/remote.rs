@@ -9,6 +9,7 @@ use crate::options::Options;
 use crate::plan::{MOST, Plan};
 use crate::version::Version;
 use densite_disk::sync::Mutex;
+use std::sync::Arc;
 
 /// Blocks of the first request: the head of a file, which every reader needs.
 const FIRST: u64 = 4;
@@ -16,6 +17,9 @@ const FIRST: u64 = 4;
 /// One version of a remote file, open for reading.
 #[derive(Debug)]
 pub struct Remote {
+    /// The whole URL, which can have secrets.
+    full_url: String,
+    options: Options,
     object: Object,
     version: Version,
     blocks: Blocks,
@@ -26,18 +30,23 @@ impl Remote {
     /// Opens the newest version of a file. Takes one request. If a server names versions by the
     /// second, and the file is younger than two seconds, this waits and takes a second one.
     ///
+    /// If this version is open already with the same client and options, that file is returned:
+    /// what it has in memory serves both.
+    ///
     /// # Errors
     /// See [`Problem`].
-    pub fn open(client: &'static Client, url: &str, options: &Options) -> Result<Remote> {
+    pub fn open(client: &'static Client, url: &str, options: &Options) -> Result<Arc<Remote>> {
         let object = Object::new(client, url, options)?;
         let mut head = object.get(0..FIRST * BLOCK, None)?;
-        let unsettled = object.unsettled();
-        if !unsettled.is_zero() {
-            std::thread::sleep(unsettled);
+        let time_until_unique = object.time_until_unique();
+        if !time_until_unique.is_zero() {
+            std::thread::sleep(time_until_unique);
             head = object.get(0..FIRST * BLOCK, None)?;
         }
         let (bytes, version) = head;
         let remote = Remote {
+            full_url: url.to_owned(),
+            options: options.clone(),
             object,
             version,
             blocks: Blocks::default(),
@@ -45,7 +54,19 @@ impl Remote {
         };
         remote.blocks.keep(0, &bytes);
         remote.plan.lock().note(0..FIRST.min(remote.total()));
-        Ok(remote)
+        Ok(client.share(remote))
+    }
+
+    /// Whether both read the same version of the same file, in the same way.
+    pub(crate) fn is_same(&self, other: &Remote) -> bool {
+        self.full_url == other.full_url
+            && self.options == other.options
+            && self.version == other.version
+    }
+
+    /// Counts what opening the same file again has cost.
+    pub(crate) fn count_opening(&self, again: &Remote) {
+        self.object.counting().add(again.counters());
     }
 
     /// Reads from `offset` on, until `buf` is full or the file ends. Returns the number of bytes.

@@ -1,11 +1,11 @@
 //! One request: it is counted, and its answer is judged before anything reads the body.
 //!
-//! A verdict is final. A failure that may pass (429, 5xx, a broken connection) goes to the library
-//! above, which tries again. It is noted, for the message in case that all attempts fail.
+//! A final failure is returned at once. A temporary one (429, 5xx, a broken connection) is repeated by
+//! `object_store`. It is noted, for the message in case that all attempts fail.
 
 use crate::counters::Counting;
 use crate::error::Problem;
-use crate::version::unsettled;
+use crate::version::time_until_unique;
 use async_trait::async_trait;
 use densite_disk::sync::Mutex;
 use http::header::{
@@ -29,8 +29,8 @@ pub(crate) struct Service {
     client: reqwest::Client,
     counting: Arc<Counting>,
     last: Arc<Mutex<Option<Problem>>>,
-    /// See [`unsettled`], of the newest answer.
-    unsettled: Arc<Mutex<Duration>>,
+    /// See [`time_until_unique`], of the newest answer.
+    time_until_unique: Arc<Mutex<Duration>>,
 }
 
 impl Service {
@@ -39,7 +39,7 @@ impl Service {
             client,
             counting,
             last: Arc::default(),
-            unsettled: Arc::default(),
+            time_until_unique: Arc::default(),
         }
     }
 
@@ -49,8 +49,8 @@ impl Service {
     }
 
     /// How long the file must still stay as it was answered last.
-    pub(crate) fn unsettled(&self) -> Duration {
-        *self.unsettled.lock()
+    pub(crate) fn time_until_unique(&self) -> Duration {
+        *self.time_until_unique.lock()
     }
 
     fn note(&self, problem: Option<Problem>) {
@@ -92,7 +92,7 @@ impl HttpService for Service {
         match judge(is_first, response.status(), response.headers()) {
             Judgement::Good => {
                 self.note(None);
-                *self.unsettled.lock() = unsettled(response.headers());
+                *self.time_until_unique.lock() = time_until_unique(response.headers());
             }
             Judgement::Passing(problem) => self.note(Some(problem)),
             Judgement::Final(problem) => return Err(verdict(problem)),

@@ -4,7 +4,7 @@ use http::header::{DATE, ETAG, HeaderMap, HeaderValue, LAST_MODIFIED};
 use object_store::{GetOptions, ObjectMeta};
 use std::time::Duration;
 
-/// From this age on, a file that changes gets another second. Clocks of a disk and of a server can
+/// A file of this age, in seconds, gets another modification second when it changes. Clocks of a disk and of a server can
 /// differ by a tick.
 const SETTLED: i64 = 2;
 
@@ -13,9 +13,8 @@ fn is_strong(tag: &str) -> bool {
     !tag.starts_with("W/") && tag != "\"\""
 }
 
-/// How long the file of an answer must still stay as it is until no other version of it can have the
-/// same mark: RFC 9110, section 8.8.2.2. The server's own clock counts.
-pub(crate) fn unsettled(headers: &HeaderMap) -> Duration {
+/// How long to wait until a later version of the file must have another ETag or time than this answer: RFC 9110, section 8.8.2.2. The server's own clock counts.
+pub(crate) fn time_until_unique(headers: &HeaderMap) -> Duration {
     let text = |name| {
         headers
             .get(name)
@@ -92,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_young_file_that_is_named_by_its_second_is_unsettled() {
+    fn only_a_young_file_with_a_version_by_the_second_is_waited_for() {
         let modified = "Thu, 26 Nov 2026 01:00:00 GMT";
         let second = 1_795_654_800;
         for (date, tag, expected) in [
@@ -122,8 +121,12 @@ mod tests {
             if let Some(tag) = &tag {
                 headers.insert(ETAG, tag.parse().expect("a tag"));
             }
-            assert_eq!(unsettled(&headers).as_secs(), expected, "{date} {tag:?}");
+            assert_eq!(
+                time_until_unique(&headers).as_secs(),
+                expected,
+                "{date} {tag:?}"
+            );
         }
-        assert_eq!(unsettled(&HeaderMap::new()), Duration::ZERO);
+        assert_eq!(time_until_unique(&HeaderMap::new()), Duration::ZERO);
     }
 }

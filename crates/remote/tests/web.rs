@@ -3,7 +3,7 @@
 use densite_remote::{Client, Error, Options, Problem, Remote};
 use densite_testing::{Fault, FaultProxy, Nginx};
 use std::path::{Path, PathBuf};
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant, SystemTime};
 use tempfile::TempDir;
 
@@ -37,11 +37,11 @@ impl Site {
         })
     }
 
-    fn open(&self) -> Result<Remote, Error> {
+    fn open(&self) -> Result<Arc<Remote>, Error> {
         self.open_within(Duration::from_secs(20))
     }
 
-    fn open_within(&self, timeout: Duration) -> Result<Remote, Error> {
+    fn open_within(&self, timeout: Duration) -> Result<Arc<Remote>, Error> {
         let options = Options {
             timeout,
             ..Options::default()
@@ -149,6 +149,26 @@ fn a_replaced_file_is_an_error_and_never_a_mixture() {
     assert_eq!(buf, [1; 10]);
 }
 
+#[test]
+fn a_file_that_is_open_already_is_shared() {
+    let Some(site) = Site::new(1 << 20) else {
+        return;
+    };
+    let first = site.open().expect("opens");
+    site.same(&first, 500_000, 10);
+    let _ = site.proxy.take_counts();
+    let second = site.open().expect("opens");
+    site.same(&second, 500_000, 10);
+    assert_eq!(site.proxy.take_counts(), (1, 64 << 10), "only its opening");
+    assert_eq!(first.counters(), second.counters());
+    assert_eq!(first.counters().requests, 3);
+    // With other options it is another one, and so is one of no other reader.
+    let other = site.open_within(Duration::from_secs(7)).expect("opens");
+    assert_eq!(other.counters().requests, 1);
+    drop((first, second));
+    assert_eq!(site.open().expect("opens").counters().requests, 1);
+}
+
 /// nginx names a version by its second and length: two of them can have one name.
 #[test]
 fn a_file_that_is_replaced_within_the_second_is_not_mixed() {
@@ -198,7 +218,6 @@ fn passing_failures_are_tried_again() {
     let Some(site) = Site::new(1 << 20) else {
         return;
     };
-    let remote = site.open().expect("opens");
     for fault in [
         Fault::Status(503),
         Fault::Status(429),
@@ -210,11 +229,10 @@ fn passing_failures_are_tried_again() {
         let fresh = site.open().unwrap_or_else(|e| panic!("{fault:?}: {e}"));
         site.same(&fresh, 300_000, 100_000);
     }
-    site.same(&remote, 300_000, 100_000);
 }
 
 #[test]
-fn lasting_failures_are_told_at_once_with_the_url() {
+fn permanent_failures_are_reported_at_once_with_the_url() {
     let Some(site) = Site::new(1 << 20) else {
         return;
     };
@@ -248,7 +266,7 @@ fn lasting_failures_are_told_at_once_with_the_url() {
 }
 
 #[test]
-fn a_server_that_stays_broken_is_told_after_the_time_limit() {
+fn a_server_that_stays_broken_is_reported_after_the_time_limit() {
     let Some(site) = Site::new(1 << 20) else {
         return;
     };
@@ -320,7 +338,7 @@ fn redirects_are_followed() {
 }
 
 #[test]
-fn an_address_without_a_server_is_told_at_once() {
+fn an_address_without_a_server_is_reported_at_once() {
     let begun = Instant::now();
     // Port 1 of the loopback address: nothing listens there.
     let refused = Remote::open(&CLIENT, "http://127.0.0.1:1/a.db", &Options::default());
