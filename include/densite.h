@@ -60,7 +60,7 @@ int densite_version_number(void);
 /* The newest failure of this thread, until its next one: a message, the name of its kind, and
 ** SQLite's result code (0 if there is none). docs/CLI.md lists the kinds. Besides them there are
 ** "value" (a value that cannot be stored), "type" (a column that cannot be stored), "source" (the
-** producer of an Arrow stream failed), "misuse", "busy" and "internal". */
+** producer of an Arrow stream failed), "misuse" and "busy". */
 const char *densite_errmsg(void);
 const char *densite_errkind(void);
 int densite_sqlite_errcode(void);
@@ -101,6 +101,11 @@ typedef int (*densite_progress)(void *context, const char *phase, uint64_t done,
 ** failure, `src` has its old contents. */
 int densite_compress(int64_t host, const char *src, const char *dst, const densite_options *options, densite_progress progress, void *context, char **json);
 int densite_decompress(int64_t host, const char *src, const char *dst, const densite_options *options, densite_progress progress, void *context, char **json);
+
+/* Writes a copy of a database, compressed or plain, to the file `dst`. It needs few requests when it
+** is read from a web server or object storage. A database at `dst` is replaced atomically. `page_size` and `archive` have no
+** effect. After a failure, `dst` is unchanged. */
+int densite_publish(int64_t host, const char *src, const char *dst, const densite_options *options, densite_progress progress, void *context, char **json);
 
 /* Rewrites a database in place, without its unused space. It does not ask first. */
 int densite_vacuum(int64_t host, const char *db, const densite_options *options, densite_progress progress, void *context, char **json);

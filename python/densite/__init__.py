@@ -14,7 +14,7 @@ Plain SQLite files stay plain and can be used normally. New and empty files beco
 - :func:`insert`, :func:`query`: write and read many rows at once, as Arrow, NumPy or rows;
 - :func:`ingest`, :func:`subscribe`: many small writes, each durable after one sync of a log; and
     reading the changes from that log;
-- :func:`compress`, :func:`decompress`, :func:`vacuum`, :func:`check`, :func:`info`: files.
+- :func:`compress`, :func:`decompress`, :func:`publish`, :func:`vacuum`, :func:`check`, :func:`info`: files.
 """
 
 from ._attach import attach
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from ._files import compress as compress
     from ._files import decompress as decompress
     from ._files import info as info
+    from ._files import publish as publish
     from ._files import vacuum as vacuum
     from ._ingest import Ingest as Ingest
     from ._ingest import Reject as Reject
@@ -67,6 +68,7 @@ __all__ = [
     "ingest",
     "insert",
     "library_path",
+    "publish",
     "query",
     "subscribe",
     "vacuum",
@@ -78,6 +80,7 @@ _LATER = {
     "compress": "_files",
     "decompress": "_files",
     "info": "_files",
+    "publish": "_files",
     "vacuum": "_files",
     "Ingest": "_ingest",
     "Reject": "_ingest",

@@ -135,6 +135,21 @@ def decompress(
     return _run(progress, "densite_decompress", path_bytes(src), None if dst is None else path_bytes(dst), byref(options))
 
 
+def publish(
+    src: _Path,
+    dst: _Path,
+    *,
+    level: Optional[int] = None,
+    threads: Optional[int] = None,
+    timeout: Optional[float] = None,
+    progress: Optional[Progress] = None,
+) -> Conversion:
+    """Writes a copy of a database that needs few requests when it is read from a web server or
+    object storage. A database at `dst` is replaced atomically. Arguments, result and errors as for :func:`compress`."""
+    options = _options(level, threads, None, False, timeout)
+    return _run(progress, "densite_publish", path_bytes(src), path_bytes(dst), byref(options))
+
+
 def vacuum(
     path: _Path,
     *,

@@ -58,6 +58,7 @@ _FUNCTIONS = {
     "densite_free": (None, (c_void_p,)),
     "densite_options_init": (None, (_P(Options),)),
     "densite_compress": (c_int, (c_int64, c_char_p, c_char_p, _P(Options), Progress, c_void_p, _P(c_void_p))),
+    "densite_publish": (c_int, (c_int64, c_char_p, c_char_p, _P(Options), Progress, c_void_p, _P(c_void_p))),
     "densite_decompress": (c_int, (c_int64, c_char_p, c_char_p, _P(Options), Progress, c_void_p, _P(c_void_p))),
     "densite_vacuum": (c_int, (c_int64, c_char_p, _P(Options), Progress, c_void_p, _P(c_void_p))),
     "densite_check": (c_int, (c_int64, c_char_p, Progress, c_void_p, _P(c_void_p))),

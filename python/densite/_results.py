@@ -10,9 +10,10 @@ from typing import Dict, List, Optional, TypedDict
 
 
 class Conversion(TypedDict):
-    """The result of :func:`densite.compress` and :func:`densite.decompress`."""
+    """The result of :func:`densite.compress`, :func:`densite.decompress` and
+    :func:`densite.publish`."""
 
-    #: "compress" or "decompress".
+    #: "compress", "decompress" or "publish".
     verb: str
     source: str
     destination: str
@@ -189,6 +190,8 @@ class Info(TypedDict):
     leftovers: List[str]
     #: Figures of the store by name; None for a plain database.
     store: Optional[Dict[str, int]]
+    #: What reading a remote file has cost; None for a local one.
+    remote: Optional[Dict[str, int]]
     log: Optional[LogInfo]
     vacuum: Optional[VacuumGain]
     objects: List[ObjectInfo]

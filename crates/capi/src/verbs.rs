@@ -257,6 +257,31 @@ pub unsafe extern "C" fn densite_decompress(
     unsafe { conversion.run(told, context, out) }
 }
 
+/// `densite_publish`
+///
+/// # Safety
+/// As [`densite_compress`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn densite_publish(
+    host: i64,
+    src: *const c_char,
+    dst: *const c_char,
+    options: *const Options,
+    told: Option<Told>,
+    context: *mut c_void,
+    out: *mut *mut c_char,
+) -> c_int {
+    // SAFETY: the caller's strings, function and pointers.
+    unsafe {
+        run(host, told, context, out, |api, caller| {
+            let (options, _) = settings(options)?;
+            let (src, dst) = (path("src", src)?, path("dst", dst)?);
+            let report = densite_tools::publish(api, src, dst, &options, caller)?;
+            Ok(json::converted("publish", &report))
+        })
+    }
+}
+
 /// `densite_vacuum`
 ///
 /// # Safety

@@ -44,10 +44,13 @@ pub(crate) enum Verb {
     Compress(CompressArgs),
     /// Convert a compressed database into a plain SQLite one
     Decompress(DecompressArgs),
+    /// Write a copy of a database that needs few requests when it is read from a web server or
+    /// object storage
+    Publish(PublishArgs),
     /// Show the size of a database and the content of its file
     Info(InfoArgs),
     /// Verify every stored page and the page map, and run SQLite's integrity check
-    Check(DbArg),
+    Check(CheckArgs),
     /// Rewrite a database without its deleted data and free space
     Vacuum(VacuumArgs),
     /// Write an HTML report on the use of space in a database and how to reclaim it
@@ -63,7 +66,7 @@ pub(crate) enum Verb {
 
 #[derive(Debug, Args)]
 pub(crate) struct CompressArgs {
-    /// The plain SQLite database
+    /// The plain SQLite database; with DST also a URL
     pub(crate) src: PathBuf,
     /// The compressed database to create; without it, the verified copy replaces SRC
     pub(crate) dst: Option<PathBuf>,
@@ -86,10 +89,18 @@ pub(crate) struct CompressArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct DecompressArgs {
-    /// The compressed database
+    /// The compressed database; with DST also a URL
     pub(crate) src: PathBuf,
     /// The plain database to create; without it, the verified copy replaces SRC
     pub(crate) dst: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PublishArgs {
+    /// The database, compressed or plain, or a URL
+    pub(crate) src: PathBuf,
+    /// The file to write; an existing database of this name is replaced, without a question
+    pub(crate) dst: PathBuf,
 }
 
 #[derive(Debug, Args)]
@@ -99,8 +110,14 @@ pub(crate) struct DbArg {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct CheckArgs {
+    /// The database, compressed or plain, or a URL
+    pub(crate) db: PathBuf,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct InfoArgs {
-    /// The database, compressed or plain
+    /// The database, compressed or plain, or a URL
     pub(crate) db: PathBuf,
     /// Show all tables and indexes, and the encodings of their columns
     #[arg(long)]
@@ -109,7 +126,7 @@ pub(crate) struct InfoArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct VacuumArgs {
-    /// The database, compressed or plain
+    /// The database, compressed or plain, or a Chroma directory
     pub(crate) path: PathBuf,
     /// Print how much space a vacuum would free and need, and change nothing
     #[arg(long)]
@@ -121,7 +138,7 @@ pub(crate) struct VacuumArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct ReportArgs {
-    /// The database, compressed or plain
+    /// The database, compressed or plain, or a URL
     pub(crate) db: PathBuf,
     /// The HTML file to write; an existing file is replaced only with --yes
     #[arg(long, short, value_name = "FILE.html")]
@@ -130,7 +147,7 @@ pub(crate) struct ReportArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct SqlArgs {
-    /// The database, compressed or plain, or a file: URI
+    /// The database, compressed or plain, a URL, or a file: URI
     pub(crate) db: String,
     /// The SQL statements; without them, they are read from stdin
     pub(crate) sql: Option<String>,

@@ -48,6 +48,7 @@ fn run(cli: &Cli) -> Outcome {
     match &cli.verb {
         Verb::Compress(args) => verbs::compress::run(cli.common, args),
         Verb::Decompress(args) => verbs::decompress::run(cli.common, args),
+        Verb::Publish(args) => verbs::publish::run(cli.common, args),
         Verb::Info(args) => verbs::info::run(cli.common, args),
         Verb::Check(args) => verbs::check::run(cli.common, args),
         Verb::Vacuum(args) => verbs::vacuum::run(cli.common, args),

@@ -17,6 +17,7 @@ mod log_lost;
 mod objects;
 mod other_user;
 mod output;
+mod publish;
 mod recovery;
 #[cfg(feature = "remote")]
 mod remote;

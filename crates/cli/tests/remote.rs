@@ -1,7 +1,7 @@
 //! `densite sql` on databases of a web server and of object storage.
 
 use crate::common::{DENSITE, Ran, run};
-use densite_testing::Nginx;
+use densite_testing::{FaultProxy, Nginx};
 use std::process::Command;
 use tempfile::TempDir;
 
@@ -9,7 +9,7 @@ use tempfile::TempDir;
 struct Site {
     nginx: Nginx,
     root: TempDir,
-    _own: TempDir,
+    own: TempDir,
 }
 
 impl Site {
@@ -23,11 +23,7 @@ impl Site {
         let path = bucket.join("a b.db").display().to_string();
         command(&["sql", "--create", &path, sql], &[]).expect(0);
         std::fs::copy(&path, root.path().join("app.db")).expect("copied");
-        Some(Site {
-            nginx,
-            root,
-            _own: own,
-        })
+        Some(Site { nginx, root, own })
     }
 }
 
@@ -169,18 +165,147 @@ fn secrets_of_a_url_are_not_shown() {
 }
 
 #[test]
-fn other_verbs_say_that_they_read_no_urls() {
+fn verbs_that_only_read_take_a_url() {
+    let Some(site) = Site::new() else {
+        return;
+    };
+    let url = site.nginx.http("app.db");
+    let secret = format!("{url}?token=5ec7e7");
+    let info = command(&["info", &secret, "--json"], &[]).expect(0);
+    assert!(!info.out.contains("5ec7e7"), "{info:?}");
+    let info = info.json();
+    assert_eq!(
+        (&info["path"], &info["form"]),
+        (&url.clone().into(), &"compressed".into())
+    );
+    assert!(
+        info["remote"]["remote_requests"].as_u64() >= Some(1),
+        "{info}"
+    );
+    assert!(info["log"].is_null() && info["vacuum"].is_null(), "{info}");
+    let text = command(&["info", &url], &[]).expect(0).out;
+    assert!(text.contains("remote requests"), "{text}");
+    let checked = command(&["check", &url], &[]).expect(0).out;
+    assert!(checked.contains(": ok ("), "{checked}");
+    let at = |name: &str| site.own.path().join(name).display().to_string();
+    let report = at("report.html");
+    command(&["report", &url, "-o", &report], &[]).expect(0);
+    let plain = at("plain.db");
+    command(&["decompress", &url, &plain], &[]).expect(0);
+    let file = std::fs::read(&plain).expect("a file");
+    assert!(file.starts_with(b"SQLite format 3\0"));
+    std::fs::write(site.root.path().join("plain.db"), file).expect("written");
+    let url = site.nginx.http("plain.db");
+    assert_eq!(
+        command(&["info", &url, "--json"], &[]).expect(0).json()["form"],
+        "plain"
+    );
+    command(&["check", &url], &[]).expect(0);
+    for verb in ["compress", "publish"] {
+        let copy = at(verb);
+        command(&[verb, &url, &copy], &[]).expect(0);
+        assert_eq!(select(&copy, &[]).expect(0).out, "a\nfar\n", "{verb}");
+    }
+    command(&["decompress", &url, &at("other.db")], &[])
+        .expect(1)
+        .says("plain SQLite database already");
+}
+
+#[test]
+fn verbs_say_what_is_wrong_with_a_remote_file() {
+    let Some(site) = Site::new() else {
+        return;
+    };
+    let put = |name: &str, bytes: &[u8]| {
+        std::fs::write(site.root.path().join(name), bytes).expect("written");
+        site.nginx.http(name)
+    };
+    let text = put("a.txt", &[b'a'; 5000]);
+    let empty = put("empty", b"");
+    let mut damaged = std::fs::read(site.root.path().join("app.db")).expect("a file");
+    if let Some(byte) = damaged.get_mut(25) {
+        *byte ^= 1;
+    }
+    let damaged = put("damaged.db", &damaged);
+    let missing = site.nginx.http("missing.db");
+    let out = site.own.path().join("out").display().to_string();
+    for verb in [&["info"][..], &["check"], &["decompress"], &["publish"]] {
+        for (url, code, says) in [
+            (&text, 5, "is not a SQLite database"),
+            (&empty, 1, "empty"),
+            (&missing, 1, "404"),
+            (&damaged, 5, ""),
+        ] {
+            let mut args = [verb, &[url.as_str()]].concat();
+            if ["decompress", "publish"].contains(&verb[0]) {
+                args.push(&out);
+            }
+            let ran = command(&args, &[]);
+            assert_eq!(ran.code, code, "{args:?}: {ran:?}");
+            let all = format!("{}{}", ran.out, ran.err);
+            assert!(all.contains(says) && all.contains(url), "{args:?}: {ran:?}");
+        }
+    }
+    assert!(!std::path::Path::new(&out).exists());
+}
+
+#[test]
+fn verbs_that_write_say_that_a_remote_file_can_only_be_read() {
     for args in [
-        &["info"][..],
-        &["check"],
-        &["compress"],
+        &["compress"][..],
         &["decompress"],
         &["vacuum", "--yes"],
-        &["report", "-o", "/nowhere/report.html"],
+        &["log", "status"],
     ] {
         let args = [args, &["https://localhost:1/a.db"]].concat();
         command(&args, &[])
             .expect(1)
-            .says("only densite sql reads URLs");
+            .says("a remote database can only be read");
     }
+    let dir = tempfile::tempdir().expect("a directory");
+    let db = dir.path().join("a.db").display().to_string();
+    command(&["sql", "--create", &db, "CREATE TABLE t(a)"], &[]).expect(0);
+    command(&["publish", &db, "https://localhost:1/a.db"], &[])
+        .expect(1)
+        .says("publish writes a file");
+}
+
+/// How many requests, and how many KiB, a run of the command takes.
+fn cost(proxy: &FaultProxy, sql: &str, expected: &str) -> (u64, u64) {
+    let url = proxy.http("published.db");
+    let _ = proxy.take_counts();
+    let ran = command(&["sql", &url, sql, "--format", "csv"], &[]).expect(0);
+    assert_eq!(ran.out.lines().nth(1), Some(expected), "{sql}");
+    let (requests, bytes) = proxy.take_counts();
+    (requests, bytes.div_ceil(1024))
+}
+
+#[test]
+fn a_published_database_takes_few_requests() {
+    let Some(site) = Site::new() else {
+        return;
+    };
+    let db = site.own.path().join("large.db").display().to_string();
+    // Rows of about 100 bytes in two trees, in a random order of their keys.
+    let sql = "CREATE TABLE t(a INTEGER PRIMARY KEY, b TEXT, c TEXT);
+        WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 59999)
+        INSERT INTO t SELECT (i * 31337) % 60000, hex(randomblob(20)), hex(randomblob(20)) FROM n;
+        CREATE INDEX by_b ON t(b);";
+    command(&["sql", "--create", &db, sql], &[]).expect(0);
+    let published = site.root.path().join("published.db");
+    let path = published.display().to_string();
+    command(&["publish", &db, &path], &[]).expect(0);
+    command(&["check", &path], &[]).expect(0);
+    super::common::age(&published);
+    let proxy = FaultProxy::start(site.nginx.port());
+    let (requests, kib) = cost(&proxy, "SELECT count(*) FROM sqlite_schema", "2");
+    assert!(requests <= 2 && kib <= 256, "schema: {requests}, {kib} KiB");
+    let (requests, kib) = cost(&proxy, "SELECT a FROM t WHERE a = 31234", "31234");
+    assert!(requests <= 3 && kib <= 330, "lookup: {requests}, {kib} KiB");
+    let size = published.metadata().expect("a file").len() / 1024;
+    let (requests, kib) = cost(&proxy, "SELECT count(c > '') FROM t", "60000");
+    assert!(
+        requests <= 12 && kib <= size + 16,
+        "scan: {requests}, {kib} of {size} KiB"
+    );
 }

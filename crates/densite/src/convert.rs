@@ -1,4 +1,4 @@
-//! Converting a database from plain to compressed and back.
+//! Converting a database from plain to compressed and back, and publishing it.
 
 use crate::register::api;
 use crate::{ConvertReport, Progress, Result, Silent, setting};
@@ -73,6 +73,23 @@ pub fn decompress(src: impl AsRef<Path>, dst: impl AsRef<Path>) -> Result<Conver
 /// [`Error::File`](crate::Error::File); then the file is unchanged.
 pub fn decompress_in_place(path: impl AsRef<Path>) -> Result<ConvertReport> {
     ConvertOptions::new().decompress_in_place(path, &mut Silent)
+}
+
+/// Writes a copy of the database `src`, compressed or plain, to the file `dst`. It needs few requests
+/// when it is read from a web server or object storage. A database at `dst` is replaced atomically.
+///
+/// ```
+/// # let dir = tempfile::tempdir()?;
+/// # let (app, published) = (dir.path().join("app.db"), dir.path().join("published.db"));
+/// # densite::open(&app)?.execute_batch("CREATE TABLE t(a)")?;
+/// densite::publish(&app, &published)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+/// [`Error::File`](crate::Error::File); then `dst` is unchanged.
+pub fn publish(src: impl AsRef<Path>, dst: impl AsRef<Path>) -> Result<ConvertReport> {
+    ConvertOptions::new().publish(src, dst, &mut Silent)
 }
 
 /// How to convert.
@@ -168,6 +185,26 @@ impl ConvertOptions {
         progress: &mut dyn Progress,
     ) -> Result<ConvertReport> {
         self.run(densite_tools::compress, path.as_ref(), None, progress)
+    }
+
+    /// As [`publish`](fn@publish), with these options. `page_size` and `archive` have no effect.
+    ///
+    /// # Errors
+    /// As [`ConvertOptions::compress`].
+    pub fn publish(
+        &self,
+        src: impl AsRef<Path>,
+        dst: impl AsRef<Path>,
+        progress: &mut dyn Progress,
+    ) -> Result<ConvertReport> {
+        let (src, dst, options) = (src.as_ref(), dst.as_ref(), self.checked()?);
+        Ok(densite_tools::publish(
+            api()?,
+            src,
+            dst,
+            &options,
+            progress,
+        )?)
     }
 
     /// As [`decompress`](fn@decompress), with these options.

@@ -26,7 +26,7 @@
 //! | insert or read many rows at once | [`insert`](fn@insert), [`query`](fn@query); [`QueryOptions`] for a list of keys |
 //! | make many small writes durable fast | [`ingest`](fn@ingest) |
 //! | follow them | [`subscribe`](fn@subscribe) |
-//! | convert, vacuum, check, measure files | [`compress`], [`decompress`], [`vacuum`](fn@vacuum), [`check`](fn@check), [`info`] |
+//! | convert, vacuum, check, measure files | [`compress`], [`decompress`], [`publish`](fn@publish), [`vacuum`](fn@vacuum), [`check`](fn@check), [`info`] |
 //!
 //! SQLite is the one that rusqlite builds (`bundled`). File names must be UTF-8.
 
@@ -57,7 +57,9 @@ mod vacuum;
 pub use batch::{Blobs, Column, RecordBatch, Texts, Values};
 pub use check::{check, check_with, info};
 pub use columns::Columns;
-pub use convert::{ConvertOptions, compress, compress_in_place, decompress, decompress_in_place};
+pub use convert::{
+    ConvertOptions, compress, compress_in_place, decompress, decompress_in_place, publish,
+};
 pub use densite_tools::log::Figures as LogFigures;
 pub use densite_tools::{
     Checked, ConvertReport, Damage, Error as FileError, Form, Gain, Holder, Info, JournalMode,

@@ -52,7 +52,8 @@ impl Checked {
 /// # Errors
 /// Any [`Error`] that prevents the check; [`Error::Interrupted`].
 pub fn check(api: Api, path: &Path, progress: &mut dyn Progress) -> Result<Checked> {
-    let target = target::resolve(path)?;
+    let target = target::resolve_to_read(api, path)?;
+    let path = target.given.as_path();
     let form = form::form(api, &target)?;
     let mut checked = Checked {
         path: path.to_path_buf(),
@@ -69,7 +70,7 @@ pub fn check(api: Api, path: &Path, progress: &mut dyn Progress) -> Result<Check
         Form::Compressed => {
             // This comes before SQLite opens the file: a connection could write and so remove the
             // traces of a cut.
-            let file = Through::Host.file(api, &target.path, Access::Read)?;
+            let file = Through::Host.file(api, &target, Access::Read)?;
             lock::shared(api, &file, &target, WAIT)?;
             match form::open_store(&target, file) {
                 Ok(mut store) => check_store(&mut store, path, &mut checked, progress)?,
@@ -88,7 +89,7 @@ pub fn check(api: Api, path: &Path, progress: &mut dyn Progress) -> Result<Check
     let db = if checked.problems.is_empty() {
         source::open_reading(api, through, &target, WAIT).map(|(db, _)| db)
     } else {
-        through.connect(api, &target.path, Access::Read, BUSY_MS)
+        through.connect(api, &target, Access::Read, BUSY_MS)
     };
     match db {
         Ok(db) => {

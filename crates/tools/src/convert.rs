@@ -135,7 +135,10 @@ fn convert(
     progress: &mut dyn Progress,
 ) -> Result<ConvertReport> {
     let started = Instant::now();
-    let target = target::resolve(src)?;
+    let target = match dst {
+        Some(_) => target::resolve_to_read(api, src)?,
+        None => target::resolve(src)?,
+    };
     let through = check_form(api, to, &target)?;
     match dst {
         Some(dst) => paths::must_be_free(dst)?,
@@ -181,7 +184,7 @@ fn convert(
         let bytes = held.as_ref().map_or(len, |h| copy::held_bytes(h, len));
         space::require(wanted, at_most(bytes))?;
     }
-    let source_bytes = paths::len_or_zero(&target.path);
+    let source_bytes = target.len_now();
     let zero = match to {
         To::Compressed => freelist::leaves(&mut source, &header)?.unwrap_or_default(),
         // The store returns zeros for free pages that it dropped.
@@ -264,25 +267,33 @@ fn convert(
 
 /// Checks that the source has the form to convert from, and returns the VFS to read it with.
 fn check_form(api: Api, to: To, target: &Target) -> Result<Through> {
-    match (to, form::form(api, target)?) {
-        (To::Compressed, Form::Plain) => Ok(Through::Host),
-        (To::Plain, Form::Compressed) => {
+    let through = through_of(api, target)?;
+    match (to, through) {
+        (To::Compressed, Through::Densite) => Err(Error::AlreadyCompressed {
+            path: target.given.clone(),
+        }),
+        (To::Plain, Through::Host) => Err(Error::AlreadyPlain {
+            path: target.given.clone(),
+        }),
+        _ => Ok(through),
+    }
+}
+
+/// The VFS to read a database with.
+pub(crate) fn through_of(api: Api, target: &Target) -> Result<Through> {
+    match form::form(api, target)? {
+        Form::Plain => Ok(Through::Host),
+        Form::Compressed => {
             // Opening the store here reports damage and newer formats in full. Through the VFS,
             // SQLite would only get an error code.
-            let file = Through::Host.file(api, &target.path, crate::db::Access::Read)?;
+            let file = Through::Host.file(api, target, crate::db::Access::Read)?;
             drop(
                 form::open_store(target, file)
                     .map_err(|e| Error::from_store(&target.given, "open", e))?,
             );
             Ok(Through::Densite)
         }
-        (To::Compressed, Form::Compressed) => Err(Error::AlreadyCompressed {
-            path: target.given.clone(),
-        }),
-        (To::Plain, Form::Plain) => Err(Error::AlreadyPlain {
-            path: target.given.clone(),
-        }),
-        (_, Form::Empty) => Err(Error::NotADatabase {
+        Form::Empty => Err(Error::NotADatabase {
             path: target.given.clone(),
             empty: true,
         }),

@@ -43,7 +43,7 @@ pub(crate) struct Input<'a> {
 
 impl Input<'_> {
     /// Fills `buf` with the content of the copy at `offset`.
-    fn read(&mut self, buf: &mut [u8], offset: u64) -> Result<()> {
+    pub(crate) fn read(&mut self, buf: &mut [u8], offset: u64) -> Result<()> {
         self.pages.read(buf, offset)?;
         let size = self.header.page_size as usize;
         let number_at = |at: u64| u32::try_from(at / size as u64 + 1).unwrap_or(u32::MAX);
@@ -63,6 +63,16 @@ impl Input<'_> {
             context.number = context.number.saturating_add(1);
         }
         Ok(())
+    }
+
+    /// Whether a page can hold data other than zeros.
+    pub(crate) fn may_hold(&self, page: u32) -> bool {
+        let at = u64::from(page.saturating_sub(1)) * u64::from(self.header.page_size);
+        let piece = u32::try_from(at / CHUNK).ok();
+        match (&self.held, piece) {
+            (Some(held), Some(piece)) => held.contains(piece),
+            _ => true,
+        }
     }
 
     /// Calls `each` for every chunk, in order.
@@ -105,7 +115,7 @@ impl Input<'_> {
 /// caller must prevent writes to the file.
 pub(crate) fn held(api: Api, target: &Target) -> Result<PageSet> {
     let failed = |e| Error::from_store(&target.given, "read", e);
-    let file = Through::Host.file(api, &target.path, Access::Read)?;
+    let file = Through::Host.file(api, target, Access::Read)?;
     let mut store = form::open_store(target, file).map_err(failed)?;
     let size = u64::from(store.page_size().map_err(failed)?);
     let mut held = PageSet::default();

@@ -1,7 +1,9 @@
 //! Opens connections and raw files of a database by path.
 
+use crate::error::is_remote;
 use crate::error::{Error, Result};
 use crate::holders::holders;
+use crate::target::Target;
 use densite_sqlite::{self as sqlite, Api, Code, Connection, HostFile, HostVfs, ffi};
 use std::ffi::CString;
 use std::path::Path;
@@ -44,7 +46,11 @@ impl Through {
     /// Opens the file itself, without a connection of SQLite. Every access to a database goes
     /// through the VFS: closing a separate descriptor would drop the locks of other connections of
     /// this process.
-    pub(crate) fn file(self, api: Api, path: &Path, access: Access) -> Result<HostFile> {
+    pub(crate) fn file(self, api: Api, target: &Target, access: Access) -> Result<HostFile> {
+        if let (Through::Host, Some(remote)) = (self, &target.remote) {
+            return Ok(remote.file.host_file());
+        }
+        let path = target.path.as_path();
         let mode = match access {
             Access::Read | Access::Immutable => ffi::OPEN_READONLY,
             Access::Write => ffi::OPEN_READWRITE,
@@ -55,7 +61,11 @@ impl Through {
         };
         let (file, got) = self
             .vfs(api)?
-            .open_path(&c_path(path)?, parameters, ffi::OPEN_MAIN_DB | mode)
+            .open_path(
+                &c_path(target.name()?)?,
+                parameters,
+                ffi::OPEN_MAIN_DB | mode,
+            )
             .map_err(|e| from_sqlite(path, e))?;
         // The host opens the file for reading if it has no permission to write.
         if access == Access::Write && got & ffi::OPEN_READWRITE == 0 {
@@ -71,7 +81,23 @@ impl Through {
     pub(crate) fn connect(
         self,
         api: Api,
-        path: &Path,
+        target: &Target,
+        access: Access,
+        busy_ms: i32,
+    ) -> Result<Connection> {
+        // The host reads no URLs, and the VFS "densite" reads plain databases, too.
+        let through = match target.remote {
+            Some(_) => Through::Densite,
+            None => self,
+        };
+        through.connect_to(api, (target.name()?, &target.path), access, busy_ms)
+    }
+
+    /// The same for a path or URL, and the path for messages.
+    pub(crate) fn connect_to(
+        self,
+        api: Api,
+        (name, path): (&str, &Path),
         access: Access,
         busy_ms: i32,
     ) -> Result<Connection> {
@@ -82,7 +108,7 @@ impl Through {
         if access == Access::Immutable {
             parameters.push(("immutable", "1"));
         }
-        let name = uri(path, &parameters)?;
+        let name = uri(name, &parameters);
         let vfs = self.vfs(api)?.name();
         let vfs = CString::new(vfs).unwrap_or_default();
         let mode = match access {
@@ -101,12 +127,11 @@ impl Through {
     }
 }
 
-/// A `file:` URI for a path. Characters with a meaning in URIs are written as `%XX`.
-pub(crate) fn uri(path: &Path, parameters: &[(&str, &str)]) -> Result<String> {
+/// A `file:` URI for a path or URL. Characters with a meaning in URIs are written as `%XX`.
+fn uri(name: &str, parameters: &[(&str, &str)]) -> String {
     use std::fmt::Write as _;
-    let text = utf8(path)?;
     let mut uri = String::from("file:");
-    for byte in text.bytes() {
+    for byte in name.bytes() {
         match byte {
             b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'/' | b'.' | b'-' | b'_' => {
                 uri.push(char::from(byte))
@@ -119,7 +144,7 @@ pub(crate) fn uri(path: &Path, parameters: &[(&str, &str)]) -> Result<String> {
     for (i, (key, value)) in parameters.iter().enumerate() {
         let _ = write!(uri, "{}{key}={value}", if i == 0 { '?' } else { '&' });
     }
-    Ok(uri)
+    uri
 }
 
 /// The path as text. SQLite requires UTF-8.
@@ -132,10 +157,8 @@ pub(crate) fn utf8(path: &Path) -> Result<&str> {
     })
 }
 
-fn c_path(path: &Path) -> Result<CString> {
-    CString::new(utf8(path)?).map_err(|_| Error::NotFound {
-        path: path.to_path_buf(),
-    })
+fn c_path(name: &str) -> Result<CString> {
+    CString::new(name).map_err(|_| Error::NotFound { path: name.into() })
 }
 
 /// Converts an error of SQLite into one that says what the caller can do.
@@ -144,6 +167,12 @@ pub(crate) fn from_sqlite(path: &Path, e: sqlite::Error) -> Error {
     // SQLite has only a few error codes for errors of our VFS. The VFS keeps the full message.
     let said = densite_vfs::take_last_error();
     match e.code.primary() {
+        _ if is_remote(path) && said.is_some() && e.code.primary() != Code::CORRUPT => {
+            Error::Remote {
+                path: p,
+                message: said.unwrap_or_default(),
+            }
+        }
         // Shared memory is a file. Its writes fail if the disk is full.
         _ if e.code == Code::IOERR_SHMSIZE => Error::NoSpace {
             dir: crate::error::parent_of(path),
@@ -199,11 +228,7 @@ mod tests {
 
     #[test]
     fn paths_cannot_become_syntax() {
-        let uri = uri(
-            Path::new("/a b/?x#%.db"),
-            &[("level", "3"), ("threads", "0")],
-        )
-        .expect("UTF-8");
+        let uri = uri("/a b/?x#%.db", &[("level", "3"), ("threads", "0")]);
         assert_eq!(uri, "file:/a%20b/%3Fx%23%25.db?level=3&threads=0");
     }
 }

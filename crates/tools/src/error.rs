@@ -11,6 +11,7 @@ use crate::holder::Holder;
 use std::path::{Path, PathBuf};
 
 pub use class::ErrorClass;
+pub(crate) use from::is_remote;
 pub use from::parent_of;
 
 /// The result type of this crate.
@@ -122,6 +123,13 @@ pub enum Error {
         /// The message of the operating system.
         message: String,
     },
+    /// A remote file could not be read.
+    Remote {
+        /// The URL, without secrets.
+        path: PathBuf,
+        /// What is wrong, with the URL, and what to do.
+        message: String,
+    },
     /// There is no log beside the database.
     NoLog {
         /// The database.
@@ -169,6 +177,7 @@ impl Error {
             Error::Unsupported(_) => "unsupported",
             Error::Setting(_) => "setting",
             Error::Io { .. } => "io",
+            Error::Remote { .. } => "remote",
             Error::NoLog { .. } => "no_log",
             Error::Log { kind, .. } => kind,
             Error::Sqlite { .. } => "sqlite",
@@ -192,6 +201,7 @@ impl Error {
             | Error::NewerFormat { path, .. }
             | Error::Interrupted { path }
             | Error::Io { path, .. }
+            | Error::Remote { path, .. }
             | Error::NoLog { path }
             | Error::Log { path, .. }
             | Error::Sqlite { path, .. } => Some(path),

@@ -22,7 +22,7 @@ pub enum Form {
 
 /// Detects the form of a file; an error if it is not a database.
 pub(crate) fn form(api: Api, target: &Target) -> Result<Form> {
-    let file = Through::Host.file(api, &target.path, Access::Read)?;
+    let file = Through::Host.file(api, target, Access::Read)?;
     let failed = |e| Error::from_disk(&target.given, "read", &e);
     let mut start = [0u8; 16];
     let n = file.read_at(&mut start, 0).map_err(failed)?;
@@ -55,6 +55,9 @@ pub(crate) fn open_store(target: &Target, file: HostFile) -> store::Result<Handl
         readahead: Readahead::Off,
         ..Options::default()
     };
-    let identity = format!("look:{}", target.path.display());
+    let identity = match &target.remote {
+        Some(remote) => format!("look:{}", remote.file.identity()),
+        None => format!("look:{}", target.path.display()),
+    };
     Handle::open(Box::new(file), &identity, options)
 }

@@ -12,7 +12,7 @@ use crate::objects::{self, Bytes, Objects};
 use crate::paths::{self, beside, len_or_zero};
 use crate::schema;
 use crate::source::is_recovered;
-use crate::target;
+use crate::target::{self, url_in};
 use densite_disk::File;
 use densite_sqlite::Api;
 use std::os::unix::fs::MetadataExt;
@@ -35,7 +35,7 @@ pub enum JournalMode {
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Info {
-    /// The path as given.
+    /// The path as given; a URL without secrets.
     pub path: PathBuf,
     /// How it is stored.
     pub form: Form,
@@ -43,7 +43,7 @@ pub struct Info {
     pub logical_bytes: u64,
     /// Length of the file in bytes.
     pub stored_bytes: u64,
-    /// Bytes of the blocks that the file occupies on disk.
+    /// Bytes of the blocks that the file occupies on disk; the length of a remote file.
     pub allocated_bytes: u64,
     /// Bytes per page; 0 if the database has no pages yet.
     pub page_size: u32,
@@ -76,6 +76,8 @@ pub struct Info {
     /// Figures of the log beside the file, or why they are not available; `None` if there is no
     /// log.
     pub log: Option<std::result::Result<crate::log::Figures, String>>,
+    /// What reading a remote file has cost, by name; `None` for a local file.
+    pub remote: Option<Vec<(String, u64)>>,
     /// The estimated gain of a vacuum; `None` if there is no database yet or `objects` is empty.
     pub gain: Option<Gain>,
 }
@@ -92,7 +94,11 @@ impl Info {
 /// # Errors
 /// See [`Error`]; [`Error::Locked`] while another connection writes to it.
 pub fn info(api: Api, path: &Path) -> Result<Info> {
-    let log = crate::log::beside(api, path);
+    // Nothing is beside a remote file.
+    let log = match url_in(path) {
+        Some(_) => None,
+        None => crate::log::beside(api, path),
+    };
     let (info, _) = info_within(api, path, WAIT)?;
     Ok(Info { log, ..info })
 }
@@ -101,16 +107,23 @@ pub fn info(api: Api, path: &Path) -> Result<Info> {
 /// `objects_problem`; `None` also for a file that is complete only together with the journal or WAL
 /// beside it.
 pub(crate) fn info_within(api: Api, path: &Path, wait: Duration) -> Result<(Info, Option<Error>)> {
-    let target = target::resolve(path)?;
+    let target = target::resolve_to_read(api, path)?;
+    let path = target.given.as_path();
     let form = form::form(api, &target)?;
-    let meta =
-        std::fs::metadata(&target.path).map_err(|e| Error::from_std(path, "look at it", &e))?;
+    let (stored_bytes, allocated_bytes) = match &target.remote {
+        Some(_) => (target.len, target.len),
+        None => {
+            let meta = std::fs::metadata(&target.path);
+            let meta = meta.map_err(|e| Error::from_std(path, "look at it", &e))?;
+            (meta.len(), meta.blocks() * 512)
+        }
+    };
     let mut info = Info {
         path: path.to_path_buf(),
         form,
         logical_bytes: 0,
-        stored_bytes: meta.len(),
-        allocated_bytes: meta.blocks() * 512,
+        stored_bytes,
+        allocated_bytes,
         page_size: 0,
         pages: 0,
         free_pages: 0,
@@ -125,12 +138,13 @@ pub(crate) fn info_within(api: Api, path: &Path, wait: Duration) -> Result<(Info
         units: Vec::new(),
         unit_bytes: 0,
         log: None,
+        remote: None,
         gain: None,
     };
     if info.wal_bytes > 0 {
         info.wal_readers = wal_readers(&target.path);
     }
-    let file = Through::Host.file(api, &target.path, Access::Read)?;
+    let file = Through::Host.file(api, &target, Access::Read)?;
     lock::shared(api, &file, &target, wait)?;
     let mut start = [0u8; HEADER_LEN];
     let mut bytes = match form {
@@ -196,7 +210,11 @@ pub(crate) fn info_within(api: Api, path: &Path, wait: Duration) -> Result<(Info
     if info.page_size > 0 {
         info.pages = info.logical_bytes / u64::from(info.page_size);
     }
-    if !info.objects.all.is_empty() {
+    info.remote = target.remote.as_ref().map(|remote| {
+        let figures = remote.file.figures().into_iter();
+        figures.map(|(name, n)| (name.to_owned(), n)).collect()
+    });
+    if !info.objects.all.is_empty() && target.remote.is_none() {
         info.gain = Some(gain::gain(&Figures {
             form,
             file_bytes: info.stored_bytes,

@@ -36,6 +36,10 @@ pub fn info(info: &Info) -> Value {
             Ok(figures) => self::log(figures),
             Err(problem) => json!({ "problem": problem }),
         }),
+        "remote": info.remote.as_ref().map(|figures| {
+            let figures = figures.iter().map(|(name, n)| (name.clone(), json!(n)));
+            figures.collect::<Map<_, _>>()
+        }),
         "vacuum": info.gain.as_ref().map(gain),
         "objects": objects(&info.objects),
         "objects_broken_pages": info.objects.broken,

@@ -1,11 +1,11 @@
 //! Reads the log beside a database (`densite_ingest`) without opening it for ingest.
 
-use crate::db::{Access, Through};
+use crate::db::{Access, Through, utf8};
 use crate::error::{Error, Result};
 use crate::target;
 use densite_disk::RealDir;
 use densite_log::{Log, LogDir, LogId, Status, Subscriber};
-use densite_sqlite::{Api, Value};
+use densite_sqlite::{Api, Connection, Value};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -29,9 +29,16 @@ fn directory(db: &Path) -> Result<PathBuf> {
     Ok(path.into())
 }
 
+/// A connection to a database for reading, if it can be read.
+fn connect(api: Api, db: &Path) -> Option<Connection> {
+    let name = utf8(db).ok()?;
+    let connected = Through::Densite.connect_to(api, (name, db), Access::Read, 0);
+    connected.ok()
+}
+
 /// The error for a missing log that the database names; `None` if the database names no log.
 fn lost(api: Api, db: &Path) -> Option<Error> {
-    let open = Through::Densite.connect(api, db, Access::Read, 0).ok()?;
+    let open = connect(api, db)?;
     open.query_i64("SELECT 1 FROM main.densite_applied")
         .ok()??;
     let dir = directory(db).ok()?;
@@ -87,9 +94,7 @@ impl Beside {
 
     /// The position of the database in the log; `None` if it cannot be read.
     pub fn applied(&self, api: Api) -> Option<Applied> {
-        let db = Through::Densite
-            .connect(api, &self.db, Access::Read, 0)
-            .ok()?;
+        let db = connect(api, &self.db)?;
         let position = "SELECT log, seq, max(seq, clustered_last) FROM main.densite_applied";
         let (log, seq, end) = match db.query_row(position, &[]).ok()??.as_slice() {
             [Value::Blob(log), Value::Integer(seq), Value::Integer(end)] => {

@@ -23,7 +23,7 @@ pub(crate) struct Entry {
 /// Reads the schema in the main file. The connection reads the file without its journal and WAL.
 /// The caller holds SHARED.
 pub(crate) fn read(api: Api, through: Through, target: &Target) -> Result<Vec<Entry>> {
-    let db = through.connect(api, &target.path, Access::Immutable, 0)?;
+    let db = through.connect(api, target, Access::Immutable, 0)?;
     entries(&db).map_err(|e| from_sqlite(&target.given, e))
 }
 

@@ -34,7 +34,7 @@ pub(crate) struct Source {
     // Closed before the connection that keeps the state unchanged, unless another thread still
     // reads it.
     state: Arc<State>,
-    _held: Option<Connection>,
+    held: Option<Connection>,
     /// Set if nothing but a read-only location keeps the state unchanged.
     on_trust: bool,
 }
@@ -59,7 +59,7 @@ impl Source {
             let file = match recover(api, through, target, Access::Write, STEP) {
                 Ok(db) => {
                     drop(db);
-                    Some(through.file(api, &target.path, Access::Write)?)
+                    Some(through.file(api, target, Access::Write)?)
                 }
                 Err(Error::Locked { .. }) => None,
                 Err(e) => return Err(e),
@@ -105,7 +105,7 @@ impl Source {
     ) -> Result<Source> {
         let failed = |e| from_sqlite(&target.path, e);
         let (db, access) = open_reading(api, through, target, wait)?;
-        let file = through.file(api, &target.path, Access::Read)?;
+        let file = through.file(api, target, Access::Read)?;
         let wal_path = beside(&target.path, "-wal");
         if access == Access::Immutable {
             lock::shared(api, &file, target, wait)?;
@@ -163,7 +163,7 @@ impl Source {
         state.header = Header::parse(&start).ok_or_else(|| not_a_database(target))?;
         Ok(Source {
             state: Arc::new(state),
-            _held: held,
+            held,
             on_trust: false,
         })
     }
@@ -171,6 +171,25 @@ impl Source {
     /// The state itself, for other threads. They must drop it before the source is dropped.
     pub(crate) fn state(&self) -> Arc<State> {
         Arc::clone(&self.state)
+    }
+
+    /// The root pages of the b-trees in this state, as far as SQLite can read its schema. Only for a
+    /// state that was kept with [`Source::shared`].
+    pub(crate) fn roots(&self) -> Vec<u32> {
+        let roots = self.held.as_ref().map(|db| {
+            let mut roots = vec![1];
+            let sql =
+                "SELECT rootpage FROM main.sqlite_master WHERE rootpage > 0 ORDER BY rootpage";
+            let mut found = db.prepare(sql)?;
+            while found.step()? {
+                let root = found.column(0).as_i64();
+                roots.extend(root.and_then(|root| u32::try_from(root).ok()));
+            }
+            densite_sqlite::Result::Ok(roots)
+        });
+        roots
+            .and_then(densite_sqlite::Result::ok)
+            .unwrap_or_default()
     }
 
     /// Makes this file, which another file has replaced, safe for late writers: its header now says

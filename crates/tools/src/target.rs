@@ -1,16 +1,24 @@
 //! The database file that a verb works on.
 
+use crate::db::utf8;
 use crate::error::{Error, Result};
-use densite_disk::Rights;
+use densite_disk::{File as _, Rights};
+use densite_sqlite::Api;
+use densite_vfs::{RemoteFile, is_url, shown_url};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// The file itself, after symbolic links, with its properties that are known without opening it.
+/// The permission bits of a copy of a remote file, before the umask.
+const REMOTE_MODE: u32 = 0o666;
+
+/// The file itself, after symbolic links, with its properties that are known without opening it. Or
+/// a remote file, which is open.
 #[derive(Debug, Clone)]
 pub(crate) struct Target {
-    /// The path as the caller gave it, for messages.
+    /// The path as the caller gave it, for messages. A URL is without its secrets.
     pub(crate) given: PathBuf,
-    /// The absolute path without symbolic links, which is opened and replaced.
+    /// The absolute path without symbolic links, which is opened and replaced. For a remote file as
+    /// `given`.
     pub(crate) path: PathBuf,
     /// Length in bytes.
     pub(crate) len: u64,
@@ -20,14 +28,82 @@ pub(crate) struct Target {
     pub(crate) inode: (u64, u64),
     /// Its owner, group and mode.
     pub(crate) rights: Rights,
+    /// Set for a remote file.
+    pub(crate) remote: Option<RemoteTarget>,
+}
+
+/// A remote file.
+#[derive(Clone)]
+pub(crate) struct RemoteTarget {
+    /// The whole URL, which can have secrets.
+    url: String,
+    pub(crate) file: RemoteFile,
+}
+
+/// Without the URL, which can have secrets.
+impl std::fmt::Debug for RemoteTarget {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RemoteTarget").finish_non_exhaustive()
+    }
+}
+
+impl Target {
+    /// The name by which SQLite opens it.
+    pub(crate) fn name(&self) -> Result<&str> {
+        match &self.remote {
+            Some(remote) => Ok(&remote.url),
+            None => utf8(&self.path),
+        }
+    }
+
+    /// Length in bytes of the file now.
+    pub(crate) fn len_now(&self) -> u64 {
+        match self.remote {
+            Some(_) => self.len,
+            None => crate::paths::len_or_zero(&self.path),
+        }
+    }
+}
+
+/// The URL in a path, if it is one.
+pub(crate) fn url_in(path: &Path) -> Option<&str> {
+    path.to_str().filter(|name| is_url(name))
+}
+
+/// Resolves a database to read, which is an existing regular file or a URL.
+pub(crate) fn resolve_to_read(api: Api, given: &Path) -> Result<Target> {
+    let Some(url) = url_in(given) else {
+        return resolve(given);
+    };
+    let shown = PathBuf::from(shown_url(url));
+    let file = RemoteFile::at(api, url).map_err(|message| Error::Remote {
+        path: shown.clone(),
+        message,
+    })?;
+    let len = file
+        .host_file()
+        .len()
+        .map_err(|e| Error::from_disk(&shown, "read", &e))?;
+    Ok(Target {
+        given: shown.clone(),
+        path: shown,
+        len,
+        links: 1,
+        inode: (0, 0),
+        rights: Rights::own(REMOTE_MODE),
+        remote: Some(RemoteTarget {
+            url: url.to_owned(),
+            file,
+        }),
+    })
 }
 
 /// Resolves the path of a database, which must be an existing regular file.
 pub(crate) fn resolve(given: &Path) -> Result<Target> {
-    if let Some(url) = given.to_str().filter(|given| densite_vfs::is_url(given)) {
+    if let Some(url) = url_in(given) {
         return Err(Error::Setting(format!(
-            "{}: only densite sql reads URLs; download the file first",
-            densite_vfs::shown_url(url)
+            "{}: a remote database can only be read; densite decompress and VACUUM INTO copy it to this machine",
+            shown_url(url)
         )));
     }
     let path = std::fs::canonicalize(given).map_err(|e| Error::from_std(given, "reach it", &e))?;
@@ -52,6 +128,7 @@ pub(crate) fn resolve(given: &Path) -> Result<Target> {
         links: meta.nlink(),
         inode: (meta.dev(), meta.ino()),
         rights: Rights::of_meta(&meta),
+        remote: None,
     })
 }
 

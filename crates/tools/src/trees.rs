@@ -80,6 +80,15 @@ enum Look {
     Broken,
 }
 
+/// The pages of a tree.
+#[derive(Default)]
+pub(crate) struct InOrder {
+    /// The leaves, in the order of their keys.
+    pub(crate) leaves: Vec<u32>,
+    /// The interior pages, each with its level below the root.
+    pub(crate) interior: Vec<(usize, u32)>,
+}
+
 /// Walks b-trees.
 pub(crate) struct Walk<'a> {
     pages: &'a mut dyn Pages,
@@ -140,6 +149,41 @@ impl<'a> Walk<'a> {
             }
         }
         Ok(given)
+    }
+
+    /// The pages of the tree at `root` that had no owner, which `owner` now owns.
+    ///
+    /// # Errors
+    /// As [`Walk::tree`].
+    pub(crate) fn in_order(
+        &mut self,
+        root: u32,
+        owner: u32,
+        owners: &mut Owners,
+    ) -> Result<InOrder> {
+        let mut found = InOrder::default();
+        if !owners.give(root, owner) {
+            self.broken += 1;
+            return Ok(found);
+        }
+        let leaves_at = match self.depth(root, false, owners.count)? {
+            Some(depth) => depth,
+            None => self.depth(root, true, owners.count)?.unwrap_or(DEPTH_MAX),
+        };
+        let mut todo = vec![(root, 0)];
+        while let Some((page, level)) = todo.pop() {
+            if level == leaves_at || !matches!(self.look(page)?, Look::Interior) {
+                found.leaves.push(page);
+                continue;
+            }
+            found.interior.push((level, page));
+            for &child in self.children.iter().rev() {
+                if owners.give(child, owner) {
+                    todo.push((child, level + 1));
+                }
+            }
+        }
+        Ok(found)
     }
 
     /// The number of interior levels along the left or right edge of the tree; `None` if that edge
@@ -255,6 +299,18 @@ mod tests {
         assert_eq!(walk(&[&[3, 2], &[2, 3]]).2, [2, 3]);
         assert_eq!(walk(&[&[3, 99, 0], &[]]).2, [2, 3]);
         assert_eq!(walk(&[&[99, 3], &[]]).2, [2, 3], "down the other edge");
+    }
+
+    #[test]
+    fn leaves_come_in_the_order_of_keys() {
+        let children: [&[u32]; 8] = [&[3, 4], &[6, 5], &[8, 7], &[], &[], &[], &[], &[]];
+        let mut bytes = vec![0; SIZE];
+        bytes.extend(children.iter().flat_map(|c| page(c)));
+        let mut owners = Owners::new(9);
+        let mut walk = Walk::new(&mut bytes, &HEADER);
+        let found = walk.in_order(2, 1, &mut owners).expect("memory");
+        assert_eq!(found.leaves, [6, 5, 8, 7]);
+        assert_eq!(found.interior, [(0, 2), (1, 3), (1, 4)]);
     }
 
     #[test]

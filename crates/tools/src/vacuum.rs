@@ -149,7 +149,7 @@ impl VacuumPlan {
         if through == Through::Densite {
             // Opening the store here reports damage and newer formats in full. Through the VFS,
             // SQLite would only get an error code.
-            let file = Through::Host.file(api, &target.path, crate::db::Access::Read)?;
+            let file = Through::Host.file(api, &target, crate::db::Access::Read)?;
             let opened = form::open_store(&target, file);
             drop(opened.map_err(|e| Error::from_store(&target.given, "open", e))?);
         }

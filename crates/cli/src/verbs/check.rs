@@ -1,6 +1,6 @@
 //! `densite check DB`
 
-use crate::args::{Common, DbArg};
+use crate::args::{CheckArgs, Common};
 use crate::failure::Outcome;
 use crate::progress::Bar;
 use crate::shown::{self, shown};
@@ -8,7 +8,7 @@ use crate::{out, sqlite};
 use densite_tools::Checked;
 use std::fmt::Write as _;
 
-pub(crate) fn run(common: Common, args: &DbArg) -> Outcome {
+pub(crate) fn run(common: Common, args: &CheckArgs) -> Outcome {
     let mut bar = Bar::new(common);
     let checked = densite_tools::check(sqlite::api()?, &args.db, &mut bar);
     drop(bar);

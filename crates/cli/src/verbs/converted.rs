@@ -1,4 +1,4 @@
-//! The output of `compress` and `decompress`.
+//! The output of `compress`, `decompress` and `publish`.
 
 use crate::args::Common;
 use crate::failure::Failure;

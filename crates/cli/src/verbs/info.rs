@@ -143,9 +143,7 @@ fn text(info: &Info) -> String {
     {
         row(name, value);
     }
-    let more = info
-        .store
-        .iter()
+    let more = (info.store.iter().chain(&info.remote))
         .flatten()
         .filter(|(name, _)| !SAID.contains(&name.as_str()));
     for (name, value) in more {

@@ -9,6 +9,7 @@ pub(crate) mod info;
 pub(crate) mod load;
 pub(crate) mod log;
 pub(crate) mod objects;
+pub(crate) mod publish;
 pub(crate) mod report;
 pub(crate) mod sql;
 pub(crate) mod vacuum;

@@ -91,6 +91,14 @@ pub(crate) fn temp() -> tempfile::TempDir {
     tempfile::tempdir().expect("a directory")
 }
 
+/// Makes a file a minute older. nginx names versions by the second, so a new file is waited for.
+pub(crate) fn age(path: &Path) {
+    let file = std::fs::File::options().write(true).open(path);
+    let then = std::time::SystemTime::now() - Duration::from_secs(60);
+    file.and_then(|file| file.set_modified(then))
+        .expect("older");
+}
+
 /// Files of a directory, sorted.
 pub(crate) fn names(dir: &Path) -> Vec<String> {
     let mut names: Vec<String> = std::fs::read_dir(dir)

@@ -108,5 +108,5 @@ fn open(api: Api, database: &Path, options: &VacuumOptions) -> Result<Connection
         Form::Plain | Form::Empty => Through::Host,
     };
     let wait_ms = i32::try_from(options.wait.as_millis()).unwrap_or(i32::MAX);
-    through.connect(api, &target.path, Access::Read, wait_ms)
+    through.connect(api, &target, Access::Read, wait_ms)
 }

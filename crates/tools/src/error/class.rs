@@ -46,6 +46,7 @@ impl Error {
             | Error::Unsupported(_)
             | Error::Setting(_)
             | Error::Io { .. }
+            | Error::Remote { .. }
             | Error::NoLog { .. }
             | Error::Sqlite { .. } => ErrorClass::Other,
         }

@@ -33,7 +33,11 @@ impl Error {
 
     /// Converts an error of the disk crate on `path`; `doing` completes "cannot ...".
     pub(crate) fn from_disk(path: &Path, doing: &str, e: &disk::Error) -> Error {
+        let said = is_remote(path).then(densite_vfs::take_last_error).flatten();
         let path = path.to_path_buf();
+        if let Some(message) = said {
+            return Error::Remote { path, message };
+        }
         match e.kind {
             disk::ErrorKind::Full => Error::NoSpace {
                 dir: parent_of(&path),
@@ -122,6 +126,11 @@ impl Error {
             }
         }
     }
+}
+
+/// Whether a path for messages is the URL of a remote file.
+pub(crate) fn is_remote(path: &Path) -> bool {
+    crate::target::url_in(path).is_some()
 }
 
 /// The directory of a path, or "." for a bare file name.

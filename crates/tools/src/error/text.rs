@@ -139,7 +139,9 @@ impl fmt::Display for Error {
             Error::Interrupted { path } => {
                 write!(f, "interrupted; {} was not changed", path.display())
             }
-            Error::Unsupported(what) | Error::Setting(what) => f.write_str(what),
+            Error::Unsupported(what)
+            | Error::Setting(what)
+            | Error::Remote { message: what, .. } => f.write_str(what),
             Error::Io {
                 path,
                 doing,

@@ -44,7 +44,7 @@ pub(super) fn recover(
     wait: Duration,
 ) -> Result<Connection> {
     let ms = i32::try_from(wait.as_millis()).unwrap_or(i32::MAX);
-    let db = through.connect(api, &target.path, access, ms)?;
+    let db = through.connect(api, target, access, ms)?;
     read_state(&db, target)?;
     if access == Access::Write && len_or_zero(&beside(&target.path, "-wal")) > 0 {
         match db.checkpoint(None, ffi::CHECKPOINT_TRUNCATE) {

@@ -47,7 +47,7 @@ impl State {
             return Ok(None);
         }
         Ok(Some(State {
-            file: through.file(api, &self.target.path, Access::Read)?,
+            file: through.file(api, &self.target, Access::Read)?,
             overlay: None,
             target: self.target.clone(),
             len: self.len,

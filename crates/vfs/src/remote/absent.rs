@@ -1,5 +1,5 @@
-//! In place of remote databases, where Densite is built without the feature `remote`: their URLs are
-//! refused.
+//! In place of remote databases, where Densite is built without the feature `remote`: their URLs
+//! are refused.
 
 use crate::settings::RemoteSettings;
 use densite_sqlite::{Api, HostFile};
@@ -21,21 +21,31 @@ pub fn shown_url(url: &str) -> String {
 
 /// No remote file can be open.
 #[derive(Clone)]
-pub(crate) struct RemoteFile(Infallible);
+pub struct RemoteFile(Infallible);
 
 impl RemoteFile {
-    pub(crate) fn open(_: Api, url: &CStr, _: &RemoteSettings) -> Result<RemoteFile, String> {
-        let url = shown_url(&url.to_string_lossy());
+    /// Refuses a URL.
+    ///
+    /// # Errors
+    /// Always: a sentence with the URL.
+    pub fn at(_: Api, url: &str) -> Result<RemoteFile, String> {
         Err(format!(
-            "{url}: this build of Densite reads no remote files; build it with the feature remote"
+            "{}: this build of Densite reads no remote files; build it with the feature remote",
+            shown_url(url)
         ))
     }
 
-    pub(crate) fn host_file(&self) -> HostFile {
+    pub(crate) fn open(api: Api, url: &CStr, _: &RemoteSettings) -> Result<RemoteFile, String> {
+        RemoteFile::at(api, &url.to_string_lossy())
+    }
+
+    /// The file, if there could be one.
+    pub fn host_file(&self) -> HostFile {
         match self.0 {}
     }
 
-    pub(crate) fn identity(&self) -> String {
+    /// The version of the file.
+    pub fn identity(&self) -> String {
         match self.0 {}
     }
 
@@ -47,7 +57,8 @@ impl RemoteFile {
         match self.0 {}
     }
 
-    pub(crate) fn figures(&self) -> [(&'static str, u64); 4] {
+    /// What reading has cost.
+    pub fn figures(&self) -> [(&'static str, u64); 4] {
         match self.0 {}
     }
 }

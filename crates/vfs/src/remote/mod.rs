@@ -8,7 +8,7 @@ use crate::settings::RemoteSettings;
 use densite_disk::{hash, sync::Mutex};
 use densite_remote::{Client, Counters, Options, Problem, Remote};
 use densite_sqlite::{Api, Code, HostFile, PerProcess, VfsFile, ffi, file_of};
-use std::ffi::{CStr, c_void};
+use std::ffi::{CStr, CString, c_void};
 use std::sync::Arc;
 
 static CLIENT: PerProcess<Client> = PerProcess::new();
@@ -25,7 +25,7 @@ pub fn shown_url(url: &str) -> String {
 
 /// An open remote file.
 #[derive(Clone)]
-pub(crate) struct RemoteFile {
+pub struct RemoteFile {
     api: Api,
     remote: Arc<Remote>,
     /// Of the full URL: URLs of two files can differ in the query alone.
@@ -35,6 +35,17 @@ pub(crate) struct RemoteFile {
 }
 
 impl RemoteFile {
+    /// Opens the newest version of the file at a URL, with the default settings.
+    ///
+    /// # Errors
+    /// A sentence with the URL, without secrets.
+    pub fn at(api: Api, url: &str) -> Result<RemoteFile, String> {
+        match CString::new(url) {
+            Ok(url) => RemoteFile::open(api, &url, &RemoteSettings::default()),
+            Err(_) => Err(format!("{}: a URL has no zero bytes", shown_url(url))),
+        }
+    }
+
     /// Opens the newest version of the file at a URL.
     ///
     /// # Errors
@@ -52,19 +63,20 @@ impl RemoteFile {
         let remote = Remote::open(CLIENT.get(), &url.to_string_lossy(), &options);
         Ok(RemoteFile {
             api,
-            remote: Arc::new(remote.map_err(|e| e.to_string())?),
+            remote: remote.map_err(|e| e.to_string())?,
             url_hash: hash::xxh3_64(url.to_bytes()),
             failure: Arc::default(),
         })
     }
 
-    /// The file as one of the host.
-    pub(crate) fn host_file(&self) -> HostFile {
+    /// The stored bytes, as a file of the host. The reason for an error is taken with
+    /// [`take_last_error`](crate::take_last_error).
+    pub fn host_file(&self) -> HostFile {
         file_of(self.api, self.clone())
     }
 
     /// Equal for two connections that read the same version of a file.
-    pub(crate) fn identity(&self) -> String {
+    pub fn identity(&self) -> String {
         format!("{:016x} {}", self.url_hash, self.remote.version())
     }
 
@@ -74,7 +86,7 @@ impl RemoteFile {
     }
 
     /// What reading has cost, by name.
-    pub(crate) fn figures(&self) -> [(&'static str, u64); 4] {
+    pub fn figures(&self) -> [(&'static str, u64); 4] {
         let Counters {
             requests,
             bytes,

@@ -1,0 +1,17 @@
+//! `densite publish SRC DST`
+
+use crate::args::{Common, PublishArgs};
+use crate::failure::Outcome;
+use crate::progress::Bar;
+use crate::sqlite;
+use densite_tools::ConvertOptions;
+
+pub(crate) fn run(common: Common, args: &PublishArgs) -> Outcome {
+    let api = sqlite::api()?;
+    let mut bar = Bar::interruptible(common)?;
+    let options = ConvertOptions::default();
+    let report = densite_tools::publish(api, &args.src, &args.dst, &options, &mut bar);
+    drop(bar);
+    super::converted::tell(common, "publish", Some(&args.dst), report)?;
+    Ok(0)
+}

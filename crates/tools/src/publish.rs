@@ -1,0 +1,215 @@
+//! Publishing: a compressed copy whose parts lie as a reader on a slow line needs them.
+//!
+//! First come the leaves of the b-trees, each tree in the order of its keys, then all other pages.
+//! At the end of the file, in one commit, are the interior pages, the schema, the page map and the
+//! dictionaries: what every query needs comes with one request. The file is an ordinary one in all
+//! other respects.
+
+use crate::convert::{ConvertOptions, ConvertReport, through_of};
+use crate::copy::{self, Input, PUBLISH_EVERY};
+use crate::db::Through;
+use crate::error::{Error, Result};
+use crate::form;
+use crate::freelist;
+use crate::header::Header;
+use crate::pages::Pages;
+use crate::paths::beside;
+use crate::progress::Progress;
+use crate::source::Source;
+use crate::space::{self, at_most};
+use crate::target::{self, Target, url_in};
+use crate::temp::{COMPANIONS, Temp};
+use crate::trees::{Owners, Walk};
+use densite_disk::SyncKind;
+use densite_sqlite::Api;
+use densite_vfs::shown_url;
+use std::path::Path;
+use std::time::Instant;
+
+/// The order in which pages are stored.
+struct Order {
+    /// Leaves and other pages.
+    first: Vec<u32>,
+    /// What every query needs; the first page is the last one.
+    last: Vec<u32>,
+}
+
+/// Writes a copy of the database `src`, compressed or plain, to the file `dst`. It needs few requests
+/// when it is read from a web server or object storage. A database at `dst` is replaced atomically.
+///
+/// # Errors
+/// See [`Error`]. After any error `src` and `dst` are unchanged.
+pub fn publish(
+    api: Api,
+    src: &Path,
+    dst: &Path,
+    options: &ConvertOptions,
+    progress: &mut dyn Progress,
+) -> Result<ConvertReport> {
+    let started = Instant::now();
+    let target = target::resolve_to_read(api, src)?;
+    let through = through_of(api, &target)?;
+    may_replace(api, dst, &target)?;
+    space::require(dst, at_most(target.len))?;
+    let temp = Temp::create(dst, &target, false)?;
+    let mut source = Source::shared(api, through, &target, options.wait)?;
+    let header = source.header();
+    let held = match through == Through::Densite && source.state().is_file_alone() {
+        true => Some(copy::held(api, &target)?),
+        false => None,
+    };
+    let zero = freelist::leaves(&mut source, &header)?.unwrap_or_default();
+    let roots = source.roots();
+    let free_pages_zeroed = zero.len();
+    let mut input = Input {
+        pages: &mut source,
+        header,
+        zero,
+        held,
+        scrub: true,
+        path: &target.given,
+    };
+    let order = order(&mut input, &roots)?;
+    write(&mut input, &order, &temp, options, progress)?;
+    copy::prove_compressed(&mut input, &temp, &options.store, progress)?;
+    source.confirm()?;
+    if progress.cancelled() {
+        return Err(Error::Interrupted { path: target.given });
+    }
+    let (destination_bytes, _) = temp.sizes()?;
+    let pages = source.len() / u64::from(header.page_size);
+    temp.rename_over(dst)?;
+    Ok(ConvertReport {
+        source: target.given.clone(),
+        destination: dst.to_path_buf(),
+        in_place: false,
+        page_size: header.page_size,
+        pages,
+        free_pages_zeroed,
+        source_bytes: target.len_now(),
+        destination_bytes,
+        elapsed: started.elapsed(),
+    })
+}
+
+/// Refuses a destination that is no file of its own: only another published database is replaced.
+fn may_replace(api: Api, dst: &Path, source: &Target) -> Result<()> {
+    if let Some(url) = url_in(dst) {
+        return Err(Error::Setting(format!(
+            "{}: publish writes a file; name one, and upload that",
+            shown_url(url)
+        )));
+    }
+    let Ok(meta) = std::fs::symlink_metadata(dst) else {
+        return Ok(());
+    };
+    let exists = |path: &Path| Error::Exists {
+        path: path.to_path_buf(),
+    };
+    if !meta.is_file() {
+        return Err(exists(dst));
+    }
+    let old = target::resolve(dst)?;
+    if source.remote.is_none() && old.inode == source.inode {
+        return Err(exists(dst));
+    }
+    // A program has this database open: it is not a published one.
+    if let Some(beside) = COMPANIONS
+        .iter()
+        .map(|suffix| beside(dst, suffix))
+        .find(|path| path.exists())
+    {
+        return Err(exists(&beside));
+    }
+    form::form(api, &old).map(drop).map_err(|e| match e {
+        Error::NotADatabase { path, .. } => Error::Exists { path },
+        other => other,
+    })
+}
+
+/// The order of the pages. It is a matter of speed only: damaged trees make it worse, not wrong.
+fn order(input: &mut Input<'_>, roots: &[u32]) -> Result<Order> {
+    let header = input.header;
+    let count = u32::try_from(page_count(input.pages.len(), &header)).unwrap_or(u32::MAX);
+    let mut owners = Owners::new(count);
+    let mut walk = Walk::new(&mut *input.pages, &header);
+    let (mut first, mut last, mut interior) = (Vec::new(), Vec::new(), Vec::new());
+    for root in roots {
+        let tree = walk.in_order(*root, 1, &mut owners)?;
+        // The schema's own tree begins at page 1.
+        match *root {
+            1 => last.extend(tree.leaves),
+            _ => first.extend(tree.leaves),
+        }
+        interior.extend(tree.interior);
+    }
+    let without_tree = |page: &u32| owners.of(*page) == 0 && !input.zero.contains(*page);
+    first.extend(
+        (1..=count)
+            .filter(|page| input.may_hold(*page))
+            .filter(without_tree),
+    );
+    // The pages near the roots last: they are needed most.
+    interior.sort_by_key(|(level, _)| std::cmp::Reverse(*level));
+    let mut ordered: Vec<u32> = interior.into_iter().map(|(_, page)| page).collect();
+    ordered.append(&mut last);
+    ordered.retain(|page| *page != 1);
+    ordered.push(1);
+    first.retain(|page| *page != 1);
+    Ok(Order {
+        first,
+        last: ordered,
+    })
+}
+
+fn page_count(len: u64, header: &Header) -> u64 {
+    len.div_ceil(u64::from(header.page_size))
+}
+
+/// Writes the pages in this order into an empty file and makes it durable.
+fn write(
+    input: &mut Input<'_>,
+    order: &Order,
+    temp: &Temp,
+    options: &ConvertOptions,
+    progress: &mut dyn Progress,
+) -> Result<()> {
+    let failed = |e| Error::from_store(temp.path(), "write", e);
+    let mut store = copy::open_store(temp, options.store.clone(), "publish")?;
+    let samples = copy::samples(&mut *input.pages, &input.header, &input.zero)?;
+    store.learn(&samples, input.pages.len()).map_err(failed)?;
+    let (len, size) = (input.pages.len(), u64::from(input.header.page_size));
+    let mut buf = vec![0; input.header.page_size as usize];
+    let (mut unpublished, mut done) = (0, 0);
+    progress.phase("publishing", len);
+    for (pages, is_last) in [(&order.first, false), (&order.last, true)] {
+        if is_last {
+            store.set_len(len).map_err(failed)?;
+            store.publish().map_err(failed)?;
+        }
+        for page in pages {
+            if progress.cancelled() {
+                return Err(Error::Interrupted {
+                    path: input.path.to_path_buf(),
+                });
+            }
+            let offset = u64::from(page - 1) * size;
+            let n = usize::try_from(size.min(len.saturating_sub(offset))).unwrap_or(0);
+            let Some(part) = buf.get_mut(..n) else {
+                continue;
+            };
+            input.read(part, offset)?;
+            store.write_at(part, offset).map_err(failed)?;
+            unpublished += n as u64;
+            done += n as u64;
+            progress.done(done);
+            if unpublished >= PUBLISH_EVERY && !is_last {
+                store.publish().map_err(failed)?;
+                unpublished = 0;
+            }
+        }
+    }
+    store.publish_gathered().map_err(failed)?;
+    store.sync(SyncKind::Full).map_err(failed)?;
+    store.close_clean().map_err(failed)
+}
