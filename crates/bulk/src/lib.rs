@@ -4,7 +4,7 @@
 //! `densite_columns(handle)` is a set as a table. A [`Query`] returns rows as Arrow record batches,
 //! and `densite_query(handle, sql, …)` prepares it. [`changes`] run statements outside of the
 //! driver. [`text`] writes dates, times and decimals. docs/decisions/bulk.md has the reasons.
-//! `unsafe` is in three modules: `memory`, `arrow` and `confined`.
+//! `unsafe` is in four modules: `memory`, `arrow`, `confined` and `sink`.
 
 #![warn(missing_docs)]
 

@@ -153,8 +153,8 @@ impl OpenOptions {
     }
 
     /// Opens the database. The path is a file name, not a URI, so no character has a special
-    /// meaning. Or it is the URL of a remote database (`https://`, `http://`, `s3://`), which can only
-    /// be read.
+    /// meaning. Or it is the URL of a remote database (`https://`, `http://`, `s3://`), which can
+    /// only be read.
     ///
     /// # Errors
     /// [`Error::Setting`] if a setting is out of range; [`Error::File`] if the path leads to no

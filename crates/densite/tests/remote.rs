@@ -254,7 +254,7 @@ fn writing_is_refused_and_changes_nothing() {
 }
 
 #[test]
-fn what_is_wrong_is_told_when_the_database_is_opened() {
+fn errors_are_reported_when_the_database_is_opened() {
     let Some(site) = Site::new() else {
         return;
     };

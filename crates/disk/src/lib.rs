@@ -1,10 +1,10 @@
-//! All access of Densite to a disk or a clock: two contracts, [`File`] and [`Dir`], and the real
-//! disk ([`RealDir`]). The crate `densite-sim-disk` has a simulated disk for tests. [`FileAbove`]
-//! and [`DirAbove`] wrap a file or directory and watch or change single calls.
+//! The disk: two contracts, [`File`] and [`Dir`], and the real disk ([`RealDir`]). The crate
+//! `densite-sim-disk` has a simulated disk for tests. [`FileAbove`] and [`DirAbove`] wrap a file or
+//! directory and watch or change single calls.
 //!
-//! The crates above this one never call the operating system for a file. This crate also has
-//! [`memory`] in large pages, and descriptors that the children of this process do not share. Only
-//! these two modules use `unsafe`.
+//! The crates above this one write databases and logs only through these contracts. This crate also
+//! has [`memory`] in large pages, and descriptors that the children of this process do not share.
+//! Only these two modules use `unsafe`.
 
 #![deny(unsafe_code)]
 #![warn(missing_docs)]

@@ -1,7 +1,7 @@
 //! A row as a JSON object, with the columns in their order.
 //!
 //! A blob is `{"hex": "00FF"}`, an infinite number is text. Text that is not UTF-8 is
-//! `{"text_hex": "61FF"}`: a rejected row exists nowhere else, and a follower may need the exact
+//! `{"text_hex": "61FF"}`: a rejected row exists nowhere else, and a subscriber can need the exact
 //! key.
 
 use densite_sqlite::ValueRef;
@@ -39,7 +39,7 @@ const MOST: usize = 998_000_000;
 /// The most bytes that JSON needs for a byte of text.
 const ESCAPED: usize = 6;
 
-/// Whether a row of these values fits into `densite_rejects`, and can be shown to a follower.
+/// Whether a row of these values fits into `densite_rejects`, and can be shown to a subscriber.
 pub(crate) fn fits<'a>(values: impl Iterator<Item = ValueRef<'a>> + Clone) -> bool {
     let bytes = |value| match value {
         ValueRef::Text(bytes) | ValueRef::Blob(bytes) => bytes.len(),

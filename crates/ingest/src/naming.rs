@@ -78,8 +78,8 @@ impl Naming {
     }
 
     /// Checks that the database still names this log. Otherwise no process would apply acknowledged
-    /// rows. In the process that leads, the worker knows. Other processes check regularly with
-    /// another connection, because this one can read an older state.
+    /// rows. In the applier process, the worker knows. Other processes check regularly with another
+    /// connection, because this one can read an older state.
     ///
     /// # Errors
     /// An error if the database names no log or another one.

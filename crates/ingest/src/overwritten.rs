@@ -1,9 +1,9 @@
 //! A database that is ahead of what was applied from its log.
 //!
-//! Only the process that leads moves the position. If the position has moved without it, another
-//! state of the database, or a copy that went on elsewhere, overwrote the file. Whether it has this
-//! log's rows with the numbers in between is unknown. So none of them counts as applied, and no
-//! more rows are acknowledged, until the database goes back or all processes have closed it.
+//! Only the applier moves the position. If the position has moved without it, another state of the
+//! database, or a copy that went on elsewhere, overwrote the file. Whether it has this log's rows
+//! with the numbers in between is unknown. So none of them counts as applied, and no more rows are
+//! acknowledged, until the database goes back or all processes have closed it.
 
 use densite_disk::sync::Mutex;
 use densite_log::Seq;

@@ -93,8 +93,8 @@ impl DatabaseLog {
             let says_so = position >= seq;
             if says_so {
                 self.open().overwritten().check()?;
-                // A leading worker must know of it. Otherwise another state has overwritten the
-                // database.
+                // The worker of the applier must know of it. Otherwise another state has
+                // overwritten the database.
                 if self.worker().known().is_none_or(|w| w.confirms(seq)) {
                     return Ok(seq);
                 }

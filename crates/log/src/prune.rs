@@ -1,5 +1,5 @@
-//! Prunes segments that are no longer needed, off the writers' path (docs/decisions/log.md,
-//! Pruning).
+//! Prunes segments that are no longer needed, off the writers' path (docs/decisions/log.md, Pruning
+//! and segment recycling).
 //!
 //! A segment goes if all its rows are durably applied, decided, and acknowledged by every
 //! subscriber, if enough other bytes are retained, if no reader is at or before it, and if all

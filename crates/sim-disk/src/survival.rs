@@ -1,8 +1,8 @@
 //! Decides which unsynced changes survive a power cut, and in what form.
 //!
 //! A [`Survival`] is drawn once for each cut. In addition to deciding each write on its own, it has
-//! moods that chance almost never produces over many writes, and that find most bugs. Nothing
-//! survives; everything does; exactly the first n changes of the whole disk do. One file loses all
+//! modes that random choices almost never produce, and that find most bugs: no change survives; all
+//! survive; exactly the first n changes of the whole disk survive; one file loses all its changes
 //! while another keeps all; the late writes survive without the early ones.
 
 use rand::rngs::Xoshiro256PlusPlus;

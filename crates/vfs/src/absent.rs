@@ -1,7 +1,7 @@
 //! Caching the answer that a journal or WAL does not exist (docs/decisions/absent-journals.md says
 //! why this changes nothing for readers, and what RESERVED checks for writers).
 //!
-//! In a rollback mode SQLite asks at the begin of each transaction for a journal and a WAL: two
+//! In a rollback mode SQLite asks at the start of each transaction for a journal and a WAL: two
 //! calls of xAccess under SHARED (`hasHotJournal`, `pagerOpenWalIfPresent`). An answer "no" is
 //! repeated without asking the host, if the host gave it to this connection, under SHARED, for a
 //! database in a rollback mode, if no commit was published since, and if it is no older than

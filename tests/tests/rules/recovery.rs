@@ -362,7 +362,7 @@ fn dictionaries(bytes: &[u8]) -> BTreeMap<u32, BTreeSet<u64>> {
     found
 }
 
-/// Rule 12: "Dictionary and model numbers are never reused."
+/// Rule 12: "The number of a dictionary or model in a published commit is never reused."
 ///
 /// Tables of changing shapes are filled, so that each one is worth a dictionary. Some are filled in
 /// transactions that are rolled back, and some are dropped later, so that their dictionaries

@@ -325,7 +325,7 @@ fn rule_06_bytes_that_stay_wrong_are_damage() {
     }
 }
 
-/// Rule 7: "xFileSize never answers 0 for a file it cannot read (SQLite would delete the journal or
+/// Rule 7: "xFileSize never returns 0 for a file it cannot read (SQLite would delete the journal or
 /// WAL)".
 ///
 /// A file with a hot journal or a WAL has a damaged header, or returns EIO. It is opened and used

@@ -1,5 +1,5 @@
-//! Moving rows from the log to their tables: one worker for each database, in the process that
-//! leads.
+//! Moving rows from the log to their tables: one worker for each database, in the process that is
+//! the applier.
 //!
 //! The thread belongs to [`DatabaseWorker`], which ends it with the last connection of the process.
 //! It has its own connection and holds no mutex while SQLite runs. A fork waits until the thread is
@@ -58,10 +58,10 @@ struct State {
     /// Rows are applied at least up to here.
     applied: Seq,
     /// Why no rows are applied now, and since when that is known. `None` while rows are applied or
-    /// another process leads.
+    /// another process is the applier.
     trouble: Option<(Instant, Error)>,
-    /// The error of a panic of the worker. `None` once the worker succeeds or another process
-    /// leads.
+    /// The error of a panic of the worker. `None` once the worker succeeds or another process is
+    /// the applier.
     broken: Option<Error>,
     leads: bool,
     /// A connection waits for rows: the worker does not delay its next batch.
@@ -158,14 +158,14 @@ impl Applying {
         (state.applied, state.broken.clone().or(trouble))
     }
 
-    /// Whether the database can be believed if it says that rows up to `seq` are applied. A process
-    /// that leads would know of it.
+    /// Whether the database can be believed if it says that rows up to `seq` are applied. The
+    /// applier would know of it.
     pub(crate) fn confirms(&self, seq: Seq) -> bool {
         let state = self.state.lock();
         !state.leads || state.applied >= seq
     }
 
-    /// Whether this process leads: then its worker reads the database for each batch.
+    /// Whether this process is the applier: then its worker reads the database for each batch.
     pub(crate) fn leads(&self) -> bool {
         self.state.lock().leads
     }

@@ -12,15 +12,16 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-/// How often a process that does not lead reads the position, if it keeps rows for its readers.
+/// How often a process that is not the applier reads the position, if it keeps rows for its
+/// readers.
 const WATCH: Duration = Duration::from_secs(1);
 /// The same, while a connection waits for the answer.
 const WATCH_ASKED: Duration = Duration::from_millis(50);
-/// How often a process that does not lead tries to lead, if the system does not report that the
-/// leading process ended.
+/// How often a process that is not the applier tries to become it, if the system does not report
+/// that the applier ended.
 const TAKEOVER: Duration = Duration::from_secs(1);
-/// How often it reads more of the log for its readers. If it is not allowed to lead, also how often
-/// it checks for a process that leads.
+/// How often it reads more of the log for its readers. If it is not allowed to apply, also how
+/// often it checks for an applier.
 const FOLLOW: Duration = Duration::from_millis(250);
 /// Pause after a panic: long enough for another process to take over.
 const AFTER_PANIC: Duration = Duration::from_millis(500);
@@ -31,13 +32,13 @@ const VACANT: Duration = Duration::from_millis(250);
 const IDLE: Duration = Duration::from_secs(1);
 /// The same, if other work is known to be waiting.
 const BUSY: Duration = Duration::from_millis(250);
-/// If no process leads for this long, a process that is not allowed to lead reports it. Before
-/// that, another process can be about to lead.
+/// If there is no applier for this long, a process that is not allowed to apply reports it. Before
+/// that, another process can be about to take over.
 const ALONE: Duration = Duration::from_secs(1);
 
 impl Applying {
     /// Runs until this worker ends. After a panic it reports an error to waiting connections,
-    /// pauses so that another process can lead, and begins again.
+    /// pauses so that another process can take over, and begins again.
     pub(super) fn live(&self) {
         while !self.stops() {
             let Err(panic) = catch_unwind(AssertUnwindSafe(|| self.run())) else {

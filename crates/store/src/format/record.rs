@@ -2,12 +2,12 @@
 //!
 //! ```text
 //! offset  size  field
-//!      0     1  kind       low 3 bits: 1 frame, 2 map node, 3 dictionary, 4 space chunk, 5 jump,
-//!                          6 trailer; high 5 bits: codec, how the payload is coded
-//!      1     1  log2s      low 5 bits: frame: log2 of the page size; map node, space chunk: level;
+//!      0     1  kind       low 3 bits: 1 frame, 2 map node, 3 dictionary, 4 space chunk or index,
+//!                          5 jump, 6 trailer; high 5 bits: codec, how the payload is coded
+//!      1     1  log2s      low 5 bits: frame: log2 of the page size; map node, space index: level;
 //!                          high 3 bits: frame: log2 of the number of pages in it
-//!      2     4  number     frame: first page; map node: first page it covers; dictionary: its id;
-//!                          space chunk: its index
+//!      2     4  number     frame: first page; map node: first page it covers; dictionary, space
+//!                          chunk or index: its number
 //!      6     3  stored_len payload bytes that follow the header
 //!      9     3  model      dictionary or model the codec needs; 0 none
 //!     12     6  version    number of the commit it was written in; a frame that was moved keeps it

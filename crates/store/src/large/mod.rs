@@ -314,7 +314,7 @@ fn a_file_of_three_levels_stays_exact() {
 }
 
 #[test]
-fn limits_are_told() {
+fn data_beyond_the_limits_is_refused_with_a_reason() {
     // SQLite's highest page number, and one more.
     let file = Vast::new(pages(GIB), ALL);
     let mut handle = open(&file, "limits");

@@ -1,5 +1,5 @@
 //! The rounds of space reclamation: steps, and between them the syncs that make freed units
-//! reusable and allow to cut the end.
+//! reusable and allow the end to be cut off.
 //!
 //! Syncs take long and need no right to write. So a round ends where one is due
 //! ([`Reclaimed::wants_sync`]). The caller can give up the right to write, sync

@@ -1,5 +1,5 @@
-//! The begin of a commit: it follows the newest one, with the accounting of space of that commit.
-//! In an empty file, first creates a store without pages.
+//! Begins a commit on top of the newest one, with that commit's space accounting. In an empty file,
+//! first creates a store without pages.
 
 use super::Transaction;
 use crate::append::Appender;

@@ -2,8 +2,8 @@
 //!
 //! The learner (one per file and process) samples written pages. If a family is worth it, training
 //! runs on the pool. When it is done, the dictionary is appended like any other record and used
-//! from then on. A commit that fails loses its dictionaries, and their numbers are not used again
-//! (rule 12).
+//! from then on. A commit that fails loses its dictionaries, and this process does not use their
+//! numbers again (rule 12).
 
 use super::Transaction;
 use crate::codec::Dictionary;
