@@ -14,6 +14,7 @@
 #   make wheel         the Python package with the extension and the command:
 #                      target/wheels/densite-*-py3-none-manylinux_*.whl
 #   make chroma        two releases of Chroma, for tests of its directories: target/chroma-venvs
+#   make s3-server     moto, an S3-compatible server for tests: target/s3-server
 #   make python-test   tests of the wheel and the Python package, with the installed Pythons,
 #                      pysqlite3 and apsw
 #   make pairwise      examples/pairwise: computes all pairs of 300 samples with a coordinator and 4
@@ -55,7 +56,7 @@ MDBOOK := 0.5.4
 # The version of cargo-deny, which is installed in target/cargo-deny.
 DENY := 0.20.2
 
-.PHONY: help demo test none-skipped cargo-test crash-test chroma python-test bench crash docs examples fuzz lint deny ext pairwise pairwise-test sqlite-suite wheel need-build need-test
+.PHONY: help demo test none-skipped cargo-test crash-test chroma s3-server python-test bench crash docs examples fuzz lint deny ext pairwise pairwise-test sqlite-suite wheel need-build need-test
 
 help:
 	@sed -n '2,/^$$/s/^# \{0,1\}//p' Makefile
@@ -82,12 +83,15 @@ test: none-skipped need-test ext cargo-test crash-test python-test examples pair
 none-skipped:
 	@mkdir -p target && rm -f '$(DENSITE_SKIPPED)'
 
-cargo-test: need-test ext chroma
+cargo-test: need-test ext chroma s3-server
 	cargo test --workspace --locked
 
 # Tests the program that runs the parts of `make crash`.
 crash-test: need-test
 	PYTHONPATH=tests PYTHONDONTWRITEBYTECODE=1 PYTHONWARNINGS=error python3 -m unittest discover -s tests/long -t tests
+
+s3-server: need-test
+	crates/testing/s3/setup.sh target/s3-server
 
 chroma: need-test
 	crates/cli/tests/chroma/setup.sh target/chroma-venvs
@@ -139,16 +143,15 @@ fuzz: need-build
 lint: need-build
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
-	cargo clippy -p densite-tools --lib --locked -- -D warnings  # without the feature chroma
-	cargo clippy -p densite-vfs --lib --locked -- -D warnings  # without the feature remote
+	cargo clippy -p densite-tools -p densite-vfs --lib --locked -- -D warnings  # without the features chroma and remote
 	cargo fmt --manifest-path examples/rust/Cargo.toml --check
-	cargo clippy --manifest-path examples/rust/Cargo.toml --target-dir target/examples/rust/build --locked -- -D warnings
+	cargo clippy --manifest-path examples/rust/Cargo.toml --locked -- -D warnings
 	RUSTDOCFLAGS='-D warnings -A rustdoc::private_intra_doc_links' cargo doc --workspace --no-deps --document-private-items --locked
 
 deny: need-build
 	@[ "$$(target/cargo-deny/bin/cargo-deny --version 2>/dev/null)" = 'cargo-deny $(DENY)' ] || { \
 	  echo 'installing cargo-deny $(DENY) into target/cargo-deny, because make deny needs it' >&2; \
-	  cargo install cargo-deny --locked --version '$(DENY)' --root target/cargo-deny --target-dir target/cargo-deny/build --no-default-features; \
+	  cargo install cargo-deny --debug --locked --version '$(DENY)' --root target/cargo-deny --target-dir target/cargo-deny/build --no-default-features; \
 	  rm -rf target/cargo-deny/build; }
 	target/cargo-deny/bin/cargo-deny --locked $(if $(CHECK),,--offline) check $(or $(CHECK),bans licenses sources)
 

@@ -32,9 +32,11 @@ c_prepare() {
 c_run() { $limit ./weather "$1"; }
 
 rust_lacks() { lacks cargo cc; }
-# It depends on the crates of the repository by relative paths, so it is built in place.
-rust_prepare() { CARGO_TARGET_DIR=build again cargo build --quiet --locked --manifest-path "$here/rust/Cargo.toml"; }
-rust_run() { $limit build/debug/weather "$1"; }
+# It depends on the crates of the repository by relative paths, so it is built in place, and with the
+# libraries that the repository's tests have built.
+export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-build}
+rust_prepare() { again cargo build --quiet --locked --manifest-path "$here/rust/Cargo.toml"; }
+rust_run() { $limit "$CARGO_TARGET_DIR/debug/weather" "$1"; }
 
 go_lacks() { lacks go cc; }
 go_prepare() {

@@ -15,6 +15,7 @@ mod library;
 mod machine;
 mod measure;
 mod outcome;
+mod remote;
 mod report;
 mod result;
 mod sizes;

@@ -35,6 +35,7 @@ pub(crate) enum Measure {
     IngestMemory,
     IngestVotes,
     Workloads,
+    Remote,
 }
 
 impl Measure {
@@ -93,6 +94,9 @@ impl Measure {
             Measure::IngestMemory => "ingest, 10 million rows of 16 bytes not applied, readable",
             Measure::IngestVotes => "votes, 8 threads, one in each transaction, skewed articles",
             Measure::Workloads => "stored size of other databases after `densite compress`",
+            Measure::Remote => {
+                "reading from a web server: requests and KiB; base: the plain SQLite file, by the same reader"
+            }
         }
     }
 
@@ -112,7 +116,8 @@ impl Measure {
             | Measure::IngestLookup
             | Measure::IngestMemory
             | Measure::IngestVotes
-            | Measure::Workloads => 1,
+            | Measure::Workloads
+            | Measure::Remote => 1,
             Measure::IngestBurst
             | Measure::IngestBurstLarge
             | Measure::IngestApply

@@ -15,7 +15,7 @@ use crate::measure::Measure;
 use crate::outcome::Outcome;
 use crate::result::{About as _, Failure, Result};
 use crate::work::name;
-use crate::{churn, ingest, report, sizes, workloads};
+use crate::{churn, ingest, remote, report, sizes, workloads};
 use data::Data;
 use measures::Suite;
 
@@ -77,6 +77,12 @@ pub(crate) fn run(choice: &Choice) -> Result<()> {
             let taken = match measure {
                 Measure::Workloads => {
                     workloads::measure(&data_dir, choice.quick, &machine, &choice.dir)
+                }
+                Measure::Remote => {
+                    // The join names rows of this scale factor.
+                    let data = Data::prepare(&data_dir, 0.1)?;
+                    remote::measure(&data.plain, &data.densite, &work, &data.label(), &machine)
+                        .and_then(saved)
                 }
                 Measure::Queue | Measure::Moved | Measure::CommitLatency => {
                     let plain = || Data::plain(&data_dir, sf / 10.0);

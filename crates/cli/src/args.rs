@@ -99,7 +99,8 @@ pub(crate) struct DecompressArgs {
 pub(crate) struct PublishArgs {
     /// The database, compressed or plain, or a URL
     pub(crate) src: PathBuf,
-    /// The file to write; an existing database of this name is replaced, without a question
+    /// The file to write, or s3://BUCKET/KEY; an existing database there is replaced, without a
+    /// question
     pub(crate) dst: PathBuf,
 }
 

@@ -3,7 +3,7 @@
 use crate::args::Common;
 use crate::out;
 use densite_tools::Progress;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use std::io::IsTerminal;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -42,6 +42,41 @@ impl Bar {
             signal_hook::flag::register(signal, Arc::clone(&bar.stop))?;
         }
         Ok(bar)
+    }
+}
+
+/// Shows on a terminal what a statement has fetched from a remote database.
+pub(crate) struct Fetching(ProgressBar);
+
+impl Fetching {
+    /// Shows nothing unless `is_remote`.
+    pub(crate) fn new(common: Common, is_remote: bool) -> Fetching {
+        if !is_remote || common.quiet || !std::io::stderr().is_terminal() {
+            return Fetching(ProgressBar::hidden());
+        }
+        let fetched = |_: &ProgressState, out: &mut dyn std::fmt::Write| {
+            let (requests, bytes) = densite_vfs::remote_cost();
+            let (requests, bytes) = (out::thousands(requests), indicatif::BinaryBytes(bytes));
+            let _ = write!(out, "{bytes} in {requests} requests");
+        };
+        let style = ProgressStyle::with_template("fetching {spinner} {fetched}, {elapsed}")
+            .unwrap_or_else(|_| ProgressStyle::default_spinner())
+            .with_key("fetched", fetched);
+        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+        let bar = bar.with_style(style);
+        bar.enable_steady_tick(TURN);
+        Fetching(bar)
+    }
+
+    /// Removes the line. A terminal shows rows in its place.
+    pub(crate) fn end(&self) {
+        self.0.finish_and_clear();
+    }
+}
+
+impl Drop for Fetching {
+    fn drop(&mut self) {
+        self.end();
     }
 }
 

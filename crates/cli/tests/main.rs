@@ -21,6 +21,8 @@ mod publish;
 mod recovery;
 #[cfg(feature = "remote")]
 mod remote;
+#[cfg(feature = "remote")]
+mod remote_s3;
 mod replace;
 mod report;
 mod round_trip;

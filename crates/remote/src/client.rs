@@ -1,5 +1,6 @@
 //! The thread that sends requests and receives answers.
 
+use crate::counters::Counters;
 use crate::error::Problem;
 use crate::remote::Remote;
 use densite_disk::sync::Mutex;
@@ -10,7 +11,7 @@ use std::time::Duration;
 use tokio::runtime::{Builder, Handle};
 
 /// How much longer a caller waits than the request, which ends itself in time.
-const GRACE: Duration = Duration::from_secs(5);
+pub(crate) const GRACE: Duration = Duration::from_secs(5);
 
 /// What all remote files of a process share: one thread, which is started when it is first needed.
 ///
@@ -41,7 +42,7 @@ impl Client {
         time: Duration,
         task: impl Future<Output = T> + Send + 'static,
     ) -> Result<T, Problem> {
-        if std::process::id() != self.process {
+        if !self.is_of_this_process() {
             return Err(Problem::Forked);
         }
         let (send, result) = sync_channel(1);
@@ -62,6 +63,14 @@ impl Client {
         })
     }
 
+    /// What reading the files that are open has cost.
+    #[must_use]
+    pub fn counters(&self) -> Counters {
+        let open = self.open.lock();
+        let all = open.iter().filter_map(Weak::upgrade);
+        all.fold(Counters::default(), |sum, file| sum.and(file.counters()))
+    }
+
     /// Returns the same file if it is open already, or this one, which others find from now on.
     pub(crate) fn share(&self, opened: Remote) -> Arc<Remote> {
         let mut open = self.open.lock();
@@ -74,6 +83,23 @@ impl Client {
         let opened = Arc::new(opened);
         open.push(Arc::downgrade(&opened));
         opened
+    }
+
+    /// Whether this process, and not its parent, made the client.
+    pub(crate) fn is_of_this_process(&self) -> bool {
+        std::process::id() == self.process
+    }
+
+    /// Starts a task on the thread.
+    pub(crate) fn spawn(
+        &self,
+        task: impl Future<Output = ()> + Send + 'static,
+    ) -> Result<(), Problem> {
+        if !self.is_of_this_process() {
+            return Err(Problem::Forked);
+        }
+        self.handle()?.spawn(task);
+        Ok(())
     }
 
     fn handle(&self) -> Result<Handle, Problem> {

@@ -10,10 +10,25 @@ pub struct Counters {
     pub requests: u64,
     /// Bytes of the bodies that were received.
     pub bytes: u64,
-    /// Reads of a block that the cache had.
+    /// Reads of a block that was in memory.
     pub hits: u64,
+    /// Blocks that came from the local disk.
+    pub disk_hits: u64,
     /// The slowest request, with its body.
     pub slowest: Duration,
+}
+
+impl Counters {
+    /// Both together.
+    pub(crate) fn and(self, other: Counters) -> Counters {
+        Counters {
+            requests: self.requests + other.requests,
+            bytes: self.bytes + other.bytes,
+            hits: self.hits + other.hits,
+            disk_hits: self.disk_hits + other.disk_hits,
+            slowest: self.slowest.max(other.slowest),
+        }
+    }
 }
 
 /// The same while it is counted.
@@ -22,6 +37,7 @@ pub(crate) struct Counting {
     requests: AtomicU64,
     bytes: AtomicU64,
     hits: AtomicU64,
+    disk_hits: AtomicU64,
     slowest_micros: AtomicU64,
 }
 
@@ -43,11 +59,17 @@ impl Counting {
         self.requests.fetch_add(other.requests, Relaxed);
         self.bytes.fetch_add(other.bytes, Relaxed);
         self.hits.fetch_add(other.hits, Relaxed);
+        self.disk_hits.fetch_add(other.disk_hits, Relaxed);
         let micros = u64::try_from(other.slowest.as_micros()).unwrap_or(u64::MAX);
         self.slowest_micros.fetch_max(micros, Relaxed);
     }
 
-    /// The cache had a block.
+    /// The local disk had a block.
+    pub(crate) fn disk_hit(&self) {
+        self.disk_hits.fetch_add(1, Relaxed);
+    }
+
+    /// A block was in memory.
     pub(crate) fn hit(&self) {
         self.hits.fetch_add(1, Relaxed);
     }
@@ -58,6 +80,7 @@ impl Counting {
             requests: self.requests.load(Relaxed),
             bytes: self.bytes.load(Relaxed),
             hits: self.hits.load(Relaxed),
+            disk_hits: self.disk_hits.load(Relaxed),
             slowest: Duration::from_micros(self.slowest_micros.load(Relaxed)),
         }
     }

@@ -67,6 +67,10 @@ pub enum Problem {
     Status(u16),
     /// No complete answer within this time, with the last failure, if there was one.
     Timeout(Duration, Option<Box<Problem>>),
+    /// The caller stopped the work.
+    Stopped,
+    /// A local file could not be read, with the reason.
+    Local(String),
     /// The file was opened by the process that this one was forked from.
     Forked,
     /// No credentials were found for a bucket.
@@ -84,7 +88,7 @@ impl fmt::Display for Problem {
             Problem::NotFound => f.write_str("the server has no such file (404); check the URL"),
             Problem::Refused(status) => write!(
                 f,
-                "the server does not allow reading it ({status}); check the credentials and the rights of the file, and whether a presigned URL has expired"
+                "the server does not allow it ({status}); check the credentials and the rights of the file, and whether a presigned URL has expired"
             ),
             Problem::Region(region) => write!(
                 f,
@@ -128,6 +132,8 @@ impl fmt::Display for Problem {
                     None => f.write_str("; try again, or set timeout=SECONDS"),
                 }
             }
+            Problem::Stopped => f.write_str("stopped; what was there is unchanged"),
+            Problem::Local(why) => write!(f, "the file to upload cannot be read: {why}"),
             Problem::Forked => f.write_str(
                 "it was opened before this process was forked; open the database again in the child",
             ),

@@ -1,4 +1,5 @@
-//! Reading a file of a web server or of object storage by ranges: `https://`, `http://`, `s3://`.
+//! Reading a file of a web server or of object storage by ranges: `https://`, `http://`, `s3://`;
+//! writing an object of a bucket.
 //!
 //! A [`Remote`] is one version of such a file. Its bytes come in aligned blocks through a bounded
 //! cache, and each request after the first names the version, so that a file that was replaced is
@@ -8,9 +9,12 @@
 #![warn(missing_docs)]
 
 mod blocks;
+mod cache;
 mod client;
 mod counters;
+mod disk_cache;
 mod error;
+mod flight;
 mod location;
 mod object;
 mod options;
@@ -19,6 +23,7 @@ mod plan;
 mod remote;
 mod service;
 mod tls;
+mod upload;
 mod version;
 
 pub use client::Client;
@@ -27,3 +32,4 @@ pub use error::{Error, Problem, Result};
 pub use location::{is_url, shown};
 pub use options::Options;
 pub use remote::Remote;
+pub use upload::upload;

@@ -1,20 +1,23 @@
 //! One remote file: requests for ranges of it.
 
-use crate::client::Client;
+use crate::blocks::BLOCK;
+use crate::cache::Cache;
+use crate::client::{Client, GRACE};
 use crate::counters::Counting;
 use crate::error::{Error, Problem, Result};
+use crate::flight::Flight;
 use crate::location::{Location, shown};
 use crate::options::Options;
 use crate::pace::Pace;
 use crate::service::{Service, deepest, find};
 use crate::tls;
 use crate::version::Version;
+use futures_util::TryStreamExt as _;
 use object_store::aws::AmazonS3Builder;
 use object_store::http::HttpBuilder;
 use object_store::path::Path;
 use object_store::{GetOptions, GetRange, ObjectStore, RetryConfig};
 use reqwest::redirect::{Action, Attempt, Policy};
-use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -79,49 +82,143 @@ impl Object {
     }
 
     /// What reading has cost.
-    pub(crate) fn counting(&self) -> &Counting {
-        &self.counting
+    pub(crate) fn counting(&self) -> Arc<Counting> {
+        self.counting.clone()
     }
 
-    /// Reads a range, and returns its bytes and the version they are of. If the file is shorter,
-    /// these are fewer bytes. With `version`, other versions are [`Problem::Changed`].
-    ///
-    /// # Errors
-    /// See [`Problem`].
-    pub(crate) fn get(
+    /// How long a reader waits for an answer that ends itself in time.
+    pub(crate) fn patience(&self) -> Duration {
+        self.timeout + GRACE
+    }
+
+    /// Whether this process, and not its parent, opened the file.
+    pub(crate) fn is_of_this_process(&self) -> bool {
+        self.client.is_of_this_process()
+    }
+
+    /// Asks for the blocks of `flight`, of this version, and puts them into `cache` as they arrive.
+    pub(crate) fn stream(
+        self: &Arc<Self>,
+        version: &Version,
+        flight: &Arc<Flight>,
+        cache: &Arc<Cache>,
+    ) {
+        let (object, version) = (self.clone(), version.clone());
+        let (flight_now, cache) = (flight.clone(), cache.clone());
+        let sent = self.client.spawn(async move {
+            let received = object.receive(&version, &flight_now, &cache);
+            let end = match tokio::time::timeout(object.timeout, received).await {
+                Ok(end) => end,
+                Err(_) => Err(Problem::Timeout(object.timeout, None)),
+            };
+            flight_now.end(end.map_err(|problem| object.fail(problem)));
+        });
+        if let Err(problem) = sent {
+            flight.end(Err(self.fail(problem)));
+        }
+    }
+
+    async fn receive(
         &self,
-        range: Range<u64>,
-        version: Option<&Version>,
-    ) -> Result<(Vec<u8>, Version)> {
+        version: &Version,
+        flight: &Flight,
+        cache: &Cache,
+    ) -> std::result::Result<(), Problem> {
+        let blocks = flight.blocks();
+        let range = blocks.start * BLOCK..(blocks.end * BLOCK).min(version.len);
         let mut options = GetOptions {
             range: Some(GetRange::Bounded(range.clone())),
             ..GetOptions::default()
         };
-        if let Some(version) = version {
-            version.demand(&mut options);
-        }
-        let (store, path) = (self.store.clone(), self.path.clone());
+        version.demand(&mut options);
         let begun = Instant::now();
-        let got = self.client.run(self.timeout, async move {
+        let failed = |e: object_store::Error| self.problem(&e, begun);
+        let answer = self
+            .store
+            .get_opts(&self.path, options)
+            .await
+            .map_err(failed)?;
+        match Version::of(&answer.meta) {
+            Some(found) if found == *version => {}
+            Some(_) => return Err(Problem::Changed),
+            None => return Err(Problem::NoVersion),
+        }
+        let expected = range.end - range.start;
+        let wrong = |n: u64| Problem::WrongRange(format!("{n} bytes instead of {expected}"));
+        let mut body = answer.into_stream();
+        let (mut received, mut next, mut rest) = (0, blocks.start, Vec::new());
+        while let Some(part) = body.try_next().await.map_err(failed)? {
+            received += part.len() as u64;
+            if received > expected {
+                return Err(wrong(received));
+            }
+            rest.extend_from_slice(&part);
+            let whole = rest.len() as u64 / BLOCK;
+            if whole > 0 {
+                let after = rest.split_off(usize::try_from(whole * BLOCK).unwrap_or(rest.len()));
+                cache.keep(next, &rest);
+                rest = after;
+                next += whole;
+                flight.arrive(whole);
+            }
+        }
+        if received != expected {
+            return Err(wrong(received));
+        }
+        if !rest.is_empty() {
+            cache.keep(next, &rest);
+            flight.arrive(1);
+        }
+        self.counting.received(received, begun.elapsed());
+        self.pace.received(received, begun.elapsed());
+        Ok(())
+    }
+
+    /// Reads the first `len` bytes, and returns them and the version they are of. If the file is
+    /// shorter, these are fewer bytes.
+    ///
+    /// # Errors
+    /// See [`Problem`].
+    pub(crate) fn head(&self, len: u64) -> Result<(Vec<u8>, Version)> {
+        let options = GetOptions {
+            range: Some(GetRange::Bounded(0..len)),
+            ..GetOptions::default()
+        };
+        let begun = Instant::now();
+        let (bytes, meta) = self.run(self.timeout, async move |store, path| {
             let answer = store.get_opts(&path, options).await?;
             let meta = answer.meta.clone();
             Ok((answer.bytes().await?, meta))
-        });
-        let (bytes, meta) = got
-            .and_then(|got| got.map_err(|e| self.problem(&e, begun)))
-            .map_err(|problem| self.fail(problem))?;
+        })?;
         self.counting.received(bytes.len() as u64, begun.elapsed());
         self.pace.received(bytes.len() as u64, begun.elapsed());
         let found = Version::of(&meta).ok_or_else(|| self.fail(Problem::NoVersion))?;
-        if version.is_some_and(|version| *version != found) {
-            return Err(self.fail(Problem::Changed));
-        }
-        let expected = range.end.min(found.len).saturating_sub(range.start);
+        let expected = len.min(found.len);
         if bytes.len() as u64 != expected {
             let why = format!("{} bytes instead of {expected}", bytes.len());
             return Err(self.fail(Problem::WrongRange(why)));
         }
         Ok((bytes.into(), found))
+    }
+
+    /// Runs a task of the store on its file, for at most this time.
+    ///
+    /// # Errors
+    /// See [`Problem`].
+    pub(crate) fn run<T, F>(
+        &self,
+        time: Duration,
+        task: impl FnOnce(Arc<dyn ObjectStore>, Path) -> F,
+    ) -> Result<T>
+    where
+        T: Send + 'static,
+        F: Future<Output = object_store::Result<T>> + Send + 'static,
+    {
+        let begun = Instant::now();
+        let task = task(self.store.clone(), self.path.clone());
+        let done = self.client.run(time, task);
+        done.and_then(|done| done.map_err(|e| self.problem(&e, begun)))
+            .map_err(|problem| self.fail(problem))
     }
 
     /// An error of this file.

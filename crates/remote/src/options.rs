@@ -10,6 +10,10 @@ pub struct Options {
     pub timeout: Duration,
     /// Certificates in PEM that are trusted in addition to the system's.
     pub ca_file: Option<PathBuf>,
+    /// A directory for blocks on the local disk. The default is none.
+    pub cache_dir: Option<PathBuf>,
+    /// The most bytes that the files there take. The default is 1 GiB.
+    pub cache_bytes: u64,
 }
 
 impl Default for Options {
@@ -17,6 +21,8 @@ impl Default for Options {
         Options {
             timeout: Duration::from_secs(30),
             ca_file: None,
+            cache_dir: None,
+            cache_bytes: 1 << 30,
         }
     }
 }

@@ -1,9 +1,12 @@
 //! A remote file that is open for reading.
 
-use crate::blocks::{BLOCK, Blocks};
+use crate::blocks::BLOCK;
+use crate::cache::Cache;
 use crate::client::Client;
 use crate::counters::Counters;
+use crate::disk_cache::DiskCache;
 use crate::error::{Problem, Result};
+use crate::flight::Flight;
 use crate::object::Object;
 use crate::options::Options;
 use crate::plan::{MOST, Plan};
@@ -13,6 +16,8 @@ use std::sync::Arc;
 
 /// Blocks of the first request: the head of a file, which every reader needs.
 const FIRST: u64 = 4;
+/// How often a block is fetched that other readers push out of memory before it is read.
+const TRIES: u32 = 5;
 
 /// One version of a remote file, open for reading.
 #[derive(Debug)]
@@ -20,10 +25,12 @@ pub struct Remote {
     /// The whole URL, which can have secrets.
     full_url: String,
     options: Options,
-    object: Object,
+    object: Arc<Object>,
     version: Version,
-    blocks: Blocks,
+    cache: Arc<Cache>,
     plan: Mutex<Plan>,
+    /// The requests whose answers are arriving.
+    flights: Mutex<Vec<Arc<Flight>>>,
 }
 
 impl Remote {
@@ -37,22 +44,31 @@ impl Remote {
     /// See [`Problem`].
     pub fn open(client: &'static Client, url: &str, options: &Options) -> Result<Arc<Remote>> {
         let object = Object::new(client, url, options)?;
-        let mut head = object.get(0..FIRST * BLOCK, None)?;
+        let mut head = object.head(FIRST * BLOCK)?;
         let time_until_unique = object.time_until_unique();
         if !time_until_unique.is_zero() {
             std::thread::sleep(time_until_unique);
-            head = object.get(0..FIRST * BLOCK, None)?;
+            head = object.head(FIRST * BLOCK)?;
         }
         let (bytes, version) = head;
+        let disk = options.cache_dir.as_ref().map(|dir| {
+            let (name, blocks) = (
+                format!("{url} {}", version.text()),
+                version.len.div_ceil(BLOCK),
+            );
+            DiskCache::open(dir, options.cache_bytes, &name, blocks)
+        });
+        let disk = disk.transpose().map_err(|problem| object.fail(problem))?;
         let remote = Remote {
             full_url: url.to_owned(),
             options: options.clone(),
-            object,
+            cache: Arc::new(Cache::new(version.len, disk, object.counting())),
+            object: Arc::new(object),
             version,
-            blocks: Blocks::default(),
             plan: Mutex::default(),
+            flights: Mutex::default(),
         };
-        remote.blocks.keep(0, &bytes);
+        remote.cache.keep(0, &bytes);
         remote.plan.lock().note(0..FIRST.min(remote.total()));
         Ok(client.share(remote))
     }
@@ -74,52 +90,84 @@ impl Remote {
     /// # Errors
     /// See [`Problem`]. After [`Problem::Changed`], every read of bytes that are not in memory fails.
     pub fn read_at(&self, buf: &mut [u8], offset: u64) -> Result<usize> {
+        // In a forked child, the thread that held a lock is missing.
+        if !self.object.is_of_this_process() {
+            return Err(self.object.fail(Problem::Forked));
+        }
         let end = offset
             .saturating_add(buf.len() as u64)
             .min(self.version.len);
         let mut at = offset;
+        let mut tries = 0;
         while at < end {
             let (block, within) = (at / BLOCK, usize_of(at % BLOCK));
             let rest = &mut buf[usize_of(at - offset)..usize_of(end - offset)];
-            match self.blocks.copy(block, within, rest) {
+            match self.cache.copy(block, within, rest) {
                 Some(n) => {
-                    self.object.counting().hit();
                     at += n as u64;
+                    tries = 0;
+                }
+                None if tries < TRIES => {
+                    self.fetch(block, end.div_ceil(BLOCK))?;
+                    tries += 1;
                 }
                 None => {
-                    let bytes = self.fetch(block, end.div_ceil(BLOCK))?;
-                    // Not from the cache, which other threads can have filled by now.
-                    let bytes = bytes.get(within..).unwrap_or_default();
-                    let n = bytes.len().min(rest.len());
-                    if n == 0 {
-                        return Err(self.object.fail(Problem::WrongRange("no bytes".into())));
-                    }
-                    rest[..n].copy_from_slice(&bytes[..n]);
-                    at += n as u64;
+                    let why = "other readers need all of its memory";
+                    return Err(self.object.fail(Problem::Other(why.into())));
                 }
             }
         }
         Ok(usize_of(at - offset.min(at)))
     }
 
-    /// Fetches blocks from `first` on, of which those before `end` are needed. Returns the bytes
-    /// from `first` on.
-    fn fetch(&self, first: u64, end: u64) -> Result<Vec<u8>> {
-        let missing = (first..end).find(|block| *block > first && self.blocks.has(*block));
+    /// Waits until the block `first` has arrived. Asks for it if nothing else has, and for those
+    /// before `end`, which are needed, too.
+    fn fetch(&self, first: u64, end: u64) -> Result<()> {
+        let flight = {
+            let mut flights = self.flights.lock();
+            flights.retain(|flight| !flight.is_over());
+            match flights
+                .iter()
+                .find(|flight| flight.blocks().contains(&first))
+            {
+                Some(flight) => flight.clone(),
+                None => {
+                    let flight = self.send(first, end, &flights);
+                    flights.push(flight.clone());
+                    flight
+                }
+            }
+        };
+        match flight.wait(first, self.object.patience())? {
+            true => Ok(()),
+            false => Err(self
+                .object
+                .fail(Problem::Timeout(self.options.timeout, None))),
+        }
+    }
+
+    /// Sends a request.
+    fn send(&self, first: u64, end: u64, flights: &[Arc<Flight>]) -> Arc<Flight> {
+        let is_coming = |block| {
+            flights
+                .iter()
+                .any(|flight| flight.blocks().contains(&block))
+        };
+        let has = |block| self.cache.has(block) || is_coming(block);
+        let missing = (first..end).find(|block| *block > first && has(*block));
         let needed = first..missing.unwrap_or(end);
         let most = self.object.pace().in_time().clamp(1, MOST);
         let mut window = self.plan.lock().window(needed.clone(), self.total(), most);
         // What is here at its ends is not fetched again. Blocks between are: a request costs more.
-        while window.start < needed.start && self.blocks.has(window.start) {
+        while window.start < needed.start && has(window.start) {
             window.start += 1;
         }
-        while needed.end < window.end && self.blocks.has(window.end - 1) {
+        while needed.end < window.end && has(window.end - 1) {
             window.end -= 1;
         }
-        let range = window.start * BLOCK..window.end * BLOCK;
-        let (mut bytes, _) = self.object.get(range, Some(&self.version))?;
-        self.blocks.keep(window.start, &bytes);
-        Ok(bytes.split_off(usize_of((first - window.start) * BLOCK).min(bytes.len())))
+        let flight = Arc::new(Flight::new(window));
+        self.object.stream(&self.version, &flight, &self.cache);
+        flight
     }
 
     /// The number of blocks.

@@ -20,6 +20,8 @@ use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
+/// The header that each signed request to a bucket has.
+const SIGNED: &str = "x-amz-content-sha256";
 /// The header in which S3 names the region of a bucket.
 const BUCKET_REGION: &str = "x-amz-bucket-region";
 
@@ -61,14 +63,20 @@ impl Service {
 #[async_trait]
 impl HttpService for Service {
     async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
-        // Requests for credentials have no range, and the library judges their answers.
+        // The library judges the answers to all other requests, which are for credentials.
         let is_read = request.headers().contains_key(RANGE);
+        let is_write = !is_read && request.headers().contains_key(SIGNED);
+        let is_part = request
+            .uri()
+            .query()
+            .is_some_and(|q| q.contains("uploadId"));
         let is_first = !request.headers().contains_key(IF_MATCH)
-            && !request.headers().contains_key(IF_UNMODIFIED_SINCE);
+            && !request.headers().contains_key(IF_UNMODIFIED_SINCE)
+            && !is_part;
         self.counting.request();
         let response = match HttpService::call(&self.client, request).await {
             Ok(response) => response,
-            Err(_) if !is_read => {
+            Err(_) if !is_read && !is_write => {
                 self.note(Some(Problem::NoCredentials));
                 return Err(verdict(Problem::NoCredentials));
             }
@@ -84,15 +92,21 @@ impl HttpService for Service {
                 return Err(if is_final { verdict(problem) } else { error });
             }
         };
-        if !is_read {
+        if !is_read && !is_write {
             let is_good = response.status().is_success();
             self.note((!is_good).then_some(Problem::NoCredentials));
             return Ok(response);
         }
-        match judge(is_first, response.status(), response.headers()) {
+        let (status, headers) = (response.status(), response.headers());
+        let judgement = match is_write {
+            true if status.is_success() => Judgement::Good,
+            true => judge_failure(status, headers),
+            false => judge(is_first, status, headers),
+        };
+        match judgement {
             Judgement::Good => {
                 self.note(None);
-                *self.time_until_unique.lock() = time_until_unique(response.headers());
+                *self.time_until_unique.lock() = time_until_unique(headers);
             }
             Judgement::Passing(problem) => self.note(Some(problem)),
             Judgement::Final(problem) => return Err(verdict(problem)),
@@ -134,12 +148,24 @@ fn judge(is_first: bool, status: StatusCode, headers: &HeaderMap) -> Judgement {
             Problem::Empty
         }
         StatusCode::OK => Problem::NoRanges,
-        StatusCode::NOT_FOUND | StatusCode::GONE => Problem::NotFound,
-        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Problem::Refused(status.as_u16()),
         StatusCode::PRECONDITION_FAILED => Problem::Changed,
         // A first request begins at the first byte, and a later one is for bytes that were there.
         StatusCode::RANGE_NOT_SATISFIABLE if is_first => Problem::Empty,
         StatusCode::RANGE_NOT_SATISFIABLE => Problem::Changed,
+        _ => return judge_failure(status, headers),
+    };
+    Judgement::Final(problem)
+}
+
+/// Judges a status that says the same for reading and writing.
+fn judge_failure(status: StatusCode, headers: &HeaderMap) -> Judgement {
+    let text = |name: &str| {
+        let value = headers.get(name)?;
+        Some(value.to_str().unwrap_or("?").to_owned())
+    };
+    let problem = match status {
+        StatusCode::NOT_FOUND | StatusCode::GONE => Problem::NotFound,
+        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Problem::Refused(status.as_u16()),
         _ if status.is_redirection() => match text(BUCKET_REGION) {
             Some(region) => Problem::Region(region),
             None => Problem::Status(status.as_u16()),

@@ -169,6 +169,41 @@ fn a_file_that_is_open_already_is_shared() {
     assert_eq!(site.open().expect("opens").counters().requests, 1);
 }
 
+#[test]
+fn a_disk_cache_serves_the_next_process() {
+    let Some(site) = Site::new(1 << 20) else {
+        return;
+    };
+    let dir = tempfile::tempdir().expect("a directory");
+    let options = Options {
+        cache_dir: Some(dir.path().join("cache")),
+        ..Options::default()
+    };
+    let open = || Remote::open(&CLIENT, &site.proxy.http("a.bin"), &options).expect("opens");
+    let read = |remote: &Remote| {
+        for (offset, len) in [(0, 70_000), (300_000, 10), (900_000, 200_000)] {
+            site.same(remote, offset, len);
+        }
+    };
+    read(&open());
+    let _ = site.proxy.take_counts();
+    // A file that no process has open is read from the disk.
+    let again = open();
+    read(&again);
+    assert_eq!(site.proxy.take_counts(), (1, 64 << 10), "only its opening");
+    assert!(again.counters().disk_hits > 10);
+    drop(again);
+    // Another version has nothing there.
+    let other = site.path.with_extension("new");
+    std::fs::write(&other, vec![1; 1 << 20]).expect("written");
+    age(&other);
+    std::fs::rename(&other, &site.path).expect("replaced");
+    let mut buf = [0; 10];
+    let remote = open();
+    remote.read_at(&mut buf, 300_000).expect("reads");
+    assert_eq!((buf, remote.counters().disk_hits), ([1; 10], 0));
+}
+
 /// nginx names a version by its second and length: two of them can have one name.
 #[test]
 fn a_file_that_is_replaced_within_the_second_is_not_mixed() {

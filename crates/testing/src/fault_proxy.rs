@@ -5,7 +5,10 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+/// Bytes that a slow line carries between two pauses.
+const SLOW_PART: usize = 16 << 10;
 
 /// How one request is answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,6 +31,13 @@ pub enum Fault {
     Slow(Duration),
     /// The answer comes after this time.
     Late(Duration),
+    /// As on a line with a delay for each request, and so many bytes in a second.
+    Line {
+        /// The delay.
+        delay: Duration,
+        /// Bytes in a second.
+        rate: u64,
+    },
 }
 
 #[derive(Debug)]
@@ -96,6 +106,12 @@ impl FaultProxy {
         *lock(&self.shared.always) = fault;
     }
 
+    /// Requests since the last call of [`FaultProxy::take_counts`].
+    #[must_use]
+    pub fn requests(&self) -> u64 {
+        self.shared.requests.load(SeqCst)
+    }
+
     /// Requests and bytes of bodies since the last call.
     #[must_use]
     pub fn take_counts(&self) -> (u64, u64) {
@@ -122,10 +138,13 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 impl Shared {
     /// Answers one request. The connection ends with it.
     fn serve(&self, client: &TcpStream) -> std::io::Result<()> {
-        let mut head = read_head(&mut BufReader::new(client))?;
+        let mut from = BufReader::new(client);
+        let mut head = read_head(&mut from)?;
         if head.is_empty() {
             return Ok(());
         }
+        let mut sent = vec![0; body_len(&head)];
+        from.read_exact(&mut sent)?;
         self.requests.fetch_add(1, SeqCst);
         let fault = lock(&self.faults).pop_front();
         let fault = fault.or_else(|| lock(&self.always).clone());
@@ -138,7 +157,7 @@ impl Shared {
                     "HTTP/1.1 {status} Fault\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
                 );
             }
-            Some(Fault::Late(time)) => std::thread::sleep(*time),
+            Some(Fault::Late(time) | Fault::Line { delay: time, .. }) => std::thread::sleep(*time),
             Some(Fault::NoRange) => remove(&mut head, "range"),
             Some(Fault::OtherRange(range)) => {
                 remove(&mut head, "range");
@@ -150,6 +169,7 @@ impl Shared {
         head.push("Connection: close".into());
         let server = TcpStream::connect((Ipv4Addr::LOCALHOST, self.upstream))?;
         send_head(&server, &head)?;
+        (&server).write_all(&sent)?;
         let mut server = BufReader::new(server);
         let mut head = read_head(&mut server)?;
         let mut body = Vec::new();
@@ -169,11 +189,24 @@ impl Shared {
                 }
                 body.clear();
             }
+            Some(Fault::Line { rate, .. }) => {
+                self.bytes.fetch_add(body.len() as u64, SeqCst);
+                return send_slowly(client, &body, *rate);
+            }
             _ => {}
         }
         self.bytes.fetch_add(body.len() as u64, SeqCst);
         client.write_all(&body)
     }
+}
+
+/// The length of the body that follows a head.
+fn body_len(head: &[String]) -> usize {
+    let fields = head.iter().filter_map(|line| line.split_once(':'));
+    let len = fields
+        .filter(|(name, _)| name.eq_ignore_ascii_case("content-length"))
+        .find_map(|(_, value)| value.trim().parse().ok());
+    len.unwrap_or(0)
 }
 
 /// The lines of a head, without the empty one at its end.
@@ -192,6 +225,19 @@ fn read_head(from: &mut impl BufRead) -> std::io::Result<Vec<String>> {
 
 fn send_head(mut to: &TcpStream, lines: &[String]) -> std::io::Result<()> {
     to.write_all((lines.join("\r\n") + "\r\n\r\n").as_bytes())
+}
+
+/// Sends bytes no faster than so many in a second.
+fn send_slowly(mut to: &TcpStream, bytes: &[u8], rate: u64) -> std::io::Result<()> {
+    let begin = Instant::now();
+    let mut sent = 0;
+    for part in bytes.chunks(SLOW_PART) {
+        to.write_all(part)?;
+        sent += part.len() as u64;
+        let due = Duration::from_micros(sent * 1_000_000 / rate.max(1));
+        std::thread::sleep(due.saturating_sub(begin.elapsed()));
+    }
+    Ok(())
 }
 
 /// Removes a header; `name` is in small letters.

@@ -4,10 +4,13 @@
 
 mod fault_proxy;
 mod long_run;
+mod s3;
+mod server;
 mod skip;
 mod web;
 
 pub use fault_proxy::{Fault, FaultProxy};
 pub use long_run::long_run;
+pub use s3::S3;
 pub use skip::skip;
 pub use web::Nginx;

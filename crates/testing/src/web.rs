@@ -1,14 +1,11 @@
 //! A real web server for tests: nginx on free loopback ports.
 
+use crate::server::{free_port, listens};
 use crate::skip;
 use std::fmt::Write as _;
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
 
-/// How long nginx may take to start.
-const START_TIME: Duration = Duration::from_secs(20);
 /// How often another pair of ports is tried.
 const TRIES: u32 = 5;
 
@@ -191,25 +188,4 @@ fn find(name: &str) -> Option<PathBuf> {
         .chain([PathBuf::from("/usr/sbin")])
         .map(|dir| dir.join(name))
         .find(|program| program.is_file())
-}
-
-/// A port that was free a moment ago.
-fn free_port() -> u16 {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
-    listener.local_addr().expect("an address").port()
-}
-
-/// Waits until the process listens; false if it ends.
-fn listens(child: &mut Child, port: u16) -> bool {
-    let begun = Instant::now();
-    while begun.elapsed() < START_TIME {
-        if child.try_wait().expect("a child").is_some() {
-            return false;
-        }
-        if TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_ok() {
-            return true;
-        }
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    false
 }

@@ -34,8 +34,9 @@ struct Order {
     last: Vec<u32>,
 }
 
-/// Writes a copy of the database `src`, compressed or plain, to the file `dst`. It needs few requests
-/// when it is read from a web server or object storage. A database at `dst` is replaced atomically.
+/// Writes a copy of the database `src`, compressed or plain, to `dst`, a file or a URL of object
+/// storage. It needs few requests when it is read from there. A database at `dst` is replaced
+/// atomically.
 ///
 /// # Errors
 /// See [`Error`]. After any error `src` and `dst` are unchanged.
@@ -49,9 +50,17 @@ pub fn publish(
     let started = Instant::now();
     let target = target::resolve_to_read(api, src)?;
     let through = through_of(api, &target)?;
-    may_replace(api, dst, &target)?;
-    space::require(dst, at_most(target.len))?;
-    let temp = Temp::create(dst, &target, false)?;
+    let url = url_in(dst);
+    // What is uploaded is first written to a temporary file.
+    let local = match url {
+        Some(_) => std::env::temp_dir().join("densite-publish"),
+        None => dst.to_path_buf(),
+    };
+    if url.is_none() {
+        may_replace(api, dst, &target)?;
+    }
+    space::require(&local, at_most(target.len))?;
+    let temp = Temp::create(&local, &target, false)?;
     let mut source = Source::shared(api, through, &target, options.wait)?;
     let header = source.header();
     let held = match through == Through::Densite && source.state().is_file_alone() {
@@ -78,10 +87,13 @@ pub fn publish(
     }
     let (destination_bytes, _) = temp.sizes()?;
     let pages = source.len() / u64::from(header.page_size);
-    temp.rename_over(dst)?;
+    match url {
+        Some(url) => upload(&temp, url, destination_bytes, progress)?,
+        None => temp.rename_over(dst)?,
+    }
     Ok(ConvertReport {
         source: target.given.clone(),
-        destination: dst.to_path_buf(),
+        destination: url.map_or_else(|| dst.to_path_buf(), |url| shown_url(url).into()),
         in_place: false,
         page_size: header.page_size,
         pages,
@@ -92,14 +104,24 @@ pub fn publish(
     })
 }
 
+/// Uploads the finished copy.
+fn upload(temp: &Temp, url: &str, len: u64, progress: &mut dyn Progress) -> Result<()> {
+    let path = Path::new(&shown_url(url)).to_path_buf();
+    progress.phase("uploading", len);
+    let mut stopped = false;
+    let done = densite_vfs::upload(&temp.open()?, url, &mut |done| {
+        progress.done(done);
+        stopped = progress.cancelled();
+        !stopped
+    });
+    done.map_err(|message| match stopped {
+        true => Error::Interrupted { path },
+        false => Error::Remote { path, message },
+    })
+}
+
 /// Refuses a destination that is no file of its own: only another published database is replaced.
 fn may_replace(api: Api, dst: &Path, source: &Target) -> Result<()> {
-    if let Some(url) = url_in(dst) {
-        return Err(Error::Setting(format!(
-            "{}: publish writes a file; name one, and upload that",
-            shown_url(url)
-        )));
-    }
     let Ok(meta) = std::fs::symlink_metadata(dst) else {
         return Ok(());
     };

@@ -49,6 +49,6 @@ pub use entry::{densite_init, init, load};
 pub use last_error::take_last_error;
 pub use locked_view::{LockedView, ViewBytes};
 pub use main_file::with_handle;
-pub use remote::{RemoteFile, is_url, shown_url};
+pub use remote::{RemoteFile, is_url, remote_cost, shown_url, upload};
 pub use sql::create_functions;
 pub use vfs::{NAME, host_vfs, register};

@@ -9,7 +9,7 @@
 use densite_sqlite::FileName;
 
 /// Our URI parameters. `x_tuning` is for tests.
-const OURS: [&str; 10] = [
+const OURS: [&str; 12] = [
     "level",
     "threads",
     "decoded_cache",
@@ -20,6 +20,8 @@ const OURS: [&str; 10] = [
     "densite",
     "ca_file",
     "timeout",
+    "cache_dir",
+    "cache_size",
 ];
 /// SQLite's own, including those of its VFSes and extensions (memdb, RBU, encryption).
 const SQLITES: [&str; 15] = [

@@ -24,6 +24,10 @@ pub(crate) struct RemoteSettings {
     pub(crate) ca_file: Option<PathBuf>,
     /// `timeout`: how long one read may take.
     pub(crate) timeout: Option<Duration>,
+    /// `cache_dir`: the directory for blocks on the local disk.
+    pub(crate) cache_dir: Option<PathBuf>,
+    /// `cache_size`: the most bytes that the files there take.
+    pub(crate) cache_bytes: Option<u64>,
 }
 
 /// The settings of one open database.
@@ -82,6 +86,10 @@ impl Settings {
         if let Some(value) = text(c"timeout") {
             settings.remote.timeout = Some(timeout(&value)?);
         }
+        settings.remote.cache_dir = text(c"cache_dir").map(|path| PathBuf::from(&*path));
+        if let Some(value) = text(c"cache_size") {
+            settings.remote.cache_bytes = Some(cache_size(&value)?);
+        }
         settings.unlocked = name.boolean(c"nolock", false) || name.boolean(c"immutable", false);
         Ok(settings)
     }
@@ -115,6 +123,14 @@ pub(crate) fn threads(value: &str) -> Result<usize, String> {
 pub(crate) fn cache_mib(value: &str) -> Result<usize, String> {
     number(value, CACHE_MAX_MIB).ok_or_else(|| {
         format!("decoded_cache={value}: use a whole number of MiB from 0 to {CACHE_MAX_MIB}")
+    })
+}
+
+/// The size of the cache of remote files on the local disk, in MiB. Returned in bytes.
+fn cache_size(value: &str) -> Result<u64, String> {
+    let mib = number(value, CACHE_MAX_MIB).filter(|n| *n > 0);
+    mib.map(|n| (n as u64) << 20).ok_or_else(|| {
+        format!("cache_size={value}: use a whole number of MiB from 1 to {CACHE_MAX_MIB}")
     })
 }
 

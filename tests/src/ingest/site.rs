@@ -108,7 +108,6 @@ impl StorageBackend for SimStorage {
             bytes: 1 << 20,
             together: 4,
             at_once: 2,
-            ..ClusteredLimits::default()
         }
     }
 

@@ -6,6 +6,7 @@ use crate::args::{Common, Format, SqlArgs};
 use crate::exit::exit_code;
 use crate::failure::{Failure, Outcome};
 use crate::out;
+use crate::progress::Fetching;
 use crate::shown;
 use crate::sql::format::{Csv, Json, Sink, Tables, Wrapped};
 use crate::sql::split::{Piece, Splitter};
@@ -26,8 +27,11 @@ pub(crate) fn run(common: Common, args: &SqlArgs) -> Outcome {
     sqlite::api()?;
     let connection = open(&args.db, args.create)?;
     let db = shown_name(&args.db);
+    let is_remote = densite_vfs::is_url(args.db.strip_prefix("file:").unwrap_or(&args.db));
     let mut run = Run {
         db: &db,
+        common,
+        is_remote,
         connection,
         sink: match (common.json, args.format) {
             (true, _) => Box::new(Wrapped::default()),
@@ -151,6 +155,8 @@ fn with_our_vfs(uri: &str) -> String {
 
 struct Run<'a> {
     db: &'a str,
+    common: Common,
+    is_remote: bool,
     connection: Connection,
     sink: Box<dyn Sink>,
     out: BufWriter<io::StdoutLock<'static>>,
@@ -226,6 +232,8 @@ impl Run<'_> {
     fn piece(&mut self, piece: &Piece) -> Result<(), Failure> {
         let Run {
             db,
+            common,
+            is_remote,
             connection,
             sink,
             out,
@@ -239,6 +247,7 @@ impl Run<'_> {
         let number = *statements;
         let failed = |e: rusqlite::Error| failure(db, Some((number, piece)), &e);
         let mut batch = Batch::new(connection, &piece.sql);
+        let fetching = Fetching::new(*common, *is_remote);
         while let Some(mut statement) = batch.next().map_err(failed)? {
             let columns: Vec<String> = statement.column_names().map(str::to_string).collect();
             let is_readonly = statement.readonly();
@@ -247,7 +256,7 @@ impl Run<'_> {
                 while rows.next().map_err(failed)?.is_some() {}
                 continue;
             }
-            match print(sink.as_mut(), out, &columns, &mut rows) {
+            match print(sink.as_mut(), out, &columns, &mut rows, &fetching) {
                 Ok(done) => done.map_err(failed)?,
                 Err(e) => {
                     // A change counts only if the statement ends without an error.
@@ -323,6 +332,7 @@ fn print(
     out: &mut dyn Write,
     columns: &[String],
     rows: &mut Rows<'_>,
+    fetching: &Fetching,
 ) -> io::Result<rusqlite::Result<()>> {
     // Fetches the first row before the header is printed, so a statement that fails at once prints
     // no header.
@@ -330,6 +340,7 @@ fn print(
         Ok(row) => row,
         Err(e) => return Ok(Err(e)),
     };
+    fetching.end();
     sink.begin(out, columns)?;
     let mut done = Ok(());
     while let Some(r) = row {

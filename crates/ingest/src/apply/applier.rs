@@ -138,7 +138,7 @@ impl<'a> Step<'a> {
         let done = self.round.transaction(turn, &work, &batch);
         match done {
             Ok(held) => {
-                let is_all = self.order.committed(turn, &batch)?;
+                let is_all = self.order.committed(&batch);
                 let last = batch.next.seq;
                 self.round.committed(&batch, held);
                 let connection = self.round.connection();

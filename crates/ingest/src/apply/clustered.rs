@@ -122,15 +122,11 @@ impl Order for ClusteredOrder {
         }
     }
 
-    fn committed(&mut self, turn: &Turn<'_>, batch: &Batch) -> Result<bool> {
-        if let (Some(apply), Some(clustered)) = (&self.apply, turn.named.clustered) {
-            let done = clustered.done as usize + batch.rows;
-            (self.beginning).prepare_following(turn, clustered.last, (done, apply.places()))?;
-        }
+    fn committed(&mut self, batch: &Batch) -> bool {
         if batch.next.clustered.is_none() {
             self.apply = None;
         }
-        Ok(false)
+        false
     }
 
     fn failed(&mut self, round: &mut Round, batch: &Batch, failed: &Failed) {

@@ -158,11 +158,6 @@ impl ClusteredApply {
         }
     }
 
-    /// Number of places of its order.
-    pub(super) fn places(&self) -> usize {
-        self.order.len()
-    }
-
     /// Whether its order is still valid: the schema can have changed. The order of the log is
     /// always valid. If transactions are judged as a whole, it must have whole transactions.
     ///

@@ -1,29 +1,19 @@
 //! Beginning a clustered apply ([`crate::clustered`]): whether it is worth it, and its order.
 
 use super::clustered_apply::ClusteredApply;
-use super::following::Following;
 use super::planner::{Waiting, limits};
 use super::round::{Round, Turn};
-use crate::clustered::{ClusteredBatch, ClusteredLimits, Definition};
+use crate::clustered::ClusteredLimits;
 use densite_log::Seq;
 use densite_sqlite::Result;
 
 /// Decides whether a clustered apply begins, and with which rows.
 #[derive(Default)]
 pub(super) struct Beginning {
-    /// Plans the clustered apply after the running one.
-    following: Following,
-    due: Option<Due>,
+    /// Set if enough rows wait: the limits of their batch.
+    due: Option<ClusteredLimits>,
     /// Up to here rows are applied in the log's order, because planning found no better order.
     log_order_to: Seq,
-}
-
-/// The rows of a clustered apply that is about to begin.
-enum Due {
-    /// A thread has planned it.
-    Planned(Definition, ClusteredBatch),
-    /// Enough rows wait. The batch can have this many.
-    Waiting(ClusteredLimits),
 }
 
 impl Beginning {
@@ -37,10 +27,7 @@ impl Beginning {
         if before < self.log_order_to || round.whole {
             return Ok(false);
         }
-        self.due = match self.following.take(before) {
-            Some((definition, batch)) => Some(Due::Planned(definition, batch)),
-            None => limits(turn.applying, before)?.map(Due::Waiting),
-        };
+        self.due = limits(turn.applying, before)?;
         Ok(self.due.is_some())
     }
 
@@ -53,15 +40,11 @@ impl Beginning {
         round: &mut Round,
         turn: &Turn<'_>,
     ) -> Result<Option<ClusteredApply>> {
-        let waiting = match self.due.take() {
-            None => return Ok(None),
-            Some(Due::Planned(definition, batch)) => Waiting::Clustered(definition, batch),
-            Some(Due::Waiting(limits)) => {
-                let (open, goes_on) = (&turn.applying.open, || !turn.applying.stops());
-                (round.planner()).plan(open, turn.named.seq, limits, goes_on)?
-            }
+        let Some(limits) = self.due.take() else {
+            return Ok(None);
         };
-        match waiting {
+        let (open, goes_on) = (&turn.applying.open, || !turn.applying.stops());
+        match (round.planner()).plan(open, turn.named.seq, limits, goes_on)? {
             Waiting::Clustered(definition, batch) => {
                 Ok(Some(ClusteredApply::new(definition, batch)))
             }
@@ -70,19 +53,5 @@ impl Beginning {
                 Ok(None)
             }
         }
-    }
-
-    /// Prepares the next clustered apply when it is time. The running one ends at `last`, and
-    /// `done` of its `all` places are done.
-    ///
-    /// # Errors
-    /// The log's.
-    pub(super) fn prepare_following(
-        &mut self,
-        turn: &Turn<'_>,
-        last: Seq,
-        (done, all): (usize, usize),
-    ) -> Result<()> {
-        self.following.prepare(turn.applying, last, (done, all))
     }
 }

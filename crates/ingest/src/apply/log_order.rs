@@ -92,9 +92,9 @@ impl Order for LogOrder {
         }
     }
 
-    fn committed(&mut self, _: &Turn<'_>, batch: &Batch) -> Result<bool> {
+    fn committed(&mut self, batch: &Batch) -> bool {
         self.queue.passed(batch.rows, batch.next.seq);
-        Ok(!batch.is_full && self.queue.len() == 0)
+        !batch.is_full && self.queue.len() == 0
     }
 
     fn passed(&mut self, end: Seq) {

@@ -14,7 +14,6 @@ mod clustered;
 mod clustered_apply;
 mod clustered_begin;
 mod connection;
-mod following;
 mod incremental_sync;
 mod leading;
 mod log_order;

@@ -56,10 +56,7 @@ pub(super) trait Order {
 
     /// Called when the batch is committed. Returns whether the log has no more rows, as far as is
     /// known.
-    ///
-    /// # Errors
-    /// The log's.
-    fn committed(&mut self, turn: &Turn<'_>, batch: &Batch) -> Result<bool>;
+    fn committed(&mut self, batch: &Batch) -> bool;
 
     /// Called when the position has moved past the numbers of [`Next::Numbers`], up to this one.
     fn passed(&mut self, _end: Seq) {}

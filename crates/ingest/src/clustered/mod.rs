@@ -36,9 +36,6 @@ pub struct ClusteredLimits {
     pub together: usize,
     /// The most rows of a transaction, however fast they are.
     pub at_once: usize,
-    /// The most rows that readers of this process hold in memory, about 100 MiB, beside two
-    /// clustered applies. While they hold more, the next clustered apply is not planned in advance.
-    pub read_max: usize,
 }
 
 impl ClusteredLimits {
@@ -54,7 +51,6 @@ impl Default for ClusteredLimits {
             bytes: 128 << 20,
             together: 64 << 10,
             at_once: usize::MAX,
-            read_max: 4 << 20,
         }
     }
 }

@@ -21,8 +21,6 @@ use std::time::{Duration, Instant};
 pub(crate) const RUN_ROWS: usize = 256 << 10;
 /// An index that is not used for this long is emptied.
 const IDLE: Duration = Duration::from_secs(10);
-/// How long to wait for the mutex of an index to learn its size.
-const SHORT: Duration = Duration::from_millis(10);
 
 /// The names of the key's columns and how they compare.
 pub(crate) type Key = (Vec<String>, Vec<Collation>);
@@ -224,17 +222,6 @@ impl Unapplied {
             let index = index.0.try_lock();
             index.is_none_or(|i| i.reader.is_some() || !i.runs.is_empty())
         })
-    }
-
-    /// Whether more than this many rows are kept.
-    pub(crate) fn has_more_than(&self, rows: usize) -> bool {
-        let kept = |index: &Arc<Index>| {
-            // If the wait is longer, the index is reading many rows.
-            let index = index.0.try_lock_for(SHORT)?;
-            Some(index.runs.iter().map(|run| run.len()).sum::<usize>())
-        };
-        let left = |left: usize, index: &Arc<Index>| left.checked_sub(kept(index)?);
-        self.all().iter().try_fold(rows, left).is_none()
     }
 
     /// Reads ahead for the indexes that are in use, so that the next read has little to do. An

@@ -23,7 +23,6 @@ pub(crate) const FEW: ClusteredLimits = ClusteredLimits {
     bytes: 1 << 20,
     together: 20,
     at_once: 2,
-    read_max: 1 << 20,
 };
 
 /// As [`FEW`], but slower.
@@ -45,8 +44,6 @@ pub(crate) struct Faults {
     pub(crate) failed: Arc<AtomicU64>,
     /// No writes are allowed.
     pub(crate) forbids: Arc<AtomicBool>,
-    /// Number of clustered applies that were planned in advance.
-    pub(crate) beforehand: Arc<AtomicU64>,
 }
 
 /// See the module. By default it differs from the host's file system only in the process number.
@@ -263,9 +260,6 @@ impl FileAbove for OwnFile {
     fn read_at(&self, buf: &mut [u8], offset: u64) -> Result<usize> {
         if is_thread("densite-apply") && strikes(&self.1.panics) {
             panic!("a read that panics");
-        }
-        if is_thread("densite-planner") {
-            self.1.beforehand.fetch_add(1, Ordering::SeqCst);
         }
         self.0.read_at(buf, offset)
     }

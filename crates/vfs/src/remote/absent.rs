@@ -2,6 +2,7 @@
 //! are refused.
 
 use crate::settings::RemoteSettings;
+use densite_disk::File;
 use densite_sqlite::{Api, HostFile};
 use std::convert::Infallible;
 use std::ffi::CStr;
@@ -19,6 +20,26 @@ pub fn shown_url(url: &str) -> String {
     url.split(['?', '#']).next().unwrap_or_default().to_owned()
 }
 
+/// The requests and bytes of no remote file.
+pub fn remote_cost() -> (u64, u64) {
+    (0, 0)
+}
+
+/// Refuses a URL.
+///
+/// # Errors
+/// Always: a sentence with the URL.
+pub fn upload(_: &dyn File, url: &str, _: &mut dyn FnMut(u64) -> bool) -> Result<(), String> {
+    Err(refused(url))
+}
+
+fn refused(url: &str) -> String {
+    format!(
+        "{}: this build of Densite has no remote files; build it with the feature remote",
+        shown_url(url)
+    )
+}
+
 /// No remote file can be open.
 #[derive(Clone)]
 pub struct RemoteFile(Infallible);
@@ -29,10 +50,7 @@ impl RemoteFile {
     /// # Errors
     /// Always: a sentence with the URL.
     pub fn at(_: Api, url: &str) -> Result<RemoteFile, String> {
-        Err(format!(
-            "{}: this build of Densite reads no remote files; build it with the feature remote",
-            shown_url(url)
-        ))
+        Err(refused(url))
     }
 
     pub(crate) fn open(api: Api, url: &CStr, _: &RemoteSettings) -> Result<RemoteFile, String> {
@@ -58,7 +76,7 @@ impl RemoteFile {
     }
 
     /// What reading has cost.
-    pub fn figures(&self) -> [(&'static str, u64); 4] {
+    pub fn figures(&self) -> [(&'static str, u64); 5] {
         match self.0 {}
     }
 }

@@ -5,7 +5,7 @@
 
 use crate::last_error::report;
 use crate::settings::RemoteSettings;
-use densite_disk::{hash, sync::Mutex};
+use densite_disk::{File, hash, sync::Mutex};
 use densite_remote::{Client, Counters, Options, Problem, Remote};
 use densite_sqlite::{Api, Code, HostFile, PerProcess, VfsFile, ffi, file_of};
 use std::ffi::{CStr, CString, c_void};
@@ -21,6 +21,28 @@ pub fn is_url(name: &str) -> bool {
 /// A URL for messages, without what can be secret: its query, user and password.
 pub fn shown_url(url: &str) -> String {
     densite_remote::shown(url)
+}
+
+/// The requests and bytes that reading the open remote files of this process has taken.
+pub fn remote_cost() -> (u64, u64) {
+    let Counters {
+        requests, bytes, ..
+    } = CLIENT.get().counters();
+    (requests, bytes)
+}
+
+/// Writes a file to a URL of object storage. `progress` is called with the bytes that were sent, and
+/// stops the work by returning false.
+///
+/// # Errors
+/// A sentence with the URL, without secrets.
+pub fn upload(
+    file: &dyn File,
+    url: &str,
+    progress: &mut dyn FnMut(u64) -> bool,
+) -> Result<(), String> {
+    densite_remote::upload(CLIENT.get(), file, url, &Options::default(), progress)
+        .map_err(|e| e.to_string())
 }
 
 /// An open remote file.
@@ -55,11 +77,13 @@ impl RemoteFile {
         url: &CStr,
         settings: &RemoteSettings,
     ) -> Result<RemoteFile, String> {
-        let mut options = Options {
+        let defaults = Options::default();
+        let options = Options {
             ca_file: settings.ca_file.clone(),
-            ..Options::default()
+            timeout: settings.timeout.unwrap_or(defaults.timeout),
+            cache_dir: settings.cache_dir.clone(),
+            cache_bytes: settings.cache_bytes.unwrap_or(defaults.cache_bytes),
         };
-        options.timeout = settings.timeout.unwrap_or(options.timeout);
         let remote = Remote::open(CLIENT.get(), &url.to_string_lossy(), &options);
         Ok(RemoteFile {
             api,
@@ -86,11 +110,12 @@ impl RemoteFile {
     }
 
     /// What reading has cost, by name.
-    pub fn figures(&self) -> [(&'static str, u64); 4] {
+    pub fn figures(&self) -> [(&'static str, u64); 5] {
         let Counters {
             requests,
             bytes,
             hits,
+            disk_hits,
             slowest,
             ..
         } = self.remote.counters();
@@ -99,6 +124,7 @@ impl RemoteFile {
             ("remote_requests", requests),
             ("remote_bytes", bytes),
             ("remote_cache_hits", hits),
+            ("remote_disk_hits", disk_hits),
             ("remote_slowest_micros", slowest),
         ]
     }

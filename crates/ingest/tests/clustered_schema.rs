@@ -1,15 +1,10 @@
-//! Planning the next clustered apply while the current one is applied.
+//! A change of the schema near the end of a clustered apply that others will follow.
 
-use crate::common::storage;
 use crate::common::waiting;
-
-use crate::common::{Db, Held, all, create, one, wait};
-use densite_ingest::ClusteredLimits;
+use crate::common::{all, wait};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 use rusqlite::Connection;
-use std::sync::atomic::Ordering;
-use storage::{FEW, Faults, Own};
 use waiting::{SHAPES, caught, one_by_one, place, rows, waiting};
 
 /// Takes the lock in the last quarter of a clustered apply that others will follow; false if none
@@ -27,7 +22,7 @@ fn near_the_end(plain: &Connection, changes: usize) -> bool {
     false
 }
 
-/// It was planned when rows could be reordered. When it begins, they cannot any more.
+/// The rows of the next one were appended when they could be reordered. When it begins, they cannot.
 #[test]
 fn a_schema_change_before_a_clustered_apply_keeps_the_order_of_the_log() {
     let seed: u64 = rand::random();
@@ -50,8 +45,6 @@ fn a_schema_change_before_a_clustered_apply_keeps_the_order_of_the_log() {
         let Some((_db, con, plain, changes)) = (0..20).find_map(in_time) else {
             panic!("seed {seed}: it was over too soon");
         };
-        // Planning takes at most this long.
-        std::thread::sleep(std::time::Duration::from_millis(100));
         plain.execute_batch(sql).expect("changes");
         let (end, rejects) = one_by_one(&plain, &changes);
         plain.execute_batch("COMMIT").expect("commits");
@@ -62,38 +55,4 @@ fn a_schema_change_before_a_clustered_apply_keeps_the_order_of_the_log() {
         found.sort_unstable();
         assert_eq!(found, rejects, "{what}");
     }
-}
-
-/// Number of clustered applies that are planned in advance while a reader of this process holds
-/// rows in memory. `read_max` limits those rows.
-fn read_beforehand(read_max: usize) -> u64 {
-    const ROWS: i64 = 1200;
-    let faults = Faults::default();
-    let storage = Own {
-        limits: ClusteredLimits { read_max, ..FEW },
-        faults: faults.clone(),
-        ..Own::default()
-    };
-    let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY, v)");
-    let con = storage.connect(&db.path());
-    create(&con, "t", "").expect("the ingest table");
-    let held = Held::new(&db);
-    for from in (0..ROWS).step_by(100) {
-        con.execute_batch(&format!(
-            "WITH RECURSIVE n(i) AS (SELECT {from} UNION ALL SELECT i + 1 FROM n WHERE i < {from} + 99) INSERT INTO t_in SELECT i * 7919 % {ROWS}, i FROM n"
-        ))
-        .expect("inserts");
-    }
-    assert_eq!(one::<i64>(&con, "SELECT count(*) FROM t_in"), ROWS);
-    drop(held);
-    wait(&con);
-    assert_eq!(one::<i64>(&con, "SELECT count(*) FROM t"), ROWS);
-    faults.beforehand.load(Ordering::SeqCst)
-}
-
-/// Planning takes the memory of a second clustered apply.
-#[test]
-fn a_clustered_apply_waits_while_readers_have_many_rows_in_memory() {
-    assert!(read_beforehand(usize::MAX) > 0);
-    assert_eq!(read_beforehand(50), 0);
 }
