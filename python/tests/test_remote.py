@@ -74,6 +74,28 @@ class Remote(support.Files):
         with self.assertRaisesRegex(sqlite3.OperationalError, "readonly"):
             con.execute("DELETE FROM t")
 
+    def test_a_published_copy_is_read_and_replaced(self):
+        published = self.root / "published.db"
+        url = self.url.replace("app.db", "published.db")
+        for rows in (20_000, 20_001):
+            report = densite.publish(self.root / "app.db", published)
+            self.assertEqual((report["verb"], report["in_place"]), ("publish", False))
+            info = densite.info(url)
+            self.assertEqual((info["path"], info["form"]), (url, "compressed"))
+            self.assertGreater(info["remote"]["remote_requests"], 0)
+            self.assertTrue(densite.check(url)["ok"])
+            con = densite.connect(url)
+            self.assertEqual(con.execute("SELECT count(*) FROM t").fetchone(), (rows,))
+            con.close()
+            con = densite.connect(self.root / "app.db")
+            con.execute("INSERT INTO t(b) VALUES ('one more')")
+            con.commit()
+            con.close()
+        densite.decompress(url, self.dir / "plain.db")
+        self.assertIsNone(densite.info(self.dir / "plain.db")["remote"])
+        with self.assertRaisesRegex(sqlite3.ProgrammingError, "can only be read"):
+            densite.vacuum(url)
+
     def test_a_missing_file_is_told_with_its_url(self):
         with self.assertRaises(sqlite3.OperationalError) as error:
             densite.connect(self.url + "x").execute("SELECT 1 FROM sqlite_schema")

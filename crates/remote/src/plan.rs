@@ -18,7 +18,7 @@ const SKIPPED: u64 = 4;
 /// The blocks at the end of a file that are asked for together: 192 KiB.
 const END: u64 = 12;
 /// How many earlier requests are remembered.
-const REMEMBERED: usize = 16;
+const REMEMBERED: usize = 4;
 
 /// The newest requests, the newest last.
 #[derive(Debug, Default)]
@@ -32,8 +32,8 @@ impl Plan {
     pub(crate) fn window(&mut self, needed: Range<u64>, total: u64, most: u64) -> Range<u64> {
         let len = |last: &Range<u64>| last.end - last.start;
         let is_continued = |last: &Range<u64>| {
-            is_after(last.end, needed.start, len(last))
-                || is_after(needed.end, last.start, len(last))
+            is_after(last.end, needed.start, len(last).saturating_sub(1))
+                || is_after(needed.end, last.start, len(last).saturating_sub(1))
         };
         // A scan passes blocks that were read alone before, so the longest one continues.
         let all = self.newest.iter().enumerate();
