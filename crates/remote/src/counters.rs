@@ -47,9 +47,13 @@ impl Counting {
         self.requests.fetch_add(1, Relaxed);
     }
 
-    /// A body of this many bytes has arrived whole, after this time.
-    pub(crate) fn received(&self, bytes: u64, after: Duration) {
+    /// So many bytes of a body have arrived.
+    pub(crate) fn arrived(&self, bytes: u64) {
         self.bytes.fetch_add(bytes, Relaxed);
+    }
+
+    /// A body has arrived whole, after this time.
+    pub(crate) fn received(&self, after: Duration) {
         let micros = u64::try_from(after.as_micros()).unwrap_or(u64::MAX);
         self.slowest_micros.fetch_max(micros, Relaxed);
     }

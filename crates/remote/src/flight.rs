@@ -2,8 +2,9 @@
 
 use crate::error::Result;
 use std::ops::Range;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
+use tokio::task::AbortHandle;
 
 /// A request for blocks. Only threads of the process that sent it use it.
 #[derive(Debug)]
@@ -11,6 +12,7 @@ pub(crate) struct Flight {
     blocks: Range<u64>,
     progress: Mutex<Progress>,
     changed: Condvar,
+    task: OnceLock<AbortHandle>,
 }
 
 #[derive(Debug, Default)]
@@ -28,6 +30,7 @@ impl Flight {
             blocks,
             progress: Mutex::default(),
             changed: Condvar::new(),
+            task: OnceLock::new(),
         }
     }
 
@@ -39,6 +42,18 @@ impl Flight {
     /// Whether no more blocks come.
     pub(crate) fn is_over(&self) -> bool {
         self.progress().end.is_some()
+    }
+
+    /// Notes the task that receives the answer.
+    pub(crate) fn is_done_by(&self, task: AbortHandle) {
+        let _ = self.task.set(task);
+    }
+
+    /// Ends the request, whose blocks no reader wants any more.
+    pub(crate) fn abort(&self) {
+        if let Some(task) = self.task.get() {
+            task.abort();
+        }
     }
 
     /// The next blocks have arrived, so many.

@@ -22,6 +22,7 @@ mod pace;
 mod plan;
 mod remote;
 mod service;
+mod thread;
 mod tls;
 mod upload;
 mod version;

@@ -2,7 +2,6 @@
 
 use crate::blocks::BLOCK;
 use crate::cache::Cache;
-use crate::client::{Client, GRACE};
 use crate::counters::Counting;
 use crate::error::{Error, Problem, Result};
 use crate::flight::Flight;
@@ -10,6 +9,7 @@ use crate::location::{Location, shown};
 use crate::options::Options;
 use crate::pace::Pace;
 use crate::service::{Service, deepest, find};
+use crate::thread::{GRACE, Thread};
 use crate::tls;
 use crate::version::Version;
 use futures_util::TryStreamExt as _;
@@ -31,7 +31,7 @@ const ENDPOINTS: [&str; 3] = ["AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_EN
 pub(crate) struct Object {
     /// The URL for messages.
     url: String,
-    client: &'static Client,
+    thread: &'static Thread,
     service: Service,
     store: Arc<dyn ObjectStore>,
     path: Path,
@@ -45,7 +45,7 @@ impl Object {
     ///
     /// # Errors
     /// [`Problem::Url`], and those of certificates and settings.
-    pub(crate) fn new(client: &'static Client, url: &str, options: &Options) -> Result<Object> {
+    pub(crate) fn new(thread: &'static Thread, url: &str, options: &Options) -> Result<Object> {
         let location = Location::parse(url)?;
         let counting = Arc::new(Counting::default());
         let failed = |problem| Error::new(shown(url), problem);
@@ -56,7 +56,7 @@ impl Object {
         let (store, path) = store(&location, &service, options.timeout).map_err(failed)?;
         Ok(Object {
             url: shown(url),
-            client,
+            thread,
             service,
             store,
             path,
@@ -93,7 +93,7 @@ impl Object {
 
     /// Whether this process, and not its parent, opened the file.
     pub(crate) fn is_of_this_process(&self) -> bool {
-        self.client.is_of_this_process()
+        self.thread.is_of_this_process()
     }
 
     /// Asks for the blocks of `flight`, of this version, and puts them into `cache` as they arrive.
@@ -105,7 +105,7 @@ impl Object {
     ) {
         let (object, version) = (self.clone(), version.clone());
         let (flight_now, cache) = (flight.clone(), cache.clone());
-        let sent = self.client.spawn(async move {
+        let sent = self.thread.spawn(async move {
             let received = object.receive(&version, &flight_now, &cache);
             let end = match tokio::time::timeout(object.timeout, received).await {
                 Ok(end) => end,
@@ -113,8 +113,9 @@ impl Object {
             };
             flight_now.end(end.map_err(|problem| object.fail(problem)));
         });
-        if let Err(problem) = sent {
-            flight.end(Err(self.fail(problem)));
+        match sent {
+            Ok(task) => flight.is_done_by(task),
+            Err(problem) => flight.end(Err(self.fail(problem))),
         }
     }
 
@@ -149,6 +150,7 @@ impl Object {
         let (mut received, mut next, mut rest) = (0, blocks.start, Vec::new());
         while let Some(part) = body.try_next().await.map_err(failed)? {
             received += part.len() as u64;
+            self.counting.arrived(part.len() as u64);
             if received > expected {
                 return Err(wrong(received));
             }
@@ -169,7 +171,7 @@ impl Object {
             cache.keep(next, &rest);
             flight.arrive(1);
         }
-        self.counting.received(received, begun.elapsed());
+        self.counting.received(begun.elapsed());
         self.pace.received(received, begun.elapsed());
         Ok(())
     }
@@ -190,7 +192,8 @@ impl Object {
             let meta = answer.meta.clone();
             Ok((answer.bytes().await?, meta))
         })?;
-        self.counting.received(bytes.len() as u64, begun.elapsed());
+        self.counting.arrived(bytes.len() as u64);
+        self.counting.received(begun.elapsed());
         self.pace.received(bytes.len() as u64, begun.elapsed());
         let found = Version::of(&meta).ok_or_else(|| self.fail(Problem::NoVersion))?;
         let expected = len.min(found.len);
@@ -216,7 +219,7 @@ impl Object {
     {
         let begun = Instant::now();
         let task = task(self.store.clone(), self.path.clone());
-        let done = self.client.run(time, task);
+        let done = self.thread.run(time, task);
         done.and_then(|done| done.map_err(|e| self.problem(&e, begun)))
             .map_err(|problem| self.fail(problem))
     }

@@ -2,7 +2,6 @@
 
 use crate::blocks::BLOCK;
 use crate::cache::Cache;
-use crate::client::Client;
 use crate::counters::Counters;
 use crate::disk_cache::DiskCache;
 use crate::error::{Problem, Result};
@@ -10,6 +9,7 @@ use crate::flight::Flight;
 use crate::object::Object;
 use crate::options::Options;
 use crate::plan::{MOST, Plan};
+use crate::thread::Thread;
 use crate::version::Version;
 use densite_disk::sync::Mutex;
 use std::sync::Arc;
@@ -34,16 +34,9 @@ pub struct Remote {
 }
 
 impl Remote {
-    /// Opens the newest version of a file. Takes one request. If a server names versions by the
-    /// second, and the file is younger than two seconds, this waits and takes a second one.
-    ///
-    /// If this version is open already with the same client and options, that file is returned:
-    /// what it has in memory serves both.
-    ///
-    /// # Errors
-    /// See [`Problem`].
-    pub fn open(client: &'static Client, url: &str, options: &Options) -> Result<Arc<Remote>> {
-        let object = Object::new(client, url, options)?;
+    /// See [`Client::open`](crate::Client::open).
+    pub(crate) fn open(thread: &'static Thread, url: &str, options: &Options) -> Result<Remote> {
+        let object = Object::new(thread, url, options)?;
         let mut head = object.head(FIRST * BLOCK)?;
         let time_until_unique = object.time_until_unique();
         if !time_until_unique.is_zero() {
@@ -70,7 +63,7 @@ impl Remote {
         };
         remote.cache.keep(0, &bytes);
         remote.plan.lock().note(0..FIRST.min(remote.total()));
-        Ok(client.share(remote))
+        Ok(remote)
     }
 
     /// Whether both read the same version of the same file, in the same way.
@@ -203,6 +196,17 @@ impl Remote {
     #[must_use]
     pub fn counters(&self) -> Counters {
         self.object.counting().now()
+    }
+}
+
+impl Drop for Remote {
+    fn drop(&mut self) {
+        // A forked child has neither the thread nor its tasks.
+        if self.object.is_of_this_process() {
+            for flight in self.flights.lock().iter() {
+                flight.abort();
+            }
+        }
     }
 }
 

@@ -147,16 +147,6 @@ fn uri(name: &str, parameters: &[(&str, &str)]) -> String {
     uri
 }
 
-/// The path as text. SQLite requires UTF-8.
-pub(crate) fn utf8(path: &Path) -> Result<&str> {
-    path.to_str().ok_or_else(|| {
-        Error::Setting(format!(
-            "{}: SQLite needs file names in UTF-8; rename it first",
-            path.display()
-        ))
-    })
-}
-
 fn c_path(name: &str) -> Result<CString> {
     CString::new(name).map_err(|_| Error::NotFound { path: name.into() })
 }

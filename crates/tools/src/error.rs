@@ -11,8 +11,8 @@ use crate::holder::Holder;
 use std::path::{Path, PathBuf};
 
 pub use class::ErrorClass;
-pub(crate) use from::is_remote;
 pub use from::parent_of;
+pub(crate) use from::{is_remote, url_in};
 
 /// The result type of this crate.
 pub type Result<T> = std::result::Result<T, Error>;

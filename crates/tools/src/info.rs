@@ -1,7 +1,7 @@
 //! Figures of a database.
 
 use crate::db::{Access, Through};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, url_in};
 use crate::form::{self, Form};
 use crate::gain::{self, Figures, Gain};
 use crate::header::{HEADER_LEN, Header};
@@ -12,7 +12,7 @@ use crate::objects::{self, Bytes, Objects};
 use crate::paths::{self, beside, len_or_zero};
 use crate::schema;
 use crate::source::is_recovered;
-use crate::target::{self, url_in};
+use crate::target;
 use densite_disk::File;
 use densite_sqlite::Api;
 use std::os::unix::fs::MetadataExt;

@@ -1,7 +1,8 @@
 //! Reads the log beside a database (`densite_ingest`) without opening it for ingest.
 
-use crate::db::{Access, Through, utf8};
+use crate::db::{Access, Through};
 use crate::error::{Error, Result};
+use crate::paths::utf8;
 use crate::target;
 use densite_disk::RealDir;
 use densite_log::{Log, LogDir, LogId, Status, Subscriber};

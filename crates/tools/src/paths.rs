@@ -7,6 +7,16 @@ use std::path::{Path, PathBuf};
 /// The text between the name of a database and the random part in the name of an unfinished copy.
 pub(crate) const TEMP_MARK: &str = "-densite-tmp-";
 
+/// The path as text. SQLite requires UTF-8.
+pub(crate) fn utf8(path: &Path) -> Result<&str> {
+    path.to_str().ok_or_else(|| {
+        Error::Setting(format!(
+            "{}: SQLite needs file names in UTF-8; rename it first",
+            path.display()
+        ))
+    })
+}
+
 /// The name that SQLite gives to a file beside the database: its name with `suffix` appended.
 pub(crate) fn beside(db: &Path, suffix: &str) -> PathBuf {
     let mut name = OsString::from(db.as_os_str());

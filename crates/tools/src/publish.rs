@@ -8,7 +8,7 @@
 use crate::convert::{ConvertOptions, ConvertReport, through_of};
 use crate::copy::{self, Input, PUBLISH_EVERY};
 use crate::db::Through;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, url_in};
 use crate::form;
 use crate::freelist;
 use crate::header::Header;
@@ -17,7 +17,7 @@ use crate::paths::beside;
 use crate::progress::Progress;
 use crate::source::Source;
 use crate::space::{self, at_most};
-use crate::target::{self, Target, url_in};
+use crate::target::{self, Target};
 use crate::temp::{COMPANIONS, Temp};
 use crate::trees::{Owners, Walk};
 use densite_disk::SyncKind;

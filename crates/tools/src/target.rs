@@ -1,10 +1,10 @@
 //! The database file that a verb works on.
 
-use crate::db::utf8;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, url_in};
+use crate::paths::utf8;
 use densite_disk::{File as _, Rights};
 use densite_sqlite::Api;
-use densite_vfs::{RemoteFile, is_url, shown_url};
+use densite_vfs::{RemoteFile, shown_url};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -63,11 +63,6 @@ impl Target {
             None => crate::paths::len_or_zero(&self.path),
         }
     }
-}
-
-/// The URL in a path, if it is one.
-pub(crate) fn url_in(path: &Path) -> Option<&str> {
-    path.to_str().filter(|name| is_url(name))
 }
 
 /// Resolves a database to read, which is an existing regular file or a URL.

@@ -130,7 +130,12 @@ impl Error {
 
 /// Whether a path for messages is the URL of a remote file.
 pub(crate) fn is_remote(path: &Path) -> bool {
-    crate::target::url_in(path).is_some()
+    url_in(path).is_some()
+}
+
+/// The URL in a path, if it is one.
+pub(crate) fn url_in(path: &Path) -> Option<&str> {
+    path.to_str().filter(|name| densite_vfs::is_url(name))
 }
 
 /// The directory of a path, or "." for a bare file name.

@@ -84,7 +84,7 @@ impl RemoteFile {
             cache_dir: settings.cache_dir.clone(),
             cache_bytes: settings.cache_bytes.unwrap_or(defaults.cache_bytes),
         };
-        let remote = Remote::open(CLIENT.get(), &url.to_string_lossy(), &options);
+        let remote = CLIENT.get().open(&url.to_string_lossy(), &options);
         Ok(RemoteFile {
             api,
             remote: remote.map_err(|e| e.to_string())?,
