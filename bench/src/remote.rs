@@ -25,7 +25,7 @@ const JOIN: &str = "SELECT count(*) FROM orders JOIN lineitem ON l_orderkey = o_
     WHERE o_orderkey BETWEEN 300004 AND 300007 AND length(p_name || s_name || c_name) > 0";
 const SCAN: &str = "SELECT sum(length(l_comment)) FROM lineitem";
 const SCHEMA: &str = "SELECT count(*) FROM sqlite_schema";
-/// Order keys of TPC-H: of 32 numbers, the first eight are used.
+/// Order keys of TPC-H: of 32 numbers, the first eight are used, and 0 is not.
 const KEYS: (u64, u64) = (32, 8);
 const LOOKUPS: u64 = 100;
 /// Bytes in a second of a line of 100 Mbit/s, and the delay of each request.
@@ -79,8 +79,8 @@ impl Site {
         let _ = self.cost();
         let mut random = Xoshiro256PlusPlus::seed_from_u64(7);
         let mut key = || {
-            let nth = random.random_range(0..self.orders);
-            (nth / KEYS.1 * KEYS.0 + nth % KEYS.1 + 1).cast_signed()
+            let nth = random.random_range(1..=self.orders);
+            (nth / KEYS.1 * KEYS.0 + nth % KEYS.1).cast_signed()
         };
         let one = |con: &Connection, sql: &str, key: i64| -> Result<()> {
             let mut found = con.prepare_cached(sql)?;
@@ -127,6 +127,8 @@ pub(crate) fn measure(
     machine: &Machine,
 ) -> Result<Outcome> {
     clear(work)?;
+    // nginx takes paths from its own folder on.
+    let work = &std::fs::canonicalize(work).about("find", work)?;
     let root = work.join("root");
     let own = work.join("own");
     for dir in [&root, &own] {
