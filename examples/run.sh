@@ -32,8 +32,8 @@ c_prepare() {
 c_run() { $limit ./weather "$1"; }
 
 rust_lacks() { lacks cargo cc; }
-# It depends on the crates of the repository by relative paths, so it is built in place, and with the
-# libraries that the repository's tests have built.
+# It depends on the crates of the repository by relative paths, so it is built in place, and with
+# the libraries that the repository's tests have built.
 export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-build}
 rust_prepare() { again cargo build --quiet --locked --manifest-path "$here/rust/Cargo.toml"; }
 rust_run() { $limit "$CARGO_TARGET_DIR/debug/weather" "$1"; }

@@ -102,9 +102,9 @@ typedef int (*densite_progress)(void *context, const char *phase, uint64_t done,
 int densite_compress(int64_t host, const char *src, const char *dst, const densite_options *options, densite_progress progress, void *context, char **json);
 int densite_decompress(int64_t host, const char *src, const char *dst, const densite_options *options, densite_progress progress, void *context, char **json);
 
-/* Writes a copy of a database, compressed or plain, to the file `dst`. It needs few requests when it
-** is read from a web server or object storage. A database at `dst` is replaced atomically. `page_size` and `archive` have no
-** effect. After a failure, `dst` is unchanged. */
+/* Writes a copy of a database, compressed or plain, to `dst`, a file or "s3://BUCKET/KEY". It needs
+** few requests when it is read from a web server or object storage. A database at `dst` is replaced
+** atomically. `page_size` and `archive` are refused. After a failure, `dst` is unchanged. */
 int densite_publish(int64_t host, const char *src, const char *dst, const densite_options *options, densite_progress progress, void *context, char **json);
 
 /* Rewrites a database in place, without its unused space. It does not ask first. */

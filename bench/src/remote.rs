@@ -223,8 +223,8 @@ pub(crate) fn measure(
     })
 }
 
-/// The scan through a line of 100 Mbit/s with a delay of 30 ms, compared with its bytes at that rate
-/// and one delay.
+/// The scan through a line of 100 Mbit/s with a delay of 30 ms, compared with its bytes at that
+/// rate and one delay.
 fn slow_scan(site: &Site) -> Result<Figure> {
     site.proxy.always(Some(Fault::Line {
         delay: DELAY,

@@ -99,8 +99,8 @@ pub(crate) struct DecompressArgs {
 pub(crate) struct PublishArgs {
     /// The database, compressed or plain, or a URL
     pub(crate) src: PathBuf,
-    /// The file to write, or s3://BUCKET/KEY; an existing database there is replaced, without a
-    /// question
+    /// The file to write, or s3://BUCKET/KEY; an existing database is replaced, a file only after
+    /// a question
     pub(crate) dst: PathBuf,
 }
 

@@ -20,7 +20,9 @@ fn a_plain_or_compressed_database_is_published_with_equal_content() {
         densite(&["compress", &source, &small]).expect(0);
         for from in [&source, &small] {
             let to = at(&dir, "published.db");
-            let told = densite(&["publish", from, &to, "--json"]).expect(0).json();
+            let told = densite(&["publish", from, &to, "--yes", "--json"])
+                .expect(0)
+                .json();
             assert_eq!(
                 (&told["verb"], &told["in_place"]),
                 (&"publish".into(), &false.into())
@@ -68,7 +70,10 @@ fn what_is_in_a_wal_is_published_beside_a_reader_and_a_writer() {
     // And again, in its place.
     db.execute_batch("INSERT INTO t VALUES (4)")
         .expect("written");
-    densite(&["publish", &source, &to]).expect(0);
+    // And only when asked to.
+    densite(&["publish", &source, &to]).expect(6).says("--yes");
+    assert_eq!(rows(&to), "a\n1\n2\n3\n");
+    densite(&["publish", &source, &to, "--yes"]).expect(0);
     assert_eq!(rows(&to), "a\n1\n2\n3\n4\n");
 }
 
@@ -87,12 +92,12 @@ fn only_a_database_that_nobody_works_with_is_replaced() {
     std::fs::create_dir(&folder).expect("made");
     let before = snapshot(dir.path());
     for to in [&text, &busy, &link, &folder, &source] {
-        densite(&["publish", &source, to])
+        densite(&["publish", &source, to, "--yes"])
             .expect(1)
             .says("exists already");
         assert_eq!(snapshot(dir.path()), before, "{to}");
     }
-    densite(&["publish", &at(&dir, "none.db"), &busy])
+    densite(&["publish", &at(&dir, "none.db"), &busy, "--yes"])
         .expect(1)
         .says("no such file");
     densite(&["publish", &text, &at(&dir, "new.db")])

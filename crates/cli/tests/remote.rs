@@ -305,7 +305,7 @@ fn a_published_database_takes_few_requests() {
     let size = published.metadata().expect("a file").len() / 1024;
     let (requests, kib) = cost(&proxy, "SELECT count(c > '') FROM t", "60000");
     assert!(
-        requests <= 12 && kib <= size + 16,
+        requests <= 8 && kib <= size + 16,
         "scan: {requests}, {kib} of {size} KiB"
     );
 }

@@ -75,8 +75,9 @@ pub fn decompress_in_place(path: impl AsRef<Path>) -> Result<ConvertReport> {
     ConvertOptions::new().decompress_in_place(path, &mut Silent)
 }
 
-/// Writes a copy of the database `src`, compressed or plain, to the file `dst`. It needs few requests
-/// when it is read from a web server or object storage. A database at `dst` is replaced atomically.
+/// Writes a copy of the database `src`, compressed or plain, to `dst`, a file or a URL
+/// `s3://BUCKET/KEY`. It needs few requests when it is read from a web server or object storage. A
+/// database at `dst` is replaced atomically.
 ///
 /// ```
 /// # let dir = tempfile::tempdir()?;
@@ -187,10 +188,10 @@ impl ConvertOptions {
         self.run(densite_tools::compress, path.as_ref(), None, progress)
     }
 
-    /// As [`publish`](fn@publish), with these options. `page_size` and `archive` have no effect.
+    /// As [`publish`](fn@publish), with these options.
     ///
     /// # Errors
-    /// As [`ConvertOptions::compress`].
+    /// As [`ConvertOptions::compress`]; also with `page_size` or `archive`.
     pub fn publish(
         &self,
         src: impl AsRef<Path>,

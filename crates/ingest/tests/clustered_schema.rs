@@ -22,7 +22,8 @@ fn near_the_end(plain: &Connection, changes: usize) -> bool {
     false
 }
 
-/// The rows of the next one were appended when they could be reordered. When it begins, they cannot.
+/// The rows of the next one were appended when they could be reordered. When it begins, they
+/// cannot.
 #[test]
 fn a_schema_change_before_a_clustered_apply_keeps_the_order_of_the_log() {
     let seed: u64 = rand::random();

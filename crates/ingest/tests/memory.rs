@@ -40,8 +40,8 @@ unsafe impl GlobalAlloc for Counting {
 /// Rows of a clustered apply.
 const ROWS: usize = 200_000;
 
-/// Bytes for a row of 16 bytes: the row itself; its number and place while it is applied; its bucket
-/// and a share of the search for rows of its key while it is ordered.
+/// Bytes for a row of 16 bytes: the row itself; its number and place while it is applied; its
+/// bucket and a share of the search for rows of its key while it is ordered.
 const BYTES: usize = 16 + 8 + 7;
 
 /// The log's buffers, a transaction's values, and other memory.

@@ -8,8 +8,8 @@ use crate::thread::Thread;
 use densite_disk::sync::Mutex;
 use std::sync::{Arc, Weak};
 
-/// What all remote files of a process share. A forked child needs one of its own: there, files of the
-/// parent's answer with [`Problem::Forked`](crate::Problem::Forked).
+/// What all remote files of a process share. A forked child needs one of its own: there, files of
+/// the parent answer with [`Problem::Forked`](crate::Problem::Forked).
 #[derive(Debug, Default)]
 pub struct Client {
     thread: Thread,

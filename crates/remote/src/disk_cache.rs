@@ -120,7 +120,7 @@ impl DiskCache {
         (n == len && sum_of(&bytes, block) == sum).then_some(bytes)
     }
 
-    /// Keeps the blocks from `first` on. Failures are not told: the cache only saves requests.
+    /// Keeps the blocks from `first` on. Failures are not reported: the cache only saves requests.
     pub(crate) fn keep(&self, first: u64, bytes: &[u8]) {
         if !self.has_room(bytes.len() as u64) {
             return;
@@ -154,8 +154,8 @@ impl DiskCache {
         true
     }
 
-    /// Removes other files, those that were not used for the longest time first, until `bytes` can be
-    /// written or none remains. Returns the bytes that can be written.
+    /// Removes other files, those that were not used for the longest time first, until `bytes` can
+    /// be written or none remains. Returns the bytes that can be written.
     fn make_room(&self, bytes: u64) -> u64 {
         let mut files = files(&self.dir);
         files.sort_by_key(|(_, meta)| meta.modified().unwrap_or(SystemTime::UNIX_EPOCH));
@@ -187,7 +187,7 @@ fn private(dir: &Path) -> Result<(), String> {
     let own = densite_disk::Rights::own(0).owner();
     match meta.uid() == own && meta.mode() & OTHERS_WRITE == 0 {
         true => Ok(()),
-        false => Err("other users can write to it, who could put rows there; name a directory that only you can write to".into()),
+        false => Err("other users can write to it and could change rows; name a directory that only you can write to".into()),
     }
 }
 

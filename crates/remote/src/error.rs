@@ -132,7 +132,7 @@ impl fmt::Display for Problem {
                     None => f.write_str("; try again, or set timeout=SECONDS"),
                 }
             }
-            Problem::Stopped => f.write_str("stopped; what was there is unchanged"),
+            Problem::Stopped => f.write_str("stopped; the object was not changed"),
             Problem::Local(why) => write!(f, "the file to upload cannot be read: {why}"),
             Problem::Forked => f.write_str(
                 "it was opened before this process was forked; open the database again in the child",

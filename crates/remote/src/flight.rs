@@ -34,6 +34,13 @@ impl Flight {
         }
     }
 
+    /// Whether a block was asked for and has not arrived yet.
+    pub(crate) fn is_coming(&self, block: u64) -> bool {
+        let now = self.progress();
+        let coming = self.blocks.start + now.arrived..self.blocks.end;
+        now.end.is_none() && coming.contains(&block)
+    }
+
     /// The blocks that were asked for.
     pub(crate) fn blocks(&self) -> Range<u64> {
         self.blocks.clone()
@@ -105,6 +112,8 @@ mod tests {
         assert_eq!(flight.wait(10, SHORT), Ok(false));
         flight.arrive(3);
         assert_eq!(flight.wait(12, SHORT), Ok(true));
+        // It may have left memory since: it is asked for again.
+        assert!(!flight.is_coming(12) && flight.is_coming(13) && !flight.is_coming(20));
         assert_eq!(flight.wait(13, SHORT), Ok(false));
         std::thread::scope(|scope| {
             let waiting = scope.spawn(|| flight.wait(13, Duration::from_secs(10)));
@@ -114,7 +123,7 @@ mod tests {
         let error = Error::new("http://h/a", Problem::Changed);
         flight.end(Err(error.clone()));
         flight.end(Ok(()));
-        assert!(flight.is_over());
+        assert!(flight.is_over() && !flight.is_coming(15));
         assert_eq!(flight.wait(13, SHORT), Ok(true));
         assert_eq!(flight.wait(14, SHORT), Err(error));
     }

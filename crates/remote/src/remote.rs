@@ -119,10 +119,7 @@ impl Remote {
         let flight = {
             let mut flights = self.flights.lock();
             flights.retain(|flight| !flight.is_over());
-            match flights
-                .iter()
-                .find(|flight| flight.blocks().contains(&first))
-            {
+            match flights.iter().find(|flight| flight.is_coming(first)) {
                 Some(flight) => flight.clone(),
                 None => {
                     let flight = self.send(first, end, &flights);
@@ -141,11 +138,7 @@ impl Remote {
 
     /// Sends a request.
     fn send(&self, first: u64, end: u64, flights: &[Arc<Flight>]) -> Arc<Flight> {
-        let is_coming = |block| {
-            flights
-                .iter()
-                .any(|flight| flight.blocks().contains(&block))
-        };
+        let is_coming = |block| flights.iter().any(|flight| flight.is_coming(block));
         let has = |block| self.cache.has(block) || is_coming(block);
         let missing = (first..end).find(|block| *block > first && has(*block));
         let needed = first..missing.unwrap_or(end);

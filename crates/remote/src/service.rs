@@ -1,7 +1,7 @@
 //! One request: it is counted, and its answer is judged before anything reads the body.
 //!
-//! A final failure is returned at once. A temporary one (429, 5xx, a broken connection) is repeated by
-//! `object_store`. It is noted, for the message in case that all attempts fail.
+//! A final failure is returned at once. After a temporary one (429, 5xx, a broken connection),
+//! `object_store` repeats the request. The failure is noted, for the message in case that all attempts fail.
 
 use crate::counters::Counting;
 use crate::error::Problem;
@@ -50,7 +50,7 @@ impl Service {
         self.last.lock().clone()
     }
 
-    /// How long the file must still stay as it was answered last.
+    /// See [`time_until_unique`], of the newest answer.
     pub(crate) fn time_until_unique(&self) -> Duration {
         *self.time_until_unique.lock()
     }

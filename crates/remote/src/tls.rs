@@ -1,5 +1,5 @@
-//! Which certificates are trusted: the system's, which `SSL_CERT_FILE` and `SSL_CERT_DIR` replace, and
-//! those of a file that the user names.
+//! Which certificates are trusted: the system's, which `SSL_CERT_FILE` and `SSL_CERT_DIR` replace,
+//! and those of a file that the user names.
 
 use crate::error::Problem;
 use rustls::pki_types::CertificateDer;

@@ -1,4 +1,4 @@
-//! Writing an object of a bucket: all of it takes the place of what was there, at once.
+//! Writing an object of a bucket: the new object replaces the old one atomically.
 //!
 //! S3 makes an object of several parts visible when the last request completes it. A part is
 //! protected by a checksum of its own.
@@ -18,14 +18,14 @@ const PART: u64 = 8 << 20;
 const PARTS: u64 = 10_000;
 /// How many parts are under way at once.
 const AT_ONCE: usize = 4;
-/// How long a part may take, with all attempts. `timeout` is the limit of one read, which is shorter.
+/// How long a part may take, with all attempts. A read is shorter, and has a limit of its own.
 const TIME: Duration = Duration::from_secs(300);
 
-/// Writes the whole of `file` to a URL of object storage. `progress` is called with the bytes that were
-/// sent, and stops the work by returning false.
+/// Writes the whole of `file` to a URL of object storage. `progress` is called with the bytes that
+/// were sent, and stops the work by returning false.
 ///
 /// # Errors
-/// See [`Problem`]; then what was there is unchanged, unless the last answer got lost
+/// See [`Problem`]; then the old object is unchanged, unless the last answer got lost
 /// ([`Problem::Timeout`]).
 pub fn upload(
     client: &'static Client,

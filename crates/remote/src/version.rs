@@ -4,8 +4,8 @@ use http::header::{DATE, ETAG, HeaderMap, HeaderValue, LAST_MODIFIED};
 use object_store::{GetOptions, ObjectMeta};
 use std::time::Duration;
 
-/// A file of this age, in seconds, gets another modification second when it changes. Clocks of a disk and of a server can
-/// differ by a tick.
+/// A file of this age, in seconds, gets another modification second when it changes. Clocks of a
+/// disk and of a server can differ by a tick.
 const SETTLED: i64 = 2;
 
 /// Whether an ETag can be compared by If-Match. A weak one never matches: RFC 9110, section 13.1.1.
@@ -13,7 +13,8 @@ fn is_strong(tag: &str) -> bool {
     !tag.starts_with("W/") && tag != "\"\""
 }
 
-/// How long to wait until a later version of the file must have another ETag or time than this answer: RFC 9110, section 8.8.2.2. The server's own clock counts.
+/// How long to wait until a later version of the file must have another ETag or time than this
+/// answer: RFC 9110, section 8.8.2.2. The server's own clock counts.
 pub(crate) fn time_until_unique(headers: &HeaderMap) -> Duration {
     let text = |name| {
         headers

@@ -65,13 +65,16 @@ impl Input<'_> {
         Ok(())
     }
 
-    /// Whether a page can hold data other than zeros.
-    pub(crate) fn may_hold(&self, page: u32) -> bool {
-        let at = u64::from(page.saturating_sub(1)) * u64::from(self.header.page_size);
-        let piece = u32::try_from(at / CHUNK).ok();
-        match (&self.held, piece) {
-            (Some(held), Some(piece)) => held.contains(piece),
-            _ => true,
+    /// The pages up to `count` that can hold data other than zeros. The work depends on the pieces
+    /// that do, not on the length that the database claims to have.
+    pub(crate) fn held_pages(&self, count: u32) -> Box<dyn Iterator<Item = u32> + '_> {
+        let each = u32::try_from(CHUNK).unwrap_or(1) / self.header.page_size.max(1);
+        match &self.held {
+            None => Box::new(1..=count),
+            Some(held) => Box::new(held.pages().flat_map(move |piece| {
+                let first = piece.saturating_mul(each).saturating_add(1);
+                first..=first.saturating_add(each - 1).min(count)
+            })),
         }
     }
 

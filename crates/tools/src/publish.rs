@@ -48,6 +48,11 @@ pub fn publish(
     progress: &mut dyn Progress,
 ) -> Result<ConvertReport> {
     let started = Instant::now();
+    if options.archive || options.page_size.is_some() {
+        return Err(Error::Setting(
+            "publish keeps the page size and makes no archive; use compress for these, and publish its result".into(),
+        ));
+    }
     let target = target::resolve_to_read(api, src)?;
     let through = through_of(api, &target)?;
     let url = url_in(dst);
@@ -166,11 +171,7 @@ fn order(input: &mut Input<'_>, roots: &[u32]) -> Result<Order> {
         interior.extend(tree.interior);
     }
     let without_tree = |page: &u32| owners.of(*page) == 0 && !input.zero.contains(*page);
-    first.extend(
-        (1..=count)
-            .filter(|page| input.may_hold(*page))
-            .filter(without_tree),
-    );
+    first.extend(input.held_pages(count).filter(without_tree));
     // The pages near the roots last: they are needed most.
     interior.sort_by_key(|(level, _)| std::cmp::Reverse(*level));
     let mut ordered: Vec<u32> = interior.into_iter().map(|(_, page)| page).collect();

@@ -4,7 +4,8 @@
 //! file open without a lock. It would continue with the old file, and find the journal or WAL of
 //! the new one by name. If the system shows such a process, it counts as a lock holder: at the
 //! start ([`wait_for_others`]) and before the rename. All other processes read the old file, which
-//! is switched to a rollback journal, so that SQLite refuses to write to it. The VFS keeps them away from the new journal and WAL (`crates/vfs/src/place.rs`).
+//! is switched to a rollback journal, so that SQLite refuses to write to it. The VFS keeps them
+//! away from the new journal and WAL (`crates/vfs/src/place.rs`).
 //! docs/decisions/vacuum.md has the details and compares plain SQLite.
 
 use crate::error::{Error, Result};

@@ -173,8 +173,8 @@ impl Source {
         Arc::clone(&self.state)
     }
 
-    /// The root pages of the b-trees in this state, as far as SQLite can read its schema. Only for a
-    /// state that was kept with [`Source::shared`].
+    /// The root pages of the b-trees in this state, as far as SQLite can read its schema. Only for
+    /// a state that was kept with [`Source::shared`].
     pub(crate) fn roots(&self) -> Vec<u32> {
         let roots = self.held.as_ref().map(|db| {
             let mut roots = vec![1];

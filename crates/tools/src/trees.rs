@@ -122,11 +122,7 @@ impl<'a> Walk<'a> {
             return Ok(0);
         }
         let mut given = 1;
-        // If both edges of the tree are damaged, all its pages are read.
-        let leaves_at = match self.depth(root, false, owners.count)? {
-            Some(depth) => depth,
-            None => self.depth(root, true, owners.count)?.unwrap_or(DEPTH_MAX),
-        };
+        let leaves_at = self.leaves_at(root, owners.count)?;
         let mut todo = if leaves_at > 0 {
             vec![(root, 0)]
         } else {
@@ -166,10 +162,7 @@ impl<'a> Walk<'a> {
             self.broken += 1;
             return Ok(found);
         }
-        let leaves_at = match self.depth(root, false, owners.count)? {
-            Some(depth) => depth,
-            None => self.depth(root, true, owners.count)?.unwrap_or(DEPTH_MAX),
-        };
+        let leaves_at = self.leaves_at(root, owners.count)?;
         let mut todo = vec![(root, 0)];
         while let Some((page, level)) = todo.pop() {
             if level == leaves_at || !matches!(self.look(page)?, Look::Interior) {
@@ -184,6 +177,15 @@ impl<'a> Walk<'a> {
             }
         }
         Ok(found)
+    }
+
+    /// The level of the leaves below the root. If both edges of the tree are damaged, all its pages
+    /// are read.
+    fn leaves_at(&mut self, root: u32, count: u32) -> Result<usize> {
+        Ok(match self.depth(root, false, count)? {
+            Some(depth) => depth,
+            None => self.depth(root, true, count)?.unwrap_or(DEPTH_MAX),
+        })
     }
 
     /// The number of interior levels along the left or right edge of the tree; `None` if that edge

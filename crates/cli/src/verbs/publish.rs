@@ -1,6 +1,7 @@
 //! `densite publish SRC DST`
 
 use crate::args::{Common, PublishArgs};
+use crate::ask::consent;
 use crate::failure::Outcome;
 use crate::progress::Bar;
 use crate::sqlite;
@@ -8,6 +9,9 @@ use densite_tools::ConvertOptions;
 
 pub(crate) fn run(common: Common, args: &PublishArgs) -> Outcome {
     let api = sqlite::api()?;
+    if args.dst.exists() {
+        consent(common, &format!("Replace {}?", args.dst.display()))?;
+    }
     let mut bar = Bar::interruptible(common)?;
     let options = ConvertOptions::default();
     let report = densite_tools::publish(api, &args.src, &args.dst, &options, &mut bar);

@@ -154,7 +154,8 @@ impl Handle {
     }
 
     /// Publishes all pending writes, and writes the page map and all dictionaries again. They then
-    /// lie together, behind the pages that were pending: a reader on a slow line needs few requests.
+    /// lie together, behind the pages that were pending: a reader on a slow line needs few
+    /// requests.
     ///
     /// # Errors
     /// As [`Handle::publish`]; [`Error::Corrupt`].

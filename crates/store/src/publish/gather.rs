@@ -1,5 +1,5 @@
-//! Gathering: a fold that writes the page map and all dictionaries again, so that a reader finds them
-//! together.
+//! Gathering: a fold that writes the page map and all dictionaries again, so that a reader finds
+//! them together.
 
 use crate::by_fold::ByFold;
 use crate::error::Result;

@@ -31,8 +31,8 @@ pub fn remote_cost() -> (u64, u64) {
     (requests, bytes)
 }
 
-/// Writes a file to a URL of object storage. `progress` is called with the bytes that were sent, and
-/// stops the work by returning false.
+/// Writes a file to a URL of object storage. `progress` is called with the bytes that were sent,
+/// and stops the work by returning false.
 ///
 /// # Errors
 /// A sentence with the URL, without secrets.
