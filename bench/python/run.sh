@@ -5,12 +5,8 @@
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 . "$here/../../scripts/again.sh"
+. "$here/../../scripts/environment.sh"
 [ $# -ge 2 ] || { sed -n 2,4p "$0" >&2; exit 2; }
 library=$(realpath "$1"); mkdir -p "$2"; dir=$(realpath "$2"); shift 2
-if [ ! -e "$dir/built" ] || ! cmp -s "$dir/built" "$here/requirements.txt"; then
-  rm -rf "$dir/env" "$dir/built"
-  python3 -m venv "$dir/env"
-  again "$dir/env/bin/pip" install --quiet --disable-pip-version-check --no-cache-dir --no-deps --only-binary :all: -r "$here/requirements.txt"
-  cp "$here/requirements.txt" "$dir/built"
-fi
+environment "$dir/env" "$here/requirements.txt"
 DENSITE_LIBRARY="$library" PYTHONPATH="$here/../../python" PYTHONDONTWRITEBYTECODE=1 exec "$dir/env/bin/python" "$here/bulk.py" "$@"

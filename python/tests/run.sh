@@ -12,18 +12,7 @@ library=$(realpath "$1")
 mkdir -p "$2"; cd "$2"
 
 . "$here/../../scripts/again.sh"
-
-# environment NAME LIST: makes an environment with the packages of LIST. It is up to date if its
-# stamp, which is written last, names the same list and Python.
-environment() {
-  local stamp
-  stamp="$(python3 -c 'import sys; print(sys.version)') $(cksum <"$2")"
-  [ "$(cat "$1.built" 2>/dev/null)" != "$stamp" ] || return 0
-  rm -rf "$1" "$1.built"
-  python3 -m venv "$1"
-  again "$1/bin/pip" install --quiet --disable-pip-version-check --no-cache-dir --no-deps --only-binary :all: -r "$2"
-  echo "$stamp" >"$1.built"
-}
+. "$here/../../scripts/environment.sh"
 environment env "$here/requirements.txt"
 environment ecosystem "$here/ecosystem/requirements.txt"
 

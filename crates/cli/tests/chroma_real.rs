@@ -20,9 +20,9 @@ const VENVS: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/../chroma-venvs");
 
 /// The Python of an environment. Prints why there is none.
 fn python(version: &str) -> Option<PathBuf> {
-    let venv = Path::new(VENVS).join(version);
-    if venv.join("built").is_file() {
-        return Some(venv.join("bin/python"));
+    let venvs = Path::new(VENVS);
+    if venvs.join(format!("{version}.built")).is_file() {
+        return Some(venvs.join(version).join("bin/python"));
     }
     let why = format!("there is no chromadb {version}; {HERE}/setup.sh {VENVS} installs it");
     densite_testing::skip(&why);

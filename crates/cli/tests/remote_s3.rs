@@ -165,10 +165,10 @@ fn an_interrupted_upload_leaves_the_old_object_and_no_file() {
     store.run(&["publish", &old, URL]).expect(0);
     let folder = at(&dir, "tmp");
     std::fs::create_dir(&folder).expect("made");
-    // The first part waits until the signal has come.
+    // The parts wait until the signal has come.
     store
         .proxy
-        .always(Some(Fault::Late(Duration::from_millis(1500))));
+        .always(Some(Fault::Late(Duration::from_secs(3))));
     let mut command = Command::new(DENSITE);
     command
         .args(["publish", &new, URL])

@@ -48,10 +48,13 @@ pub fn upload(
         Ok(WriteMultipart::new_with_chunk_size(upload, part))
     })?;
     let mut done = 0;
-    while done < len {
+    // After the last part, this waits for those that are under way, one after the other, so that the
+    // work can still be stopped.
+    let mut at_once = AT_ONCE;
+    while done < len || at_once > 1 {
         let next = part.min(len - done);
-        let read = read_part(file, done, next);
-        let bytes = match read {
+        at_once -= usize::from(next == 0);
+        let bytes = match read_part(file, done, next) {
             Ok(bytes) if progress(done) => bytes,
             stopped => {
                 let problem = stopped.err().unwrap_or(Problem::Stopped);
@@ -61,7 +64,7 @@ pub fn upload(
             }
         };
         writer = object.run(TIME, async move |_, _| {
-            match writer.wait_for_capacity(AT_ONCE).await {
+            match writer.wait_for_capacity(at_once).await {
                 Ok(()) => {
                     writer.put(bytes.into());
                     Ok(writer)
@@ -74,9 +77,7 @@ pub fn upload(
         })?;
         done += next;
     }
-    object.run(TIME * AT_ONCE as u32, async move |_, _| {
-        writer.finish().await.map(drop)
-    })?;
+    object.run(TIME, async move |_, _| writer.finish().await.map(drop))?;
     progress(len);
     Ok(())
 }

@@ -11,18 +11,9 @@ mkdir -p "$1"; cd "$1"
 exec 9>lock; flock 9
 
 . "$here/../../../../scripts/again.sh"
+. "$here/../../../../scripts/environment.sh"
 
 for list in "$here"/requirements-*.txt; do
-  version=${list##*/requirements-}; version=${version%.txt}
-  # Up to date if and only if the stamp, written last, names the same list and the same Python.
-  stamp="$(python3 -c 'import sys; print(sys.version)') $(cksum <"$list")"
-  if [ "$(cat "$version/built" 2>/dev/null)" = "$stamp" ]; then
-    echo "chromadb $version: up to date"; continue
-  fi
-  rm -rf "$version"
-  python3 -m venv "$version"
-  again "$version/bin/pip" install --quiet --disable-pip-version-check --no-cache-dir --no-deps --only-binary :all: -r "$list"
-  "$version/bin/python" -c 'import chromadb' >/dev/null
-  echo "$stamp" >"$version/built"
-  echo "chromadb $version: installed"
+  version=${list##*/requirements-}
+  environment "${version%.txt}" "$list" chromadb
 done
