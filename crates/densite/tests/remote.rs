@@ -301,6 +301,70 @@ fn a_failure_in_the_middle_is_an_error_of_the_statement() {
     assert!(text(&con, query).contains("4000000"), "it is back");
 }
 
+/// A file on a server can be damaged as any other: its checksums tell.
+#[test]
+fn a_flipped_bit_gives_an_error_or_the_right_rows() {
+    let Some(site) = Site::new() else {
+        return;
+    };
+    fill(&site.path("app.db"), "densite");
+    let good = std::fs::read(site.path("app.db")).expect("a file");
+    let con = site.open("app.db");
+    let expected = QUERIES.map(|sql| text(&con, sql));
+    drop(con);
+    let mut errors = 0;
+    let step = good.len() / 40;
+    for (n, at) in (0..good.len()).step_by(step.max(1)).enumerate() {
+        let mut bad = good.clone();
+        if let Some(byte) = bad.get_mut(at) {
+            *byte ^= 1 << (n % 8);
+        }
+        let path = site.path(&format!("flipped{n}.db"));
+        std::fs::write(&path, bad).expect("written");
+        age(&path, 60);
+        let url = site.proxy.http(&format!("flipped{n}.db"));
+        let Ok(con) = densite::open(&url) else {
+            errors += 1;
+            continue;
+        };
+        for (sql, expected) in QUERIES.iter().zip(&expected) {
+            let answer = con.query_row(sql, [], |row| Ok(format!("{:?}", row.get_ref(0)?)));
+            match answer {
+                Ok(answer) => assert_eq!(answer, *expected, "byte {at}: {sql}"),
+                Err(_) => errors += 1,
+            }
+        }
+    }
+    assert!(errors > 20, "{errors} errors: most bytes are in use");
+}
+
+/// Many small commits, as an application that never checkpoints at once leaves them.
+#[test]
+fn a_file_with_many_commits_takes_few_requests() {
+    let Some(site) = Site::new() else {
+        return;
+    };
+    let path = site.path("app.db");
+    fill(&path, "densite");
+    let con = densite::open(&path).expect("opens");
+    con.pragma_update(None, "synchronous", "OFF").expect("set");
+    for n in 0..1000 {
+        con.execute("UPDATE t SET n = n + 1 WHERE id = ?1", [n * 7 % 20_000])
+            .expect("updated");
+    }
+    drop(con);
+    age(&path, 60);
+    let local = densite::open(&path).expect("opens");
+    let expected = text(&local, QUERIES[0]);
+    drop(local);
+    let _ = site.proxy.take_counts();
+    let con = site.open("app.db");
+    text(&con, "SELECT count(*) FROM sqlite_schema");
+    let (requests, bytes) = site.proxy.take_counts();
+    assert!(requests <= 6, "{requests} requests, {bytes} bytes");
+    assert_eq!(text(&con, QUERIES[0]), expected);
+}
+
 #[test]
 fn a_presigned_url_is_read_and_never_shown() {
     let Some(site) = Site::new() else {

@@ -1,22 +1,29 @@
 //! How much to ask for at once.
 //!
 //! A read that continues an earlier one, forward or backward, asks for twice as much as that one
-//! did, up to a limit, so a scan takes few requests. A scan that skips a few blocks asks for them,
+//! did, within limits, so a scan takes few requests. A scan that skips a few blocks asks for them,
 //! too: pages of one tree are only roughly in order. Concurrent scans are recognized separately.
 //!
 //! The first read near the end of a file asks for all of its end: `densite publish` puts there what
-//! every query needs, and other files have their newest trailer there. All other reads ask for what
-//! is needed.
+//! every query needs, and other files have their newest trailer there. It puts the small tables
+//! first, so after a few reads near the beginning, all of the beginning is asked for. All other
+//! reads ask for what is needed.
 
 use std::collections::VecDeque;
 use std::ops::Range;
 
 /// The most blocks in one request: 8 MiB.
 pub(crate) const MOST: u64 = 512;
+/// The fewest blocks that a read asks for which continues another: 64 KiB.
+const LEAST: u64 = 4;
 /// A scan that skips at most this part of what it asks for next asks for that, too.
 const SKIPPED: u64 = 4;
 /// The blocks at the end of a file that are asked for together: 192 KiB.
 const END: u64 = 12;
+/// The blocks at the beginning of a file that are asked for together: 1 MiB.
+const BEGINNING: u64 = 64;
+/// The read there that asks for all of them. Those before it ask for what is needed.
+const READS: u32 = 3;
 /// How many earlier requests are remembered.
 const REMEMBERED: usize = 4;
 
@@ -24,6 +31,8 @@ const REMEMBERED: usize = 4;
 #[derive(Debug, Default)]
 pub(crate) struct Plan {
     newest: VecDeque<Range<u64>>,
+    /// Reads near the beginning that continued no scan.
+    reads: u32,
 }
 
 impl Plan {
@@ -43,7 +52,7 @@ impl Plan {
             .map(|(at, _)| at);
         let window = match continued.and_then(|at| self.newest.remove(at)) {
             Some(last) => {
-                let len = (2 * len(&last)).min(most);
+                let len = (2 * len(&last)).max(LEAST).min(most);
                 let is_near = |gap: u64| gap <= len / SKIPPED;
                 if needed.start >= last.end {
                     let start = match is_near(needed.start - last.end) {
@@ -60,10 +69,12 @@ impl Plan {
                 }
             }
             None => {
-                let end = total.saturating_sub(END);
-                if needed.start >= end && END <= most {
-                    // Not noted: a read before it continues no scan.
-                    return end..total;
+                if let Some(window) = self
+                    .region(&needed, total)
+                    .filter(|w| w.end - w.start <= most)
+                {
+                    // Not noted: a read beside it continues no scan.
+                    return window;
                 }
                 needed
             }
@@ -73,6 +84,20 @@ impl Plan {
         self.newest.retain(|last| !is_inside(last));
         self.note(window.clone());
         window
+    }
+
+    /// The region of the file that a read asks for which continues no scan; `None`: it asks for
+    /// what is needed.
+    fn region(&mut self, needed: &Range<u64>, total: u64) -> Option<Range<u64>> {
+        let end = total.saturating_sub(END);
+        if needed.start >= end {
+            return Some(end..total);
+        }
+        if needed.end > BEGINNING {
+            return None;
+        }
+        self.reads = self.reads.saturating_add(1);
+        (self.reads >= READS).then(|| 0..BEGINNING.min(total))
     }
 
     /// Notes a request that was sent.
@@ -102,7 +127,7 @@ mod tests {
             assert_eq!(window.start, next);
             (next, requests) = (window.end, requests + 1);
         }
-        assert_eq!(requests, 11);
+        assert_eq!(requests, 10);
         let (mut plan, mut end, mut requests) = (Plan::default(), total, 0);
         while end > 0 {
             let window = plan.window(end - 1..end, total, 256);
@@ -110,7 +135,7 @@ mod tests {
             (end, requests) = (window.start, requests + 1);
         }
         // The end of the file takes one, and is no part of the scan.
-        assert_eq!(requests, 12);
+        assert_eq!(requests, 11);
     }
 
     #[test]
@@ -126,11 +151,11 @@ mod tests {
         let mut plan = Plan::default();
         for (needed, window) in [
             (100..101, 100..101),
-            (101..102, 101..103),
-            (104..105, 103..107),
-            (109..110, 107..115),
-            (120..121, 120..136),
-            (119..120, 88..120),
+            (101..102, 101..105),
+            (107..108, 105..113),
+            (117..118, 113..129),
+            (140..141, 140..172),
+            (139..140, 76..140),
         ] {
             assert_eq!(
                 plan.window(needed.clone(), 1000, MOST),
@@ -138,7 +163,7 @@ mod tests {
                 "{needed:?}"
             );
         }
-        assert_eq!(plan.window(120..121, 1000, 4), 120..124, "the limit");
+        assert_eq!(plan.window(140..141, 1000, 4), 140..144, "the limit");
     }
 
     #[test]
@@ -151,10 +176,28 @@ mod tests {
     }
 
     #[test]
+    fn after_a_few_reads_near_the_beginning_all_of_it_is_asked_for() {
+        let mut plan = Plan::default();
+        for at in [50, 10] {
+            assert_eq!(plan.window(at..at + 1, 1000, MOST), at..at + 1);
+        }
+        assert_eq!(plan.window(30..31, 1000, MOST), 0..64);
+        assert_eq!(plan.window(64..65, 1000, MOST), 64..65, "beside it");
+        let mut plan = Plan::default();
+        let mut next = 0;
+        while next < 64 {
+            let window = plan.window(next..next + 1, 1000, MOST);
+            assert_eq!(window.start, next, "a scan");
+            next = window.end;
+        }
+        assert_eq!(plan.window(70..71, 1000, 4), 70..71, "no read there yet");
+    }
+
+    #[test]
     fn concurrent_scans_are_recognized_separately() {
         let mut plan = Plan::default();
         let (mut low, mut high) = (0, 5000);
-        for len in [1, 2, 4, 8, 16, 32, 64, 128, 256, 256] {
+        for len in [1, 4, 8, 16, 32, 64, 128, 256, 256] {
             assert_eq!(plan.window(low..low + 1, 10_000, 256), low..low + len);
             assert_eq!(plan.window(high..high + 1, 10_000, 256), high..high + len);
             (low, high) = (low + len, high + len);

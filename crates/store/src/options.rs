@@ -22,6 +22,9 @@ pub enum Readahead {
     /// If there is a pool and the access is sequential.
     #[default]
     Auto,
+    /// As [`Readahead::Auto`], but only frames that lie close behind the page that is read. For a
+    /// file in which a read elsewhere is expensive, as one on a server.
+    Near,
     /// Always if the access is sequential.
     On,
     /// Never.

@@ -1,9 +1,10 @@
 //! Publishing: a compressed copy whose parts lie as a reader on a slow line needs them.
 //!
-//! First come the leaves of the b-trees, each tree in the order of its keys, then all other pages.
-//! At the end of the file, in one commit, are the interior pages, the schema, the page map and the
-//! dictionaries: what every query needs comes with one request. The file is an ordinary one in all
-//! other respects.
+//! First come the leaves of the b-trees, each tree in the order of its keys, and the small trees
+//! first: the first request, which every reader sends, brings some of them. The pages that are in
+//! no b-tree, as overflow pages are, count as one tree. At the end of the file, in one commit, are
+//! the interior pages, the schema, the page map and the dictionaries: what every query needs comes
+//! with one request. The file is an ordinary one in all other respects.
 
 use crate::convert::{ConvertOptions, ConvertReport, through_of};
 use crate::copy::{self, Input, PUBLISH_EVERY};
@@ -22,6 +23,7 @@ use crate::temp::{COMPANIONS, Temp};
 use crate::trees::{Owners, Walk};
 use densite_disk::SyncKind;
 use densite_sqlite::Api;
+use densite_store::{Options, Tuning};
 use densite_vfs::shown_url;
 use std::path::Path;
 use std::time::Instant;
@@ -160,18 +162,20 @@ fn order(input: &mut Input<'_>, roots: &[u32]) -> Result<Order> {
     let count = u32::try_from(page_count(input.pages.len(), &header)).unwrap_or(u32::MAX);
     let mut owners = Owners::new(count);
     let mut walk = Walk::new(&mut *input.pages, &header);
-    let (mut first, mut last, mut interior) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut trees, mut last, mut interior) = (Vec::new(), Vec::new(), Vec::new());
     for root in roots {
         let tree = walk.in_order(*root, 1, &mut owners)?;
         // The schema's own tree begins at page 1.
         match *root {
             1 => last.extend(tree.leaves),
-            _ => first.extend(tree.leaves),
+            _ => trees.push(tree.leaves),
         }
         interior.extend(tree.interior);
     }
     let without_tree = |page: &u32| owners.of(*page) == 0 && !input.zero.contains(*page);
-    first.extend(input.held_pages(count).filter(without_tree));
+    trees.push(input.held_pages(count).filter(without_tree).collect());
+    trees.sort_by_key(Vec::len);
+    let mut first = trees.concat();
     // The pages near the roots last: they are needed most.
     interior.sort_by_key(|(level, _)| std::cmp::Reverse(*level));
     let mut ordered: Vec<u32> = interior.into_iter().map(|(_, page)| page).collect();
@@ -189,6 +193,21 @@ fn page_count(len: u64, header: &Header) -> u64 {
     len.div_ceil(u64::from(header.page_size))
 }
 
+/// Settings with which every frame is appended. Space becomes free while the file is written, where
+/// the page map was replaced. Pages there would be far from their neighbours, and a scan would take
+/// more requests. Without a slot, no space is used again.
+fn in_order(options: &Options) -> Options {
+    let tuning = Tuning {
+        slot_every_bytes: u64::MAX,
+        self_sync_every_bytes: u64::MAX,
+        ..options.tuning
+    };
+    Options {
+        tuning,
+        ..options.clone()
+    }
+}
+
 /// Writes the pages in this order into an empty file and makes it durable.
 fn write(
     input: &mut Input<'_>,
@@ -198,7 +217,7 @@ fn write(
     progress: &mut dyn Progress,
 ) -> Result<()> {
     let failed = |e| Error::from_store(temp.path(), "write", e);
-    let mut store = copy::open_store(temp, options.store.clone(), "publish")?;
+    let mut store = copy::open_store(temp, in_order(&options.store), "publish")?;
     let samples = copy::samples(&mut *input.pages, &input.header, &input.zero)?;
     store.learn(&samples, input.pages.len()).map_err(failed)?;
     let (len, size) = (input.pages.len(), u64::from(input.header.page_size));

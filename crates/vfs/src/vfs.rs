@@ -10,6 +10,7 @@ use crate::settings::Settings;
 use crate::wal_file::{WalFile, database_of};
 use crate::worker;
 use densite_sqlite::{Api, Code, FileName, HostVfs, Opened, Registered, Result, Vfs, ffi};
+use densite_store::Readahead;
 use std::ffi::{CStr, CString};
 
 /// The usual name of the VFS.
@@ -104,9 +105,12 @@ impl DensiteVfs {
     fn open_remote(
         &self,
         name: FileName<'_>,
-        settings: Settings,
+        mut settings: Settings,
         by: OpenedBy<'_>,
     ) -> Opened<MainFile, WalFile> {
+        if settings.options.readahead == Readahead::Auto {
+            settings.options.readahead = Readahead::Near;
+        }
         let file = match RemoteFile::open(self.host.api(), name.path(), &settings.remote) {
             // SAFETY: SQLite keeps a main database's name until after its xClose.
             Ok(remote) => unsafe { MainFile::remote(self.host, name, remote, settings, by) },

@@ -47,6 +47,8 @@ pub(crate) struct Ahead {
 /// Pages to read ahead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Wish {
+    /// The page that was read.
+    read: u32,
     from: u32,
     /// The one after the last.
     to: u32,
@@ -121,6 +123,7 @@ impl Ahead {
             if first <= page.saturating_add(window / 2) {
                 now.next = page.saturating_add(window);
                 wanted = Some(Wish {
+                    read: page,
                     from: first,
                     to: now.next,
                     streak: now.streak,
@@ -169,12 +172,17 @@ impl Reader {
         wish: &Wish,
         page_size: usize,
     ) {
+        let near = open.options().readahead == Readahead::Near;
+        let mut here = None;
         let keep = wish.streak as usize <= shared.cache.budget() / page_size;
         let mut wanted: Vec<(u32, Entry)> = Vec::new();
         let mut dicts = std::collections::HashMap::new();
         {
             let state = shared.state.read();
             let last = u32::try_from(state.pages()).unwrap_or(u32::MAX);
+            if near && let Ok(entry) = shared.lookup(open.file(), &state, wish.read) {
+                here = Some(entry.off);
+            }
             for page in wish.from..wish.to.min(last.saturating_add(1)) {
                 // An error here is ignored: it shows when the page is read.
                 let Ok(entry) = shared.lookup(open.file(), &state, page) else {
@@ -197,7 +205,14 @@ impl Reader {
             let end = a.1.off + u64::from(a.1.len);
             b.1.off == a.1.off || (b.1.off >= end && b.1.off - end <= GAP)
         };
+        // Stored, pages take at most the room that they take decoded.
+        let is_near = |(_, entry): &(u32, Entry)| {
+            here.is_none_or(|here| (here..=here + 2 * AHEAD_BYTES as u64).contains(&entry.off))
+        };
         for cluster in wanted.chunk_by(adjacent) {
+            if !cluster.first().is_some_and(is_near) {
+                continue;
+            }
             // The pool queues only a few jobs, so they are few, but enough for all of its threads.
             let each = (JOB_BYTES / page_size)
                 .max(cluster.len().div_ceil(2 * open.options().threads.max(1)))
