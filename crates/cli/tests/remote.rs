@@ -1,8 +1,11 @@
 //! `densite sql` on databases of a web server and of object storage.
 
 use crate::common::{DENSITE, Ran, run};
-use densite_testing::{FaultProxy, Nginx};
+use densite_testing::{Fault, FaultProxy, Nginx};
+use rustix::pty::{OpenptFlags, openpt, ptsname, unlockpt};
+use std::os::unix::ffi::OsStrExt as _;
 use std::process::Command;
+use std::time::Duration;
 use tempfile::TempDir;
 
 /// A database of nginx, as `app.db` and as the object `app.db` of a bucket `bucket`.
@@ -268,6 +271,58 @@ fn verbs_that_write_say_that_a_remote_file_can_only_be_read() {
     command(&["publish", &db, "https://localhost:1/a.db"], &[])
         .expect(1)
         .says("uploaded to s3://BUCKET/KEY");
+}
+
+/// On a terminal, a statement that fetches for long says how much. The terminal is a real one.
+#[test]
+fn a_long_scan_shows_its_progress_on_a_terminal() {
+    use std::io::Read as _;
+    let Some(site) = Site::new() else {
+        return;
+    };
+    let db = site.root.path().join("large.db");
+    let path = db.display().to_string();
+    let sql = "CREATE TABLE t AS WITH n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 300)
+        SELECT randomblob(4000) AS x FROM n";
+    command(&["sql", "--create", &path, sql], &[]).expect(0);
+    super::common::age(&db);
+    let proxy = FaultProxy::start(site.nginx.port());
+    proxy.always(Some(Fault::Line {
+        delay: Duration::from_millis(100),
+        rate: 1 << 20,
+    }));
+    let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
+    unlockpt(&terminal).expect("unlocked");
+    let name = ptsname(&terminal, Vec::new()).expect("a name");
+    let slave = std::fs::File::options()
+        .read(true)
+        .write(true)
+        .open(std::ffi::OsStr::from_bytes(name.as_bytes()))
+        .expect("open");
+    let url = proxy.http("large.db");
+    let mut command = Command::new(DENSITE);
+    command
+        .args(["sql", &url, "SELECT sum(length(hex(x))) FROM t"])
+        .env("TERM", "xterm")
+        .stderr(slave)
+        .stdout(std::process::Stdio::piped());
+    let child = command.spawn().expect("runs");
+    // The terminal's last writer is the child.
+    drop(command);
+    let mut shown = Vec::new();
+    let mut part = [0; 4096];
+    let mut screen = std::fs::File::from(terminal);
+    // Reading fails when the child has ended.
+    while let Ok(n) = screen.read(&mut part) {
+        shown.extend_from_slice(&part[..n]);
+    }
+    let done = child.wait_with_output().expect("ends");
+    assert!(String::from_utf8_lossy(&done.stdout).contains("2400000"));
+    let shown = String::from_utf8_lossy(&shown);
+    assert!(
+        shown.contains("fetching") && shown.contains(" requests, "),
+        "{shown:?}"
+    );
 }
 
 /// How many requests, and how many KiB, a run of the command takes.

@@ -243,6 +243,35 @@ mod tests {
         );
     }
 
+    /// docs/FORMAT.md has the layout.
+    #[test]
+    fn the_table_of_the_format_is_right() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let cache = DiskCache::open(dir.path(), 1 << 20, "URL 40000 \"tag\"", 3).expect("a cache");
+        let bytes: Vec<u8> = (0..40_000).map(|i| (i / 11) as u8).collect();
+        cache.keep(0, &bytes);
+        let name = hash::xxh3_128(b"1 16384 URL 40000 \"tag\"");
+        let path = dir.path().join(format!("{name:032x}.densite-blocks"));
+        let blocks: Vec<&[u8]> = bytes.chunks(16_384).collect();
+        let sum = |n: usize| {
+            let sum = hash::xxh3_64_with_seed(blocks[n], n as u64) | 1;
+            sum.to_le_bytes().to_vec()
+        };
+        densite_format_doc::Tables::of("cache table").check(
+            "blocks",
+            &std::fs::read(path).expect("a file"),
+            &[
+                ("sum_0", sum(0)),
+                ("sum_1", sum(1)),
+                ("sum_2", sum(2)),
+                ("zeros", vec![0; 4072]),
+                ("block_0", blocks[0].to_vec()),
+                ("block_1", blocks[1].to_vec()),
+                ("block_2", blocks[2].to_vec()),
+            ],
+        );
+    }
+
     #[test]
     fn a_torn_or_damaged_block_is_not_there() {
         let dir = tempfile::tempdir().expect("a directory");

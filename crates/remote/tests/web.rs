@@ -170,6 +170,34 @@ fn a_file_that_is_open_already_is_shared() {
 }
 
 #[test]
+fn a_closed_file_fetches_nothing_more() {
+    let Some(site) = Site::new(4 << 20) else {
+        return;
+    };
+    let remote = site.open().expect("opens");
+    site.proxy.always(Some(Fault::Line {
+        delay: Duration::ZERO,
+        rate: 1 << 20,
+    }));
+    // A scan, until a request is under way that takes about a second.
+    let mut at = 64 << 10;
+    let _ = site.proxy.take_counts();
+    while site.proxy.requests() < 5 {
+        let mut byte = [0];
+        remote.read_at(&mut byte, at).expect("read");
+        at += 16 << 10;
+    }
+    drop(remote);
+    // What is on the way still arrives.
+    std::thread::sleep(Duration::from_millis(200));
+    let (_, fetched) = site.proxy.take_counts();
+    std::thread::sleep(Duration::from_millis(500));
+    let (requests, more) = site.proxy.take_counts();
+    assert_eq!(requests, 0);
+    assert!(more < 100 << 10, "{more} bytes after {fetched}");
+}
+
+#[test]
 fn a_disk_cache_serves_the_next_process() {
     let Some(site) = Site::new(1 << 20) else {
         return;

@@ -190,8 +190,7 @@ impl Shared {
                 body.clear();
             }
             Some(Fault::Line { rate, .. }) => {
-                self.bytes.fetch_add(body.len() as u64, SeqCst);
-                return send_slowly(client, &body, *rate);
+                return send_slowly(client, &body, *rate, &self.bytes);
             }
             _ => {}
         }
@@ -227,12 +226,18 @@ fn send_head(mut to: &TcpStream, lines: &[String]) -> std::io::Result<()> {
     to.write_all((lines.join("\r\n") + "\r\n\r\n").as_bytes())
 }
 
-/// Sends bytes no faster than so many in a second.
-fn send_slowly(mut to: &TcpStream, bytes: &[u8], rate: u64) -> std::io::Result<()> {
+/// Sends bytes no faster than so many in a second, and counts those that were sent.
+fn send_slowly(
+    mut to: &TcpStream,
+    bytes: &[u8],
+    rate: u64,
+    count: &AtomicU64,
+) -> std::io::Result<()> {
     let begin = Instant::now();
     let mut sent = 0;
     for part in bytes.chunks(SLOW_PART) {
         to.write_all(part)?;
+        count.fetch_add(part.len() as u64, SeqCst);
         sent += part.len() as u64;
         let due = Duration::from_micros(sent * 1_000_000 / rate.max(1));
         std::thread::sleep(due.saturating_sub(begin.elapsed()));
