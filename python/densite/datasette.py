@@ -2,19 +2,21 @@
 like plain files.
 
 Datasette opens its files before it calls any hook. So its driver module is replaced by one that
-adds the VFS. The hook restricts the SQL of visitors: it refuses functions that change the log of a
-database, that wait, or that reveal details of the process.
+adds the VFS. A hook restricts the SQL of visitors: it refuses functions that change the log of a
+database, that wait, or that reveal details of the process. Another adds the remote databases that
+the plugin's configuration names.
 """
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from datasette import database as _databases
 from datasette import hookimpl
 
 from . import attach
-from ._connect import location
+from ._connect import connect, location
 
 #: From sqlite3.h: two actions of an authorizer, and its results.
 _READ, _FUNCTION, _OK, _DENY = 20, 31, 0, 1
@@ -49,6 +51,33 @@ def _authorized(action: int, first: Any, second: Any, *_: Any) -> int:
 @hookimpl
 def prepare_connection(conn: Any) -> None:
     conn.set_authorizer(_authorized)
+
+
+class _Remote(_databases.Database):  # type: ignore[misc]
+    """A remote database. Datasette's own class asks the disk about its files."""
+
+    hash = None
+    mtime_ns = None
+
+    def __init__(self, ds: Any, url: str) -> None:
+        # Datasette shows the path. A query can be secret; within a URI its mark is encoded.
+        shown = re.split(r"\?|#|%3[Ff]", url)[0]
+        super().__init__(ds, path=shown, is_mutable=False)
+        self._url = url
+        con = self.connect()
+        self.cached_size = con.execute("SELECT value FROM densite_info WHERE name IN ('stored_bytes', 'size')").fetchone()[0]
+
+    def connect(self, write: bool = False) -> Any:
+        con = connect(self._url, uri=self._url.startswith("file:"), check_same_thread=False)
+        self._all_file_connections.append(con)
+        return con
+
+
+@hookimpl
+def startup(datasette: Any) -> None:
+    configuration = datasette.plugin_config("densite") or {}
+    for name, url in configuration.get("databases", {}).items():
+        datasette.add_database(_Remote(datasette, url), name=name)
 
 
 _databases.sqlite3 = _Driver(_databases.sqlite3)

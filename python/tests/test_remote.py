@@ -1,68 +1,26 @@
 """Databases that a web server has: nginx on a free loopback port."""
 
 import os
-import shutil
-import socket
 import sqlite3
-import subprocess
-import time
 import unittest
 import warnings
 
 import densite
 import support
-
-CONFIGURATION = """daemon off;
-master_process off;
-pid nginx.pid;
-events {{}}
-http {{
-  access_log off;
-  client_body_temp_path body; proxy_temp_path proxy; fastcgi_temp_path fastcgi;
-  uwsgi_temp_path uwsgi; scgi_temp_path scgi;
-  server {{ listen 127.0.0.1:{port}; location / {{ root {root}; }} }}
-}}
-"""
-
+import web
 
 class Remote(support.Files):
     def setUp(self):
         super().setUp()
-        program = shutil.which("nginx", path=os.environ["PATH"] + ":/usr/sbin")
-        if program is None:
-            self.skip("nginx is not installed: remote databases are not tested")
-        own = self.dir / "nginx"
-        own.mkdir()
         self.root = self.dir / "www"
         self.root.mkdir()
-        for _ in range(5):
-            with socket.create_server(("127.0.0.1", 0)) as free:
-                self.port = free.getsockname()[1]
-            (own / "nginx.conf").write_text(CONFIGURATION.format(port=self.port, root=self.root))
-            server = subprocess.Popen([program, "-p", own, "-c", "nginx.conf", "-e", "error.log"], stderr=subprocess.DEVNULL)
-            self.addCleanup(server.wait)
-            self.addCleanup(server.kill)
-            if self.listens(server):
-                break
-        else:
-            self.fail((own / "error.log").read_text())
+        site = web.serve(self, self.root)
         con = densite.connect(self.root / "app.db")
         con.execute("CREATE TABLE t(a INTEGER PRIMARY KEY, b TEXT)")
         con.executemany("INSERT INTO t VALUES (?, ?)", ((n, f"row {n}") for n in range(20_000)))
         con.commit()
         con.close()
-        self.url = f"http://127.0.0.1:{self.port}/app.db"
-
-    def listens(self, server):
-        for _ in range(2000):
-            if server.poll() is not None:
-                return False
-            try:
-                socket.create_connection(("127.0.0.1", self.port)).close()
-                return True
-            except OSError:
-                time.sleep(0.01)
-        return False
+        self.url = f"{site}/app.db"
 
     def test_a_url_is_read(self):
         con = densite.connect(self.url, decoded_cache=8)

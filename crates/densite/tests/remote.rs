@@ -293,10 +293,18 @@ fn a_failure_in_the_middle_is_an_error_of_the_statement() {
     local.execute_batch(blobs).expect("written");
     local.close().expect("closes");
     let con = site.open("app.db");
+    text(&con, "SELECT count(*) FROM sqlite_schema");
     site.proxy.always(Some(Fault::Status(404)));
     let query = "SELECT sum(length(hex(x))) FROM b";
     let failed = con.query_row(query, [], |_| Ok(()));
     assert!(failed.is_err(), "the file is gone");
+    let reason: String = con
+        .query_row("SELECT densite_last_error()", [], |row| row.get(0))
+        .expect("a reason");
+    assert!(
+        reason.contains("404") && reason.contains("/app.db"),
+        "{reason}"
+    );
     site.proxy.always(None);
     assert!(text(&con, query).contains("4000000"), "it is back");
 }

@@ -23,6 +23,11 @@ pub(crate) fn report_not_opened(host: HostVfs, path: &str, code: Code) {
     }
 }
 
+/// The newest message of this thread, which stays.
+pub(crate) fn last_error() -> Option<String> {
+    LAST.try_with(|last| last.borrow().clone()).ok().flatten()
+}
+
 /// Takes the newest message of this thread. It is one sentence that says what went wrong in the
 /// VFS; SQLite's own message is only a few words.
 pub fn take_last_error() -> Option<String> {

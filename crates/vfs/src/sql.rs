@@ -1,5 +1,6 @@
-//! SQL functions: `densite_version()` and `densite_info`.
+//! SQL functions: `densite_version()`, `densite_last_error()` and `densite_info`.
 
+use crate::last_error::last_error;
 use crate::main_file::{remote_figures, with_handle};
 use densite_sqlite::{
     Code, Connection, Error, Result, Value, create_function, create_table_function, ffi, quoted,
@@ -15,6 +16,9 @@ pub fn create_functions(connection: &Connection) -> Result<()> {
     let flags = ffi::DETERMINISTIC | ffi::INNOCUOUS;
     create_function(connection, "densite_version", 0, flags, |_, _| {
         Ok(Value::from(env!("CARGO_PKG_VERSION")))
+    })?;
+    create_function(connection, "densite_last_error", 0, 0, |_, _| {
+        Ok(last_error().map_or(Value::Null, Value::from))
     })?;
     create_table_function(
         connection,

@@ -12,6 +12,7 @@ import urllib.parse
 import urllib.request
 
 import densite
+import web
 from support import Files
 
 PYTHON = pathlib.Path(__file__).resolve().parent.parent.parent
@@ -69,7 +70,7 @@ class Datasette(Files):
     def test_densite_files_and_plain_files_are_served(self):
         get = self.served("small.db", "plain.db", "--setting", "sql_time_limit_ms", "20000")
         (plugin,) = [plugin for plugin in get("/-/plugins.json") if plugin["name"] == "densite"]
-        self.assertEqual((plugin["version"], plugin["hooks"]), (densite.__version__, ["prepare_connection"]))
+        self.assertEqual((plugin["version"], plugin["hooks"]), (densite.__version__, ["prepare_connection", "startup"]))
         for name in ("small", "plain"):
             self.assertEqual(get(f"/{name}/person.json", _shape="array"), [{"id": 1, "name": "Ada"}, {"id": 2, "name": "Grace"}])
         sizes = {database["name"]: database["size"] for database in get("/-/databases.json")}
@@ -87,6 +88,27 @@ class Datasette(Files):
     def test_immutable_files_are_served(self):
         get = self.served("-i", "small.db")
         self.assertEqual(len(get("/small/person.json", _shape="array")), 2)
+
+    def test_a_remote_database_is_served_and_its_secrets_are_not_shown(self):
+        site = web.serve(self, self.dir)
+        urls = {
+            "far": f"{site}/small.db?token=5ec7e7",
+            "kept": f"file:{site}/plain.db%3Ftoken=5ec7e7?cache_dir={self.dir}/cache",
+        }
+        configuration = self.dir / "metadata.json"
+        self.environment.update(urls)
+        variables = {name: {"$env": name} for name in urls}
+        configuration.write_text(json.dumps({"plugins": {"densite": {"databases": variables}}}))
+        get = self.served("plain.db", "--metadata", configuration, "--setting", "sql_time_limit_ms", "20000")
+        for name in urls:
+            self.assertEqual(len(get(f"/{name}/person.json", _shape="array")), 2, name)
+        databases = get("/-/databases.json")
+        for page in ("metadata", "databases", "plugins"):
+            self.assertNotIn("5ec7e7", json.dumps(get(f"/-/{page}.json")))
+        sizes = {database["name"]: database["size"] for database in databases}
+        self.assertEqual(sizes["far"], (self.dir / "small.db").stat().st_size)
+        self.assertEqual(sizes["kept"], (self.dir / "plain.db").stat().st_size)
+        self.assertTrue(list((self.dir / "cache").iterdir()))
 
     def test_visitors_cannot_read_or_change_the_log(self):
         con = densite.connect(self.dir / "small.db")
