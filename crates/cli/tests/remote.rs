@@ -137,6 +137,30 @@ fn an_s3_url_is_read_from_the_endpoint_of_the_environment() {
 }
 
 #[test]
+fn a_proxy_of_the_environment_is_used_and_a_wrong_one_is_named() {
+    let Some(site) = Site::new() else {
+        return;
+    };
+    // Not the address that is asked for, so only the proxy can answer.
+    let far = "http://database.invalid/app.db";
+    let proxy = site.nginx.http("");
+    let ran = select(far, &[("HTTP_PROXY", &proxy)]).expect(0);
+    assert_eq!(ran.out, "a\nfar\n");
+    let url = site.nginx.http("app.db");
+    for wrong in ["http://127.0.0.1:1", "http://proxy.invalid:8080"] {
+        select(&url, &[("HTTP_PROXY", wrong)])
+            .expect(1)
+            .says("HTTP_PROXY")
+            .says(&url);
+    }
+    let env = [
+        ("HTTP_PROXY", "http://127.0.0.1:1"),
+        ("NO_PROXY", "127.0.0.1"),
+    ];
+    assert_eq!(select(&url, &env).expect(0).out, "a\nfar\n");
+}
+
+#[test]
 fn secrets_of_a_url_are_not_shown() {
     let Some(site) = Site::new() else {
         return;

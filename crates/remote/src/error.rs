@@ -119,7 +119,10 @@ impl fmt::Display for Problem {
                 "this system has no certificates to trust; install ca-certificates, or give them as ca_file=PATH or in SSL_CERT_FILE",
             ),
             Problem::CaFile(why) => f.write_str(why),
-            Problem::UnknownHost(why) => write!(f, "the host is not known ({why}); check the name"),
+            Problem::UnknownHost(why) => write!(
+                f,
+                "the host is not known ({why}); check the name, and HTTP_PROXY and HTTPS_PROXY if they are set"
+            ),
             Problem::Connect(why) => write!(
                 f,
                 "no connection ({why}); check the address, and HTTP_PROXY and HTTPS_PROXY if they are set"
