@@ -12,8 +12,8 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
-/// The most blocks in one request: 8 MiB.
-pub(crate) const MOST: u64 = 512;
+/// The most blocks in one request: 16 MiB, half of the memory for blocks.
+pub(crate) const MOST: u64 = 1024;
 /// The fewest blocks that a read asks for which continues another: 64 KiB.
 const LEAST: u64 = 4;
 /// A scan that skips at most this part of what it asks for next asks for that, too.

@@ -142,7 +142,9 @@ impl Remote {
         let has = |block| self.cache.has(block) || is_coming(block);
         let missing = (first..end).find(|block| *block > first && has(*block));
         let needed = first..missing.unwrap_or(end);
-        let most = self.object.pace().in_time().clamp(1, MOST);
+        // Requests under way share the memory, so that no block leaves it before it was read.
+        let most = MOST / (1 + flights.len() as u64);
+        let most = self.object.pace().in_time().clamp(1, most.max(1));
         let mut window = self.plan.lock().window(needed.clone(), self.total(), most);
         // What is here at its ends is not fetched again. Blocks between are: a request costs more.
         while window.start < needed.start && has(window.start) {
