@@ -1,6 +1,11 @@
 # All targets of Densite. A target does its own set-up in this folder and reports missing programs.
 #
 #   make demo          the main job on generated TPC-H data, with a table of sizes before and after
+#   make remote-demo   the same data on a web server (nginx) and in object storage (versitygw), read
+#                      there by Densite and by other programs, with a table of requests, bytes and
+#                      seconds; the first run builds versitygw and one other program from their
+#                      sources, which takes about 15 minutes; needs Go 1.21 or newer
+#                        PEERS=0     without the other programs
 #   make test          all tests: those of the workspace, the Python package, the example programs
 #                      and examples/pairwise, and SQLite's own
 #   make bench         the measurements in the README, compared with plain SQLite; writes
@@ -56,7 +61,7 @@ MDBOOK := 0.5.4
 # The version of cargo-deny, which is installed in target/cargo-deny.
 DENY := 0.20.2
 
-.PHONY: help demo test none-skipped cargo-test crash-test chroma s3-server python-test bench crash docs examples fuzz lint deny ext pairwise pairwise-test sqlite-suite wheel need-build need-test
+.PHONY: help demo remote-demo test none-skipped cargo-test crash-test chroma s3-server python-test bench crash docs examples fuzz lint deny ext pairwise pairwise-test sqlite-suite wheel need-build need-test
 
 help:
 	@sed -n '2,/^$$/s/^# \{0,1\}//p' Makefile
@@ -73,6 +78,13 @@ ext: need-build
 demo: need-build
 	$(RELEASE) -p densite-extension -p densite-cli -p densite-bench
 	$(BENCH) demo
+
+remote-demo: need-build
+	@scripts/need.sh remote-demo
+	crates/testing/versitygw/setup.sh target/versitygw
+	$(if $(filter 0,$(PEERS)),,bench/peers/setup.sh target/peers)
+	$(RELEASE) -p densite-extension -p densite-cli -p densite-bench
+	$(BENCH) remote-demo $(if $(filter 0,$(PEERS)),--without-peers)
 
 # Each skipped test adds its reason to this file.
 test: export DENSITE_SKIPPED := $(CURDIR)/target/skipped

@@ -1,5 +1,5 @@
 #!/bin/sh
-# need.sh build|python|crash|wheel|test
+# need.sh build|python|crash|wheel|remote-demo|test
 #
 # Checks that the system has the programs for the given work. Installs missing Debian packages if
 # this needs no password (root, or sudo without password), and says which and why. Otherwise it
@@ -23,6 +23,13 @@ find_missing() { # find_missing WORK: sets needed, wished (packages) and why_nee
   wheel)
     need python3 python3 has python3
     need binutils "readelf and strip" has readelf ;;
+  remote-demo)
+    need nginx-light nginx test -x /usr/sbin/nginx
+    need openssl openssl has openssl
+    need ca-certificates "the certificates of package registries" test -e /etc/ssl/certs/ca-certificates.crt
+    need python3 python3 has python3
+    wish python3-venv "Python's venv, for other programs to compare with" python3 -c 'import ensurepip, venv'
+    wish libcurl4 "libcurl, for one of them" sh -c 'ls /usr/lib/*/libcurl.so.4' ;;
   test)
     need build-essential gcc has gcc
     need sqlite3 "the sqlite3 shell" has sqlite3

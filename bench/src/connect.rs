@@ -67,14 +67,17 @@ pub(crate) fn sibling(name: &str, build: &str) -> Result<PathBuf> {
 /// Loads the extension that was built with this program. It serves all later connections of this
 /// process.
 pub(crate) fn load_extension() -> Result<()> {
-    let path = sibling("libdensite.so", "make ext")?;
+    load(&sibling("libdensite.so", "make ext")?)
+}
+
+/// Loads a library that registers a VFS for all later connections of this process.
+pub(crate) fn load(path: &Path) -> Result<()> {
     let con = Connection::open_in_memory()?;
     // SAFETY: no other SQL runs on this connection while loading is enabled, and the library is
-    // Densite's own, built with this program.
+    // Densite's own, built with this program, or one that the demo was told to load.
     unsafe {
         con.load_extension_enable()?;
-        con.load_extension(&path, Some(c"sqlite3_densite_init"))
-            .about("load", &path)
+        con.load_extension(path, None::<&str>).about("load", path)
     }
 }
 

@@ -60,6 +60,8 @@ enum Command {
         #[arg(long, default_value = "target/demo")]
         dir: PathBuf,
     },
+    /// Publish generated data to a web server and an object store, read it there, and show a table
+    RemoteDemo(remote::Demo),
     /// Measure plain SQLite and Densite side by side and write results and report
     Bench(suite::Choice),
     /// Write the report again from the results on disk
@@ -74,6 +76,9 @@ enum Command {
     /// Run one process of an ingest measure
     #[command(hide = true, subcommand)]
     RunIngest(ingest::Job),
+    /// Run one process of the demo of remote databases
+    #[command(hide = true, subcommand)]
+    RunRemote(remote::Job),
     /// Compress with the given codec, in this process
     #[command(hide = true)]
     CompressWith {
@@ -101,6 +106,7 @@ fn run(command: Command) -> Result<()> {
     match command {
         Command::Tpch { sf, out } => tpch::generate(sf, &out),
         Command::Demo { dir } => demo::run(&dir),
+        Command::RemoteDemo(choice) => remote::demo(&choice),
         Command::Bench(choice) => suite::run(&choice),
         Command::Report { dir } => report::write(&dir),
         Command::RunOne(job) => {
@@ -108,6 +114,7 @@ fn run(command: Command) -> Result<()> {
             Ok(())
         }
         Command::RunIngest(job) => ingest::run(&job),
+        Command::RunRemote(job) => remote::run(&job),
         Command::CompressWith {
             codec,
             source,

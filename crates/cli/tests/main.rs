@@ -23,6 +23,8 @@ mod recovery;
 mod remote;
 #[cfg(feature = "remote")]
 mod remote_s3;
+#[cfg(feature = "remote")]
+mod remote_signed;
 mod replace;
 mod report;
 mod round_trip;

@@ -88,6 +88,12 @@ impl FaultProxy {
         FaultProxy { shared, port }
     }
 
+    /// Its port.
+    #[must_use]
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
     /// A file's URL.
     #[must_use]
     pub fn http(&self, name: &str) -> String {

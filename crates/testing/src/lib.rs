@@ -7,10 +7,12 @@ mod long_run;
 mod s3;
 mod server;
 mod skip;
+mod versitygw;
 mod web;
 
 pub use fault_proxy::{Fault, FaultProxy};
 pub use long_run::long_run;
 pub use s3::S3;
 pub use skip::skip;
+pub use versitygw::Versitygw;
 pub use web::Nginx;

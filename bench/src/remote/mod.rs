@@ -1,0 +1,221 @@
+//! Reading from a web server: nginx behind a proxy that counts, and slows down where that is asked.
+//!
+//! Counts are exact and the same in each run.
+
+mod demo;
+mod job;
+mod peers;
+mod reader;
+mod servers;
+mod site;
+mod steps;
+mod table;
+mod talk;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use densite_testing::{Fault, FaultProxy, Nginx};
+use rusqlite::{Connection, OpenFlags};
+
+use crate::folder::clear;
+use crate::machine::Machine;
+use crate::measure::Measure;
+use crate::outcome::{Compare, Figure, Outcome};
+use crate::result::{About as _, Failure, Result};
+pub(crate) use demo::{Choice as Demo, run as demo};
+pub(crate) use job::{Job, run};
+use steps::{Step, steps};
+
+/// Bytes in a second of a line of 100 Mbit/s, and the delay of each request.
+const RATE: u64 = 100_000_000 / 8;
+const DELAY: Duration = Duration::from_millis(30);
+const LINE: Fault = Fault::Line {
+    delay: DELAY,
+    rate: RATE,
+};
+
+/// What a measured step has cost, and its answer.
+struct Cost {
+    requests: u64,
+    kib: f64,
+    answer: i64,
+}
+
+/// The targets of a step for the published file: requests and KiB.
+type Targets = (Option<f64>, Option<f64>);
+
+/// The targets of each step.
+const TARGETS: [Targets; 6] = [
+    (Some(2.0), Some(256.0)),
+    (Some(3.0), Some(330.0)),
+    (Some(100.0), Some(2048.0)),
+    (None, None),
+    (Some(12.0), Some(2048.0)),
+    (Some(12.0), Some(13.0 * 1024.0)),
+];
+
+struct Site {
+    proxy: FaultProxy,
+    steps: [Step; 6],
+}
+
+impl Site {
+    fn open(&self, name: &str) -> Result<Connection> {
+        let url = self.proxy.http(name);
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
+            | OpenFlags::SQLITE_OPEN_URI
+            | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let uri = format!("file:{url}?vfs=densite");
+        Connection::open_with_flags(uri, flags).about("open", Path::new(name))
+    }
+
+    /// All steps on a file of the server.
+    fn measure(&self, name: &str) -> Result<Vec<Cost>> {
+        let _ = self.proxy.take_counts();
+        let mut costs = Vec::new();
+        let mut con = None;
+        for (i, step) in self.steps.iter().enumerate() {
+            let opened = match con.take() {
+                Some(con) => con,
+                None => self.open(name)?,
+            };
+            let answer = step.answer(&opened)?;
+            // What closing costs belongs to the last step of a connection.
+            con = self
+                .steps
+                .get(i + 1)
+                .is_some_and(|next| !next.opens)
+                .then_some(opened);
+            let (requests, bytes) = self.proxy.take_counts();
+            costs.push(Cost {
+                requests,
+                kib: bytes as f64 / 1024.0,
+                answer,
+            });
+        }
+        Ok(costs)
+    }
+}
+
+/// Publishes the database, serves it and two other forms, and counts.
+pub(crate) fn measure(
+    plain: &Path,
+    densite: &Path,
+    work: &Path,
+    label: &str,
+    machine: &Machine,
+) -> Result<Outcome> {
+    clear(work)?;
+    // nginx takes paths from its own folder on.
+    let work = &std::fs::canonicalize(work).about("find", work)?;
+    let root = work.join("root");
+    let own = work.join("own");
+    for dir in [&root, &own] {
+        std::fs::create_dir(dir).about("create", dir)?;
+    }
+    let published = root.join("published.db");
+    site::publish(densite, published.as_os_str(), &[])?;
+    for (from, to) in [(plain, "plain.db"), (densite, "left.db")] {
+        let to = root.join(to);
+        std::fs::copy(from, &to).about("copy to", &to)?;
+    }
+    for name in ["published.db", "plain.db", "left.db"] {
+        site::make_older(&root.join(name))?;
+    }
+    let Some(nginx) = Nginx::start(&root, &own) else {
+        return Err(Failure("nginx and openssl are not installed".into()));
+    };
+    let site = Site {
+        proxy: FaultProxy::start(nginx.port()),
+        steps: steps(site::orders(plain)?),
+    };
+    let base = site.measure("plain.db")?;
+    let ours = site.measure("published.db")?;
+    let left = site.measure("left.db")?;
+    for ((step, base), others) in site.steps.iter().zip(&base).zip(ours.iter().zip(&left)) {
+        let answers = [base.answer, others.0.answer, others.1.answer];
+        if answers != [base.answer; 3] {
+            let title = step.title;
+            return Err(Failure(format!(
+                "{title}: the plain, the published and the other file answer {answers:?}"
+            )));
+        }
+    }
+    let mut figures = Vec::new();
+    let costs = base.iter().zip(&ours);
+    for ((step, (requests, kib)), (base, ours)) in site.steps.iter().zip(TARGETS).zip(costs) {
+        let count = |cost: &Cost| cost.requests as f64;
+        let name = |unit: &str| format!("{}, {unit}", step.title);
+        figures.push(Figure::new(
+            &name("requests"),
+            Compare::Ours,
+            count(base),
+            count(ours),
+            requests,
+        ));
+        figures.push(Figure::new(
+            &name("KiB"),
+            Compare::Ours,
+            base.kib,
+            ours.kib,
+            kib,
+        ));
+    }
+    // The same on a file as an application left it.
+    for (step, target, cost) in [
+        ("not published: open and schema", 6.0, &left[0]),
+        ("not published: open and one lookup", 8.0, &left[1]),
+    ] {
+        let requests = cost.requests as f64;
+        figures.push(Figure::new(
+            &format!("{step}, requests"),
+            Compare::Ours,
+            requests,
+            requests,
+            Some(target),
+        ));
+    }
+    figures.push(slow_scan(&site)?);
+    drop(nginx);
+    clear(work)?;
+    Ok(Outcome {
+        measure: "remote".into(),
+        title: Measure::Remote.title().into(),
+        data: label.into(),
+        base_label: "plain SQLite".into(),
+        ours_label: "Densite".into(),
+        figures,
+        base: Vec::new(),
+        ours: Vec::new(),
+        info: BTreeMap::new(),
+        machine: machine.clone(),
+    })
+}
+
+/// The scan through a line of 100 Mbit/s with a delay of 30 ms, compared with its bytes at that
+/// rate and one delay.
+fn slow_scan(site: &Site) -> Result<Figure> {
+    let [.., scan] = &site.steps;
+    site.proxy.always(Some(LINE));
+    let mut sides = [f64::NAN; 2];
+    for (side, name) in sides.iter_mut().zip(["plain.db", "published.db"]) {
+        let _ = site.proxy.take_counts();
+        let begin = Instant::now();
+        let con = site.open(name)?;
+        scan.answer(&con)?;
+        let taken = begin.elapsed().as_secs_f64();
+        let (_, bytes) = site.proxy.take_counts();
+        *side = taken / (bytes as f64 / RATE as f64 + DELAY.as_secs_f64());
+    }
+    site.proxy.always(None);
+    let [base, ours] = sides;
+    Ok(Figure::new(
+        "scan at 100 Mbit/s and 30 ms: wall time over its bytes at that rate and one delay",
+        Compare::Ours,
+        base,
+        ours,
+        Some(1.5),
+    ))
+}
