@@ -79,10 +79,19 @@ pub(crate) fn run(choice: &Choice) -> Result<()> {
                     workloads::measure(&data_dir, choice.quick, &machine, &choice.dir)
                 }
                 Measure::Remote => {
-                    // The join names rows of this scale factor.
-                    let data = Data::prepare(&data_dir, 0.1)?;
-                    remote::measure(&data.plain, &data.densite, &work, &data.label(), &machine)
-                        .and_then(saved)
+                    let small = Data::prepare(&data_dir, 0.1)?;
+                    let large = match choice.quick {
+                        true => None,
+                        false => Some(Data::prepare(&data_dir, 1.0)?),
+                    };
+                    let large = large.as_ref().map(Data::source);
+                    let taken = remote::measure(&small.source(), large.as_ref(), &work, &machine);
+                    taken.and_then(|taken| {
+                        taken
+                            .iter()
+                            .try_for_each(|outcome| outcome.save(&choice.dir).map(drop))?;
+                        Ok(taken)
+                    })
                 }
                 Measure::Queue | Measure::Moved | Measure::CommitLatency => {
                     let plain = || Data::plain(&data_dir, sf / 10.0);

@@ -28,6 +28,8 @@ pub(crate) use demo::{Choice as Demo, run as demo};
 pub(crate) use job::{Job, run};
 use steps::{Step, steps};
 
+/// How much more data the larger scale factor has.
+const LARGER: f64 = 10.0;
 /// Bytes in a second of a line of 100 Mbit/s, and the delay of each request.
 const RATE: u64 = 100_000_000 / 8;
 const DELAY: Duration = Duration::from_millis(30);
@@ -40,13 +42,14 @@ const LINE: Fault = Fault::Line {
 struct Cost {
     requests: u64,
     kib: f64,
+    seconds: f64,
     answer: i64,
 }
 
 /// The targets of a step for the published file: requests and KiB.
 type Targets = (Option<f64>, Option<f64>);
 
-/// The targets of each step.
+/// The targets of each step for TPC-H at scale factor 0.1.
 const TARGETS: [Targets; 6] = [
     (Some(2.0), Some(256.0)),
     (Some(3.0), Some(330.0)),
@@ -56,6 +59,21 @@ const TARGETS: [Targets; 6] = [
     (Some(12.0), Some(13.0 * 1024.0)),
 ];
 
+/// What the figures of a database should be at most.
+struct Wanted {
+    steps: [Targets; 6],
+    /// For the plain file: requests and KiB of one lookup, and requests of the scan.
+    plain: [Option<f64>; 3],
+}
+
+/// A TPC-H database in two forms.
+pub(crate) struct Source<'a> {
+    pub(crate) plain: &'a Path,
+    pub(crate) densite: &'a Path,
+    /// What reports call it.
+    pub(crate) label: String,
+}
+
 struct Site {
     proxy: FaultProxy,
     steps: [Step; 6],
@@ -63,11 +81,16 @@ struct Site {
 
 impl Site {
     fn open(&self, name: &str) -> Result<Connection> {
+        self.open_with(name, "")
+    }
+
+    /// Opens a file with these parameters, each with an `&` before it.
+    fn open_with(&self, name: &str, parameters: &str) -> Result<Connection> {
         let url = self.proxy.http(name);
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
             | OpenFlags::SQLITE_OPEN_URI
             | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let uri = format!("file:{url}?vfs=densite");
+        let uri = format!("file:{url}?vfs=densite{parameters}");
         Connection::open_with_flags(uri, flags).about("open", Path::new(name))
     }
 
@@ -77,11 +100,13 @@ impl Site {
         let mut costs = Vec::new();
         let mut con = None;
         for (i, step) in self.steps.iter().enumerate() {
+            let begin = Instant::now();
             let opened = match con.take() {
                 Some(con) => con,
                 None => self.open(name)?,
             };
             let answer = step.answer(&opened)?;
+            let seconds = begin.elapsed().as_secs_f64();
             // What closing costs belongs to the last step of a connection.
             con = self
                 .steps
@@ -92,21 +117,64 @@ impl Site {
             costs.push(Cost {
                 requests,
                 kib: bytes as f64 / 1024.0,
+                seconds,
                 answer,
             });
         }
         Ok(costs)
     }
+
+    /// The seconds of all steps, with a delay of each request.
+    fn delayed(&self, name: &str) -> Result<Vec<f64>> {
+        self.proxy.always(Some(Fault::Late(DELAY)));
+        let costs = self.measure(name)?;
+        self.proxy.always(None);
+        Ok(costs.iter().map(|cost| cost.seconds).collect())
+    }
+
+    /// The requests of one lookup by a connection that finds everything in the cache on the disk.
+    fn cached(&self, name: &str, cache: &Path) -> Result<u64> {
+        let [_, lookup, ..] = &self.steps;
+        let parameters = format!("&cache_dir={}", cache.display());
+        lookup.answer(&self.open_with(name, &parameters)?)?;
+        let _ = self.proxy.take_counts();
+        lookup.answer(&self.open_with(name, &parameters)?)?;
+        Ok(self.proxy.take_counts().0)
+    }
+}
+
+/// Measures a database, and a larger one: there, requests and bytes may grow as the data.
+pub(crate) fn measure(
+    small: &Source<'_>,
+    large: Option<&Source<'_>>,
+    work: &Path,
+    machine: &Machine,
+) -> Result<Vec<Outcome>> {
+    let wanted = Wanted {
+        steps: TARGETS,
+        plain: [Some(4.0), Some(525.0), Some(16.0)],
+    };
+    let mut outcomes = vec![at(small, work, machine, &wanted)?];
+    if let Some(large) = large {
+        let figures = outcomes.iter().flat_map(|outcome| &outcome.figures);
+        let value = |step: &Step, unit: &str| {
+            let name = format!("{}, {unit}", step.title);
+            let found = figures.clone().find(|figure| figure.name == name);
+            found.map(|figure| LARGER * figure.ours)
+        };
+        let wanted = Wanted {
+            steps: steps(1).map(|step| (value(&step, "requests"), value(&step, "KiB"))),
+            plain: [None; 3],
+        };
+        let outcome = at(large, work, machine, &wanted)?;
+        outcomes.push(outcome);
+    }
+    Ok(outcomes)
 }
 
 /// Publishes the database, serves it and two other forms, and counts.
-pub(crate) fn measure(
-    plain: &Path,
-    densite: &Path,
-    work: &Path,
-    label: &str,
-    machine: &Machine,
-) -> Result<Outcome> {
+fn at(source: &Source<'_>, work: &Path, machine: &Machine, wanted: &Wanted) -> Result<Outcome> {
+    let (plain, densite) = (source.plain, source.densite);
     clear(work)?;
     // nginx takes paths from its own folder on.
     let work = &std::fs::canonicalize(work).about("find", work)?;
@@ -134,6 +202,7 @@ pub(crate) fn measure(
     let base = site.measure("plain.db")?;
     let ours = site.measure("published.db")?;
     let left = site.measure("left.db")?;
+    let delayed = [site.delayed("plain.db")?, site.delayed("published.db")?];
     for ((step, base), others) in site.steps.iter().zip(&base).zip(ours.iter().zip(&left)) {
         let answers = [base.answer, others.0.answer, others.1.answer];
         if answers != [base.answer; 3] {
@@ -145,7 +214,7 @@ pub(crate) fn measure(
     }
     let mut figures = Vec::new();
     let costs = base.iter().zip(&ours);
-    for ((step, (requests, kib)), (base, ours)) in site.steps.iter().zip(TARGETS).zip(costs) {
+    for ((step, (requests, kib)), (base, ours)) in site.steps.iter().zip(wanted.steps).zip(costs) {
         let count = |cost: &Cost| cost.requests as f64;
         let name = |unit: &str| format!("{}, {unit}", step.title);
         figures.push(Figure::new(
@@ -163,6 +232,46 @@ pub(crate) fn measure(
             kib,
         ));
     }
+    let [late_base, late_ours] = &delayed;
+    let late = late_base.iter().zip(late_ours);
+    for ((step, late), (base, ours)) in site.steps.iter().zip(late).zip(base.iter().zip(&ours)) {
+        for (delay, base, ours) in [(0, base.seconds, ours.seconds), (30, *late.0, *late.1)] {
+            figures.push(Figure::new(
+                &format!("{}, ms, each request delayed by {delay} ms", step.title),
+                Compare::Ours,
+                1000.0 * base,
+                1000.0 * ours,
+                None,
+            ));
+        }
+    }
+    for ((name, value), target) in [
+        ("open and one lookup, requests", base[1].requests as f64),
+        ("open and one lookup, KiB", base[1].kib),
+        ("scan of LINEITEM, requests", base[5].requests as f64),
+    ]
+    .into_iter()
+    .zip(wanted.plain)
+    {
+        if target.is_some() {
+            figures.push(Figure::new(
+                &format!("plain file: {name}"),
+                Compare::Ours,
+                value,
+                value,
+                target,
+            ));
+        }
+    }
+    let cache = work.join("cache");
+    let cached = |name: &str| site.cached(name, &cache).map(|requests| requests as f64);
+    figures.push(Figure::new(
+        "opened again with cache_dir: open and one lookup, requests",
+        Compare::Ours,
+        cached("plain.db")?,
+        cached("published.db")?,
+        Some(1.0),
+    ));
     // The same on a file as an application left it.
     for (step, target, cost) in [
         ("not published: open and schema", 6.0, &left[0]),
@@ -183,7 +292,7 @@ pub(crate) fn measure(
     Ok(Outcome {
         measure: "remote".into(),
         title: Measure::Remote.title().into(),
-        data: label.into(),
+        data: source.label.clone(),
         base_label: "plain SQLite".into(),
         ours_label: "Densite".into(),
         figures,

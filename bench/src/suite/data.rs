@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::remote::Source;
 use crate::result::Result;
 use crate::stored::{self, Setting};
 use crate::tpch;
@@ -46,6 +47,15 @@ impl Data {
             stored::compress(setting, &self.plain, target)?;
         }
         Ok(())
+    }
+
+    /// The same for the measure of remote files.
+    pub(super) fn source(&self) -> Source<'_> {
+        Source {
+            plain: &self.plain,
+            densite: &self.densite,
+            label: self.label(),
+        }
     }
 
     pub(super) fn label(&self) -> String {
