@@ -5,8 +5,9 @@
 //! name first. If the directory is removed after that check, the change is lost with it, like
 //! everything before.
 
-use crate::files::{Files, damaged, no_state};
+use crate::files::{Files, damaged};
 use crate::named::Named;
+use crate::recover;
 use crate::state::State;
 use crate::{Error, Result, Seq};
 use densite_disk::sync::Mutex;
@@ -79,11 +80,8 @@ impl OpenDir {
     /// `Forked`, `Replaced`; `Io`, `Damaged`.
     pub(crate) fn state(&self) -> Result<State> {
         self.is_ours()?;
-        match self.files.load_state()? {
-            Some(state) => Ok(state),
-            // A log that is no longer in its place is not called damaged.
-            None => Err(self.is_in_place().err().unwrap_or_else(no_state)),
-        }
+        // A log that is no longer in its place is not called damaged.
+        recover::state(&self.files).map_err(|e| self.is_in_place().err().unwrap_or(e))
     }
 
     /// Number of the first row that is still there.

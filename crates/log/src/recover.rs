@@ -41,6 +41,23 @@ pub(crate) fn segments(files: &Files) -> Result<Vec<u64>> {
     }
 }
 
+/// The state; that of a new log while the process that makes the log has not written one yet, or
+/// if it stopped before.
+///
+/// # Errors
+/// `Damaged` if it is missing in any other case.
+pub(crate) fn state(files: &Files) -> Result<State> {
+    if let Some(state) = files.load_state()? {
+        return Ok(state);
+    }
+    match has_segments(files) {
+        Ok(true) => Ok(State::first(files.id)),
+        Ok(false) => Err(no_state()),
+        // It can have been written since it was looked for.
+        Err(e) => files.load_state()?.ok_or(e),
+    }
+}
+
 fn segments_of(files: &Files, state: Option<&State>) -> Result<Vec<u64>> {
     if state.is_none() {
         has_segments(files)?;

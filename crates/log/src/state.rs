@@ -61,6 +61,11 @@ pub(crate) struct State {
 }
 
 impl State {
+    /// The state of a log that was made now.
+    pub(crate) fn first(id: LogId) -> State {
+        State::new(id, true)
+    }
+
     pub(crate) fn new(id: LogId, auto_prune: bool) -> State {
         State {
             id,

@@ -341,3 +341,25 @@ fn end(disk: &SimDisk) -> usize {
     let word = disk.contents(&path("end")).expect("a word");
     u64::from_le_bytes(word[24..32].try_into().expect("eight bytes")) as usize
 }
+
+/// The process that made it was killed, or has not finished yet.
+#[test]
+fn a_log_that_has_no_state_yet_is_read_as_an_empty_one() {
+    let disk = SimDisk::new(3);
+    disk.fail(Fault::new(FaultKind::Io, Call::Sync).on_path("state.new"));
+    assert!(
+        Log::open(dir(&disk), options()).is_err(),
+        "no state is stored"
+    );
+    disk.clear_faults();
+    let report = check(dir(&disk), ID).expect("checks");
+    assert_eq!(report.problems, []);
+    let log = Log::open_read_only(dir(&disk), ID).expect("opens");
+    let status = log.status().expect("a status");
+    assert_eq!((status.first, status.last, status.segments), (1, 0, 1));
+    assert_eq!(log.subscribers().expect("a list"), []);
+    // Another process makes the rest meanwhile.
+    let writer = Log::open(dir(&disk), options()).expect("opens");
+    let last = append(&writer, 1);
+    assert_eq!(log.status().expect("a status").last, last);
+}

@@ -155,7 +155,7 @@ fn prepare(files: &Files, options: &Options) -> Result<Option<State>> {
 
 /// Stores the first state of a new log.
 fn first_state(files: &Files) -> Result<State> {
-    let state = State::new(files.id, true);
+    let state = State::first(files.id);
     files.store_state(&state)?;
     Ok(state)
 }
