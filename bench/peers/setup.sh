@@ -23,7 +23,7 @@ install() { # install NAME VERSION COMMAND...: COMMAND's output goes to NAME.log
   if "$@" >"$name.log" 2>&1; then
     echo "$version" >"$name.built"
   else
-    echo "its installation failed, see $PWD/$name.log: $(grep -i error "$name.log" | head -n 1)" >"$name.why"
+    echo "see $PWD/$name.log: $(grep -i error "$name.log" | head -n 1)" >"$name.why"
   fi
 }
 # One package has no wheel, so pip builds one from the libraries in its source archive.
