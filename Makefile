@@ -3,8 +3,8 @@
 #   make demo          the main job on generated TPC-H data, with a table of sizes before and after
 #   make remote-demo   the same data on a web server (nginx) and in object storage (versitygw), read
 #                      there by Densite and by other programs, with a table of requests, bytes and
-#                      seconds; the first run builds versitygw and one other program from their
-#                      sources, which takes about 15 minutes; needs Go 1.21 or newer
+#                      seconds; needs Go 1.21 or newer; the first run builds versitygw and one other
+#                      program, which takes about 10 minutes on two cores
 #                        PEERS=0     without the other programs
 #   make test          all tests: those of the workspace, the Python package, the example programs
 #                      and examples/pairwise, and SQLite's own

@@ -89,7 +89,7 @@ if [ -n "$needed$wished" ] && may_install; then
   for package in $wished; do install "$package" >&2; done
   find_missing "$work"
 fi
-[ -z "$why_wished" ] || echo "missing: $why_wished. Tests that need it are skipped. Install: ${as_root}apt-get install$wished" >&2
+[ -z "$why_wished" ] || echo "missing: $why_wished. What needs it is skipped. Install: ${as_root}apt-get install$wished" >&2
 
 rust=; missing=$why_needed
 rustup="curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs | sh -s -- -y && . \"\$HOME/.cargo/env\""

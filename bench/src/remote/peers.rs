@@ -56,7 +56,8 @@ fn web(place: &Place<'_>) -> Result<Reader> {
     ))
 }
 
-/// A database of compressed pages, in a SQLite database that the same library reads from the server.
+/// A database of compressed pages in a SQLite database, which the same library reads from the
+/// server.
 fn zstd(place: &Place<'_>) -> Result<Reader> {
     let library = library(
         place.installed,

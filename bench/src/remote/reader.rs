@@ -179,7 +179,8 @@ impl Running {
         }
     }
 
-    /// The shell prints a line of column names, and then the row. It opens the database at its start.
+    /// The shell prints a line of column names, and then the row. It opens the database at its
+    /// start.
     fn ask_shell(&mut self, step: &Step, until: Instant) -> Result<Option<Answer>> {
         let now = Instant::now();
         let begun = if step.opens { self.begun } else { now };

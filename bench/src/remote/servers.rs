@@ -1,5 +1,4 @@
-//! The servers of the demo, on loopback ports, with a counting proxy in front of each. They end with
-//! this value.
+//! The servers of the demo, on loopback ports, with a counting proxy in front of each.
 
 use std::path::{Path, PathBuf};
 
@@ -14,6 +13,7 @@ use crate::result::{About as _, Failure, Result};
 /// Variables of a process.
 pub(super) type Variables = Vec<(&'static str, String)>;
 
+/// The running servers, which end with this value.
 pub(super) struct Servers {
     pub(super) nginx: Nginx,
     /// The folder that nginx serves
