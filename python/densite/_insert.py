@@ -9,6 +9,7 @@ from . import _aside, _native
 from ._change import Change
 from ._columns import Set, sets
 from ._driver import ask, closed_after, cursor_of, has_transaction, module_of, text
+from ._turns import turn
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -211,7 +212,8 @@ def insert(
     later.
 
     On a connection that other threads can use, the statement runs on its own thread; `progress` is
-    called on the caller's.
+    called on the caller's. Inserts of several threads on one connection wait for each other. What
+    other threads write through the connection meanwhile belongs to the transaction of the insert.
 
     As in one statement of SQLite, foreign keys are checked when all rows of a part are there: with
     ``replace`` a later row can replace a row without a parent.
@@ -245,7 +247,7 @@ def insert(
     how = on_conflict.lower() if isinstance(on_conflict, str) else on_conflict
     if how not in _CONFLICTS:
         raise module.ProgrammingError(f"on_conflict is {on_conflict!r}; use one of {', '.join(_CONFLICTS)}")
-    with closed_after(cursor_of(con, module), module) as cursor:
+    with turn(con), closed_after(cursor_of(con, module), module) as cursor:
         own = not con.in_transaction
         begin = "BEGIN IMMEDIATE" if own and schema != "temp" else "BEGIN" if own else "SAVEPOINT densite_insert"
         begun, inserted, read = own, 0, 0

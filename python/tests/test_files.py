@@ -117,6 +117,25 @@ class Verbs(Files):
         path.write_bytes(raw)
         self.assertIs(densite.check(path)["ok"], False)
 
+    def test_check_verifies_the_frames_of_a_database_with_a_collation_of_the_application(self):
+        path = self.dir / "own.db"
+        con = densite.connect(path)
+        con.create_collation("own", lambda a, b: (a > b) - (a < b))
+        con.execute("CREATE TABLE t(a TEXT COLLATE own, b)")
+        con.execute("CREATE INDEX i ON t(a)")
+        con.executemany("INSERT INTO t VALUES (?, randomblob(500))", ((f"row {n}",) for n in range(500)))
+        con.commit()
+        con.close()
+        with self.assertRaisesRegex(sqlite3.Error, "every stored frame is intact.*own.*run PRAGMA integrity_check"):
+            densite.check(path)
+        bytes_ = bytearray(path.read_bytes())
+        middle = len(bytes_) // 2
+        bytes_[middle : middle + 20_000] = bytes(20_000)
+        path.write_bytes(bytes_)
+        checked = densite.check(path)
+        self.assertFalse(checked["ok"])
+        self.assertTrue(checked["problems"])
+
     def test_errors_have_the_right_class_and_say_what_to_do(self):
         path = self.plain()
         text = self.dir / "text.txt"

@@ -364,6 +364,46 @@ class Progress(Files):
             densite.insert(con, "t", {"a": array.array("q", range(4_000_000))}, progress=lambda rows: began.set())
         self.assertEqual((self.rows(con), con.in_transaction), ([], False))
 
+    def test_inserts_of_several_threads_are_one_after_the_other(self):
+        con = densite.connect(self.dir / "a.db", check_same_thread=False, isolation_level=None)
+        self.addCleanup(con.close)
+        con.execute("CREATE TABLE t(a INTEGER PRIMARY KEY)")
+        con.execute("INSERT INTO t VALUES (0)")
+        done, errors = [], []
+
+        def work(thread):
+            for turn in range(20):
+                first = 1_000_000 * (thread + 1) + 1000 * turn
+                # Every second insert fails at its last row.
+                rows = [(first + row,) for row in range(500)] + [(0,)] * (turn % 2)
+                try:
+                    self.assertEqual(densite.insert(con, "t", iter(rows)), 500)
+                    done.append(first)
+                except sqlite3.IntegrityError:
+                    pass
+                except Exception as error:
+                    errors.append(error)
+
+        threads = [threading.Thread(target=work, args=(thread,)) for thread in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(errors, [])
+        self.assertEqual(len(done), 40)
+        expected = sorted([0] + [first + row for first in done for row in range(500)])
+        self.assertEqual([row for (row,) in con.execute("SELECT a FROM t ORDER BY a")], expected)
+
+    def test_an_iterator_of_rows_can_insert_rows(self):
+        con = self.memory("CREATE TABLE t(a)")
+
+        def rows():
+            densite.insert(con, "t", [(1,)])
+            yield (2,)
+
+        densite.insert(con, "t", rows())
+        self.assertEqual(self.rows(con), [(1,), (2,)])
+
     def test_memory_is_released(self):
         numpy, resource = self.library("numpy"), self.library("resource")
         con = self.memory("CREATE TABLE t(a, b)")

@@ -104,3 +104,15 @@ fn a_parquet_file_on_which_the_reader_panics_is_damaged() {
     );
     assert_eq!(ran.json()["error"]["kind"], "damaged");
 }
+
+#[test]
+fn a_temporary_database_is_refused() {
+    let dir = temp();
+    let rows = at(&dir, "rows.csv");
+    std::fs::write(&rows, "a\n1\n").expect("written");
+    for db in ["", ":memory:"] {
+        densite(&["load", db, "t", &rows])
+            .expect(2)
+            .says("name a file");
+    }
+}

@@ -103,5 +103,13 @@ fn only_a_database_that_nobody_works_with_is_replaced() {
     densite(&["publish", &text, &at(&dir, "new.db")])
         .expect(5)
         .says("not a SQLite database");
+    // SQLite would remove these.
+    for verb in ["publish", "compress"] {
+        for suffix in ["-wal", "-journal", "-shm"] {
+            densite(&[verb, &source, &format!("{source}{suffix}")])
+                .expect(1)
+                .says("choose another name");
+        }
+    }
     assert_eq!(snapshot(dir.path()), before);
 }

@@ -141,6 +141,9 @@ fn stdin_is_read_statement_by_statement() {
     piped(&["sql", "--create", &a], b"SELECT '\xff';")
         .expect(1)
         .says("not UTF-8");
+    piped(&["sql", &a], b"SELECT 1;\0INSERT INTO t VALUES(1);")
+        .expect(1)
+        .says("zero byte");
     piped(&["sql", "--create", &a], b"").expect(0);
 }
 

@@ -1,6 +1,6 @@
 //! Reads the whole log and reports what cannot be read.
 
-use crate::end_word::find_word;
+use crate::end_word::find_whole_word;
 use crate::files::{Files, LogDir, damaged};
 use crate::format::SEGMENT_MAX;
 use crate::reader::Place;
@@ -95,7 +95,11 @@ fn segment(files: &Files, number: u64, is_tail: bool, report: &mut CheckReport) 
     let segment = segment.ok_or_else(|| damaged(number, 0, "the segment is missing"))?;
     report.segments += 1;
     let len = segment.file.len()?.min(SEGMENT_MAX);
-    let word = find_word(files)?;
+    // As readers do: without a valid word, the end is where the records end.
+    let word = match find_whole_word(files)? {
+        Some(word) => word,
+        None => recover::end_as_read(files)?,
+    };
     let sealed = match is_tail {
         true => None,
         false => Some(files.sealed_end(number)?),
@@ -103,7 +107,8 @@ fn segment(files: &Files, number: u64, is_tail: bool, report: &mut CheckReport) 
     // Up to here every record must be valid.
     let known = match sealed {
         Some((end, _)) => end,
-        None => word.filter(|w| w.segment == number).map_or(0, |w| w.off),
+        None if word.segment == number => word.off,
+        None => 0,
     };
     let mut place = Place::new(segment);
     let mut unconfirmed = 0;

@@ -342,6 +342,17 @@ fn end(disk: &SimDisk) -> usize {
     u64::from_le_bytes(word[24..32].try_into().expect("eight bytes")) as usize
 }
 
+#[test]
+fn a_check_without_an_end_word_counts_the_rows_that_readers_see() {
+    let disk = SimDisk::new(4);
+    let log = Log::open(dir(&disk), options()).expect("opens");
+    append_all(&log, 1..=5);
+    drop(log);
+    dir(&disk).remove("end").expect("removed");
+    let report = check(dir(&disk), ID).expect("checks");
+    assert_eq!((report.rows, report.problems), (5, Vec::new()));
+}
+
 /// The process that made it was killed, or has not finished yet.
 #[test]
 fn a_log_that_has_no_state_yet_is_read_as_an_empty_one() {

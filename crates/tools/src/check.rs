@@ -9,7 +9,7 @@ use crate::lock;
 use crate::progress::Progress;
 use crate::source;
 use crate::target;
-use densite_sqlite::Api;
+use densite_sqlite::{Api, Code};
 use densite_store::{self as store, Damage, Handle};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -93,7 +93,12 @@ pub fn check(api: Api, path: &Path, progress: &mut dyn Progress) -> Result<Check
     };
     match db {
         Ok(db) => {
-            checked.integrity_check = integrity::lines(&db, path)?;
+            match integrity::lines(&db, path) {
+                Ok(lines) => checked.integrity_check = lines,
+                // Damage of the store is worth more than why SQLite could not look.
+                Err(_) if !checked.problems.is_empty() => {}
+                Err(e) => return Err(intact_but(e, &checked)),
+            }
             if form == Form::Plain {
                 let pages = db.query_i64("PRAGMA page_count").ok().flatten();
                 checked.pages = pages.and_then(|n| u64::try_from(n).ok()).unwrap_or(0);
@@ -104,6 +109,31 @@ pub fn check(api: Api, path: &Path, progress: &mut dyn Progress) -> Result<Check
         Err(e) => return Err(e),
     }
     Ok(checked)
+}
+
+/// SQLite checks an index only with the collations and functions that it uses, and those of an
+/// application are not here.
+fn intact_but(error: Error, checked: &Checked) -> Error {
+    match error {
+        Error::Sqlite {
+            path,
+            code,
+            message,
+        } if code & 0xff == Code::ERROR.0 => {
+            let frames = match checked.frames {
+                Some(_) => "every stored frame is intact, but ",
+                None => "",
+            };
+            Error::Sqlite {
+                path,
+                code,
+                message: format!(
+                    "{frames}SQLite's integrity check could not run: {message}; run PRAGMA integrity_check in the program that defines it"
+                ),
+            }
+        }
+        other => other,
+    }
 }
 
 fn check_store(

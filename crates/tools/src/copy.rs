@@ -141,10 +141,15 @@ pub(crate) fn held_bytes(held: &PageSet, len: u64) -> u64 {
 
 /// Pages spread over the file, without those in `without`. The same database always gives the same
 /// pages.
+///
+/// # Errors
+/// Reading; [`Error::Interrupted`] with `path`.
 pub(crate) fn samples(
     from: &mut dyn Pages,
     header: &Header,
     without: &PageSet,
+    path: &Path,
+    progress: &mut dyn Progress,
 ) -> Result<Vec<Vec<u8>>> {
     let size = u64::from(header.page_size);
     let pages = from.len() / size;
@@ -152,7 +157,16 @@ pub(crate) fn samples(
     let want = want.clamp(1, pages.max(1));
     let mut samples = Vec::new();
     let mut random = pages.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+    let want_bytes = want.min(pages) * size;
+    // A remote source is fetched here, which can take long.
+    progress.phase("sampling", want_bytes);
     for i in 0..want.min(pages) {
+        if progress.cancelled() {
+            return Err(Error::Interrupted {
+                path: path.to_path_buf(),
+            });
+        }
+        progress.done(i * size);
         // Divide the file into `want` equal parts and take one pseudo-random page from each.
         let (first, next) = (i * pages / want, (i + 1) * pages / want);
         random ^= random << 13;
@@ -178,7 +192,13 @@ pub(crate) fn to_compressed(
 ) -> Result<()> {
     let failed = |e| Error::from_store(temp.path(), "write", e);
     let mut store = open_store(temp, options.clone(), "copy")?;
-    let samples = samples(&mut *input.pages, &input.header, &input.zero)?;
+    let samples = samples(
+        &mut *input.pages,
+        &input.header,
+        &input.zero,
+        input.path,
+        progress,
+    )?;
     store.learn(&samples, input.pages.len()).map_err(failed)?;
     let size = input.header.page_size as usize;
     let mut unpublished = 0u64;

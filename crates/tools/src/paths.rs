@@ -28,6 +28,7 @@ pub(crate) fn beside(db: &Path, suffix: &str) -> PathBuf {
 /// beside it. SQLite would take that file for the new database's own and write it into the new
 /// database.
 pub(crate) fn must_be_free(dst: &Path) -> Result<()> {
+    is_no_companion(dst)?;
     for suffix in ["", "-journal", "-wal", "-shm"] {
         let path = if suffix.is_empty() {
             dst.to_path_buf()
@@ -50,6 +51,26 @@ pub(crate) fn must_be_free(dst: &Path) -> Result<()> {
         }),
         Err(e) => Err(Error::from_std(&dir, "look at it", &e)),
     }
+}
+
+/// Returns an error if SQLite uses the name for a file beside an existing database, which it would
+/// remove.
+pub(crate) fn is_no_companion(dst: &Path) -> Result<()> {
+    let name = dst.as_os_str().as_encoded_bytes();
+    for suffix in ["-journal", "-wal", "-shm"] {
+        let db = name.strip_suffix(suffix.as_bytes());
+        let db = db
+            .and_then(|db| std::str::from_utf8(db).ok())
+            .map(Path::new);
+        if let Some(db) = db.filter(|db| db.is_file()) {
+            return Err(Error::Setting(format!(
+                "{}: SQLite uses this name for a file beside {}; choose another name",
+                dst.display(),
+                db.display()
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// Length of a file in bytes; 0 if it does not exist.

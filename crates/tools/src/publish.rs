@@ -14,7 +14,7 @@ use crate::form;
 use crate::freelist;
 use crate::header::Header;
 use crate::pages::Pages;
-use crate::paths::beside;
+use crate::paths::{beside, is_no_companion};
 use crate::progress::Progress;
 use crate::source::Source;
 use crate::space::{self, at_most};
@@ -129,6 +129,7 @@ fn upload(temp: &Temp, url: &str, len: u64, progress: &mut dyn Progress) -> Resu
 
 /// Refuses a destination that is no file of its own: only another published database is replaced.
 fn may_replace(api: Api, dst: &Path, source: &Target) -> Result<()> {
+    is_no_companion(dst)?;
     let Ok(meta) = std::fs::symlink_metadata(dst) else {
         return Ok(());
     };
@@ -218,7 +219,13 @@ fn write(
 ) -> Result<()> {
     let failed = |e| Error::from_store(temp.path(), "write", e);
     let mut store = copy::open_store(temp, in_order(&options.store), "publish")?;
-    let samples = copy::samples(&mut *input.pages, &input.header, &input.zero)?;
+    let samples = copy::samples(
+        &mut *input.pages,
+        &input.header,
+        &input.zero,
+        input.path,
+        progress,
+    )?;
     store.learn(&samples, input.pages.len()).map_err(failed)?;
     let (len, size) = (input.pages.len(), u64::from(input.header.page_size));
     let mut buf = vec![0; input.header.page_size as usize];

@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::freelist::{self, PageSet};
 use crate::output::{self, Output};
 use crate::pages;
-use crate::progress::Progress;
+use crate::progress::{Progress, Silent};
 use crate::proof::{self, OldSide, Side as _};
 use crate::source::State;
 use crate::temp::Temp;
@@ -245,7 +245,7 @@ impl SqlPart<'_> {
         let mut pages = self.old_side.reader()?;
         let header = pages::header(&mut *pages, self.given)?;
         let free = freelist::leaves(&mut *pages, &header)?.unwrap_or_default();
-        let samples = copy::samples(&mut *pages, &header, &free)?;
+        let samples = copy::samples(&mut *pages, &header, &free, self.given, &mut Silent)?;
         learner.learn(&samples, pages.len())
     }
 }

@@ -23,6 +23,9 @@ const FOREIGN_WAIT_SHARED: Duration = Duration::from_millis(25);
 const FOREIGN_WAIT_RESERVED: Duration = Duration::from_millis(100);
 /// The pause between two tries.
 const FOREIGN_STEP: Duration = Duration::from_millis(1);
+/// After waiting in vain, so many times as long passes before the next wait: the lock was a real
+/// one. SQLite's busy handler does not count the time that passes here.
+const REST: u32 = 20;
 /// How long to wait for a closing connection of this process at most.
 const OWN_WAIT: Duration = Duration::from_secs(5);
 
@@ -36,6 +39,8 @@ pub(crate) struct Neighbours {
     /// A connection is closing the file under a lock of its own.
     closing: Mutex<bool>,
     closed: Condvar,
+    /// Until when no foreign lock is waited for, by kind of wait.
+    rests: Mutex<[Option<Instant>; 3]>,
 }
 
 /// The right to close under a lock of one's own; dropping it ends the right.
@@ -127,17 +132,31 @@ impl Neighbours {
         wanted: i32,
         mut attempt: impl FnMut() -> Option<T>,
     ) -> Option<T> {
-        let wait = match (mine >= ffi::LOCK_SHARED, wanted >= ffi::LOCK_PENDING) {
-            (false, _) => FOREIGN_WAIT,
-            (true, false) => FOREIGN_WAIT_RESERVED,
-            (true, true) => FOREIGN_WAIT_SHARED,
+        let (kind, wait) = match (mine >= ffi::LOCK_SHARED, wanted >= ffi::LOCK_PENDING) {
+            (false, _) => (0, FOREIGN_WAIT),
+            (true, false) => (1, FOREIGN_WAIT_RESERVED),
+            (true, true) => (2, FOREIGN_WAIT_SHARED),
         };
-        let until = Instant::now() + wait;
+        let begun = Instant::now();
+        let rests = self.rests.lock().get(kind).copied().flatten();
+        let until = match rests.is_some_and(|rests| begun < rests) {
+            true => begun,
+            false => begun + wait,
+        };
         loop {
             if let Some(done) = self.after_closing(&mut attempt) {
                 return Some(done);
             }
-            if self.explains(mine, wanted) || Instant::now() >= until {
+            if self.explains(mine, wanted) {
+                return None;
+            }
+            let now = Instant::now();
+            if now >= until {
+                if until > begun
+                    && let Some(rests) = self.rests.lock().get_mut(kind)
+                {
+                    *rests = Some(now + wait * REST);
+                }
                 return None;
             }
             std::thread::sleep(FOREIGN_STEP);
@@ -188,6 +207,29 @@ mod tests {
             drop(closing);
             assert!(waiter.join().expect("no panic").is_some());
         });
+    }
+
+    /// SQLite's busy handler calls again and again, and does not count the time of the wait.
+    #[test]
+    fn a_lock_that_was_waited_for_in_vain_is_not_waited_for_again_soon() {
+        let file = Neighbours::default();
+        let mut tries = 0;
+        let mut attempt = || -> Option<()> {
+            tries += 1;
+            None
+        };
+        file.retry(ffi::LOCK_SHARED, ffi::LOCK_RESERVED, &mut attempt);
+        for _ in 0..100 {
+            file.retry(ffi::LOCK_SHARED, ffi::LOCK_RESERVED, &mut attempt);
+        }
+        assert!(tries <= 100, "{tries} tries: those of one wait");
+        // Another kind of lock can be a closing connection's.
+        tries = 0;
+        file.retry(ffi::LOCK_NONE, ffi::LOCK_SHARED, || -> Option<()> {
+            tries += 1;
+            None
+        });
+        assert!(tries > 1);
     }
 
     #[test]

@@ -27,6 +27,14 @@ pub(crate) fn run(common: Common, args: &LoadArgs) -> Outcome {
             json!({}),
         ));
     };
+    if ["", ":memory:"].map(Path::new).contains(&args.db.as_path()) {
+        return Err(Failure::Other(
+            "usage",
+            2,
+            "DB is a temporary database, which would be gone at the end; name a file".to_string(),
+            json!({}),
+        ));
+    }
     let mut source = open_file(args, format).map_err(|bad| input(args, "line", bad))?;
     sqlite::api()?;
     // Signals are handled before there is anything to undo.

@@ -182,6 +182,12 @@ impl Run<'_> {
                 }
                 Err(e) => return Err(other(format!("cannot read the SQL text: {e}"))),
             }
+            if line.contains('\0') {
+                return Err(other(
+                    "the SQL text has a zero byte, at which SQLite would stop; remove it"
+                        .to_string(),
+                ));
+            }
             if splitter.is_blank() && line.trim_start().starts_with('.') {
                 return Err(other(format!(
                     "{}: commands with a dot work only in the sqlite3 shell; use SQL statements and --format",
