@@ -27,7 +27,7 @@ pub(crate) fn run(common: Common, args: &LoadArgs) -> Outcome {
             json!({}),
         ));
     };
-    if ["", ":memory:"].map(Path::new).contains(&args.db.as_path()) {
+    if ["", ":memory:"].contains(&args.db.as_str()) {
         return Err(Failure::Other(
             "usage",
             2,
