@@ -18,8 +18,8 @@ from datasette import hookimpl
 from . import attach
 from ._connect import connect, location
 
-#: From sqlite3.h: two actions of an authorizer, and its results.
-_READ, _FUNCTION, _OK, _DENY = 20, 31, 0, 1
+#: From sqlite3.h: three actions of an authorizer, and its results.
+_PRAGMA, _READ, _FUNCTION, _OK, _DENY = 19, 20, 31, 0, 1
 _FUNCTIONS = {"densite_version"}
 _TABLES = {"densite_log", "densite_columns", "densite_columns_few"}
 
@@ -48,9 +48,17 @@ def _authorized(action: int, first: Any, second: Any, *_: Any) -> int:
     return _OK
 
 
+def _authorized_remote(action: int, first: Any, second: Any, *rest: Any) -> int:
+    """Also hides the URL, which can have a secret in it."""
+    if action == _PRAGMA and first.lower() == "database_list":
+        return _DENY
+    return _authorized(action, first, second, *rest)
+
+
 @hookimpl
-def prepare_connection(conn: Any) -> None:
-    conn.set_authorizer(_authorized)
+def prepare_connection(conn: Any, database: Any, datasette: Any) -> None:
+    is_remote = isinstance(datasette.databases.get(database), _Remote)
+    conn.set_authorizer(_authorized_remote if is_remote else _authorized)
 
 
 class _Remote(_databases.Database):  # type: ignore[misc]
@@ -71,6 +79,9 @@ class _Remote(_databases.Database):  # type: ignore[misc]
         con = connect(self._url, uri=self._url.startswith("file:"), check_same_thread=False)
         self._all_file_connections.append(con)
         return con
+
+    async def attached_databases(self) -> Any:
+        return []
 
 
 @hookimpl

@@ -295,6 +295,8 @@ fn store(
 ) -> std::result::Result<(Arc<dyn ObjectStore>, Path), Problem> {
     let retry = RetryConfig {
         retry_timeout: timeout,
+        // The time decides, not a number.
+        max_retries: usize::MAX,
         ..RetryConfig::default()
     };
     match location {

@@ -13,6 +13,7 @@ use crate::thread::Thread;
 use crate::version::Version;
 use densite_disk::sync::Mutex;
 use std::sync::Arc;
+use std::time::Instant;
 
 /// Blocks of the first request: the head of a file, which every reader needs.
 const FIRST: u64 = 4;
@@ -38,8 +39,16 @@ impl Remote {
     pub(crate) fn open(thread: &'static Thread, url: &str, options: &Options) -> Result<Remote> {
         let object = Object::new(thread, url, options)?;
         let mut head = object.head(FIRST * BLOCK)?;
-        let time_until_unique = object.time_until_unique();
-        if !time_until_unique.is_zero() {
+        let begun = Instant::now();
+        loop {
+            let time_until_unique = object.time_until_unique();
+            if time_until_unique.is_zero() {
+                break;
+            }
+            // It was replaced again and again, while this waited.
+            if begun.elapsed() > options.timeout {
+                return Err(object.fail(Problem::Changed));
+            }
             std::thread::sleep(time_until_unique);
             head = object.head(FIRST * BLOCK)?;
         }

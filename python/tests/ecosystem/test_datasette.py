@@ -105,6 +105,11 @@ class Datasette(Files):
         databases = get("/-/databases.json")
         for page in ("metadata", "databases", "plugins"):
             self.assertNotIn("5ec7e7", json.dumps(get(f"/-/{page}.json")))
+        for name in urls:
+            for sql in ("SELECT file FROM pragma_database_list()", "SELECT * FROM pragma_database_list"):
+                answer = get(f"/{name}.json", sql=sql)
+                self.assertFalse(answer["ok"], answer)
+                self.assertNotIn("5ec7e7", json.dumps(answer))
         sizes = {database["name"]: database["size"] for database in databases}
         self.assertEqual(sizes["far"], (self.dir / "small.db").stat().st_size)
         self.assertEqual(sizes["kept"], (self.dir / "plain.db").stat().st_size)
