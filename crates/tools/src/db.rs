@@ -155,7 +155,8 @@ fn c_path(name: &str) -> Result<CString> {
 pub(crate) fn from_sqlite(path: &Path, e: sqlite::Error) -> Error {
     let p = path.to_path_buf();
     // SQLite has only a few error codes for errors of our VFS. The VFS keeps the full message.
-    let said = densite_vfs::take_last_error();
+    // What it kept of an earlier error says nothing of an error in the SQL itself.
+    let said = densite_vfs::take_last_error().filter(|_| e.code.primary() != Code::ERROR);
     match e.code.primary() {
         _ if is_remote(path) && said.is_some() && e.code.primary() != Code::CORRUPT => {
             Error::Remote {
