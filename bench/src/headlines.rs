@@ -185,6 +185,11 @@ fn readable(v: f64) -> String {
     if text.contains('.') || text.len() < 5 {
         return text;
     }
+    grouped(&text)
+}
+
+/// Digits with separators of thousands.
+pub(crate) fn grouped(text: &str) -> String {
     let mut out = String::new();
     for (i, digit) in text.chars().enumerate() {
         if i > 0 && (text.len() - i).is_multiple_of(3) {

@@ -5,6 +5,7 @@ use comfy_table::{CellAlignment, Table};
 
 use super::reader::{Cost, End};
 use super::steps::Step;
+use crate::headlines::grouped;
 
 /// A program's name, and what each step has cost.
 pub(super) type Row = (String, Vec<Cost>);
@@ -30,27 +31,14 @@ pub(super) fn table(title: &str, steps: &[&Step], rows: &[Row]) -> Table {
 }
 
 fn cells(cost: &Cost) -> [String; 3] {
-    let requests = grouped(cost.requests);
-    let kib = grouped(cost.kib.round() as u64);
+    let requests = grouped(&cost.requests.to_string());
+    let kib = grouped(&format!("{:.0}", cost.kib));
     match &cost.end {
         End::Answer { seconds, .. } => [requests, kib, format!("{seconds:.2}")],
         End::Limit => [requests, kib, "not done".into()],
         End::Failed(_) => [requests, kib, "failed".into()],
         End::NotBegun => ["–".into(), "–".into(), "–".into()],
     }
-}
-
-/// A number with commas.
-fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }
 
 /// Sentences about steps without an answer.

@@ -1,22 +1,16 @@
 //! A real object store for tests: moto's server on a free loopback port.
 
-use crate::server::{free_port, listens};
+use crate::server::Server;
 use crate::skip;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
-
-/// How often another port is tried.
-const TRIES: u32 = 5;
+use std::process::Command;
 
 /// A running object store with a bucket `bucket`, which ends with this value. It takes any
 /// credentials.
 #[derive(Debug)]
-pub struct S3 {
-    child: Child,
-    port: u16,
-}
+pub struct S3(Server);
 
 impl S3 {
     /// Starts the server that `crates/testing/s3/setup.sh` has installed in `dir`. `None` if it is
@@ -34,31 +28,20 @@ impl S3 {
             ));
             return None;
         }
-        for _ in 0..TRIES {
-            let port = free_port();
-            let mut child = Command::new(&program)
-                .args(["-H", "127.0.0.1", "-p", &port.to_string()])
-                .stdin(Stdio::null())
-                .stdout(Stdio::null())
-                .stderr(Stdio::null())
-                .spawn()
-                .expect("moto starts");
-            if listens(&mut child, port) {
-                let store = S3 { child, port };
-                store.request("PUT", "/bucket");
-                return Some(store);
-            }
-            // Another process may have taken the port.
-            let _ = child.kill();
-            let _ = child.wait();
-        }
-        panic!("moto does not listen");
+        let server = Server::start(|port| {
+            let mut command = Command::new(&program);
+            command.args(["-H", "127.0.0.1", "-p", &port.to_string()]);
+            command
+        });
+        let store = S3(server);
+        store.request("PUT", "/bucket");
+        Some(store)
     }
 
     /// Its port.
     #[must_use]
     pub fn port(&self) -> u16 {
-        self.port
+        self.0.port
     }
 
     /// The answer to a request without a body and without a signature: head and body.
@@ -66,8 +49,8 @@ impl S3 {
     /// # Panics
     /// If there is no answer.
     pub fn request(&self, method: &str, path: &str) -> String {
-        let mut server = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).expect("connected");
-        let port = self.port;
+        let mut server = TcpStream::connect((Ipv4Addr::LOCALHOST, self.0.port)).expect("connected");
+        let port = self.0.port;
         write!(
             server,
             "{method} {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
@@ -76,12 +59,5 @@ impl S3 {
         let mut answer = Vec::new();
         server.read_to_end(&mut answer).expect("an answer");
         String::from_utf8_lossy(&answer).into_owned()
-    }
-}
-
-impl Drop for S3 {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }

@@ -1,20 +1,15 @@
 //! A second object store, which judges signatures: versitygw on a free loopback port.
 
-use crate::server::{free_port, listens};
+use crate::server::Server;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 
-/// How often another port is tried.
-const TRIES: u32 = 5;
 const ID: &str = "demo";
 const SECRET: &str = "5ec7e7-of-the-demo";
 
 /// A running object store with a bucket `bucket`, which ends with this value.
 #[derive(Debug)]
-pub struct Versitygw {
-    child: Child,
-    port: u16,
-}
+pub struct Versitygw(Server);
 
 impl Versitygw {
     /// Its region.
@@ -37,33 +32,23 @@ impl Versitygw {
         for path in [&objects.join("bucket"), &attributes] {
             std::fs::create_dir_all(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
         }
-        for _ in 0..TRIES {
-            let port = free_port();
-            let mut child = Command::new(&program)
+        let server = Server::start(|port| {
+            let mut command = Command::new(&program);
+            command
                 .args(["--quiet", "--keep-alive", "--region", Self::REGION])
                 .args(["--port", &format!("127.0.0.1:{port}"), "posix", "--sidecar"])
                 .args([&attributes, &objects])
                 .env("ROOT_ACCESS_KEY_ID", ID)
-                .env("ROOT_SECRET_ACCESS_KEY", SECRET)
-                .stdin(Stdio::null())
-                .stdout(Stdio::null())
-                .stderr(Stdio::null())
-                .spawn()
-                .expect("versitygw starts");
-            if listens(&mut child, port) {
-                return Some(Versitygw { child, port });
-            }
-            // Another process may have taken the port.
-            let _ = child.kill();
-            let _ = child.wait();
-        }
-        panic!("versitygw does not listen");
+                .env("ROOT_SECRET_ACCESS_KEY", SECRET);
+            command
+        });
+        Some(Versitygw(server))
     }
 
     /// Its port.
     #[must_use]
     pub fn port(&self) -> u16 {
-        self.port
+        self.0.port
     }
 
     /// The variables of the AWS CLI for its only user, if it is reached at this port.
@@ -77,12 +62,5 @@ impl Versitygw {
             // No client asks a cloud for credentials.
             ("AWS_EC2_METADATA_DISABLED", "true".into()),
         ]
-    }
-}
-
-impl Drop for Versitygw {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }

@@ -52,8 +52,6 @@ impl Checked {
 /// # Errors
 /// Any [`Error`] that prevents the check; [`Error::Interrupted`].
 pub fn check(api: Api, path: &Path, progress: &mut dyn Progress) -> Result<Checked> {
-    // What an earlier call left says nothing of this database.
-    let _ = densite_vfs::take_last_error();
     let target = target::resolve_to_read(api, path)?;
     let path = target.given.as_path();
     let form = form::form(api, &target)?;

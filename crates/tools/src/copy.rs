@@ -42,6 +42,17 @@ pub(crate) struct Input<'a> {
 }
 
 impl Input<'_> {
+    /// See [`samples`].
+    pub(crate) fn samples(&mut self, progress: &mut dyn Progress) -> Result<Vec<Vec<u8>>> {
+        samples(
+            &mut *self.pages,
+            &self.header,
+            &self.zero,
+            self.path,
+            progress,
+        )
+    }
+
     /// Fills `buf` with the content of the copy at `offset`.
     pub(crate) fn read(&mut self, buf: &mut [u8], offset: u64) -> Result<()> {
         self.pages.read(buf, offset)?;
@@ -157,9 +168,8 @@ pub(crate) fn samples(
     let want = want.clamp(1, pages.max(1));
     let mut samples = Vec::new();
     let mut random = pages.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
-    let want_bytes = want.min(pages) * size;
     // A remote source is fetched here, which can take long.
-    progress.phase("sampling", want_bytes);
+    progress.phase("sampling", want.min(pages) * size);
     for i in 0..want.min(pages) {
         if progress.cancelled() {
             return Err(Error::Interrupted {
@@ -192,13 +202,7 @@ pub(crate) fn to_compressed(
 ) -> Result<()> {
     let failed = |e| Error::from_store(temp.path(), "write", e);
     let mut store = open_store(temp, options.clone(), "copy")?;
-    let samples = samples(
-        &mut *input.pages,
-        &input.header,
-        &input.zero,
-        input.path,
-        progress,
-    )?;
+    let samples = input.samples(progress)?;
     store.learn(&samples, input.pages.len()).map_err(failed)?;
     let size = input.header.page_size as usize;
     let mut unpublished = 0u64;

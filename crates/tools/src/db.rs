@@ -101,6 +101,8 @@ impl Through {
         access: Access,
         busy_ms: i32,
     ) -> Result<Connection> {
+        // What an earlier connection left says nothing of this one.
+        let _ = densite_vfs::take_last_error();
         let mut parameters = Vec::new();
         if self == Through::Densite {
             parameters.push(("maintain", "off"));

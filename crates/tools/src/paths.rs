@@ -1,11 +1,16 @@
 //! Names of the files beside a database: its journal, WAL, shared memory, and temporary copies.
 
 use crate::error::{Error, Result, parent_of};
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
+use std::iter::once;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 /// The text between the name of a database and the random part in the name of an unfinished copy.
 pub(crate) const TEMP_MARK: &str = "-densite-tmp-";
+
+/// Suffixes of the files that SQLite can leave beside a database.
+pub(crate) const COMPANIONS: [&str; 3] = ["-journal", "-wal", "-shm"];
 
 /// The path as text. SQLite requires UTF-8.
 pub(crate) fn utf8(path: &Path) -> Result<&str> {
@@ -29,12 +34,7 @@ pub(crate) fn beside(db: &Path, suffix: &str) -> PathBuf {
 /// database.
 pub(crate) fn must_be_free(dst: &Path) -> Result<()> {
     is_no_companion(dst)?;
-    for suffix in ["", "-journal", "-wal", "-shm"] {
-        let path = if suffix.is_empty() {
-            dst.to_path_buf()
-        } else {
-            beside(dst, suffix)
-        };
+    for path in once(dst.to_path_buf()).chain(COMPANIONS.map(|suffix| beside(dst, suffix))) {
         match std::fs::symlink_metadata(&path) {
             Ok(_) => return Err(Error::Exists { path }),
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => {}
@@ -56,12 +56,9 @@ pub(crate) fn must_be_free(dst: &Path) -> Result<()> {
 /// Returns an error if SQLite uses the name for a file beside an existing database, which it would
 /// remove.
 pub(crate) fn is_no_companion(dst: &Path) -> Result<()> {
-    let name = dst.as_os_str().as_encoded_bytes();
-    for suffix in ["-journal", "-wal", "-shm"] {
-        let db = name.strip_suffix(suffix.as_bytes());
-        let db = db
-            .and_then(|db| std::str::from_utf8(db).ok())
-            .map(Path::new);
+    for suffix in COMPANIONS {
+        let db = dst.as_os_str().as_bytes().strip_suffix(suffix.as_bytes());
+        let db = db.map(|db| Path::new(OsStr::from_bytes(db)));
         if let Some(db) = db.filter(|db| db.is_file()) {
             return Err(Error::Setting(format!(
                 "{}: SQLite uses this name for a file beside {}; choose another name",

@@ -14,12 +14,12 @@ use crate::form;
 use crate::freelist;
 use crate::header::Header;
 use crate::pages::Pages;
-use crate::paths::{beside, is_no_companion};
+use crate::paths::{COMPANIONS, beside, is_no_companion};
 use crate::progress::Progress;
 use crate::source::Source;
 use crate::space::{self, at_most};
 use crate::target::{self, Target};
-use crate::temp::{COMPANIONS, Temp};
+use crate::temp::Temp;
 use crate::trees::{Owners, Walk};
 use densite_disk::SyncKind;
 use densite_sqlite::Api;
@@ -219,13 +219,7 @@ fn write(
 ) -> Result<()> {
     let failed = |e| Error::from_store(temp.path(), "write", e);
     let mut store = copy::open_store(temp, in_order(&options.store), "publish")?;
-    let samples = copy::samples(
-        &mut *input.pages,
-        &input.header,
-        &input.zero,
-        input.path,
-        progress,
-    )?;
+    let samples = input.samples(progress)?;
     store.learn(&samples, input.pages.len()).map_err(failed)?;
     let (len, size) = (input.pages.len(), u64::from(input.header.page_size));
     let mut buf = vec![0; input.header.page_size as usize];

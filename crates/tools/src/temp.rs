@@ -7,7 +7,7 @@
 //! file is finished, only its owner can open it, so other users cannot read it early.
 
 use crate::error::{Error, Result, parent_of};
-use crate::paths::{TEMP_MARK, beside};
+use crate::paths::{COMPANIONS, TEMP_MARK, beside};
 use crate::target::{Target, replaced_meanwhile};
 use densite_disk::{self as disk, Anchor, RealFile, Rights, SyncKind};
 use std::hash::{BuildHasher, Hasher};
@@ -15,9 +15,6 @@ use std::path::{Path, PathBuf};
 
 /// How many names are tried.
 const TRIES: u32 = 16;
-
-/// Suffixes of the files that SQLite can leave beside a database.
-pub(crate) const COMPANIONS: [&str; 3] = ["-journal", "-wal", "-shm"];
 
 /// A temporary file beside its final path. Dropping an unfinished one removes it.
 #[derive(Debug)]
