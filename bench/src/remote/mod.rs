@@ -160,7 +160,7 @@ pub(crate) fn measure(
         let value = |step: &Step, unit: &str| {
             let name = format!("{}, {unit}", step.title);
             let found = figures.clone().find(|figure| figure.name == name);
-            found.map(|figure| LARGER * figure.ours)
+            found.map(|figure| (LARGER * figure.ours).round())
         };
         let wanted = Wanted {
             steps: steps(1).map(|step| (value(&step, "requests"), value(&step, "KiB"))),
@@ -213,78 +213,55 @@ fn at(source: &Source<'_>, work: &Path, machine: &Machine, wanted: &Wanted) -> R
         }
     }
     let mut figures = Vec::new();
-    let costs = base.iter().zip(&ours);
-    for ((step, (requests, kib)), (base, ours)) in site.steps.iter().zip(wanted.steps).zip(costs) {
-        let count = |cost: &Cost| cost.requests as f64;
-        let name = |unit: &str| format!("{}, {unit}", step.title);
-        figures.push(Figure::new(
-            &name("requests"),
-            Compare::Ours,
-            count(base),
-            count(ours),
-            requests,
-        ));
-        figures.push(Figure::new(
-            &name("KiB"),
-            Compare::Ours,
-            base.kib,
-            ours.kib,
-            kib,
-        ));
-    }
-    let [late_base, late_ours] = &delayed;
-    let late = late_base.iter().zip(late_ours);
-    for ((step, late), (base, ours)) in site.steps.iter().zip(late).zip(base.iter().zip(&ours)) {
+    let mut add = |name: &str, base: f64, ours: f64, target: Option<f64>| {
+        figures.push(Figure::new(name, Compare::Ours, base, ours, target));
+    };
+    let sides = base
+        .iter()
+        .zip(&ours)
+        .zip(delayed[0].iter().zip(&delayed[1]));
+    for ((step, targets), ((base, ours), late)) in site.steps.iter().zip(wanted.steps).zip(sides) {
+        let title = step.title;
+        let counts = (base.requests as f64, ours.requests as f64);
+        add(&format!("{title}, requests"), counts.0, counts.1, targets.0);
+        add(&format!("{title}, KiB"), base.kib, ours.kib, targets.1);
         for (delay, base, ours) in [(0, base.seconds, ours.seconds), (30, *late.0, *late.1)] {
-            figures.push(Figure::new(
-                &format!("{}, ms, each request delayed by {delay} ms", step.title),
-                Compare::Ours,
-                1000.0 * base,
-                1000.0 * ours,
-                None,
-            ));
+            let name = format!("{title}, ms, each request delayed by {delay} ms");
+            add(&name, 1000.0 * base, 1000.0 * ours, None);
         }
     }
+    let [_, lookup, .., scan] = base.as_slice() else {
+        return Err(Failure("there are no steps".into()));
+    };
     for ((name, value), target) in [
-        ("open and one lookup, requests", base[1].requests as f64),
-        ("open and one lookup, KiB", base[1].kib),
-        ("scan of LINEITEM, requests", base[5].requests as f64),
+        ("open and one lookup, requests", lookup.requests as f64),
+        ("open and one lookup, KiB", lookup.kib),
+        ("scan of LINEITEM, requests", scan.requests as f64),
     ]
     .into_iter()
     .zip(wanted.plain)
+    .filter(|(_, target)| target.is_some())
     {
-        if target.is_some() {
-            figures.push(Figure::new(
-                &format!("plain file: {name}"),
-                Compare::Ours,
-                value,
-                value,
-                target,
-            ));
-        }
+        add(&format!("plain file: {name}"), value, value, target);
     }
     let cache = work.join("cache");
     let cached = |name: &str| site.cached(name, &cache).map(|requests| requests as f64);
-    figures.push(Figure::new(
+    add(
         "opened again with cache_dir: open and one lookup, requests",
-        Compare::Ours,
         cached("plain.db")?,
         cached("published.db")?,
         Some(1.0),
-    ));
+    );
     // The same on a file as an application left it.
     for (step, target, cost) in [
-        ("not published: open and schema", 6.0, &left[0]),
-        ("not published: open and one lookup", 8.0, &left[1]),
+        ("open and schema", 6.0, &left[0]),
+        ("open and one lookup", 8.0, &left[1]),
     ] {
-        let requests = cost.requests as f64;
-        figures.push(Figure::new(
-            &format!("{step}, requests"),
-            Compare::Ours,
-            requests,
-            requests,
-            Some(target),
-        ));
+        let (name, requests) = (
+            format!("not published: {step}, requests"),
+            cost.requests as f64,
+        );
+        add(&name, requests, requests, Some(target));
     }
     figures.push(slow_scan(&site)?);
     drop(nginx);

@@ -41,42 +41,23 @@ pub(super) fn prepare(place: &Place<'_>) -> Vec<Peer> {
 
 /// The plain file.
 fn web(place: &Place<'_>) -> Result<Reader> {
-    let library = library(
-        place.installed,
-        "genomicsqlite",
-        "genomicsqlite/libgenomicsqlite.so",
-    )?;
-    let bytes = size(&place.servers.root.join("plain.db"))?;
-    Ok(place.on_the_web(
-        "sqlite_web_vfs, plain file",
-        "web",
-        "plain.db",
-        library,
-        bytes,
-    ))
+    place.on_the_web("sqlite_web_vfs, plain file", "web", "plain.db")
 }
 
-/// A database of compressed pages in a SQLite database, which the same library reads from the
-/// server.
+/// A database of compressed pages, in a SQLite database that the same library reads from the server.
 fn zstd(place: &Place<'_>) -> Result<Reader> {
-    let library = library(
-        place.installed,
-        "genomicsqlite",
-        "genomicsqlite/libgenomicsqlite.so",
-    )?;
     let target = place.servers.root.join("zstd.db");
     let me = std::env::current_exe().about("find", Path::new("this program"))?;
     let mut command = Command::new(me);
     command
         .args(["run-remote", "vacuum-into", "--extension"])
-        .arg(&library)
+        .arg(place.genomicsqlite()?)
         .arg("--source")
         .arg(place.plain)
         .args(["--uri", &format!("file:{}?vfs=zstd", target.display())]);
     run(command)?;
     make_older(&target)?;
-    let bytes = size(&target)?;
-    Ok(place.on_the_web("sqlite_zstd_vfs over it", "zstd", "zstd.db", library, bytes))
+    place.on_the_web("sqlite_zstd_vfs over it", "zstd", "zstd.db")
 }
 
 /// A replica that Litestream has made.
@@ -150,24 +131,26 @@ fn turbolite(place: &Place<'_>) -> Result<Reader> {
 }
 
 impl Place<'_> {
-    fn on_the_web(
-        &self,
-        name: &str,
-        vfs: &str,
-        file: &str,
-        library: PathBuf,
-        bytes: u64,
-    ) -> Reader {
+    /// The library with the first two programs.
+    fn genomicsqlite(&self) -> Result<PathBuf> {
+        let file = "genomicsqlite/libgenomicsqlite.so";
+        library(self.installed, "genomicsqlite", file)
+    }
+
+    fn on_the_web(&self, name: &str, vfs: &str, file: &str) -> Result<Reader> {
         // There is no index file beside the database: without this, it is asked for.
         let options = "mode=ro&immutable=1&web_nodbi=1";
         let url = self.servers.web(file);
-        let uri = format!("file:/__web__?vfs={vfs}&{options}&web_url={url}");
-        Reader {
+        let bytes = size(&self.servers.root.join(file))?;
+        Ok(Reader {
             name: format!("{name}, HTTP, {}", mib(bytes)),
             server: Server::Web,
-            program: Program::Extension { library, uri },
+            program: Program::Extension {
+                library: self.genomicsqlite()?,
+                uri: format!("file:/__web__?vfs={vfs}&{options}&web_url={url}"),
+            },
             environment: Vec::new(),
-        }
+        })
     }
 }
 
