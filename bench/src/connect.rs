@@ -50,6 +50,21 @@ impl Vfs {
     }
 }
 
+/// Sets the journal mode.
+///
+/// # Errors
+/// SQLite's, and if the mode is another one afterwards.
+pub(crate) fn set_journal_mode(con: &Connection, mode: &str) -> Result<()> {
+    let got: String = con.query_row(&format!("PRAGMA journal_mode={mode}"), [], |r| r.get(0))?;
+    if got == mode {
+        Ok(())
+    } else {
+        Err(Failure(format!(
+            "the journal mode is {got}, not {mode} as asked for"
+        )))
+    }
+}
+
 /// A program or library that was built into the same folder as this program.
 pub(crate) fn sibling(name: &str, build: &str) -> Result<PathBuf> {
     let me = std::env::current_exe().about("find", Path::new("this program"))?;
@@ -67,7 +82,12 @@ pub(crate) fn sibling(name: &str, build: &str) -> Result<PathBuf> {
 /// Loads the extension that was built with this program. It serves all later connections of this
 /// process.
 pub(crate) fn load_extension() -> Result<()> {
-    load(&sibling("libdensite.so", "make ext")?)
+    load(&extension()?)
+}
+
+/// The path of that extension.
+pub(crate) fn extension() -> Result<PathBuf> {
+    sibling("libdensite.so", "make ext")
 }
 
 /// Loads a library that registers a VFS for all later connections of this process.

@@ -8,10 +8,12 @@ mod churn;
 mod codec;
 mod connect;
 mod demo;
+mod everyday;
 mod folder;
 mod headlines;
 mod ingest;
 mod library;
+mod limited;
 mod machine;
 mod measure;
 mod outcome;
@@ -25,6 +27,7 @@ mod stored;
 mod suite;
 mod syncs;
 mod tpch;
+mod uuids;
 mod work;
 mod workloads;
 
@@ -76,6 +79,9 @@ enum Command {
     /// Run one process of an ingest measure
     #[command(hide = true, subcommand)]
     RunIngest(ingest::Job),
+    /// Run one process of the measure of everyday data; prints a sample as JSON
+    #[command(hide = true, subcommand)]
+    RunEveryday(everyday::Job),
     /// Run one process of the demo of remote databases
     #[command(hide = true, subcommand)]
     RunRemote(remote::Job),
@@ -111,6 +117,10 @@ fn run(command: Command) -> Result<()> {
         Command::Report { dir } => report::write(&dir),
         Command::RunOne(job) => {
             println!("{}", serde_json::to_string(&work::run(&job)?)?);
+            Ok(())
+        }
+        Command::RunEveryday(job) => {
+            println!("{}", serde_json::to_string(&everyday::run(&job)?)?);
             Ok(())
         }
         Command::RunIngest(job) => ingest::run(&job),

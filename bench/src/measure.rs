@@ -12,11 +12,16 @@ pub(crate) enum Measure {
     Q1,
     Q8,
     Lookups,
+    LookupsInOne,
+    Limited,
     UpdatesWal,
     UpdatesDelete,
     Open,
     BulkLoad,
     BulkLoadWal,
+    Uuids,
+    UuidsWal,
+    Small,
     Halves,
     Chain,
     Queue,
@@ -35,6 +40,7 @@ pub(crate) enum Measure {
     IngestMemory,
     IngestVotes,
     Workloads,
+    Everyday,
     Remote,
 }
 
@@ -49,6 +55,8 @@ impl Measure {
             Measure::Q1 => "Q1 (scan), default settings",
             Measure::Q8 => "Q8 (eight-way join), default settings",
             Measure::Lookups => "100,000 random point lookups, autocommit",
+            Measure::LookupsInOne => "100,000 random point lookups in one transaction",
+            Measure::Limited => "400 MiB of memory, the system's cache dropped first",
             Measure::UpdatesWal => {
                 "10,000 small update transactions, WAL, synchronous=NORMAL, checkpoints included"
             }
@@ -58,6 +66,13 @@ impl Measure {
             Measure::Open => "open, first query, close, as the database grows",
             Measure::BulkLoad => "bulk load in one transaction, journal_mode=DELETE",
             Measure::BulkLoadWal => "bulk load in one transaction, WAL",
+            Measure::Uuids => {
+                "120,000 rows with a UUID key and two indexes in one transaction, journal_mode=DELETE"
+            }
+            Measure::UuidsWal => {
+                "120,000 rows with a UUID key and two indexes, 500 in each transaction, WAL"
+            }
+            Measure::Small => "a small program: one connection, a database of 12 MB",
             Measure::Halves => {
                 "half of LINEITEM deleted, checkpoint, closed, no vacuum; against a fresh copy"
             }
@@ -94,6 +109,7 @@ impl Measure {
             Measure::IngestMemory => "ingest, 10 million rows of 16 bytes not applied, readable",
             Measure::IngestVotes => "votes, 8 threads, one in each transaction, skewed articles",
             Measure::Workloads => "stored size of other databases after `densite compress`",
+            Measure::Everyday => "everyday data and queries (bench/everyday)",
             Measure::Remote => {
                 "reading from a web server: requests and KiB; base: the plain SQLite file, by the same reader"
             }
@@ -126,11 +142,17 @@ impl Measure {
             | Measure::CompressInto
             | Measure::BulkLoad
             | Measure::BulkLoadWal
+            | Measure::Limited
+            | Measure::Uuids
+            | Measure::UuidsWal
+            | Measure::Small
             | Measure::Vacuum
-            | Measure::Codec => 3,
+            | Measure::Codec
+            | Measure::Everyday => 3,
             Measure::Q1
             | Measure::Q8
             | Measure::Lookups
+            | Measure::LookupsInOne
             | Measure::UpdatesWal
             | Measure::UpdatesDelete => 5,
             Measure::Open => 21,

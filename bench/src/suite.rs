@@ -3,6 +3,7 @@
 
 mod data;
 mod measures;
+mod programs;
 mod turns;
 
 use std::fs;
@@ -15,7 +16,7 @@ use crate::measure::Measure;
 use crate::outcome::Outcome;
 use crate::result::{About as _, Failure, Result};
 use crate::work::name;
-use crate::{churn, ingest, remote, report, sizes, workloads};
+use crate::{churn, everyday, ingest, limited, remote, report, sizes, workloads};
 use data::Data;
 use measures::Suite;
 
@@ -70,6 +71,13 @@ pub(crate) fn run(choice: &Choice) -> Result<()> {
     for measure in Measure::value_variants() {
         if choice.only.is_empty() || choice.only.contains(measure) {
             eprintln!("{}: {}", name(*measure), measure.title());
+            if *measure == Measure::Limited
+                && choice.only.is_empty()
+                && let Err(why) = limited::check()
+            {
+                eprintln!("{} is left out: {why}", name(*measure));
+                continue;
+            }
             let saved = |outcome: Outcome| {
                 outcome.save(&choice.dir)?;
                 Ok(vec![outcome])
@@ -78,6 +86,14 @@ pub(crate) fn run(choice: &Choice) -> Result<()> {
                 Measure::Workloads => {
                     workloads::measure(&data_dir, choice.quick, &machine, &choice.dir)
                 }
+                Measure::Everyday => everyday::measure(
+                    &data_dir,
+                    &work,
+                    choice.quick,
+                    choice.rounds.unwrap_or(measure.rounds()),
+                    &machine,
+                    &choice.dir,
+                ),
                 Measure::Remote => {
                     let small = Data::prepare(&data_dir, 0.1)?;
                     let large = match choice.quick {

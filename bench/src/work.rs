@@ -15,10 +15,10 @@ use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 
 use crate::codec;
-use crate::connect::{self, Vfs};
+use crate::connect::{self, Vfs, set_journal_mode};
 use crate::result::{About as _, Failure, Result};
 use crate::statements::{order_key, statement};
-use crate::syncs;
+use crate::{syncs, uuids};
 
 /// The jobs that can be measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -29,6 +29,8 @@ pub(crate) enum What {
     Q8,
     /// Random orders by key, each in its own transaction
     Lookups,
+    /// As above, all in one transaction
+    LookupsInOne,
     /// Small updates of random orders in WAL mode, synchronous=NORMAL
     UpdatesWal,
     /// As above, with journal_mode=DELETE, synchronous=FULL
@@ -41,6 +43,12 @@ pub(crate) enum What {
     BulkLoad,
     /// As above, in WAL mode
     BulkLoadWal,
+    /// Insert `count` rows with a UUID key and two indexes, in one transaction
+    Uuids,
+    /// As above, in WAL mode, 500 rows in each transaction
+    UuidsWal,
+    /// A small program: a scan of all orders and a few lookups
+    Small,
     /// Leaf pages encoded and decoded by the typed codec, without SQLite
     CodecTyped,
     /// As above, with zstd and a dictionary
@@ -121,8 +129,22 @@ impl Job {
     /// # Errors
     /// If the process cannot start, fails, or prints no sample. The process prints its own message.
     pub(crate) fn in_new_process(&self) -> Result<Sample> {
-        let me = std::env::current_exe().about("find", Path::new("this program"))?;
-        let mut command = Command::new(&me);
+        sample_of(&mut self.command()?, &self.described())
+    }
+
+    /// The job in words.
+    pub(crate) fn described(&self) -> String {
+        format!(
+            "{} on {} through {}",
+            name(self.what),
+            self.file.display(),
+            name(self.vfs)
+        )
+    }
+
+    /// The command that runs this job and prints a sample.
+    pub(crate) fn command(&self) -> Result<Command> {
+        let mut command = Command::new(this_program()?);
         command
             .arg("run-one")
             .arg("--what")
@@ -146,21 +168,29 @@ impl Job {
             "--seed",
             &self.seed.to_string(),
         ]);
-        let output = command
-            .stdin(Stdio::null())
-            .stderr(Stdio::inherit())
-            .output()
-            .about("run", &me)?;
-        if !output.status.success() {
-            return Err(Failure(format!(
-                "{} on {} through {} failed",
-                name(self.what),
-                self.file.display(),
-                name(self.vfs)
-            )));
-        }
-        Ok(serde_json::from_slice(&output.stdout)?)
+        Ok(command)
     }
+}
+
+/// Runs a command that starts this program, and returns the sample that it prints.
+///
+/// # Errors
+/// If the process cannot start, fails, or prints no sample. The process prints its own message.
+pub(crate) fn sample_of(command: &mut Command, what: &str) -> Result<Sample> {
+    let output = command
+        .stdin(Stdio::null())
+        .stderr(Stdio::inherit())
+        .output()
+        .about("run", Path::new(command.get_program()))?;
+    if !output.status.success() {
+        return Err(Failure(format!("{what} failed")));
+    }
+    Ok(serde_json::from_slice(&output.stdout)?)
+}
+
+/// The path of this program.
+pub(crate) fn this_program() -> Result<PathBuf> {
+    std::env::current_exe().about("find", Path::new("this program"))
 }
 
 /// The name of a value on the command line.
@@ -173,25 +203,35 @@ pub(crate) fn name(value: impl ValueEnum) -> String {
 
 /// The number and the hash of the rows of an answer.
 #[derive(Default)]
-struct Answer {
-    rows: u64,
+pub(crate) struct Answer {
+    pub(crate) rows: u64,
     hasher: DefaultHasher,
 }
 
 impl Answer {
+    /// Adds a value of a row.
+    pub(crate) fn add(&mut self, value: ValueRef<'_>) {
+        match value {
+            ValueRef::Null => 0u8.hash(&mut self.hasher),
+            ValueRef::Integer(v) => (1u8, v).hash(&mut self.hasher),
+            ValueRef::Real(v) => (2u8, v.to_bits()).hash(&mut self.hasher),
+            ValueRef::Text(v) => (3u8, v).hash(&mut self.hasher),
+            ValueRef::Blob(v) => (4u8, v).hash(&mut self.hasher),
+        }
+    }
+
+    /// The hash of all rows.
+    pub(crate) fn digest(&self) -> String {
+        format!("{:016x}", self.hasher.finish())
+    }
+
     fn query(&mut self, statement: &mut Statement<'_>, parameters: &[&dyn ToSql]) -> Result<()> {
         let columns = statement.column_count();
         let mut rows = statement.query(parameters)?;
         while let Some(row) = rows.next()? {
             self.rows += 1;
             for i in 0..columns {
-                match row.get_ref(i)? {
-                    ValueRef::Null => 0u8.hash(&mut self.hasher),
-                    ValueRef::Integer(v) => (1u8, v).hash(&mut self.hasher),
-                    ValueRef::Real(v) => (2u8, v.to_bits()).hash(&mut self.hasher),
-                    ValueRef::Text(v) => (3u8, v).hash(&mut self.hasher),
-                    ValueRef::Blob(v) => (4u8, v).hash(&mut self.hasher),
-                }
+                self.add(row.get_ref(i)?);
             }
         }
         Ok(())
@@ -202,7 +242,7 @@ impl Answer {
 pub(crate) fn digest(con: &Connection, sql: &str) -> Result<String> {
     let mut answer = Answer::default();
     answer.query(&mut con.prepare(sql)?, &[])?;
-    Ok(format!("{:016x}", answer.hasher.finish()))
+    Ok(answer.digest())
 }
 
 /// Random keys of existing orders, with uniform distribution.
@@ -222,6 +262,11 @@ pub(crate) fn run(job: &Job) -> Result<Sample> {
     if job.vfs == Vfs::Densite || job.other_vfs == Vfs::Densite {
         connect::load_extension()?;
     }
+    // Made before the measurement, because both sides would pay for it.
+    let rows = match job.what {
+        What::Uuids | What::UuidsWal => uuids::rows(job.count),
+        _ => vec![],
+    };
     let syncs = syncs::count();
     let cpu = cpu_time();
     let start = Instant::now();
@@ -233,7 +278,7 @@ pub(crate) fn run(job: &Job) -> Result<Sample> {
         (answer.rows, figures) = (done.pages, done.figures);
     } else {
         let con = job.vfs.open(&job.file)?;
-        perform(job, &con, &mut answer)?;
+        perform(job, &con, &rows, &mut answer)?;
         con.close().map_err(|(_, e)| e).about("close", &job.file)?;
     }
     Ok(Sample {
@@ -242,12 +287,12 @@ pub(crate) fn run(job: &Job) -> Result<Sample> {
         peak_rss_kib: peak_rss_kib()?,
         syncs: syncs::count() - syncs,
         rows: answer.rows,
-        digest: format!("{:016x}", answer.hasher.finish()),
+        digest: answer.digest(),
         figures,
     })
 }
 
-fn perform(job: &Job, con: &Connection, answer: &mut Answer) -> Result<()> {
+fn perform(job: &Job, con: &Connection, rows: &[uuids::Row], answer: &mut Answer) -> Result<()> {
     let mut keys = Keys {
         rng: Xoshiro256PlusPlus::seed_from_u64(job.seed),
         orders: job.orders,
@@ -255,11 +300,33 @@ fn perform(job: &Job, con: &Connection, answer: &mut Answer) -> Result<()> {
     match job.what {
         What::Q1 => answer.query(&mut con.prepare(statement("Q1"))?, &[]),
         What::Q8 => answer.query(&mut con.prepare(statement("Q8"))?, &[]),
-        What::Lookups | What::Open => {
+        What::Lookups | What::LookupsInOne | What::Open => {
+            let mut lookup = con.prepare(statement("lookups"))?;
+            if job.what == What::LookupsInOne {
+                con.execute_batch("BEGIN")?;
+            }
+            for _ in 0..job.count {
+                answer.query(&mut lookup, &[&keys.next()])?;
+            }
+            if job.what == What::LookupsInOne {
+                con.execute_batch("COMMIT")?;
+            }
+            Ok(())
+        }
+        What::Small => {
+            answer.query(
+                &mut con.prepare("SELECT count(*), sum(O_TOTALPRICE) FROM ORDERS")?,
+                &[],
+            )?;
             let mut lookup = con.prepare(statement("lookups"))?;
             for _ in 0..job.count {
                 answer.query(&mut lookup, &[&keys.next()])?;
             }
+            Ok(())
+        }
+        What::Uuids | What::UuidsWal => {
+            uuids::insert(con, rows, job.what == What::UuidsWal)?;
+            answer.rows = job.count;
             Ok(())
         }
         What::UpdatesWal | What::UpdatesDelete => {
@@ -314,25 +381,15 @@ fn other(job: &Job) -> Result<String> {
     job.other_vfs.uri(other)
 }
 
-fn set_journal_mode(con: &Connection, mode: &str) -> Result<()> {
-    let got: String = con.query_row(&format!("PRAGMA journal_mode={mode}"), [], |r| r.get(0))?;
-    if got == mode {
-        Ok(())
-    } else {
-        Err(Failure(format!(
-            "the journal mode is {got}, not {mode} as asked for"
-        )))
-    }
-}
-
-fn cpu_time() -> Duration {
+/// The user and system time of all threads of this process.
+pub(crate) fn cpu_time() -> Duration {
     let t = clock_gettime(ClockId::ProcessCPUTime);
     Duration::new(t.tv_sec.unsigned_abs(), t.tv_nsec.unsigned_abs() as u32)
 }
 
 /// The peak of resident memory, from the kernel's statistics of this process. `getrusage` would
 /// begin with the peak of the process that started this one.
-fn peak_rss_kib() -> Result<u64> {
+pub(crate) fn peak_rss_kib() -> Result<u64> {
     let path = Path::new("/proc/self/status");
     let status = std::fs::read_to_string(path).about("read", path)?;
     status
@@ -384,6 +441,21 @@ mod tests {
             })
             .digest
         );
+        let in_one = sample(&job(What::LookupsInOne));
+        assert_eq!(lookups.digest, in_one.digest);
+        assert_eq!(sample(&job(What::Small)).rows, 51);
+        for (what, name) in [(What::Uuids, "uuids.db"), (What::UuidsWal, "uuids-wal.db")] {
+            let insert = Job {
+                count: 1201,
+                ..Job::new(what, &dir.path().join(name), Vfs::Plain)
+            };
+            assert_eq!(sample(&insert).rows, 1201);
+            let con = Vfs::Plain.open(&insert.file).expect("it opens");
+            let found: i64 = con
+                .query_row("SELECT count(DISTINCT id) FROM purchase", [], |r| r.get(0))
+                .expect("a count");
+            assert_eq!(found, 1201);
+        }
         assert_eq!(sample(&job(What::UpdatesWal)).rows, 50);
         let updates = sample(&job(What::UpdatesDelete));
         assert_eq!(updates.rows, 50);

@@ -222,6 +222,22 @@ pub(crate) fn rows(len: usize, first: bool, tidy: Tidy, salt: u64) -> Vec<u8> {
     })
 }
 
+/// A page with a few such rows, which leave most of it free.
+pub(crate) fn sparse_rows(len: usize, salt: u64) -> Vec<u8> {
+    let full = rows(len / 2, false, Tidy::Yes, salt);
+    let mut page = vec![0; len];
+    let begin = usize::from(u16::from_be_bytes([full[5], full[6]]));
+    page[len - full.len() + begin..].copy_from_slice(&full[begin..]);
+    page[..8].copy_from_slice(&full[..8]);
+    let cells = usize::from(u16::from_be_bytes([full[3], full[4]]));
+    // All addresses move up by as much.
+    for at in std::iter::once(5).chain((0..cells).map(|i| 8 + 2 * i)) {
+        let address = u16::from_be_bytes([full[at], full[at + 1]]) + (len - full.len()) as u16;
+        page[at..at + 2].copy_from_slice(&address.to_be_bytes());
+    }
+    page
+}
+
 /// Rows of values of all types. Some continue on overflow pages.
 pub(crate) fn mixed(len: usize, tidy: Tidy, salt: u64) -> Vec<u8> {
     let mut dice = Dice(salt);
@@ -297,6 +313,92 @@ pub(crate) fn keys(len: usize, kind: Kind, tidy: Tidy, salt: u64) -> Vec<u8> {
     })
 }
 
+/// Keys of an index of repeated text: the row ids of each text rise, and begin low at the next one.
+pub(crate) fn repeated(len: usize, tidy: Tidy, salt: u64) -> Vec<u8> {
+    let mut dice = Dice(salt);
+    let (mut text, mut left, mut id) = (String::new(), 0, 0);
+    page(Kind::IndexLeaf, len, false, tidy, |i| {
+        if left == 0 {
+            text = format!("{} {}", day(salt * 40 + i as u64), words(&mut dice, 2));
+            (left, id) = (8 + dice.roll(12), 0);
+        }
+        left -= 1;
+        id += 1 + dice.roll(900);
+        let key = [Value::Text(text.clone()), Value::Int(id as i64)];
+        cell(Kind::IndexLeaf, len, 0, 0, &record(&key))
+    })
+}
+
+/// Page `number`, an overflow page with text. It names the next page, or none at the end of a
+/// chain.
+pub(crate) fn overflow(len: usize, number: u32, ends: bool) -> Vec<u8> {
+    let next = if ends { 0 } else { number + 1 };
+    let mut page = next.to_be_bytes().to_vec();
+    page.extend_from_slice(words(&mut Dice(u64::from(number)), len as u64).as_bytes());
+    page.truncate(len);
+    page
+}
+
+/// A page of an FTS5 index: a row with a blob of terms and of the documents that have them. It
+/// begins with the rest of a list, some documents are deleted, and the last list is cut.
+pub(crate) fn postings(len: usize, salt: u64) -> Vec<u8> {
+    let mut dice = Dice(salt);
+    let (most, mut blob, mut terms) = (len - len / 6, vec![0; 4], Vec::new());
+    for _ in 0..5 {
+        push_varint(2 + dice.roll(300), &mut blob);
+    }
+    let first_row = blob.len();
+    let mut cut = 0;
+    for term in (salt * 100).. {
+        if term > salt * 100 {
+            terms.push(blob.len());
+            // Terms have four bytes, and share two.
+            blob.extend_from_slice(if terms.len() == 1 {
+                &[4, b'0', b'a']
+            } else {
+                &[2, 2]
+            });
+            blob.extend_from_slice(&[b'a' + (term % 26) as u8, b'0' + (term % 7) as u8]);
+        }
+        let mut row = 1 + dice.roll(5000);
+        for _ in 0..1 + dice.roll(4) * dice.roll(9) {
+            push_varint(row, &mut blob);
+            row = 1 + dice.roll(200);
+            let mut list = if dice.roll(5) == 0 {
+                Vec::new()
+            } else {
+                vec![1, 1]
+            };
+            for _ in 0..1 + dice.roll(4) {
+                push_varint(2 + (dice.roll(30) << dice.roll(7)), &mut list);
+            }
+            cut = most.saturating_sub(blob.len() + 2).min(list.len());
+            push_varint(
+                2 * list.len() as u64 + u64::from(dice.roll(9) == 0),
+                &mut blob,
+            );
+            blob.extend_from_slice(&list[..cut]);
+            if cut < list.len() {
+                break;
+            }
+        }
+        if most <= blob.len() + 12 || cut == 0 {
+            break;
+        }
+    }
+    let end = blob.len() as u16;
+    let mut before = 0;
+    for term in terms {
+        push_varint((term - before) as u64, &mut blob);
+        before = term;
+    }
+    blob[..2].copy_from_slice(&(first_row as u16).to_be_bytes());
+    blob[2..4].copy_from_slice(&end.to_be_bytes());
+    let values = [Value::Null, Value::Blob(blob)];
+    let cell = cell(Kind::TableLeaf, len, 0, 1 << 37 | 9, &record(&values));
+    page(Kind::TableLeaf, len, false, Tidy::Yes, |_| cell.clone())
+}
+
 /// Children of a table's interior page.
 pub(crate) fn children(len: usize, salt: u64) -> Vec<u8> {
     page(Kind::TableInterior, len, false, Tidy::Yes, |i| {
@@ -353,6 +455,12 @@ mod tests {
             .expect("a model");
         for form in ["date", "Customer#{9}", "dictionary", "scale 2", "symbol"] {
             assert!(words.contains(form), "{form} is missing: {words}");
+        }
+        let keys = model_of((0..40).map(|i| repeated(4096, Tidy::Yes, i)));
+        let words = Model::from_bytes(&keys).map(|model| format!("{:?}", model.describe()));
+        for form in ["repeated", "ramps"] {
+            let is_there = words.as_ref().is_some_and(|words| words.contains(form));
+            assert!(is_there, "{form} is missing: {words:?}");
         }
     }
 }

@@ -56,11 +56,12 @@ fn saved_files_are_read() {
 }
 
 /// Length and hash of the contents of the saved files.
-const SAVED: [(&str, usize, u64); 7] = [
+const SAVED: [(&str, usize, u64); 8] = [
     ("one", 2560, 0xA244_A7F1_02CE_DE7C),
     ("open-end", 3584, 0x95C3_1631_A106_E7B6),
     ("folded", 1024100, 0xF6BA_0E5C_1C64_680B),
     ("dict", 61440, 0xE916_BAC1_96EE_B5B6),
+    ("chains", 40960, 0x4BBB_93B0_34A8_DE0A),
     ("typed", 24576, 0xD020_5FB2_DF6B_5684),
     ("typed-run", 24576, 0xD020_5FB2_DF6B_5684),
     ("typed-archive", 24576, 0xD020_5FB2_DF6B_5684),

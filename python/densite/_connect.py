@@ -32,7 +32,7 @@ def connect(
             :mod:`sqlite3`. With ``uri=True`` a URI, whose parameters are kept.
         level: zstd level for new pages, -7 to 22 (default 3).
         threads: background threads, 0 for none (default: 1 less than the cores, at least 1).
-        decoded_cache: budget in MiB of the cache of decoded pages of this file in this process
+        decoded_cache: budget in MiB of the cache of decoded pages of this file in this process; by default all files of the process together take up to an eighth of the available memory
             (default 64).
         args, kwargs: as for :func:`sqlite3.connect`. Journal mode, foreign keys and all other
             settings have SQLite's defaults.

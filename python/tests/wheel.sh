@@ -42,6 +42,9 @@ assert [(point.group, point.name, point.value) for point in metadata.distributio
 for name in ("datasette.py", "django/base.py"):
     assert resources.files("densite").joinpath(name).is_file(), name
 assert pathlib.Path(densite.library_path()).is_relative_to(pathlib.Path(densite.__file__).parent)
+# Programs are shipped with the library, which the wheel holds stripped.
+size = os.path.getsize(densite.library_path())
+assert size <= 13_000_000, f"the stripped library has {size} bytes, and at most 13,000,000 are promised"
 print(f"the wheel of densite {densite.__version__} works")
 PROGRAM
 wheel-env/bin/pip uninstall --quiet --yes --disable-pip-version-check densite

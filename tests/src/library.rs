@@ -1,4 +1,4 @@
-//! Builds the shared library.
+//! Builds the shared library and the command.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -10,28 +10,39 @@ use std::sync::OnceLock;
 /// If the build fails.
 pub fn library() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    BUILT.get_or_init(|| {
-        let program = std::env::current_exe().expect("this program");
-        let profile = program
-            .parent()
-            .and_then(Path::parent)
-            .expect("target/PROFILE/deps/PROGRAM");
-        let mut cargo = Command::new(env!("CARGO"));
-        cargo.args(["build", "--quiet", "--package", "densite-extension"]);
-        if profile.ends_with("release") {
-            cargo.arg("--release");
-        }
-        cargo.env(
-            "CARGO_TARGET_DIR",
-            profile.parent().expect("the target folder"),
-        );
-        let built = cargo
-            .current_dir(env!("CARGO_MANIFEST_DIR"))
-            .status()
-            .expect("run cargo");
-        assert!(built.success(), "the extension does not build");
-        let library = profile.join("libdensite.so");
-        assert!(library.exists(), "{} is not there", library.display());
-        library
-    })
+    BUILT.get_or_init(|| build("densite-extension", "libdensite.so"))
+}
+
+/// The `densite` command, built beside it.
+///
+/// # Panics
+/// If the build fails.
+pub fn command() -> &'static Path {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT.get_or_init(|| build("densite-cli", "densite"))
+}
+
+fn build(package: &str, file: &str) -> PathBuf {
+    let program = std::env::current_exe().expect("this program");
+    let profile = program
+        .parent()
+        .and_then(Path::parent)
+        .expect("target/PROFILE/deps/PROGRAM");
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo.args(["build", "--quiet", "--package", package]);
+    if profile.ends_with("release") {
+        cargo.arg("--release");
+    }
+    cargo.env(
+        "CARGO_TARGET_DIR",
+        profile.parent().expect("the target folder"),
+    );
+    let built = cargo
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .status()
+        .expect("run cargo");
+    assert!(built.success(), "{package} does not build");
+    let built = profile.join(file);
+    assert!(built.exists(), "{} is not there", built.display());
+    built
 }

@@ -14,11 +14,13 @@ mod talk;
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use densite_testing::{Fault, FaultProxy, Nginx};
 use rusqlite::{Connection, OpenFlags};
 
+use crate::connect;
 use crate::folder::clear;
 use crate::machine::Machine;
 use crate::measure::Measure;
@@ -154,7 +156,9 @@ pub(crate) fn measure(
         steps: TARGETS,
         plain: [Some(4.0), Some(525.0), Some(16.0)],
     };
-    let mut outcomes = vec![at(small, work, machine, &wanted)?];
+    let mut small = at(small, work, machine, &wanted)?;
+    small.figures.push(library_size(work)?);
+    let mut outcomes = vec![small];
     if let Some(large) = large {
         let figures = outcomes.iter().flat_map(|outcome| &outcome.figures);
         let value = |step: &Step, unit: &str| {
@@ -278,6 +282,32 @@ fn at(source: &Source<'_>, work: &Path, machine: &Machine, wanted: &Wanted) -> R
         info: BTreeMap::new(),
         machine: machine.clone(),
     })
+}
+
+/// The size of the library without symbols, which has grown by what HTTP and TLS need.
+fn library_size(work: &Path) -> Result<Figure> {
+    let library = connect::extension()?;
+    std::fs::create_dir_all(work).about("create", work)?;
+    let stripped = work.join("stripped.so");
+    let status = Command::new("strip")
+        .arg("--strip-unneeded")
+        .arg("-o")
+        .args([&stripped, &library])
+        .status()
+        .about("run", Path::new("strip"))?;
+    if !status.success() {
+        let library = library.display();
+        return Err(Failure(format!("strip failed on {library}: {status}")));
+    }
+    let size = stripped.metadata().about("find", &stripped)?.len() as f64 / 1e6;
+    std::fs::remove_file(&stripped).about("remove", &stripped)?;
+    Ok(Figure::new(
+        "the loadable library, stripped, MB",
+        Compare::Ours,
+        size,
+        size,
+        Some(13.0),
+    ))
 }
 
 /// The scan through a line of 100 Mbit/s with a delay of 30 ms, compared with its bytes at that

@@ -82,7 +82,7 @@ pub(crate) struct CompressArgs {
     /// Background threads; 0 uses none [default: one less than the cores, at least 1]
     #[arg(long, value_name = "N", value_parser = threads)]
     pub(crate) threads: Option<usize>,
-    /// Memory for decoded pages, in MiB [default: 64]
+    /// Memory for decoded pages, in MiB [default: an eighth of what is available]
     #[arg(long, value_name = "MIB", value_parser = cache_size)]
     pub(crate) cache_size: Option<usize>,
 }

@@ -380,6 +380,10 @@ fn an_archive_stays_an_archive() {
         // An ordinary file does not become an archive.
         fs::remove_file(&c).expect("remove");
         densite(&["compress", &a, &c]).expect(0);
+        // Free pages and overflow pages of any file can share frames.
+        let freed = "CREATE TABLE gone(x);
+             INSERT INTO gone SELECT randomblob(20000) FROM t LIMIT 50; DROP TABLE gone";
+        densite(&["sql", &format!("file:{c}?maintain=off"), freed]).expect(0);
         densite(&["vacuum", &c, "--yes"]).expect(0);
         assert_eq!(pages(&c, "archive") + pages(&c, "typed_run"), 0, "{name}");
         assert_eq!(names(dir.path()), ["a.db", "b.db", "c.db"]);

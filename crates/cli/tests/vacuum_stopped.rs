@@ -276,10 +276,14 @@ fn a_copy_that_differs_is_detected() {
                     let at = page.windows(5).position(|w| w == b"name ");
                     page[at.expect("a name")] ^= 1;
                 }
-                // A compressed file does not show its pages, so any byte of a frame is changed.
+                // A compressed file does not show its pages, so bytes of many frames are changed. A
+                // single byte could be one of a model that no page uses.
                 None => {
-                    let middle = bytes.len() / 2;
-                    bytes[middle] ^= 1;
+                    let (from, to) = (bytes.len() * 3 / 8, bytes.len() * 5 / 8);
+                    bytes[from..to]
+                        .iter_mut()
+                        .step_by(1024)
+                        .for_each(|b| *b ^= 1);
                 }
             }
             fs::write(&copy, bytes).expect("write");

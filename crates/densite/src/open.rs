@@ -120,8 +120,8 @@ impl OpenOptions {
         self
     }
 
-    /// The size of the cache of decoded pages, in MiB, for this file in this process. The default
-    /// is 64.
+    /// The size of the cache of decoded pages, in MiB, for this file in this process. By default
+    /// all files of the process together take up to an eighth of the memory that is available.
     pub fn decoded_cache_mib(mut self, mib: usize) -> OpenOptions {
         self.decoded_cache_mib = Some(mib);
         self

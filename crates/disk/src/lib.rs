@@ -13,12 +13,13 @@ mod above;
 mod anchor;
 #[allow(unsafe_code, reason = "registers fork handlers")]
 mod apart;
+mod available;
 mod error;
 mod fields;
 mod file;
 pub mod hash;
 mod holder;
-#[allow(unsafe_code, reason = "advice to the system")]
+#[allow(unsafe_code, reason = "mappings and advice to the system")]
 pub mod memory;
 mod number;
 pub mod random;
@@ -29,6 +30,7 @@ mod watch;
 
 pub use above::{DirAbove, FileAbove};
 pub use anchor::{Anchor, Named};
+pub use available::available_memory;
 pub use error::{Error, ErrorKind, Op, Result, too_many_files};
 pub use fields::Fields;
 pub use file::{Dir, File, LockKind, OpenMode, Stamp, SyncKind};

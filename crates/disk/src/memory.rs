@@ -3,8 +3,13 @@
 //! A program that reads scattered addresses waits for the page table as often as for the memory
 //! itself. A page of 2 MiB has one entry where small pages have 512.
 
+#[cfg(target_os = "linux")]
+use rustix::mm::{self, Advice, MapFlags, ProtFlags};
+#[cfg(target_os = "linux")]
+use std::ptr::{self, NonNull};
+
 /// The size of a large page of the system, in bytes.
-const LARGE: usize = 2 << 20;
+pub const LARGE: usize = 2 << 20;
 
 /// Smaller allocations can lie in an allocator's heap, and holes in a heap stay with the process.
 /// This is the greatest mmap threshold of glibc's malloc, which raises its threshold up to this by
@@ -43,15 +48,127 @@ pub fn prefer_large_pages<T>(memory: &mut Vec<T>) {
         let skipped = begin.align_offset(LARGE);
         let len = bytes.saturating_sub(skipped) / LARGE * LARGE;
         if len > 0 {
-            let (from, how) = (
-                begin.wrapping_add(skipped),
-                rustix::mm::Advice::LinuxHugepage,
-            );
+            let (from, how) = (begin.wrapping_add(skipped), Advice::LinuxHugepage);
             // SAFETY: the `len` bytes from there belong to this vector. The advice changes no byte
             // and no access right.
-            unsafe { rustix::mm::madvise(from.cast(), len, how) }.ok();
+            unsafe { mm::madvise(from.cast(), len, how) }.ok();
         }
     }
     #[cfg(not(target_os = "linux"))]
     let _ = memory;
+}
+
+/// Bytes, zero at first, in a mapping of their own. All of it goes back to the system when it is
+/// dropped. The system provides the memory at once, not at the first write to each of its pages. A
+/// multiple of [`LARGE`] is in large pages where possible.
+pub struct Mapping {
+    #[cfg(target_os = "linux")]
+    begin: NonNull<u8>,
+    #[cfg(target_os = "linux")]
+    len: usize,
+    #[cfg(not(target_os = "linux"))]
+    bytes: Box<[u8]>,
+}
+
+#[cfg(not(target_os = "linux"))]
+impl Mapping {
+    /// `len` bytes. `None` if the system has no address for them.
+    pub fn new(len: usize) -> Option<Mapping> {
+        Some(Mapping {
+            bytes: vec![0; len].into_boxed_slice(),
+        })
+    }
+}
+
+#[cfg(target_os = "linux")]
+impl Mapping {
+    /// `len` bytes. `None` if `len` is 0, or if the system has no address for them.
+    pub fn new(len: usize) -> Option<Mapping> {
+        let large = len.is_multiple_of(LARGE);
+        // Room to begin at a multiple of a large page.
+        let whole = len.checked_add(if large { LARGE } else { 0 })?;
+        let (access, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE);
+        // SAFETY: the system chooses the address, so nothing that exists is replaced.
+        let begin = unsafe { mm::mmap_anonymous(ptr::null_mut(), whole, access, flags) };
+        let begin = NonNull::new(begin.ok()?.cast::<u8>())?;
+        let mapping = Mapping { begin, len: whole };
+        let mapping = if large {
+            mapping.cut(begin.align_offset(LARGE), len)
+        } else {
+            mapping
+        };
+        let how = if large {
+            Advice::LinuxHugepage
+        } else {
+            Advice::LinuxPopulateWrite
+        };
+        // It is only a hint that affects speed, so errors are ignored.
+        // SAFETY: these bytes belong to the mapping. The advice changes no byte and no access right.
+        unsafe { mm::madvise(mapping.begin.as_ptr().cast(), mapping.len, how) }.ok();
+        Some(mapping)
+    }
+
+    /// The part of `len` bytes from `skip` on. The rest goes back to the system.
+    fn cut(self, skip: usize, len: usize) -> Mapping {
+        let (begin, end) = (self.begin, self.len);
+        std::mem::forget(self);
+        for (from, to) in [(0, skip), (skip + len, end)] {
+            if from < to {
+                drop(Mapping {
+                    // SAFETY: `from` is within the mapping, whose address is not null.
+                    begin: unsafe { begin.add(from) },
+                    len: to - from,
+                });
+            }
+        }
+        Mapping {
+            // SAFETY: as above.
+            begin: unsafe { begin.add(skip) },
+            len,
+        }
+    }
+}
+
+#[cfg(target_os = "linux")]
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: these bytes belong to this value alone, and no reference to them is left.
+        unsafe { mm::munmap(self.begin.as_ptr().cast(), self.len) }.ok();
+    }
+}
+
+// SAFETY: the mapping belongs to this value alone, as the heap memory of a boxed slice.
+#[cfg(target_os = "linux")]
+unsafe impl Send for Mapping {}
+
+// SAFETY: as above. Shared references only read.
+#[cfg(target_os = "linux")]
+unsafe impl Sync for Mapping {}
+
+impl std::ops::Deref for Mapping {
+    type Target = [u8];
+
+    #[cfg(target_os = "linux")]
+    fn deref(&self) -> &[u8] {
+        // SAFETY: the mapping has these bytes, which are initialised with zeros.
+        unsafe { std::slice::from_raw_parts(self.begin.as_ptr(), self.len) }
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn deref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl std::ops::DerefMut for Mapping {
+    #[cfg(target_os = "linux")]
+    fn deref_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as for `deref`, and the exclusive reference excludes all others.
+        unsafe { std::slice::from_raw_parts_mut(self.begin.as_ptr(), self.len) }
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn deref_mut(&mut self) -> &mut [u8] {
+        &mut self.bytes
+    }
 }

@@ -2,7 +2,7 @@
 
 #![cfg(target_os = "linux")]
 
-use densite_disk::memory::{apart, prefer_large_pages};
+use densite_disk::memory::{LARGE, Mapping, apart, prefer_large_pages};
 
 /// The entries of `/proc/self/smaps` for the mapping that has this address; empty if there is none.
 fn known(address: usize) -> Vec<(String, String)> {
@@ -31,6 +31,27 @@ fn value(address: usize, name: &str) -> Option<String> {
 fn memory() {
     large_vectors_are_in_large_pages_and_keep_what_they_have();
     memory_apart_takes_what_is_written_and_is_gone_when_dropped();
+    a_mapping_is_zero_and_gone_when_dropped();
+}
+
+fn a_mapping_is_zero_and_gone_when_dropped() {
+    assert!(Mapping::new(usize::MAX).is_none());
+    for len in [4096, 100 << 10, LARGE, 3 * LARGE] {
+        let mut mapping = Mapping::new(len).expect("there is memory");
+        assert_eq!(mapping.len(), len);
+        assert!(mapping.iter().all(|byte| *byte == 0));
+        mapping.fill(7);
+        assert!(mapping.iter().all(|byte| *byte == 7));
+        let address = mapping.as_ptr() as usize;
+        assert!(!len.is_multiple_of(LARGE) || address.is_multiple_of(LARGE));
+        for at in [address, address + len - 1] {
+            assert!(value(at, "Rss").is_some());
+        }
+        drop(mapping);
+        for at in [address, address + len - 1] {
+            assert_eq!(value(at, "Rss"), None, "{len}");
+        }
+    }
 }
 
 fn large_vectors_are_in_large_pages_and_keep_what_they_have() {

@@ -22,6 +22,25 @@ const MOVED_UNITS: u64 = 4;
 /// record is bounded.
 const MOST_PIECES: usize = 1 << 16;
 
+/// A place to which an appender can go back while nothing after it is written.
+pub(crate) struct Mark {
+    pos: u64,
+    tail_off: u64,
+    buf_off: u64,
+    buffered: usize,
+    pieces: usize,
+    chain: Chain,
+    written: u64,
+    frame_bytes: u64,
+}
+
+impl Mark {
+    /// The offset of the next record.
+    pub(crate) fn pos(&self) -> u64 {
+        self.pos
+    }
+}
+
 /// Writes records of one commit.
 pub(crate) struct Appender {
     salt: u64,
@@ -254,6 +273,37 @@ impl Appender {
             version: record.version,
             len: len as u32,
         }
+    }
+
+    /// The present place.
+    pub(crate) fn mark(&self) -> Mark {
+        Mark {
+            pos: self.pos,
+            tail_off: self.tail_off,
+            buf_off: self.buf_off,
+            buffered: self.buf.len(),
+            pieces: self.pieces.len(),
+            chain: self.chain.clone(),
+            written: self.written,
+            frame_bytes: self.frame_bytes,
+        }
+    }
+
+    /// The records since the mark. `None` if some of them were written to the file, or if they are
+    /// in several extents.
+    pub(crate) fn since(&self, mark: &Mark) -> Option<&[u8]> {
+        let is_here = self.buf_off == mark.buf_off && self.pieces.len() == mark.pieces;
+        self.buf.get(mark.buffered..).filter(|_| is_here)
+    }
+
+    /// Takes back the records of [`Appender::since`].
+    pub(crate) fn go_back(&mut self, mark: &Mark) -> Vec<u8> {
+        if self.since(mark).is_none() {
+            return Vec::new();
+        }
+        (self.pos, self.tail_off, self.chain) = (mark.pos, mark.tail_off, mark.chain.clone());
+        (self.written, self.frame_bytes) = (mark.written, mark.frame_bytes);
+        self.buf.split_off(mark.buffered)
     }
 
     /// Writes the buffer if it is long. After a failure the buffer is kept and can be written

@@ -58,15 +58,27 @@ pub(crate) fn decode_with(
     stored: &[u8],
     out: &mut [u8],
 ) -> Result<()> {
-    let damage = |problem: &str| {
-        let what = "frame".to_owned();
-        Error::Corrupt(Damage {
-            what,
-            offset: entry.off,
-            page: Some(page),
-            problem: problem.to_owned(),
-        })
-    };
+    let (record, payload) = open(salt, page, entry, page_size, stored)?;
+    let damage = |problem: &str| damage(page, entry, problem);
+    codec::decode(CodecId(record.codec), payload, dict, out).map_err(|e| damage(&e))?;
+    if raw_check(out) != record.raw_check {
+        return Err(damage("the decoded page does not match its checksum"));
+    }
+    Ok(())
+}
+
+/// The record and payload of the frame that `entry` names, which is not decoded.
+///
+/// # Errors
+/// [`Error::Corrupt`] if it is another one, or its checksum does not match.
+pub(crate) fn open<'a>(
+    salt: u64,
+    page: u32,
+    entry: &Entry,
+    page_size: usize,
+    stored: &'a [u8],
+) -> Result<(Record, &'a [u8])> {
+    let damage = |problem: &str| damage(page, entry, problem);
     if stored.len() < entry.len as usize {
         return Err(damage("the file ends before it"));
     }
@@ -84,11 +96,16 @@ pub(crate) fn decode_with(
     if !right {
         return Err(damage("another frame is there"));
     }
-    codec::decode(CodecId(record.codec), payload, dict, out).map_err(|e| damage(&e))?;
-    if raw_check(out) != record.raw_check {
-        return Err(damage("the decoded page does not match its checksum"));
-    }
-    Ok(())
+    Ok((record, payload))
+}
+
+fn damage(page: u32, entry: &Entry, problem: &str) -> Error {
+    Error::Corrupt(Damage {
+        what: "frame".to_owned(),
+        offset: entry.off,
+        page: Some(page),
+        problem: problem.to_owned(),
+    })
 }
 
 /// The page of `entry`, and the pages after it in its run.

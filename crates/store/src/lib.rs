@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
+mod again;
 mod append;
 mod attempt;
 mod by_fold;
@@ -21,6 +22,7 @@ mod error;
 mod format;
 mod frame;
 mod handle;
+mod heat;
 #[cfg(test)]
 mod large;
 mod lineage;
@@ -35,11 +37,14 @@ mod reader;
 mod reclaim;
 mod reclaim_state;
 mod recover;
+mod relearn;
+mod relearn_state;
 mod report;
 mod shared;
 mod sources;
 mod space;
 mod state;
+mod stored_frames;
 mod training;
 mod transaction;
 mod writer;
@@ -49,9 +54,10 @@ pub use densite_typed::{ColumnDescription, PageContext, Subject, scrub};
 pub use error::{Damage, Error, Result};
 pub use format::FORMAT_VERSION;
 pub use handle::Handle;
-pub use options::{CodecChoice, Options, Readahead, Tuning};
+pub use options::{CodecChoice, DecodedCache, Options, Readahead, Tuning};
 pub use preencoded::PreEncoded;
 pub use reader::LockLevel;
 pub use reclaim::{ReclaimBudget, ReclaimNext, ReclaimStep, Reclaimed};
 pub use recover::{Kind, probe};
+pub use relearn::{RelearnStep, RelearnWhen};
 pub use report::{CheckReport, FrameInfo, SpaceFigures, Stats};

@@ -2,7 +2,7 @@
 //! shares about the file.
 
 use crate::error::{Error, Result};
-use crate::options::Options;
+use crate::options::{DecodedCache, Options};
 use crate::pool::Pool;
 use crate::shared::Shared;
 use densite_disk::File;
@@ -55,11 +55,7 @@ impl OpenFile {
     /// I/O, damage.
     pub(crate) fn attach(&mut self) -> Result<bool> {
         if self.shared.is_none() {
-            self.shared = Shared::attach(
-                &*self.file,
-                &self.identity,
-                self.options.decoded_cache_bytes,
-            )?;
+            self.shared = Shared::attach(&*self.file, &self.identity, &self.options)?;
         }
         Ok(self.shared.is_some())
     }
@@ -125,13 +121,16 @@ impl OpenFile {
     pub(crate) fn set_threads(&mut self, threads: usize) {
         self.options.threads = threads;
         self.pool = Pool::get(threads);
+        if let Some(s) = &self.shared {
+            s.cache.let_watch(threads > 0);
+        }
     }
 
-    /// Sets the budget, in bytes, of the cache that all handles of this process on this file share.
-    pub(crate) fn set_decoded_cache(&mut self, bytes: usize) {
-        self.options.decoded_cache_bytes = bytes;
+    /// Sets the size of the cache that all handles of this process on this file share.
+    pub(crate) fn set_decoded_cache(&mut self, cache: DecodedCache) {
+        self.options.decoded_cache = cache;
         if let Some(s) = &self.shared {
-            s.cache.set_budget(bytes);
+            s.cache.set(cache);
         }
     }
 

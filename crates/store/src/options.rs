@@ -46,6 +46,14 @@ pub struct Tuning {
     /// Bytes appended without any sync (`synchronous=OFF`) before the store syncs on its own (rule
     /// 9).
     pub self_sync_every_bytes: u64,
+    /// A transaction that writes so many bytes of pages is encoded again with models of all of it.
+    /// More than a checkpoint that SQLite makes by itself, which delays a commit. An eighth is
+    /// enough for the first pages of a database.
+    pub large_bytes: u64,
+    /// Bytes of frames that such a transaction holds back in memory at a time.
+    pub held_bytes: u64,
+    /// Pages of a database before it is learned from again at rest for the first time.
+    pub relearn_pages: u64,
 }
 
 impl Default for Tuning {
@@ -56,6 +64,9 @@ impl Default for Tuning {
             fold_deltas: 2048,
             slot_every_bytes: 1 << 20,
             self_sync_every_bytes: 32 << 20,
+            large_bytes: 8 << 20,
+            held_bytes: 12 << 20,
+            relearn_pages: 1024,
         }
     }
 }
@@ -69,8 +80,20 @@ impl Tuning {
             fold_deltas: 16,
             slot_every_bytes: 24 << 10,
             self_sync_every_bytes: 200 << 10,
+            large_bytes: 64 << 10,
+            held_bytes: 24 << 10,
+            relearn_pages: 8,
         }
     }
+}
+
+/// How large the cache of decoded pages of a file can become.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DecodedCache {
+    /// As large as is good: all such caches of the process share an eighth of the available memory.
+    Auto,
+    /// At most so many bytes. 0 keeps nothing.
+    Bytes(usize),
 }
 
 /// The settings of one handle.
@@ -80,8 +103,8 @@ pub struct Options {
     pub level: i32,
     /// Background threads. 0 runs everything on the calling thread.
     pub threads: usize,
-    /// Budget of the decoded-page cache, in bytes.
-    pub decoded_cache_bytes: usize,
+    /// The size of the cache of decoded pages.
+    pub decoded_cache: DecodedCache,
     /// Pages per frame. 0: chosen by page size, and sparse adjacent pages can share a frame.
     pub run_pages: u32,
     /// Codec of new frames.
@@ -100,7 +123,7 @@ impl Default for Options {
         Options {
             level: 3,
             threads: cores.saturating_sub(1).max(1),
-            decoded_cache_bytes: 64 << 20,
+            decoded_cache: DecodedCache::Auto,
             run_pages: 0,
             codec: CodecChoice::Auto,
             readahead: Readahead::Auto,

@@ -3,7 +3,7 @@
 use crate::error::{Damage, Error, Result};
 use crate::format::DATA_OFF;
 use crate::format::tip::{TIP_LEN, Tip};
-use crate::format::trailer::{DictInfo, HEAD_LEN, OPEN_END, RootSection, Trailer};
+use crate::format::trailer::{DictInfo, HEAD_LEN, Learned, OPEN_END, RootSection, Trailer};
 use crate::map::{Entry, Root, tree};
 use std::collections::HashMap;
 
@@ -25,6 +25,7 @@ pub(crate) struct State {
     /// 0 before the first write.
     page_size: u32,
     head: [u8; HEAD_LEN],
+    learned: Learned,
     root: Root,
     /// Entries of commits since the last root trailer. [`Entry::NONE`]: the page has no frame any
     /// more.
@@ -56,6 +57,7 @@ impl State {
             logical_len: 0,
             page_size: 0,
             head: [0; HEAD_LEN],
+            learned: Learned::default(),
             root: Root::default(),
             overlay: HashMap::new(),
             section: RootSection {
@@ -92,6 +94,7 @@ impl State {
         self.logical_len = trailer.logical_len;
         self.page_size = trailer.page_size;
         self.head = trailer.head;
+        self.learned = trailer.learned;
         self.next_off = trailer.next_off;
         self.room_end = trailer.room_end;
         self.tail_off = trailer.tail_off;
@@ -142,6 +145,11 @@ impl State {
     /// The first bytes of page 1.
     pub(crate) fn head(&self) -> &[u8; HEAD_LEN] {
         &self.head
+    }
+
+    /// What the models and dictionaries know of the database.
+    pub(crate) fn learned(&self) -> Learned {
+        self.learned
     }
 
     /// The page map at the last root trailer.

@@ -102,9 +102,10 @@ fn put(handle: &mut Handle, number: u64, byte: u8) {
     handle.write_at(&page, number * PAGE as u64).expect("write");
 }
 
-/// Writes so many pages that they are written before they are published.
+/// Writes so many pages that they are written before they are published, because a transaction holds
+/// only some of them.
 fn put_many(handle: &mut Handle) -> densite_store::Result<()> {
-    (3..MANY).try_for_each(|number| handle.write_at(&[9; PAGE], number * PAGE as u64))
+    (3..4 * MANY).try_for_each(|number| handle.write_at(&[9; PAGE], number * PAGE as u64))
 }
 
 fn publish(handle: &mut Handle, number: u64, byte: u8) {

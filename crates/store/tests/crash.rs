@@ -10,7 +10,9 @@ use crate::common::leaf;
 
 use densite_disk::{ErrorKind, File, FileAbove, Op, OpenMode, SyncKind};
 use densite_sim_disk::{Capture, Fault, FaultKind, OpSet, SimDisk, SimFile};
-use densite_store::{Handle, Options, ReclaimBudget, ReclaimNext, Tuning};
+use densite_store::{
+    DecodedCache, Handle, Options, ReclaimBudget, ReclaimNext, RelearnWhen, Tuning,
+};
 use rand::rngs::SmallRng;
 use rand::{Rng, RngExt, SeedableRng};
 use std::sync::Arc;
@@ -56,7 +58,7 @@ struct Run {
 fn options() -> Options {
     Options {
         threads: 0,
-        decoded_cache_bytes: 256 << 10,
+        decoded_cache: DecodedCache::Bytes(256 << 10),
         tuning: Tuning::eager(),
         ..Options::default()
     }
@@ -285,7 +287,7 @@ impl Run {
             dead_limit: [1, 5, 25][self.rng.random_range(0..3)],
             stop: &|| false,
         };
-        let synced = match self.rng.random_range(0..6) {
+        let synced = match self.rng.random_range(0..7) {
             0 => {
                 handle.reclaim(&budget).expect("reclaim");
                 false
@@ -293,6 +295,12 @@ impl Run {
             1 => {
                 handle.cut_end().expect("cut");
                 true
+            }
+            2 => {
+                handle
+                    .relearn(RelearnWhen::Asked, &|| true)
+                    .expect("learns");
+                false
             }
             _ => match handle.reclaim_step(&budget).expect("reclaim").next {
                 ReclaimNext::Slot => {

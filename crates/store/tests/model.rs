@@ -4,7 +4,7 @@
 use crate::common::leaf;
 
 use densite_disk::{OpenMode, RealFile, SyncKind};
-use densite_store::{Handle, Options, Tuning};
+use densite_store::{DecodedCache, Handle, Options, Tuning};
 use rand::rngs::SmallRng;
 use rand::{Rng, RngExt, SeedableRng};
 use std::path::Path;
@@ -68,7 +68,7 @@ fn run(seed: u64, page_size: usize, threads: usize, run_pages: u32, steps: usize
     let options = Options {
         threads,
         run_pages,
-        decoded_cache_bytes: 1 << 20,
+        decoded_cache: DecodedCache::Bytes(1 << 20),
         tuning,
         ..Options::default()
     };

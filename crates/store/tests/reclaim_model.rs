@@ -6,7 +6,9 @@
 
 use densite_disk::{OpenMode, SyncKind};
 use densite_sim_disk::SimDisk;
-use densite_store::{Handle, Options, ReclaimBudget, ReclaimNext, Tuning};
+use densite_store::{
+    DecodedCache, Handle, Options, ReclaimBudget, ReclaimNext, RelearnWhen, Tuning,
+};
 use rand::rngs::SmallRng;
 use rand::{Rng, RngExt, SeedableRng};
 
@@ -59,7 +61,7 @@ impl Run {
         };
         let options = Options {
             threads: 0,
-            decoded_cache_bytes: 256 << 10,
+            decoded_cache: DecodedCache::Bytes(256 << 10),
             run_pages: self.run_pages,
             tuning,
             ..Options::default()
@@ -150,7 +152,13 @@ impl Run {
                         _ => {}
                     }
                 }
-                65..70 => self.processes[who].0.sync(SyncKind::Data).expect("sync"),
+                65..67 => {
+                    let handle = &mut self.processes[who].0;
+                    handle
+                        .relearn(RelearnWhen::Asked, &|| true)
+                        .expect("learns");
+                }
+                67..70 => self.processes[who].0.sync(SyncKind::Data).expect("sync"),
                 70..73 => {
                     self.processes[who].0.make_reusable().expect("slot");
                 }

@@ -4,7 +4,7 @@
 use crate::common::{Interrupted, Moment};
 use densite_disk::{File, OpenMode, SyncKind};
 use densite_sim_disk::SimDisk;
-use densite_store::{Error, Handle, LockLevel, Options, Readahead};
+use densite_store::{DecodedCache, Error, Handle, LockLevel, Options, Readahead};
 use rand::rngs::SmallRng;
 use rand::{Rng, RngExt, SeedableRng};
 use std::sync::Arc;
@@ -90,7 +90,7 @@ fn open(disk: &SimDisk, name: &str, options: &Options, reads: &Arc<AtomicUsize>)
 fn options(threads: usize) -> Options {
     Options {
         threads,
-        decoded_cache_bytes: 1 << 20,
+        decoded_cache: DecodedCache::Bytes(1 << 20),
         ..Options::default()
     }
 }

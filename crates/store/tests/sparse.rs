@@ -100,8 +100,9 @@ fn sparse_neighbours_share_a_frame_and_full_ones_do_not() {
             let frames = frames(&mut handle);
             let n = joined(&frames);
             let what = format!("{page_size} bytes, {kept} of 10 rows: {n} pages joined");
-            // Of the largest pages two make a batch, and pairs can begin anywhere.
-            let least = if page_size > 16_384 { least * 2 } else { least };
+            // Of the largest pages two make a batch, and pairs can begin anywhere. With a model of
+            // all of them, alone many are as small as in pairs.
+            let least = if page_size > 16_384 { least * 3 } else { least };
             match least {
                 0 => assert_eq!(n, 0, "{what}"),
                 part => assert!(n * part >= frames.len(), "{what}"),

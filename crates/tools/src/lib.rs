@@ -56,7 +56,7 @@ mod wal;
 pub use check::{Checked, check};
 pub use convert::{ConvertOptions, ConvertReport, compress, decompress};
 pub use densite_sqlite::{Api, Connection};
-pub use densite_store::{Damage, Options as StoreOptions};
+pub use densite_store::{Damage, DecodedCache, Options as StoreOptions};
 pub use error::{Error, ErrorClass, Result, parent_of};
 pub use form::Form;
 pub use gain::Gain;

@@ -110,6 +110,8 @@ const MAPS_MORE: usize = 4096;
 
 /// Bytes of the pages in a usual frame. Frames of sparse pages can have more.
 const USUAL_FRAME: u64 = 4096;
+/// A frame of overflow pages or free pages has up to so many times that, in all files.
+const USUAL_CHAIN: u64 = 16;
 
 /// The bytes of a database that no other connection writes to.
 pub(crate) enum Bytes<F> {
@@ -208,12 +210,17 @@ pub(crate) fn objects(
         let usual_run = (USUAL_FRAME / grain.max(1)).max(1);
         let mut count = |f: densite_store::FrameInfo| {
             framed += 1;
-            let is_long = u64::from(f.run_pages) > usual_run && f.codec != CodecId::JOINED;
-            in_long_runs += u64::from(is_long);
             // The store's pages are SQLite's, except for a moment while the page size changes. A
             // frame counts for the page at its start.
             let at = u64::from(f.page - 1) * grain / size + 1;
             let owner = u32::try_from(at).map_or(0, |page| owners.of(page));
+            let is_in_tree = (1..free_owner).contains(&owner);
+            let usual = match is_in_tree {
+                true => usual_run,
+                false => usual_run * USUAL_CHAIN,
+            };
+            let is_long = u64::from(f.run_pages) > usual && f.codec != CodecId::JOINED;
+            in_long_runs += u64::from(is_long);
             let Some(tally) = tallies.get_mut(owner as usize) else {
                 return;
             };

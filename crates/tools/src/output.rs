@@ -13,7 +13,7 @@ use crate::pages::{self, Pages};
 use crate::temp::Temp;
 use densite_disk::{File, RealFile, SyncKind};
 use densite_sqlite::Code;
-use densite_store::{Handle, Options, Readahead};
+use densite_store::{DecodedCache, Handle, Options, Readahead};
 use densite_vfs::ViewBytes;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -193,7 +193,7 @@ pub(crate) fn reader(temp: &Temp, form: Through) -> Result<Bytes<RealFile>> {
     let options = Options {
         read_only: true,
         threads: 0,
-        decoded_cache_bytes: CACHE_BYTES,
+        decoded_cache: DecodedCache::Bytes(CACHE_BYTES),
         readahead: Readahead::Off,
         ..Options::default()
     };

@@ -9,6 +9,8 @@
 pub const WIDE: u32 = 57;
 /// Bytes behind a stream that a reader can load. They can have any values.
 pub const PADDING: usize = 8;
+/// The most fields that are read with one load.
+pub const AT_ONCE: usize = 8;
 
 /// The lowest `width` bits set; `width` is at most 64.
 #[inline]
@@ -90,6 +92,16 @@ impl<'a> BitReader<'a> {
         }
     }
 
+    /// Reads from `bytes`, which belong to the stream to the last one. Reading the last
+    /// [`PADDING`] bytes takes longer.
+    pub fn unpadded(bytes: &'a [u8]) -> BitReader<'a> {
+        BitReader {
+            bytes,
+            at: 0,
+            end: bytes.len() * 8,
+        }
+    }
+
     /// The next `width` bits, at most 64.
     #[inline]
     pub fn get(&mut self, width: u32) -> Option<u64> {
@@ -136,9 +148,27 @@ impl<'a> BitReader<'a> {
     /// At least [`WIDE`] bits from here on, including those behind the end.
     #[inline]
     fn load(&self) -> Option<u64> {
-        let chunk = self.bytes.get(self.at >> 3..)?.first_chunk::<8>()?;
-        Some(u64::from_le_bytes(*chunk) >> (self.at & 7))
+        let bytes = self.bytes.get(self.at >> 3..)?;
+        Some(load(bytes) >> (self.at & 7))
     }
+}
+
+/// The first eight bytes; zeros for missing ones.
+#[inline(always)]
+fn load(bytes: &[u8]) -> u64 {
+    match bytes.first_chunk() {
+        Some(eight) => u64::from_le_bytes(*eight),
+        None => load_last(bytes),
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn load_last(bytes: &[u8]) -> u64 {
+    bytes
+        .iter()
+        .rev()
+        .fold(0, |all, byte| all << 8 | u64::from(*byte))
 }
 
 /// Fields of one width. See [`BitReader::run`].
@@ -151,11 +181,13 @@ pub struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// Reads a field for each value of `out`, and adds `base`. The width must not be 0.
-    #[inline]
+    /// Reads a field for each value of `out`, and adds `base`. The width must not be 0. It is
+    /// fastest if the number of values is a multiple of [`AT_ONCE`]: `out` can be longer than the
+    /// run, and the values behind it are then arbitrary.
+    #[inline(never)]
     pub fn fill(&mut self, base: i64, out: &mut [i64]) {
         match WIDE as usize / self.width.max(1) {
-            8.. => self.fill_by::<8>(base, out),
+            AT_ONCE.. => self.fill_by::<AT_ONCE>(base, out),
             4.. => self.fill_by::<4>(base, out),
             2.. => self.fill_by::<2>(base, out),
             _ => self.fill_by::<1>(base, out),
@@ -167,25 +199,26 @@ impl Run<'_> {
     fn fill_by<const N: usize>(&mut self, base: i64, out: &mut [i64]) {
         let (all, last) = out.as_chunks_mut::<N>();
         for values in all {
-            let word = self.load();
-            for (i, v) in values.iter_mut().enumerate() {
-                *v = base.wrapping_add((word >> ((self.width * i) & 63) & self.mask) as i64);
-            }
-            self.at += self.width * N;
+            self.fill_once(base, values);
         }
+        self.fill_once(base, last);
+    }
+
+    /// Reads fields that are all within one load.
+    #[inline(always)]
+    fn fill_once(&mut self, base: i64, out: &mut [i64]) {
         let mut word = self.load();
-        for v in last.iter_mut() {
+        for v in out.iter_mut() {
             *v = base.wrapping_add((word & self.mask) as i64);
             word >>= self.width & 63;
         }
-        self.at += self.width * last.len();
+        self.at += self.width * out.len();
     }
 
     /// At least [`WIDE`] bits from here on; zeros behind the end of the bytes.
     #[inline(always)]
     fn load(&self) -> u64 {
-        let chunk = self.bytes.get(self.at >> 3..).and_then(<[u8]>::first_chunk);
-        u64::from_le_bytes(chunk.copied().unwrap_or_default()) >> (self.at & 7)
+        load(self.bytes.get(self.at >> 3..).unwrap_or_default()) >> (self.at & 7)
     }
 
     /// The next field; zero behind the end of the bytes.
@@ -215,6 +248,13 @@ mod tests {
             w.finish(&mut bytes);
             bytes.extend([0xff; PADDING]);
             let mut r = BitReader::new(&bytes);
+            for (value, width) in &fields {
+                prop_assert_eq!(r.get(*width), Some(value & mask(*width)));
+            }
+            prop_assert!(r.left() < 8);
+            prop_assert_eq!(r.get(8), None);
+            let unpadded = bytes.get(..bytes.len() - PADDING).expect("is padded");
+            let mut r = BitReader::unpadded(unpadded);
             for (value, width) in &fields {
                 prop_assert_eq!(r.get(*width), Some(value & mask(*width)));
             }

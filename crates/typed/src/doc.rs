@@ -190,6 +190,10 @@ fn the_head_and_bits_of_a_model_are_as_documented() {
                 form: Form::Dictionary(Dictionary::new([&b"one"[..], b"three"].into_iter())),
                 ..Column::default()
             },
+            Column {
+                form: Form::Repeated,
+                ..Column::default()
+            },
         ],
         defaults: Vec::new(),
     };
@@ -201,18 +205,18 @@ fn the_head_and_bits_of_a_model_are_as_documented() {
     assert_eq!(forms, b"\x01\x04-\x02\0\0\0\x03\0one\x05\0three");
     let padded = [&bytes[4..4 + len], &[0; PADDING]].concat();
     let mut r = BitReader::new(&padded);
-    assert_eq!(r.get(16), Some(3));
-    let columns = [(2, 0, 0), (0, 1, 0), (0, 2, 0)];
+    assert_eq!(r.get(16), Some(4));
+    let columns = [(2, 0, 0), (0, 1, 0), (0, 2, 0), (0, 3, 0)];
     for (scale, form, symbols) in columns {
         let read = [r.get(5), r.get(2), r.get(1)];
         assert_eq!(read, [Some(scale), Some(form), Some(symbols)]);
     }
     let names: Vec<&str> = numbers("numbers: forms").into_iter().map(|f| f.1).collect();
-    assert_eq!(names, ["free", "template", "dictionary"]);
+    assert_eq!(names, ["free", "template", "dictionary", "repeated"]);
     // All default parameters are the same: shape 0, width 0, anchor 0, and three bits for "no".
-    let defaults_bits = 2 + 7 + 7 + 3;
-    let streams = PAGE_STREAMS + 3 * COLUMN_STREAMS + 2;
-    assert_eq!(len, (16 + 3 * 8 + streams * defaults_bits).div_ceil(8));
+    let defaults_bits = 3 + 7 + 7 + 3;
+    let streams = PAGE_STREAMS + 4 * COLUMN_STREAMS + 3;
+    assert_eq!(len, (16 + 4 * 8 + streams * defaults_bits).div_ceil(8));
 }
 
 /// The streams of a row that continues on overflow pages.
@@ -291,6 +295,7 @@ fn the_bits_of_default_parameters_are_as_documented() {
             low: 0,
             width: 9,
             len_width: 4,
+            first_width: 0,
         },
         anchor_width: Some(11),
         own_widths: true,
@@ -305,7 +310,7 @@ fn the_bits_of_default_parameters_are_as_documented() {
     // Shape and width; anchor and step, each behind its width; the width of lengths; the anchor
     // width, own widths, the relation.
     for (width, value) in [
-        (2, 3),
+        (3, 3),
         (7, 9),
         (7, 3),
         (3, 5),
@@ -342,13 +347,50 @@ fn the_head_of_a_symbol_table_is_as_documented() {
 }
 
 #[test]
+fn the_head_of_postings_is_as_documented() {
+    let all = pages(
+        4096,
+        "CREATE VIRTUAL TABLE t USING fts5(a, b);
+         WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2000)
+           INSERT INTO t SELECT 'a word', 'word' || i % 30 || ' word' || i % 7 FROM n;",
+    );
+    let mut coded = 0;
+    for (number, page) in &all {
+        let (mut kept, mut payload) = (Vec::new(), Vec::new());
+        crate::scrub(page, &context(*number, 0), &mut kept);
+        if !crate::postings::encode(&kept, &mut payload) {
+            continue;
+        }
+        coded += 1;
+        let field = |name| {
+            let all = places("bytes: postings");
+            let (at, size, _) = *all.iter().find(|field| field.2 == name).expect("a field");
+            let bytes = payload[at..at + size].iter().rev();
+            bytes.fold(0, |value, byte| value << 8 | usize::from(*byte))
+        };
+        assert_eq!(field("blobs"), 1);
+        let (at, len) = (field("other_len"), field("blob_len"));
+        let other = [&kept[..at], &kept[at + len..]].concat();
+        let (gap_at, gap) = (field("gap_at"), field("gap_len"));
+        assert!(other[gap_at..gap_at + gap].iter().all(|byte| *byte == 0));
+        assert_eq!(payload[9..9 + gap_at], other[..gap_at]);
+        let behind = &other[gap_at + gap..];
+        assert_eq!(payload[9 + gap_at..][..behind.len()], *behind);
+    }
+    assert!(coded > 1, "{coded} pages");
+    use crate::postings::Kind::{Count, First, Next, Row};
+    let kinds = [Row, Count, First, Next].map(|kind| (kind as usize, kind));
+    check_numbers("numbers: postings kinds", named(kinds));
+}
+
+#[test]
 fn numbers_are_as_documented() {
     let classes = (0..8).map(|n| (n, Class::of(n as i64).expect("a class")));
     check_numbers("numbers: classes", named(classes));
     assert_eq!(Class::of(8), None);
-    let shapes = (0..4).map(|n| (n, Shape::of(n as u64).expect("a shape")));
+    let shapes = (0..5).map(|n| (n, Shape::of(n as u64).expect("a shape")));
     check_numbers("numbers: shapes", named(shapes));
-    assert_eq!(Shape::of(4), None);
+    assert_eq!(Shape::of(5), None);
     use PageStream::{Behind, Child, Cut, Opaque, Overflow, Payload, Rowid, Type, Types};
     let streams = [
         Opaque, Child, Rowid, Payload, Overflow, Cut, Type, Behind, Types,
@@ -418,12 +460,14 @@ fn all_tables_are_tested() {
         "bits: joined",
         "bits: page",
         "bytes: model",
+        "bytes: postings",
         "bytes: symbols",
         "numbers: classes",
         "numbers: column streams",
         "numbers: forms",
         "numbers: page streams",
         "numbers: pieces",
+        "numbers: postings kinds",
         "numbers: shapes",
     ];
     assert_eq!(found, tested);

@@ -388,8 +388,7 @@ fn choose(
     let kept = |stats: &Stats| {
         defaults.params_for(stats).filter(|p| {
             let frame = stats.frame();
-            defaults.own_bits() + p.value_bits(stats.n, stats.runs)
-                <= frame.value_bits(stats.n, stats.runs) + PARAMS_BITS
+            defaults.own_bits() + p.value_bits(stats) <= frame.value_bits(stats) + PARAMS_BITS
         })
     };
     let by_defaults = |params| Plan {
@@ -404,6 +403,7 @@ fn choose(
         Shape::Frame => Some(Stats::of_frame(values)),
         Shape::Delta => Some(Stats::of_steps(values)),
         Shape::Runs => Some(Stats::of_runs(values)),
+        Shape::Ramps => Some(Stats::of_ramps(values)),
         Shape::Curve => None,
     };
     if let Some(params) = first_look.as_ref().and_then(kept) {

@@ -23,6 +23,7 @@ mod mismatch;
 mod model;
 mod numbers;
 pub mod page;
+pub mod postings;
 mod record;
 mod scrub;
 mod split;

@@ -5,7 +5,7 @@ use crate::class::Class;
 use crate::context::PageContext;
 use crate::decimal::to_scaled;
 use crate::fast;
-use crate::model::{COLUMN_STREAMS, ColumnStream, Form, Model, PAGE_STREAMS, PageStream};
+use crate::model::{COLUMN_STREAMS, Column, ColumnStream, Form, Model, PAGE_STREAMS, PageStream};
 use crate::page::Page;
 use crate::record::{CUT, Coded, Raw, Small, take_cell};
 use crate::scrub::may_scrub;
@@ -277,6 +277,8 @@ impl Split {
         let power = 10i64.checked_pow(u32::from(column.scale))?;
         let mut fields = [0; FIELDS_MAX];
         let codes_from = codes.len();
+        // Of a column of repeated text: the last one, and how many there were.
+        let (mut repeated, mut ranks) = (None, 0);
         // The classes come first, one for each row, so they are written to their final place.
         let start = ints.len();
         ints.resize(start + rows.len(), Class::Absent as i64);
@@ -321,6 +323,16 @@ impl Split {
                         && raw.value != CUT
                         && match &column.form {
                             Form::Free => false,
+                            Form::Repeated => {
+                                let is_new = repeated != Some(body);
+                                if is_new {
+                                    ranks += 1;
+                                    repeated = Some(body);
+                                    of.lengths.push(put_free(column, body, codes, raw_bytes));
+                                }
+                                fields = [ranks - 1; FIELDS_MAX];
+                                true
+                            }
                             Form::Template(template) => template.parse(body, &mut fields),
                             Form::Dictionary(d) => d.number_of(body).is_some_and(|n| {
                                 fields = [i64::from(n); FIELDS_MAX];
@@ -334,17 +346,7 @@ impl Split {
                         }
                         Class::Formed
                     } else {
-                        match &column.symbols {
-                            Some(symbols) => {
-                                let before = codes.len();
-                                symbols.encode(body, codes);
-                                of.lengths.push((codes.len() - before) as i64);
-                            }
-                            None => {
-                                raw_bytes.extend_from_slice(body);
-                                of.lengths.push(body.len() as i64);
-                            }
-                        }
+                        of.lengths.push(put_free(column, body, codes, raw_bytes));
                         if text { Class::Text } else { Class::Blob }
                     }
                 }
@@ -385,10 +387,36 @@ impl Split {
             },
             None => Tail::Nothing,
         };
+        let formed = of.formed.iter().take(column.form.streams()).enumerate();
+        // The reader needs the ranks to know how many lengths there are.
+        if let Form::Repeated = column.form {
+            for (i, of) in formed.clone() {
+                put(ColumnStream::Formed, i, of, Tail::Nothing);
+            }
+            put(ColumnStream::Length, 0, &of.lengths, tail);
+            return Some(());
+        }
         put(ColumnStream::Length, 0, &of.lengths, tail);
-        for (i, of) in of.formed.iter().take(column.form.streams()).enumerate() {
+        for (i, of) in formed {
             put(ColumnStream::Formed, i, of, Tail::Nothing);
         }
         Some(())
+    }
+}
+
+/// Appends text or a blob that has no form, and returns its length: of codes if the column has
+/// symbols, otherwise of bytes.
+#[inline]
+fn put_free(column: &Column, body: &[u8], codes: &mut Vec<u16>, raw: &mut Vec<u8>) -> i64 {
+    match &column.symbols {
+        Some(symbols) => {
+            let before = codes.len();
+            symbols.encode(body, codes);
+            (codes.len() - before) as i64
+        }
+        None => {
+            raw.extend_from_slice(body);
+            body.len() as i64
+        }
     }
 }

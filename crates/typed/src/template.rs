@@ -22,6 +22,8 @@ pub const TEXT_MAX: usize = 255;
 pub(crate) const NUMBERED_MAX: usize = 32;
 /// The most bytes of a choice.
 const CHOICES_MAX: usize = 64;
+/// With fewer hexadecimal digits, a text can be a number that counts.
+const RANDOM_MIN: usize = 16;
 /// The most digits of a fraction of a second.
 const FRACTION_MAX: u8 = 9;
 
@@ -298,6 +300,16 @@ impl Template {
     /// The number of fields, 1 to [`FIELDS_MAX`].
     pub fn fields(&self) -> usize {
         self.fields.len()
+    }
+
+    /// Whether most of the text is hexadecimal digits: those of a UUID or a hash are random.
+    pub fn is_hexadecimal(&self) -> bool {
+        let hex = self
+            .fields
+            .iter()
+            .filter(|f| matches!(f.kind, Kind::Hex { .. }));
+        let digits: usize = hex.map(|field| usize::from(field.len)).sum();
+        digits >= RANDOM_MIN && digits * 4 >= self.text_len() * 3
     }
 
     /// Length of the text in bytes, 1 to [`TEXT_MAX`].

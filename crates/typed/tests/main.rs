@@ -3,3 +3,4 @@
 mod common;
 mod overflow;
 mod pages;
+mod postings;

@@ -7,18 +7,53 @@
 //! rest, the last close and the `worker` reclaim down to [`REST_LIMIT`], and the PRAGMA down to
 //! [`ASKED_LIMIT`], in slices (`slice`) with locks of their own (rule 3).
 
-use densite_store::Damage;
+use densite_store::{Damage, RelearnWhen};
 
 /// The per cent of the file that can be dead or free at rest.
-pub(crate) const REST_LIMIT: u8 = 5;
+const REST_LIMIT: u8 = 5;
 /// The same after `densite_maintain`: its caller wants a small file and waits for it.
-pub(crate) const ASKED_LIMIT: u8 = 3;
+const ASKED_LIMIT: u8 = 3;
 /// The same while writing, unless `densite_dead_limit` sets another value.
 pub(crate) const DEAD_LIMIT: u8 = 25;
 /// The last close begins at the dead limit divided by this. It does not begin at [`REST_LIMIT`]:
 /// otherwise programs that open, write a little and close would pay at each close for the last per
 /// cent.
 const CLOSE_PART: u8 = 2;
+
+/// When a file is maintained at rest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Occasion {
+    /// The last close.
+    Close,
+    /// No connection writes; whether the worker has begun to reclaim space.
+    Idle { begun: bool },
+    /// `densite_maintain`.
+    Asked,
+}
+
+impl Occasion {
+    /// The per cent of the file that can be dead or free afterwards.
+    pub(crate) fn limit(self) -> u8 {
+        match self {
+            Occasion::Asked => ASKED_LIMIT,
+            Occasion::Close | Occasion::Idle { .. } => REST_LIMIT,
+        }
+    }
+
+    /// When the database is learned from again.
+    pub(crate) fn relearns(self) -> RelearnWhen {
+        match self {
+            Occasion::Close => RelearnWhen::Closing,
+            Occasion::Idle { .. } => RelearnWhen::Idle,
+            Occasion::Asked => RelearnWhen::Asked,
+        }
+    }
+
+    /// Whether space is reclaimed below the limit where that begins by itself.
+    pub(crate) fn has_begun(self) -> bool {
+        self != Occasion::Idle { begun: false }
+    }
+}
 
 /// What a connection knows about due maintenance.
 #[derive(Debug)]

@@ -4,8 +4,8 @@
 //! `densite_maintain`. The last one is not a setting (`main_file/control.rs`).
 
 use crate::maintain::{Maintenance, dead_limit};
-use crate::settings::{Settings, cache_mib, level, threads};
-use densite_store::{Handle, Options};
+use crate::settings::{Settings, decoded_cache, level, threads};
+use densite_store::{DecodedCache, Handle, Options};
 use std::ffi::{CStr, c_char};
 
 /// Reads the arguments of SQLITE_FCNTL_PRAGMA: the PRAGMA's name in lower case, and the value if
@@ -28,7 +28,10 @@ pub(crate) fn value(name: &str, options: &Options, maintenance: &Maintenance) ->
         "densite_dead_limit" => maintenance.dead_limit().to_string(),
         "densite_level" => options.level.to_string(),
         "densite_threads" => options.threads.to_string(),
-        _ => (options.decoded_cache_bytes >> 20).to_string(),
+        _ => match options.decoded_cache {
+            DecodedCache::Auto => "auto".to_owned(),
+            DecodedCache::Bytes(bytes) => (bytes >> 20).to_string(),
+        },
     }
 }
 
@@ -59,9 +62,9 @@ pub(crate) fn set(
             }
         }
         _ => {
-            options.decoded_cache_bytes = cache_mib(value)? << 20;
+            options.decoded_cache = decoded_cache(value)?;
             if let Some(store) = store {
-                store.set_decoded_cache(options.decoded_cache_bytes);
+                store.set_decoded_cache(options.decoded_cache);
             }
         }
     }

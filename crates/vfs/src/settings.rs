@@ -2,7 +2,7 @@
 
 use crate::names::check_parameters;
 use densite_sqlite::FileName;
-use densite_store::{CodecChoice, Options, Readahead, Tuning};
+use densite_store::{CodecChoice, DecodedCache, Options, Readahead, Tuning};
 use std::ffi::CStr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -61,7 +61,7 @@ impl Settings {
             settings.options.threads = threads(&value)?;
         }
         if let Some(value) = text(c"decoded_cache") {
-            settings.options.decoded_cache_bytes = cache_mib(&value)? << 20;
+            settings.options.decoded_cache = decoded_cache(&value)?;
         }
         if let Some(value) = text(c"run_pages") {
             settings.options.run_pages = run_pages(&value)?;
@@ -119,10 +119,16 @@ pub(crate) fn threads(value: &str) -> Result<usize, String> {
         .ok_or_else(|| format!("threads={value}: use a whole number from 0 to {THREADS_MAX}"))
 }
 
-/// The size of the cache of decoded pages, in MiB.
-pub(crate) fn cache_mib(value: &str) -> Result<usize, String> {
-    number(value, CACHE_MAX_MIB).ok_or_else(|| {
-        format!("decoded_cache={value}: use a whole number of MiB from 0 to {CACHE_MAX_MIB}")
+/// The size of the cache of decoded pages: `auto`, or a number of MiB.
+pub(crate) fn decoded_cache(value: &str) -> Result<DecodedCache, String> {
+    if value.trim() == "auto" {
+        return Ok(DecodedCache::Auto);
+    }
+    let mib = number(value, CACHE_MAX_MIB);
+    mib.map(|n| DecodedCache::Bytes(n << 20)).ok_or_else(|| {
+        format!(
+            "decoded_cache={value}: use auto or a whole number of MiB from 0 to {CACHE_MAX_MIB}"
+        )
     })
 }
 
@@ -193,7 +199,8 @@ mod tests {
         assert_eq!(level("-7"), Ok(-7));
         assert_eq!(level("22"), Ok(22));
         assert_eq!(threads("0"), Ok(0));
-        assert_eq!(cache_mib("64"), Ok(64));
+        assert_eq!(decoded_cache("64"), Ok(DecodedCache::Bytes(64 << 20)));
+        assert_eq!(decoded_cache("auto"), Ok(DecodedCache::Auto));
         assert_eq!(run_pages("auto"), Ok(0));
         assert_eq!(run_pages("16"), Ok(16));
         assert_eq!(codec("raw"), Ok(CodecChoice::Raw));
@@ -210,7 +217,7 @@ mod tests {
         for error in [
             threads("-1").expect_err("negative"),
             threads("257").expect_err("too many"),
-            cache_mib("64MiB").expect_err("a unit"),
+            decoded_cache("64MiB").map(|_| 0).expect_err("a unit"),
             run_pages("3")
                 .map(|_| 0usize)
                 .expect_err("not a power of two"),

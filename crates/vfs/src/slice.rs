@@ -24,6 +24,8 @@ pub(crate) enum Rest {
     More,
     /// A sync without any lock is needed, then another slice.
     Sync,
+    /// Another slice is needed, after threads of this process have trained for a while.
+    Wait,
 }
 
 /// The lock that a slice holds besides SHARED.

@@ -1,17 +1,19 @@
 //! A Densite file: its handle, and what the VFS knows about its current contents.
 
 use crate::late_truncate::sync_journal;
-use crate::maintain::Maintenance;
+use crate::maintain::{Maintenance, Occasion};
 use crate::named_file::NamedFile;
 use crate::open_files::OpenFile;
 use crate::slice::Rest;
 use crate::trim::{Reach, Trim, Trimmed};
 use densite_disk::SyncKind;
-use densite_store::{Error, Handle, Options, ReclaimBudget};
+use densite_store::{Error, Handle, Options, ReclaimBudget, RelearnStep};
 use std::time::Instant;
 
 /// The most bytes that a slice moves.
 const SLICE_BYTES: u64 = 1 << 20;
+/// The most pages that a slice encodes because they were stored raw.
+const SETTLED_PAGES: usize = 64;
 
 /// An open Densite file.
 pub(crate) struct Stored {
@@ -133,9 +135,9 @@ impl Stored {
         trimmed
     }
 
-    /// The part of a slice after its trim. Publishes, and moves records until `until` if more than
-    /// `down_to` per cent are dead or free. Before reclamation has `begun`, it moves nothing below
-    /// the limit where reclamation starts.
+    /// The part of a slice after its trim. Publishes, encodes again what becomes smaller, and moves
+    /// records until `until` if more is dead or free than on this occasion. Before the worker has
+    /// begun to reclaim, it moves nothing below the limit where reclamation starts.
     ///
     /// # Errors
     /// The store's.
@@ -143,31 +145,74 @@ impl Stored {
         &mut self,
         trimmed: Trimmed,
         maintenance: &mut Maintenance,
-        (down_to, begun): (u8, bool),
+        occasion: Occasion,
         until: Instant,
     ) -> Result<Rest, Error> {
         self.handle.publish()?;
-        let rest = if trimmed.left && Instant::now() >= until {
-            Rest::More
-        } else if begun || self.handle.space()?.over(maintenance.rest_begins()) {
-            let budget = ReclaimBudget {
-                bytes: SLICE_BYTES,
-                dead_limit: down_to,
-                stop: &|| Instant::now() >= until,
-            };
-            let given = self.handle.reclaim_unsynced(&budget)?;
-            maintenance.note_damage(given.damaged);
-            match (given.done, given.wants_sync) {
-                (_, true) => Rest::Sync,
-                (true, false) if !trimmed.left => Rest::Done,
-                _ => Rest::More,
-            }
-        } else if trimmed.left {
+        let unsettled = self.handle.settle(SETTLED_PAGES)?;
+        let mut rest = if unsettled || trimmed.left && Instant::now() >= until {
             Rest::More
         } else {
             Rest::Done
         };
+        // Encoding again leaves dead frames. They do not make the file larger than writing does.
+        let is_over = self.handle.space()?.over(maintenance.dead_limit());
+        if rest == Rest::Done && is_over {
+            rest = self.move_records(maintenance, occasion.limit(), until)?;
+        }
+        if rest == Rest::Done {
+            rest = self.relearn(occasion, until)?;
+        }
+        if rest == Rest::Done
+            && !is_over
+            && (occasion.has_begun() || self.handle.space()?.over(maintenance.rest_begins()))
+        {
+            rest = self.move_records(maintenance, occasion.limit(), until)?;
+        }
+        if rest == Rest::Done && trimmed.left {
+            rest = Rest::More;
+        }
         self.trim.goes_on(&mut self.handle);
         Ok(rest)
+    }
+
+    /// Whether [`Stored::relearn`] has something to do. Without threads it does nothing, because
+    /// training takes longer than locks can be held.
+    pub(crate) fn wants_relearning(&self, occasion: Occasion) -> bool {
+        self.handle.options().threads > 0 && self.handle.wants_relearning(occasion.relearns())
+    }
+
+    /// Learns again from the whole database, and encodes again what becomes smaller.
+    fn relearn(&mut self, occasion: Occasion, until: Instant) -> Result<Rest, Error> {
+        if !self.wants_relearning(occasion) {
+            return Ok(Rest::Done);
+        }
+        let stop = || Instant::now() >= until;
+        Ok(match self.handle.relearn(occasion.relearns(), &stop)? {
+            RelearnStep::Done => Rest::Done,
+            RelearnStep::More => Rest::More,
+            RelearnStep::Waits => Rest::Wait,
+        })
+    }
+
+    /// Moves records until `until`, if more than `down_to` per cent are dead or free.
+    fn move_records(
+        &mut self,
+        maintenance: &mut Maintenance,
+        down_to: u8,
+        until: Instant,
+    ) -> Result<Rest, Error> {
+        let budget = ReclaimBudget {
+            bytes: SLICE_BYTES,
+            dead_limit: down_to,
+            stop: &|| Instant::now() >= until,
+        };
+        let given = self.handle.reclaim_unsynced(&budget)?;
+        maintenance.note_damage(given.damaged);
+        Ok(match (given.done, given.wants_sync) {
+            (_, true) => Rest::Sync,
+            (true, false) => Rest::Done,
+            (false, false) => Rest::More,
+        })
     }
 }

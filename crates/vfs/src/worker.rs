@@ -45,7 +45,7 @@ pub(crate) fn session(job: &Job) -> End {
         let inside = gate::enter();
         let rest = own.file.idle_slice(begun);
         let pause = match rest {
-            Some(Rest::More | Rest::Sync) => {
+            Some(Rest::More | Rest::Sync | Rest::Wait) => {
                 begun = true;
                 tries = 0;
                 PAUSE

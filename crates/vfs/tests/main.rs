@@ -8,6 +8,7 @@ mod ingest;
 mod killed;
 mod maintain;
 mod overwritten;
+mod postings;
 mod processes;
 mod replaced;
 mod settings;

@@ -18,7 +18,7 @@ pub(super) fn frame(bytes: &[u8]) -> u64 {
     };
     let dict_len = usize::from(u16::from_le_bytes([*lo, *hi])).min(rest.len());
     let (dict, payload) = rest.split_at(dict_len);
-    let len = 1usize << (9 + page % 8) << (run % 3);
+    let len = 1usize << (9 + page % 8) << (run % 4);
     let dict =
         (dict_len > 0).then(|| Dictionary::new(7, dict_codec(CodecId(*codec)), dict.to_vec()));
     let (mut a, mut b) = (vec![0xAA; len], vec![0x55; len]);
@@ -33,6 +33,8 @@ pub(super) fn frame(bytes: &[u8]) -> u64 {
     let page_size = 1usize << (9 + page % 8);
     let again = pages_round_trip(&a, page_size, CodecChoice::Auto, dict.as_ref());
     joined_round_trip(&a, page_size, dict.as_ref());
+    let linked = with_links(&a, page_size, payload);
+    pages_round_trip(&linked, page_size, CodecChoice::Auto, dict.as_ref());
     let dict = dict.filter(|d| d.codec() == CodecId::ZSTD_DICT);
     round_trip(&a, 1, dict.as_ref());
     1 + u64::from(*codec) + 16 * again
@@ -50,9 +52,13 @@ fn dict_codec(codec: CodecId) -> CodecId {
     }
 }
 
-/// The input: a dictionary or a model. Invariant: pages that are encoded with it round-trip, also
-/// if it is neither.
+/// The input: a dictionary, a model, or a packed dictionary. Invariants: what is stored of it is
+/// read as the same dictionary. Pages that are encoded with it round-trip, also if it is neither.
 pub(super) fn dictionary(bytes: &[u8]) -> u64 {
+    let packed = Dictionary::from_stored(6, CodecId::ZSTD, bytes);
+    if packed.bytes() != bytes {
+        return 1000 + of_zstd(&packed);
+    }
     let model = Dictionary::new(5, CodecId::TYPED, bytes.to_vec());
     assert_eq!(model.bytes(), bytes);
     assert!(model.codec() == CodecId::TYPED);
@@ -64,10 +70,17 @@ pub(super) fn dictionary(bytes: &[u8]) -> u64 {
     }
     let dict = Dictionary::new(3, CodecId::ZSTD_DICT, bytes.to_vec());
     assert_eq!(dict.bytes().len(), bytes.len());
-    let again = Dictionary::new(4, CodecId::ZSTD_DICT, dict.bytes().to_vec());
-    assert_eq!(again.bytes(), dict.bytes());
+    of_zstd(&dict)
+}
+
+fn of_zstd(dict: &Dictionary) -> u64 {
+    let (codec, stored) = dict.to_stored();
+    let again = Dictionary::from_stored(4, codec, &stored);
+    assert!(again.bytes() == dict.bytes() && again.codec() == dict.codec());
+    let rows = sample::rows(1024, false, Tidy::No, 3);
     // A page that has something in common with it.
-    let page: Vec<u8> = bytes
+    let page: Vec<u8> = dict
+        .bytes()
         .iter()
         .rev()
         .take(600)
@@ -76,8 +89,7 @@ pub(super) fn dictionary(bytes: &[u8]) -> u64 {
         .chain((0..).map(|i: u32| (i / 9) as u8))
         .take(1024)
         .collect();
-    round_trip(&page, 3, Some(&dict))
-        + pages_round_trip(&rows, 1024, CodecChoice::Auto, Some(&dict))
+    round_trip(&page, 3, Some(dict)) + pages_round_trip(&rows, 1024, CodecChoice::Auto, Some(dict))
 }
 
 /// The input: level, page. Invariants: the family is a function of the bytes. The page round-trips,
@@ -142,6 +154,24 @@ fn pages_round_trip(
     codec::decode(coded.codec, &payload, needed, &mut out).expect("an encoded page is decoded");
     assert!(out == expected, "a decoded page differs");
     u64::from(coded.codec.0)
+}
+
+/// The pages with links at their beginning: as the bits of `links` say, the number of the page
+/// behind it, or 0, or what is there.
+fn with_links(raw: &[u8], page_size: usize, links: &[u8]) -> Vec<u8> {
+    let mut pages = raw.to_vec();
+    let each = pages.chunks_mut(page_size).zip(CONTEXT.number..);
+    for ((page, number), link) in each.zip(links.iter().cycle()) {
+        let link = match link % 4 {
+            0 => 0,
+            1 | 2 => number + 1,
+            _ => continue,
+        };
+        if let Some(begin) = page.first_chunk_mut() {
+            *begin = u32::to_be_bytes(link);
+        }
+    }
+    pages
 }
 
 /// Joins pages, if they can be joined, and decodes them.

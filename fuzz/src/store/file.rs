@@ -10,7 +10,7 @@ use crate::MemFile;
 use crate::target::outcome;
 use densite_disk::SyncKind;
 use densite_disk::hash::xxh3_64;
-use densite_store::{Error, Handle, Kind, Options, Readahead, probe};
+use densite_store::{DecodedCache, Error, Handle, Kind, Options, Readahead, probe};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Longer inputs, in bytes, are skipped.
@@ -23,7 +23,7 @@ fn open(file: &MemFile) -> Result<Handle, Error> {
     let identity = format!("fuzz {}", NEXT.fetch_add(1, Ordering::Relaxed));
     let options = Options {
         threads: 0,
-        decoded_cache_bytes: 1 << 20,
+        decoded_cache: DecodedCache::Bytes(1 << 20),
         readahead: Readahead::Off,
         ..Options::default()
     };

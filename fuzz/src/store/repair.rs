@@ -128,11 +128,10 @@ pub(super) fn file(bytes: &mut [u8]) {
         match header.kind {
             kind::FRAME | kind::NODE => check_at(bytes, at, header, payload, &dicts),
             kind::DICTIONARY => {
-                let dict = bytes.get(payload).unwrap_or_default().to_vec();
-                dicts.insert(
-                    header.number,
-                    Dictionary::new(header.number, CodecId(header.codec), dict),
-                );
+                let dict = bytes.get(payload).unwrap_or_default();
+                let codec = CodecId(header.codec);
+                let dict = Dictionary::from_stored(header.number, codec, dict);
+                dicts.insert(header.number, dict);
             }
             kind::TRAILER => {
                 if let Some((prev_len, hash)) = trailers.get(&word(bytes, payload.start + 64)) {

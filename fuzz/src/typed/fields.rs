@@ -47,3 +47,11 @@ pub(super) fn typed(bytes: &[u8]) -> Fields {
 pub(super) fn symbols(_: &[u8]) -> Fields {
     vec![(0, 1), (1, 3), (4, 1), (5, 1), (6, 1)]
 }
+
+/// Size; of a payload how many blobs it has, then lengths, and the first bytes of its bits.
+pub(super) fn postings(bytes: &[u8]) -> Fields {
+    let mut out = vec![(0, 1)];
+    row(1, &[1, 2, 2, 2, 2], &mut out);
+    out.extend((10..bytes.len().min(200)).map(|at| (at, 1)));
+    out
+}

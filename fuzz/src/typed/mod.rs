@@ -1,4 +1,4 @@
-//! The typed codec: pages, layouts, models, symbol tables, payloads.
+//! The typed codec: pages, layouts, models, symbol tables, payloads; postings.
 
 mod fields;
 mod repair;
@@ -6,9 +6,10 @@ mod seeds;
 
 use crate::target::{Target, no_repair};
 use densite_typed::bits::{BitReader, BitWriter, PADDING};
+use densite_typed::ints::Shape;
 use densite_typed::page::{Layout, Page};
 use densite_typed::symbols::{Codes, Symbols};
-use densite_typed::{Model, PageContext, decode, encode, scrub};
+use densite_typed::{Model, PageContext, decode, encode, postings as codec, scrub};
 
 /// The targets of the typed codec.
 pub(crate) const TARGETS: &[Target] = &[
@@ -46,6 +47,13 @@ pub(crate) const TARGETS: &[Target] = &[
         repair: no_repair,
         fields: fields::symbols,
         seeds: seeds::symbols,
+    },
+    Target {
+        name: "postings",
+        run: postings,
+        repair: no_repair,
+        fields: fields::postings,
+        seeds: seeds::postings,
     },
 ];
 
@@ -240,13 +248,19 @@ fn model(bytes: &[u8]) -> u64 {
 
 /// Bytes of a column and of a stream in the input of [`defaults`].
 const COLUMN: usize = 1;
-const STREAM: usize = 8;
+const STREAM: usize = 9;
+/// The first byte of a stream: its shape; whether pages have anchors, and widths, of their own;
+/// whether it is related.
+const SHAPE: u8 = 7;
+const ANCHORS: u8 = 8;
+const WIDTHS: u8 = 16;
+const RELATED: u8 = 32;
 /// Streams of a page without columns.
 const PAGE_STREAMS: usize = 9;
 
-/// The input: number of columns; a byte for each column (scale in 5 bits, form); eight bytes for
-/// each stream (shape and which parameters are given, width, anchor, step, and so on); page. These
-/// bytes give the parameters of a model, so that mutants of them are models.
+/// The input: number of columns; a byte for each column (scale in 5 bits, form); nine bytes for
+/// each stream (shape in 3 bits and which parameters are given, width, anchor, step, and so on);
+/// page. These bytes give the parameters of a model, so that mutants of them are models.
 ///
 /// Invariants: those of [`model`].
 fn defaults(bytes: &[u8]) -> u64 {
@@ -281,26 +295,30 @@ fn defaults(bytes: &[u8]) -> u64 {
     for i in 0..streams {
         let of = |at: usize| defaults.get(i * STREAM + at).copied().unwrap_or(0);
         let flags = of(0);
-        let shape = u64::from(flags & 3);
-        w.put(shape, 2);
+        let shape = u64::from(flags & SHAPE);
+        w.put(shape, 3);
         w.put(u64::from(of(1) % 65), 7);
         number(of(2), of(3), &mut w);
-        if shape != 0 {
+        if shape != Shape::Frame as u64 {
             number(of(4), 0, &mut w);
         }
-        if shape == 2 {
+        let (runs, ramps) = (Shape::Runs as u64, Shape::Ramps as u64);
+        if shape == Shape::Curve as u64 || shape == ramps {
             number(of(4), 0, &mut w);
         }
-        if shape == 3 {
+        if shape == runs || shape == ramps {
             w.put(u64::from(of(5) % 32), 5);
         }
-        w.put(u64::from(flags >> 2 & 1), 1);
-        if flags & 4 != 0 {
+        if shape == ramps {
+            w.put(u64::from(of(8) % 65), 7);
+        }
+        w.put(u64::from(flags & ANCHORS != 0), 1);
+        if flags & ANCHORS != 0 {
             w.put(u64::from(of(6) % 65), 7);
         }
-        w.put(u64::from(flags >> 3 & 1), 1);
-        w.put(u64::from(flags >> 4 & 1), 1);
-        if flags & 16 != 0 {
+        w.put(u64::from(flags & WIDTHS != 0), 1);
+        w.put(u64::from(flags & RELATED != 0), 1);
+        if flags & RELATED != 0 {
             w.put(u64::from(of(7)), 16);
         }
     }
@@ -442,4 +460,37 @@ fn symbols(bytes: &[u8]) -> u64 {
         symbols.decode(&mut run, all, &mut codes, &mut out, 0)
     });
     1 + log2(symbols.count()) * 64 + 4 * u64::from(symbols.width()) + u64::from(decoded.is_some())
+}
+
+/// The input: size, then a page, or with 128 in the size a payload. The low 3 bits of the size are
+/// log2 of the page's length, less 9. The other bits are bytes that the page lacks to that length.
+///
+/// Invariants: a page is refused or round-trips. A payload is refused or is that of a page, which
+/// does not depend on the bytes in the buffer, and such a page round-trips.
+fn postings(bytes: &[u8]) -> u64 {
+    let [size, rest @ ..] = bytes else { return 0 };
+    if size & 128 == 0 {
+        return 1 + postings_round_trip(&rest[..rest.len().min(PAGE_MAX)]);
+    }
+    let len = (512usize << (size % 8)) - usize::from((size & 127) / 8);
+    let (mut a, mut b) = (vec![0xAA; len], vec![0x55; len]);
+    let first = codec::decode(rest, &mut a);
+    assert_eq!(first, codec::decode(rest, &mut b));
+    if first.is_err() {
+        return 0;
+    }
+    assert!(a == b, "the page depends on the buffer");
+    1000 + postings_round_trip(&a)
+}
+
+fn postings_round_trip(page: &[u8]) -> u64 {
+    let mut payload = Vec::new();
+    if !codec::encode(page, &mut payload) {
+        assert!(payload.is_empty());
+        return u64::from(codec::is_likely(page));
+    }
+    let mut out = vec![0xEE; page.len()];
+    codec::decode(&payload, &mut out).expect("an encoded page is decoded");
+    assert!(out == page, "a decoded page differs");
+    2 + log2(payload.len())
 }

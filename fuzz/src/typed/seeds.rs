@@ -1,6 +1,6 @@
 //! Valid inputs of each target.
 
-use super::PAGE_STREAMS;
+use super::{ANCHORS, PAGE_STREAMS, RELATED, STREAM, WIDTHS};
 use crate::sample::{self, Tidy};
 use crate::target::Seeds;
 use densite_typed::page::{Kind, Page};
@@ -22,6 +22,10 @@ fn long_model() -> Vec<u8> {
     sample::model_of((0..20).map(|i| sample::long(4096, Kind::TableLeaf, Tidy::Yes, i)))
 }
 
+fn repeated_model() -> Vec<u8> {
+    sample::model_of((0..40).map(|i| sample::repeated(4096, Tidy::Yes, i)))
+}
+
 /// Pages of each kind.
 fn btree_pages() -> Seeds {
     let len = 1024;
@@ -40,6 +44,7 @@ fn btree_pages() -> Seeds {
             sample::keys(len, Kind::IndexInterior, Tidy::Yes, 5),
         ),
         ("table-interior", sample::children(512, 6)),
+        ("repeated", sample::repeated(2048, Tidy::No, 6)),
         ("reals", sample::reals(1024)),
         ("long", sample::long(4096, Kind::TableLeaf, Tidy::Yes, 7)),
         (
@@ -105,6 +110,10 @@ pub(super) fn model() -> Seeds {
         ),
         ("empty", with(&empty, sample::children(512, 70))),
         (
+            "repeated",
+            with(&repeated_model(), sample::repeated(2048, Tidy::No, 70)),
+        ),
+        (
             "long",
             with(
                 &long_model(),
@@ -116,7 +125,7 @@ pub(super) fn model() -> Seeds {
 
 /// A model whose streams all have the same default parameters, and a page.
 pub(super) fn defaults() -> Seeds {
-    let of = |columns: &[u8], defaults: [u8; 8], page: Vec<u8>| {
+    let of = |columns: &[u8], defaults: [u8; STREAM], page: Vec<u8>| {
         let more = columns.iter().filter(|c| **c >> 5 & 3 > 0).count();
         let streams = PAGE_STREAMS + 5 * columns.len() + more;
         [
@@ -133,12 +142,15 @@ pub(super) fn defaults() -> Seeds {
     // relate them, because the bits of REALs are divided.
     let reals = |related: u8| {
         let mut reals = vec![2, 0, 0];
-        let frame = [4 | 8, 0, 0, 0, 0, 0, 64, 0];
+        let frame = [ANCHORS | WIDTHS, 0, 0, 0, 0, 0, 64, 0, 0];
         reals.extend(frame.repeat(PAGE_STREAMS));
         for stream in 0..10 {
             reals.extend(match stream {
-                0 | 5 => [0, 0, 6, 0, 0, 0, 0, 0],
-                8 => [4 | 8 | related, 0, 0, 0, 0, 0, 64, PAGE_STREAMS as u8 + 3],
+                0 | 5 => [0, 0, 6, 0, 0, 0, 0, 0, 0],
+                8 => {
+                    let other = PAGE_STREAMS as u8 + 3;
+                    [ANCHORS | WIDTHS | related, 0, 0, 0, 0, 0, 64, other, 0]
+                }
                 _ => frame,
             });
         }
@@ -147,13 +159,13 @@ pub(super) fn defaults() -> Seeds {
     };
     vec![
         ("reals", reals(0)),
-        ("reals-related", reals(16)),
+        ("reals-related", reals(RELATED)),
         // Frames, for which the page has anchor and width; scale 2, dates, a dictionary.
         (
             "rows",
             of(
                 &[0, 1 << 5, 2, 2 << 5, 0, 0, 0],
-                [4 | 8, 0, 0, 0, 0, 0, 40, 0],
+                [ANCHORS | WIDTHS, 0, 0, 0, 0, 0, 40, 0, 0],
                 rows,
             ),
         ),
@@ -162,7 +174,7 @@ pub(super) fn defaults() -> Seeds {
             "keys",
             of(
                 &[1 << 5, 0],
-                [1 | 4 | 8 | 16, 0, 0, 0, 0, 0, 64, 0],
+                [1 | ANCHORS | WIDTHS | RELATED, 0, 0, 0, 0, 0, 64, 0, 0],
                 sample::keys(1024, Kind::IndexInterior, Tidy::No, 3),
             ),
         ),
@@ -171,17 +183,34 @@ pub(super) fn defaults() -> Seeds {
             "mixed",
             of(
                 &[0, 0],
-                [3 | 4 | 8, 0, 0, 0, 1, 3, 64, 0],
+                [3 | ANCHORS | WIDTHS, 0, 0, 0, 1, 3, 64, 0, 0],
                 sample::mixed(1024, Tidy::No, 3),
+            ),
+        ),
+        // Repeated text, and ramps.
+        (
+            "repeated",
+            of(
+                &[3 << 5, 0],
+                [4 | ANCHORS | WIDTHS, 0, 0, 0, 0, 5, 64, 0, 20],
+                sample::repeated(2048, Tidy::No, 3),
             ),
         ),
         (
             "long",
-            of(&[0, 0, 0, 0], [4 | 8, 0, 0, 0, 0, 0, 40, 0], long),
+            of(
+                &[0, 0, 0, 0],
+                [ANCHORS | WIDTHS, 0, 0, 0, 0, 0, 40, 0, 0],
+                long,
+            ),
         ),
         (
             "none",
-            of(&[], [4, 20, 0, 0, 0, 0, 20, 0], sample::children(512, 3)),
+            of(
+                &[],
+                [ANCHORS, 20, 0, 0, 0, 0, 20, 0, 0],
+                sample::children(512, 3),
+            ),
         ),
     ]
 }
@@ -218,6 +247,7 @@ pub(super) fn typed() -> Seeds {
             "mixed" => of("mixed-model", &mixed),
             "long" => of("long-model", &long_model()),
             "long-keys" => of("keys-model", &long_model()),
+            "repeated" => of("repeated-model", &repeated_model()),
             _ => {}
         }
         of(name, &empty);
@@ -250,5 +280,26 @@ pub(super) fn symbols() -> Seeds {
         ("few", of(&texts[..60], 1 << 14)),
         // The narrowest codes and no symbols, so each byte takes three codes.
         ("none", vec![4, 0, 0, 0, b'a', 200, 0, b'c']),
+    ]
+}
+
+pub(super) fn postings() -> Seeds {
+    let of = |page: Vec<u8>| {
+        let log2 = (page.len() / 512).trailing_zeros() as u8;
+        let mut payload = Vec::new();
+        let coded = densite_typed::postings::encode(&page, &mut payload);
+        assert!(coded, "the sample is a page of postings");
+        [
+            [&[log2], page.as_slice()].concat(),
+            [&[log2 | 128], payload.as_slice()].concat(),
+        ]
+    };
+    let [page, payload] = of(sample::postings(1024, 3));
+    let [other, large] = of(sample::postings(4096, 4));
+    vec![
+        ("page", page),
+        ("payload", payload),
+        ("large-page", other),
+        ("large-payload", large),
     ]
 }

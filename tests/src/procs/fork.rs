@@ -8,7 +8,7 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use densite_disk::{File, FileAbove, OpenMode, RealFile, Result};
-use densite_store::{Handle, Options};
+use densite_store::{DecodedCache, Handle, Options};
 use densite_vfs::pause;
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 
@@ -100,7 +100,7 @@ impl FileAbove for Stuck {
 fn options() -> Options {
     Options {
         threads: 2,
-        decoded_cache_bytes: 1 << 20,
+        decoded_cache: DecodedCache::Bytes(1 << 20),
         ..Options::default()
     }
 }

@@ -15,7 +15,7 @@ mod writing;
 use std::path::{Path, PathBuf};
 
 use densite_disk::File;
-use densite_store::{CodecChoice, Handle, Options, Readahead};
+use densite_store::{CodecChoice, DecodedCache, Handle, Options, Readahead};
 use densite_tests::procs::{Puppet, Subject};
 use tempfile::TempDir;
 
@@ -72,7 +72,7 @@ fn raw() -> Options {
         run_pages: 1,
         codec: CodecChoice::Raw,
         readahead: Readahead::Off,
-        decoded_cache_bytes: 1 << 20,
+        decoded_cache: DecodedCache::Bytes(1 << 20),
         ..Options::default()
     }
 }

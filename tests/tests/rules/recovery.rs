@@ -478,18 +478,20 @@ fn plain_pages(shape: u64) -> Vec<Vec<u8>> {
 #[test]
 fn rule_12_a_dictionary_number_of_a_failed_commit_is_not_reused() {
     let file = Memory::default();
-    let options = densite_store::Options {
+    let mut options = densite_store::Options {
         codec: CodecChoice::Auto,
         ..raw()
     };
+    // So few frames stay in memory before they go to the file.
+    options.tuning.held_bytes = 64 << 10;
     let mut writer = handle(file.clone(), "w", options);
     let mut seen: BTreeMap<u32, BTreeSet<u64>> = BTreeMap::new();
     for round in 0..6 {
         for (page, at) in plain_pages(round).iter().zip(0u64..) {
             writer.write_at(page, at * PAGE as u64).expect("write");
         }
-        // Data that do not compress push the dictionary out of the buffer and into the file.
-        for number in 0..300 {
+        // Data that do not compress push the dictionary out of memory and into the file.
+        for number in 0..3000 {
             let at = u64::from(number + 1000) * PAGE as u64;
             writer
                 .write_at(&page(number, round as u32, PAGE), at)

@@ -277,7 +277,7 @@ fn rule_06_a_reused_place_is_no_damage() {
         }
     });
     let uncached = densite_store::Options {
-        decoded_cache_bytes: 0,
+        decoded_cache: densite_store::DecodedCache::Bytes(0),
         ..raw()
     };
     let mut reader = handle(reading, "r", uncached);

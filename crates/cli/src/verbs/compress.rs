@@ -4,7 +4,7 @@ use crate::args::{Common, CompressArgs};
 use crate::failure::Outcome;
 use crate::progress::Bar;
 use crate::sqlite;
-use densite_tools::ConvertOptions;
+use densite_tools::{ConvertOptions, DecodedCache};
 
 pub(crate) fn run(common: Common, args: &CompressArgs) -> Outcome {
     let mut options = ConvertOptions {
@@ -19,7 +19,7 @@ pub(crate) fn run(common: Common, args: &CompressArgs) -> Outcome {
         options.store.threads = threads;
     }
     if let Some(bytes) = args.cache_size {
-        options.store.decoded_cache_bytes = bytes;
+        options.store.decoded_cache = DecodedCache::Bytes(bytes);
     }
     let api = sqlite::api()?;
     let mut bar = Bar::interruptible(common)?;

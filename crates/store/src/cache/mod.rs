@@ -1,4 +1,5 @@
-//! The cache of decoded pages. All connections of a process to one file share it, with one budget.
+//! The cache of decoded pages. All connections of a process to one file share it. Its budget is set
+//! by its users, or is a part of what all such caches of the process share ([`budget`]).
 //!
 //! The key is a page's number and version, so an entry is never out of date. The cache is split
 //! into shards by page number. Each has a lock that is held only to look up and copy, and decides
@@ -7,11 +8,14 @@
 //! Invariants: a lookup gives the bytes that were inserted for that page and version, or nothing;
 //! the budget is kept after every call.
 
+mod budget;
 mod shard;
+mod slab;
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use crate::options::{DecodedCache, Options};
 use shard::Shard;
 
 /// The number of shards of a cache of at least [`SHARDED_MIN`] bytes.
@@ -20,12 +24,21 @@ const SHARDS: usize = 16;
 /// A cache with a smaller budget has one shard: more would be too small for large pages.
 const SHARDED_MIN: usize = 8 << 20;
 
+/// So many pages are inserted between two looks at the clock.
+const CHECK_EVERY: u32 = 256;
+
 /// The cache. See the module's documentation.
 pub struct Cache {
     shards: [Mutex<Shard>; SHARDS],
     /// Shards in use: [`SHARDS`] or 1.
     used: AtomicUsize,
     budget: AtomicUsize,
+    /// Its budget is a part of the common one.
+    auto: AtomicBool,
+    /// A thread may watch its memory.
+    watched: AtomicBool,
+    /// Pages inserted, modulo 2^32.
+    inserted: AtomicU32,
 }
 
 impl Cache {
@@ -35,9 +48,43 @@ impl Cache {
             shards: std::array::from_fn(|_| Mutex::new(Shard::new())),
             used: AtomicUsize::new(1),
             budget: AtomicUsize::new(0),
+            auto: AtomicBool::new(false),
+            watched: AtomicBool::new(false),
+            inserted: AtomicU32::new(0),
         };
         cache.set_budget(budget);
         cache
+    }
+
+    /// A cache with these settings.
+    pub(crate) fn with(options: &Options) -> Arc<Cache> {
+        let cache = Arc::new(Cache::new(budget::FIRST));
+        budget::join(&cache);
+        cache.set(options.decoded_cache);
+        cache.let_watch(options.threads > 0);
+        cache
+    }
+
+    /// Sets whether a background thread may watch the memory. Otherwise it is only looked at while
+    /// pages are read.
+    pub(crate) fn let_watch(&self, on: bool) {
+        self.watched.store(on, Ordering::Relaxed);
+    }
+
+    /// Changes the setting.
+    pub(crate) fn set(&self, setting: DecodedCache) {
+        let auto = setting == DecodedCache::Auto;
+        let was_auto = self.auto.swap(auto, Ordering::Relaxed);
+        match setting {
+            DecodedCache::Auto if was_auto => (),
+            DecodedCache::Auto => self.set_budget(budget::FIRST),
+            DecodedCache::Bytes(bytes) => self.set_budget(bytes),
+        }
+    }
+
+    /// Whether its budget is a part of the common one.
+    fn is_auto(&self) -> bool {
+        self.auto.load(Ordering::Relaxed)
     }
 
     /// The budget, in bytes.
@@ -48,12 +95,18 @@ impl Cache {
     /// Sets the budget, in bytes, and evicts pages until it is kept.
     pub fn set_budget(&self, budget: usize) {
         let used = if budget < SHARDED_MIN { 1 } else { SHARDS };
-        self.budget.store(budget, Ordering::Relaxed);
         if self.used.swap(used, Ordering::Relaxed) != used {
             // Pages have other shards now. A page that another thread puts into its old shard
             // meanwhile is not found.
             self.clear();
         }
+        self.adjust_budget(budget);
+    }
+
+    /// The same without changing how many shards are in use, for a budget that changes often.
+    fn adjust_budget(&self, budget: usize) {
+        let used = self.used.load(Ordering::Relaxed);
+        self.budget.store(budget, Ordering::Relaxed);
         for (i, shard) in self.shards.iter().enumerate() {
             lock(shard).set_budget(if i < used { budget / used } else { 0 });
         }
@@ -86,23 +139,14 @@ impl Cache {
         self.shard(page).contains(page, version)
     }
 
-    /// Inserts a whole page and removes older versions of it. Does nothing if this version is
-    /// cached.
-    pub fn insert(&self, page: u32, version: u64, bytes: Box<[u8]>) {
-        self.shard(page).insert(page, version, bytes);
-    }
-
-    /// Inserts a copy of a whole page, in the buffer of an evicted page if there is one.
+    /// Inserts a copy of a whole page and removes older versions of it. Does nothing if this version
+    /// is cached.
     pub fn insert_copy(&self, page: u32, version: u64, bytes: &[u8]) {
-        let mut shard = self.shard(page);
-        let copy = match shard.spare(bytes.len()) {
-            Some(mut spare) => {
-                spare.copy_from_slice(bytes);
-                spare
-            }
-            None => bytes.into(),
-        };
-        shard.insert(page, version, copy);
+        self.shard(page).insert(page, version, bytes);
+        let inserted = self.inserted.fetch_add(1, Ordering::Relaxed);
+        if inserted % CHECK_EVERY == CHECK_EVERY - 1 && self.is_auto() {
+            budget::check(self.watched.load(Ordering::Relaxed));
+        }
     }
 
     /// Removes all pages.

@@ -6,6 +6,7 @@
 //! main queue, a page starts over if it was used since, and is evicted otherwise. So a scan, which
 //! uses each page once, passes only through the small queue.
 
+use super::slab::{Slab, Slot};
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
 
@@ -14,9 +15,6 @@ const ENTRY_BYTES: usize = 112;
 
 /// Uses are counted up to this number.
 const WANTED_MAX: u8 = 3;
-
-/// Buffers kept for reuse.
-const SPARE: usize = 4;
 
 /// No entry.
 const NONE: u32 = u32::MAX;
@@ -64,7 +62,7 @@ struct Entry {
     place: Place,
     /// How often the page was used since it entered the queue, up to [`WANTED_MAX`].
     wanted: u8,
-    bytes: Box<[u8]>,
+    slot: Slot,
 }
 
 /// A queue through the entries: the oldest leaves first.
@@ -111,9 +109,10 @@ impl Ghosts {
 
 /// A shard of the cache.
 ///
-/// Invariants: every entry is in exactly one queue and in the chain of its page, and is the only
-/// one of its page and version. `small.bytes + main.bytes` is what all entries weigh, and is not
-/// above `budget` when a public function returns.
+/// Invariants: every entry is in exactly one queue and in the chain of its page, is the only one of
+/// its page and version, and has its own slot. All pages have one length: a page of another length
+/// removes all others, since a file has one page size at a time. `small.bytes + main.bytes` is what
+/// all entries weigh, and is not above `budget` when a public function returns.
 pub(super) struct Shard {
     first: Map<u32, u32>,
     entries: Vec<Entry>,
@@ -123,7 +122,7 @@ pub(super) struct Shard {
     main: Queue,
     ghosts: Ghosts,
     budget: usize,
-    spare: Vec<Box<[u8]>>,
+    slab: Slab,
 }
 
 impl Shard {
@@ -136,7 +135,7 @@ impl Shard {
             main: Queue::EMPTY,
             ghosts: Ghosts::default(),
             budget: 0,
-            spare: Vec::new(),
+            slab: Slab::new(0),
         }
     }
 
@@ -175,7 +174,7 @@ impl Shard {
         let entry = &mut self.entries[at as usize];
         let Some(part) = offset
             .checked_add(out.len())
-            .and_then(|end| entry.bytes.get(offset..end))
+            .and_then(|end| self.slab.get(entry.slot).get(offset..end))
         else {
             return false;
         };
@@ -186,19 +185,27 @@ impl Shard {
         true
     }
 
-    /// A buffer of `len` bytes with unspecified contents, if a free one of this length is kept.
-    pub(super) fn spare(&mut self, len: usize) -> Option<Box<[u8]>> {
-        let at = self.spare.iter().position(|b| b.len() == len)?;
-        Some(self.spare.swap_remove(at))
-    }
-
-    /// Inserts a page and removes older versions of it. Does nothing if this version is cached.
-    pub(super) fn insert(&mut self, page: u32, version: u64, bytes: Box<[u8]>) {
+    /// Inserts a copy of a page, and removes older versions of it. Does nothing if this version is
+    /// cached.
+    pub(super) fn insert(&mut self, page: u32, version: u64, bytes: &[u8]) {
         let weight = bytes.len() + ENTRY_BYTES;
         if weight > self.budget || self.find(page, version).is_some() {
-            return self.reuse(bytes);
+            return;
+        }
+        if bytes.len() != self.slab.slot_len() {
+            self.clear();
+            self.slab = Slab::new(bytes.len());
         }
         self.remove_older(page, version);
+        self.shrink_to(self.budget - weight);
+        let at = (self.vacant.pop()).unwrap_or(self.entries.len() as u32);
+        let Some(slot) = self.slab.take(at) else {
+            if (at as usize) < self.entries.len() {
+                self.vacant.push(at);
+            }
+            return;
+        };
+        self.slab.get_mut(slot).copy_from_slice(bytes);
         let place = if self.ghosts.take(page) {
             Place::Main
         } else {
@@ -213,21 +220,14 @@ impl Shard {
             older: NONE,
             place,
             wanted: 0,
-            bytes,
+            slot,
         };
-        let at = match self.vacant.pop() {
-            Some(at) => {
-                self.entries[at as usize] = entry;
-                at
-            }
-            None => {
-                self.entries.push(entry);
-                (self.entries.len() - 1) as u32
-            }
-        };
+        match self.entries.get_mut(at as usize) {
+            Some(old) => *old = entry,
+            None => self.entries.push(entry),
+        }
         self.first.insert(page, at);
         self.push(at, place);
-        self.shrink();
     }
 
     /// Removes all versions of a page that are older than `newer`.
@@ -251,18 +251,23 @@ impl Shard {
         };
     }
 
-    /// Sets the budget, in bytes, and evicts pages until it is kept.
+    /// Sets the budget, in bytes, and evicts pages until it is kept. Their memory goes back to the
+    /// system.
     pub(super) fn set_budget(&mut self, budget: usize) {
+        let lower = budget < self.budget;
         self.budget = budget;
-        self.shrink();
+        self.shrink_to(budget);
         if self.pages() == 0 {
             self.clear();
+        } else if lower {
+            let entries = &mut self.entries;
+            (self.slab).compact(|at, slot| entries[at as usize].slot = slot);
         }
     }
 
-    /// Evicts pages until the budget is kept.
-    fn shrink(&mut self) {
-        while self.bytes() > self.budget {
+    /// Evicts pages until the others weigh at most `most` bytes.
+    fn shrink_to(&mut self, most: usize) {
+        while self.bytes() > most {
             if self.small.oldest != NONE
                 && (self.small.bytes > self.budget / 10 || self.main.oldest == NONE)
             {
@@ -301,6 +306,11 @@ impl Shard {
         }
     }
 
+    /// What each entry weighs.
+    fn weight(&self) -> usize {
+        self.slab.slot_len() + ENTRY_BYTES
+    }
+
     /// Puts an entry that is in no queue at the newer end of one.
     fn push(&mut self, at: u32, place: Place) {
         let queue = self.queue(place);
@@ -309,11 +319,11 @@ impl Shard {
             queue.oldest = at;
         }
         let entry = &mut self.entries[at as usize];
-        let weight = entry.bytes.len() + ENTRY_BYTES;
         (entry.place, entry.older, entry.newer, entry.wanted) = (place, older, NONE, 0);
         if older != NONE {
             self.entries[older as usize].newer = at;
         }
+        let weight = self.weight();
         self.queue(place).bytes += weight;
     }
 
@@ -323,10 +333,9 @@ impl Shard {
             place,
             older,
             newer,
-            ref bytes,
             ..
         } = self.entries[at as usize];
-        let weight = bytes.len() + ENTRY_BYTES;
+        let weight = self.weight();
         let queue = self.queue(place);
         queue.bytes -= weight;
         if queue.oldest == at {
@@ -364,14 +373,7 @@ impl Shard {
                 before = entry.other;
             }
         }
-        let bytes = std::mem::take(&mut self.entries[at as usize].bytes);
+        self.slab.give(self.entries[at as usize].slot);
         self.vacant.push(at);
-        self.reuse(bytes);
-    }
-
-    fn reuse(&mut self, bytes: Box<[u8]>) {
-        if self.spare.len() < SPARE {
-            self.spare.push(bytes);
-        }
     }
 }

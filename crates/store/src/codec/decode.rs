@@ -1,7 +1,7 @@
 //! Decoding: from a payload to its page.
 
 use super::blocks::decode_blocks;
-use super::{CodecId, Dictionary, typed};
+use super::{CodecId, Dictionary, linked, typed};
 
 /// Decodes `payload`, which can be any bytes, into `out`, and must fill it exactly. An error says
 /// in a few words what is wrong with the payload; `out` is then unspecified.
@@ -38,6 +38,10 @@ pub fn decode(
         CodecId::TYPED_RUN => typed::decode_run(payload, dict, out),
         CodecId::ARCHIVE => typed::decode_archive(payload, dict, out),
         CodecId::JOINED => typed::decode_joined(payload, dict, out),
+        CodecId::LINKED => linked::decode_linked(payload, dict, out),
+        CodecId::POSTINGS => {
+            densite_typed::postings::decode(payload, out).map_err(|e| e.to_string())
+        }
         CodecId(number) => Err(format!("codec {number} is not known to this program")),
     }
 }

@@ -2,8 +2,9 @@
 //!
 //! The family follows from a quick look at the page as SQLite's b-tree format defines it. It
 //! consists of the kind of page and, for records, of what the first few have in common: the number
-//! of columns, and which of them hold text or blobs. This separates most tables and indexes. All
-//! other pages are of the family OTHER. A wrong family costs size, never correctness.
+//! of columns, which of them hold text or blobs (unless that differs between them), and in an index
+//! how long the first one is. This separates most tables and indexes. All other pages are of the
+//! family OTHER. A wrong family costs size, never correctness.
 
 /// A page's family. Equal for pages that are likely to be alike.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
@@ -16,10 +17,12 @@ const COLUMNS_MAX: u16 = 63;
 /// next.
 const RECORDS: usize = 16;
 
-// The parts of a family's number: kind, shape of the columns, number of columns.
+// The parts of a family's number: kind, shape of the columns, length of the key, number of columns.
 const KIND_SHIFT: u32 = 12;
 const SHAPE_SHIFT: u32 = 8;
 const SHAPE_BITS: u32 = 4;
+/// The length of the key in an index.
+const KEY_SHIFT: u32 = 6;
 
 impl Family {
     /// The family of all pages that are not recognised.
@@ -53,7 +56,8 @@ impl Family {
         };
         let cells = be16(page, header + 3)?.min(RECORDS);
         let mut columns = 0;
-        let mut texts = 0;
+        let (mut texts, mut texts_of_all) = (0, u32::MAX);
+        let mut longest = 0;
         for i in 0..cells {
             let mut at = be16(page, pointers + 2 * i)? + skip;
             for _ in 0..numbers {
@@ -64,15 +68,44 @@ impl Family {
                 columns = record.columns;
             }
             texts |= record.texts;
+            texts_of_all &= record.texts;
+            longest = longest.max(record.first_text);
+        }
+        if kind == Self::INDEX {
+            // Indexes differ in the length of their keys, and often in nothing else.
+            let class = (usize::BITS - longest.leading_zeros())
+                .saturating_sub(1)
+                .clamp(1, 4)
+                - 1;
+            columns |= (class as u16) << KEY_SHIFT;
+        }
+        // If a column holds text in some of the rows and not in others, which columns hold text is
+        // chance. One table would be many families, with few samples each.
+        if texts & !texts_of_all != 0 {
+            texts = 0;
         }
         let shape = (texts.wrapping_mul(0x9e37_79b1) >> (u32::BITS - SHAPE_BITS)) as u16;
         (columns > 0).then_some(Family(kind | shape << SHAPE_SHIFT | columns))
     }
 }
 
+/// Whether a page is a leaf of a table, and one of its first rows continues on overflow pages.
+pub(super) fn long_rows(page: &[u8]) -> bool {
+    // SQLite's rule for leaves of tables, without reserved bytes.
+    let most = page.len().saturating_sub(35) as u64;
+    let cells = be16(page, 3).unwrap_or(0).min(RECORDS);
+    let is_long = |i: usize| {
+        let payload = varint(page.get(be16(page, 8 + 2 * i)?..)?)?.0;
+        Some(payload > most)
+    };
+    page.first() == Some(&0x0d) && (0..cells).any(|i| is_long(i) == Some(true))
+}
+
 /// The fields of a record's header that matter here.
 struct Record {
     columns: u16,
+    /// The length of the first column, if it is text or a blob; otherwise 0.
+    first_text: usize,
     /// Bit `i` is set when column `i` holds text or a blob.
     texts: u32,
 }
@@ -83,11 +116,15 @@ impl Record {
         let size = usize::try_from(size).ok()?.min(bytes.len());
         let mut record = Record {
             columns: 0,
+            first_text: 0,
             texts: 0,
         };
         while at < size && record.columns < COLUMNS_MAX {
             let (serial_type, len) = varint(bytes.get(at..)?)?;
             if serial_type >= 12 {
+                if record.columns == 0 {
+                    record.first_text = usize::try_from(serial_type / 2 - 6).unwrap_or(usize::MAX);
+                }
                 record.texts |= 1 << (record.columns % u32::BITS as u16);
             }
             at += len;
@@ -171,13 +208,15 @@ mod tests {
             Family::of(&page(0x0a, 0, &[cell(&[9], &[1, 1, 1])])),
             "an index"
         );
-        // A column that is NULL here and there is the same column.
-        let mixed = page(
-            0x0d,
-            0,
-            &[cell(&[9, 1], &[1, 0, 1]), cell(&[9, 2], &[1, 33, 1])],
-        );
-        assert_eq!(Family::of(&mixed), leaf(&[1, 33, 1]));
+        // Which columns are NULL here and there is chance.
+        let sparse = |types: [&[u8]; 2]| {
+            let [one, two] = types;
+            Family::of(&page(0x0d, 0, &[cell(&[9, 1], one), cell(&[9, 2], two)]))
+        };
+        let one = sparse([&[1, 0, 33], &[1, 33, 33]]);
+        assert_eq!(one, sparse([&[1, 33, 33], &[1, 33, 0]]));
+        assert_ne!(one, sparse([&[1, 33, 33, 1], &[1, 33, 0, 1]]));
+        assert_eq!(sparse([&[1, 33, 1], &[1, 35, 1]]), leaf(&[1, 33, 1]));
         // Longer numbers before the record.
         let long = page(
             0x0d,

@@ -10,10 +10,13 @@ mod blocks;
 pub(crate) mod choice;
 mod decode;
 mod dictionary;
+mod effort;
 mod encode;
 pub mod family;
 mod frame_header;
 pub mod learn;
+pub(crate) mod linked;
+mod packed;
 mod page;
 mod typed;
 
@@ -43,6 +46,11 @@ impl CodecId {
     pub const ARCHIVE: CodecId = CodecId(6);
     /// A run of sparse pages, all cells as those of one page by [`CodecId::TYPED`].
     pub const JOINED: CodecId = CodecId(7);
+    /// A run of pages with links, which follow from their numbers; the rest coded by zstd, with a
+    /// dictionary or without.
+    pub const LINKED: CodecId = CodecId(8);
+    /// A page of an FTS5 index: terms, and the documents and positions of each.
+    pub const POSTINGS: CodecId = CodecId(9);
 
     /// Its name for users; "unknown" if this program does not know the number.
     pub fn name(self) -> &'static str {
@@ -55,6 +63,8 @@ impl CodecId {
             CodecId::TYPED_RUN => "typed run",
             CodecId::ARCHIVE => "archive",
             CodecId::JOINED => "joined",
+            CodecId::LINKED => "linked",
+            CodecId::POSTINGS => "postings",
             _ => "unknown",
         }
     }

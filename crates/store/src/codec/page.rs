@@ -3,7 +3,7 @@
 //! No codec stores unallocated bytes: see `densite_typed::scrub`.
 
 use super::encode::{Encoded, encode, is_zero};
-use super::{CodecId, Dictionary, typed};
+use super::{CodecId, Dictionary, effort, linked, typed};
 use crate::CodecChoice;
 use densite_typed::PageContext;
 
@@ -43,9 +43,12 @@ pub struct PageSettings<'a> {
 /// 2. A family that has a model, or nothing: `typed` is tried first. It decodes faster than zstd
 ///    and is nearly always smaller. A result of at most one `GOOD`th of the page is taken without
 ///    trying more (without a model: one `GOOD_UNTRAINED`th).
-/// 3. Otherwise zstd is tried too, with the family's dictionary, or that of OTHER, or none. It is
-///    taken if it saves more than one part in `SLOWER` of the page.
-/// 4. A page that does not become smaller: `raw`.
+/// 3. Otherwise, a page of an FTS5 index is tried as `postings`. It is taken if it is smaller than
+///    `typed`, and zstd is then not tried.
+/// 4. Otherwise zstd is tried too, with the family's dictionary, or that of OTHER, or none. It is
+///    taken if it saves more than one part in `SLOWER` of the page. In a run of overflow pages,
+///    their links are taken out before: `linked`.
+/// 5. A page that does not become smaller: `raw`.
 pub fn encode_pages(
     raw: &[u8],
     page_size: usize,
@@ -90,10 +93,25 @@ pub fn encode_pages(
         out.truncate(before);
         scrub(raw, page_size, context, kept);
     }
+    let coded = before + done.map_or(0, |(_, len)| len);
+    if settings.tries_postings(raw.len() == page_size) && densite_typed::postings::encode(kept, out)
+    {
+        if done.is_some_and(|(_, len)| out.len() - coded >= len) {
+            out.truncate(coded);
+        } else {
+            out.drain(before..coded);
+            return Encoded {
+                codec: CodecId::POSTINGS,
+                dict_id: 0,
+            };
+        }
+    }
     let dictionary = |d: &&Dictionary| d.codec() == CodecId::ZSTD_DICT;
     let dict = settings.family.filter(dictionary);
     let dict = dict.or(settings.other.filter(dictionary));
-    let zstd = encode(kept, settings.level, dict, CodecChoice::Zstd, out);
+    let level = effort::level(kept, page_size, context.number, settings.level);
+    let zstd = linked::encode_linked(kept, page_size, context.number, level, dict, out)
+        .unwrap_or_else(|| encode(kept, level, dict, CodecChoice::Zstd, out));
     let Some((typed, len)) = done else {
         return zstd;
     };
@@ -161,6 +179,11 @@ impl<'a> PageSettings<'a> {
                 self.family.map(Dictionary::codec) != Some(CodecId::ZSTD_DICT)
             }
         }
+    }
+
+    /// Whether postings are looked for in a page, if it has a frame of its own.
+    fn tries_postings(&self, is_alone: bool) -> bool {
+        is_alone && matches!(self.choice, CodecChoice::Auto | CodecChoice::Archive)
     }
 
     /// Whether a typed payload of `len` bytes is small enough to be taken without trying more.

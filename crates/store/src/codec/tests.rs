@@ -32,7 +32,7 @@ pub(super) fn page(n: u64, len: usize) -> Vec<u8> {
     out
 }
 
-fn dictionary(id: u32) -> Dictionary {
+pub(super) fn dictionary(id: u32) -> Dictionary {
     let mut learner = Learner::new();
     for n in 0..200 {
         learner.observe(family::Family::OTHER, &page(n, 4096));
@@ -291,7 +291,7 @@ proptest! {
 
     #[test]
     fn hostile_bytes_never_panic(
-        codec in 0u8..9,
+        codec in 0u8..10,
         payload in proptest::collection::vec(any::<u8>(), 0..600),
         dict in proptest::option::of(proptest::collection::vec(any::<u8>(), 0..400)),
         magic in any::<bool>(),

@@ -5,28 +5,26 @@
 
 mod job;
 mod ready;
+mod runs;
 mod settings;
 mod sparse;
 
 pub(crate) use job::Job;
 pub(crate) use ready::{PreEncodedFrame, ReadyFrame, UNNAMED};
+pub(crate) use runs::{are_linked, whole_runs};
 pub(crate) use settings::{DEFAULT_PAGE, EncodeSettings, Frame, RESERVED_AT};
 pub(crate) use sparse::may_join;
 
 use crate::codec::choice::{Chooser, Pages};
 use crate::codec::{self, Encoded};
 use crate::format::record::{Kind, Record, raw_check};
+use crate::options::CodecChoice;
 use densite_typed::PageContext;
 
-/// Encodes a batch: joins sparse adjacent pages if that is smaller, makes runs of aligned adjacent
-/// pages, and encodes the others one by one.
+/// Encodes a batch: joins sparse adjacent pages if that is smaller, makes runs of adjacent pages
+/// (see [`runs`]), and encodes the others one by one.
 pub(crate) fn encode_batch(jobs: Vec<Job>, set: &EncodeSettings) -> Vec<Frame> {
-    let mut batch = Batch {
-        set,
-        chooser: Chooser::new(set.level, set.choice, &set.dicts, set.checked),
-        kept: Vec::new(),
-        coded: Vec::new(),
-    };
+    let mut batch = Batch::new(set);
     let mut frames = Vec::with_capacity(jobs.len());
     let used = sparse::used(&jobs, set);
     let mut rest = jobs.as_slice();
@@ -34,7 +32,7 @@ pub(crate) fn encode_batch(jobs: Vec<Job>, set: &EncodeSettings) -> Vec<Frame> {
         let used = used.get(jobs.len() - rest.len()..).unwrap_or_default();
         let group = sparse::join_len(rest, used, set);
         let n = match group {
-            1 => run_len(rest, set.run_pages),
+            1 => runs::run_len(rest, set),
             n => n,
         };
         let (now, later) = rest.split_at(n.min(rest.len()));
@@ -53,6 +51,23 @@ pub(crate) fn encode_batch(jobs: Vec<Job>, set: &EncodeSettings) -> Vec<Frame> {
     frames
 }
 
+/// Makes a raw frame of each page.
+pub(crate) fn raw_frames(jobs: &[Job], set: &EncodeSettings) -> Vec<Frame> {
+    let raw = EncodeSettings {
+        choice: CodecChoice::Raw,
+        run_pages: 1,
+        join: false,
+        ..set.clone()
+    };
+    let mut batch = Batch::new(&raw);
+    let mut frames = Vec::with_capacity(jobs.len());
+    batch.runs(jobs, &mut frames);
+    for frame in &mut frames {
+        frame.hurried = true;
+    }
+    frames
+}
+
 /// A batch that is being encoded.
 struct Batch<'a> {
     set: &'a EncodeSettings,
@@ -62,13 +77,22 @@ struct Batch<'a> {
     coded: Vec<u8>,
 }
 
-impl Batch<'_> {
+impl<'a> Batch<'a> {
+    fn new(set: &'a EncodeSettings) -> Batch<'a> {
+        Batch {
+            set,
+            chooser: Chooser::new(set.level, set.choice, &set.dicts, set.checked),
+            kept: Vec::new(),
+            coded: Vec::new(),
+        }
+    }
+
     /// Encodes jobs as runs and single pages.
     fn runs(&mut self, jobs: &[Job], frames: &mut Vec<Frame>) {
         let set = self.set;
         let mut rest = jobs;
         while let Some(first) = rest.first() {
-            let run = run_len(rest, set.run_pages);
+            let run = runs::run_len(rest, set);
             let (now, later) = rest.split_at(run.min(rest.len()));
             rest = later;
             if run == 1
@@ -104,6 +128,7 @@ impl Batch<'_> {
             payload: frame.payload.clone(),
             seqs: vec![job.seq],
             family: frame.family,
+            hurried: false,
         })
     }
 
@@ -144,7 +169,7 @@ impl Batch<'_> {
                 pages: set.pages,
                 reserved: set.reserved,
             },
-            family: first.family,
+            family: runs::family(jobs),
         };
         self.coded.clear();
         let coded = encode(&mut self.chooser, &pages, &mut self.kept, &mut self.coded)?;
@@ -167,25 +192,8 @@ impl Batch<'_> {
             record,
             payload,
             seqs: jobs.iter().map(|j| j.seq).collect(),
-            family: first.family,
+            family: pages.family,
+            hurried: false,
         })
     }
-}
-
-/// How many of the first jobs make one frame: adjacent pages of one family, at most `run_pages`, a
-/// power of two and aligned to it.
-fn run_len(jobs: &[Job], run_pages: u32) -> usize {
-    let Some(first) = jobs.first() else { return 1 };
-    let mut n = run_pages.max(1) as usize;
-    while n > 1 {
-        let aligned = (first.page as usize - 1).is_multiple_of(n);
-        if aligned && let Some(run) = jobs.get(..n) {
-            let alike = |(job, page): (&Job, u32)| job.page == page && job.family == first.family;
-            if run.iter().zip(first.page..).all(alike) {
-                return n;
-            }
-        }
-        n /= 2;
-    }
-    1
 }

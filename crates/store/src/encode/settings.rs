@@ -20,6 +20,8 @@ pub(crate) struct EncodeSettings {
     pub(crate) run_pages: u32,
     /// Sparse pages can share a frame beyond `run_pages`.
     pub(crate) join: bool,
+    /// Overflow pages of a chain can share a frame beyond `run_pages`.
+    pub(crate) chains: bool,
     pub(crate) dicts: Arc<TrainedFamilies>,
     pub(crate) version: u64,
     /// The number of pages that the database has or is about to have.
@@ -37,6 +39,8 @@ pub(crate) struct Frame {
     pub(crate) payload: Vec<u8>,
     pub(crate) seqs: Vec<u64>,
     pub(crate) family: Family,
+    /// Raw because its page is hot: its length says nothing about its family.
+    pub(crate) hurried: bool,
 }
 
 impl Frame {

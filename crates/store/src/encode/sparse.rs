@@ -8,13 +8,12 @@
 //! archives, or if zstd with a dictionary was found to be smaller.
 
 use super::job::Job;
+use super::runs::RUN_MAX;
 use super::settings::EncodeSettings;
 use densite_typed::used_bytes;
 
 /// The most pages that are joined, for each page that a frame holds otherwise.
 const JOINED: usize = 8;
-/// The most pages of a frame, which is the format's limit.
-const RUN_MAX: usize = 64;
 /// Pages are joined if their bytes in use are at most this many quarters of what a frame holds
 /// otherwise. Of pages that lost half of their rows, nine pairs in ten qualify. Of pages filled in
 /// random order, which are two thirds full, no pair does.

@@ -4,7 +4,7 @@ use super::header::{self, Header};
 use super::record::{self, Chain, JUMP_LEN, Kind, MAX_PAYLOAD, RECORD_LEN, Record};
 use super::slot::{self, Slot};
 use super::tip::{TIP_LEN, Tip};
-use super::trailer::{DictInfo, HEAD_LEN, OPEN_END, RootSection, Trailer, payload_len};
+use super::trailer::{DictInfo, HEAD_LEN, Learned, OPEN_END, RootSection, Trailer, payload_len};
 use crate::CodecChoice;
 use crate::codec::{self, CodecId, Dictionary, PageSettings, encode_pages};
 use crate::map::node::{INNER_FANOUT, LEAF_FANOUT, Node};
@@ -242,6 +242,12 @@ fn a_trailer() -> Trailer {
             ..TIP
         },
         head,
+        learned: Learned {
+            pages: 0xA1A2_A3A4,
+            first: 0xB1B2,
+            next: 0xC1C2_C3C4,
+            tried: 0xE1E2_E3E4,
+        },
         root: None,
         pieces: vec![(0x4001, 0x5002), (0x6003, 0x7004)],
         dicts: vec![
@@ -266,6 +272,13 @@ fn trailer_bytes() {
     let mut t = a_trailer();
     let b = t.encode();
     let prev = [le8(0x0506), tip_bytes()[8..].to_vec()].concat();
+    let learned = [
+        le4(0xA1A2_A3A4),
+        le4(0xB1B2),
+        le4(0xC1C2_C3C4),
+        le4(0xE1E2_E3E4),
+    ]
+    .concat();
     let fixed = |flags: u32, deltas: u32| {
         vec![
             ("commit", le8(t.commit)),
@@ -278,15 +291,26 @@ fn trailer_bytes() {
             ("tail_off", le8(t.tail_off)),
             ("prev", prev.clone()),
             ("head", (100..200).collect()),
+            ("learned", learned.clone()),
             ("pieces", le4(2)),
             ("dicts", le4(2)),
             ("deltas", le4(deltas)),
         ]
     };
-    check("trailer", &b[..208], &fixed(0, 3));
+    check("trailer", &b[..224], &fixed(0, 3));
+    check(
+        "learned",
+        &b[196..212],
+        &[
+            ("pages", le4(0xA1A2_A3A4)),
+            ("first", le4(0xB1B2)),
+            ("next", le4(0xC1C2_C3C4)),
+            ("tried", le4(0xE1E2_E3E4)),
+        ],
+    );
     check(
         "piece",
-        &b[208..224],
+        &b[224..240],
         &[("start", le8(0x4001)), ("end", le8(0x5002))],
     );
     let dict = [
@@ -295,8 +319,8 @@ fn trailer_bytes() {
         ("family", le2(0xFA01)),
         ("uses", le8(0x0102_0304)),
     ];
-    check("dict", &b[208 + 32..208 + 32 + 34], &dict);
-    let deltas = &b[208 + 32 + 68..];
+    check("dict", &b[224 + 32..224 + 32 + 34], &dict);
+    let deltas = &b[224 + 32 + 68..];
     check(
         "delta",
         &deltas[..32],
@@ -329,7 +353,7 @@ fn trailer_bytes() {
         ..a_trailer()
     };
     let b = t.encode();
-    check("trailer", &b[..208], &root_fixed);
+    check("trailer", &b[..224], &root_fixed);
     let root = [
         ("map", place_bytes()),
         ("level", le4(2)),
@@ -339,10 +363,10 @@ fn trailer_bytes() {
         ("space_level", le4(1)),
         ("moved", le4(2)),
     ];
-    check("root", &b[208..256], &root);
+    check("root", &b[224..272], &root);
     check(
         "part",
-        &b[256..288],
+        &b[272..304],
         &[
             ("place", place_bytes()),
             ("free", le4(0xF1F2)),
@@ -351,17 +375,17 @@ fn trailer_bytes() {
     );
     check(
         "moved",
-        &b[320..328],
+        &b[336..344],
         &[("unit", le4(0x0102)), ("change", le4(5))],
     );
     check(
         "moved",
-        &b[328..336],
+        &b[344..352],
         &[("unit", le4(0x0103)), ("change", le4(0x0204))],
     );
     check(
         "piece",
-        &b[336..352],
+        &b[352..368],
         &[("start", le8(0x4001)), ("end", le8(0x5002))],
     );
     assert_eq!(b.len() + 16, payload_len(Some((2, 2)), 2, 2, 0));
@@ -509,8 +533,9 @@ fn modules_have_the_tables_of_format_md() {
         tables.check_module(name, source);
     }
     let tested = [
-        "archive", "delta", "dict", "entry", "header", "jump", "leaf", "moved", "part", "piece",
-        "place", "record", "root", "run", "slot", "tip", "trailer",
+        "archive", "delta", "dict", "entry", "header", "jump", "leaf", "learned", "linked",
+        "moved", "packed", "part", "piece", "place", "record", "root", "run", "slot", "tip",
+        "trailer",
     ];
     assert_eq!(
         tables.names(),
@@ -544,6 +569,8 @@ fn codecs_are_as_documented() {
             (5, "typed run"),
             (6, "archive"),
             (7, "joined"),
+            (8, "linked"),
+            (9, "postings"),
         ]
     );
     for (number, name) in numbers {
@@ -625,12 +652,64 @@ fn run_and_archive_bytes() {
     assert_eq!(inner, run);
 }
 
+/// A run of five overflow pages: two chains, and a page that follows none.
+#[test]
+fn linked_bytes() {
+    let page = |link: u32| {
+        [
+            &link.to_be_bytes()[..],
+            "a word, a word. ".repeat(64).as_bytes(),
+        ]
+        .concat()
+    };
+    let pages = [6, 7, 0, 3, 10, 11, 12, 0].map(|link| {
+        let mut page = page(link);
+        page.truncate(1024);
+        page
+    });
+    let raw = pages.concat();
+    let (codec, payload) = encode_run(&raw, 1024, CodecChoice::Auto);
+    assert_eq!(codec, CodecId::LINKED);
+    check(
+        "linked",
+        &payload[..5],
+        &[("page_log2", vec![10]), ("number", le4(5))],
+    );
+    // From the lowest bits on: next, next, end, whole; next, next, next, end.
+    assert_eq!(payload[5..7], [0b00_10_01_01, 0b10_01_01_01]);
+    let text: Vec<u8> = pages
+        .iter()
+        .enumerate()
+        .flat_map(|(i, page)| &page[if i == 3 { 0 } else { 4 }..])
+        .copied()
+        .collect();
+    let mut inner = vec![0; text.len()];
+    codec::decode(CodecId::ZSTD, &payload[7..], None, &mut inner).expect("as codec 1");
+    assert!(inner == text);
+    let rows = densite_format_doc::cells("links");
+    let names: Vec<_> = rows.iter().map(|row| &row[..2]).collect();
+    assert_eq!(names, [["0", "whole"], ["1", "next"], ["2", "end"]]);
+}
+
+#[test]
+fn packed_dictionary_bytes() {
+    let dict = Dictionary::new(1, CodecId::ZSTD_DICT, b"the same words again. ".repeat(40));
+    let (codec, payload) = dict.to_stored();
+    assert_eq!(codec, CodecId::ZSTD);
+    let len = dict.bytes().len();
+    check("packed", &payload[..4], &[("len", le4(len as u32))]);
+    let mut inner = vec![0; len];
+    codec::decode(CodecId::ZSTD, &payload[4..], None, &mut inner).expect("as codec 1");
+    assert_eq!(inner, dict.bytes());
+}
+
 /// A dictionary's record names its codec. Early files have 0, and any number other than 3 means
 /// zstd.
 #[test]
 fn dictionary_codecs() {
     for (byte, codec) in [
         (0, CodecId::ZSTD_DICT),
+        (1, CodecId::ZSTD_DICT),
         (2, CodecId::ZSTD_DICT),
         (3, CodecId::TYPED),
         (255, CodecId::ZSTD_DICT),
@@ -664,6 +743,8 @@ fn constants_are_pinned() {
         CodecId::TYPED_RUN,
         CodecId::ARCHIVE,
         CodecId::JOINED,
+        CodecId::LINKED,
+        CodecId::POSTINGS,
     ]
     .map(|c| c.0);
     let now = format!(
@@ -691,7 +772,7 @@ fn constants_are_pinned() {
     );
     let pinned = "version 1\nmagic \"Densite format\\r\\n\"\noffsets 0 [4096, 8192] 2048 12288 16384\nunit 65536 lock unit 16384 max \
                   0x1000000000000\nlengths header 40 slot 80 tip 48 record 30 jump 38 head 100 payload 8388608\nkinds [1, 2, 3, 4, 5, 6]\n\
-                  codecs [0, 1, 2, 3, 4, 5, 6, 7]\nfanout 512 256 raw 13824 5120 chunk 1024 4096 index 256\nopen end 0xffffffffffffffff clean 1\n";
+                  codecs [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]\nfanout 512 256 raw 13824 5120 chunk 1024 4096 index 256\nopen end 0xffffffffffffffff clean 1\n";
     assert_eq!(now, pinned);
 }
 

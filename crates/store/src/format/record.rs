@@ -234,6 +234,7 @@ fn checksum(head: &[u8], payload: &[u8], salt: u64, offset: u64) -> u64 {
 
 /// The chain hash: over the previous trailer's hash, the checksums of all records since, and the
 /// trailer's own fields.
+#[derive(Clone)]
 pub(crate) struct Chain(Xxh3_128);
 
 impl Chain {

@@ -13,12 +13,13 @@
 //!     48     8  tail_off     where the open end begins: after everything that is in use
 //!     56    40  prev         the trailer before (fields of a tip, without checksum)
 //!     96   100  head         the first 100 bytes of page 1
-//!    196     4  pieces       count of 16-byte pieces (start, end): where this commit wrote
-//!    200     4  dicts        count of 34-byte dictionary records (those new in this commit; in a
+//!    196    16  learned      what the models know of the database: see [`Learned`]
+//!    212     4  pieces       count of 16-byte pieces (start, end): where this commit wrote
+//!    216     4  dicts        count of 34-byte dictionary records (those new in this commit; in a
 //!                            root trailer all)
-//!    204     4  deltas       count of 32-byte deltas: page number (0: reserved) and entry; none in
+//!    220     4  deltas       count of 32-byte deltas: page number (0: reserved) and entry; none in
 //!                            a root trailer
-//!    208     .  the root section, pieces, dictionaries, deltas
+//!    224     .  the root section, pieces, dictionaries, deltas
 //!      .    16  hash         chain hash: over the previous hash, the checksums of all records of
 //!                            this commit, and the bytes above
 //! ```
@@ -58,6 +59,38 @@ pub(crate) struct DictInfo {
     pub(crate) uses: u64,
 }
 
+/// What the models and dictionaries know of the database.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Learned {
+    /// Pages of the database when pages were last drawn evenly from it; 0: never.
+    pub(crate) pages: u32,
+    /// The first dictionary that was trained on those. If a family has one from here on, its older
+    /// ones are superseded.
+    pub(crate) first: u32,
+    /// The first page that may still have a frame of a superseded one; 0: there is none.
+    pub(crate) next: u32,
+    /// Pages of the database when this was last begun.
+    pub(crate) tried: u32,
+}
+
+impl Learned {
+    fn put(self, out: &mut Vec<u8>) {
+        out.put_u32(self.pages);
+        out.put_u32(self.first);
+        out.put_u32(self.next);
+        out.put_u32(self.tried);
+    }
+
+    fn take(f: &mut Fields<'_>) -> Option<Learned> {
+        Some(Learned {
+            pages: f.u32()?,
+            first: f.u32()?,
+            next: f.u32()?,
+            tried: f.u32()?,
+        })
+    }
+}
+
 /// The root section.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct RootSection {
@@ -85,6 +118,7 @@ pub(crate) struct Trailer {
     pub(crate) tail_off: u64,
     pub(crate) prev: Tip,
     pub(crate) head: [u8; HEAD_LEN],
+    pub(crate) learned: Learned,
     pub(crate) root: Option<RootSection>,
     pub(crate) pieces: Vec<(u64, u64)>,
     pub(crate) dicts: Vec<DictInfo>,
@@ -100,7 +134,7 @@ pub(crate) fn payload_len(
     deltas: usize,
 ) -> usize {
     let root = root.map_or(0, |(parts, moved)| 48 + PART_LEN * parts + 8 * moved);
-    208 + root + 16 * pieces + 34 * dicts + 32 * deltas + 16
+    224 + root + 16 * pieces + 34 * dicts + 32 * deltas + 16
 }
 
 impl Trailer {
@@ -117,6 +151,7 @@ impl Trailer {
         out.put_u64(self.tail_off);
         self.prev.put(&mut out);
         out.extend_from_slice(&self.head);
+        self.learned.put(&mut out);
         out.put_u32(self.pieces.len() as u32);
         out.put_u32(self.dicts.len() as u32);
         out.put_u32(self.deltas.len() as u32);
@@ -159,6 +194,7 @@ impl Trailer {
         let (logical_len, next_off, room_end, tail_off) = (f.u64()?, f.u64()?, f.u64()?, f.u64()?);
         let prev = Tip::take(&mut f)?;
         let head = f.array()?;
+        let learned = Learned::take(&mut f)?;
         let (n_pieces, n_dicts, n_deltas) =
             (f.u32()? as usize, f.u32()? as usize, f.u32()? as usize);
         if page_size != 0 && !(page_size.is_power_of_two() && (512..=65536).contains(&page_size)) {
@@ -233,6 +269,7 @@ impl Trailer {
             tail_off,
             prev,
             head,
+            learned,
             root,
             pieces,
             dicts,
@@ -264,6 +301,7 @@ impl Trailer {
             && place(self.tail_off)
             && (self.room_end == OPEN_END
                 || (self.next_off <= self.room_end && place(self.room_end)))
+            && self.learned.first <= MAX_DICT
             && pieces
             && dicts
             && root
@@ -287,6 +325,7 @@ mod tests {
             tail_off: 1 << 20,
             prev: Tip::default(),
             head: [1; HEAD_LEN],
+            learned: Learned::default(),
             root: None,
             pieces: vec![(20_001, 20_002), (30_003, 30_004)],
             dicts: vec![DictInfo {

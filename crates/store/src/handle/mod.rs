@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::format::slot::CLEAN;
 use crate::format::tip::Tip;
 use crate::open_file::OpenFile;
-use crate::options::Options;
+use crate::options::{DecodedCache, Options};
 use crate::preencoded::PreEncoded;
 use crate::reader::LockLevel;
 use crate::recover;
@@ -225,9 +225,9 @@ impl Handle {
         self.connection.open.set_threads(threads);
     }
 
-    /// Sets the budget, in bytes, of the cache that all handles of this process on this file share.
-    pub fn set_decoded_cache(&mut self, bytes: usize) {
-        self.connection.open.set_decoded_cache(bytes);
+    /// Sets the size of the cache that all handles of this process on this file share.
+    pub fn set_decoded_cache(&mut self, cache: DecodedCache) {
+        self.connection.open.set_decoded_cache(cache);
     }
 }
 

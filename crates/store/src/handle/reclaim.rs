@@ -2,7 +2,9 @@
 
 use super::Handle;
 use crate::error::Result;
+use crate::publish;
 use crate::reclaim::{ReclaimBudget, ReclaimStep, Reclaimed, Reclaimer};
+use crate::relearn::{self, RelearnStep, RelearnWhen};
 use std::time::Duration;
 
 impl Handle {
@@ -11,6 +13,47 @@ impl Handle {
         self.between_transactions()?;
         let connection = &mut self.connection;
         Ok(Reclaimer { connection })
+    }
+
+    /// Encodes up to `most` pages that were stored raw, because they were written again and again.
+    /// Publishes at most one commit, without a sync. Returns whether such pages are left.
+    ///
+    /// # Errors
+    /// As [`Handle::reclaim_step`].
+    pub fn settle(&mut self, most: usize) -> Result<bool> {
+        if !self.is_unsettled() {
+            return Ok(false);
+        }
+        let shared = self.connection.open.shared()?;
+        self.between_transactions()?;
+        let due = shared.preencoded.heat.due(most, true);
+        publish::in_transaction(&mut self.connection, |transaction, connection| {
+            transaction.settle(connection, &due)
+        })?;
+        Ok(shared.preencoded.heat.is_due())
+    }
+
+    /// Whether [`Handle::settle`] has pages to encode.
+    pub fn is_unsettled(&self) -> bool {
+        let shared = self.connection.open.known();
+        shared.is_some_and(|shared| shared.preencoded.heat.is_due())
+    }
+
+    /// Learns again from the whole database if it has grown since, and encodes again what becomes
+    /// smaller: a step of it, until `stop`. Publishes at most one commit, without a sync. Without
+    /// threads, a step can train for 0.5 s.
+    ///
+    /// # Errors
+    /// As [`Handle::reclaim_step`].
+    pub fn relearn(&mut self, when: RelearnWhen, stop: &dyn Fn() -> bool) -> Result<RelearnStep> {
+        self.between_transactions()?;
+        relearn::step(&mut self.connection, when, stop)
+    }
+
+    /// Whether [`Handle::relearn`] has something to do.
+    pub fn wants_relearning(&self, when: RelearnWhen) -> bool {
+        let shared = self.connection.open.known();
+        shared.is_some_and(|shared| relearn::is_due(&self.connection, shared, when))
     }
 
     /// Moves the live records of some units elsewhere, if more than the limit is dead or free.

@@ -9,7 +9,7 @@ use crate::format::header::Header;
 use crate::format::record::{Kind, RECORD_LEN, Record, raw_check};
 use crate::format::slot::{SLOT_LEN, Slot};
 use crate::format::tip::Tip;
-use crate::format::trailer::{HEAD_LEN, OPEN_END, RootSection, Trailer};
+use crate::format::trailer::{HEAD_LEN, Learned, OPEN_END, RootSection, Trailer};
 use crate::format::{DATA_OFF, FORMAT_VERSION, LOCK_UNIT, SLOT_COPY, SLOT_OFF, TIP_OFF, UNIT_LEN};
 use crate::map::node::{INNER_FANOUT, LEAF_FANOUT, Node};
 use crate::map::{Entry, NodeRef, Root};
@@ -245,6 +245,7 @@ impl Inner {
                 ..Tip::default()
             },
             head,
+            learned: Learned::default(),
             root: Some(RootSection {
                 map: Root {
                     node: self.place(|w| matches!(w, What::Nodes(l) if *l == level), 0),

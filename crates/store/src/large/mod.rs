@@ -3,7 +3,9 @@
 mod disk;
 
 use crate::format::UNIT_LEN;
-use crate::{CodecChoice, Error, Handle, Options, ReclaimBudget, ReclaimNext, Tuning};
+use crate::{
+    CodecChoice, DecodedCache, Error, Handle, Options, ReclaimBudget, ReclaimNext, Tuning,
+};
 use densite_disk::SyncKind;
 use disk::{PAGE, Pattern, Vast, page_bytes};
 use rand::rngs::SmallRng;
@@ -17,7 +19,7 @@ fn open(file: &Vast, name: &str) -> Handle {
     let options = Options {
         threads: 0,
         codec: CodecChoice::Zstd,
-        decoded_cache_bytes: 0,
+        decoded_cache: DecodedCache::Bytes(0),
         ..Options::default()
     };
     Handle::open(Box::new(file.clone()), name, options).expect("the store opens")

@@ -13,8 +13,9 @@ use crate::codec::Dictionary;
 use crate::codec::family::Family;
 use crate::codec::learn::TrainingJob;
 use crate::encode::{
-    EncodeSettings, Frame, Job, PreEncodedFrame, ReadyFrame, encode_batch, may_join,
+    EncodeSettings, Frame, Job, PreEncodedFrame, ReadyFrame, are_linked, encode_batch, may_join,
 };
+use crate::heat::Heat;
 use crate::pool::Pool;
 use densite_disk::sync::Mutex;
 use std::collections::{HashMap, VecDeque};
@@ -100,6 +101,8 @@ enum Work {
 #[derive(Default)]
 pub struct PreEncoded {
     state: Mutex<State>,
+    /// Pages that the checkpoint stores raw.
+    pub(crate) heat: Heat,
 }
 
 impl PreEncoded {
@@ -113,6 +116,9 @@ impl PreEncoded {
             return;
         }
         let old = state.remove(page);
+        if self.heat.is_hurried(page) {
+            return;
+        }
         if state.bytes + bytes.len() > BUDGET_BYTES || state.frames > FRAMES_BYTES {
             // The removed note of this page was out of date.
             return;
@@ -282,7 +288,17 @@ impl State {
                 let other = self.pages.get(&neighbour).and_then(|o| o.bytes.as_ref());
                 other.is_some_and(|other| may_join(set, bytes, other))
             };
-            if joins(page.wrapping_sub(1)) || joins(page.wrapping_add(1)) {
+            let linked = |first: u32, behind: u32| {
+                let page = |page| self.pages.get(page)?.bytes.as_ref();
+                let both = page(&first).zip(page(&behind));
+                both.is_some_and(|(page, behind)| are_linked(first, page, behind))
+            };
+            let (before, behind) = (page.wrapping_sub(1), page.wrapping_add(1));
+            if joins(before) || joins(behind) {
+                continue;
+            }
+            // The checkpoint codes the pages of a chain together.
+            if set.chains && (linked(before, page) || linked(page, behind)) {
                 continue;
             }
             jobs.push(Job {
@@ -295,7 +311,7 @@ impl State {
         }
         let mut set = self.by.as_ref()?.0.clone();
         // Each page gets its own frame, because it is not known which of them come together.
-        set.join = false;
+        (set.join, set.chains) = (false, false);
         // Without room for the pages, the checkpoint has to decode the frames anyway.
         let raw: usize = jobs.iter().map(|job| job.bytes.len()).sum();
         set.checked = self.kept + raw <= KEPT_BYTES;

@@ -27,6 +27,7 @@ fn a_frame_of_another_dictionary_of_the_same_number_is_not_used() {
         payload: Vec::new(),
         seqs: vec![1],
         family: Family::of(&page(7)),
+        hurried: false,
     };
     let preencoded = PreEncodedFrame::of(frame, &with(b"what one has learned"));
     assert!(preencoded.holds(&with(b"what one has learned")));
@@ -46,6 +47,7 @@ fn a_frame_is_not_used_after_the_database_grew_much_or_reserves_other_bytes() {
         payload: Vec::new(),
         seqs: vec![1],
         family: Family::OTHER,
+        hurried: false,
     };
     let preencoded = PreEncodedFrame::of(frame, &set);
     let of = |pages: u32, reserved: usize| EncodeSettings {

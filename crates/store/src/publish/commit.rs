@@ -59,7 +59,8 @@ pub(super) fn commit(
         deltas = p.deltas(shared, file, &state)?;
         let same = p.logical_len() == state.logical_len()
             && p.page_size() == state.page_size()
-            && p.head() == state.head();
+            && p.head() == state.head()
+            && p.learned() == state.learned();
         let nothing = deltas.is_empty() && p.new_dicts().is_empty() && same;
         if nothing && !besides.fold && !besides.even_empty {
             space.give_back_extents(p.appender().taken(), number);
@@ -89,6 +90,7 @@ pub(super) fn commit(
         tail_off: 0,
         prev: newest,
         head: *p.head(),
+        learned: p.learned(),
         root: None,
         pieces: Vec::new(),
         dicts: Vec::new(),

@@ -17,6 +17,27 @@ use crate::connection::Connection;
 use crate::error::Result;
 use crate::transaction::Transaction;
 
+/// Makes one commit of what `f` does, and publishes it.
+///
+/// # Errors
+/// Those of `f` and of [`publish`]: nothing has changed then.
+pub(crate) fn in_transaction<T>(
+    connection: &mut Connection,
+    f: impl FnOnce(&mut Transaction, &mut Connection) -> Result<T>,
+) -> Result<T> {
+    let mut transaction = Transaction::begin(connection, 0)?;
+    let done = f(&mut transaction, connection);
+    let mut transaction = Some(transaction);
+    let published = done.and_then(|done| {
+        publish(connection, &mut transaction, &Besides::default())?;
+        Ok(done)
+    });
+    if let Some(transaction) = transaction {
+        transaction.discard(connection);
+    }
+    published
+}
+
 /// Publishes the transaction, if there is one, and ends it. Returns the bytes that were appended.
 ///
 /// # Errors
@@ -31,7 +52,9 @@ pub(crate) fn publish(
         return Ok(0);
     };
     let done = commit(connection, open, besides).and_then(|written| {
-        *transaction = None;
+        if let (Some(published), Some(shared)) = (transaction.take(), connection.open.known()) {
+            published.note_heat(shared);
+        }
         sync_if_due(connection, written)?;
         Ok(written)
     });
@@ -54,6 +77,7 @@ fn commit(
     besides: &Besides,
 ) -> Result<u64> {
     transaction.void_attempt(connection)?;
+    transaction.settle_share(connection)?;
     transaction.finish_batches(connection)?;
     transaction.regrain(connection)?;
     let shared = connection.open.shared()?;

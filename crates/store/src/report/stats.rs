@@ -122,11 +122,14 @@ impl Stats {
             self.frame_bytes += u64::from(e.len) >> e.run_log2;
             match CodecId(e.codec) {
                 CodecId::RAW => self.pages_raw += 1,
-                CodecId::ZSTD => self.pages_zstd += 1,
+                CodecId::LINKED if e.model != 0 => self.pages_zstd_dict += 1,
+                CodecId::ZSTD | CodecId::LINKED => self.pages_zstd += 1,
                 CodecId::ZSTD_DICT => self.pages_zstd_dict += 1,
-                CodecId::TYPED | CodecId::TYPED_RUN | CodecId::ARCHIVE | CodecId::JOINED => {
-                    self.pages_typed += 1;
-                }
+                CodecId::TYPED
+                | CodecId::TYPED_RUN
+                | CodecId::ARCHIVE
+                | CodecId::JOINED
+                | CodecId::POSTINGS => self.pages_typed += 1,
                 CodecId::ZERO => self.pages_zero += 1,
                 _ => {}
             }

@@ -53,7 +53,7 @@ impl Dictionaries {
         if record.kind != Kind::Dictionary || record.number != id {
             return Err(damage(info.place.off, "another record is there"));
         }
-        let dict = Arc::new(Dictionary::new(id, CodecId(record.codec), payload.to_vec()));
+        let dict = Arc::new(Dictionary::from_stored(id, CodecId(record.codec), payload));
         self.known.lock().insert(id, Arc::clone(&dict));
         Ok(dict)
     }

@@ -11,13 +11,16 @@ mod follow;
 mod moving;
 mod registry;
 
+use crate::again::Held;
 use crate::cache::Cache;
 use crate::codec::Dictionary;
 use crate::error::Result;
 use crate::map::tree::Source;
 use crate::map::{Entry, NodeCache};
+use crate::options::Options;
 use crate::preencoded::PreEncoded;
 use crate::recover::Found;
+use crate::relearn_state::Stage;
 use crate::sources::Sources;
 use crate::space::table::{self, Indexes};
 use crate::state::State;
@@ -25,6 +28,7 @@ use crate::writer::Writer;
 use densite_disk::File;
 use densite_disk::sync::{Mutex, RwLock};
 use dictionaries::Dictionaries;
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -38,6 +42,8 @@ pub(crate) struct Shared {
     pub(crate) cache: Arc<Cache>,
     pub(crate) dictionaries: Dictionaries,
     pub(crate) writer: Mutex<Writer>,
+    /// What is learned again at rest.
+    pub(crate) relearning: Mutex<Stage>,
     /// Pages on their way to the WAL.
     pub(crate) preencoded: Arc<PreEncoded>,
     /// The file was overwritten with other contents. Stays set: opening the file again makes a new
@@ -48,16 +54,17 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    fn new(found: Found, cache_bytes: usize) -> Result<Shared> {
+    fn new(found: Found, options: &Options) -> Result<Shared> {
         let writer = Writer::new(found.slot, found.header_lost, found.state.highest())?;
         Ok(Shared {
             salt: found.salt,
             state: RwLock::new(found.state),
             nodes: NodeCache::default(),
             indexes: Indexes::default(),
-            cache: Arc::new(Cache::new(cache_bytes)),
+            cache: Cache::with(options),
             dictionaries: Dictionaries::default(),
             writer: Mutex::new(writer),
+            relearning: Mutex::default(),
             preencoded: Arc::default(),
             overwritten: AtomicBool::new(false),
             unproved: AtomicU64::new(0),
@@ -128,6 +135,25 @@ impl Shared {
         id: u32,
     ) -> Result<Arc<Dictionary>> {
         self.dictionaries.of(file, self.salt, state, id)
+    }
+
+    /// The dictionaries that these frames need.
+    ///
+    /// # Errors
+    /// As [`Shared::dictionary`].
+    pub(crate) fn dictionaries_of(
+        &self,
+        file: &dyn File,
+        held: &[Held],
+    ) -> Result<HashMap<u32, Arc<Dictionary>>> {
+        let mut dicts = HashMap::new();
+        let state = self.state.read();
+        for id in held.iter().map(|held| held.record.model) {
+            if id != 0 && !dicts.contains_key(&id) {
+                dicts.insert(id, self.dictionary(file, &state, id)?);
+            }
+        }
+        Ok(dicts)
     }
 
     /// The extent that is being appended to.

@@ -2,6 +2,7 @@
 
 use super::Shared;
 use crate::error::Result;
+use crate::options::Options;
 use crate::recover;
 use densite_disk::File;
 use densite_disk::sync::Mutex;
@@ -22,7 +23,7 @@ impl Shared {
     pub(crate) fn attach(
         file: &dyn File,
         identity: &str,
-        cache_bytes: usize,
+        options: &Options,
     ) -> Result<Option<Arc<Shared>>> {
         let Some(found) = recover::find(file)? else {
             return Ok(None);
@@ -31,7 +32,7 @@ impl Shared {
         // In a child of fork, a thread that does not exist can hold the lock forever: do without
         // sharing then (rule 15).
         let Some(mut registry) = REGISTRY.try_lock_for(Duration::from_secs(2)) else {
-            return Ok(Some(Arc::new(Shared::new(found, cache_bytes)?)));
+            return Ok(Some(Arc::new(Shared::new(found, options)?)));
         };
         let registry = registry.get_or_insert_with(HashMap::new);
         registry.retain(|k, v| k.2 != std::process::id() || v.strong_count() > 0);
@@ -39,7 +40,7 @@ impl Shared {
         if let Some(shared) = known.filter(|shared| !shared.is_overwritten()) {
             return Ok(Some(shared));
         }
-        let shared = Arc::new(Shared::new(found, cache_bytes)?);
+        let shared = Arc::new(Shared::new(found, options)?);
         registry.insert(key, Arc::downgrade(&shared));
         Ok(Some(shared))
     }

@@ -2,6 +2,8 @@
 //! first creates a store without pages.
 
 use super::Transaction;
+use super::again::HeldBack;
+use super::written::Written;
 use crate::append::Appender;
 use crate::attempt;
 use crate::codec::family::Family;
@@ -14,9 +16,10 @@ use crate::format::tip::Tip;
 use crate::format::{
     DATA_OFF, FORMAT_VERSION, HEADER_OFF, MAX_COMMIT, SLOT_COPY, SLOT_OFF, TIP_OFF,
 };
+use crate::options::CodecChoice;
 use crate::state::{State, first_hash};
 use densite_disk::SyncKind;
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 
 /// The open end can begin beyond the end of the file, by less than this: free units at the end may
 /// not have been written.
@@ -53,6 +56,7 @@ impl Transaction {
         learner.set_level(options.level);
         learner.set_choice(options.codec);
         learner.set_reserved(usize::from(state.head()[RESERVED_AT]));
+        let is_even = learner.is_even();
         if writer.learning.wants_stored() {
             for d in state.dicts() {
                 let dict = shared.dictionary(file, &state, d.id)?;
@@ -88,22 +92,28 @@ impl Transaction {
             state.page_size()
         };
         Ok(Transaction {
-            pages: HashMap::new(),
+            pages: Written::default(),
             tip_before: state.tip_raw(),
             tried: None,
             page_size,
             logical_len: state.logical_len(),
             visible: state.pages(),
             head: *state.head(),
-            batch: Vec::new(),
-            batch_bytes: 0,
+            learned: state.learned(),
             inflight: VecDeque::new(),
             appender,
             commit,
             seq: 0,
             new_dicts: Vec::new(),
+            superseded: HashSet::new(),
+            dict_uses: HashMap::new(),
             keep_all: false,
             pressed: false,
+            settled: HashSet::new(),
+            holds_back: options.codec != CodecChoice::Raw && !is_even,
+            part: HeldBack::default(),
+            is_first: state.pages() == 0,
+            raw_bytes: 0,
             spare: Vec::new(),
         })
     }

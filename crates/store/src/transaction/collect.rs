@@ -1,10 +1,14 @@
-//! Collects written pages in batches, which the pool encodes.
+//! Takes written pages, and hands those that are encoded to the pool in batches.
 
-use super::{Page, Transaction};
+use super::Transaction;
+use super::written::Held;
 use crate::codec::HURRY_LEVEL;
 use crate::codec::family::Family;
 use crate::connection::Connection;
-use crate::encode::{DEFAULT_PAGE, EncodeSettings, Job, RESERVED_AT, ReadyFrame, encode_batch};
+use crate::encode::{
+    DEFAULT_PAGE, EncodeSettings, Job, RESERVED_AT, ReadyFrame, encode_batch, raw_frames,
+    whole_runs,
+};
 use crate::error::{Error, Result};
 use crate::map::Entry;
 use crate::options::CodecChoice;
@@ -16,6 +20,12 @@ use std::sync::Arc;
 const BATCH_BYTES: usize = 128 << 10;
 /// A batch with at most so many pages is encoded on this thread: the pool would not pay.
 const INLINE_PAGES: usize = 4;
+/// Raw bytes of a part of the last batch, which several threads encode.
+const PART_BYTES: usize = BATCH_BYTES / 2;
+/// A batch is placed when so many more were dispatched, however fast the pool is: what is stored
+/// then depends on the pages alone. This is more than the pool's queue holds on most machines, so
+/// this thread encodes too if the queue is full, and rarely waits for the others.
+const PLACED_AFTER: usize = 16;
 
 impl Transaction {
     /// Adds a whole page, and its frame if it is pre-encoded.
@@ -30,63 +40,108 @@ impl Transaction {
         preencoded: Option<ReadyFrame>,
     ) -> Result<()> {
         if self.pressed && self.is_as_published(connection, page, &bytes)? {
-            self.pages.remove(&page);
+            self.pages.forget(page);
             if page == 1 {
                 self.take_head(&bytes);
             }
             return Ok(());
         }
-        let shared = connection.open.shared()?;
-        let family = preencoded
-            .as_ref()
-            .map_or_else(|| Family::of(&bytes), |preencoded| preencoded.frame.family);
-        if let Some(mut writer) = shared.writer.try_lock() {
-            writer.learning.learner().observe(family, &bytes);
-        }
         if page == 1 {
             self.take_head(&bytes);
         }
         self.seq += 1;
-        self.batch_bytes += bytes.len();
-        self.batch.push(Job {
-            page,
+        let held = Held {
             seq: self.seq,
-            bytes: Arc::clone(&bytes),
-            family,
+            bytes,
             preencoded,
-        });
-        let seq = self.seq;
-        self.pages.insert(page, Page::Raw { seq, bytes });
-        if self.batch_bytes >= BATCH_BYTES {
-            self.dispatch(connection)
-        } else {
-            Ok(())
+        };
+        if let Some(buffer) = self.pages.hold(page, held) {
+            self.keep_spare(buffer);
         }
-    }
-
-    /// Hands the batch to the pool, and places finished batches.
-    fn dispatch(&mut self, connection: &mut Connection) -> Result<()> {
-        self.name_preencoded(connection)?;
-        self.train(connection)?;
-        let settings = self.encode_settings(connection)?;
-        let jobs = self.take_batch();
-        let pool = connection.open.pool();
-        let task = Task::spawn(&pool_for(&jobs, pool), move || {
-            encode_batch(jobs, &settings)
-        });
-        self.inflight.push_back(task);
-        // This is more than the pool's queue holds. So this thread encodes too when the queue is
-        // full, and waits for others only in `finish_batches`.
-        let limit = pool.map_or(0, |_| 4 * connection.open.options().threads + 4);
-        while self.inflight.len() > limit || self.inflight.front().is_some_and(Task::is_done) {
-            self.collect(connection)?;
+        while self.pages.is_full() {
+            self.dispatch(connection)?;
         }
         Ok(())
     }
 
-    fn take_batch(&mut self) -> Vec<Job> {
-        self.batch_bytes = 0;
-        std::mem::take(&mut self.batch)
+    /// Hands a batch of pages to the pool, and places the frames of earlier batches.
+    fn dispatch(&mut self, connection: &mut Connection) -> Result<()> {
+        while self.inflight.len() >= PLACED_AFTER {
+            self.collect(connection)?;
+        }
+        if self.part.bytes() >= connection.open.options().tuning.held_bytes {
+            self.collect_all(connection)?;
+            self.end_part_and_flush(connection)?;
+        }
+        let mut jobs = self.pages.next_batch(BATCH_BYTES);
+        // The others wait for the pages that share a frame with them.
+        let run_pages = connection.open.options().run_pages as usize;
+        let waiting = jobs.split_off(whole_frames(&jobs, run_pages));
+        self.pages.take_back(waiting);
+        let (jobs, hurried) = self.split_hurried(connection, jobs);
+        let settings = match self.prepare(connection, &jobs) {
+            Ok(settings) => settings,
+            Err(e) => {
+                self.pages.take_back(jobs);
+                self.pages.take_back(hurried);
+                return Err(e);
+            }
+        };
+        if !hurried.is_empty() {
+            let settings = settings.clone();
+            let task = Task::spawn(&None, move || raw_frames(&hurried, &settings));
+            self.inflight.push_back(task);
+        }
+        let pool = connection.open.pool();
+        if !jobs.is_empty() {
+            let task = Task::spawn(&pool_for(&jobs, pool), move || {
+                encode_batch(jobs, &settings)
+            });
+            self.inflight.push_back(task);
+        }
+        Ok(())
+    }
+
+    /// Separates pages that are stored raw, because they change often.
+    fn split_hurried(&self, connection: &mut Connection, jobs: Vec<Job>) -> (Vec<Job>, Vec<Job>) {
+        let options = connection.open.options();
+        let shared = connection.open.known();
+        let Some(shared) = shared.filter(|_| {
+            !self.keep_all && options.codec == CodecChoice::Auto && options.run_pages <= 1
+        }) else {
+            return (jobs, Vec::new());
+        };
+        let heat = &shared.preencoded.heat;
+        let hurried = heat.hurried(jobs.iter().map(|job| job.page));
+        let raw = |job: &Job, hurried: bool| {
+            hurried && job.preencoded.is_none() && !self.settled.contains(&job.page)
+        };
+        let (mut rest, mut apart) = (Vec::with_capacity(jobs.len()), Vec::new());
+        for (job, hurried) in jobs.into_iter().zip(hurried) {
+            match raw(&job, hurried) {
+                true => apart.push(job),
+                false => rest.push(job),
+            }
+        }
+        (rest, apart)
+    }
+
+    /// Shows pages that are about to be encoded to the learner, trains if it is due, and returns the
+    /// settings for them.
+    fn prepare(&mut self, connection: &mut Connection, jobs: &[Job]) -> Result<EncodeSettings> {
+        self.name_preencoded(connection, jobs)?;
+        self.observe(connection, jobs)?;
+        self.train(connection)?;
+        self.encode_settings(connection)
+    }
+
+    fn observe(&mut self, connection: &mut Connection, jobs: &[Job]) -> Result<()> {
+        let shared = connection.open.shared()?;
+        let learning = &mut shared.writer.lock().learning;
+        for job in jobs {
+            learning.learner().observe(job.family, &job.bytes);
+        }
+        Ok(())
     }
 
     /// Waits for the oldest batch and places its frames.
@@ -102,14 +157,39 @@ impl Transaction {
         let mut none = Space::default();
         let space = writer.accounting.space_mut().unwrap_or(&mut none);
         let placed = self.append_frames(&frames, space);
-        for frame in &frames {
-            let raw = frame.seqs.len() << frame.record.page_log2;
-            (writer.learning.learner()).coded(frame.family, raw, frame.record_len());
+        for frame in frames.iter().filter(|frame| !frame.hurried) {
+            let (raw, len) = (
+                frame.seqs.len() << frame.record.page_log2,
+                frame.record_len(),
+            );
+            (writer.learning.learner()).coded(frame.family, raw, len);
+            self.raw_bytes += raw as u64;
+            self.part.encoded(len);
         }
         placed?;
+        if self.holds_back {
+            return Ok(());
+        }
+        self.flush(connection)
+    }
+
+    fn flush(&mut self, connection: &Connection) -> Result<()> {
         let flushed = self.appender.flush_if_long(connection.open.file());
         self.pressed |= flushed.is_err();
         flushed
+    }
+
+    /// Waits for all batches.
+    fn collect_all(&mut self, connection: &mut Connection) -> Result<()> {
+        while !self.inflight.is_empty() {
+            self.collect(connection)?;
+        }
+        Ok(())
+    }
+
+    fn end_part_and_flush(&mut self, connection: &mut Connection) -> Result<()> {
+        self.end_part(connection)?;
+        self.flush(connection)
     }
 
     /// Encodes and places all written pages.
@@ -117,39 +197,59 @@ impl Transaction {
     /// # Errors
     /// I/O, a full disk.
     pub(crate) fn finish_batches(&mut self, connection: &mut Connection) -> Result<()> {
-        self.name_preencoded(connection)?;
-        let mut jobs = self.take_batch();
+        self.pages.choose_all();
+        while self.pages.held_bytes() >= BATCH_BYTES {
+            self.dispatch(connection)?;
+        }
+        let jobs = self.pages.next_batch(BATCH_BYTES);
         if !jobs.is_empty() {
-            // SQLite writes in page order. Other pages are sorted here, which makes later reads
-            // faster.
-            jobs.sort_by_key(|j| j.page);
-            let settings = self.encode_settings(connection)?;
-            let options = connection.open.options();
+            self.dispatch_last(connection, jobs)?;
+        }
+        self.collect_all(connection)?;
+        if self.is_large(connection) {
+            self.end_part(connection)?;
+            if self.raw_bytes * 2 >= self.logical_len {
+                self.learned.pages = self.page_count();
+            }
+        }
+        self.flush(connection)
+    }
+
+    /// Hands the last pages of the commit to the pool, in parts of equal size.
+    fn dispatch_last(&mut self, connection: &mut Connection, mut jobs: Vec<Job>) -> Result<()> {
+        let named = self.name_preencoded(connection, &jobs);
+        let observed = named.and_then(|()| self.observe(connection, &jobs));
+        let settings = match observed.and_then(|()| self.encode_settings(connection)) {
+            Ok(settings) => settings,
+            Err(e) => {
+                self.pages.take_back(jobs);
+                return Err(e);
+            }
+        };
+        let options = connection.open.options();
+        let pool = connection.open.pool();
+        // Space reclamation encodes in its own way, but the next pages in the WAL are SQLite's.
+        if !self.keep_all {
             let next = EncodeSettings {
                 level: options.level,
                 ..settings.clone()
             };
-            let pool = connection.open.pool();
-            // Space reclamation encodes in its own way, but the next pages in the WAL are SQLite's.
-            if !self.keep_all {
-                connection.open.shared()?.preencoded.renew(&next, pool);
-            }
-            let pool = pool_for(&jobs, pool);
-            let parts = pool.as_ref().map_or(1, |_| options.threads + 1);
-            let each = jobs
-                .len()
-                .div_ceil(parts)
-                .next_multiple_of(settings.run_pages.max(1) as usize);
-            while !jobs.is_empty() {
-                let rest = jobs.split_off(each.min(jobs.len()));
-                let now = std::mem::replace(&mut jobs, rest);
-                let settings = settings.clone();
-                self.inflight
-                    .push_back(Task::spawn(&pool, move || encode_batch(now, &settings)));
-            }
+            connection.open.shared()?.preencoded.renew(&next, pool);
         }
-        while !self.inflight.is_empty() {
-            self.collect(connection)?;
+        let pool = pool_for(&jobs, pool);
+        let run_pages = options.run_pages as usize;
+        // Not as many parts as there are threads: pages of one part can share frames.
+        let each = (PART_BYTES / self.page_size as usize)
+            .max(1)
+            .next_multiple_of(settings.run_pages.max(1) as usize);
+        while !jobs.is_empty() {
+            let now = jobs.get(..each);
+            let now = now.map_or(jobs.len(), |now| whole_frames(now, run_pages));
+            let rest = jobs.split_off(now);
+            let now = std::mem::replace(&mut jobs, rest);
+            let settings = settings.clone();
+            self.inflight
+                .push_back(Task::spawn(&pool, move || encode_batch(now, &settings)));
         }
         Ok(())
     }
@@ -166,6 +266,7 @@ impl Transaction {
         let mut settings = self.encode_settings(connection)?;
         settings.run_pages = 1;
         settings.join = false;
+        settings.chains = false;
         let jobs = vec![Job {
             page,
             seq: 0,
@@ -204,7 +305,7 @@ impl Transaction {
             0 => (DEFAULT_PAGE / self.page_size).max(1),
             n => n,
         };
-        let level = if connection.open.is_in_hurry() {
+        let level = if connection.open.is_in_hurry() && !self.is_large(connection) {
             options.level.min(HURRY_LEVEL)
         } else {
             options.level
@@ -214,6 +315,7 @@ impl Transaction {
             choice: options.codec,
             run_pages,
             join: options.run_pages == 0 && options.codec != CodecChoice::Archive,
+            chains: options.run_pages == 0 && options.codec != CodecChoice::Raw,
             dicts,
             version: self.commit,
             // Nothing is scrubbed from a page that may begin with the number of another page.
@@ -233,4 +335,14 @@ fn pool_for(jobs: &[Job], pool: Option<&Arc<Pool>>) -> Option<Arc<Pool>> {
     let ready = |job: &&Job| job.preencoded.as_ref().is_some_and(|found| found.compared);
     let to_encode = jobs.len() - jobs.iter().filter(ready).count();
     pool.filter(|_| to_encode > INLINE_PAGES).cloned()
+}
+
+/// How many of the first jobs can be encoded before the jobs behind them are known. If the number of
+/// pages in a frame is set, that is a multiple of it.
+fn whole_frames(jobs: &[Job], run_pages: usize) -> usize {
+    match run_pages {
+        0 | 1 => whole_runs(jobs),
+        n if jobs.len() < n => jobs.len(),
+        n => jobs.len() - jobs.len() % n,
+    }
 }

@@ -1,25 +1,30 @@
 //! The writes of a handle that are not published yet.
 //!
-//! Pages are collected in a batch (`collect`). The pool encodes full batches, and their frames are
-//! then appended in order (`place`). So a bulk load takes little memory, however large it is: only
-//! the entry of each page stays.
+//! Pages are held while they can change again (`written`, `window`). Then the pool encodes them in
+//! batches (`collect`), and their frames are appended in order (`place`). So a bulk load takes
+//! bounded memory, however large it is: only the entry of each page stays.
 
+mod again;
 mod begin;
 mod collect;
 mod moved;
 mod place;
 mod regrain;
+mod settle;
+mod supersede;
 mod train;
+mod window;
 mod write;
+mod written;
 
 use crate::append::Appender;
 use crate::attempt;
 use crate::bytes::copy_part;
 use crate::connection::Connection;
-use crate::encode::{Frame, Job};
+use crate::encode::Frame;
 use crate::error::{Error, Result};
 use crate::format::tip::{TIP_LEN, Tip};
-use crate::format::trailer::{DictInfo, HEAD_LEN};
+use crate::format::trailer::{DictInfo, HEAD_LEN, Learned};
 use crate::frame::{self, page_of};
 use crate::map::Entry;
 use crate::pages::read_pages;
@@ -27,21 +32,15 @@ use crate::pool::Task;
 use crate::reader::Part;
 use crate::shared::Shared;
 use crate::state::State;
+use again::HeldBack;
 use densite_disk::File;
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
-
-/// The state of a written page.
-enum Page {
-    /// In a batch, encoded or not. `seq` distinguishes this write from later ones of the same page.
-    Raw { seq: u64, bytes: Arc<[u8]> },
-    /// Appended as a frame.
-    Stored(Entry),
-}
+use written::{Held, Page, Written};
 
 /// The writes of one handle since it last published.
 pub(crate) struct Transaction {
-    pages: HashMap<u32, Page>,
+    pages: Written,
     /// The tip block at the begin.
     tip_before: [u8; TIP_LEN],
     /// The last attempt to publish this, if it was not published and may be whole in the file: see
@@ -53,20 +52,32 @@ pub(crate) struct Transaction {
     /// this length.
     visible: u64,
     head: [u8; HEAD_LEN],
-    batch: Vec<Job>,
-    batch_bytes: usize,
+    learned: Learned,
     inflight: VecDeque<Task<Vec<Frame>>>,
     appender: Appender,
     /// The number that the commit will have, and the version of its frames.
     commit: u64,
     seq: u64,
     new_dicts: Vec<DictInfo>,
+    /// Those of them that pages are not encoded with any more.
+    superseded: HashSet<u32>,
+    /// How many pages were appended with each dictionary or model.
+    dict_uses: HashMap<u32, i64>,
     /// Every byte of a page is kept, because it was stored before and may differ from a page that
     /// SQLite has just written.
     keep_all: bool,
     /// A write failed, perhaps because the disk was full. Pages that are written back unchanged are
     /// then dropped and not appended.
     pressed: bool,
+    /// Pages that are unchanged, and were written only because their frames were raw.
+    settled: HashSet<u32>,
+    /// Frames are held back and perhaps encoded again: see `again`.
+    holds_back: bool,
+    part: HeldBack,
+    /// No commit had pages before.
+    is_first: bool,
+    /// Bytes of the pages that were encoded.
+    raw_bytes: u64,
     /// Buffers of pages that are encoded, to be reused.
     spare: Vec<Arc<[u8]>>,
 }
@@ -90,6 +101,11 @@ impl Transaction {
     /// The first bytes of page 1.
     pub(crate) fn head(&self) -> &[u8; HEAD_LEN] {
         &self.head
+    }
+
+    /// What the models and dictionaries know of the database.
+    pub(crate) fn learned(&self) -> Learned {
+        self.learned
     }
 
     /// Dictionaries that the commit adds.
@@ -125,7 +141,7 @@ impl Transaction {
 
     /// Whether the page is the same as in the newest commit.
     pub(crate) fn is_untouched(&self, page: u32) -> bool {
-        u64::from(page) <= self.visible && !self.pages.contains_key(&page)
+        u64::from(page) <= self.visible && !self.pages.contains(page)
     }
 
     /// Reads part of a page, with the pending writes.
@@ -134,8 +150,8 @@ impl Transaction {
     /// I/O, damage.
     pub(crate) fn read(&self, connection: &mut Connection, part: Part<'_>) -> Result<()> {
         let Part { page, at, out } = part;
-        match self.pages.get(&page) {
-            Some(Page::Raw { bytes, .. }) => {
+        match self.pages.get(page) {
+            Some(Page::Held(Held { bytes, .. }) | Page::Sent { bytes, .. }) => {
                 copy_part(bytes, at, out);
                 Ok(())
             }
@@ -188,18 +204,18 @@ impl Transaction {
         file: &dyn File,
         newest: &State,
     ) -> Result<Vec<(u32, Entry)>> {
-        let stored = |(page, w): (&u32, &Page)| match w {
-            Page::Stored(e) => Ok((*page, *e)),
+        let stored = |(page, written): (u32, &Page)| match written {
+            Page::Stored(entry) => Ok((page, *entry)),
             // All pages are stored by now, unless encoding or placing some of them failed. A commit
             // without those would not be what was written.
-            Page::Raw { .. } => Err(Error::Setting(format!(
+            Page::Held(_) | Page::Sent { .. } => Err(Error::Setting(format!(
                 "page {page} was not stored by an earlier attempt; write it again or roll back the transaction"
             ))),
         };
         let mut deltas: Vec<(u32, Entry)> = self.pages.iter().map(stored).collect::<Result<_>>()?;
         for page in self.visible + 1..=newest.pages() {
             let Ok(page) = u32::try_from(page) else { break };
-            if !self.pages.contains_key(&page) && !shared.lookup(file, newest, page)?.is_none() {
+            if !self.pages.contains(page) && !shared.lookup(file, newest, page)?.is_none() {
                 deltas.push((page, Entry::NONE));
             }
         }
@@ -251,7 +267,7 @@ mod tests {
         let file = RealFile::open(dir.path().join("x.db"), OpenMode::Create).expect("opens");
         let mut handle = Handle::open(Box::new(file), "x", Options::default()).expect("a store");
         handle.write_at(&[1; 4096], 0).expect("writes");
-        let lost = Page::Raw {
+        let lost = Page::Sent {
             seq: 0,
             bytes: [2; 4096].into(),
         };

@@ -1,6 +1,6 @@
 //! Frames that space reclamation moves: as they are stored, or encoded again.
 
-use super::{Page, Transaction};
+use super::Transaction;
 use crate::connection::Connection;
 use crate::encode::PreEncodedFrame;
 use crate::error::Result;
@@ -18,6 +18,7 @@ impl Transaction {
             self.appender.keep_to(Lane::Moved);
         }
         self.keep_all = true;
+        self.holds_back = false;
     }
 
     /// Appends a frame as it is stored. `pages` are its live pages with their entries, which get
@@ -35,7 +36,7 @@ impl Transaction {
         let off = self.append_frame(connection, shared, record, payload)?.off;
         for (page, entry) in pages {
             let moved = Entry { off, ..*entry };
-            self.pages.insert(*page, Page::Stored(moved));
+            self.pages.store(*page, moved);
         }
         Ok(())
     }
@@ -61,18 +62,7 @@ impl Transaction {
                 ..frame.record
             };
             let place = self.append_frame(connection, shared, record, &frame.payload)?;
-            for (page, slot) in (record.number..).take(1 << record.run_log2).zip(0..) {
-                let entry = Entry {
-                    off: place.off,
-                    version: place.version,
-                    len: place.len,
-                    model: record.model,
-                    codec: record.codec,
-                    run_log2: record.run_log2,
-                    slot,
-                };
-                self.pages.insert(page, Page::Stored(entry));
-            }
+            self.note_run(&record, place, u64::MAX);
         }
         Ok(true)
     }

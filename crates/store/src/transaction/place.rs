@@ -1,6 +1,6 @@
 //! Places encoded frames.
 
-use super::{Page, Transaction};
+use super::Transaction;
 use crate::connection::Connection;
 use crate::encode::Frame;
 use crate::error::Result;
@@ -26,6 +26,13 @@ impl Transaction {
         page.into()
     }
 
+    /// Keeps a buffer for reuse.
+    pub(super) fn keep_spare(&mut self, buffer: Arc<[u8]>) {
+        if self.spare.len() * buffer.len() < SPARE_BYTES {
+            self.spare.push(buffer);
+        }
+    }
+
     /// Appends encoded frames. Frames whose pages were all overwritten or cut off meanwhile are
     /// dropped.
     pub(super) fn append_frames(&mut self, frames: &[Frame], space: &mut Space) -> Result<()> {
@@ -33,40 +40,58 @@ impl Transaction {
             let first = frame.record.number;
             // The page numbers are the second iterator, which must not run further than the first:
             // there is no number after the highest page.
-            let current = |(seq, page): (&u64, u32)| matches!(self.pages.get(&page), Some(Page::Raw { seq: s, .. }) if s == seq);
+            let current = |(seq, page): (&u64, u32)| self.pages.is_sent(page, *seq);
             if !frame.seqs.iter().zip(first..).any(current) {
                 continue;
             }
             let len = (RECORD_LEN + frame.payload.len()) as u64;
             self.appender.make_room(space, len, self.commit)?;
+            if self.holds_back {
+                self.part.begins(|| self.appender.mark());
+            }
             let place = self.appender.push(frame.record, &frame.payload);
             let (model, codec, run_log2) = (
                 frame.record.model,
                 frame.record.codec,
                 frame.record.run_log2,
             );
+            if model != 0 {
+                *self.dict_uses.entry(model).or_default() += frame.seqs.len() as i64;
+            }
             for ((seq, page), slot) in frame.seqs.iter().zip(first..).zip(0..) {
-                if let Some(p) = self.pages.get_mut(&page)
-                    && matches!(p, Page::Raw { seq: s, .. } if s == seq)
-                {
-                    let stored = Page::Stored(Entry {
-                        off: place.off,
-                        version: place.version,
-                        len: place.len,
-                        model,
-                        codec,
-                        run_log2,
-                        slot,
-                    });
-                    if let Page::Raw { bytes, .. } = std::mem::replace(p, stored)
-                        && self.spare.len() * bytes.len() < SPARE_BYTES
-                    {
-                        self.spare.push(bytes);
-                    }
+                let entry = Entry {
+                    off: place.off,
+                    version: place.version,
+                    len: place.len,
+                    model,
+                    codec,
+                    run_log2,
+                    slot,
+                };
+                if let Some(buffer) = self.pages.encoded(page, *seq, entry) {
+                    self.keep_spare(buffer);
                 }
             }
         }
         Ok(())
+    }
+
+    /// Notes where a frame was placed, for those of its pages whose bit is set in `live`.
+    pub(super) fn note_run(&mut self, record: &Record, place: NodeRef, live: u64) {
+        for (page, slot) in (record.number..).take(1 << record.run_log2).zip(0u8..) {
+            if live >> slot & 1 == 1 {
+                let entry = Entry {
+                    off: place.off,
+                    version: place.version,
+                    len: place.len,
+                    model: record.model,
+                    codec: record.codec,
+                    run_log2: record.run_log2,
+                    slot,
+                };
+                self.pages.store(page, entry);
+            }
+        }
     }
 
     /// Appends one frame and returns its place.

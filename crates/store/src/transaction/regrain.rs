@@ -1,6 +1,6 @@
 //! Changing the page size.
 
-use super::{Page, Transaction};
+use super::Transaction;
 use crate::connection::Connection;
 use crate::error::Result;
 use std::collections::HashMap;
@@ -32,9 +32,9 @@ impl Transaction {
                 continue;
             }
             let entry = self.append_page(connection, page as u32, new, &buf)?;
-            fresh.insert(page as u32, Page::Stored(entry));
+            fresh.insert(page as u32, entry);
         }
-        self.pages = fresh;
+        self.pages.replace(fresh);
         self.page_size = new;
         // Published pages have the old size, so none of them is visible any more.
         self.visible = 0;
@@ -45,7 +45,7 @@ impl Transaction {
         let Ok(page) = u32::try_from(page) else {
             return Ok(false);
         };
-        if self.pages.contains_key(&page) {
+        if self.pages.contains(page) {
             return Ok(true);
         }
         let shared = connection.open.shared()?;

@@ -1,7 +1,7 @@
 //! Trains dictionaries while pages are written.
 //!
 //! The learner (one per file and process) samples written pages. If a family is worth it, training
-//! runs on the pool. When it is done, the dictionary is appended like any other record and used
+//! runs on the pool. Some batches later, the dictionary is appended like any other record and used
 //! from then on. A commit that fails loses its dictionaries, and this process does not use their
 //! numbers again (rule 12).
 
@@ -11,12 +11,13 @@ use crate::codec::choice::{CANDIDATES, TrainedFamilies};
 use crate::codec::family::Family;
 use crate::codec::learn::TrainingResult;
 use crate::connection::Connection;
+use crate::encode::Job;
 use crate::error::Result;
 use crate::format::record::{Kind, RECORD_LEN, Record};
-use crate::format::trailer::DictInfo;
+use crate::format::trailer::{DictInfo, Learned};
 use crate::pool::Task;
 use crate::shared::Shared;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// An older dictionary is tried while at least one in so many of its family's pages uses it.
@@ -34,14 +35,20 @@ impl Transaction {
             return Ok(known);
         }
         let shared = connection.open.shared()?;
-        let uses = {
+        let mut uses = {
             let writer = shared.writer.lock();
             let space = writer.accounting.space();
             space.map_or_else(HashMap::new, |space| space.dict_uses.clone())
         };
+        for (id, pages) in &self.dict_uses {
+            *uses.entry(*id).or_default() += pages;
+        }
         let mut trained = TrainedFamilies::new();
         let state = shared.state.read();
-        for info in suitable(state.dicts().iter().chain(&self.new_dicts), &uses) {
+        let new = self.new_dicts.iter();
+        let new = new.filter(|info| !self.superseded.contains(&info.id));
+        let all: Vec<&DictInfo> = state.dicts().iter().chain(new).collect();
+        for info in suitable(&current(&all, self.learned), &uses, self.learned) {
             let dictionary = match shared.dictionaries.known(info.id) {
                 Some(known) => known,
                 None => shared.dictionary(connection.open.file(), &state, info.id)?,
@@ -65,8 +72,12 @@ impl Transaction {
     ///
     /// # Errors
     /// I/O, damage.
-    pub(super) fn name_preencoded(&mut self, connection: &mut Connection) -> Result<()> {
-        let unnamed = self.batch.iter().filter_map(|job| {
+    pub(super) fn name_preencoded(
+        &mut self,
+        connection: &mut Connection,
+        jobs: &[Job],
+    ) -> Result<()> {
+        let unnamed = jobs.iter().filter_map(|job| {
             let frame = &job.preencoded.as_ref()?.frame;
             Some((frame.family, Arc::clone(frame.unnamed()?)))
         });
@@ -95,8 +106,8 @@ impl Transaction {
         Ok(())
     }
 
-    /// Installs the result of a finished training job, and starts one that is due. Without a pool
-    /// it runs at once.
+    /// Installs the result of a training job, and starts one that is due. Call it once for each
+    /// batch: both happen at places in the sequence of pages that do not depend on the pool.
     ///
     /// # Errors
     /// [`Error::NotDensite`](crate::Error::NotDensite) if the file is empty.
@@ -105,7 +116,7 @@ impl Transaction {
         // A bulk load makes the database larger than it was at the begin.
         let bytes = self.logical_len.max(shared.state.read().logical_len());
         (shared.writer.lock().learning.learner()).raise_database_bytes(bytes);
-        if let Some(task) = connection.training.take_done() {
+        if let Some(task) = connection.training.next_batch() {
             self.install(&shared, task);
         }
         // A family's first training job (0.02 s) runs at once, even if another one is running:
@@ -115,18 +126,16 @@ impl Transaction {
             let Some(training_job) = first else { break };
             self.install(&shared, Task::lazy(move || training_job.train()));
         }
-        if connection.training.is_running() {
+        // Drift is local if a sample of all pages was trained on, or will be: models of the last
+        // pages make the next ones larger, not smaller.
+        let is_even = shared.writer.lock().learning.learner().is_even();
+        if connection.training.is_running() || is_even || self.is_large(connection) {
             return Ok(());
         }
         let due = shared.writer.lock().learning.learner().due();
         if let Some(training_job) = due {
-            let pool = connection.open.pool();
-            let task = Task::spawn(&pool.cloned(), move || training_job.train());
-            if pool.is_none() {
-                self.install(&shared, task);
-            } else {
-                connection.training.began(task);
-            }
+            let pool = connection.open.pool().cloned();
+            connection.training.begin(training_job, &pool);
         }
         Ok(())
     }
@@ -140,19 +149,20 @@ impl Transaction {
         }
     }
 
-    fn install_one(&mut self, shared: &Shared, trained: TrainingResult) -> Option<()> {
+    pub(super) fn install_one(&mut self, shared: &Shared, trained: TrainingResult) -> Option<()> {
         let mut writer = shared.writer.lock();
         let next = shared.state.read().next_dict();
         let id = writer.learning.next_number(next)?;
         let space = writer.accounting.space_mut()?;
         let dict = Arc::new(Dictionary::new(id, trained.codec, trained.bytes));
-        let len = (RECORD_LEN + dict.bytes().len()) as u64;
+        let (codec, payload) = dict.to_stored();
+        let len = (RECORD_LEN + payload.len()) as u64;
         self.appender.make_room(space, len, self.commit).ok()?;
         let record = Record {
-            codec: trained.codec.0,
+            codec: codec.0,
             ..Record::plain(Kind::Dictionary, id, self.commit)
         };
-        let place = self.appender.push(record, dict.bytes());
+        let place = self.appender.push(record, &payload);
         self.new_dicts.push(DictInfo {
             id,
             family: trained.family.0,
@@ -176,6 +186,10 @@ impl Transaction {
         database: u64,
     ) -> Result<()> {
         let shared = connection.open.shared()?;
+        // Nothing is learned later that would make the first frames smaller.
+        self.holds_back = false;
+        let pages = database / u64::from(self.page_size);
+        self.learned.pages = u32::try_from(pages).unwrap_or(u32::MAX);
         {
             let mut writer = shared.writer.lock();
             let learner = writer.learning.learner();
@@ -186,10 +200,11 @@ impl Transaction {
             learner.flush();
         }
         let pool = connection.open.pool().cloned();
-        let mut tasks = Vec::new();
+        let (mut tasks, mut tokens) = (Vec::new(), Vec::new());
         loop {
             let due = shared.writer.lock().learning.learner().due();
             let Some(training_job) = due else { break };
+            tokens.push(training_job.token());
             tasks.push(Task::spawn(&pool, move || training_job.train()));
         }
         for task in tasks {
@@ -199,15 +214,28 @@ impl Transaction {
     }
 }
 
+/// Those that are not superseded by dictionaries of their family from `learned.first` on.
+fn current<'a>(all: &[&'a DictInfo], learned: Learned) -> Vec<&'a DictInfo> {
+    let is_newer = |info: &DictInfo| info.id >= learned.first;
+    let newer = all.iter().filter(|info| is_newer(info));
+    let families: HashSet<u16> = newer.map(|info| info.family).collect();
+    let current = all.iter().copied();
+    let current = current.filter(|info| is_newer(info) || !families.contains(&info.family));
+    current.collect()
+}
+
 /// The dictionaries to try for pages of each family, the newest first: those of the last training
 /// job, and those that many of its pages use.
 fn suitable<'a>(
-    all: impl Iterator<Item = &'a DictInfo>,
+    all: &[&'a DictInfo],
     uses: &HashMap<u32, i64>,
+    learned: Learned,
 ) -> Vec<&'a DictInfo> {
-    let mut all: Vec<&DictInfo> = all.collect();
+    let mut all = all.to_vec();
     all.sort_unstable_by_key(|info| std::cmp::Reverse(info.id));
     let used = |info: &DictInfo| uses.get(&info.id).copied().unwrap_or(0);
+    // While pages are encoded again, those that new ones suit may still come.
+    let is_coming = |info: &DictInfo| learned.next > 0 && info.id >= learned.first;
     let mut served: HashMap<u16, (i64, usize)> = HashMap::new();
     for info in &all {
         served.entry(info.family).or_default().0 += used(info);
@@ -216,8 +244,8 @@ fn suitable<'a>(
     all.retain(|info| {
         let (in_all, taken) = served.entry(info.family).or_default();
         let of_one_job = newer.insert(info.family, info.id) == Some(info.id + 1);
-        let unused = used(info) == 0;
-        let suits = used(info) * PART >= (*in_all).max(1) || unused && of_one_job;
+        let is_new = used(info) == 0 || is_coming(info);
+        let suits = used(info) * PART >= (*in_all).max(1) || is_new && of_one_job;
         let tried = *taken == 0 || *taken < CANDIDATES && suits;
         *taken += usize::from(tried);
         tried

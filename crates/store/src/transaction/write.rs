@@ -1,6 +1,6 @@
 //! Turns writes of bytes into written pages.
 
-use super::{Page, Transaction};
+use super::Transaction;
 use crate::bytes::copy_part;
 use crate::connection::Connection;
 use crate::encode::RESERVED_AT;
@@ -60,7 +60,7 @@ impl Transaction {
     pub(crate) fn set_len(&mut self, connection: &mut Connection, len: u64) -> Result<()> {
         let page_size = u64::from(self.page_size);
         let pages = len.div_ceil(page_size);
-        self.pages.retain(|page, _| u64::from(*page) <= pages);
+        self.pages.cut(pages);
         self.visible = self.visible.min(pages);
         let cut = (len % page_size) as usize;
         let shrinks = len < self.logical_len;
@@ -84,7 +84,7 @@ impl Transaction {
 
     /// Drops the frame of a page: it reads as zeros from this commit on.
     pub(crate) fn drop_page(&mut self, page: u32) {
-        self.pages.insert(page, Page::Stored(Entry::NONE));
+        self.pages.store(page, Entry::NONE);
     }
 
     /// Copies the first bytes of page 1.

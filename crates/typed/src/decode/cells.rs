@@ -4,10 +4,11 @@ use super::columns::Columns;
 use super::cut::Cut;
 use super::place::Record;
 use super::values::Rows;
+use super::whole::WholeLeaf;
 use super::{Head, OPAQUE, local};
 use crate::fast;
 use crate::model::{Model, PageStream};
-use crate::page::{put_varint, short_varint, varint_len};
+use crate::page::{put_varint, varint_len};
 use crate::record::{Coded, header_len};
 use crate::stream::{Source, Streams};
 
@@ -77,7 +78,7 @@ pub(super) struct Cells {
     /// By cell.
     sizes: Vec<u32>,
     /// Memory of the short path.
-    bodies: Vec<u64>,
+    work: fast::Work,
     rows: Rows,
     /// By cell. Empty if no cell is opaque or cut.
     coded: Vec<Coded>,
@@ -188,7 +189,7 @@ impl Cells {
             rowid: self.rowid,
             rowid_range: self.rowid_range,
         };
-        fast::write(&leaf, source, &mut self.bodies, out, &mut self.sizes)
+        fast::write(&leaf, source, &mut self.work, out, &mut self.sizes)
     }
 
     /// Writes the cells, back to back from the end of the usable area. Returns where the last one
@@ -201,6 +202,22 @@ impl Cells {
         columns: &Columns,
         out: &mut [u8],
     ) -> Option<usize> {
+        if self.coded.is_empty() && !head.kind.has_child() {
+            let rowids = self.rowid..self.rowid + self.cells;
+            let leaf = WholeLeaf {
+                usable: head.usable,
+                model,
+                columns,
+                ints: &streams.ints,
+                rowids: match head.kind.is_table() {
+                    true => streams.ints.get(rowids)?,
+                    false => &[],
+                },
+            };
+            if let Some(content) = leaf.write(out, &mut self.sizes) {
+                return Some(content);
+            }
+        }
         self.sizes.clear();
         let content = self.write_heads(head, streams, columns, out)?;
         self.rows.write_types(columns, out)?;
@@ -274,26 +291,6 @@ impl Cells {
             let len = child + payload_len + rowid_len + payload;
             let start = end.checked_sub(len.max(4))?;
             let cell = out.get_mut(start..end)?;
-            if !has_child && payload < 0x4000 && header < 0x80 && rowid < 1 << 28 && len >= 8 {
-                // The usual case: all numbers before the types fit in one word.
-                let (mut word, mut bits) = (short_varint(payload as u64), 8 * payload_len);
-                if is_table {
-                    word |= short_varint(rowid) << bits;
-                    bits += 8 * rowid_len;
-                }
-                word |= (header as u64) << bits;
-                *cell.first_chunk_mut()? = word.to_le_bytes();
-                let record = start + bits / 8;
-                let record = Record {
-                    types: record + 1,
-                    values: record + header,
-                    end: record + payload,
-                };
-                self.rows.begin(record, &columns.front, out)?;
-                self.sizes.push(len as u32);
-                end = start;
-                continue;
-            }
             if len < 4 {
                 cell.fill(0);
             }

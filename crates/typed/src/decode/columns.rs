@@ -68,7 +68,7 @@ pub(super) struct Columns {
     pub(super) types: Vec<u32>,
     /// Beginnings and lengths.
     pub(super) places: Vec<(u32, u32)>,
-    /// Text, followed by arbitrary bytes.
+    /// Text, with [`TEXT_LEAD`] arbitrary bytes before it, and others behind it.
     pub(super) text: Vec<u8>,
     pub(super) text_len: usize,
     codes: Codes,
@@ -86,7 +86,7 @@ impl Columns {
         self.lens.clear();
         self.lens.resize(rows, (0, 0));
         self.same = (0, 0);
-        self.text_len = 0;
+        self.text_len = TEXT_LEAD;
         self.front.begin(rows);
     }
 
@@ -100,7 +100,7 @@ impl Columns {
     ) -> Option<()> {
         self.clear(rows);
         // The text of a page is shorter than the page.
-        let room = page_len + 2 * SLACK;
+        let room = TEXT_LEAD + page_len + 2 * SLACK;
         if self.text.len() < room {
             self.text.resize(room, 0);
         }
@@ -116,9 +116,9 @@ impl Columns {
             }
         }
         self.same.0 += self.front.columns as u32;
-        for (len, front) in self.lens.iter_mut().zip(self.front.lens()) {
+        for (len, row) in self.lens.iter_mut().zip(self.front.of_page()) {
             len.0 += self.same.0;
-            len.1 += self.same.1 + front as u32;
+            len.1 += self.same.1 + row.len() as u32;
         }
         Some(())
     }
@@ -172,6 +172,12 @@ impl Columns {
             }
             Class::Formed => match &column.form {
                 Form::Free => None,
+                Form::Repeated => {
+                    let ranks = source.read(stream(ColumnStream::Formed), rows)?;
+                    let all = self.repeated(c, number, ranks, source)?;
+                    let body = Body::Bytes { from: all };
+                    self.bytes_types(all, true, body).map(Place::Behind)
+                }
                 Form::Template(template) => {
                     let mut from = None;
                     for i in 0..template.fields() {
@@ -334,6 +340,32 @@ impl Columns {
         }
     }
 
+    /// Reads the texts of a column of repeated text, and appends for each row the place of its own.
+    /// Returns where these places begin.
+    fn repeated(
+        &mut self,
+        c: usize,
+        number: usize,
+        ranks: Read,
+        source: &mut Source<'_>,
+    ) -> Option<usize> {
+        let mut at = self.places.len();
+        let texts = different(source.streams.values(ranks)?);
+        self.free(c, number, texts, source)?;
+        let ranks = source.streams.values(ranks)?;
+        let all = self.places.len();
+        let mut last = *ranks.first()?;
+        let mut place = *self.places.get(at)?;
+        for rank in ranks {
+            if *rank != last {
+                (last, at) = (*rank, at + 1);
+                place = *self.places.get(at)?;
+            }
+            self.places.push(place);
+        }
+        Some(all)
+    }
+
     /// Reads `n` free texts or blobs into [`Columns::text`], and appends their places.
     pub(super) fn free(
         &mut self,
@@ -381,6 +413,15 @@ impl Columns {
         self.text_len = at;
         Some(())
     }
+}
+
+/// Bytes before all text, so that this many bytes up to the end of a text can be loaded.
+pub(super) const TEXT_LEAD: usize = 64;
+
+/// How many texts rows of these ranks have.
+pub(super) fn different(ranks: &[i64]) -> usize {
+    let pairs = ranks.iter().zip(ranks.iter().skip(1));
+    usize::from(!ranks.is_empty()) + pairs.filter(|(a, b)| a != b).count()
 }
 
 /// The type of an absent value, which no record has.

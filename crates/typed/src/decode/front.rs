@@ -13,36 +13,61 @@ use crate::template::{FIELDS_MAX, Template};
 pub(super) const TYPES: usize = 32;
 /// Most bytes of a front's values.
 const BODY: usize = 160;
+/// Bytes before the types of a row: the last sixteen types are loaded at once, however few there
+/// are.
+const TYPES_LEAD: usize = 16;
+/// The same before its values, which are copied in pieces of so many bytes.
+const LEAD: usize = 32;
+/// The most pieces.
+const PIECES: usize = BODY / LEAD;
 
 /// The front of one record.
 #[derive(Clone)]
-struct Row {
+pub(super) struct Row {
     /// The serial types, one byte each, of columns in which they differ between rows; zero for
     /// other columns.
-    types: [u8; TYPES],
-    /// The bytes of `body` that hold values.
-    len: usize,
-    body: [u8; BODY + SLACK],
+    types: [u8; TYPES_LEAD + TYPES],
+    /// Where in `body` the values end, which begin at [`LEAD`].
+    end: usize,
+    body: [u8; LEAD + BODY + SLACK],
 }
 
 impl Row {
     const EMPTY: Row = Row {
-        types: [0; TYPES],
-        len: 0,
-        body: [0; BODY + SLACK],
+        types: [0; TYPES_LEAD + TYPES],
+        end: LEAD,
+        body: [0; LEAD + BODY + SLACK],
     };
 
     /// Appends the first `len` of `N` bytes.
     #[inline(always)]
     fn put<const N: usize>(&mut self, bytes: [u8; N], len: usize) -> Option<()> {
-        *self.body.get_mut(self.len..)?.first_chunk_mut()? = bytes;
-        self.len += len;
+        *self.body.get_mut(self.end..)?.first_chunk_mut()? = bytes;
+        self.end += len;
         Some(())
+    }
+
+    /// See [`Front::put_values`].
+    #[inline(always)]
+    fn put_pieces<const N: usize>(&self, end: usize, out: &mut [u8]) -> Option<usize> {
+        let start = end.checked_sub(self.len())?;
+        let mut from = self.end;
+        for _ in 0..N {
+            from = from.saturating_sub(LEAD);
+            let to = out.get_mut((start + from).checked_sub(LEAD)?..)?;
+            *to.first_chunk_mut::<LEAD>()? = *self.body.get(from..)?.first_chunk()?;
+        }
+        Some(start)
+    }
+
+    /// Bytes of its values.
+    #[inline(always)]
+    pub(super) fn len(&self) -> usize {
+        self.end.saturating_sub(LEAD)
     }
 }
 
 /// The fronts of all records of a page.
-#[derive(Default)]
 pub(super) struct Front {
     /// The first `count` of them are used; the others are left from earlier pages.
     rows: Vec<Row>,
@@ -50,9 +75,21 @@ pub(super) struct Front {
     /// The number of columns in the front.
     pub(super) columns: usize,
     /// The types of columns with one type in all rows; zero for other columns.
-    types: [u8; TYPES],
+    types: [u8; TYPES_LEAD + TYPES],
     /// The most bytes that the values of a row take.
     len_max: usize,
+}
+
+impl Default for Front {
+    fn default() -> Front {
+        Front {
+            rows: Vec::new(),
+            count: 0,
+            columns: 0,
+            types: [0; TYPES_LEAD + TYPES],
+            len_max: 0,
+        }
+    }
 }
 
 impl Front {
@@ -62,12 +99,12 @@ impl Front {
             self.rows.resize(rows, Row::EMPTY);
         }
         for row in self.rows.iter_mut().take(rows) {
-            row.types = [0; TYPES];
-            row.len = 0;
+            row.types = [0; TYPES_LEAD + TYPES];
+            row.end = LEAD;
         }
         self.count = rows;
         self.columns = 0;
-        self.types = [0; TYPES];
+        self.types = [0; TYPES_LEAD + TYPES];
         self.len_max = 0;
     }
 
@@ -82,15 +119,18 @@ impl Front {
         fits
     }
 
-    /// The rows, and the index of the column that was taken last.
+    /// The rows, and where the type of the column that was taken last goes.
     fn rows(&mut self) -> (&mut [Row], usize) {
         let rows = self.rows.get_mut(..self.count).unwrap_or_default();
-        (rows, self.columns.wrapping_sub(1) & (TYPES - 1))
+        (
+            rows,
+            TYPES_LEAD + (self.columns.wrapping_sub(1) & (TYPES - 1)),
+        )
     }
 
     /// Sets the type of the column that was taken last for all rows.
     pub(super) fn same(&mut self, serial_type: u32) {
-        let at = self.columns.wrapping_sub(1) & (TYPES - 1);
+        let (_, at) = self.rows();
         if let Some(to) = self.types.get_mut(at) {
             *to = serial_type as u8;
         }
@@ -105,6 +145,12 @@ impl Front {
         scale: u8,
         n: Numbers,
     ) -> Option<()> {
+        if scale == 0
+            && let Some((serial_type, len)) = range.and_then(|range| n.same(range))
+        {
+            self.same(u32::from(serial_type));
+            return self.fixed(values, usize::from(len));
+        }
         if let Some(table) = n.table(range, scale) {
             return self.stored(values, |v| table.of(v));
         }
@@ -147,17 +193,17 @@ impl Front {
         let (count, len) = (rows.len(), template.text_len());
         if let Some(write) = template.date_alone() {
             for (row, v) in rows.iter_mut().zip(fields) {
-                let to = row.body.get_mut(row.len..)?.first_chunk_mut()?;
+                let to = row.body.get_mut(row.end..)?.first_chunk_mut()?;
                 write(*v, to).then_some(())?;
-                row.len += len;
+                row.end += len;
             }
             return Some(());
         }
         if let Some(write) = template.number_last() {
             for (row, v) in rows.iter_mut().zip(fields) {
-                let to = row.body.get_mut(row.len..)?.first_chunk_mut()?;
+                let to = row.body.get_mut(row.end..)?.first_chunk_mut()?;
                 write(*v, to).then_some(())?;
-                row.len += len;
+                row.end += len;
             }
             return Some(());
         }
@@ -167,9 +213,9 @@ impl Front {
             for (i, field) in used.iter_mut().enumerate() {
                 *field = *fields.get(j + i * count)?;
             }
-            let to = row.body.get_mut(row.len..)?;
+            let to = row.body.get_mut(row.end..)?;
             template.render(used, to).then_some(())?;
-            row.len += len;
+            row.end += len;
         }
         Some(())
     }
@@ -186,9 +232,51 @@ impl Front {
         Some(())
     }
 
-    /// Bytes of each row's values.
-    pub(super) fn lens(&self) -> impl Iterator<Item = usize> {
-        self.rows.iter().map(|row| row.len)
+    /// The rows of the page.
+    pub(super) fn of_page(&self) -> &[Row] {
+        self.rows.get(..self.count).unwrap_or_default()
+    }
+
+    /// Writes the values of a row so that they end at `end`, in `pieces` pieces of [`LEAD`] bytes.
+    /// Returns where they begin. It can overwrite as many bytes before them.
+    #[inline(always)]
+    pub(super) fn put_values(
+        row: &Row,
+        pieces: usize,
+        end: usize,
+        out: &mut [u8],
+    ) -> Option<usize> {
+        // A loop would end with a branch that a processor cannot always predict.
+        match pieces {
+            0 => Some(end),
+            1 => row.put_pieces::<1>(end, out),
+            2 => row.put_pieces::<2>(end, out),
+            3 => row.put_pieces::<3>(end, out),
+            _ => row.put_pieces::<PIECES>(end, out),
+        }
+    }
+
+    /// Writes the types of a row so that they end at `end`. Returns where they begin. It can
+    /// overwrite as many bytes before them as a header has at most.
+    #[inline(always)]
+    pub(super) fn put_types_back(&self, row: &Row, end: usize, out: &mut [u8]) -> Option<usize> {
+        let mut put = |from: usize, end: usize| {
+            let same: &[u8; TYPES_LEAD] = self.types.get(from..)?.first_chunk()?;
+            let own: &[u8; TYPES_LEAD] = row.types.get(from..)?.first_chunk()?;
+            let both = u128::from_ne_bytes(*same) | u128::from_ne_bytes(*own);
+            *out.get_mut(..end)?.last_chunk_mut()? = both.to_ne_bytes();
+            Some(())
+        };
+        put(self.columns, end)?;
+        if self.columns > TYPES_LEAD {
+            put(self.columns - TYPES_LEAD, end.checked_sub(TYPES_LEAD)?)?;
+        }
+        end.checked_sub(self.columns)
+    }
+
+    /// Pieces in which [`Front::put_values`] writes values of so many bytes.
+    pub(super) fn pieces(len: usize) -> usize {
+        len.div_ceil(LEAD)
     }
 
     /// Writes the types and values of row `j`. Returns the bytes of its values. It can overwrite
@@ -205,22 +293,17 @@ impl Front {
             let all = all.get(..self.columns)?;
             out.get_mut(types..types + all.len())?.copy_from_slice(all);
         }
-        let from = row.body.get(..row.len)?;
-        let to = out.get_mut(values..values + row.len)?;
-        if (64..=128).contains(&row.len) {
-            // The first 64 bytes and the last 64, which overlap.
-            *to.first_chunk_mut::<64>()? = *from.first_chunk()?;
-            *to.last_chunk_mut::<64>()? = *from.last_chunk()?;
-            return Some(row.len);
-        }
-        put_exactly(from, to)?;
-        Some(row.len)
+        let from = row.body.get(LEAD..row.end)?;
+        put_exactly(from, out.get_mut(values..values + from.len())?)?;
+        Some(from.len())
     }
 
     /// Writes the types of a row, sixteen at a time.
     #[inline(always)]
     fn put_types(&self, row: &Row, out: &mut [u8; TYPES]) {
-        let (same, own) = (self.types.as_chunks().0, row.types.as_chunks().0);
+        let same = self.types.get(TYPES_LEAD..).unwrap_or_default();
+        let own = row.types.get(TYPES_LEAD..).unwrap_or_default();
+        let (same, own) = (same.as_chunks().0, own.as_chunks().0);
         for (to, (same, own)) in out.as_chunks_mut().0.iter_mut().zip(same.iter().zip(own)) {
             *to = (u128::from_ne_bytes(*same) | u128::from_ne_bytes(*own)).to_ne_bytes();
         }

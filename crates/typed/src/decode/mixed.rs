@@ -1,6 +1,6 @@
 //! Columns of several classes.
 
-use super::columns::{ABSENT, Body, Columns, Place, Ready, Types};
+use super::columns::{ABSENT, Body, Columns, Place, Ready, Types, different};
 use crate::class::Class;
 use crate::model::{ColumnStream, Form};
 use crate::numbers::Numbers;
@@ -36,13 +36,23 @@ impl Columns {
             .read_divided(stream(ColumnStream::Real), count(Class::Real))?
             .from;
         let mut free = self.places.len();
-        let texts = count(Class::Text) + count(Class::Blob);
-        self.free(c, number, texts, source)?;
+        let mut texts = count(Class::Text) + count(Class::Blob);
         let formed_count = count(Class::Formed);
+        let is_repeated = matches!(column.form, Form::Repeated);
         let mut formed = source.streams.used;
-        for i in 0..column.form.streams() {
-            source.read(stream(ColumnStream::Formed) + i, formed_count)?;
+        if is_repeated {
+            let ranks = source.read(stream(ColumnStream::Formed), formed_count)?;
+            texts += different(source.streams.values(ranks)?);
         }
+        self.free(c, number, texts, source)?;
+        if !is_repeated {
+            formed = source.streams.used;
+            for i in 0..column.form.streams() {
+                source.read(stream(ColumnStream::Formed) + i, formed_count)?;
+            }
+        }
+        // The rank and place of the last repeated text.
+        let mut repeated: Option<(i64, (u32, u32))> = None;
         let streams = &mut *source.streams;
         let (types, places) = (self.types.len(), self.places.len());
         let ints = streams.room(rows)?;
@@ -77,6 +87,18 @@ impl Columns {
                     free += 1;
                     bytes_type(place.1 as usize, class == Class::Text)
                 }
+                Class::Formed if is_repeated => {
+                    let rank = next(&mut formed, &streams.ints)?;
+                    place = match repeated {
+                        Some((last, place)) if last == rank => place,
+                        _ => {
+                            free += 1;
+                            *self.places.get(free - 1)?
+                        }
+                    };
+                    repeated = Some((rank, place));
+                    bytes_type(place.1 as usize, true)
+                }
                 Class::Formed => {
                     place.0 = self.text_len as u32;
                     place.1 = self.formed(&column.form, formed, formed_count, streams)? as u32;
@@ -108,7 +130,7 @@ impl Columns {
         streams: &Streams,
     ) -> Option<usize> {
         let len = match form {
-            Form::Free => return None,
+            Form::Free | Form::Repeated => return None,
             Form::Template(template) => {
                 let mut fields = [0; crate::template::FIELDS_MAX];
                 let used = fields.get_mut(..template.fields())?;

@@ -2,9 +2,10 @@
 //!
 //! Streams are read (`stream`) column by column. The leading columns, while they are short, go at
 //! once to the fronts of all records ([`front`]). The later columns are prepared ([`columns`]).
-//! Then lengths of records and places of cells are known ([`cells`]). Each front goes there in one
-//! piece, the other values column by column ([`values`]). Any payload gives an error or some page,
-//! never a panic. Memory is bounded by the length of the page.
+//! Then lengths of records and places of cells are known. Leaves of whole records are written row by
+//! row ([`whole`]). In other pages, each front goes to its cell in one piece ([`cells`]), and the
+//! other values column by column ([`values`]). Any payload gives an error or some page, never a
+//! panic. Memory is bounded by the length of the page.
 
 mod cells;
 mod columns;
@@ -13,8 +14,9 @@ mod front;
 mod mixed;
 mod place;
 mod values;
+mod whole;
 
-use crate::bits::{BitReader, PADDING};
+use crate::bits::BitReader;
 use crate::model::{Model, PAGE_STREAMS, PageStream};
 use crate::page::{Kind, Layout, Page, local_len};
 use crate::stream::{RawBytes, Source, Streams, most_values};
@@ -37,8 +39,6 @@ impl std::error::Error for Undecodable {}
 /// The memory that a thread decodes with.
 #[derive(Default)]
 struct Decoder {
-    /// The payload, and padding.
-    padded: Vec<u8>,
     streams: Streams,
     columns: Columns,
     cells: Cells,
@@ -88,7 +88,6 @@ struct Head {
 impl Decoder {
     fn decode(&mut self, payload: &[u8], model: &Model, out: &mut [u8]) -> Option<()> {
         let Decoder {
-            padded,
             streams,
             columns,
             cells,
@@ -96,10 +95,7 @@ impl Decoder {
             packed,
             page,
         } = self;
-        padded.clear();
-        padded.extend_from_slice(payload);
-        padded.extend_from_slice(&[0; PADDING]);
-        let mut r = BitReader::new(padded);
+        let mut r = BitReader::unpadded(payload);
         let flag = |r: &mut BitReader<'_>| Some(r.get(1)? == 1);
         let kind = match r.get(2)? {
             0 => Kind::IndexInterior,
@@ -141,9 +137,7 @@ impl Decoder {
             layout.take(&mut r, head.cells, head.usable)?;
         }
         let header_at = if head.first { 100 } else { 0 };
-        if head.first {
-            out.get_mut(..100)?.copy_from_slice(raw.take(100)?);
-        }
+        let first = raw.take(header_at)?;
         out.get_mut(head.usable..)?
             .copy_from_slice(raw.take(reserved)?);
         // A cell takes at least six bytes with its pointer; four is a safe bound.
@@ -198,6 +192,7 @@ impl Decoder {
             out.get_mut(pointers..content)?.fill(0);
             Layout::finish_canonical(cells.sizes(), header_at, header_len, head.usable, out)?;
         }
+        out.get_mut(..header_at)?.copy_from_slice(first);
         *out.get_mut(header_at)? = head.kind as u8;
         if head.kind.has_child() {
             out.get_mut(header_at + 8..header_at + 12)?

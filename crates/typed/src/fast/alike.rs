@@ -54,10 +54,10 @@ impl Records<'_> {
         bodies.clear();
         bodies.resize(n, 0);
         for (column, len) in self.columns.iter().zip(alike.lens) {
-            if let (Some(values), 1..) = (column, len) {
+            if let (Some(values), 1..) = (column.values, len) {
                 let bits = 8 * u32::from(len);
                 let mask = u64::MAX >> (64 - bits);
-                for (body, v) in bodies.iter_mut().zip(*values) {
+                for (body, v) in bodies.iter_mut().zip(values) {
                     *body = *body << (bits & 63) | *v as u64 & mask;
                 }
             }

@@ -20,7 +20,7 @@ mod write;
 
 pub(crate) use even::EvenLeaf;
 pub(crate) use rows::split_rows;
-pub(crate) use write::{Leaf, write};
+pub(crate) use write::{Leaf, Work, write};
 
 /// Most columns of a record for the short paths: its serial types are one word.
 const COLUMNS_MAX: usize = 8;

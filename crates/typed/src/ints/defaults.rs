@@ -1,6 +1,6 @@
 //! The default parameters of a stream: parameters that most pages share.
 
-use super::{LEN_WIDTH_BITS, Params, Shape, Stats, WIDTH_BITS, take_width};
+use super::{Params, Shape, Stats, WIDTH_BITS, take_width};
 use crate::bits::{BitReader, BitWriter, mask, width_of};
 
 /// Parameters of a stream in its model. Each page can add some of its own.
@@ -28,12 +28,8 @@ impl DefaultParameters {
     pub const fn constant(value: i64) -> DefaultParameters {
         DefaultParameters {
             params: Params {
-                shape: Shape::Frame,
                 anchor: value,
-                step: 0,
-                low: 0,
-                width: 0,
-                len_width: 0,
+                ..Params::NOTHING
             },
             anchor_width: None,
             own_widths: false,
@@ -60,6 +56,7 @@ impl DefaultParameters {
             Shape::Frame => s.frame(),
             Shape::Delta => s.delta(),
             Shape::Runs => s.by_runs(),
+            Shape::Ramps => s.by_ramps(),
             Shape::Curve => return None,
         };
         match self.anchor_width {
@@ -80,7 +77,9 @@ impl DefaultParameters {
             None if p.anchor != h.anchor => return None,
             None => {}
         }
-        if h.shape != Shape::Frame {
+        if h.shape == Shape::Ramps {
+            self.ramps_for(s, &mut p)?;
+        } else if h.shape != Shape::Frame {
             let (low, high) = if h.shape == Shape::Delta {
                 s.step
             } else {
@@ -98,22 +97,38 @@ impl DefaultParameters {
             }
         }
         if !self.own_widths {
-            if p.width > h.width || p.len_width > h.len_width {
+            if p.width > h.width || p.len_width > h.len_width || p.first_width > h.first_width {
                 return None;
             }
-            (p.width, p.len_width) = (h.width, h.len_width);
+            (p.width, p.len_width, p.first_width) = (h.width, h.len_width, h.first_width);
         }
         Some(p)
     }
 
+    /// The step, low and widths of ramps; `None` if a difference or first value is too small.
+    fn ramps_for(&self, s: &Stats, p: &mut Params) -> Option<()> {
+        let h = &self.params;
+        (p.step, p.low) = (h.step, h.low);
+        if s.n > s.ramps {
+            let step = u64::try_from(h.step)
+                .ok()
+                .filter(|step| *step <= s.rise.0)?;
+            p.width = width_of(s.rise.1 - step);
+        }
+        if s.ramps > 1 {
+            (s.begin.0 >= h.low).then_some(())?;
+            p.first_width = width_of(s.begin.1.wrapping_sub(h.low) as u64);
+        }
+        Some(())
+    }
+
     /// Bits of what a page adds to the default parameters.
     pub fn own_bits(&self) -> usize {
-        let widths = match (self.own_widths, self.params.shape) {
-            (false, _) => 0,
-            (true, Shape::Runs) => WIDTH_BITS + LEN_WIDTH_BITS,
-            (true, _) => WIDTH_BITS,
+        let widths = match self.own_widths {
+            false => 0,
+            true => WIDTH_BITS as usize + self.params.run_widths_bits(),
         };
-        (self.anchor_width.unwrap_or(0) + widths) as usize
+        self.anchor_width.unwrap_or(0) as usize + widths
     }
 
     /// Writes what a page adds to the default parameters. `params` come from
@@ -125,9 +140,7 @@ impl DefaultParameters {
         }
         if self.own_widths {
             w.put(u64::from(params.width), WIDTH_BITS);
-            if params.shape == Shape::Runs {
-                w.put(u64::from(params.len_width), LEN_WIDTH_BITS);
-            }
+            params.put_run_widths(w);
         }
     }
 
@@ -140,9 +153,7 @@ impl DefaultParameters {
         }
         if self.own_widths {
             params.width = take_width(r)?;
-            if params.shape == Shape::Runs {
-                params.len_width = r.get(LEN_WIDTH_BITS)? as u32;
-            }
+            params.take_run_widths(r)?;
         }
         Some(())
     }

@@ -1,12 +1,13 @@
 //! Streams of integers, to which all properties and values of a page's cells are reduced.
 //!
 //! The reader knows the length of a stream. It is written as bit-packed differences (see
-//! [`Params`]) in one of four shapes. The parameters follow from the stream's
+//! [`Params`]) in one of five shapes. The parameters follow from the stream's
 //! [`DefaultParameters`], and then take no bits or those of an anchor, or they are written out in
 //! about forty bits. All arithmetic wraps, so every sequence can be coded. docs/FORMAT.md (Streams)
 //! has the bits and the sources.
 
 mod defaults;
+mod ramps;
 mod runs;
 mod stats;
 
@@ -27,6 +28,9 @@ pub enum Shape {
     Curve = 2,
     /// Runs of equal values: their lengths, and their values as in `Delta`.
     Runs = 3,
+    /// Ramps of values that do not fall: their lengths and first values, and the other values as in
+    /// `Delta`. See [`ramps`].
+    Ramps = 4,
 }
 
 impl Shape {
@@ -37,6 +41,7 @@ impl Shape {
             1 => Shape::Delta,
             2 => Shape::Curve,
             3 => Shape::Runs,
+            4 => Shape::Ramps,
             _ => return None,
         })
     }
@@ -48,6 +53,7 @@ impl Shape {
             Shape::Delta => "delta",
             Shape::Curve => "delta2",
             Shape::Runs => "runs",
+            Shape::Ramps => "ramps",
         }
     }
 }
@@ -59,24 +65,43 @@ pub struct Params {
     pub shape: Shape,
     /// `Frame`: subtracted from every value; the others: the first value.
     pub anchor: i64,
-    /// `Delta`, `Runs`: subtracted from every difference; `Curve`: the first difference.
+    /// `Delta`, `Runs`, `Ramps`: subtracted from every difference; `Curve`: the first difference.
     pub step: i64,
-    /// `Curve`: subtracted from every difference of differences.
+    /// `Curve`: subtracted from every difference of differences; `Ramps`: from the first value of
+    /// every ramp but the first.
     pub low: i64,
     /// Bits of a packed difference.
     pub width: u32,
-    /// `Runs`: bits of a run's length less one.
+    /// `Runs`, `Ramps`: bits of a run's length less one.
     pub len_width: u32,
+    /// `Ramps`: bits of the first value of a ramp, less `low`.
+    pub first_width: u32,
 }
 
+/// So many values of a run are written at once.
+const SHORT_RUN: usize = 8;
 /// Bits of a width, if it is written out.
 const WIDTH_BITS: u32 = 7;
+/// Bits of the number of a shape.
+const SHAPE_BITS: u32 = 3;
 /// Bits of the width of run lengths, if it is written out.
 const LEN_WIDTH_BITS: u32 = 5;
 
 impl Params {
-    /// Bits of `n` values in `runs` runs, without the parameters.
-    pub fn value_bits(&self, n: usize, runs: usize) -> usize {
+    /// A frame of zeros.
+    pub const NOTHING: Params = Params {
+        shape: Shape::Frame,
+        anchor: 0,
+        step: 0,
+        low: 0,
+        width: 0,
+        len_width: 0,
+        first_width: 0,
+    };
+
+    /// Bits of values with these statistics, without the parameters.
+    pub fn value_bits(&self, stats: &Stats) -> usize {
+        let (n, runs) = (stats.n, stats.runs);
         let width = self.width as usize;
         match self.shape {
             Shape::Frame => n * width,
@@ -85,6 +110,12 @@ impl Params {
             Shape::Runs => {
                 let more = runs.saturating_sub(1);
                 more * (width + self.len_width as usize) + width_of(n as u64) as usize
+            }
+            Shape::Ramps => {
+                let more = stats.ramps.saturating_sub(1);
+                more * (self.len_width + self.first_width) as usize
+                    + n.saturating_sub(stats.ramps) * width
+                    + width_of(n as u64) as usize
             }
         }
     }
@@ -96,31 +127,62 @@ impl Params {
             Shape::Frame => 0,
             Shape::Delta => number(self.step),
             Shape::Curve => number(self.step) + number(self.low),
-            Shape::Runs => number(self.step) + LEN_WIDTH_BITS as usize,
+            Shape::Runs => number(self.step),
+            Shape::Ramps => number(self.step) + number(self.low),
         };
-        2 + WIDTH_BITS as usize + number(self.anchor) + more
+        (SHAPE_BITS + WIDTH_BITS) as usize + number(self.anchor) + more + self.run_widths_bits()
     }
 
     /// Writes the parameters out.
     pub fn put(&self, w: &mut BitWriter) {
-        w.put(self.shape as u64, 2);
+        w.put(self.shape as u64, SHAPE_BITS);
         w.put(u64::from(self.width), WIDTH_BITS);
         put_number(self.anchor, w);
         if self.shape != Shape::Frame {
             put_number(self.step, w);
         }
-        if self.shape == Shape::Curve {
+        if matches!(self.shape, Shape::Curve | Shape::Ramps) {
             put_number(self.low, w);
         }
-        if self.shape == Shape::Runs {
+        self.put_run_widths(w);
+    }
+
+    /// Writes the widths that only runs and ramps have.
+    #[inline]
+    fn put_run_widths(&self, w: &mut BitWriter) {
+        if matches!(self.shape, Shape::Runs | Shape::Ramps) {
             w.put(u64::from(self.len_width), LEN_WIDTH_BITS);
         }
+        if self.shape == Shape::Ramps {
+            w.put(u64::from(self.first_width), WIDTH_BITS);
+        }
+    }
+
+    /// Reads what [`Params::put_run_widths`] wrote.
+    #[inline(always)]
+    fn take_run_widths(&mut self, r: &mut BitReader<'_>) -> Option<()> {
+        if matches!(self.shape, Shape::Runs | Shape::Ramps) {
+            self.len_width = r.get(LEN_WIDTH_BITS)? as u32;
+        }
+        if self.shape == Shape::Ramps {
+            self.first_width = take_width(r)?;
+        }
+        Some(())
+    }
+
+    /// Bits that [`Params::put_run_widths`] takes.
+    fn run_widths_bits(&self) -> usize {
+        (match self.shape {
+            Shape::Runs => LEN_WIDTH_BITS,
+            Shape::Ramps => LEN_WIDTH_BITS + WIDTH_BITS,
+            _ => 0,
+        }) as usize
     }
 
     /// Reads parameters that were written out.
     #[inline(never)]
     pub fn take(r: &mut BitReader<'_>) -> Option<Params> {
-        let shape = Shape::of(r.get(2)?)?;
+        let shape = Shape::of(r.get(SHAPE_BITS)?)?;
         let width = take_width(r)?;
         let anchor = take_number(r)?;
         let step = if shape == Shape::Frame {
@@ -128,24 +190,21 @@ impl Params {
         } else {
             take_number(r)?
         };
-        let low = if shape == Shape::Curve {
+        let low = if matches!(shape, Shape::Curve | Shape::Ramps) {
             take_number(r)?
         } else {
             0
         };
-        let len_width = if shape == Shape::Runs {
-            r.get(LEN_WIDTH_BITS)? as u32
-        } else {
-            0
-        };
-        Some(Params {
+        let mut params = Params {
             shape,
             anchor,
             step,
             low,
             width,
-            len_width,
-        })
+            ..Params::NOTHING
+        };
+        params.take_run_widths(r)?;
+        Some(params)
     }
 
     /// Writes the values, which must fit the parameters.
@@ -188,6 +247,7 @@ impl Params {
                     last = Some((v, len));
                 }
             }
+            Shape::Ramps => self.write_ramps(values, w),
         }
     }
 
@@ -199,6 +259,7 @@ impl Params {
             Shape::Delta => self.read_delta(r, out),
             Shape::Curve => self.read_curve(r, out),
             Shape::Runs => self.read_runs(r, out),
+            Shape::Ramps => self.read_ramps(r, out),
         }
     }
 
@@ -229,9 +290,9 @@ impl Params {
                 *v = at;
             }
         } else if self.width <= WIDE {
-            let mut run = r.run(rest.len(), self.width)?;
+            r.run(rest.len(), self.width)?.fill(self.step, rest);
             for v in rest {
-                at = at.wrapping_add(self.step).wrapping_add(run.next() as i64);
+                at = at.wrapping_add(*v);
                 *v = at;
             }
         } else {
@@ -293,11 +354,17 @@ impl Params {
         for _ in 0..count {
             let (len, difference) = next()?;
             let len = usize::try_from(len).ok()?.checked_add(1)?;
-            let (now, later) = rest.split_at_mut_checked(len)?;
-            for v in now {
-                *v = at;
+            // Most runs are short, and a processor cannot predict how short. So some values behind
+            // the run are written, too.
+            if let Some(first) = rest.first_chunk_mut::<SHORT_RUN>() {
+                *first = [at; SHORT_RUN];
+                if len > SHORT_RUN {
+                    rest.get_mut(SHORT_RUN..len)?.fill(at);
+                }
+            } else {
+                rest.get_mut(..len)?.fill(at);
             }
-            rest = later;
+            rest = rest.get_mut(len..)?;
             at = at.wrapping_add(self.step).wrapping_add(difference as i64);
         }
         rest.fill(at);

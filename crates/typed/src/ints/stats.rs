@@ -1,5 +1,6 @@
 //! Statistics of a stream, from which the cost of every shape follows.
 
+use super::ramps::Ramps;
 use super::runs::Runs;
 use super::{Params, Shape};
 use crate::bits::width_of;
@@ -27,6 +28,14 @@ pub struct Stats {
     pub first_step: i64,
     /// Smallest and largest difference of neighbouring differences.
     pub bend: (i64, i64),
+    /// Ramps: see [`Shape::Ramps`].
+    pub ramps: usize,
+    /// Smallest and largest difference of neighbours within ramps.
+    pub rise: (u64, u64),
+    /// Smallest and largest first value of a ramp behind the first one.
+    pub begin: (i64, i64),
+    /// Length of the longest ramp.
+    pub longest_ramp: usize,
 }
 
 impl Stats {
@@ -50,6 +59,10 @@ impl Stats {
             longest: values.len(),
             first_step: 0,
             bend: (0, 0),
+            ramps: usize::from(!values.is_empty()),
+            rise: (0, 0),
+            begin: (0, 0),
+            longest_ramp: values.len(),
         }
     }
 
@@ -120,6 +133,33 @@ impl Stats {
         s
     }
 
+    /// The statistics that the shapes `Frame` and `Ramps` need. The other fields are those of a
+    /// single value.
+    pub fn of_ramps(values: &[i64]) -> Stats {
+        let mut s = Stats::of_frame(values);
+        s.add_ramps(values);
+        s
+    }
+
+    /// Fills in the statistics of ramps.
+    fn add_ramps(&mut self, values: &[i64]) {
+        (self.ramps, self.longest_ramp) = (0, 0);
+        let (mut rise, mut begin) = ((u64::MAX, 0), (i64::MAX, i64::MIN));
+        for ramp in Ramps::of(values) {
+            if let Some(first) = ramp.first().filter(|_| self.ramps > 0) {
+                begin = (begin.0.min(*first), begin.1.max(*first));
+            }
+            self.ramps += 1;
+            self.longest_ramp = self.longest_ramp.max(ramp.len());
+            for (a, b) in ramp.iter().zip(ramp.iter().skip(1)) {
+                let d = b.wrapping_sub(*a) as u64;
+                rise = (rise.0.min(d), rise.1.max(d));
+            }
+        }
+        self.rise = if rise.0 <= rise.1 { rise } else { (0, 0) };
+        self.begin = if self.ramps > 1 { begin } else { (0, 0) };
+    }
+
     /// All statistics of `values`.
     pub fn of(values: &[i64]) -> Stats {
         let first = values.first().copied().unwrap_or(0);
@@ -134,7 +174,12 @@ impl Stats {
             longest: 0,
             first_step: 0,
             bend: (0, 0),
+            ramps: 0,
+            rise: (0, 0),
+            begin: (0, 0),
+            longest_ramp: 0,
         };
+        s.add_ramps(values);
         let Some(second) = values.get(1) else {
             s.longest = s.n;
             return s;
@@ -182,6 +227,7 @@ impl Stats {
         if frame.width > 0 && self.n > 1 {
             offer(self.delta());
             offer(self.by_runs());
+            offer(self.by_ramps());
             if self.n > 3 {
                 offer(self.curve());
             }
@@ -191,7 +237,7 @@ impl Stats {
 
     /// Bits of the stream with these parameters, written out.
     pub fn cost(&self, params: &Params) -> usize {
-        params.own_bits() + params.value_bits(self.n, self.runs)
+        params.own_bits() + params.value_bits(self)
     }
 
     /// The parameters of shape `Frame`.
@@ -202,7 +248,7 @@ impl Stats {
             step: 0,
             low: 0,
             width: range_width((self.min, self.max)),
-            len_width: 0,
+            ..Params::NOTHING
         }
     }
 
@@ -214,7 +260,7 @@ impl Stats {
             step: self.step.0,
             low: 0,
             width: range_width(self.step),
-            len_width: 0,
+            ..Params::NOTHING
         }
     }
 
@@ -227,7 +273,7 @@ impl Stats {
             step: self.first_step,
             low,
             width: range_width((low, high)),
-            len_width: 0,
+            ..Params::NOTHING
         }
     }
 
@@ -240,6 +286,20 @@ impl Stats {
             low: 0,
             width: range_width(self.run_step),
             len_width: width_of(self.longest.saturating_sub(1) as u64),
+            first_width: 0,
+        }
+    }
+
+    /// The parameters of shape `Ramps`.
+    pub fn by_ramps(&self) -> Params {
+        Params {
+            shape: Shape::Ramps,
+            anchor: self.first,
+            step: self.rise.0 as i64,
+            low: self.begin.0,
+            width: width_of(self.rise.1.wrapping_sub(self.rise.0)),
+            len_width: width_of(self.longest_ramp.saturating_sub(1) as u64),
+            first_width: range_width(self.begin),
         }
     }
 }

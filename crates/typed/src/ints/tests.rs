@@ -17,7 +17,16 @@ fn values() -> impl Strategy<Value = Vec<i64>> {
             .flat_map(|(v, n)| std::iter::repeat_n(i64::from(v), n))
             .collect()
     });
-    prop_oneof![small, wild, sorted, regular, runs]
+    let ramps = prop::collection::vec(prop::collection::vec(0i64..100_000, 1..30), 0..6).prop_map(
+        |ramps| {
+            let sorted = ramps.into_iter().map(|mut ramp| {
+                ramp.sort();
+                ramp
+            });
+            sorted.collect::<Vec<_>>().concat()
+        },
+    );
+    prop_oneof![small, wild, sorted, regular, runs, ramps]
 }
 
 fn read_back(
@@ -42,7 +51,7 @@ proptest! {
     #[test]
     fn every_shape_round_trips(values in values()) {
         let s = Stats::of(&values);
-        for p in [s.frame(), s.delta(), s.curve(), s.by_runs(), s.best()] {
+        for p in [s.frame(), s.delta(), s.curve(), s.by_runs(), s.by_ramps(), s.best()] {
             let mut w = BitWriter::default();
             p.put(&mut w);
             prop_assert_eq!(w.len(), p.own_bits());
@@ -58,6 +67,7 @@ proptest! {
     fn partial_statistics_equal_the_full_ones(values in values()) {
         let s = Stats::of(&values);
         let (frame, steps, runs) = (Stats::of_frame(&values), Stats::of_steps(&values), Stats::of_runs(&values));
+        prop_assert_eq!(s.by_ramps(), Stats::of_ramps(&values).by_ramps());
         prop_assert_eq!((s.frame(), s.delta(), s.by_runs()), (frame.frame(), steps.delta(), runs.by_runs()));
         prop_assert_eq!((s.n, s.runs, s.frame()), (runs.n, runs.runs, runs.frame()));
     }
@@ -65,7 +75,7 @@ proptest! {
     #[test]
     fn default_parameters_round_trip(values in values(), others in values(), own_widths: bool, local: bool, extra in 0u32..5) {
         let (s, o) = (Stats::of(&values), Stats::of(&others));
-        for base in [o.frame(), o.delta(), o.by_runs()] {
+        for base in [o.frame(), o.delta(), o.by_runs(), o.by_ramps()] {
             let defaults = DefaultParameters {
                 params: Params { width: (base.width + extra).min(64), ..base },
                 anchor_width: local.then_some(20),
@@ -83,7 +93,7 @@ proptest! {
                 defaults.put_own(&p, &mut w);
                 prop_assert_eq!(w.len(), defaults.own_bits());
                 p.write(&values, &mut w);
-                prop_assert_eq!(w.len(), defaults.own_bits() + p.value_bits(s.n, s.runs));
+                prop_assert_eq!(w.len(), defaults.own_bits() + p.value_bits(&s));
                 let mut bytes = Vec::new();
                 w.finish(&mut bytes);
                 prop_assert_eq!(read_back(&bytes, values.len(), |r| own(&defaults, r)), Some(values.clone()));
@@ -108,4 +118,8 @@ fn the_cheapest_shape_is_chosen() {
     assert_eq!(shape(&squares), Shape::Curve);
     let runs: Vec<i64> = (0..100).map(|i| i / 25 * 1_000_003 % 77_777).collect();
     assert_eq!(shape(&runs), Shape::Runs);
+    let ramps: Vec<i64> = (0..100)
+        .map(|i| i * 7919 % 1000 / 7 + i % 40 * 5000)
+        .collect();
+    assert_eq!(shape(&ramps), Shape::Ramps);
 }

@@ -121,7 +121,7 @@ fn learn(stats: &[Stats], growth: u32) -> (DefaultParameters, usize) {
         let mut cost = 0;
         for (s, alone) in stats.iter().zip(&alone) {
             cost += defaults.params_for(s).map_or(*alone, |p| {
-                (defaults.own_bits() + p.value_bits(s.n, s.runs)).min(*alone)
+                (defaults.own_bits() + p.value_bits(s)).min(*alone)
             });
         }
         if cost < best.1 {
@@ -145,12 +145,13 @@ fn learn(stats: &[Stats], growth: u32) -> (DefaultParameters, usize) {
         }));
     }
     // An anchor of its own for each page.
-    for shape in [Shape::Frame, Shape::Delta, Shape::Runs] {
+    for shape in [Shape::Frame, Shape::Delta, Shape::Runs, Shape::Ramps] {
         let of: Vec<Params> = stats
             .iter()
             .map(|s| match shape {
                 Shape::Delta => s.delta(),
                 Shape::Runs => s.by_runs(),
+                Shape::Ramps => s.by_ramps(),
                 _ => s.frame(),
             })
             .collect();
@@ -172,6 +173,7 @@ fn learn(stats: &[Stats], growth: u32) -> (DefaultParameters, usize) {
         let steps = sorted(stats.iter().map(|s| match shape {
             Shape::Delta => s.step.0,
             Shape::Runs => s.run_step.0,
+            Shape::Ramps => s.rise.0 as i64,
             _ => 0,
         }));
         let tops: Vec<i64> = stats
@@ -179,10 +181,22 @@ fn learn(stats: &[Stats], growth: u32) -> (DefaultParameters, usize) {
             .map(|s| match shape {
                 Shape::Delta => s.step.1,
                 Shape::Runs => s.run_step.1,
+                Shape::Ramps => s.rise.1 as i64,
                 _ => s.max.wrapping_sub(s.min),
             })
             .collect();
         let lens = sorted(of.iter().map(|p| i64::from(p.len_width)));
+        // Where ramps begin: near the lowest value of all pages, if there are any.
+        let begins = of.iter().zip(stats).filter(|(_, s)| s.ramps > 1);
+        let begin = begins.map(|(p, _)| p.low).min().unwrap_or(0);
+        let firsts = stats.iter().filter(|s| s.ramps > 1);
+        let firsts = firsts.map(|s| i64::from(width_of(s.begin.1.wrapping_sub(begin) as u64)));
+        let firsts = sorted(firsts);
+        let begin = if shape == Shape::Ramps { begin } else { 0 };
+        let first_width = |part: f64| match shape {
+            Shape::Ramps => quantile(&firsts, part) as u32,
+            _ => 0,
+        };
         for trim in [0.0, 0.05, 0.25] {
             let step = quantile(&steps, trim);
             let widths = sorted(
@@ -196,9 +210,10 @@ fn learn(stats: &[Stats], growth: u32) -> (DefaultParameters, usize) {
                         shape,
                         anchor: low,
                         step,
-                        low: 0,
+                        low: begin,
                         width: quantile(&widths, part) as u32,
                         len_width: quantile(&lens, part) as u32,
+                        first_width: first_width(1.0),
                     },
                     anchor_width,
                     own_widths: false,
@@ -210,9 +225,8 @@ fn learn(stats: &[Stats], growth: u32) -> (DefaultParameters, usize) {
                     shape,
                     anchor: low,
                     step,
-                    low: 0,
-                    width: 0,
-                    len_width: 0,
+                    low: begin,
+                    ..Params::NOTHING
                 },
                 anchor_width,
                 own_widths: true,
@@ -234,12 +248,8 @@ fn mostly_fall(pages: &[Params]) -> bool {
 
 fn frame_at(anchor: i64) -> Params {
     Params {
-        shape: Shape::Frame,
         anchor,
-        step: 0,
-        low: 0,
-        width: 0,
-        len_width: 0,
+        ..Params::NOTHING
     }
 }
 

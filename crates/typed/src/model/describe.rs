@@ -116,6 +116,7 @@ impl Model {
         let what = match &column.form {
             Form::Free => return None,
             Form::Template(t) => t.describe(),
+            Form::Repeated => "repeated text, each once".to_owned(),
             Form::Dictionary(d) => format!("dictionary of {} values", d.places.len()),
         };
         let fields: Vec<String> = (first..first + column.form.streams())
@@ -151,6 +152,7 @@ impl Model {
             (Shape::Delta, _) => "delta, ",
             (Shape::Curve, _) => "delta of delta, ",
             (Shape::Runs, _) => "runs, ",
+            (Shape::Ramps, _) => "ramps, ",
         };
         let relation = defaults
             .relation

@@ -13,7 +13,7 @@ use crate::decimal::scale_of;
 use crate::page::Page;
 use crate::record::{CUT, Coded, Raw, Small, take_cell};
 use crate::split::Split;
-use crate::symbols::Symbols;
+use crate::symbols::{Effort, Symbols};
 use crate::template::{FIELDS_MAX, Template};
 use std::collections::HashMap;
 
@@ -23,10 +23,18 @@ const DECIMAL_PART: f64 = 0.9;
 const DICTIONARY_MAX: usize = 1 << 14;
 /// Longest value in a dictionary.
 const DICTIONARY_VALUE_MAX: usize = 1 << 10;
+/// A column is one of repeated text if only one value in this many differs from the one before.
+const REPEATED: usize = 4;
+/// and if it has more values than this.
+const REPEATED_VALUES: usize = 16;
 /// A template must save one part in this many against a dictionary.
 const TEMPLATE_GAIN: u64 = 50;
 /// Estimated bits of free text, for each byte and for each value, if no symbols were trained.
 const FREE_BITS: (u64, u64) = (3, 8);
+/// The same for random hexadecimal digits, which no symbols can make smaller.
+const HEX_BITS: (u64, u64) = (4, 8);
+/// Symbols are not tried if a template takes less than this part of the estimated bits.
+const MUCH_SMALLER: u64 = 2;
 
 /// Values of one column over all sample pages.
 #[derive(Default)]
@@ -52,33 +60,53 @@ impl Model {
     /// each. The model will be used for `bytes` of pages. `None` if no page can be learned from.
     /// The same pages result in the same model.
     pub fn learn(pages: &[&[u8]], reserved: usize, bytes: u64, outlook: Outlook) -> Option<Model> {
-        let context = PageContext {
-            number: 3,
-            pages: 0,
-            reserved,
-        };
-        let sampled: usize = pages.iter().map(|p| p.len()).sum();
-        // How many times the size of the sample the model will be used for.
-        let times = (bytes / sampled.max(1) as u64).max(1);
-        let columns = samples(pages, reserved)?;
-        let columns = columns.into_iter().map(|c| learn_column(&c, times));
-        let mut model = Model {
-            columns: columns.collect(),
-            defaults: Vec::new(),
-        };
-        let mut split = Split::default();
-        let mut splits = Vec::new();
-        for page in pages {
-            if split.split(page, &context, &model) {
-                splits.push(std::mem::take(&mut split));
-            }
-        }
-        if splits.is_empty() {
-            return None;
-        }
-        model.defaults = learn_defaults(&splits, &model.valued(), outlook);
-        Some(model)
+        learn(pages, reserved, (bytes, outlook), Effort::Full)
     }
+
+    /// A model that is good enough to tell kinds of pages apart, in a fraction of the time if they
+    /// have text.
+    pub fn learn_roughly(
+        pages: &[&[u8]],
+        reserved: usize,
+        bytes: u64,
+        outlook: Outlook,
+    ) -> Option<Model> {
+        learn(pages, reserved, (bytes, outlook), Effort::Rough)
+    }
+}
+
+fn learn(
+    pages: &[&[u8]],
+    reserved: usize,
+    (bytes, outlook): (u64, Outlook),
+    effort: Effort,
+) -> Option<Model> {
+    let context = PageContext {
+        number: 3,
+        pages: 0,
+        reserved,
+    };
+    let sampled: usize = pages.iter().map(|p| p.len()).sum();
+    // How many times the size of the sample the model will be used for.
+    let times = (bytes / sampled.max(1) as u64).max(1);
+    let columns = samples(pages, reserved)?;
+    let columns = columns.into_iter().map(|c| learn_column(&c, times, effort));
+    let mut model = Model {
+        columns: columns.collect(),
+        defaults: Vec::new(),
+    };
+    let mut split = Split::default();
+    let mut splits = Vec::new();
+    for page in pages {
+        if split.split(page, &context, &model) {
+            splits.push(std::mem::take(&mut split));
+        }
+    }
+    if splits.is_empty() {
+        return None;
+    }
+    model.defaults = learn_defaults(&splits, &model.valued(), outlook);
+    Some(model)
 }
 
 /// The values of each column. There are as many columns as most rows have.
@@ -127,7 +155,7 @@ fn samples<'a>(pages: &[&'a [u8]], reserved: usize) -> Option<Vec<Sample<'a>>> {
     parsed.then_some(columns)
 }
 
-fn learn_column(sample: &Sample<'_>, times: u64) -> Column {
+fn learn_column(sample: &Sample<'_>, times: u64, effort: Effort) -> Column {
     let scale = if sample.reals.is_empty() {
         0
     } else {
@@ -143,23 +171,31 @@ fn learn_column(sample: &Sample<'_>, times: u64) -> Column {
     if all.is_empty() {
         return column;
     }
+    if let Some(symbols) = repeated(sample, times, effort) {
+        column.form = Form::Repeated;
+        column.symbols = symbols;
+        return column;
+    }
     let counts = Counts::of(&sample.texts);
+    let template = Template::learn(&sample.texts);
     // Few values that repeat often: symbols are not tried.
     let few = counts.values.len() <= 256 && counts.total >= 8 * counts.values.len() as u64;
     let text_bytes = |values: &[&[u8]]| values.iter().map(|v| v.len() as u64).sum::<u64>();
-    let symbols = if few && never_formed().next().is_none() {
+    let estimate = template.as_ref().and_then(|t| estimate(t, &sample.texts));
+    let estimate = estimate.or(few.then_some(FREE_BITS));
+    let symbols = if estimate.is_some() && never_formed().next().is_none() {
         None
     } else {
-        Symbols::train(&all, text_bytes(&all) * times)
+        Symbols::train_with(&all, text_bytes(&all) * times, effort)
     };
-    let free = FreeCost::new(symbols.as_ref(), few);
+    let free = FreeCost::new(symbols.as_ref(), estimate);
     let mut best = (counts.cost_of_free(&free) * times, Form::Free);
     if let Some((cost, dictionary)) = counts.dictionary(&free, times)
         && cost < best.0
     {
         best = (cost, Form::Dictionary(dictionary));
     }
-    if let Some(template) = Template::learn(&sample.texts) {
+    if let Some(template) = template {
         let cost = template_cost(&template, &sample.texts, &free) * times;
         // A dictionary is faster to decode, so it stays unless the template is clearly smaller.
         let limit = match best.1 {
@@ -177,7 +213,7 @@ fn learn_column(sample: &Sample<'_>, times: u64) -> Column {
             // Symbols are trained only on text that the form does not code.
             let mut fields = [0; FIELDS_MAX];
             let formed = |v: &[u8], fields: &mut [i64; FIELDS_MAX]| match form {
-                Form::Free => false,
+                Form::Free | Form::Repeated => false,
                 Form::Template(t) => t.parse(v, fields),
                 Form::Dictionary(d) => d.number_of(v).is_some(),
             };
@@ -186,22 +222,77 @@ fn learn_column(sample: &Sample<'_>, times: u64) -> Column {
             if rest.is_empty() {
                 None
             } else {
-                Symbols::train(&rest, text_bytes(&rest) * times)
+                Symbols::train_with(&rest, text_bytes(&rest) * times, effort)
             }
         }
     };
     column
 }
 
+/// The symbols of a column in which most texts are those of the row before, as in an index. `None`
+/// if it is no such column, or if a template is smaller, whose fields are then runs.
+fn repeated(sample: &Sample<'_>, times: u64, effort: Effort) -> Option<Option<Symbols>> {
+    let texts = &sample.texts;
+    let before = std::iter::once(None).chain(texts.iter().map(Some));
+    let new = texts
+        .iter()
+        .zip(before)
+        .filter(|(v, before)| Some(*v) != *before);
+    let new: Vec<&[u8]> = new.map(|(v, _)| *v).collect();
+    if new.len() * REPEATED > texts.len() {
+        return None;
+    }
+    // A dictionary is for values that come again and again.
+    let values = Counts::of(&new).values.len();
+    if values <= REPEATED_VALUES || new.len() > 2 * values {
+        return None;
+    }
+    let template = Template::learn(&new);
+    if template
+        .as_ref()
+        .is_some_and(|t| estimate(t, &new).is_some())
+    {
+        return None;
+    }
+    let others = sample.blobs.iter().chain(&sample.cuts);
+    let all: Vec<&[u8]> = new.iter().chain(others).copied().collect();
+    let bytes = all.iter().map(|v| v.len() as u64).sum::<u64>();
+    let symbols = Symbols::train_with(&all, bytes * times, effort);
+    let free = FreeCost::new(symbols.as_ref(), None);
+    let mut codes = Vec::new();
+    let cost = |v: &&[u8], codes: &mut Vec<u16>| free.of(v, codes);
+    let whole: u64 = new.iter().map(|v| cost(v, &mut codes)).sum();
+    if let Some(template) = template
+        && template_cost(&template, &new, &free) < whole
+    {
+        return None;
+    }
+    Some(symbols)
+}
+
+/// The estimated bits of free text, if the template is so much smaller that symbols need not be
+/// trained to know it. Training takes most of the time of learning a column.
+fn estimate(template: &Template, texts: &[&[u8]]) -> Option<(u64, u64)> {
+    if template.is_hexadecimal() {
+        return Some(HEX_BITS);
+    }
+    let free = FreeCost::new(None, Some(FREE_BITS));
+    let whole: u64 = texts.iter().map(|v| free.of(v, &mut Vec::new())).sum();
+    let formed = template_cost(template, texts, &free);
+    (formed * MUCH_SMALLER < whole).then_some(FREE_BITS)
+}
+
 /// The cost of free text.
 struct FreeCost<'a> {
     symbols: Option<&'a Symbols>,
-    estimated: bool,
+    /// Bits for each byte and each value without symbols.
+    bits: (u64, u64),
 }
 
 impl<'a> FreeCost<'a> {
-    fn new(symbols: Option<&'a Symbols>, estimated: bool) -> FreeCost<'a> {
-        FreeCost { symbols, estimated }
+    fn new(symbols: Option<&'a Symbols>, estimate: Option<(u64, u64)>) -> FreeCost<'a> {
+        let bits = estimate.unwrap_or((8, FREE_BITS.1));
+        FreeCost { symbols, bits }
     }
 
     /// Bits of one value.
@@ -212,8 +303,7 @@ impl<'a> FreeCost<'a> {
                 symbols.encode(value, codes);
                 codes.len() as u64 * u64::from(symbols.width()) + 4
             }
-            None if self.estimated => value.len() as u64 * FREE_BITS.0 + FREE_BITS.1,
-            None => value.len() as u64 * 8 + FREE_BITS.1,
+            None => value.len() as u64 * self.bits.0 + self.bits.1,
         }
     }
 }

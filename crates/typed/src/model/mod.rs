@@ -78,6 +78,9 @@ pub(crate) enum Form {
     Template(Template),
     /// One of these values: one stream of numbers.
     Dictionary(Dictionary),
+    /// The same text as in the rows before, in order: one stream, of the text's rank among those
+    /// of the page. Each text is stored once, as text without a form.
+    Repeated,
 }
 
 impl Form {
@@ -86,7 +89,7 @@ impl Form {
         match self {
             Form::Free => 0,
             Form::Template(t) => t.fields(),
-            Form::Dictionary(_) => 1,
+            Form::Dictionary(_) | Form::Repeated => 1,
         }
     }
 }
@@ -183,7 +186,7 @@ impl Model {
                 ];
                 let turned = match &c.form {
                     _ if stream == ColumnStream::Number as usize => c.scale > 0,
-                    Form::Dictionary(_) => stream >= ColumnStream::Formed as usize,
+                    Form::Dictionary(_) | Form::Repeated => stream >= ColumnStream::Formed as usize,
                     _ => false,
                 };
                 valued.push(!turned && other.iter().all(|s| *s as usize != stream));

@@ -24,6 +24,7 @@ impl Model {
                 Form::Free => 0,
                 Form::Template(_) => 1,
                 Form::Dictionary(_) => 2,
+                Form::Repeated => 3,
             };
             w.put(form, 2);
             w.put(u64::from(c.symbols.is_some()), 1);
@@ -38,7 +39,7 @@ impl Model {
         out.extend_from_slice(&bits);
         for c in &self.columns {
             match &c.form {
-                Form::Free => {}
+                Form::Free | Form::Repeated => {}
                 Form::Template(t) => t.put(&mut out),
                 Form::Dictionary(d) => {
                     out.extend_from_slice(&(d.places.len() as u32).to_le_bytes());
@@ -84,7 +85,7 @@ impl Model {
                     Form::Template(take_part(&mut rest, Template::take)?)
                 }
                 2 => Form::Dictionary(take_part(&mut rest, take_dictionary)?),
-                _ => return None,
+                _ => Form::Repeated,
             };
             let symbols = if r.get(1)? == 1 {
                 Some(take_part(&mut rest, Symbols::take)?)

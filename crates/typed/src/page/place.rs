@@ -119,6 +119,12 @@ impl Layout {
         if cells != self.cells || header_len < HEADER_MIN || pointers_end > usable {
             return None;
         }
+        if self.items.is_empty() && !self.order.is_empty() {
+            let at = self.put_pointers(sizes, usable, body.get_mut(pointers_at..pointers_end)?)?;
+            put_header(body, header_at, 0, cells, at, 0)?;
+            body.get_mut(pointers_end..at)?.fill(0);
+            return Some(());
+        }
 
         // The places, from the usable end downwards.
         let mut at = usable;
@@ -157,6 +163,20 @@ impl Layout {
         put_header(body, header_at, next_block, cells, at, fragments)?;
         body.get_mut(pointers_end..at)?.fill(0);
         Some(())
+    }
+
+    /// Writes the pointers of cells that lie in some order with nothing between them. Returns where
+    /// the last of them begins. `None` if a cell lies before the page or the order is not one.
+    fn put_pointers(&self, sizes: &[u32], usable: usize, pointers: &mut [u8]) -> Option<usize> {
+        let pointers = pointers.as_chunks_mut::<2>().0;
+        let mut at = usable;
+        for cell in &self.order {
+            let cell = usize::from(*cell);
+            at = at.wrapping_sub(*sizes.get(cell)? as usize);
+            *pointers.get_mut(cell)? = (at as u16).to_be_bytes();
+        }
+        // Sizes only add up, so the last place is the lowest. A place below zero has wrapped.
+        (at < usable && at <= usize::from(u16::MAX)).then_some(at)
     }
 
     /// Writes only the header and the pointer array, as [`Layout::scatter`] does, for the canonical

@@ -1,6 +1,6 @@
 //! Reading streams, bit by bit, and raw bytes.
 
-use crate::bits::{BitReader, mask};
+use crate::bits::{AT_ONCE, BitReader, WIDE, mask};
 use crate::ints::{Params, Shape};
 use crate::model::Model;
 
@@ -41,8 +41,8 @@ impl Streams {
         self.limit = limit;
     }
 
-    /// Makes room for `n` values, which are not cleared. Returns where it begins; `None` if the
-    /// page has too many values.
+    /// Makes room for `n` values, and [`AT_ONCE`] behind them, which are not cleared. Returns where
+    /// it begins; `None` if the page has too many values.
     #[inline]
     pub(crate) fn room(&mut self, n: usize) -> Option<usize> {
         let from = self.used;
@@ -50,8 +50,8 @@ impl Streams {
             return None;
         }
         self.used += n;
-        if self.ints.len() < self.used {
-            self.ints.resize(self.used, 0);
+        if self.ints.len() < self.used + AT_ONCE {
+            self.ints.resize(self.used + AT_ONCE, 0);
         }
         Some(from)
     }
@@ -94,18 +94,27 @@ impl Streams {
         }
         let zeros = if zeros { r.get(6)? as u32 } else { 0 };
         let (before, now) = self.ints.split_at_mut_checked(from)?;
+        if params.shape == Shape::Frame && (1..=WIDE).contains(&params.width) {
+            let run = r.run(n, params.width);
+            run?.fill(params.anchor, now.get_mut(..n.next_multiple_of(AT_ONCE))?);
+        } else {
+            params.read(r, now.get_mut(..n)?)?;
+        }
         let now = now.get_mut(..n)?;
-        params.read(r, now)?;
         if let Some(other) = other {
             for (v, o) in now.iter_mut().zip(before.get(other.0..other.1)?) {
                 *v = v.wrapping_add(*o);
             }
         }
         if zeros > 0 {
-            for v in now {
+            for v in now.iter_mut() {
                 *v = v.wrapping_shl(zeros);
             }
         }
+        let range = match other.is_none() && zeros == 0 {
+            true => range(&params, now),
+            false => None,
+        };
         // No stream is related to one without default parameters.
         if let Some(place) = self.places.get_mut(number) {
             *place = (from, to);
@@ -115,7 +124,7 @@ impl Streams {
             from,
             to,
             constant: (plain && params.width == 0).then_some(params.anchor),
-            range: range(&params, n).filter(|_| other.is_none() && zeros == 0),
+            range,
         })
     }
 
@@ -125,17 +134,26 @@ impl Streams {
     }
 }
 
-/// A lower and an upper bound of all values of a stream, if they follow from its parameters alone.
-fn range(params: &Params, n: usize) -> Option<(i64, i64)> {
-    let first = params.anchor;
+/// A lower and an upper bound of all values of a stream that is read by these parameters alone, if
+/// they follow from the parameters and the last value.
+fn range(params: &Params, values: &[i64]) -> Option<(i64, i64)> {
+    let (first, last) = (params.anchor, *values.last()?);
+    let rise = mask(params.width);
     match params.shape {
-        Shape::Frame => Some((first, first.checked_add_unsigned(mask(params.width))?)),
-        Shape::Delta if params.width == 0 => {
-            let whole = params.step.checked_mul(i64::try_from(n).ok()? - 1)?;
-            let last = first.checked_add(whole)?;
-            Some((first.min(last), first.max(last)))
+        Shape::Frame => Some((first, first.checked_add_unsigned(rise)?)),
+        Shape::Delta | Shape::Runs => {
+            // Values rise or fall from each to the next, and none overflows.
+            let (least, most) = (params.step, params.step.checked_add_unsigned(rise)?);
+            let steps = i64::try_from(values.len()).ok()?;
+            first.checked_add(steps.checked_mul(least)?)?;
+            first.checked_add(steps.checked_mul(most)?)?;
+            match (least >= 0, most <= 0) {
+                (true, _) => Some((first, last)),
+                (_, true) => Some((last, first)),
+                _ => None,
+            }
         }
-        _ => None,
+        Shape::Curve | Shape::Ramps => None,
     }
 }
 

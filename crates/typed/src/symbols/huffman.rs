@@ -7,14 +7,14 @@
 use crate::bits::{BitWriter, PADDING};
 
 /// The longest code, in bits.
-const LONGEST: u32 = 11;
+pub(crate) const LONGEST: u32 = 11;
 /// All numbers are below this.
-pub(super) const NUMBERS: usize = 258;
+pub(crate) const NUMBERS: usize = 258;
 /// Bits of the count of lengths.
 const COUNT_BITS: u32 = 9;
 
-/// Lengths of codes, by number.
-fn lengths(counts: &[u32; NUMBERS]) -> [u8; NUMBERS] {
+/// Lengths of codes, by number, of which no code is longer than `longest` bits.
+fn lengths(counts: &[u32; NUMBERS], longest: u32) -> [u8; NUMBERS] {
     let mut lengths = [0; NUMBERS];
     let mut counts = *counts;
     loop {
@@ -41,7 +41,7 @@ fn lengths(counts: &[u32; NUMBERS]) -> [u8; NUMBERS] {
             let at = trees.partition_point(|t| t.0 > count);
             trees.insert(at, (count, numbers));
         }
-        if lengths.iter().all(|l| u32::from(*l) <= LONGEST) {
+        if lengths.iter().all(|l| u32::from(*l) <= longest) {
             return lengths;
         }
         for count in &mut counts {
@@ -68,15 +68,16 @@ fn assign(lengths: &[u8], mut each: impl FnMut(usize, u32, u32)) {
 }
 
 /// A code for writing.
-pub(super) struct Code {
+pub(crate) struct Code {
     /// By number: its code and length.
     codes: [(u32, u32); NUMBERS],
 }
 
 impl Code {
-    /// Makes the best code for numbers that occur `counts` times, and stores it.
-    pub(super) fn put(counts: &[u32; NUMBERS], out: &mut BitWriter) -> Code {
-        let lengths = lengths(counts);
+    /// Makes the best code of at most `longest` bits (up to [`LONGEST`]) for numbers that occur
+    /// `counts` times, and stores it.
+    pub(crate) fn put(counts: &[u32; NUMBERS], longest: u32, out: &mut BitWriter) -> Code {
+        let lengths = lengths(counts, longest);
         let used = lengths.iter().rposition(|l| *l > 0).map_or(0, |n| n + 1);
         out.put(used as u64, COUNT_BITS);
         let mut rest = &lengths[..used];
@@ -97,14 +98,15 @@ impl Code {
     }
 
     /// Writes a number that has a count.
-    pub(super) fn write(&self, number: usize, out: &mut BitWriter) {
+    pub(crate) fn write(&self, number: usize, out: &mut BitWriter) {
         let (code, len) = self.codes[number];
         out.put(u64::from(code), len);
     }
 }
 
 /// Bits from which codes are read.
-pub(super) struct Bits<'a> {
+#[derive(Clone, Copy)]
+pub(crate) struct Bits<'a> {
     /// Has [`PADDING`] bytes behind the end.
     padded: &'a [u8],
     at: usize,
@@ -112,33 +114,39 @@ pub(super) struct Bits<'a> {
 
 impl<'a> Bits<'a> {
     /// Reads from `padded`, whose last [`PADDING`] bytes do not belong to the stream.
-    pub(super) fn new(padded: &'a [u8]) -> Bits<'a> {
+    pub(crate) fn new(padded: &'a [u8]) -> Bits<'a> {
         Bits { padded, at: 0 }
     }
 
     /// The next bits, at least 57; `None` a few bytes behind the end.
     #[inline]
-    fn load(&self) -> Option<u64> {
+    pub(crate) fn load(&self) -> Option<u64> {
         let chunk = self.padded.get(self.at >> 3..)?.first_chunk::<8>()?;
         Some(u64::from_le_bytes(*chunk) >> (self.at & 7))
     }
 
+    /// Goes on behind the next `width` bits, which [`Bits::load`] has read.
+    #[inline]
+    pub(crate) fn skip(&mut self, width: u32) {
+        self.at += width as usize;
+    }
+
     /// The next `width` bits, at most 32.
     #[inline]
-    pub(super) fn take(&mut self, width: u32) -> Option<usize> {
+    pub(crate) fn take(&mut self, width: u32) -> Option<usize> {
         let bits = self.load()? & ((1 << width) - 1);
         self.at += width as usize;
         Some(bits as usize)
     }
 
     /// Whether all bits are read, except spare bits of the last byte.
-    pub(super) fn at_end(&self) -> bool {
+    pub(crate) fn at_end(&self) -> bool {
         self.at.div_ceil(8) + PADDING == self.padded.len()
     }
 }
 
 /// A code for reading.
-pub(super) struct Numbers {
+pub(crate) struct Numbers {
     /// By the next bits: a number `<< 4 |` the length of its code; [`NONE`] if these bits begin no
     /// code.
     table: Vec<u16>,
@@ -149,7 +157,7 @@ const NONE: u16 = u16::MAX;
 
 impl Numbers {
     /// Reads a code that [`Code::put`] stored.
-    pub(super) fn take(bits: &mut Bits<'_>) -> Option<Numbers> {
+    pub(crate) fn take(bits: &mut Bits<'_>) -> Option<Numbers> {
         let used = bits.take(COUNT_BITS)?;
         let mut lengths = [0u8; NUMBERS];
         let lengths = lengths.get_mut(..used)?;
@@ -191,13 +199,17 @@ impl Numbers {
 
     /// The next number, below [`NUMBERS`].
     #[inline]
-    pub(super) fn next(&self, bits: &mut Bits<'_>) -> Option<usize> {
-        let entry = *self.table.get((bits.load()? & self.mask) as usize)?;
-        if entry == NONE {
-            return None;
-        }
-        bits.at += usize::from(entry & 15);
-        Some(usize::from(entry >> 4))
+    pub(crate) fn next(&self, bits: &mut Bits<'_>) -> Option<usize> {
+        let (number, len) = self.find(bits.load()?)?;
+        bits.skip(len);
+        Some(number)
+    }
+
+    /// The number whose code `word` begins with, and the length of its code.
+    #[inline]
+    pub(crate) fn find(&self, word: u64) -> Option<(usize, u32)> {
+        let entry = *self.table.get((word & self.mask) as usize)?;
+        (entry != NONE).then_some((usize::from(entry >> 4), u32::from(entry & 15)))
     }
 }
 
@@ -208,7 +220,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn numbers_are_read_as_they_were_written(numbers in prop::collection::vec(prop_oneof![0usize..3, 0..NUMBERS, Just(70)], 0..400), power in 0u32..30) {
+        fn numbers_are_read_as_they_were_written(numbers in prop::collection::vec(prop_oneof![0usize..3, 0..NUMBERS, Just(70)], 0..400), power in 0u32..30, longest in 9..=LONGEST) {
             let mut counts = [0; NUMBERS];
             for number in &numbers {
                 counts[*number] += 1;
@@ -218,7 +230,7 @@ mod tests {
                 *count += 1 << n;
             }
             let mut out = BitWriter::default();
-            let code = Code::put(&counts, &mut out);
+            let code = Code::put(&counts, longest, &mut out);
             for number in &numbers {
                 code.write(*number, &mut out);
             }

@@ -6,7 +6,7 @@
 //! Venturini, 2025), and text is parsed with look-ahead. docs/FORMAT.md (Columns, Symbol table) has
 //! the codes and the stored table. The number of a text's codes is stored elsewhere.
 
-mod huffman;
+pub(crate) mod huffman;
 mod matcher;
 mod parse;
 mod stored;
@@ -15,7 +15,7 @@ mod symbol;
 mod tests;
 mod train;
 
-use crate::bits::Run;
+use crate::bits::{AT_ONCE, Run};
 use matcher::Matcher;
 use std::fmt;
 use std::sync::OnceLock;
@@ -38,13 +38,27 @@ pub struct Symbols {
     matcher: OnceLock<Matcher>,
 }
 
+/// How long training takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Effort {
+    /// From fewer samples, and with narrow codes only: enough to compare pages.
+    Rough,
+    /// For pages that are stored.
+    Full,
+}
+
 impl Symbols {
     /// Trains a table on sample values of one column.
     ///
     /// The table will be used for `usable` bytes of text, and must save more than its own stored
     /// bytes. The same samples result in the same table. `None` if no table pays.
     pub fn train(samples: &[&[u8]], usable: u64) -> Option<Symbols> {
-        train::train(samples, usable)
+        train::train(samples, usable, Effort::Full)
+    }
+
+    /// The same with a given effort.
+    pub(crate) fn train_with(samples: &[&[u8]], usable: u64, effort: Effort) -> Option<Symbols> {
+        train::train(samples, usable, effort)
     }
 
     /// A table of these symbols. Symbols beyond the greatest code are dropped.
@@ -134,7 +148,7 @@ impl Symbols {
         out: &mut [u8],
         mut at: usize,
     ) -> Option<()> {
-        codes.values.resize(count, 0);
+        codes.values.resize(count.next_multiple_of(AT_ONCE), 0);
         codes.ends.resize(count + 1, 0);
         run.fill(0, &mut codes.values);
         let (start, ends) = codes.ends.split_first_mut()?;

@@ -7,7 +7,7 @@
 //! always sorted.
 
 use super::SYMBOL_MAX;
-use super::huffman::{Bits, Code, NUMBERS, Numbers};
+use super::huffman::{Bits, Code, LONGEST, NUMBERS, Numbers};
 use super::symbol::Symbol;
 use crate::bits::{BitWriter, PADDING};
 
@@ -197,7 +197,7 @@ pub(super) fn put(symbols: &[Symbol], out: &mut Vec<u8>) {
     }
     let mut bits = BitWriter::default();
     bits.put(symbols.len() as u64, COUNT_BITS);
-    let codes = counts.map(|counts| Code::put(&counts, &mut bits));
+    let codes = counts.map(|counts| Code::put(&counts, LONGEST, &mut bits));
     for (code, number) in numbers {
         match codes.get(code) {
             Some(code) => code.write(number, &mut bits),

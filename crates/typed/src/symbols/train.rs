@@ -11,10 +11,13 @@ use super::matcher::{Matcher, WINDOW, longest};
 use super::parse::parse;
 use super::stored;
 use super::symbol::Symbol;
-use super::{SYMBOL_MAX, Symbols, WIDTHS, escape_codes};
+use super::{Effort, SYMBOL_MAX, Symbols, WIDTHS, escape_codes};
 
-/// Bytes of samples that are used, approximately.
+/// Bytes of samples that are used, approximately; and for a rough table, whose widths are limited
+/// too.
 const SAMPLE: usize = 512 << 10;
+const ROUGH_SAMPLE: usize = 48 << 10;
+const ROUGH_WIDTH: u32 = 10;
 
 /// Bytes of one sample that are used.
 const LONGEST: usize = 16 << 10;
@@ -334,9 +337,10 @@ fn evenly<'a>(samples: &[&'a [u8]], budget: usize) -> Vec<&'a [u8]> {
 }
 
 /// Trains a table for `usable` bytes of text like `samples`. `None` if no table pays.
-pub(super) fn train(samples: &[&[u8]], usable: u64) -> Option<Symbols> {
+pub(super) fn train(samples: &[&[u8]], usable: u64, effort: Effort) -> Option<Symbols> {
+    let is_rough = effort == Effort::Rough;
     let begins: Vec<&[u8]> = samples.iter().map(|s| &s[..s.len().min(LONGEST)]).collect();
-    let drawn = evenly(&begins, SAMPLE);
+    let drawn = evenly(&begins, if is_rough { ROUGH_SAMPLE } else { SAMPLE });
     // The samples are read many times, so they are put together in memory.
     let together = drawn.concat();
     let mut rest = &together[..];
@@ -374,7 +378,11 @@ pub(super) fn train(samples: &[&[u8]], usable: u64) -> Option<Symbols> {
     let mut best: Option<(f64, u32, Learner)> = None;
     let mut disappointments = 0;
     for width in WIDTHS {
+        if is_rough && width > ROUGH_WIDTH {
+            break;
+        }
         let cycles = match width {
+            _ if is_rough => 1,
             ..10 => 3,
             10..12 => 2,
             _ => 1,
@@ -399,9 +407,9 @@ pub(super) fn train(samples: &[&[u8]], usable: u64) -> Option<Symbols> {
     if cost >= 8.0 * usable as f64 {
         return None;
     }
-    learner.improve(
-        &task(evenly(&samples, (4 * PART) << width.max(8)), width),
-        2,
-    );
+    if !is_rough {
+        let samples = evenly(&samples, (4 * PART) << width.max(8));
+        learner.improve(&task(samples, width), 2);
+    }
     Some(Symbols::new(width, learner.symbols))
 }

@@ -2,10 +2,11 @@
 
 use super::MainFile;
 use super::private::{self, Query};
+use super::rest::TRAINING_PAUSE;
 use crate::codes::{Done, code_of};
 use crate::contents::State;
 use crate::late_truncate::sync_journal;
-use crate::maintain::ASKED_LIMIT;
+use crate::maintain::Occasion;
 use crate::names::unknown_pragma;
 use crate::neighbours::Closing;
 use crate::open_files::OpenFile;
@@ -225,13 +226,14 @@ impl MainFile {
             };
             let (lock, closing) = self.wait_for_slice(&file)?;
             pause::at("maintaining");
-            let done = self.slice(ASKED_LIMIT, true);
+            let done = self.slice(Occasion::Asked);
             self.unlock_slice(lock);
             drop(closing);
             let failed =
                 |error: Error| Wrong::new(code_of(&error), format!("densite_maintain: {error}"));
             match done.map_err(failed)? {
                 Rest::More => pause::at("between-slices"),
+                Rest::Wait => std::thread::sleep(TRAINING_PAUSE),
                 Rest::Sync => self.sync_unlocked().map_err(failed)?,
                 Rest::Done => break,
             }

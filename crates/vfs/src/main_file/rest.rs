@@ -8,7 +8,7 @@
 
 use super::MainFile;
 use crate::codes::{Done, code_of};
-use crate::maintain::REST_LIMIT;
+use crate::maintain::Occasion;
 use crate::pause;
 use crate::slice::{Rest, Slice};
 use crate::trim::{Reach, Trimmed};
@@ -23,6 +23,8 @@ const SLICE: Duration = Duration::from_millis(6);
 const FAILED_SYNC_WAIT: Duration = Duration::from_secs(2);
 /// How long the last close goes on reclaiming space.
 const CLOSE_TIME: Duration = Duration::from_secs(2);
+/// How long to wait for training without a lock.
+pub(super) const TRAINING_PAUSE: Duration = Duration::from_millis(5);
 /// How often, and after which pause, the last close tries again to get its locks. If two processes
 /// close at the same time, each can find the other's lock.
 const CLOSE_TRIES: u32 = 3;
@@ -197,11 +199,14 @@ impl MainFile {
             true => self.maintenance.rest_begins(),
             false => self.maintenance.dead_limit(),
         };
+        if stored.handle().is_unsettled() || stored.wants_relearning(Occasion::Close) {
+            return true;
+        }
         let space = stored.handle().space();
         space.is_ok_and(|space| space.over(limit) || space.has_leftovers())
     }
 
-    /// The optional part of the last close: slices, until no space is left to reclaim or another
+    /// The optional part of the last close: slices, until nothing is left to do or another
     /// connection opens the file.
     fn rest_before_close(&mut self) {
         let Some(file) = self.member.open_file().cloned() else {
@@ -219,7 +224,7 @@ impl MainFile {
             }
             // An error is already logged. It ends the reclamation, not the close.
             let rest = if alone {
-                self.slice(REST_LIMIT, true)
+                self.slice(Occasion::Close)
             } else {
                 Ok(Rest::Done)
             };
@@ -231,6 +236,7 @@ impl MainFile {
                     std::thread::sleep(CLOSE_PAUSE);
                 }
                 Ok(Rest::More) => {}
+                Ok(Rest::Wait) => std::thread::sleep(TRAINING_PAUSE),
                 Ok(Rest::Sync) if self.sync_unlocked().is_ok() => {}
                 _ => return,
             }
@@ -244,7 +250,7 @@ impl MainFile {
         let closing = file.neighbours().begin_closing()?;
         let lock = self.lock_slice()?;
         pause::at("maintaining");
-        let done = self.slice(REST_LIMIT, begun);
+        let done = self.slice(Occasion::Idle { begun });
         self.unlock_slice(lock);
         drop(closing);
         // An error is already noted; it ends the session.
@@ -280,17 +286,17 @@ impl MainFile {
         slice.unlock(&self.file, &self.member, &mut self.checkpoint);
     }
 
-    /// Does as much as fits into [`SLICE`], under the locks that the caller holds, until at most
-    /// `down_to` per cent of the file are dead or free. Before reclamation has `begun`, it moves
-    /// nothing below the limit where reclamation starts, but it still drops free pages. An error is
-    /// also logged, and the pending changes are forgotten.
-    pub(super) fn slice(&mut self, down_to: u8, begun: bool) -> Result<Rest, Error> {
+    /// Does as much as fits into [`SLICE`], under the locks that the caller holds, until no more of
+    /// the file is dead or free than on this occasion. Before the worker has begun to reclaim, it
+    /// moves nothing below the limit where reclamation starts, but it still drops free pages. An
+    /// error is also logged, and the pending changes are forgotten.
+    pub(super) fn slice(&mut self, occasion: Occasion) -> Result<Rest, Error> {
         let until = Instant::now() + SLICE;
         let trimmed = self.trim_at_rest(Reach::Slice);
         let Some(stored) = self.contents.store_mut() else {
             return Ok(Rest::Done);
         };
-        let done = stored.reclaim(trimmed, &mut self.maintenance, (down_to, begun), until);
+        let done = stored.reclaim(trimmed, &mut self.maintenance, occasion, until);
         if let Err(error) = &done {
             stored.handle().discard();
             self.not_given_back(error);

@@ -5,7 +5,7 @@ use crate::MemFile;
 use crate::sample::{self, Tidy};
 use crate::target::Seeds;
 use densite_disk::SyncKind;
-use densite_store::{CodecChoice, Handle, Options, Readahead};
+use densite_store::{CodecChoice, DecodedCache, Handle, Options, Readahead};
 use densite_typed::page::Kind;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -46,7 +46,7 @@ pub(in crate::store) fn file() -> Seeds {
     let small = Options {
         threads: 0,
         run_pages: 1,
-        decoded_cache_bytes: 1 << 20,
+        decoded_cache: DecodedCache::Bytes(1 << 20),
         readahead: Readahead::Off,
         ..Options::default()
     };
@@ -108,8 +108,26 @@ pub(in crate::store) fn file() -> Seeds {
             h.sync(SyncKind::Data).expect("sync");
         })
     };
+    // Overflow pages with a dictionary.
+    let chains = made(
+        true,
+        &Options {
+            run_pages: 0,
+            ..small.clone()
+        },
+        |h| {
+            let page = |n: u32| sample::overflow(1024, n + 1, n % 7 == 6);
+            let samples: Vec<Vec<u8>> = (0..200).map(page).collect();
+            h.learn(&samples, 1 << 20).expect("learn");
+            for n in 0..40 {
+                h.write_at(&page(n), u64::from(n) * 1024).expect("write");
+            }
+            h.sync(SyncKind::Data).expect("sync");
+        },
+    );
     vec![
         ("typed", typed(CodecChoice::Auto, 1)),
+        ("chains", chains),
         ("typed-run", typed(CodecChoice::Typed, 4)),
         ("typed-archive", typed(CodecChoice::Archive, 8)),
         ("unborn", unborn),

@@ -55,15 +55,7 @@ fn trained() -> Vec<u8> {
 pub(in crate::store) fn frame() -> Seeds {
     let page = sqlite_page(4096, 3);
     let dict = Dictionary::new(7, CodecId::ZSTD_DICT, trained());
-    let frame = |codec: CodecId, dict: &[u8], payload: &[u8]| {
-        [
-            &[codec.0, 3, 0],
-            (dict.len() as u16).to_le_bytes().as_slice(),
-            dict,
-            payload,
-        ]
-        .concat()
-    };
+    let frame = |codec, dict: &[u8], payload: &[u8]| framed(codec, 3, 0, dict, payload);
     let encode = |dict: Option<&Dictionary>| {
         let mut payload = Vec::new();
         let c = codec::encode(&page, 3, dict, CodecChoice::Auto, &mut payload).codec;
@@ -90,20 +82,88 @@ pub(in crate::store) fn frame() -> Seeds {
             "archive",
             typed_frame(1, 2, CodecChoice::Archive, Some(&sample::rows_model())),
         ),
+        ("joined", joined_frame(&sample::rows_model())),
+        ("postings", postings_frame()),
+        ("linked", linked_frame(1, 1, None)),
+        ("linked-dict", linked_frame(0, 3, Some(&dict))),
     ]
+}
+
+/// An input of the target `frame`, with the payload of an encoder.
+fn framed(codec: CodecId, size: u8, run: u8, dict: &[u8], payload: &[u8]) -> Vec<u8> {
+    let len = (dict.len() as u16).to_le_bytes();
+    [&[codec.0, size, run], len.as_slice(), dict, payload].concat()
+}
+
+/// A run of `1 << run` overflow pages of `512 << size` bytes: a chain and the beginning of another.
+fn linked_frame(size: u8, run: u8, dict: Option<&Dictionary>) -> Vec<u8> {
+    let page_size = 512 << size;
+    let raw: Vec<u8> = (0..1 << run)
+        .flat_map(|i| sample::overflow(page_size, CONTEXT.number + i, i % 3 == 1))
+        .collect();
+    let settings = settings(CodecChoice::Auto, dict);
+    let (mut kept, mut payload) = (Vec::new(), Vec::new());
+    let coded = codec::encode_pages(
+        &raw,
+        page_size,
+        &CONTEXT,
+        &settings,
+        &mut kept,
+        &mut payload,
+    );
+    assert!(coded.codec == CodecId::LINKED, "the sample is a chain");
+    framed(
+        coded.codec,
+        size,
+        run,
+        dict.map_or(&[], Dictionary::bytes),
+        &payload,
+    )
+}
+
+fn postings_frame() -> Vec<u8> {
+    let mut payload = Vec::new();
+    let coded = densite_typed::postings::encode(&sample::postings(2048, 3), &mut payload);
+    assert!(coded, "the sample is a page of postings");
+    framed(CodecId::POSTINGS, 2, 0, &[], &payload)
+}
+
+/// Two sparse pages.
+fn joined_frame(model: &[u8]) -> Vec<u8> {
+    let page_size = 2048;
+    let raw: Vec<u8> = (0..2)
+        .flat_map(|i| sample::sparse_rows(page_size, i))
+        .collect();
+    let dict = Dictionary::new(7, CodecId::TYPED, model.to_vec());
+    let settings = settings(CodecChoice::Typed, Some(&dict));
+    let (mut kept, mut payload) = (Vec::new(), Vec::new());
+    let coded = codec::encode_joined(
+        &raw,
+        page_size,
+        &CONTEXT,
+        &settings,
+        &mut kept,
+        &mut payload,
+    );
+    let coded = coded.expect("sparse pages are joined");
+    framed(coded.codec, 2, 1, model, &payload)
+}
+
+fn settings(choice: CodecChoice, family: Option<&Dictionary>) -> PageSettings<'_> {
+    PageSettings {
+        level: 3,
+        choice,
+        family,
+        other: None,
+        checked: true,
+    }
 }
 
 /// An input of the target `frame`: a run of `1 << run` pages of `512 << size` bytes.
 fn typed_frame(size: u8, run: u8, choice: CodecChoice, model: Option<&[u8]>) -> Vec<u8> {
     let page_size = 512 << size;
     let dict = model.map(|model| Dictionary::new(7, CodecId::TYPED, model.to_vec()));
-    let settings = PageSettings {
-        level: 3,
-        choice,
-        family: dict.as_ref(),
-        other: None,
-        checked: true,
-    };
+    let settings = settings(choice, dict.as_ref());
     let raw: Vec<u8> = (0..1 << run)
         .flat_map(|i| sample::rows(page_size, false, Tidy::No, 50 + i))
         .collect();
@@ -116,20 +176,15 @@ fn typed_frame(size: u8, run: u8, choice: CodecChoice, model: Option<&[u8]>) -> 
         &mut kept,
         &mut payload,
     );
-    let model = model.unwrap_or_default();
-    let head = [coded.codec.0, size, run];
-    [
-        &head,
-        (model.len() as u16).to_le_bytes().as_slice(),
-        model,
-        &payload,
-    ]
-    .concat()
+    framed(coded.codec, size, run, model.unwrap_or_default(), &payload)
 }
 
 pub(in crate::store) fn dictionary() -> Seeds {
+    let (codec, packed) = Dictionary::new(7, CodecId::ZSTD_DICT, trained()).to_stored();
+    assert!(codec == CodecId::ZSTD, "a dictionary is packed");
     vec![
         ("trained", trained()),
+        ("packed", packed),
         ("content", sqlite_page(600, 3)),
         ("model", sample::rows_model()),
         ("none", Vec::new()),

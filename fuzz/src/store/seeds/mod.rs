@@ -113,6 +113,7 @@ pub(super) fn trailer() -> Seeds {
         let open_end = u64::MAX;
         let head = numbers(&[(8, 8), (99, 8), (flags, 4), (4096, 4), (40960, 8)]);
         let ends = numbers(&[(90_000, 8), (open_end, 8), (90_000, 8)]);
+        let learned = numbers(&[(9, 4), (2, 4), (5, 4), (9, 4)]);
         let counts = numbers(&[(2, 4), (1, 4), (deltas, 4)]);
         let pieces = numbers(&[(70_300, 8), (89_000, 8), (131_072, 8), (140_000, 8)]);
         let dictionary = [
@@ -139,6 +140,7 @@ pub(super) fn trailer() -> Seeds {
             &ends,
             &some_tip(),
             page_1,
+            &learned,
             &counts,
             root,
             &rest.concat(),
@@ -240,6 +242,25 @@ mod tests {
     use super::*;
     use crate::store::OFFSET;
     use densite_store::decoders;
+    use std::collections::BTreeSet;
+
+    /// Mutants of frames and files reach the decoder of each codec, and of packed dictionaries.
+    #[test]
+    fn every_codec_is_in_a_seed() {
+        let frames = frame();
+        let of_frames: BTreeSet<u8> = frames.iter().map(|(_, bytes)| bytes[0]).collect();
+        assert_eq!(of_frames, (0..=CodecId::POSTINGS.0).collect());
+        let files: Vec<_> = file().into_iter().map(|(_, bytes)| bytes).collect();
+        let found = files.iter().flat_map(|bytes| repair::scan(bytes));
+        let found: BTreeSet<_> = found.map(|f| (f.header.kind, f.header.codec)).collect();
+        for wanted in [
+            (kind::FRAME, CodecId::LINKED.0),
+            (kind::DICTIONARY, CodecId::ZSTD.0),
+            (kind::DICTIONARY, CodecId::TYPED.0),
+        ] {
+            assert!(found.contains(&wanted), "{wanted:?} is missing: {found:?}");
+        }
+    }
 
     /// Seeds are written without the encoders. So this also compares these with docs/FORMAT.md.
     #[test]

@@ -6,7 +6,7 @@
 //! of a page's frame.
 
 use super::headers;
-use densite_typed::{Model, PageContext};
+use densite_typed::{Model, Outlook, PageContext};
 
 /// The number of pages that are examined first.
 const SOME: usize = 64;
@@ -23,6 +23,12 @@ const SMALL: usize = 64;
 /// A kind has at least this many pages.
 const FEW: usize = 4;
 
+/// [`Model::learn`] or [`Model::learn_roughly`].
+pub(super) type Learn = fn(&[&[u8]], usize, u64, Outlook) -> Option<Model>;
+
+/// Learns a model of these pages by this function.
+type LearnBy<'a> = &'a dyn Fn(&[&[u8]], Learn) -> Option<Model>;
+
 /// Pages of two kinds.
 type Sides<'a> = (Vec<&'a [u8]>, Vec<&'a [u8]>);
 
@@ -31,7 +37,7 @@ type Sides<'a> = (Vec<&'a [u8]>, Vec<&'a [u8]>);
 pub(super) fn two_kinds(
     trained: &[&[u8]],
     reserved: usize,
-    learn: &dyn Fn(&[&[u8]]) -> Option<Model>,
+    learn: LearnBy<'_>,
 ) -> Option<[Model; 2]> {
     let some: Vec<&[u8]> = trained
         .iter()
@@ -39,19 +45,21 @@ pub(super) fn two_kinds(
         .copied()
         .collect();
     let cost = |page: &[u8], model: &Model| cost(page, reserved, model);
-    let mut sides = sides(&some, &learn(&some)?, &learn(some.get(..1)?)?, reserved)?;
-    let both = |sides: &Sides<'_>| {
+    // Rough models are good enough to find the sides.
+    let rough = |pages: &[&[u8]]| learn(pages, Model::learn_roughly);
+    let mut sides = sides(&some, &rough(&some)?, &rough(some.get(..1)?)?, reserved)?;
+    let both = |sides: &Sides<'_>, by: Learn| {
         let enough = sides.0.len().min(sides.1.len()) >= FEW;
-        enough.then(|| Some([learn(&sides.0)?, learn(&sides.1)?]))?
+        enough.then(|| Some([learn(&sides.0, by)?, learn(&sides.1, by)?]))?
     };
     for turn in (0..=TURNS).rev() {
-        let [one, other] = both(&sides)?;
+        let [one, other] = both(&sides, Model::learn_roughly)?;
         let pages = if turn == 0 { trained } else { &some };
         sides = pages
             .iter()
             .partition(|page| cost(page, &one) < cost(page, &other));
     }
-    both(&sides)
+    both(&sides, Model::learn)
 }
 
 /// Splits `pages` into those near the page that `seed` was trained on, and the others. `all` is a

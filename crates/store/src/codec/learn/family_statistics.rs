@@ -23,12 +23,17 @@ const MODEL_GROWTH: u64 = 4;
 /// and only if it was trained on less than this many bytes.
 const MODEL_TRAINED: u64 = 4 << 20;
 
+/// A model that was trained on [`MODEL_TRAINED`] bytes is trained again, on an even sample, only if
+/// this many times as much was seen.
+const FULL_GROWTH: u64 = 16;
+
 /// A model from the file of at least this length counts as trained on [`MODEL_TRAINED`] bytes.
 const MODEL_BYTES: u64 = 2 << 10;
 
 /// What is known about a family.
 #[derive(Default)]
 pub(super) struct FamilyStatistics {
+    family: Family,
     seen_pages: u64,
     seen_bytes: u64,
     /// The bytes that the learner had seen in all when it last saw this family.
@@ -36,6 +41,8 @@ pub(super) struct FamilyStatistics {
     /// `seen_bytes` at the last training job, or the bytes that a dictionary from the file stands
     /// for. 0: never trained.
     trained_bytes: u64,
+    /// `seen_bytes` when it was last trained by pages drawn evenly from what was written. 0: never.
+    even_bytes: u64,
     /// Its dictionaries and models, the newest last; at most [`CANDIDATES`].
     dictionaries: Vec<Arc<Dictionary>>,
     /// The number of training jobs for drift without a result, since the last one with a result.
@@ -54,6 +61,14 @@ pub(super) struct FamilyStatistics {
 }
 
 impl FamilyStatistics {
+    /// Those of a family that nothing is known about.
+    pub(super) fn of(family: Family) -> FamilyStatistics {
+        FamilyStatistics {
+            family,
+            ..FamilyStatistics::default()
+        }
+    }
+
     /// Counts a page, and perhaps keeps it as a sample.
     pub(super) fn see(&mut self, page: &[u8], database: u64, share: usize, random: &mut u64) {
         self.seen_pages += 1;
@@ -88,14 +103,13 @@ impl FamilyStatistics {
     }
 
     /// Begins a training job with the present samples.
-    pub(super) fn training_job(
-        &mut self,
-        family: Family,
-        database: u64,
-        terms: Terms,
-    ) -> TrainingJob {
+    pub(super) fn training_job(&mut self, database: u64, terms: Terms) -> TrainingJob {
         let token = Arc::new(());
         self.training_job = Arc::downgrade(&token);
+        if self.trained_bytes > 0 && !self.drifted() {
+            // Its samples are from at least half of the pages.
+            self.even_bytes = self.seen_bytes;
+        }
         self.trained_bytes = self.seen_bytes;
         if self.drifted() {
             // Reset when a training job has a result.
@@ -105,13 +119,13 @@ impl FamilyStatistics {
         // the larger frames are then the new reference.
         (self.coded, self.ratio, self.settled) = (0, 0.0, 0.0);
         TrainingJob {
-            family,
+            family: self.family,
             samples: std::mem::take(&mut self.samples).into_pages(),
             max_bytes: self.worth(database),
             bytes: self.usable(database),
             terms,
             current: self.dictionaries.clone(),
-            _token: token,
+            token,
         }
     }
 
@@ -134,6 +148,28 @@ impl FamilyStatistics {
             self.dictionaries.remove(0);
         }
         self.dictionaries.push(Arc::clone(dictionary));
+    }
+
+    /// Whether it has grown or drifted since it was last trained by an even sample, so that a new
+    /// one is worth its time. It then counts as trained now.
+    pub(super) fn trains_again(&mut self) -> bool {
+        let codec = self
+            .dictionaries
+            .last()
+            .map(|dictionary| dictionary.codec());
+        let growth = match codec {
+            _ if self.even_bytes < MODEL_TRAINED => 2,
+            // More pages of the same table improve a model little, and a dictionary more.
+            Some(CodecId::TYPED) => FULL_GROWTH,
+            _ => FULL_GROWTH / 4,
+        };
+        let grown = self.seen_bytes >= self.even_bytes.saturating_mul(growth);
+        let again = grown || self.drifted();
+        if again {
+            (self.trained_bytes, self.even_bytes) = (self.seen_bytes, self.seen_bytes);
+            (self.coded, self.ratio, self.settled) = (0, 0.0, 0.0);
+        }
+        again
     }
 
     /// Whether it was never trained and has no dictionary.
@@ -182,7 +218,7 @@ impl FamilyStatistics {
 
     /// The size of a dictionary that would pay for itself, in bytes.
     fn worth(&self, database: u64) -> usize {
-        worth(self.usable(database))
+        worth(self.family, self.usable(database))
     }
 
     fn drifted(&self) -> bool {

@@ -27,6 +27,8 @@ pub use training_job::{TrainingJob, TrainingResult};
 pub const SAMPLE_BYTES: usize = 8 << 20;
 /// The most bytes of samples of one family: a training job then takes about 0.1 s.
 const TRAINING_BYTES: usize = 1536 << 10;
+/// The same for OTHER, whose dictionary can be larger.
+const OVERFLOW_TRAINING_BYTES: usize = 3 << 20;
 /// Pages of a family that must have been seen before its first training job.
 const FIRST_PAGES: u64 = 48;
 /// The same for OTHER, while a database is being written. Tables that have just begun to grow are
@@ -42,6 +44,9 @@ const GROWTH: u64 = 8;
 const FAMILIES: usize = 256;
 /// Smallest and largest dictionary, in bytes.
 const DICTIONARY_BYTES: (usize, usize) = (4 << 10, 112 << 10);
+/// The largest dictionary of overflow pages. They hold long text of all tables: three times as much
+/// makes them a twentieth smaller.
+const OVERFLOW_DICTIONARY_BYTES: usize = 384 << 10;
 /// A dictionary is at most this part of the bytes that it is used for.
 const PART: u64 = 100;
 /// The seed of the generator that draws samples.
@@ -155,14 +160,28 @@ impl Learner {
     /// Treats the pages shown so far as an even sample of the database whose size was set. Families
     /// are then judged by the size of the whole, so they are due before the first page is written.
     pub fn flush(&mut self) {
-        if self.seen == 0 || self.database <= self.seen {
+        if self.seen == 0 {
             return;
         }
-        for statistics in self.families.values_mut() {
-            statistics.scale(self.database, self.seen);
+        if self.database > self.seen {
+            for statistics in self.families.values_mut() {
+                statistics.scale(self.database, self.seen);
+            }
+            self.seen = self.database;
         }
-        self.seen = self.database;
         self.even = true;
+    }
+
+    /// Whether the pages shown first were an even sample of the database.
+    pub fn is_even(&self) -> bool {
+        self.even
+    }
+
+    /// Whether a family has grown since it was last trained by pages drawn evenly from what was
+    /// written, so that a new sample is worth its time. It then counts as trained now.
+    pub fn trains_again(&mut self, family: Family) -> bool {
+        let family = self.enrol(family);
+        (self.families.get_mut(&family)).is_some_and(FamilyStatistics::trains_again)
     }
 
     /// The next training job that is worthwhile. Its family is not due again while the training job
@@ -178,8 +197,9 @@ impl Learner {
     }
 
     fn due_where(&mut self, which: impl Fn(&FamilyStatistics) -> bool) -> Option<TrainingJob> {
-        let (database, share) = (self.database, self.share());
+        let database = self.database;
         let due = self.families.iter().filter(|(family, statistics)| {
+            let share = Self::share(**family);
             let first_pages = match **family {
                 Family::OTHER if !self.even => FIRST_PAGES_OF_OTHER,
                 _ => FIRST_PAGES,
@@ -198,7 +218,7 @@ impl Learner {
             reserved: self.reserved,
             even: self.even,
         };
-        let mut training_job = statistics.training_job(family, database, terms);
+        let mut training_job = statistics.training_job(database, terms);
         if family == Family::OTHER {
             training_job.leave_out(|page| {
                 let of = Family::of(page);
@@ -244,17 +264,21 @@ impl Learner {
         } else {
             Family::OTHER
         };
-        self.families.entry(family).or_default();
+        let new = || FamilyStatistics::of(family);
+        self.families.entry(family).or_insert_with(new);
         family
     }
 
-    /// The most bytes of samples that one family can hold.
-    fn share(&self) -> usize {
-        (SAMPLE_BYTES / self.families.len().max(1)).min(TRAINING_BYTES)
+    /// The most bytes of samples that a family can hold.
+    fn share(family: Family) -> usize {
+        match family {
+            Family::OTHER => OVERFLOW_TRAINING_BYTES,
+            _ => TRAINING_BYTES,
+        }
     }
 
     fn add_page(&mut self, family: Family, page: &[u8]) {
-        let (database, share) = (self.database, self.share());
+        let (database, share) = (self.database, Self::share(family));
         let Some(statistics) = self.families.get_mut(&family) else {
             return;
         };
@@ -262,13 +286,12 @@ impl Learner {
         statistics.last_seen = self.seen;
         statistics.see(page, database, share, &mut self.random);
         self.held = self.held - before + statistics.samples.bytes();
-        // New families make every share smaller, so the largest sample is thinned.
+        // The sample that is the largest part of its share is thinned.
         while self.held > SAMPLE_BYTES {
-            let Some(most) = self
-                .families
-                .values_mut()
-                .max_by_key(|statistics| statistics.samples.bytes())
-            else {
+            let part = |(family, statistics): &(&Family, &mut FamilyStatistics)| {
+                statistics.samples.bytes() * OVERFLOW_TRAINING_BYTES / Self::share(**family)
+            };
+            let Some((_, most)) = self.families.iter_mut().max_by_key(part) else {
                 return;
             };
             let before = most.samples.bytes();

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use super::super::family::Family;
 use super::super::{CodecId, Dictionary, PageSettings, encode, encode_pages};
-use super::{DICTIONARY_BYTES, PART, TRAINING_PAGES, clusters};
+use super::clusters::{self, Learn};
+use super::{DICTIONARY_BYTES, OVERFLOW_DICTIONARY_BYTES, PART, TRAINING_PAGES};
 use crate::CodecChoice;
 use densite_typed::{Model, Outlook, PageContext};
 
@@ -49,7 +50,7 @@ pub struct TrainingJob {
     /// The present dictionaries and models of the family.
     pub(super) current: Vec<Arc<Dictionary>>,
     /// While it exists, the learner knows that the training job exists.
-    pub(super) _token: Arc<()>,
+    pub(super) token: Arc<()>,
 }
 
 /// How pages are encoded.
@@ -84,7 +85,13 @@ impl TrainingJob {
         let before = self.samples.len().max(1) as u64;
         self.samples.retain(|page| !which(page));
         self.bytes = self.bytes * self.samples.len() as u64 / before;
-        self.max_bytes = self.max_bytes.min(worth(self.bytes));
+        self.max_bytes = self.max_bytes.min(worth(self.family, self.bytes));
+    }
+
+    /// The learner treats the training job as existing while this exists. A caller keeps it until
+    /// the result is installed: otherwise it would matter when the pool is done.
+    pub fn token(&self) -> Arc<()> {
+        Arc::clone(&self.token)
     }
 
     /// Whether the family has no dictionary yet, so that pages are stored in a larger form until
@@ -136,7 +143,7 @@ impl TrainingJob {
             let new: Vec<Dictionary> = new.collect();
             let after = self.judge(&held_out, &new, choice);
             // Its own bytes, in the proportion of the judged bytes to those it is used for.
-            let own: usize = new.iter().map(|d| d.bytes().len()).sum();
+            let own: usize = new.iter().map(|d| d.to_stored().1.len()).sum();
             let own = own as f64 / self.bytes.max(1) as f64 * raw as f64;
             (new, after, after as f64 + own)
         };
@@ -155,8 +162,10 @@ impl TrainingJob {
         };
         let two = match &model {
             Some(_) if self.terms.even || !self.is_first() => {
-                clusters::two_kinds(&trained, self.terms.reserved, &|pages| self.model(pages))
-                    .map(|two| judged(CodecId::TYPED, two.map(|m| m.to_bytes()).to_vec()))
+                clusters::two_kinds(&trained, self.terms.reserved, &|pages, by| {
+                    self.model_by(pages, by)
+                })
+                .map(|two| judged(CodecId::TYPED, two.map(|m| m.to_bytes()).to_vec()))
             }
             _ => None,
         };
@@ -190,6 +199,11 @@ impl TrainingJob {
 
     /// Trains a model, if typed pages are allowed and the family is one of b-tree pages.
     pub(super) fn model(&self, trained: &[&[u8]]) -> Option<Model> {
+        self.model_by(trained, Model::learn)
+    }
+
+    /// The same by a given function.
+    fn model_by(&self, trained: &[&[u8]], learn: Learn) -> Option<Model> {
         if self.family == Family::OTHER
             || matches!(self.terms.choice, CodecChoice::Zstd | CodecChoice::Raw)
         {
@@ -200,7 +214,7 @@ impl TrainingJob {
         } else {
             Outlook::Beginning
         };
-        Model::learn(trained, self.terms.reserved, self.bytes, outlook)
+        learn(trained, self.terms.reserved, self.bytes, outlook)
     }
 
     /// The bytes that pages take if each gets the best of the family's dictionaries and of `new`.
@@ -268,9 +282,13 @@ impl TrainingJob {
     }
 }
 
-/// The size of a dictionary, in bytes, that pays for itself if it is used for so many bytes.
-pub(super) fn worth(bytes: u64) -> usize {
-    let (low, high) = DICTIONARY_BYTES;
+/// The size of a dictionary, in bytes, that pays for itself if it is used for so many bytes of a
+/// family.
+pub(super) fn worth(family: Family, bytes: u64) -> usize {
+    let (low, mut high) = DICTIONARY_BYTES;
+    if family == Family::OTHER {
+        high = OVERFLOW_DICTIONARY_BYTES;
+    }
     usize::try_from(bytes / PART)
         .unwrap_or(high)
         .clamp(low, high)

@@ -1,5 +1,5 @@
 use super::*;
-use crate::{Handle, LockLevel, Options};
+use crate::{DecodedCache, Handle, LockLevel, Options};
 use densite_disk::{OpenMode, SyncKind};
 use densite_sim_disk::SimDisk;
 use std::sync::mpsc;
@@ -17,7 +17,7 @@ fn handle() -> Handle {
     let disk = SimDisk::new(1);
     let options = Options {
         threads: 1,
-        decoded_cache_bytes: 128 << 10,
+        decoded_cache: DecodedCache::Bytes(128 << 10),
         ..Options::default()
     };
     let file = disk.open("/a.db", OpenMode::Create).expect("open");

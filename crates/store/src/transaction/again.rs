@@ -1,0 +1,272 @@
+//! Encodes a large part of a transaction again before it is published.
+//!
+//! Pages are encoded as they come, with what was learned from the pages before them. So the first
+//! pages of a table are larger than necessary, and its models know only its beginning. The frames
+//! of a part stay in memory (`Tuning::held_bytes`). At its end, models are trained on pages drawn
+//! evenly from it, as `Handle::learn` does with a whole database. Pages whose family has a better
+//! model now are encoded again, and frames that were overwritten meanwhile are dropped. So a
+//! database has almost the same size however it was written (docs/decisions/same-size.md).
+//!
+//! All of this depends on the pages and the settings alone. No failure leaves a part half done:
+//! nothing calls the file between taking its frames and placing them again.
+
+use super::Transaction;
+use super::written::Page;
+use crate::again::{Again, Encoded, EvenSample, Held, Outdated, encode_all};
+use crate::append::Mark;
+use crate::codec::Dictionary;
+use crate::codec::family::Family;
+use crate::codec::learn::TrainingResult;
+use crate::connection::Connection;
+use crate::encode::EncodeSettings;
+use crate::error::Result;
+use crate::format::MAX_OFF;
+use crate::format::record::{Kind, RECORD_LEN, Record};
+use crate::map::NodeRef;
+use crate::pool::Task;
+use crate::shared::Shared;
+use crate::space::Space;
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+/// The part of `Tuning::large_bytes` that is enough for the first pages of a database.
+const FIRST_PART: u64 = 8;
+/// Overwritten frames are dropped if they are at least one byte in so many.
+const DEAD: u64 = 16;
+/// New models must make the pages of their family smaller by this part.
+const BETTER: f64 = 0.01;
+/// Room for records besides those that were there: new dictionaries, and jumps.
+const SPARE_ROOM: u64 = 1 << 30;
+
+/// The frames that are held back.
+#[derive(Default)]
+pub(super) struct HeldBack {
+    /// Where the first one begins.
+    mark: Option<Mark>,
+    /// Bytes of the frames that were encoded.
+    frame_bytes: u64,
+}
+
+impl HeldBack {
+    /// Notes that a frame is about to be appended.
+    pub(super) fn begins(&mut self, mark: impl FnOnce() -> Mark) {
+        self.mark.get_or_insert_with(mark);
+    }
+
+    /// Notes a frame that was encoded.
+    pub(super) fn encoded(&mut self, len: usize) {
+        self.frame_bytes += len as u64;
+    }
+
+    /// Bytes of the frames that were encoded.
+    pub(super) fn bytes(&self) -> u64 {
+        self.frame_bytes
+    }
+}
+
+impl Transaction {
+    /// Whether so much was written that it is worth encoding again.
+    pub(super) fn is_large(&self, connection: &Connection) -> bool {
+        let large = connection.open.options().tuning.large_bytes;
+        let part = if self.is_first { FIRST_PART } else { 1 };
+        self.holds_back && self.raw_bytes * part >= large
+    }
+
+    /// Ends the part: encodes again what becomes smaller. All batches were collected.
+    ///
+    /// # Errors
+    /// I/O, damage: every page stays as it is.
+    pub(super) fn end_part(&mut self, connection: &mut Connection) -> Result<()> {
+        let part = std::mem::take(&mut self.part);
+        let Some(mark) = part.mark else { return Ok(()) };
+        let len = self.appender.pos().saturating_sub(mark.pos());
+        let Some(records) = self.appender.since(&mark) else {
+            return Ok(());
+        };
+        if mark.pos() + 2 * len + SPARE_ROOM > MAX_OFF {
+            return Ok(());
+        }
+        let shared = connection.open.shared()?;
+        let held = self.held_frames(records, mark.pos());
+        let live: u64 = held.iter().map(|held| held.record_len() as u64).sum();
+        let has_dead = (len - live) * DEAD > live;
+        let dicts = shared.dictionaries_of(connection.open.file(), &held)?;
+        let better = self.train_again(connection, &shared, &held, (records, &dicts))?;
+        let better_families: HashSet<Family> = better.iter().map(|better| better.family).collect();
+        let old = self.new_dicts.iter();
+        let old = old.filter(|info| better_families.contains(&Family(info.family)));
+        self.superseded.extend(old.map(|info| info.id));
+        for trained in better {
+            self.install_one(&shared, trained);
+        }
+        let fresh = self.new_dicts.iter().map(|info| Family(info.family));
+        let outdated = Outdated::new(
+            &*self.dictionaries(connection)?,
+            fresh.collect(),
+            connection.open.is_in_hurry(),
+        );
+        if !has_dead
+            && !held
+                .iter()
+                .any(|held| outdated.may_be(held.record.codec, held.record.model))
+        {
+            return Ok(());
+        }
+        let settings = EncodeSettings {
+            level: connection.open.options().level,
+            ..self.encode_settings(connection)?
+        };
+        // From here on nothing can fail.
+        let again = Again {
+            records: self.appender.go_back(&mark),
+            dicts,
+            outdated: Arc::new(outdated),
+            settings,
+        };
+        let again = Arc::new(again);
+        let used = self.place_again(connection, &shared, &again, &held);
+        let is_needed = |id: u32| used.contains(&id) || again.outdated.is_current(id);
+        self.place_dictionaries(&shared, &mark, again.records.len() as u64, is_needed);
+        connection.training.forget();
+        if !self.keep_all {
+            let pool = connection.open.pool();
+            shared.preencoded.renew(&again.settings, pool);
+        }
+        Ok(())
+    }
+
+    /// Trains on pages drawn evenly from these frames, for families that have grown since they were
+    /// trained last. Returns what makes them smaller than they are.
+    fn train_again(
+        &self,
+        connection: &mut Connection,
+        shared: &Shared,
+        held: &[Held],
+        (records, dicts): (&[u8], &HashMap<u32, Arc<Dictionary>>),
+    ) -> Result<Vec<TrainingResult>> {
+        let raw: u64 = held.iter().map(|held| held.raw_len() as u64).sum();
+        let settings = self.encode_settings(connection)?;
+        let mut sample = EvenSample::new(settings, connection.open.options().level, raw);
+        let mut owed = 0u128;
+        for held in held {
+            owed += held.raw_len() as u128 * u128::from(sample.wanted());
+            let price = u128::from(raw) << held.record.page_log2;
+            if owed < price {
+                continue;
+            }
+            let pages = held.pages(records, dicts).unwrap_or_default();
+            let dict = dicts.get(&held.record.model);
+            for (_, page) in &pages {
+                if owed < price {
+                    break;
+                }
+                owed -= price;
+                sample.add(page, &held.record, dict);
+            }
+        }
+        // What was learned from a part of these pages is not better.
+        connection.training.cancel();
+        let pool = connection.open.pool();
+        let mut tasks = Vec::new();
+        for job in sample.training_jobs() {
+            if (shared.writer.lock().learning.learner()).trains_again(job.family) {
+                tasks.push(Task::spawn(&pool.cloned(), move || job.train()));
+            }
+        }
+        let results = tasks.into_iter().filter_map(Task::wait);
+        let better = results.filter(|results| sample.is_better(results, BETTER));
+        Ok(better.flatten().collect())
+    }
+
+    /// The frames among the records at `base` that a page still needs, in order.
+    fn held_frames(&self, records: &[u8], base: u64) -> Vec<Held> {
+        let mut held = Vec::new();
+        let mut at = 0;
+        while let Some((record, _)) = records.get(at..).and_then(Record::parse) {
+            if record.kind == Kind::Frame {
+                let is_live = |page: u32| match self.pages.get(page) {
+                    Some(Page::Stored(entry)) => entry.off == base + at as u64,
+                    _ => false,
+                };
+                let pages = (record.number..).take(1 << record.run_log2);
+                let live = (pages.zip(0u32..))
+                    .filter(|(page, _)| is_live(*page))
+                    .fold(0u64, |live, (_, slot)| live | 1 << slot);
+                if live != 0 {
+                    held.push(Held { at, record, live });
+                }
+            }
+            at += record.total_len() as usize;
+        }
+        held
+    }
+
+    /// Encodes the frames again that are outdated, and appends all of them. Returns the numbers of
+    /// the dictionaries that they use.
+    fn place_again(
+        &mut self,
+        connection: &Connection,
+        shared: &Shared,
+        again: &Arc<Again>,
+        held: &[Held],
+    ) -> HashSet<u32> {
+        let mut used = HashSet::new();
+        let pool = connection.open.pool();
+        // Placing cannot fail.
+        let _ = encode_all(again, held, pool, |encoded| {
+            used.insert(self.place_one(shared, &again.records, encoded));
+            Ok(())
+        });
+        used
+    }
+
+    /// Appends one frame. Returns the number of its dictionary.
+    fn place_one(&mut self, shared: &Shared, records: &[u8], encoded: Encoded) -> u32 {
+        let (record, payload, live) = match &encoded {
+            Encoded::Kept(held) => (held.record, held.payload(records), held.live),
+            Encoded::New(frame) => (frame.record, frame.payload.as_slice(), u64::MAX),
+        };
+        let place = self.append_held(shared, record, payload);
+        self.note_run(&record, place, live);
+        record.model
+    }
+
+    /// Appends the dictionaries of the part that are needed, and drops the others. `len`: bytes of
+    /// the part before.
+    fn place_dictionaries(
+        &mut self,
+        shared: &Shared,
+        mark: &Mark,
+        len: u64,
+        is_needed: impl Fn(u32) -> bool,
+    ) {
+        let part = mark.pos()..mark.pos() + len;
+        for mut info in std::mem::take(&mut self.new_dicts) {
+            if part.contains(&info.place.off) {
+                let dict = shared.dictionaries.known(info.id);
+                let Some(dict) = dict.filter(|_| is_needed(info.id)) else {
+                    shared.dictionaries.forget(info.id);
+                    continue;
+                };
+                let (codec, payload) = dict.to_stored();
+                let record = Record {
+                    codec: codec.0,
+                    ..Record::plain(Kind::Dictionary, info.id, self.commit)
+                };
+                info.place = self.append_held(shared, record, &payload);
+            }
+            self.new_dicts.push(info);
+        }
+    }
+
+    /// Appends a record where there is room.
+    fn append_held(&mut self, shared: &Shared, record: Record, payload: &[u8]) -> NodeRef {
+        let mut writer = shared.writer.lock();
+        let mut none = Space::default();
+        let space = writer.accounting.space_mut().unwrap_or(&mut none);
+        let len = (RECORD_LEN + payload.len()) as u64;
+        // It fails only at the end of the largest file: see `SPARE_ROOM`.
+        let _ = self.appender.make_room(space, len, self.commit);
+        self.appender.push(record, payload)
+    }
+}

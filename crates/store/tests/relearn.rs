@@ -1,0 +1,210 @@
+//! What was written by small commits is learned from again at rest, and encoded again.
+
+use crate::same_size::{PAGE, close, create, leaf, pages, sampled_length, write};
+use densite_disk::{OpenMode, SyncKind};
+use densite_sim_disk::{Capture, SimDisk};
+use densite_store::{Handle, Options, ReclaimBudget, RelearnStep, RelearnWhen, Tuning};
+use std::time::Duration;
+
+/// Learns again until nothing is left. Returns the number of steps.
+fn relearn(handle: &mut Handle) -> usize {
+    for steps in 1.. {
+        match handle.relearn(RelearnWhen::Idle, &|| true).expect("learns") {
+            RelearnStep::Done => return steps,
+            RelearnStep::More => {}
+            RelearnStep::Waits => std::thread::sleep(Duration::from_millis(1)),
+        }
+    }
+    unreachable!()
+}
+
+#[test]
+fn small_commits_become_as_small_as_a_copy_that_trains_on_a_sample_first() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let pages = pages(2500);
+    let sampled = sampled_length(dir.path(), &pages);
+    for threads in [0, 2] {
+        let path = dir.path().join(format!("small-{threads}"));
+        let options = Options {
+            threads,
+            ..Options::default()
+        };
+        let mut small = create(&path, options.clone());
+        write(&mut small, &pages, 50);
+        let live = small.space().expect("space").live_bytes;
+        assert!(live * 100 > sampled * 107, "{live} and {sampled}");
+        assert!(small.wants_relearning(RelearnWhen::Asked));
+        relearn(&mut small);
+        let budget = ReclaimBudget {
+            bytes: 1 << 20,
+            dead_limit: 1,
+            stop: &|| false,
+        };
+        small.reclaim(&budget).expect("reclaims");
+        let small = close(small, &pages, &path);
+        assert!(small * 100 <= sampled * 103, "{small} and {sampled}");
+        // The file says that this is done.
+        let mut again = create(&path, options);
+        assert!(again.len().expect("length") > 0 && !again.wants_relearning(RelearnWhen::Asked));
+        assert_eq!(relearn(&mut again), 1);
+    }
+}
+
+/// Leaves in small commits, at least as many as are learned from again.
+fn by_small_commits(handle: &mut Handle, count: u64) -> Vec<Vec<u8>> {
+    let pages: Vec<Vec<u8>> = (0..count).map(leaf).collect();
+    write(handle, &pages, 20);
+    pages
+}
+
+fn alone() -> Options {
+    Options {
+        threads: 0,
+        tuning: Tuning {
+            relearn_pages: 256,
+            ..Tuning::default()
+        },
+        ..Options::default()
+    }
+}
+
+fn open_on(disk: &SimDisk, identity: &str) -> Handle {
+    let file = disk.open("/a.db", OpenMode::Create).expect("opens");
+    Handle::open(Box::new(file), identity, alone()).expect("a store")
+}
+
+fn assert_pages(handle: &mut Handle, pages: &[Vec<u8>], what: &str) {
+    let mut back = vec![0; PAGE];
+    for (n, page) in (1u64..).zip(pages) {
+        let read = handle.read_at(&mut back, n * PAGE as u64);
+        read.unwrap_or_else(|error| panic!("{what}: page {n}: {error}"));
+        assert!(back == *page, "{what}: page {n}");
+    }
+    let report = handle.check(&mut |_, _| true).expect("checks");
+    assert!(report.problems.is_empty(), "{what}: {report:?}");
+}
+
+#[test]
+fn after_a_power_cut_another_process_goes_on() {
+    let disk = SimDisk::new(7);
+    let mut handle = open_on(&disk, "first");
+    disk.sync_dir("/").expect("syncs");
+    let pages = by_small_commits(&mut handle, 600);
+    handle.sync(SyncKind::Data).expect("syncs");
+    let before = handle.space().expect("space").live_bytes;
+    let begin = disk.changes();
+    for change in (begin..begin + 4000).step_by(7) {
+        disk.capture_at(change, Capture::Cut(change));
+    }
+    let steps = relearn(&mut handle);
+    assert!(steps > 20, "{steps} steps");
+    let after = handle.space().expect("space").live_bytes;
+    assert!(after * 100 < before * 90, "{before} and {after}");
+    assert_pages(&mut handle, &pages, "at the end");
+    let cuts = disk.take_captures();
+    assert!(cuts.len() > 10, "{} cuts", cuts.len());
+    for (n, cut) in cuts.iter().enumerate() {
+        let what = format!("cut at change {}", cut.change);
+        let mut next = open_on(&cut.disk, &what);
+        assert_pages(&mut next, &pages, &what);
+        if n % 4 == 0 {
+            relearn(&mut next);
+            assert_pages(&mut next, &pages, &what);
+        }
+    }
+}
+
+#[test]
+fn a_sample_that_was_lost_with_its_process_is_begun_again_only_if_asked() {
+    let disk = SimDisk::new(9);
+    let mut handle = open_on(&disk, "first");
+    let pages = by_small_commits(&mut handle, 300);
+    assert!(handle.wants_relearning(RelearnWhen::Closing));
+    assert_eq!(
+        handle.relearn(RelearnWhen::Idle, &|| true).expect("learns"),
+        RelearnStep::More
+    );
+    // This process goes on.
+    assert!(handle.wants_relearning(RelearnWhen::Closing));
+    let mut next = open_on(&disk, "second");
+    assert_eq!(
+        next.len().expect("length") as usize,
+        (1 + pages.len()) * PAGE
+    );
+    assert!(
+        !next.wants_relearning(RelearnWhen::Closing) && next.wants_relearning(RelearnWhen::Asked)
+    );
+    relearn(&mut next);
+    assert!(!next.wants_relearning(RelearnWhen::Asked));
+}
+
+#[test]
+fn of_two_processes_that_begin_only_one_encodes_again() {
+    let disk = SimDisk::new(10);
+    let mut handles = ["one", "two"].map(|identity| open_on(&disk, identity));
+    let pages = by_small_commits(&mut handles[0], 600);
+    for handle in &mut handles {
+        let step = handle.relearn(RelearnWhen::Idle, &|| true);
+        assert_eq!(step.expect("learns"), RelearnStep::More);
+    }
+    relearn(&mut handles[0]);
+    let commit = handles[0].newest_commit().expect("a commit");
+    assert_eq!(relearn(&mut handles[1]), 2);
+    assert_eq!(handles[1].newest_commit().expect("a commit"), commit);
+    assert_pages(&mut handles[1], &pages, "at the end");
+}
+
+#[test]
+fn pages_that_others_write_between_two_steps_stay_as_they_write_them() {
+    let disk = SimDisk::new(8);
+    let mut handles = ["one", "two"].map(|identity| open_on(&disk, identity));
+    let mut pages = by_small_commits(&mut handles[0], 600);
+    for step in 0.. {
+        let done = handles[step % 2]
+            .relearn(RelearnWhen::Idle, &|| true)
+            .expect("learns");
+        if done == RelearnStep::Done && step > 200 {
+            break;
+        }
+        let at = step * 31 % pages.len();
+        pages[at] = leaf(step as u64 * 5 + 1);
+        let other = &mut handles[step / 2 % 2];
+        let place = (at as u64 + 1) * PAGE as u64;
+        other.write_at(&pages[at], place).expect("writes");
+        other.publish().expect("publishes");
+    }
+    for handle in &mut handles {
+        assert_pages(handle, &pages, "at the end");
+    }
+}
+
+#[test]
+fn a_damaged_page_stays_where_it_is_and_the_others_are_encoded() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = dir.path().join("damaged");
+    let mut handle = create(&path, alone());
+    let pages = by_small_commits(&mut handle, 600);
+    handle.close_clean().expect("closes");
+    let before = handle.space().expect("space").live_bytes;
+    drop(handle);
+    // In the frame of an early page.
+    let mut bytes = std::fs::read(&path).expect("reads");
+    let at = bytes.len() / 4;
+    bytes[at] ^= 1;
+    std::fs::write(&path, bytes).expect("writes");
+    let mut handle = create(&path, alone());
+    relearn(&mut handle);
+    let after = handle.space().expect("space").live_bytes;
+    assert!(after * 100 < before * 90, "{before} and {after}");
+    let mut damaged = 0;
+    let mut back = vec![0; PAGE];
+    for (n, page) in (1u64..).zip(&pages) {
+        match handle.read_at(&mut back, n * PAGE as u64) {
+            Ok(_) => assert!(back == *page, "page {n}"),
+            Err(_) => damaged += 1,
+        }
+    }
+    assert!(damaged <= 1, "{damaged} pages");
+    let report = handle.check(&mut |_, _| true).expect("checks");
+    assert_eq!(report.problems.len(), 1, "{report:?}");
+}
