@@ -9,6 +9,7 @@ use crate::model::{
 use crate::page::{Kind, Page};
 use crate::symbols::{SYMBOL_MAX, Symbols};
 use crate::template::{FIELDS_MAX, TEXT_MAX, Template};
+use crate::vector::Vector;
 use crate::{PageContext, encode};
 use densite_format_doc::{TEXT, cells};
 use rusqlite::Connection;
@@ -194,29 +195,36 @@ fn the_head_and_bits_of_a_model_are_as_documented() {
                 form: Form::Repeated,
                 ..Column::default()
             },
+            Column {
+                form: Form::Vector(Vector::Double),
+                ..Column::default()
+            },
         ],
         defaults: Vec::new(),
     };
     let bytes = model.to_bytes();
     assert_eq!(places("bytes: model"), [(0, 1, "version"), (1, 3, "bits")]);
-    assert_eq!(bytes[0], 2);
+    assert_eq!(bytes[0], 3);
     let len = u32::from_le_bytes([bytes[1], bytes[2], bytes[3], 0]) as usize;
     let forms = &bytes[4 + len..];
-    assert_eq!(forms, b"\x01\x04-\x02\0\0\0\x03\0one\x05\0three");
+    assert_eq!(forms, b"\x01\x04-\x02\0\0\0\x03\0one\x05\0three\x08");
     let padded = [&bytes[4..4 + len], &[0; PADDING]].concat();
     let mut r = BitReader::new(&padded);
-    assert_eq!(r.get(16), Some(4));
-    let columns = [(2, 0, 0), (0, 1, 0), (0, 2, 0), (0, 3, 0)];
+    assert_eq!(r.get(16), Some(5));
+    let columns = [(2, 0, 0), (0, 1, 0), (0, 2, 0), (0, 3, 0), (0, 4, 0)];
     for (scale, form, symbols) in columns {
-        let read = [r.get(5), r.get(2), r.get(1)];
+        let read = [r.get(5), r.get(3), r.get(1)];
         assert_eq!(read, [Some(scale), Some(form), Some(symbols)]);
     }
     let names: Vec<&str> = numbers("numbers: forms").into_iter().map(|f| f.1).collect();
-    assert_eq!(names, ["free", "template", "dictionary", "repeated"]);
+    assert_eq!(
+        names,
+        ["free", "template", "dictionary", "repeated", "vector"]
+    );
     // All default parameters are the same: shape 0, width 0, anchor 0, and three bits for "no".
     let defaults_bits = 3 + 7 + 7 + 3;
-    let streams = PAGE_STREAMS + 4 * COLUMN_STREAMS + 3;
-    assert_eq!(len, (16 + 4 * 8 + streams * defaults_bits).div_ceil(8));
+    let streams = PAGE_STREAMS + 5 * COLUMN_STREAMS + 3 + 4;
+    assert_eq!(len, (16 + 5 * 9 + streams * defaults_bits).div_ceil(8));
 }
 
 /// The streams of a row that continues on overflow pages.

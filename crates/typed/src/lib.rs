@@ -30,6 +30,7 @@ mod split;
 mod stream;
 pub mod symbols;
 pub mod template;
+mod vector;
 
 pub use context::PageContext;
 pub use decode::{Undecodable, decode};

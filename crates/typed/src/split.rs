@@ -319,10 +319,17 @@ impl Split {
                 t => {
                     let body = raw.body(bytes)?;
                     let text = t % 2 == 1;
+                    if let Form::Vector(vector) = &column.form
+                        && !text
+                    {
+                        vector.part(body, &mut of.formed)?;
+                        *of_row = Class::Formed as i64;
+                        continue;
+                    }
                     let formed = text
                         && raw.value != CUT
                         && match &column.form {
-                            Form::Free => false,
+                            Form::Free | Form::Vector(_) => false,
                             Form::Repeated => {
                                 let is_new = repeated != Some(body);
                                 if is_new {

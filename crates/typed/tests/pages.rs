@@ -61,7 +61,9 @@ fn database(page_size: usize, seed: u64) -> Db {
          CREATE INDEX mixed_a ON mixed(a);
          CREATE TABLE keyed(k TEXT PRIMARY KEY, v REAL, w BLOB) WITHOUT ROWID;
          CREATE TABLE long(t TEXT);
-         CREATE TABLE grown(a INTEGER PRIMARY KEY, b);"
+         CREATE TABLE grown(a INTEGER PRIMARY KEY, b);
+         CREATE TABLE vectors(id INTEGER PRIMARY KEY, single BLOB);
+         CREATE TABLE doubles(a, vector, b);"
     ))
     .expect("tables");
     let mut rng = StdRng::seed_from_u64(seed);
@@ -140,6 +142,37 @@ fn database(page_size: usize, seed: u64) -> Db {
         }
         tx.execute("INSERT INTO grown VALUES(?,?)", params![i * i, i % 7])
             .expect("inserts");
+        if i % 8 == 0 {
+            let number = |rng: &mut StdRng| match rng.random_range(0..3) {
+                0 => 0.0,
+                _ => rng.random::<f64>() - 0.5,
+            };
+            // Some continue on overflow pages, in small pages all of them.
+            let len = if i % 160 == 0 { 1500 } else { 96 };
+            let vector: Vec<u8> = (0..len)
+                .flat_map(|_| (number(&mut rng) as f32).to_le_bytes())
+                .collect();
+            tx.execute("INSERT INTO vectors VALUES(?,?)", params![i, vector])
+                .expect("inserts");
+            // Also NULLs, text among the blobs, and blobs that do not end with a number.
+            let mut vector: Vec<u8> = (0..24)
+                .flat_map(|_| number(&mut rng).to_le_bytes())
+                .collect();
+            vector.truncate(if i % 56 == 0 { 99 } else { 192 });
+            let insert = match i % 128 {
+                0 => "INSERT INTO doubles VALUES(?1, NULL, 1)",
+                64 => "INSERT INTO doubles VALUES(?1, 'no vector', 'x')",
+                _ => "INSERT INTO doubles VALUES(?1, ?2, NULL)",
+            };
+            let wanted = tx.prepare_cached(insert).and_then(|mut s| {
+                s.raw_bind_parameter(1, i)?;
+                if s.parameter_count() > 1 {
+                    s.raw_bind_parameter(2, &vector)?;
+                }
+                s.raw_execute()
+            });
+            wanted.expect("inserts");
+        }
     }
     tx.commit().expect("commits");
     db.execute_batch(
@@ -207,6 +240,42 @@ fn pages_of_every_size_round_trip_with_any_model() {
             all * page_size
         );
     }
+}
+
+/// Vectors of numbers from -0.5 to 0.5 of which a third are zeros.
+#[test]
+fn vectors_take_the_bits_of_their_numbers() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = dir.path().join("a.db");
+    let db = Connection::open(&path).expect("opens");
+    db.execute_batch("BEGIN; CREATE TABLE t(id INTEGER PRIMARY KEY, vector BLOB)")
+        .expect("creates");
+    let mut rng = StdRng::seed_from_u64(5);
+    for id in 0..400 {
+        let numbers = (0..200).map(|_| match rng.random_range(0..3) {
+            0 => 0.0,
+            _ => rng.random::<f32>() - 0.5,
+        });
+        let vector: Vec<u8> = numbers.flat_map(f32::to_le_bytes).collect();
+        db.execute("INSERT INTO t VALUES(?,?)", params![id, vector])
+            .expect("inserts");
+    }
+    db.execute_batch("COMMIT").expect("commits");
+    drop(db);
+    let bytes = std::fs::read(&path).expect("reads");
+    let leaves = bytes.chunks(4096).skip(1).filter(|page| page[0] == 13);
+    let leaves: Vec<&[u8]> = leaves.collect();
+    let model = model_of(&leaves);
+    let context = PageContext {
+        number: 3,
+        pages: 0,
+        reserved: 0,
+    };
+    let stored = |page: &&[u8]| round_trip(page, &context, &model).expect("a page");
+    let stored: usize = leaves.iter().map(stored).sum();
+    // Of two thirds of the numbers 24 bits and those of exponents of a wide range, and a bit of each.
+    let vectors = 400 * 200 * 32 / 8;
+    assert!(stored * 100 < vectors * 64, "{stored} of {vectors}");
 }
 
 #[test]

@@ -8,6 +8,7 @@ use crate::numbers::{Numbers, Stored, number_len};
 use crate::record::{NULL, REAL, bytes_type, type_len};
 use crate::stream::{Read, Source};
 use crate::symbols::Codes;
+use crate::vector::Vector;
 
 /// The serial types of a column.
 #[derive(Debug, Clone, Copy)]
@@ -177,6 +178,12 @@ impl Columns {
                     let all = self.repeated(c, number, ranks, source)?;
                     let body = Body::Bytes { from: all };
                     self.bytes_types(all, true, body).map(Place::Behind)
+                }
+                Form::Vector(vector) => {
+                    let from = self.places.len();
+                    self.vectors(*vector, number, rows, source)?;
+                    self.bytes_types(from, false, Body::Bytes { from })
+                        .map(Place::Behind)
                 }
                 Form::Template(template) => {
                     let mut from = None;
@@ -409,6 +416,57 @@ impl Columns {
                     at += len;
                 }
             }
+        }
+        self.text_len = at;
+        Some(())
+    }
+
+    /// Reads `n` vectors into [`Columns::text`], and appends their places.
+    pub(super) fn vectors(
+        &mut self,
+        vector: Vector,
+        number: usize,
+        n: usize,
+        source: &mut Source<'_>,
+    ) -> Option<()> {
+        let first = number + ColumnStream::Formed as usize;
+        let lengths = source.read(first, n)?;
+        let (mut numbers, mut behind) = (0, 0);
+        for len in source.streams.values(lengths)? {
+            let len = usize::try_from(*len).ok()?;
+            // With this bound no sum can overflow.
+            let len = Some(len).filter(|len| *len <= self.text.len())?;
+            numbers += len / vector.size();
+            behind += len % vector.size();
+        }
+        let flags = source.read(first + 1, numbers)?;
+        let mut others = 0;
+        for flag in source.streams.values(flags)? {
+            others += *flag as u64 as usize & 1;
+            (*flag as u64 <= 1).then_some(())?;
+        }
+        let words = source.read(first + 2, others)?;
+        let tails = source.read(first + 3, behind)?;
+        let values = |from, to| source.streams.ints.get(from..to);
+        let mut flags = values(flags.from, flags.to)?;
+        // There is room behind every stream.
+        let mut words = values(words.from, words.to + 1)?;
+        let mut tails = values(tails.from, tails.to)?;
+        let mut at = self.text_len;
+        for len in values(lengths.from, lengths.to)? {
+            let len = *len as usize;
+            let to = self.text.get_mut(at..at + len)?;
+            let (to, rest) = to.split_at_mut_checked(len - len % vector.size())?;
+            let here;
+            (here, flags) = flags.split_at_checked(to.len() / vector.size())?;
+            words = words.get(vector.join(here, words, to)?..)?;
+            let tail;
+            (tail, tails) = tails.split_at_checked(rest.len())?;
+            for (to, byte) in rest.iter_mut().zip(tail) {
+                *to = *byte as u8;
+            }
+            self.places.push((at as u32, len as u32));
+            at += len;
         }
         self.text_len = at;
         Some(())

@@ -45,7 +45,10 @@ impl Columns {
             texts += different(source.streams.values(ranks)?);
         }
         self.free(c, number, texts, source)?;
-        if !is_repeated {
+        let mut vectors = self.places.len();
+        if let Form::Vector(vector) = column.form {
+            self.vectors(vector, number, formed_count, source)?;
+        } else if !is_repeated {
             formed = source.streams.used;
             for i in 0..column.form.streams() {
                 source.read(stream(ColumnStream::Formed) + i, formed_count)?;
@@ -86,6 +89,11 @@ impl Columns {
                     place = *self.places.get(free)?;
                     free += 1;
                     bytes_type(place.1 as usize, class == Class::Text)
+                }
+                Class::Formed if matches!(column.form, Form::Vector(_)) => {
+                    place = *self.places.get(vectors)?;
+                    vectors += 1;
+                    bytes_type(place.1 as usize, false)
                 }
                 Class::Formed if is_repeated => {
                     let rank = next(&mut formed, &streams.ints)?;
@@ -130,7 +138,7 @@ impl Columns {
         streams: &Streams,
     ) -> Option<usize> {
         let len = match form {
-            Form::Free | Form::Repeated => return None,
+            Form::Free | Form::Repeated | Form::Vector(_) => return None,
             Form::Template(template) => {
                 let mut fields = [0; crate::template::FIELDS_MAX];
                 let used = fields.get_mut(..template.fields())?;

@@ -117,6 +117,7 @@ impl Model {
             Form::Free => return None,
             Form::Template(t) => t.describe(),
             Form::Repeated => "repeated text, each once".to_owned(),
+            Form::Vector(v) => format!("vectors of {}-byte numbers", v.size()),
             Form::Dictionary(d) => format!("dictionary of {} values", d.places.len()),
         };
         let fields: Vec<String> = (first..first + column.form.streams())

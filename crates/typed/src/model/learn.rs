@@ -15,6 +15,7 @@ use crate::record::{CUT, Coded, Raw, Small, take_cell};
 use crate::split::Split;
 use crate::symbols::{Effort, Symbols};
 use crate::template::{FIELDS_MAX, Template};
+use crate::vector::Vector;
 use std::collections::HashMap;
 
 /// The part of a column's values that must be decimals of its scale.
@@ -171,6 +172,10 @@ fn learn_column(sample: &Sample<'_>, times: u64, effort: Effort) -> Column {
     if all.is_empty() {
         return column;
     }
+    if let Some(vector) = vectors(sample) {
+        column.form = Form::Vector(vector);
+        return column;
+    }
     if let Some(symbols) = repeated(sample, times, effort) {
         column.form = Form::Repeated;
         column.symbols = symbols;
@@ -213,7 +218,7 @@ fn learn_column(sample: &Sample<'_>, times: u64, effort: Effort) -> Column {
             // Symbols are trained only on text that the form does not code.
             let mut fields = [0; FIELDS_MAX];
             let formed = |v: &[u8], fields: &mut [i64; FIELDS_MAX]| match form {
-                Form::Free | Form::Repeated => false,
+                Form::Free | Form::Repeated | Form::Vector(_) => false,
                 Form::Template(t) => t.parse(v, fields),
                 Form::Dictionary(d) => d.number_of(v).is_some(),
             };
@@ -227,6 +232,22 @@ fn learn_column(sample: &Sample<'_>, times: u64, effort: Effort) -> Column {
         }
     };
     column
+}
+
+/// The vectors that a column has which has no text. `None` if symbols would be smaller, as for blobs
+/// in which strings are repeated.
+fn vectors(sample: &Sample<'_>) -> Option<Vector> {
+    if !sample.texts.is_empty() {
+        return None;
+    }
+    let blobs: Vec<&[u8]> = sample.blobs.iter().chain(&sample.cuts).copied().collect();
+    let (vector, bits) = Vector::learn(&blobs)?;
+    let bytes = blobs.iter().map(|v| v.len() as u64).sum();
+    let symbols = Symbols::train_with(&blobs, bytes, Effort::Rough);
+    let free = FreeCost::new(symbols.as_ref(), None);
+    let mut codes = Vec::new();
+    let by_symbols: u64 = blobs.iter().map(|v| free.of(v, &mut codes)).sum();
+    (bits < by_symbols).then_some(vector)
 }
 
 /// The symbols of a column in which most texts are those of the row before, as in an index. `None`

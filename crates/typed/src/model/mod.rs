@@ -19,6 +19,7 @@ pub use learn::Outlook;
 use crate::ints::DefaultParameters;
 use crate::symbols::Symbols;
 use crate::template::Template;
+use crate::vector::{self, Vector};
 
 /// Streams of the page itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,7 +69,7 @@ pub(crate) enum ColumnStream {
 /// How many streams a column has without those of formed text.
 pub(crate) const COLUMN_STREAMS: usize = 5;
 
-/// How the text of a column is formed.
+/// How the text of a column is formed, or its blobs.
 #[derive(Debug, Clone, Default)]
 pub(crate) enum Form {
     /// It has no form.
@@ -81,15 +82,18 @@ pub(crate) enum Form {
     /// The same text as in the rows before, in order: one stream, of the text's rank among those
     /// of the page. Each text is stored once, as text without a form.
     Repeated,
+    /// Blobs of numbers; four streams.
+    Vector(Vector),
 }
 
 impl Form {
-    /// Streams of formed text.
+    /// Streams of formed values.
     pub(crate) fn streams(&self) -> usize {
         match self {
             Form::Free => 0,
             Form::Template(t) => t.fields(),
             Form::Dictionary(_) | Form::Repeated => 1,
+            Form::Vector(_) => vector::STREAMS,
         }
     }
 }
@@ -169,7 +173,8 @@ impl Model {
     /// For each stream, whether it can be part of a relation: whether its values are integers by
     /// themselves. Classes and lengths are not, because decoding does not always keep them. Nor are
     /// the bits of REALs, which are divided. Nor are decimals and dictionary codes, which decoding
-    /// replaces in place by what they stand for.
+    /// replaces in place by what they stand for, nor the streams of vectors, which have more values
+    /// than there are rows.
     pub(crate) fn valued(&self) -> Vec<bool> {
         let mut valued = vec![false; PAGE_STREAMS];
         for number in [PageStream::Child, PageStream::Rowid] {
@@ -186,7 +191,9 @@ impl Model {
                 ];
                 let turned = match &c.form {
                     _ if stream == ColumnStream::Number as usize => c.scale > 0,
-                    Form::Dictionary(_) | Form::Repeated => stream >= ColumnStream::Formed as usize,
+                    Form::Dictionary(_) | Form::Repeated | Form::Vector(_) => {
+                        stream >= ColumnStream::Formed as usize
+                    }
                     _ => false,
                 };
                 valued.push(!turned && other.iter().all(|s| *s as usize != stream));

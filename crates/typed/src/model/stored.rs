@@ -5,9 +5,12 @@ use crate::bits::{BitReader, BitWriter, PADDING};
 use crate::ints::DefaultParameters;
 use crate::symbols::Symbols;
 use crate::template::Template;
+use crate::vector::Vector;
 
 /// The version of the form.
-const VERSION: u8 = 2;
+const VERSION: u8 = 3;
+/// Bits of the number of a form.
+const FORM_BITS: u32 = 3;
 /// Bytes before the bit section.
 const HEAD: usize = 4;
 /// A record has no more columns than this (SQLite's own limit).
@@ -25,8 +28,9 @@ impl Model {
                 Form::Template(_) => 1,
                 Form::Dictionary(_) => 2,
                 Form::Repeated => 3,
+                Form::Vector(_) => 4,
             };
-            w.put(form, 2);
+            w.put(form, FORM_BITS);
             w.put(u64::from(c.symbols.is_some()), 1);
         }
         for stream in 0..self.streams() {
@@ -41,6 +45,7 @@ impl Model {
             match &c.form {
                 Form::Free | Form::Repeated => {}
                 Form::Template(t) => t.put(&mut out),
+                Form::Vector(v) => out.push(v.size() as u8),
                 Form::Dictionary(d) => {
                     out.extend_from_slice(&(d.places.len() as u32).to_le_bytes());
                     for value in d.values() {
@@ -77,7 +82,7 @@ impl Model {
         let mut model = Model::default();
         for _ in 0..count {
             let scale = r.get(5)? as u8;
-            let form = match r.get(2)? {
+            let form = match r.get(FORM_BITS)? {
                 0 => Form::Free,
                 1 => {
                     // The streams of a template are counted while the bits are read, so the
@@ -85,7 +90,9 @@ impl Model {
                     Form::Template(take_part(&mut rest, Template::take)?)
                 }
                 2 => Form::Dictionary(take_part(&mut rest, take_dictionary)?),
-                _ => Form::Repeated,
+                3 => Form::Repeated,
+                4 => Form::Vector(take_part(&mut rest, take_vector)?),
+                _ => return None,
             };
             let symbols = if r.get(1)? == 1 {
                 Some(take_part(&mut rest, Symbols::take)?)
@@ -119,6 +126,10 @@ fn take_part<T>(rest: &mut &[u8], take: impl Fn(&[u8]) -> Option<(T, usize)>) ->
     let (part, used) = take(rest)?;
     *rest = rest.get(used..)?;
     Some(part)
+}
+
+fn take_vector(bytes: &[u8]) -> Option<(Vector, usize)> {
+    Some((Vector::of_size(*bytes.first()?)?, 1))
 }
 
 fn take_dictionary(bytes: &[u8]) -> Option<(Dictionary, usize)> {
