@@ -5,10 +5,11 @@
 //! Encoding them well each time takes much longer than writing them. So they are stored raw, and
 //! encoded once they are quiet: by a later commit, by space reclamation at rest, or at the close.
 //!
-//! What is known here is lost with the process. Then raw frames stay until their pages change or
-//! the database is vacuumed.
+//! What is known here is lost with the process. So each commit notes in the file how many raw frames
+//! there are ([`Learned::hot`]). A process that knows of fewer looks for them at rest (`relearn`).
 
 use crate::codec::CodecId;
+use crate::format::trailer::Learned;
 use crate::map::Entry;
 use densite_disk::sync::Mutex;
 use std::collections::hash_map::{self, HashMap};
@@ -32,6 +33,8 @@ struct State {
     hot: usize,
     /// Pages with a raw frame.
     raw: usize,
+    /// Whether the file had raw frames that this process did not know of, when it first looked.
+    inherited: Option<bool>,
 }
 
 struct Seen {
@@ -39,6 +42,18 @@ struct Seen {
     times: u8,
     /// The version of the raw frame that the page has because it was hot.
     raw: Option<u64>,
+}
+
+impl Seen {
+    /// Whether the page has this frame, now that it is written, because it was hot. Also if it has
+    /// just ceased to be hot: it was hot when it was encoded.
+    fn becomes_hot(&self, entry: &Entry) -> bool {
+        self.times >= TIMES && is_raw(entry)
+    }
+}
+
+fn is_raw(entry: &Entry) -> bool {
+    !entry.is_none() && entry.codec == CodecId::RAW.0
 }
 
 /// See the module's documentation.
@@ -72,6 +87,46 @@ impl Heat {
     /// Whether the page is stored raw, if it is written now.
     pub(crate) fn is_hurried(&self, page: u32) -> bool {
         self.state.lock().is_hurried(page)
+    }
+
+    /// How many raw frames there are after a commit of these pages, of which `settled` are only
+    /// encoded again, if there were `before`.
+    pub(crate) fn hot_after<'a>(
+        &self,
+        before: u32,
+        pages: impl Iterator<Item = (u32, &'a Entry)>,
+        settled: impl Fn(u32) -> bool,
+    ) -> u32 {
+        let state = self.state.lock();
+        let (mut gone, mut new) = (0, 0);
+        let looked_at = pages.filter(|(_, entry)| state.raw > 0 || is_raw(entry));
+        for (page, entry) in looked_at {
+            if let Some(seen) = state.pages.get(&page) {
+                gone += u32::from(seen.raw.is_some());
+                new += u32::from(seen.becomes_hot(entry) && !settled(page));
+            }
+        }
+        before.saturating_sub(gone) + new
+    }
+
+    /// Whether the file has raw frames that this process does not know of.
+    pub(crate) fn has_others(&self, learned: Learned) -> bool {
+        learned.hot as usize > self.state.lock().raw
+    }
+
+    /// Whether it had such frames when this process first asked.
+    pub(crate) fn has_inherited(&self, learned: Learned) -> bool {
+        let state = &mut *self.state.lock();
+        let has_others = learned.hot as usize > state.raw;
+        has_others && *state.inherited.get_or_insert(has_others)
+    }
+
+    /// All raw frames of the file were encoded again, but those that this process knows of. Returns
+    /// the number of these.
+    pub(crate) fn no_others(&self) -> u32 {
+        let state = &mut *self.state.lock();
+        state.inherited = Some(false);
+        state.raw as u32
     }
 
     /// Notes a commit: its pages, of which `settled` were only encoded again.
@@ -112,8 +167,7 @@ impl Heat {
             if settled(page) {
                 continue;
             }
-            // Also if it has just ceased to be hot: it was hot when it was encoded.
-            if seen.times >= TIMES && entry.codec == CodecId::RAW.0 {
+            if seen.becomes_hot(entry) {
                 seen.raw = Some(entry.version);
                 state.raw += 1;
             }
@@ -184,7 +238,23 @@ mod tests {
             commit(&heat, 1..100, version);
         }
         assert!(heat.is_hurried(1) && !heat.is_hurried(100));
+        let entry = raw(5);
+        let hot = heat.hot_after(99 + 7, (1..101).map(|page| (page, &entry)), |page| {
+            page == 9
+        });
+        assert_eq!(hot, 7 + 98);
         commit(&heat, 1..100, 5);
+        assert_eq!(
+            heat.hot_after(99, std::iter::once((3, &Entry::NONE)), |_| false),
+            98
+        );
+        let learned = |hot| Learned {
+            hot,
+            ..Learned::default()
+        };
+        assert!(heat.has_others(learned(100)) && !heat.has_others(learned(99)));
+        assert!(!heat.has_inherited(learned(99)) && heat.has_inherited(learned(100)));
+        assert!(heat.no_others() == 99 && !heat.has_inherited(learned(100)));
         assert!(heat.due(usize::MAX, false).is_empty());
         assert_eq!(heat.due(2, true), [(1, 5), (2, 5)]);
         for version in 6..6 + QUIET {

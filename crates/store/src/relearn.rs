@@ -6,6 +6,9 @@
 //! dictionaries that are better. Then it goes through the pages, and encodes those again whose model
 //! is superseded. Each step is short and has at most one commit. [`Learned`] says in the file how
 //! far this has come, so any process can continue. A sample that was begun is lost with its process.
+//!
+//! A process that was killed leaves raw frames of pages that were hot (`heat`). They are encoded by
+//! such a pass, too, without learning.
 
 use crate::connection::Connection;
 use crate::error::Result;
@@ -62,7 +65,18 @@ pub(crate) fn is_due(connection: &Connection, shared: &Shared, when: RelearnWhen
     let learned = state.learned();
     let least = when.pages(learned).max(options.tuning.relearn_pages);
     let has_grown = state.pages() >= least && state.pages() > u64::from(learned.pages);
-    learned.next > 0 || has_grown || !matches!(*shared.relearning.lock(), Stage::Idle)
+    let stage_is_idle = || matches!(*shared.relearning.lock(), Stage::Idle);
+    learned.next > 0 || has_grown || has_raw_frames(shared, learned, when) || !stage_is_idle()
+}
+
+/// Whether the file has raw frames that another process left. If that process may still live, this
+/// process looks for them only once, and else leaves them to it.
+fn has_raw_frames(shared: &Shared, learned: Learned, when: RelearnWhen) -> bool {
+    let heat = &shared.preencoded.heat;
+    match when {
+        RelearnWhen::Idle => heat.has_inherited(learned),
+        RelearnWhen::Closing | RelearnWhen::Asked => heat.has_others(learned),
+    }
 }
 
 /// Does a step, until `stop` or for about a mebibyte of pages that are encoded. The caller has the
@@ -84,7 +98,8 @@ pub(crate) fn step(
     if !is_due(connection, &shared, when) {
         return Ok(RelearnStep::Done);
     }
-    if shared.state.read().learned().next > 0 {
+    let learned = shared.state.read().learned();
+    if learned.next > 0 || has_raw_frames(&shared, learned, when) {
         publish::in_transaction(connection, |transaction, connection| {
             transaction.encode_superseded(connection, stop)
         })?;

@@ -208,3 +208,61 @@ fn a_damaged_page_stays_where_it_is_and_the_others_are_encoded() {
     let report = handle.check(&mut |_, _| true).expect("checks");
     assert_eq!(report.problems.len(), 1, "{report:?}");
 }
+
+/// Pages that are written by every commit are stored raw. If their process is killed, the next one
+/// encodes them, however small the database is.
+#[test]
+fn raw_frames_that_a_killed_process_left_are_encoded_by_the_next() {
+    let disk = SimDisk::new(11);
+    let options = Options {
+        threads: 0,
+        ..Options::default()
+    };
+    let open = |identity: &str| {
+        let file = disk.open("/a.db", OpenMode::Create).expect("opens");
+        Handle::open(Box::new(file), identity, options.clone()).expect("a store")
+    };
+    let mut killed = open("killed");
+    let mut pages = by_small_commits(&mut killed, 200);
+    let before = killed.space().expect("space").live_bytes;
+    let change = |handle: &mut Handle, pages: &mut [Vec<u8>], round: u64| {
+        for (n, page) in (0u64..).zip(pages.iter_mut()).take(150) {
+            *page = leaf(n + round * 1000);
+            let written = handle.write_at(page, (n + 1) * PAGE as u64);
+            written.expect("writes");
+        }
+        handle.publish().expect("publishes");
+    };
+    for round in 0..8 {
+        change(&mut killed, &mut pages, round);
+    }
+    let raw = killed.space().expect("space").live_bytes;
+    assert!(raw > before * 3 / 2, "{raw} and {before}");
+    // The process that has them encodes them itself, and does not go through all pages.
+    assert!(killed.is_unsettled() && !killed.wants_relearning(RelearnWhen::Closing));
+    let settled = |disk: &SimDisk, when| {
+        let mut handle = open_on(disk, "settled");
+        assert_eq!(handle.len().expect("length") as usize, 201 * PAGE);
+        handle.wants_relearning(when)
+    };
+    let mut next = open("next");
+    next.len().expect("length");
+    for when in [RelearnWhen::Closing, RelearnWhen::Idle, RelearnWhen::Asked] {
+        assert!(next.wants_relearning(when), "{when:?}");
+    }
+    relearn(&mut next);
+    let after = next.space().expect("space").live_bytes;
+    assert!(after * 10 < before * 11, "{after} and {before}");
+    assert_pages(&mut next, &pages, "at the end");
+    for when in [RelearnWhen::Closing, RelearnWhen::Idle, RelearnWhen::Asked] {
+        assert!(!next.wants_relearning(when), "{when:?}");
+        assert!(!settled(&disk, when), "{when:?}");
+    }
+    // One that ends in order leaves none.
+    for round in 10..18 {
+        change(&mut next, &mut pages, round);
+    }
+    while next.settle(64).expect("settles") {}
+    assert!(!settled(&disk, RelearnWhen::Closing));
+    assert_pages(&mut next, &pages, "at the end");
+}

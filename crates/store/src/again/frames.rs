@@ -75,16 +75,31 @@ pub(crate) struct Outdated {
     current: HashMap<u32, Family>,
     /// The families that have new ones.
     fresh: HashSet<Family>,
-    /// Frames without a model were stored quickly, at a low level.
-    hurried: bool,
+    quick: Quick,
+}
+
+/// Which frames were stored without much effort.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Quick {
+    None,
+    /// Those by zstd, at a low level.
+    Zstd,
+    /// Raw ones.
+    Raw,
+}
+
+impl Quick {
+    fn has(self, codec: u8) -> bool {
+        match self {
+            Quick::None => false,
+            Quick::Zstd => matches!(CodecId(codec), CodecId::ZSTD | CodecId::ZSTD_DICT),
+            Quick::Raw => CodecId(codec) == CodecId::RAW,
+        }
+    }
 }
 
 impl Outdated {
-    pub(crate) fn new(
-        trained: &TrainedFamilies,
-        fresh: HashSet<Family>,
-        hurried: bool,
-    ) -> Outdated {
+    pub(crate) fn new(trained: &TrainedFamilies, fresh: HashSet<Family>, quick: Quick) -> Outdated {
         let of = |(family, dicts): (&Family, &Vec<Arc<Dictionary>>)| {
             let ids = dicts.iter().map(|dict| dict.id());
             ids.map(|id| (id, *family)).collect::<Vec<_>>()
@@ -92,7 +107,7 @@ impl Outdated {
         Outdated {
             current: trained.iter().flat_map(of).collect(),
             fresh,
-            hurried,
+            quick,
         }
     }
 
@@ -113,9 +128,7 @@ impl Outdated {
     fn due(&self, codec: u8, model: u32) -> Due {
         match self.current.get(&model) {
             _ if CodecId(codec) == CodecId::ZERO => Due::No,
-            _ if self.hurried && matches!(CodecId(codec), CodecId::ZSTD | CodecId::ZSTD_DICT) => {
-                Due::Yes
-            }
+            _ if self.quick.has(codec) => Due::Yes,
             None if model != 0 => Due::Yes,
             None | Some(&Family::OTHER) => Due::IfFresh,
             Some(_) => Due::No,

@@ -7,7 +7,7 @@
 mod frames;
 mod sample;
 
-pub(crate) use frames::{Again, Encoded, Held, Outdated};
+pub(crate) use frames::{Again, Encoded, Held, Outdated, Quick};
 pub(crate) use sample::EvenSample;
 
 use crate::error::Result;

@@ -247,6 +247,7 @@ fn a_trailer() -> Trailer {
             first: 0xB1B2,
             next: 0xC1C2_C3C4,
             tried: 0xE1E2_E3E4,
+            hot: 0xE5E6,
         },
         root: None,
         pieces: vec![(0x4001, 0x5002), (0x6003, 0x7004)],
@@ -277,6 +278,7 @@ fn trailer_bytes() {
         le4(0xB1B2),
         le4(0xC1C2_C3C4),
         le4(0xE1E2_E3E4),
+        le4(0xE5E6),
     ]
     .concat();
     let fixed = |flags: u32, deltas: u32| {
@@ -297,20 +299,21 @@ fn trailer_bytes() {
             ("deltas", le4(deltas)),
         ]
     };
-    check("trailer", &b[..224], &fixed(0, 3));
+    check("trailer", &b[..228], &fixed(0, 3));
     check(
         "learned",
-        &b[196..212],
+        &b[196..216],
         &[
             ("pages", le4(0xA1A2_A3A4)),
             ("first", le4(0xB1B2)),
             ("next", le4(0xC1C2_C3C4)),
             ("tried", le4(0xE1E2_E3E4)),
+            ("hot", le4(0xE5E6)),
         ],
     );
     check(
         "piece",
-        &b[224..240],
+        &b[228..244],
         &[("start", le8(0x4001)), ("end", le8(0x5002))],
     );
     let dict = [
@@ -319,8 +322,8 @@ fn trailer_bytes() {
         ("family", le2(0xFA01)),
         ("uses", le8(0x0102_0304)),
     ];
-    check("dict", &b[224 + 32..224 + 32 + 34], &dict);
-    let deltas = &b[224 + 32 + 68..];
+    check("dict", &b[228 + 32..228 + 32 + 34], &dict);
+    let deltas = &b[228 + 32 + 68..];
     check(
         "delta",
         &deltas[..32],
@@ -353,7 +356,7 @@ fn trailer_bytes() {
         ..a_trailer()
     };
     let b = t.encode();
-    check("trailer", &b[..224], &root_fixed);
+    check("trailer", &b[..228], &root_fixed);
     let root = [
         ("map", place_bytes()),
         ("level", le4(2)),
@@ -363,10 +366,10 @@ fn trailer_bytes() {
         ("space_level", le4(1)),
         ("moved", le4(2)),
     ];
-    check("root", &b[224..272], &root);
+    check("root", &b[228..276], &root);
     check(
         "part",
-        &b[272..304],
+        &b[276..308],
         &[
             ("place", place_bytes()),
             ("free", le4(0xF1F2)),
@@ -375,17 +378,17 @@ fn trailer_bytes() {
     );
     check(
         "moved",
-        &b[336..344],
+        &b[340..348],
         &[("unit", le4(0x0102)), ("change", le4(5))],
     );
     check(
         "moved",
-        &b[344..352],
+        &b[348..356],
         &[("unit", le4(0x0103)), ("change", le4(0x0204))],
     );
     check(
         "piece",
-        &b[352..368],
+        &b[356..372],
         &[("start", le8(0x4001)), ("end", le8(0x5002))],
     );
     assert_eq!(b.len() + 16, payload_len(Some((2, 2)), 2, 2, 0));

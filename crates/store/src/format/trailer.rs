@@ -13,13 +13,13 @@
 //!     48     8  tail_off     where the open end begins: after everything that is in use
 //!     56    40  prev         the trailer before (fields of a tip, without checksum)
 //!     96   100  head         the first 100 bytes of page 1
-//!    196    16  learned      what the models know of the database: see [`Learned`]
-//!    212     4  pieces       count of 16-byte pieces (start, end): where this commit wrote
-//!    216     4  dicts        count of 34-byte dictionary records (those new in this commit; in a
+//!    196    20  learned      what the models know of the database: see [`Learned`]
+//!    216     4  pieces       count of 16-byte pieces (start, end): where this commit wrote
+//!    220     4  dicts        count of 34-byte dictionary records (those new in this commit; in a
 //!                            root trailer all)
-//!    220     4  deltas       count of 32-byte deltas: page number (0: reserved) and entry; none in
+//!    224     4  deltas       count of 32-byte deltas: page number (0: reserved) and entry; none in
 //!                            a root trailer
-//!    224     .  the root section, pieces, dictionaries, deltas
+//!    228     .  the root section, pieces, dictionaries, deltas
 //!      .    16  hash         chain hash: over the previous hash, the checksums of all records of
 //!                            this commit, and the bytes above
 //! ```
@@ -71,6 +71,9 @@ pub(crate) struct Learned {
     pub(crate) next: u32,
     /// Pages of the database when this was last begun.
     pub(crate) tried: u32,
+    /// About how many pages have raw frames because they were hot (`heat`). Those that a process
+    /// does not know of were left by another one.
+    pub(crate) hot: u32,
 }
 
 impl Learned {
@@ -79,6 +82,7 @@ impl Learned {
         out.put_u32(self.first);
         out.put_u32(self.next);
         out.put_u32(self.tried);
+        out.put_u32(self.hot);
     }
 
     fn take(f: &mut Fields<'_>) -> Option<Learned> {
@@ -87,6 +91,7 @@ impl Learned {
             first: f.u32()?,
             next: f.u32()?,
             tried: f.u32()?,
+            hot: f.u32()?,
         })
     }
 }
@@ -134,7 +139,7 @@ pub(crate) fn payload_len(
     deltas: usize,
 ) -> usize {
     let root = root.map_or(0, |(parts, moved)| 48 + PART_LEN * parts + 8 * moved);
-    224 + root + 16 * pieces + 34 * dicts + 32 * deltas + 16
+    228 + root + 16 * pieces + 34 * dicts + 32 * deltas + 16
 }
 
 impl Trailer {

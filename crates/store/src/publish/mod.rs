@@ -81,6 +81,7 @@ fn commit(
     transaction.finish_batches(connection)?;
     transaction.regrain(connection)?;
     let shared = connection.open.shared()?;
+    transaction.count_hot(&shared);
     let file = connection.open.file();
     let mut writer = shared.writer.lock();
     writer.account(&shared.sources(file), &shared.state.read())?;

@@ -12,7 +12,7 @@
 
 use super::Transaction;
 use super::written::Page;
-use crate::again::{Again, Encoded, EvenSample, Held, Outdated, encode_all};
+use crate::again::{Again, Encoded, EvenSample, Held, Outdated, Quick, encode_all};
 use crate::append::Mark;
 use crate::codec::Dictionary;
 use crate::codec::family::Family;
@@ -100,11 +100,11 @@ impl Transaction {
             self.install_one(&shared, trained);
         }
         let fresh = self.new_dicts.iter().map(|info| Family(info.family));
-        let outdated = Outdated::new(
-            &*self.dictionaries(connection)?,
-            fresh.collect(),
-            connection.open.is_in_hurry(),
-        );
+        let quick = match connection.open.is_in_hurry() {
+            true => Quick::Zstd,
+            false => Quick::None,
+        };
+        let outdated = Outdated::new(&*self.dictionaries(connection)?, fresh.collect(), quick);
         if !has_dead
             && !held
                 .iter()

@@ -5,6 +5,7 @@ use super::written::Page;
 use crate::codec::CodecId;
 use crate::connection::Connection;
 use crate::error::Result;
+use crate::map::Entry;
 use crate::reader::Part;
 use crate::shared::Shared;
 
@@ -52,18 +53,32 @@ impl Transaction {
         Ok(())
     }
 
+    /// Notes in the commit how many pages have raw frames.
+    pub(crate) fn count_hot(&mut self, shared: &Shared) {
+        if self.keep_all {
+            return;
+        }
+        let before = shared.state.read().learned().hot;
+        let settled = |page| self.settled.contains(&page);
+        self.learned.hot = (shared.preencoded.heat).hot_after(before, self.frames(), settled);
+    }
+
     /// Notes which pages the commit has written, now that it is published.
     pub(crate) fn note_heat(&self, shared: &Shared) {
         if self.keep_all {
             return;
         }
-        let frames = self
-            .pages
+        let settled = |page| self.settled.contains(&page);
+        (shared.preencoded.heat).committed(self.frames(), settled);
+    }
+
+    /// The new frames, with their pages.
+    fn frames(&self) -> impl Iterator<Item = (u32, &Entry)> {
+        self.pages
             .iter()
             .filter_map(|(page, written)| match written {
                 Page::Stored(entry) => Some((page, entry)),
                 Page::Held(_) | Page::Sent { .. } => None,
-            });
-        (shared.preencoded.heat).committed(frames, |page| self.settled.contains(&page));
+            })
     }
 }

@@ -2,7 +2,7 @@
 //! them at rest: see `relearn`.
 
 use super::Transaction;
-use crate::again::{Again, Encoded, Outdated, encode_all};
+use crate::again::{Again, Encoded, Outdated, Quick, encode_all};
 use crate::codec::family::Family;
 use crate::codec::learn::TrainingResult;
 use crate::connection::Connection;
@@ -59,7 +59,8 @@ impl Transaction {
     }
 
     /// Encodes pages again whose model or dictionary is superseded, from `learned.next` on, until
-    /// `stop`. Frames that become no smaller stay as they are.
+    /// `stop`; also raw ones, if there are some that this process does not know of. Frames that
+    /// become no smaller stay as they are.
     ///
     /// # Errors
     /// I/O, a full disk, damage in the page map.
@@ -75,13 +76,19 @@ impl Transaction {
             level: connection.open.options().level,
             ..self.encode_settings(connection)?
         };
+        // If only raw frames are to be encoded, this begins here.
+        self.learned.next = self.learned.next.max(1);
         let Learned { first, .. } = self.learned;
         let fresh = {
             let state = shared.state.read();
             let fresh = state.dicts().iter().filter(|info| info.id >= first);
             fresh.map(|info| Family(info.family)).collect()
         };
-        let outdated = Arc::new(Outdated::new(&settings.dicts, fresh, false));
+        let quick = match shared.preencoded.heat.has_others(self.learned) {
+            true => Quick::Raw,
+            false => Quick::None,
+        };
+        let outdated = Arc::new(Outdated::new(&settings.dicts, fresh, quick));
         let mut encoded = 0;
         while self.learned.next > 0 && encoded < ENCODED {
             let (frames, next) =
@@ -106,6 +113,9 @@ impl Transaction {
             if stop() {
                 break;
             }
+        }
+        if self.learned.next == 0 {
+            self.learned.hot = shared.preencoded.heat.no_others();
         }
         Ok(())
     }
