@@ -329,6 +329,25 @@ pub(crate) fn repeated(len: usize, tidy: Tidy, salt: u64) -> Vec<u8> {
     })
 }
 
+/// Rows of a number and a vector of 40 numbers, of which a third are zeros. Some vectors have bytes
+/// behind their last number.
+pub(crate) fn vectors(len: usize, tidy: Tidy, salt: u64) -> Vec<u8> {
+    let mut dice = Dice(salt);
+    page(Kind::TableLeaf, len, false, tidy, |i| {
+        let mut blob = Vec::new();
+        for _ in 0..40 {
+            let number = match dice.roll(3) {
+                0 => 0.0,
+                _ => 0.1 + dice.roll(1 << 20) as f32 / (1 << 21) as f32,
+            };
+            blob.extend(number.to_le_bytes());
+        }
+        blob.resize(160 + i % 5 % 4, 7);
+        let values = [Value::Null, Value::Blob(blob)];
+        cell(Kind::TableLeaf, len, 0, i as i64, &record(&values))
+    })
+}
+
 /// Page `number`, an overflow page with text. It names the next page, or none at the end of a
 /// chain.
 pub(crate) fn overflow(len: usize, number: u32, ends: bool) -> Vec<u8> {
@@ -456,6 +475,10 @@ mod tests {
         for form in ["date", "Customer#{9}", "dictionary", "scale 2", "symbol"] {
             assert!(words.contains(form), "{form} is missing: {words}");
         }
+        let vectors = model_of((0..40).map(|i| vectors(4096, Tidy::Yes, i)));
+        let words = Model::from_bytes(&vectors).map(|model| format!("{:?}", model.describe()));
+        let of_vectors = words.is_some_and(|words| words.contains("vectors of 4-byte numbers"));
+        assert!(of_vectors, "vectors are missing");
         let keys = model_of((0..40).map(|i| repeated(4096, Tidy::Yes, i)));
         let words = Model::from_bytes(&keys).map(|model| format!("{:?}", model.describe()));
         for form in ["repeated", "ramps"] {

@@ -7,7 +7,9 @@ use crate::target::{Fields, row};
 const HEADER: &[usize] = &[16, 4, 4, 8];
 const TIP: &[usize] = &[8, 8, 4, 4, 16];
 const RECORD: &[usize] = &[1, 1, 4, 3, 3, 6, 4];
-const TRAILER: &[usize] = &[8, 8, 4, 4, 8, 8, 8, 8, 8, 8, 4, 4, 16, 100, 4, 4, 4];
+const TRAILER: &[usize] = &[
+    8, 8, 4, 4, 8, 8, 8, 8, 8, 8, 4, 4, 16, 100, 4, 4, 4, 4, 4, 4, 4, 4,
+];
 
 pub(super) fn header(_: &[u8]) -> Fields {
     let mut out = Fields::new();
@@ -57,8 +59,8 @@ fn trailer_at(at: usize, bytes: &[u8], out: &mut Fields) {
             .map_or(0, |b| u32::from_le_bytes([b[0], b[1], b[2], b[3]]) as usize)
             .min(64)
     };
-    let (flags, pieces, dicts, deltas) = (word(16), word(196), word(200), word(204));
-    let mut next = at + 208;
+    let (flags, pieces, dicts, deltas) = (word(16), word(216), word(220), word(224));
+    let mut next = at + 228;
     let mut rows = |sizes: &[usize], count: usize| {
         for _ in 0..count {
             row(next, sizes, out);
@@ -67,8 +69,8 @@ fn trailer_at(at: usize, bytes: &[u8], out: &mut Fields) {
     };
     if flags & 1 != 0 {
         rows(&[8, 8, 4, 4, 4, 8, 4, 4, 4], 1);
-        rows(&[8, 8, 4, 4, 8], word(208 + 36));
-        rows(&[4, 4], word(208 + 44));
+        rows(&[8, 8, 4, 4, 8], word(228 + 36));
+        rows(&[4, 4], word(228 + 44));
     }
     rows(&[8, 8], pieces);
     rows(&[4, 8, 8, 4, 2, 8], dicts);

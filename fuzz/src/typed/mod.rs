@@ -258,7 +258,20 @@ const RELATED: u8 = 32;
 /// Streams of a page without columns.
 const PAGE_STREAMS: usize = 9;
 
-/// The input: number of columns; a byte for each column (scale in 5 bits, form); nine bytes for
+/// The form of a column. Several numbers stand for vectors, of each kind.
+fn form_of(column: u8) -> u8 {
+    (column >> 5).min(4)
+}
+
+fn form_streams(column: u8) -> usize {
+    match form_of(column) {
+        0 => 0,
+        4 => 4,
+        _ => 1,
+    }
+}
+
+/// The input: number of columns; a byte for each column (scale in 5 bits, form in 3); nine bytes for
 /// each stream (shape in 3 bits and which parameters are given, width, anchor, step, and so on);
 /// page. These bytes give the parameters of a model, so that mutants of them are models.
 ///
@@ -266,21 +279,16 @@ const PAGE_STREAMS: usize = 9;
 fn defaults(bytes: &[u8]) -> u64 {
     let [count, rest @ ..] = bytes else { return 0 };
     let (columns, rest) = rest.split_at(usize::from(count % 9).min(rest.len()) * COLUMN);
-    let form = |column: &u8| column >> 5 & 3;
-    let streams = PAGE_STREAMS
-        + columns
-            .iter()
-            .map(|c| 5 + usize::from(form(c) > 0))
-            .sum::<usize>();
+    let streams = PAGE_STREAMS + columns.iter().map(|c| 5 + form_streams(*c)).sum::<usize>();
     let (defaults, page) = rest.split_at((streams * STREAM).min(rest.len()));
     let mut w = BitWriter::default();
     w.put(columns.len() as u64, 16);
     let mut forms = Vec::new();
     for column in columns {
         w.put(u64::from(column & 0x1F), 5);
-        w.put(u64::from(form(column)), 2);
+        w.put(u64::from(form_of(*column)), 3);
         w.put(0, 1);
-        match form(column) {
+        match form_of(*column) {
             1 => forms.extend([1, 4, b'-']),
             2 => {
                 forms.extend(3u32.to_le_bytes());
@@ -289,6 +297,7 @@ fn defaults(bytes: &[u8]) -> u64 {
                     forms.extend(value.as_bytes());
                 }
             }
+            4 => forms.push(if column >> 5 > 4 { 8 } else { 4 }),
             _ => {}
         }
     }
@@ -324,7 +333,7 @@ fn defaults(bytes: &[u8]) -> u64 {
     }
     let mut bits = Vec::new();
     w.finish(&mut bits);
-    let stored = [&[2], &(bits.len() as u32).to_le_bytes()[..3], &bits, &forms].concat();
+    let stored = [&[3], &(bits.len() as u32).to_le_bytes()[..3], &bits, &forms].concat();
     let Some(model) = Model::from_bytes(&stored) else {
         return 1;
     };

@@ -1,6 +1,6 @@
 //! Valid inputs of each target.
 
-use super::{ANCHORS, PAGE_STREAMS, RELATED, STREAM, WIDTHS};
+use super::{ANCHORS, PAGE_STREAMS, RELATED, STREAM, WIDTHS, form_streams};
 use crate::sample::{self, Tidy};
 use crate::target::Seeds;
 use densite_typed::page::{Kind, Page};
@@ -26,6 +26,10 @@ fn repeated_model() -> Vec<u8> {
     sample::model_of((0..40).map(|i| sample::repeated(4096, Tidy::Yes, i)))
 }
 
+fn vectors_model() -> Vec<u8> {
+    sample::model_of((0..40).map(|i| sample::vectors(4096, Tidy::Yes, i)))
+}
+
 /// Pages of each kind.
 fn btree_pages() -> Seeds {
     let len = 1024;
@@ -45,6 +49,7 @@ fn btree_pages() -> Seeds {
         ),
         ("table-interior", sample::children(512, 6)),
         ("repeated", sample::repeated(2048, Tidy::No, 6)),
+        ("vectors", sample::vectors(2048, Tidy::No, 8)),
         ("reals", sample::reals(1024)),
         ("long", sample::long(4096, Kind::TableLeaf, Tidy::Yes, 7)),
         (
@@ -114,6 +119,10 @@ pub(super) fn model() -> Seeds {
             with(&repeated_model(), sample::repeated(2048, Tidy::No, 70)),
         ),
         (
+            "vectors",
+            with(&vectors_model(), sample::vectors(2048, Tidy::No, 70)),
+        ),
+        (
             "long",
             with(
                 &long_model(),
@@ -126,7 +135,7 @@ pub(super) fn model() -> Seeds {
 /// A model whose streams all have the same default parameters, and a page.
 pub(super) fn defaults() -> Seeds {
     let of = |columns: &[u8], defaults: [u8; STREAM], page: Vec<u8>| {
-        let more = columns.iter().filter(|c| **c >> 5 & 3 > 0).count();
+        let more: usize = columns.iter().map(|c| form_streams(*c)).sum();
         let streams = PAGE_STREAMS + 5 * columns.len() + more;
         [
             &[columns.len() as u8],
@@ -197,6 +206,22 @@ pub(super) fn defaults() -> Seeds {
             ),
         ),
         (
+            "vectors",
+            of(
+                &[0, 4 << 5],
+                [ANCHORS | WIDTHS, 0, 0, 0, 0, 0, 64, 0, 0],
+                sample::vectors(2048, Tidy::No, 3),
+            ),
+        ),
+        (
+            "doubles",
+            of(
+                &[0, 5 << 5],
+                [ANCHORS | WIDTHS, 0, 0, 0, 0, 0, 64, 0, 0],
+                sample::vectors(2048, Tidy::Yes, 4),
+            ),
+        ),
+        (
             "long",
             of(
                 &[0, 0, 0, 0],
@@ -248,6 +273,7 @@ pub(super) fn typed() -> Seeds {
             "long" => of("long-model", &long_model()),
             "long-keys" => of("keys-model", &long_model()),
             "repeated" => of("repeated-model", &repeated_model()),
+            "vectors" => of("vectors-model", &vectors_model()),
             _ => {}
         }
         of(name, &empty);

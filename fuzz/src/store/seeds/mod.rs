@@ -113,7 +113,7 @@ pub(super) fn trailer() -> Seeds {
         let open_end = u64::MAX;
         let head = numbers(&[(8, 8), (99, 8), (flags, 4), (4096, 4), (40960, 8)]);
         let ends = numbers(&[(90_000, 8), (open_end, 8), (90_000, 8)]);
-        let learned = numbers(&[(9, 4), (2, 4), (5, 4), (9, 4)]);
+        let learned = numbers(&[(9, 4), (2, 4), (5, 4), (9, 4), (3, 4)]);
         let counts = numbers(&[(2, 4), (1, 4), (deltas, 4)]);
         let pieces = numbers(&[(70_300, 8), (89_000, 8), (131_072, 8), (140_000, 8)]);
         let dictionary = [
