@@ -11,6 +11,7 @@ use crate::open_file::OpenFile;
 use crate::options::Readahead;
 use crate::pool::Pool;
 use crate::shared::Shared;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// So many reads in order count as a scan.
@@ -87,6 +88,12 @@ impl Ahead {
         &mut self.recent[i]
     }
 
+    /// Notes a read of a page that was in the cache. Nothing is read ahead for it: where a scan
+    /// finds its pages in the cache, pages in between that are not there were not wanted before.
+    pub(super) fn note_cached(&mut self, page: u32) {
+        self.note(page, 0);
+    }
+
     /// Notes a read of `page`. Returns what to read ahead now, if anything.
     fn note(&mut self, page: u32, window: u32) -> Option<Wish> {
         self.clock = self.clock.wrapping_add(1);
@@ -158,6 +165,7 @@ impl Reader {
             && let Some(pool) = open.pool()
             && let Some(wish) = self.ahead.note(page, window)
             && (self.batches).room(page, wish.to - wish.from, window, self.ahead.clock)
+            && self.batches.pay()
         {
             self.request(open, pool, shared, &wish, page_size);
         }
@@ -174,21 +182,34 @@ impl Reader {
     ) {
         let near = open.options().readahead == Readahead::Near;
         let mut here = None;
+        let mut family = None;
         let keep = wish.streak as usize <= shared.cache.budget() / page_size;
         let mut wanted: Vec<(u32, Entry)> = Vec::new();
-        let mut dicts = std::collections::HashMap::new();
+        let mut dicts = HashMap::new();
         {
             let state = shared.state.read();
             let last = u32::try_from(state.pages()).unwrap_or(u32::MAX);
-            if near && let Ok(entry) = shared.lookup(open.file(), &state, wish.read) {
-                here = Some(entry.off);
+            let families: HashMap<u32, u16> = (state.dicts().iter())
+                .map(|info| (info.id, info.family))
+                .collect();
+            if let Ok(entry) = shared.lookup(open.file(), &state, wish.read) {
+                here = near.then_some(entry.off);
+                family = families.get(&entry.model);
             }
+            // Pages of other tables and indexes can be in between.
+            let is_other = |entry: &Entry| {
+                let other = families.get(&entry.model);
+                family
+                    .zip(other)
+                    .is_some_and(|(family, other)| family != other)
+            };
             for page in wish.from..wish.to.min(last.saturating_add(1)) {
                 // An error here is ignored: it shows when the page is read.
                 let Ok(entry) = shared.lookup(open.file(), &state, page) else {
                     break;
                 };
-                if entry.is_none() || shared.cache.contains(page, entry.version) {
+                let known = || shared.cache.contains(page, entry.version);
+                if entry.is_none() || is_other(&entry) || known() {
                     continue;
                 }
                 if entry.model != 0 && !dicts.contains_key(&entry.model) {
@@ -257,6 +278,16 @@ mod tests {
             asked.windows(2).all(|w| w[0].to == w[1].from),
             "each page is asked for once: {asked:?}"
         );
+    }
+
+    #[test]
+    fn nothing_is_asked_for_where_pages_are_cached() {
+        let mut ahead = Ahead::default();
+        (1..100).for_each(|page| ahead.note_cached(page));
+        let wish = ahead
+            .note(100, 64)
+            .expect("goes on at the first page that is not");
+        assert_eq!((wish.from, wish.to), (101, 164));
     }
 
     #[test]

@@ -19,6 +19,14 @@ const STALE: u32 = 1 << 14;
 /// The most windows held: so many scans of one handle are read ahead at once.
 pub(crate) const WINDOWS: usize = 4;
 
+/// Reading ahead goes on if scans read this part of the pages, here 3 of 4. Decoding those in vain
+/// costs more than a second thread saves.
+const USED: (u32, u32) = (3, 4);
+/// So many pages tell it, and after twice as many the older ones count half.
+const TELLING: u32 = 128;
+/// If they do not, so many requests are left out for one that is tried.
+const TRIED: u32 = 8;
+
 /// The most buffers kept for reuse.
 const SPARE: usize = 16;
 
@@ -101,6 +109,8 @@ struct Batch {
     first: u32,
     last: u32,
     pages: usize,
+    /// How many of them were read.
+    read: u32,
     /// When it was requested, by the handle's count of reads.
     asked: u32,
     /// Whether its pages go to the cache when they are read.
@@ -108,11 +118,22 @@ struct Batch {
     body: Body,
 }
 
+impl Batch {
+    fn holds(&self, page: u32) -> bool {
+        self.first <= page && page <= self.last
+    }
+}
+
 /// What one handle has read ahead.
 #[derive(Default)]
 pub(crate) struct Batches {
     batches: Vec<Batch>,
     spare: Vec<Load>,
+    /// Pages of late that scans have passed, and how many of them they read.
+    passed: u32,
+    read: u32,
+    /// Requests that did not pay.
+    left_out: u32,
 }
 
 impl Batches {
@@ -130,6 +151,22 @@ impl Batches {
         }
         let held: usize = self.batches.iter().map(|b| b.pages).sum();
         held + pages as usize <= WINDOWS * window as usize
+    }
+
+    /// Whether scans read most of the pages that were decoded ahead of late. If they do not, most
+    /// requests are left out, but not all: another scan can be different.
+    pub(crate) fn pay(&mut self) -> bool {
+        let (some, all) = USED;
+        if self.passed < TELLING || self.read * all >= self.passed * some {
+            return true;
+        }
+        self.left_out = self.left_out.wrapping_add(1);
+        self.left_out.is_multiple_of(TRIED)
+    }
+
+    /// Whether a batch has this page, or a page on either side of it.
+    pub(crate) fn has(&self, page: u32) -> bool {
+        self.batches.iter().any(|batch| batch.holds(page))
     }
 
     /// Buffers for another batch.
@@ -163,6 +200,7 @@ impl Batches {
             first,
             last,
             pages,
+            read: 0,
             asked: clock,
             keep,
             body: Body::Coming(task),
@@ -173,8 +211,7 @@ impl Batches {
     /// to the cache. Waits for the batch if a thread decodes it, and decodes it here if none has
     /// begun.
     pub(crate) fn get(&mut self, page: u32, version: u64, out: &mut [u8]) -> Option<bool> {
-        let holds = |b: &Batch| b.first <= page && page <= b.last;
-        let at = self.batches.iter().position(holds)?;
+        let at = self.batches.iter().position(|batch| batch.holds(page))?;
         let batch = self.batches.get_mut(at)?;
         if matches!(batch.body, Body::Coming(_))
             && let Body::Coming(task) = std::mem::replace(&mut batch.body, Body::Lost)
@@ -188,6 +225,7 @@ impl Batches {
         };
         let found = bytes.map(|bytes| {
             out.copy_from_slice(bytes);
+            batch.read += 1;
             batch.keep
         });
         if page == batch.last {
@@ -198,7 +236,14 @@ impl Batches {
 
     /// Drops a batch and keeps its buffers.
     fn recycle(&mut self, at: usize) {
-        if let Body::Here(load) = self.batches.remove(at).body
+        let batch = self.batches.remove(at);
+        if self.passed >= 2 * TELLING {
+            self.passed /= 2;
+            self.read /= 2;
+        }
+        self.passed += batch.pages as u32;
+        self.read += batch.read;
+        if let Body::Here(load) = batch.body
             && self.spare.len() < SPARE
         {
             self.spare.push(load);

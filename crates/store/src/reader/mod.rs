@@ -139,10 +139,8 @@ impl Reader {
                     return Ok(());
                 }
                 Ok((entry, page_size)) => {
-                    if ahead && at == 0 && out.len() == page_size {
-                        self.read_ahead(open, &shared, page, page_size);
-                    }
-                    self.read_entry(open, &shared, &entry, page_size, Part { page, at, out })
+                    let part = Part { page, at, out };
+                    self.read_entry(open, &shared, &entry, page_size, part, ahead)
                 }
                 Err(e) => Err(e),
             };
@@ -177,16 +175,27 @@ impl Reader {
         entry: &Entry,
         page_size: usize,
         part: Part<'_>,
+        ahead: bool,
     ) -> Result<()> {
         let Part { page, at, out } = part;
         let whole = at == 0 && out.len() == page_size;
-        if whole && let Some(keep) = self.batches.get(page, entry.version, out) {
+        let is_ahead = whole && self.batches.has(page);
+        if !is_ahead && shared.cache.get_into(page, entry.version, out, at) {
+            if ahead && whole {
+                self.ahead.note_cached(page);
+            }
+            return Ok(());
+        }
+        if ahead && whole {
+            self.read_ahead(open, shared, page, page_size);
+        }
+        if is_ahead && let Some(keep) = self.batches.get(page, entry.version, out) {
             if keep {
                 shared.cache.insert_copy(page, entry.version, out);
             }
             return Ok(());
         }
-        if shared.cache.get_into(page, entry.version, out, at) {
+        if is_ahead && shared.cache.get_into(page, entry.version, out, at) {
             return Ok(());
         }
         let mut stored = std::mem::take(&mut self.scratch);

@@ -2,6 +2,7 @@ use super::*;
 use crate::{DecodedCache, Handle, LockLevel, Options};
 use densite_disk::{OpenMode, SyncKind};
 use densite_sim_disk::SimDisk;
+use std::collections::BTreeSet;
 use std::sync::mpsc;
 
 const PAGE: usize = 512;
@@ -14,10 +15,15 @@ fn bytes(number: u64) -> Vec<u8> {
 }
 
 fn handle() -> Handle {
+    handle_with(128 << 10)
+}
+
+/// A handle whose cache has room for so many bytes.
+fn handle_with(cache: usize) -> Handle {
     let disk = SimDisk::new(1);
     let options = Options {
         threads: 1,
-        decoded_cache: DecodedCache::Bytes(128 << 10),
+        decoded_cache: DecodedCache::Bytes(cache),
         ..Options::default()
     };
     let file = disk.open("/a.db", OpenMode::Create).expect("open");
@@ -73,6 +79,52 @@ fn pages_held_are_bounded_and_dropped_with_the_lock() {
     assert!(held.spare.is_empty() && held.batches.is_empty());
 }
 
+/// Reads each `step`-th page. Returns how many pages were requested ahead.
+fn skim(handle: &mut Handle, step: usize) -> usize {
+    let mut requested = BTreeSet::new();
+    for number in (0..PAGES).step_by(step) {
+        let mut got = vec![0xee; PAGE];
+        (handle.read_at(&mut got, number * PAGE as u64)).expect("read");
+        assert!(got == bytes(number), "page {}", number + 1);
+        for batch in &handle.parts().0.reader.batches.batches {
+            if let Body::Here(load) = &batch.body {
+                requested.extend(load.wanted.iter().map(|(page, _)| *page));
+            } else {
+                requested.extend(batch.first..=batch.last);
+            }
+        }
+    }
+    requested.len()
+}
+
+#[test]
+fn pages_between_cached_ones_are_not_decoded_again() {
+    let mut handle = handle_with(4 << 20);
+    assert!(skim(&mut handle, 2) > 0);
+    handle.set_lock_level(LockLevel::Nothing);
+    handle.set_lock_level(LockLevel::Shared);
+    let mut got = vec![0; PAGE];
+    for number in (0..PAGES).step_by(2) {
+        (handle.read_at(&mut got, number * PAGE as u64)).expect("read");
+        let held = &handle.parts().0.reader.batches;
+        assert!(held.batches.is_empty(), "page {}", number + 1);
+    }
+}
+
+#[test]
+fn a_scan_that_skips_most_pages_is_not_read_ahead_for_long() {
+    let all = skim(&mut handle(), 1);
+    assert!(all > PAGES as usize * 9 / 10, "{all}");
+    let few = skim(&mut handle(), 3);
+    assert!(few < PAGES as usize / 2, "{few}, {all}");
+    // Others are read ahead again after a while.
+    let mut handle = handle();
+    skim(&mut handle, 3);
+    (0..3).for_each(|_| drop(skim(&mut handle, 1)));
+    let again = skim(&mut handle, 1);
+    assert!(again > PAGES as usize * 9 / 10, "{again}");
+}
+
 #[test]
 fn a_lost_batch_returns_no_page() {
     let mut batches = Batches::default();
@@ -80,6 +132,7 @@ fn a_lost_batch_returns_no_page() {
         first: 3,
         last: 5,
         pages: 3,
+        read: 0,
         asked: 0,
         keep: true,
         body: Body::Coming(Task::lazy(|| std::panic::panic_any("on purpose"))),
@@ -97,6 +150,7 @@ fn scans_that_ended_make_room() {
         first,
         last: first + 9,
         pages: 10,
+        read: 0,
         asked: 0,
         keep: true,
         body: Body::Lost,
