@@ -30,6 +30,9 @@ const JOB_BYTES: usize = 64 << 10;
 /// A gap of at most so many stored bytes between two frames is read too, instead of making another
 /// call.
 const GAP: u64 = 4096;
+/// In a remote file, frames that begin farther behind the last one are not read ahead: pages of
+/// adjacent numbers can lie far from each other there, and each would take a request.
+const NEAR_BYTES: u64 = 64 << 10;
 
 /// Places in the table of recent reads.
 const PLACES: usize = 256;
@@ -181,7 +184,8 @@ impl Reader {
         page_size: usize,
     ) {
         let near = open.options().readahead == Readahead::Near;
-        let mut here = None;
+        // The end of what was read, if only what lies close behind it is read ahead.
+        let mut read_to = None;
         let mut family = None;
         let keep = wish.streak as usize <= shared.cache.budget() / page_size;
         let mut wanted: Vec<(u32, Entry)> = Vec::new();
@@ -193,7 +197,7 @@ impl Reader {
                 .map(|info| (info.id, info.family))
                 .collect();
             if let Ok(entry) = shared.lookup(open.file(), &state, wish.read) {
-                here = near.then_some(entry.off);
+                read_to = near.then_some(entry.off + u64::from(entry.len));
                 family = families.get(&entry.model);
             }
             // Pages of other tables and indexes can be in between.
@@ -226,13 +230,15 @@ impl Reader {
             let end = a.1.off + u64::from(a.1.len);
             b.1.off == a.1.off || (b.1.off >= end && b.1.off - end <= GAP)
         };
-        // Stored, pages take at most the room that they take decoded.
-        let is_near = |(_, entry): &(u32, Entry)| {
-            here.is_none_or(|here| (here..=here + 2 * AHEAD_BYTES as u64).contains(&entry.off))
-        };
         for cluster in wanted.chunk_by(adjacent) {
-            if !cluster.first().is_some_and(is_near) {
+            let (Some((_, first)), Some((_, last))) = (cluster.first(), cluster.last()) else {
                 continue;
+            };
+            if let Some(read_to) = &mut read_to {
+                if !(*read_to..=*read_to + NEAR_BYTES).contains(&first.off) {
+                    continue;
+                }
+                *read_to = last.off + u64::from(last.len);
             }
             // The pool queues only a few jobs, so they are few, but enough for all of its threads.
             let each = (JOB_BYTES / page_size)
