@@ -189,3 +189,31 @@ fn small_transactions_and_some_rest_are_almost_as_small_as_compress() {
         drop(idle);
     }
 }
+
+/// The map of a database of small pages has many short nodes. Free space before them is cut off.
+#[test]
+fn a_compressed_database_of_small_pages_becomes_shorter_when_its_free_pages_are_dropped() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = |name: &str| dir.path().join(name);
+    let plain = open(&path("plain.db"), "unix");
+    plain
+        .execute_batch(
+            "PRAGMA page_size=512; CREATE TABLE t(a, b); CREATE TABLE keep(a);
+             WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 200000)
+             INSERT INTO t SELECT i, replace(hex(zeroblob(12)), '00', 'row ' || i || ' ') FROM n;
+             DROP TABLE t;",
+        )
+        .expect("fills");
+    drop(plain);
+    let (from, to) = (path("plain.db"), path("small.db"));
+    let options = ConvertOptions::default();
+    densite_tools::compress(api(), &from, Some(&to), &options, &mut Silent).expect("compresses");
+    let len = || std::fs::metadata(path("small.db")).expect("a file").len();
+    let compressed = len();
+    let db = open(&path("small.db"), "densite");
+    db.execute_batch("INSERT INTO keep VALUES (1)")
+        .expect("inserts");
+    drop(db);
+    let closed = len();
+    assert!(closed * 4 < compressed * 3, "{closed} of {compressed}");
+}

@@ -221,6 +221,9 @@ impl Ground<'_> {
             cost += live;
             // In addition: the nodes of a fold, jumps and ends of extents, the trailer.
             let nodes = (self.fold_nodes + cost / 512).min(self.leaves) * NODE_BYTES;
+            // All nodes of today are live, and a fold writes hardly more. With small pages, most
+            // nodes are much shorter than this.
+            let nodes = nodes.min(self.space.live_bytes());
             let besides = nodes + cost / 16 + UNIT_LEN / 4;
             let dear = cost > self.budget && !units.is_empty();
             let enough = end.saturating_sub((unit + 1) * UNIT_LEN) > excess;
