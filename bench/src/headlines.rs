@@ -307,6 +307,20 @@ mod tests {
         let archive = figure(TPCH, "archive", "disk space");
         let blobs = figure("blobs that do not compress", "workloads", "disk space");
         let allocate = "densite: SPC, Densite file / SPC, with WAL, M rows/s of CPU";
+        let everyday = |of: &[&str], name: &str| -> Vec<f64> {
+            let data = of.iter().map(|of| format!("Everyday data: {of}"));
+            let data: Vec<String> = data.collect();
+            let is_of = |o: &&Outcome| data.iter().any(|data| o.data.starts_with(data));
+            let figures = outcomes.iter().filter(is_of).flat_map(|o| &o.figures);
+            let mut all: Vec<f64> = figures
+                .filter(|f| f.name.ends_with(name))
+                .map(|f| f.value)
+                .collect();
+            all.sort_by(f64::total_cmp);
+            all
+        };
+        let text_loads = everyday(&["events", "packages", "search", "sources"], "wall time, s");
+        let first_reads = everyday(&[""], "first run, CPU, ms");
         let said = [
             format!(
                 "the ratio is {} ×",
@@ -337,6 +351,15 @@ mod tests {
             ),
             format!("A bulk load takes {} to {} times as long", wall[0], wall[1]),
             format!("and {} to {} times the CPU time", cpu[0], cpu[1]),
+            format!(
+                "of text and documents {:.0} to {:.0} times as long",
+                text_loads.first().expect("loads"),
+                text_loads.last().expect("loads")
+            ),
+            format!(
+                "First reads cost up to {:.0} times the CPU",
+                first_reads.last().expect("reads").ceil()
+            ),
             format!(
                 "reaches {} × of plain SQLite with a WAL",
                 number(figure(PYTHON, "bulk-allocate", allocate).value)

@@ -35,6 +35,8 @@ struct State {
     raw: usize,
     /// Whether the file had raw frames that this process did not know of, when it first looked.
     inherited: Option<bool>,
+    /// This process is looking for such frames, and has begun at the first page.
+    searches: bool,
 }
 
 struct Seen {
@@ -121,10 +123,19 @@ impl Heat {
         has_others && *state.inherited.get_or_insert(has_others)
     }
 
-    /// All raw frames of the file were encoded again, but those that this process knows of. Returns
-    /// the number of these.
-    pub(crate) fn no_others(&self) -> u32 {
+    /// A search for raw frames begins at the first page.
+    pub(crate) fn begins_search(&self) {
+        self.state.lock().searches = true;
+    }
+
+    /// The last page was looked at. Returns how many raw frames there are then, if there were
+    /// `before`: those that this process knows of, if it began at the first page. Otherwise there
+    /// can be others before the page where it began.
+    pub(crate) fn ends_search(&self, before: u32) -> u32 {
         let state = &mut *self.state.lock();
+        if !std::mem::take(&mut state.searches) {
+            return before;
+        }
         state.inherited = Some(false);
         state.raw as u32
     }
@@ -254,7 +265,9 @@ mod tests {
         };
         assert!(heat.has_others(learned(100)) && !heat.has_others(learned(99)));
         assert!(!heat.has_inherited(learned(99)) && heat.has_inherited(learned(100)));
-        assert!(heat.no_others() == 99 && !heat.has_inherited(learned(100)));
+        assert!(heat.ends_search(100) == 100 && heat.has_inherited(learned(100)));
+        heat.begins_search();
+        assert!(heat.ends_search(100) == 99 && !heat.has_inherited(learned(100)));
         assert!(heat.due(usize::MAX, false).is_empty());
         assert_eq!(heat.due(2, true), [(1, 5), (2, 5)]);
         for version in 6..6 + QUIET {

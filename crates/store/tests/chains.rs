@@ -1,6 +1,8 @@
 //! Overflow pages of one chain share a frame (docs/decisions/overflow-chains.md): when they do, that
 //! reading one brings the others, and what happens if one of them is written again.
 
+use crate::common::frames::frames;
+
 use densite_disk::{OpenMode, SyncKind};
 use densite_sim_disk::SimDisk;
 use densite_store::codec::CodecId;
@@ -60,16 +62,6 @@ fn store(handle: &mut Handle, page_size: usize, chains: &[u32]) -> Vec<Vec<u8>> 
     }
     handle.sync(SyncKind::Data).expect("sync");
     model
-}
-
-fn frames(handle: &mut Handle) -> BTreeMap<u32, FrameInfo> {
-    let mut frames = BTreeMap::new();
-    handle
-        .each_frame(&mut |frame| {
-            frames.insert(frame.page, frame);
-        })
-        .expect("frames");
-    frames
 }
 
 /// The lengths of the frames, in the order of their pages.

@@ -1,8 +1,10 @@
 //! What was written by small commits is learned from again at rest, and encoded again.
 
+use crate::common::frames::frames;
 use crate::same_size::{PAGE, close, create, leaf, pages, sampled_length, write};
 use densite_disk::{OpenMode, SyncKind};
 use densite_sim_disk::{Capture, SimDisk};
+use densite_store::codec::CodecId;
 use densite_store::{Handle, Options, ReclaimBudget, RelearnStep, RelearnWhen, Tuning};
 use std::time::Duration;
 
@@ -265,4 +267,40 @@ fn raw_frames_that_a_killed_process_left_are_encoded_by_the_next() {
     while next.settle(64).expect("settles") {}
     assert!(!settled(&disk, RelearnWhen::Closing));
     assert_pages(&mut next, &pages, "at the end");
+}
+
+/// The same, if the file is already being gone through, and the raw frames lie before that place.
+#[test]
+fn raw_frames_before_the_place_that_a_pass_has_reached_are_encoded_too() {
+    let steps = {
+        let mut handle = open_on(&SimDisk::new(12), "counts");
+        by_small_commits(&mut handle, 600);
+        relearn(&mut handle)
+    };
+    let disk = SimDisk::new(12);
+    let mut killed = open_on(&disk, "killed");
+    let mut pages = by_small_commits(&mut killed, 600);
+    let before = killed.space().expect("space").live_bytes;
+    for _ in 0..steps - 8 {
+        killed.relearn(RelearnWhen::Idle, &|| true).expect("learns");
+    }
+    assert!(killed.wants_relearning(RelearnWhen::Closing));
+    for round in 1..9 {
+        for (n, page) in (0u64..).zip(pages.iter_mut()).take(150) {
+            *page = leaf(n + round);
+            let written = killed.write_at(page, (n + 1) * PAGE as u64);
+            written.expect("writes");
+        }
+        killed.publish().expect("publishes");
+    }
+    let mut next = open_on(&disk, "next");
+    next.len().expect("length");
+    relearn(&mut next);
+    let after = next.space().expect("space").live_bytes;
+    assert!(after < before, "{after} and {before}");
+    let raw = frames(&mut next);
+    let raw = raw.values().filter(|f| f.codec == CodecId::RAW).count();
+    assert_eq!(raw, 0);
+    assert_pages(&mut next, &pages, "at the end");
+    assert!(!next.wants_relearning(RelearnWhen::Closing));
 }

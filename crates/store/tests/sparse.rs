@@ -1,6 +1,7 @@
 //! Sparse adjacent pages share a frame (docs/decisions/sparse-pages.md): when they do, when not,
 //! and what happens to the frame if one of them is written again.
 
+use crate::common::frames::frames;
 use crate::common::leaf;
 
 use densite_disk::{OpenMode, SyncKind};
@@ -59,16 +60,6 @@ fn store(disk: &SimDisk, page_size: usize, run_pages: u32, kept: u32) -> (Handle
     }
     handle.sync(SyncKind::Data).expect("sync");
     (handle, model)
-}
-
-fn frames(handle: &mut Handle) -> BTreeMap<u32, FrameInfo> {
-    let mut frames = BTreeMap::new();
-    handle
-        .each_frame(&mut |frame| {
-            frames.insert(frame.page, frame);
-        })
-        .expect("frames");
-    frames
 }
 
 fn joined(frames: &BTreeMap<u32, FrameInfo>) -> usize {

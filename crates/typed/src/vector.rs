@@ -49,16 +49,8 @@ impl Vector {
         let [lengths, flags, words, tails] = parts.first_chunk_mut::<STREAMS>()?;
         lengths.push(blob.len() as i64);
         let rest = match self {
-            Vector::Single => {
-                let (all, rest) = blob.as_chunks();
-                each(all.iter().map(|b| single(*b)), flags, words);
-                rest
-            }
-            Vector::Double => {
-                let (all, rest) = blob.as_chunks();
-                each(all.iter().map(|b| double(*b)), flags, words);
-                rest
-            }
+            Vector::Single => part_by(blob, word_of_single, flags, words),
+            Vector::Double => part_by(blob, word_of_double, flags, words),
         };
         tails.extend(rest.iter().map(|byte| i64::from(*byte)));
         Some(())
@@ -69,24 +61,12 @@ impl Vector {
     /// Returns how many words it took.
     #[inline]
     pub(crate) fn join(self, flags: &[i64], words: &[i64], out: &mut [u8]) -> Option<usize> {
-        let mut next = 0;
         match self {
-            Vector::Single => {
-                for (to, flag) in out.as_chunks_mut().0.iter_mut().zip(flags) {
-                    let word = *words.get(next)? as u32 & (*flag as u32).wrapping_neg();
-                    *to = word.rotate_right(1).to_le_bytes();
-                    next += *flag as usize;
-                }
-            }
-            Vector::Double => {
-                for (to, flag) in out.as_chunks_mut().0.iter_mut().zip(flags) {
-                    let word = *words.get(next)? as u64 & (*flag as u64).wrapping_neg();
-                    *to = word.rotate_right(1).to_le_bytes();
-                    next += *flag as usize;
-                }
-            }
+            Vector::Single => join_by(flags, words, out, |word| {
+                (word as u32).rotate_right(1).to_le_bytes()
+            }),
+            Vector::Double => join_by(flags, words, out, |word| word.rotate_right(1).to_le_bytes()),
         }
-        Some(next)
     }
 
     /// The vectors that these values of a column are, and the bits that they take so. `None` if that
@@ -128,20 +108,46 @@ impl Vector {
 /// Bytes of values that are assumed to be in one page.
 const GROUP: usize = 2500;
 
-fn each(all: impl Iterator<Item = i64>, flags: &mut Vec<i64>, words: &mut Vec<i64>) {
-    for word in all {
+/// Appends the flag of each number of `N` bytes, and the words of those that are not zero. Returns
+/// the bytes behind the last whole number.
+fn part_by<'a, const N: usize>(
+    blob: &'a [u8],
+    word: impl Fn([u8; N]) -> i64,
+    flags: &mut Vec<i64>,
+    words: &mut Vec<i64>,
+) -> &'a [u8] {
+    let (numbers, rest) = blob.as_chunks();
+    for bytes in numbers {
+        let word = word(*bytes);
         flags.push(i64::from(word != 0));
         if word != 0 {
             words.push(word);
         }
     }
+    rest
 }
 
-fn single(bytes: [u8; 4]) -> i64 {
+/// See [`Vector::join`].
+#[inline(always)]
+fn join_by<const N: usize>(
+    flags: &[i64],
+    words: &[i64],
+    out: &mut [u8],
+    bytes: impl Fn(u64) -> [u8; N],
+) -> Option<usize> {
+    let mut next = 0;
+    for (to, flag) in out.as_chunks_mut().0.iter_mut().zip(flags) {
+        *to = bytes(*words.get(next)? as u64 & (*flag as u64).wrapping_neg());
+        next += *flag as usize;
+    }
+    Some(next)
+}
+
+fn word_of_single(bytes: [u8; 4]) -> i64 {
     i64::from(u32::from_le_bytes(bytes).rotate_left(1))
 }
 
-fn double(bytes: [u8; 8]) -> i64 {
+fn word_of_double(bytes: [u8; 8]) -> i64 {
     u64::from_le_bytes(bytes).rotate_left(1) as i64
 }
 

@@ -1,5 +1,6 @@
 """Killed workers and coordinators: no acknowledged result is lost, and every pair is there once."""
 
+import time
 from urllib.parse import urlsplit
 from ..verify import verify
 from .support import Case, wait_for_success, free_port, stopped
@@ -34,8 +35,10 @@ class Kill(Case):
 
         def leased():
             """The number of pairs that the worker `lost` has on lease. Kills the worker if it has
-            some. The worker is stopped meanwhile, so that the number stays correct."""
+            some. The worker is stopped meanwhile, so that the number stays correct: results that
+            it had sent before arrive first."""
             with stopped(lost):
+                time.sleep(0.03)
                 pairs = next((w["leased_pairs"] for w in client.get("/progress")["workers"] if w["name"] == "lost"), 0)
                 if pairs:
                     self.end(lost)

@@ -157,7 +157,7 @@ fn pages_round_trip(
 }
 
 /// The pages with links at their beginning: as the bits of `links` say, the number of the page
-/// behind it, or 0, or what is there.
+/// behind it, or 0, or their own bytes.
 fn with_links(raw: &[u8], page_size: usize, links: &[u8]) -> Vec<u8> {
     let mut pages = raw.to_vec();
     let each = pages.chunks_mut(page_size).zip(CONTEXT.number..);

@@ -135,7 +135,7 @@ fn divide(caches: &[Arc<Cache>], available: u64) -> usize {
     all
 }
 
-/// Divides a budget. Nobody gets less than an equal part if it wants that much. What is not wanted
+/// Divides a budget. No cache gets less than an equal part if it wants that much. What is not wanted
 /// is divided equally.
 fn parts(budget: usize, wanted: &[usize]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..wanted.len()).collect();

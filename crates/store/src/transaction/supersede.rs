@@ -76,18 +76,22 @@ impl Transaction {
             level: connection.open.options().level,
             ..self.encode_settings(connection)?
         };
-        // If only raw frames are to be encoded, this begins here.
-        self.learned.next = self.learned.next.max(1);
         let Learned { first, .. } = self.learned;
         let fresh = {
             let state = shared.state.read();
             let fresh = state.dicts().iter().filter(|info| info.id >= first);
             fresh.map(|info| Family(info.family)).collect()
         };
-        let quick = match shared.preencoded.heat.has_others(self.learned) {
+        let heat = &shared.preencoded.heat;
+        let quick = match heat.has_others(self.learned) {
             true => Quick::Raw,
             false => Quick::None,
         };
+        // If only raw frames are to be encoded, this begins here.
+        self.learned.next = self.learned.next.max(1);
+        if quick == Quick::Raw && self.learned.next == 1 {
+            heat.begins_search();
+        }
         let outdated = Arc::new(Outdated::new(&settings.dicts, fresh, quick));
         let mut encoded = 0;
         while self.learned.next > 0 && encoded < ENCODED {
@@ -115,7 +119,7 @@ impl Transaction {
             }
         }
         if self.learned.next == 0 {
-            self.learned.hot = shared.preencoded.heat.no_others();
+            self.learned.hot = heat.ends_search(self.learned.hot);
         }
         Ok(())
     }

@@ -1,6 +1,7 @@
 //! A file whose calls can be interrupted.
 
 pub(crate) mod cells;
+pub(crate) mod frames;
 pub(crate) mod leaf;
 
 use densite_disk::{File, FileAbove, Result};
