@@ -12,7 +12,7 @@ use crate::reclaim_state::{Reclaiming, is_at_rest, targets};
 use crate::space::{Lane, Space};
 
 /// The approximate length of a map node in bytes, to estimate a fold.
-const NODE_BYTES: u64 = 4 << 10;
+const NODE_BYTES: u64 = 2 << 10;
 
 /// The most bytes that are moved between two other commits, in addition to twice the live bytes. If
 /// the limit is not reached by then, it cannot be.
@@ -224,7 +224,7 @@ impl Ground<'_> {
             // All nodes of today are live, and a fold writes hardly more. With small pages, most
             // nodes are much shorter than this.
             let nodes = nodes.min(self.space.live_bytes());
-            let besides = nodes + cost / 16 + UNIT_LEN / 4;
+            let besides = nodes + cost / 16 + UNIT_LEN / 8;
             let dear = cost > self.budget && !units.is_empty();
             let enough = end.saturating_sub((unit + 1) * UNIT_LEN) > excess;
             if cost + besides > room || dear || enough {
