@@ -39,6 +39,8 @@ pub struct Tuning {
     pub fold_entries: usize,
     /// Bytes of trailers before the overlay is folded: limits the time to open.
     pub fold_trailer_bytes: u64,
+    /// The same for a small file, which is folded sooner because trailers take a large part of it.
+    pub fold_small_bytes: u64,
     /// A commit with more pages than this is folded, so that its trailer does not become long.
     pub fold_deltas: usize,
     /// Bytes appended between two slots: limits what recovery verifies.
@@ -61,6 +63,7 @@ impl Default for Tuning {
         Tuning {
             fold_entries: 8192,
             fold_trailer_bytes: 256 << 10,
+            fold_small_bytes: 16 << 10,
             fold_deltas: 2048,
             slot_every_bytes: 1 << 20,
             self_sync_every_bytes: 32 << 20,
@@ -77,6 +80,7 @@ impl Tuning {
         Tuning {
             fold_entries: 24,
             fold_trailer_bytes: 4 << 10,
+            fold_small_bytes: 4 << 10,
             fold_deltas: 16,
             slot_every_bytes: 24 << 10,
             self_sync_every_bytes: 200 << 10,

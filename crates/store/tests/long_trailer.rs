@@ -15,6 +15,7 @@ fn open(disk: &SimDisk, process: &str) -> Handle {
     let never = Tuning {
         fold_entries: usize::MAX,
         fold_trailer_bytes: u64::MAX,
+        fold_small_bytes: u64::MAX,
         fold_deltas: usize::MAX,
         ..Tuning::default()
     };

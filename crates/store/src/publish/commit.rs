@@ -15,6 +15,10 @@ use crate::writer::Writer;
 use densite_disk::File;
 use std::sync::Arc;
 
+/// A small file is folded when a part of it of 1 / `SHARE` is trailers: an entry takes ten times as
+/// many bytes in a trailer as in a node.
+const SHARE: u64 = 32;
+
 /// What a commit does in addition to publishing the pending writes.
 #[derive(Default)]
 pub(crate) struct Besides {
@@ -67,11 +71,16 @@ pub(super) fn commit(
             writer.accounting.put(state.tip(), space);
             return Ok(0);
         }
+        let own = payload_len(None, 0, p.new_dicts().len(), deltas.len());
+        let most = tuning.fold_trailer_bytes;
+        let trailers = (space.live_bytes() / SHARE)
+            .max(tuning.fold_small_bytes)
+            .min(most);
         fold = besides.fold
             || deltas.len() > tuning.fold_deltas
             || state.overlay().len() + deltas.len() > tuning.fold_entries
-            || state.unfolded_bytes() > tuning.fold_trailer_bytes
-            || payload_len(None, 0, p.new_dicts().len(), deltas.len()) > MAX_PAYLOAD as usize / 2;
+            || state.unfolded_bytes() + own as u64 > trailers
+            || own > MAX_PAYLOAD as usize / 2;
         for (page, new) in &deltas {
             space.sub_entry(&shared.lookup(file, &state, *page)?, number);
             space.add_entry(new);
