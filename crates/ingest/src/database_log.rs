@@ -4,6 +4,7 @@ use crate::apply::DatabaseWorker;
 use crate::connection_spec::ConnectionSpec;
 use crate::database_file::{DatabaseFile, Identity};
 use crate::error::{from_log, refused};
+use crate::ids::Ids;
 use crate::in_the_way::holds_main;
 use crate::naming::Naming;
 use crate::open_log::OpenLog;
@@ -34,6 +35,7 @@ pub struct DatabaseLog {
     worker: Arc<DatabaseWorker>,
     naming: Naming,
     room: Room,
+    ids: Ids,
 }
 
 impl DatabaseLog {
@@ -236,6 +238,7 @@ impl DatabaseLog {
         let fresh = Arc::new(DatabaseLog {
             naming: Naming::new(Arc::clone(&open), Arc::clone(&worker)),
             room: Room::new(Arc::clone(&open), Arc::clone(&worker)),
+            ids: Ids::new(Arc::clone(&open)),
             open,
             worker,
         });
@@ -313,6 +316,11 @@ impl DatabaseLog {
     /// The room for rows that are not applied yet.
     pub(crate) fn room(&self) -> &Room {
         &self.room
+    }
+
+    /// The ids for new rows.
+    pub(crate) fn ids(&self) -> &Ids {
+        &self.ids
     }
 
     /// The log.

@@ -53,3 +53,12 @@ pub(crate) fn unnamed(dir: &Path) -> Error {
 pub(crate) fn refused(message: impl Into<String>) -> Error {
     Error::new(Code::ERROR, message)
 }
+
+/// The error for a transaction that writes to the log and to this schema (rule 2).
+pub(crate) fn mixed(schema: &str) -> Error {
+    refused(format!(
+        "this transaction writes to tables of {schema}, or has it open for that since BEGIN IMMEDIATE, and to the log: the two cannot be committed as one. \
+         Write all of it through ingest tables; or commit the ordinary tables first and append then; or write a row to an outbox table and append it later (docs/guides/ingest.md, Transactions). \
+         (The first CREATE VIRTUAL TABLE … USING densite_ingest of a database writes to main, too: run it before BEGIN.)"
+    ))
+}

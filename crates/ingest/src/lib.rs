@@ -23,6 +23,7 @@ mod durable;
 mod error;
 mod feed;
 mod functions;
+mod ids;
 mod in_the_way;
 pub mod json;
 mod listen;

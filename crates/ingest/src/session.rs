@@ -13,7 +13,7 @@ mod pending;
 
 use crate::database_file::still_has_its_name;
 use crate::database_log::DatabaseLog;
-use crate::error::refused;
+use crate::error::{mixed, refused};
 use crate::patience::patience;
 use crate::room::WhenFull;
 use crate::storage::StorageBackend;
@@ -253,9 +253,6 @@ impl Session {
 fn refuse_mixed(connection: &Connection) -> Result<()> {
     match connection.written_schema()? {
         None => Ok(()),
-        Some(name) => Err(refused(format!(
-            "this transaction writes to tables of {name}, or has it open for that since BEGIN IMMEDIATE, and to the log: the two cannot be committed as one. Commit them one after the other. \
-             (The first CREATE VIRTUAL TABLE … USING densite_ingest of a database writes to main, too: run it before BEGIN.)"
-        ))),
+        Some(schema) => Err(mixed(&schema)),
     }
 }

@@ -26,6 +26,8 @@ pub(crate) struct Key {
     pub(crate) collations: Vec<Collation>,
     /// It is the row id: `INTEGER PRIMARY KEY`.
     pub(crate) is_row_id: bool,
+    /// It is `INTEGER PRIMARY KEY AUTOINCREMENT`.
+    pub(crate) is_automatic: bool,
 }
 
 /// See the module.
@@ -183,6 +185,11 @@ impl Target {
         }
         let mut collations = vec![Collation::Binary; columns.len()];
         let is_row_id = key_index.is_none();
+        let name = columns.first().and_then(|c| self.columns.get(*c));
+        let is_automatic = match name.filter(|_| is_row_id) {
+            Some(column) => connection.is_autoincrement(c"main", &self.name, &column.name)?,
+            None => false,
+        };
         if let Some(index) = key_index {
             let mut statement =
                 connection.prepare(&format!("PRAGMA main.index_xinfo({})", quoted(&index)))?;
@@ -212,6 +219,7 @@ impl Target {
             columns,
             collations,
             is_row_id,
+            is_automatic,
         });
         Ok(unique)
     }

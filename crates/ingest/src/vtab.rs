@@ -6,6 +6,7 @@ mod turn;
 use crate::affinity::{Affinity, Cell, to_log};
 use crate::database_log::DatabaseLog;
 use crate::error::refused;
+use crate::ids::TableIds;
 use crate::json;
 use crate::policy::OnConflict;
 use crate::position::OWN_TABLES;
@@ -49,6 +50,8 @@ pub(crate) struct Ingest {
     inserts: [Arc<Table>; 3],
     updates: Option<Arc<Table>>,
     deletes: Option<Arc<Table>>,
+    /// The ids of new rows, if they are given out at INSERT.
+    ids: Option<Arc<TableIds>>,
     fail_when_full: bool,
     /// The connection cannot write to the database.
     reads_only: bool,
@@ -204,7 +207,13 @@ impl Ingest {
         columns: &[ValueRef<'_>],
         conflict: Conflict,
     ) -> Result<i64> {
-        let cells = self.cells(connection, columns, true)?;
+        let mut cells = self.cells(connection, columns, true)?;
+        if let (Some(ids), Some(key)) = (&self.ids, cells.first_mut()) {
+            match key.as_ref().as_i64() {
+                Some(id) => ids.given(id),
+                None => *key = Cell::Other(Value::Integer(ids.next(connection)?)),
+            }
+        }
         let [own, ignore, replace] = &self.inserts;
         let table = match conflict {
             Conflict::Ignore => ignore,
@@ -318,6 +327,9 @@ impl VirtualTable for Ingest {
             false => Ok(None),
         };
         let (updates, deletes) = (keyed(false)?, keyed(true)?);
+        let key = target.key.as_ref().filter(|key| key.is_automatic);
+        let key = key.and_then(|key| target.columns.get(*key.columns.first()?));
+        let ids = key.map(|column| database_log.ids().of(&target.name, &column.name));
         let declaration = declaration(&target);
         let order = target.log_order();
         let target = Arc::new(target);
@@ -335,6 +347,7 @@ impl VirtualTable for Ingest {
             inserts,
             updates,
             deletes,
+            ids,
             fail_when_full: arguments.fail_when_full,
             reads_only: connection.is_readonly(c"main") == Some(true),
             reading,

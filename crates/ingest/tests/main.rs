@@ -21,6 +21,7 @@ mod full;
 mod given_up;
 mod history;
 mod idle;
+mod ids;
 mod input;
 mod keys;
 mod kill;

@@ -8,7 +8,7 @@ mod status;
 use crate::api::{Api, c_string};
 use crate::ffi::Db;
 use crate::{Code, Error, Result};
-use std::ffi::{CStr, c_int};
+use std::ffi::{CStr, c_char, c_int};
 use std::ptr::NonNull;
 
 pub use files::Checkpointed;
@@ -221,10 +221,36 @@ impl Connection {
     /// # Errors
     /// SQLite's, if there is no such table or column.
     pub fn collation(&self, schema: &CStr, table: &str, column: &str) -> Result<String> {
+        let (name, _) = self.column_metadata(schema, table, column)?;
+        if name.is_null() {
+            return Ok("BINARY".to_owned());
+        }
+        // SAFETY: terminated text of the schema, copied before any other call.
+        Ok(unsafe { CStr::from_ptr(name) }
+            .to_string_lossy()
+            .into_owned())
+    }
+
+    /// Whether a column is `INTEGER PRIMARY KEY AUTOINCREMENT`.
+    ///
+    /// # Errors
+    /// SQLite's, if there is no such table or column.
+    pub fn is_autoincrement(&self, schema: &CStr, table: &str, column: &str) -> Result<bool> {
+        self.column_metadata(schema, table, column)
+            .map(|(_, autoincrement)| autoincrement)
+    }
+
+    /// The name of a column's collation, which the schema owns, and whether it is AUTOINCREMENT.
+    fn column_metadata(
+        &self,
+        schema: &CStr,
+        table: &str,
+        column: &str,
+    ) -> Result<(*const c_char, bool)> {
         let (table, column) = (c_string(table), c_string(column));
-        let mut name = std::ptr::null();
+        let (mut name, mut autoincrement) = (std::ptr::null(), 0);
         let unasked = std::ptr::null_mut();
-        // SAFETY: an open connection, terminated strings, a place for one answer.
+        // SAFETY: an open connection, terminated strings, places for two answers.
         self.check(unsafe {
             (self.api.raw().table_column_metadata)(
                 self.as_ptr(),
@@ -235,16 +261,10 @@ impl Connection {
                 &raw mut name,
                 unasked,
                 unasked,
-                unasked,
+                &raw mut autoincrement,
             )
         })?;
-        if name.is_null() {
-            return Ok("BINARY".to_owned());
-        }
-        // SAFETY: terminated text of the schema, copied before any other call.
-        Ok(unsafe { CStr::from_ptr(name) }
-            .to_string_lossy()
-            .into_owned())
+        Ok((name, autoincrement != 0))
     }
 
     /// Closes the connection. A lent one stays open.

@@ -1,0 +1,199 @@
+//! Ids of new rows, given out when they are inserted: for tables with `INTEGER PRIMARY KEY
+//! AUTOINCREMENT`.
+//!
+//! A process reserves a block of ids by raising the table's number in `sqlite_sequence`, in a
+//! durable transaction of its own. No other process gets an id of that block, nor does an ordinary
+//! INSERT: SQLite takes ids above that number. Ids of a block that are not used are skipped, as
+//! after a ROLLBACK. Other tables have no such number, so their ids are chosen when rows are applied
+//! (docs/decisions/ingest-ids.md).
+
+use crate::affinity::from_log;
+use crate::connection_spec::ConnectionSpec;
+use crate::error::{mixed, refused};
+use crate::in_the_way::stops_the_worker;
+use crate::open_log::OpenLog;
+use crate::position::Position;
+use densite_disk::sync::Mutex;
+use densite_log::{self as log, Op, Seq};
+use densite_sqlite::{Code, Connection, Error, Result, Value, quoted};
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// The first block of a process.
+const FEWEST: i64 = 64;
+/// The largest block.
+const MOST: i64 = 1 << 16;
+/// A block that lasts less than this is followed by one of twice the size.
+const SOON: Duration = Duration::from_secs(10);
+/// The shortest time that a reservation waits for other transactions, milliseconds.
+const BUSY_MS: i64 = 2000;
+
+/// The ids of the tables of a database, in this process.
+pub(crate) struct Ids {
+    open: Arc<OpenLog>,
+    tables: Mutex<HashMap<String, Arc<TableIds>>>,
+}
+
+impl Ids {
+    pub(crate) fn new(open: Arc<OpenLog>) -> Ids {
+        Ids {
+            open,
+            tables: Mutex::default(),
+        }
+    }
+
+    /// The ids of a table, whose key is this column.
+    pub(crate) fn of(&self, table: &str, column: &str) -> Arc<TableIds> {
+        let mut tables = self.tables.lock();
+        let known = tables.entry(table.to_owned()).or_insert_with(|| {
+            Arc::new(TableIds {
+                open: Arc::clone(&self.open),
+                table: table.to_owned(),
+                column: column.to_owned(),
+                block: Mutex::default(),
+            })
+        });
+        Arc::clone(known)
+    }
+}
+
+/// The ids of one table. All connections of the process share them.
+pub(crate) struct TableIds {
+    open: Arc<OpenLog>,
+    table: String,
+    column: String,
+    block: Mutex<Block>,
+}
+
+/// The ids that are reserved and not given out.
+#[derive(Default)]
+struct Block {
+    ids: Range<i64>,
+    /// When it was reserved, and its size.
+    last: Option<(Instant, i64)>,
+    /// The next block begins above this id, which a row has.
+    above: i64,
+}
+
+impl TableIds {
+    /// An id that no row has and that nothing else will get.
+    ///
+    /// # Errors
+    /// BUSY if another transaction keeps the database locked for longer than `busy_timeout`, or if
+    /// this one has read it in a rollback mode. FULL if there are no more ids. An error if the
+    /// connection's own transaction writes to the database.
+    pub(crate) fn next(&self, connection: &Connection) -> Result<i64> {
+        let mut block = self.block.lock();
+        if block.ids.is_empty() {
+            self.reserve(connection, &mut block)?;
+        }
+        let id = block.ids.start;
+        block.ids.start += 1;
+        Ok(id)
+    }
+
+    /// A row with this id, which the caller chose, is inserted.
+    pub(crate) fn given(&self, id: i64) {
+        let mut block = self.block.lock();
+        if block.ids.contains(&id) {
+            block.ids.start = id + 1;
+        }
+        block.above = block.above.max(id);
+    }
+
+    fn reserve(&self, connection: &Connection, block: &mut Block) -> Result<()> {
+        if let Some(schema) = connection.written_schema()? {
+            return Err(mixed(&schema));
+        }
+        if stops_the_worker(connection)? {
+            return Err(Error::new(
+                Code::BUSY,
+                format!(
+                    "{}: the id of a new row cannot be reserved, because this transaction has read the database in a rollback mode, which blocks other writers; \
+                     use PRAGMA journal_mode = WAL, or insert before you read",
+                    self.table
+                ),
+            ));
+        }
+        let size = match block.last {
+            Some((since, size)) if since.elapsed() < SOON => (size * 2).min(MOST),
+            Some((_, size)) => (size / 2).max(FEWEST),
+            None => FEWEST,
+        };
+        let ids = self.reserved(connection, block, size).map_err(|e| {
+            let why = format!("{}: ids for new rows cannot be reserved", self.table);
+            Error::new(e.code, format!("{why}: {}", e.message))
+        })?;
+        block.ids = ids;
+        block.last = Some((Instant::now(), size));
+        Ok(())
+    }
+
+    /// Reserves `size` ids, durably.
+    fn reserved(&self, connection: &Connection, block: &Block, size: i64) -> Result<Range<i64>> {
+        let path = &self.open.file().path;
+        let own = ConnectionSpec::of(connection, path).open()?;
+        let timeout = connection.query_i64("PRAGMA busy_timeout")?.unwrap_or(0);
+        own.busy_timeout(i32::try_from(timeout.max(BUSY_MS)).unwrap_or(i32::MAX))?;
+        // A block that a power cut takes back would be given out again.
+        own.exec("PRAGMA main.synchronous = FULL; BEGIN IMMEDIATE")?;
+        let position = Position::read(&own)?.filter(|p| p.id == self.open.id());
+        let position =
+            position.ok_or_else(|| refused("the database names another log, or none"))?;
+        let table = [Value::from(self.table.as_str())];
+        let (name, column) = (quoted(&self.table), quoted(&self.column));
+        let mut above = own
+            .query_i64(&format!("SELECT max({column}) FROM main.{name}"))?
+            .unwrap_or(0)
+            .max(block.above)
+            .max(0);
+        // After a restore, waiting rows can have ids above the database's number.
+        if block.last.is_none() {
+            above = above.max(
+                self.waiting(position.seq)
+                    .map_err(|e| self.open.failed(e))?,
+            );
+        }
+        let known = "SELECT seq FROM main.sqlite_sequence WHERE name = ?1";
+        let known = own.query_row(known, &table)?;
+        let number = known
+            .as_ref()
+            .and_then(|row| row.first()?.as_ref().as_i64());
+        let above = above.max(number.unwrap_or(0));
+        // A range cannot contain the largest number. It stays unused.
+        let last = above.saturating_add(size).min(i64::MAX - 1);
+        if last <= above {
+            return Err(Error::new(Code::FULL, "the largest possible id is in use"));
+        }
+        let note = match known {
+            Some(_) => "UPDATE main.sqlite_sequence SET seq = ?2 WHERE name = ?1",
+            None => "INSERT INTO main.sqlite_sequence(name, seq) VALUES (?1, ?2)",
+        };
+        let [name] = table;
+        own.query_row(note, &[name, Value::Integer(last)])?;
+        self.open.sync_failed().record(own.exec("COMMIT"))?;
+        Ok(above + 1..last + 1)
+    }
+
+    /// The largest id of this table's new rows behind a position of the log.
+    fn waiting(&self, position: Seq) -> log::Result<i64> {
+        let log = self.open.log();
+        let mut largest = 0;
+        if log.last()? <= position {
+            return Ok(largest);
+        }
+        let mut reader = log.read_after(position)?;
+        while let Some(record) = reader.next()? {
+            if record.op != Op::Insert || !record.table.name().eq_ignore_ascii_case(&self.table) {
+                continue;
+            }
+            for row in record.skip..record.rows.len() {
+                let id = record.rows.row(row).next().map(from_log);
+                largest = largest.max(id.and_then(|id| id.as_i64()).unwrap_or(0));
+            }
+        }
+        Ok(largest)
+    }
+}
