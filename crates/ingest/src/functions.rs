@@ -5,6 +5,7 @@ use crate::database_log::DatabaseLog;
 use crate::durable;
 use crate::error::refused;
 use crate::session::Session;
+use crate::stored;
 use densite_log::{Begin, Config};
 use densite_sqlite::{Connection, Result, Value, ValueRef, create_function, ffi};
 use std::sync::Arc;
@@ -99,13 +100,18 @@ pub(crate) fn create(connection: &Connection, session: &Arc<Session>) -> Result<
             Ok(Value::Integer(pruned.bytes as i64))
         },
     )?;
-    let database_log = of(session);
+    let own = Arc::clone(session);
     create_function(
         connection,
         "densite_config",
         -1,
         flags,
-        move |connection, given| config(|| database_log(connection), given),
+        move |connection, given| match given.split_first() {
+            Some((name, given)) if name.as_str() == Some("ingest") => {
+                stored::config(&own, connection, given)
+            }
+            _ => config(|| self::database_log(&own, connection), given),
+        },
     )
 }
 
@@ -152,7 +158,7 @@ fn config(
         Some("retain_bytes") => Setting::Retain,
         _ => {
             return Err(refused(
-                "densite_config wants 'auto_prune', 'max_unapplied_bytes' or 'retain_bytes', and then a value to set it",
+                "densite_config wants 'auto_prune', 'max_unapplied_bytes', 'retain_bytes' or 'ingest', and then a value to set it",
             ));
         }
     };

@@ -39,6 +39,7 @@ mod room;
 mod scan;
 mod session;
 mod storage;
+mod stored;
 mod sync_failed;
 mod target;
 mod unit;
@@ -107,7 +108,7 @@ pub fn create_functions_on(
             Ok(number(last.max(own.last_in(&database_log).unwrap_or(0))))
         },
     )?;
-    let own = session;
+    let own = session.clone();
     create_function(
         connection,
         "densite_wait",
@@ -147,5 +148,6 @@ pub fn create_functions_on(
                 .wait_applied(connection, seq, until)
                 .map(number)
         },
-    )
+    )?;
+    stored::make(connection, &session)
 }

@@ -45,16 +45,18 @@ pub(crate) fn unquoted(text: &str) -> String {
     quoted_name(text).unwrap_or_else(|| text.to_owned())
 }
 
-/// The parts between commas. Commas in quotes do not separate.
+/// The parts between commas. Commas in quotes or parentheses do not separate.
 pub(crate) fn between_commas(text: &str) -> Vec<&str> {
-    let (mut parts, mut from, mut open) = (Vec::new(), 0, None);
+    let (mut parts, mut from, mut open, mut depth) = (Vec::new(), 0, None, 0_usize);
     for (i, c) in text.char_indices() {
         match (open, c) {
             (Some(close), c) if c == close => open = None,
             (Some(_), _) => {}
             (None, '"' | '`' | '\'') => open = Some(c),
             (None, '[') => open = Some(']'),
-            (None, ',') => {
+            (None, '(') => depth += 1,
+            (None, ')') => depth = depth.saturating_sub(1),
+            (None, ',') if depth == 0 => {
                 parts.push(text.get(from..i).unwrap_or_default());
                 from = i + 1;
             }
@@ -89,5 +91,6 @@ mod tests {
             between_commas("a, \"b, \"\"c\", [d,e], `f,`, '',"),
             ["a", " \"b, \"\"c\"", " [d,e]", " `f,`", " ''", ""]
         );
+        assert_eq!(between_commas("a(b, (c,)), d"), ["a(b, (c,))", " d"]);
     }
 }

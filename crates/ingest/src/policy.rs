@@ -5,7 +5,7 @@
 
 use crate::error::refused;
 use crate::names::{between_commas, unquoted};
-use densite_sqlite::Result;
+use densite_sqlite::{Result, quoted};
 
 const VERSION: u8 = 1;
 
@@ -47,6 +47,19 @@ impl OnConflict {
             )));
         }
         Ok(OnConflict::Update(columns))
+    }
+
+    /// The option as [`OnConflict::parse`] takes it.
+    pub(crate) fn sql(&self) -> String {
+        match self {
+            OnConflict::Abort => "abort".to_owned(),
+            OnConflict::Ignore => "ignore".to_owned(),
+            OnConflict::Replace => "replace".to_owned(),
+            OnConflict::Update(columns) => {
+                let columns: Vec<String> = columns.iter().map(|c| quoted(c)).collect();
+                format!("'update({})'", columns.join(", ").replace('\'', "''"))
+            }
+        }
     }
 
     /// Encodes the note of the log.
@@ -100,6 +113,7 @@ mod tests {
             "'update(\"b, c\", [d)], \"it''s\")'",
         ] {
             let policy = OnConflict::parse(text).expect(text);
+            assert_eq!(OnConflict::parse(&policy.sql()).as_ref(), Ok(&policy));
             assert_eq!(OnConflict::of_note(&policy.note()), Some(policy));
         }
         for text in ["", "fail", "update", "update()", "update(a,)"] {

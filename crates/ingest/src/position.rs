@@ -11,14 +11,22 @@ use densite_log::{LogId, Seq};
 use densite_sqlite::{Connection, Error, Result, Value, ValueRef};
 
 /// Names of the tables.
-pub(crate) const OWN_TABLES: [&str; 3] =
-    ["densite_applied", "densite_clustered", "densite_rejects"];
+pub(crate) const OWN_TABLES: [&str; 4] = [
+    "densite_applied",
+    "densite_clustered",
+    "densite_rejects",
+    "densite_ingest_tables",
+];
 
 const TABLES: &str = r#"
 CREATE TABLE IF NOT EXISTS main.densite_applied(id INTEGER PRIMARY KEY CHECK (id = 1), log BLOB NOT NULL, seq INTEGER NOT NULL, clustered INTEGER NOT NULL DEFAULT 0, clustered_last INTEGER NOT NULL DEFAULT 0, clustered_done INTEGER NOT NULL DEFAULT 0);
 CREATE TABLE IF NOT EXISTS main.densite_clustered(id INTEGER PRIMARY KEY, basis TEXT NOT NULL, permutation BLOB NOT NULL);
 CREATE TABLE IF NOT EXISTS main.densite_rejects(seq INTEGER PRIMARY KEY, "table" TEXT NOT NULL, "row" TEXT NOT NULL, error TEXT NOT NULL, at TEXT NOT NULL);
 "#;
+
+/// The ingest tables of every connection (`crates/ingest/src/stored.rs`). It is made with the first
+/// setting.
+pub(crate) const STORED: &str = "CREATE TABLE IF NOT EXISTS main.densite_ingest_tables(\"table\" TEXT PRIMARY KEY COLLATE NOCASE, options TEXT NOT NULL) WITHOUT ROWID";
 
 /// Makes missing tables, within the connection's transaction if there is one.
 pub(crate) fn make_tables(connection: &Connection) -> Result<()> {
@@ -159,13 +167,23 @@ pub(crate) fn write_anew(connection: &Connection) -> Result<()> {
         "SELECT group_concat(sql, '; ') FROM main.sqlite_schema WHERE type IN ('index', 'trigger') AND sql IS NOT NULL AND tbl_name IN ('{}')",
         OWN_TABLES.join("', '")
     ))?;
+    let mut there = Vec::new();
     for name in OWN_TABLES {
+        let known = "SELECT 1 FROM main.sqlite_schema WHERE type = 'table' AND name = ?1";
+        if connection.query_row(known, &[Value::from(name)])?.is_some() {
+            there.push(name);
+        }
+    }
+    for name in &there {
         connection.exec(&format!(
             "CREATE TEMP TABLE densite_copy_{name} AS SELECT * FROM main.{name}; DROP TABLE main.{name}"
         ))?;
     }
     connection.exec(TABLES)?;
-    for name in OWN_TABLES {
+    if there.contains(&"densite_ingest_tables") {
+        connection.exec(STORED)?;
+    }
+    for name in there {
         connection.exec(&format!(
             "INSERT INTO main.{name} SELECT * FROM temp.densite_copy_{name}; DROP TABLE temp.densite_copy_{name}"
         ))?;

@@ -14,7 +14,7 @@ use crate::read::{name, transaction};
 use crate::scan::{Cursor, Reading};
 use crate::session::Session;
 use crate::target::{Column, Target};
-use arguments::Arguments;
+pub(crate) use arguments::Arguments;
 use densite_log::{Op, Table};
 use densite_sqlite::{
     Change, Code, Conflict, Connection, Error, Existence, Origin, Plan, Result, Value, ValueRef,
@@ -159,7 +159,7 @@ fn read_schema(connection: &Connection) -> Result<()> {
 }
 
 /// Refuses tables that belong to SQLite or to Densite, which an application must not write.
-fn refuse_foreign(table: &str) -> Result<()> {
+pub(crate) fn refuse_foreign(table: &str) -> Result<()> {
     let name = table.to_ascii_lowercase();
     let owner = match name.as_str() {
         _ if name.starts_with("sqlite_") => "SQLite",
@@ -294,19 +294,11 @@ impl VirtualTable for Ingest {
             target.ok_or_else(|| refused(format!("there is no table {} in the main database; densite_ingest takes the name of one of its tables, without the schema", arguments.table)))?;
         refuse_foreign(&target.name)?;
         let has_key = target.key.is_some();
-        if !has_key && arguments.on_conflict != OnConflict::Abort {
-            return Err(refused(format!(
-                "table {} has no primary key, so on_conflict has no effect; leave it out",
-                target.name
-            )));
-        }
-        if let OnConflict::Update(columns) = &arguments.on_conflict
-            && let Some(unknown) = columns.iter().find(|c| target.column(c).is_none())
-        {
-            return Err(refused(format!(
-                "table {} has no column {unknown} that can be set",
-                target.name
-            )));
+        arguments.check(&target)?;
+        if arguments.shadow().is_some() {
+            return Err(refused(
+                "shadow belongs to densite_config('ingest', …); name the table itself, as in CREATE VIRTUAL TABLE temp.vote USING densite_ingest(vote)",
+            ));
         }
         let database_log = DatabaseLog::open_or_create(connection, session.storage());
         let database_log = turn.end(connection, database_log)?;

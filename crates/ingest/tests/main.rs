@@ -44,6 +44,7 @@ mod schema;
 mod shared;
 mod shared_cache;
 mod stopped;
+mod stored;
 mod subscriber;
 mod sync;
 mod together;

@@ -250,7 +250,8 @@ struct WatchedDir(RealDir, Arc<AtomicU64>);
 
 impl StorageBackend for Watched {
     fn file_info(&self, path: &str) -> densite_disk::Result<FileInfo> {
-        let meta = std::fs::metadata(path).expect("there");
+        let meta = std::fs::metadata(path)
+            .map_err(|e| densite_disk::Error::from_io(densite_disk::Op::Open, &e))?;
         Ok(FileInfo {
             identity: (meta.dev() ^ 0x77, meta.ino()),
             names: 1,

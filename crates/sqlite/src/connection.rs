@@ -8,6 +8,7 @@ mod status;
 use crate::api::{Api, c_string};
 use crate::ffi::Db;
 use crate::{Code, Error, Result};
+use std::cell::Cell;
 use std::ffi::{CStr, c_char, c_int};
 use std::ptr::NonNull;
 
@@ -32,6 +33,17 @@ pub enum TxnState {
     Write,
 }
 
+thread_local! {
+    /// This thread is within [`Connection::open`].
+    static OPENS: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether the connection that an automatic extension gets is being opened by [`Connection::open`],
+/// for use by Densite itself, and not by the application.
+pub fn is_opened_by_densite() -> bool {
+    OPENS.get()
+}
+
 impl Connection {
     /// Opens a database: a path, or a URI if `flags` has `OPEN_URI`. `flags` are SQLite's
     /// `OPEN_...`. Extended result codes are on.
@@ -47,6 +59,7 @@ impl Connection {
         }
         let name = c_string(name);
         let mut db = std::ptr::null_mut();
+        let before = OPENS.replace(true);
         // SAFETY: terminated strings or null, and a place for the connection.
         let rc = unsafe {
             (api.raw().open_v2)(
@@ -56,6 +69,7 @@ impl Connection {
                 vfs.map_or(std::ptr::null(), CStr::as_ptr),
             )
         };
+        OPENS.set(before);
         let Some(db) = NonNull::new(db) else {
             return Err(Error::from(Code::NOMEM));
         };

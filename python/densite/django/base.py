@@ -11,10 +11,12 @@ import os
 from contextlib import closing
 from typing import Any, Dict, Iterable, List, Optional, Tuple
 
-from django.db.backends.sqlite3 import base, client, creation
+from django.db.backends.sqlite3 import base, client, creation, features, schema
 
 from densite import attach, connect
 from densite._connect import location
+
+from ._ingest import Shadows, is_used
 
 _SETTINGS = ("level", "threads", "decoded_cache")
 
@@ -46,10 +48,38 @@ class DatabaseCreation(creation.DatabaseCreation):
             self.connection.connection.backup(clone)
 
 
+class DatabaseFeatures(features.DatabaseFeatures):
+    """An ingest table knows the id of a new row as `lastrowid`, not by RETURNING."""
+
+    @property
+    def can_return_columns_from_insert(self) -> bool:
+        return not is_used() and bool(super().can_return_columns_from_insert)
+
+    @property
+    def can_return_rows_from_bulk_insert(self) -> bool:
+        return not is_used() and bool(super().can_return_rows_from_bulk_insert)
+
+
+class DatabaseSchemaEditor(schema.DatabaseSchemaEditor):
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._shadows = Shadows(self.connection)
+
+    def __enter__(self) -> "DatabaseSchemaEditor":
+        self._shadows.drop()
+        return super().__enter__()
+
+    def __exit__(self, *error: Any) -> None:
+        super().__exit__(*error)
+        self._shadows.make()
+
+
 class DatabaseWrapper(base.DatabaseWrapper):
     display_name = "SQLite through Densite"
     client_class = DatabaseClient
     creation_class = DatabaseCreation
+    features_class = DatabaseFeatures
+    SchemaEditorClass = DatabaseSchemaEditor
 
     def get_connection_params(self) -> Dict[str, Any]:
         parameters = super().get_connection_params()

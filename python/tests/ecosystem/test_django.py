@@ -25,6 +25,24 @@ MODELS = """
         pages = models.PositiveIntegerField(null=True)
 """
 
+# The model of the guide.
+VOTE = """
+    from densite.django import ingest
+
+    @ingest(on_conflict="ignore")
+    class Vote(models.Model):
+        user = models.IntegerField()
+        article = models.IntegerField()
+"""
+
+MARKED = f"""
+    from django.db import models
+    {VOTE}
+
+    class Author(models.Model):
+        name = models.CharField(max_length=80, unique=True)
+"""
+
 TESTS = """
     import densite
     from django.db import IntegrityError, connection, transaction
@@ -70,7 +88,9 @@ class Django(Files):
         self.library("django")
         section = GUIDE.read_text(encoding="utf-8").partition("\n## Django\n")[2].partition("\n## ")[0]
         settings = re.findall(r"```python\n(.*?)```", section, re.DOTALL)
-        self.assertEqual(len(settings), 2)
+        self.assertEqual(len(settings), 3)
+        model = settings.pop(1)
+        self.assertEqual(textwrap.dedent(model).split(), textwrap.dedent(VOTE).split())
         self.write("settings.py", "import pathlib\n\nBASE_DIR = pathlib.Path(__file__).parent\nINSTALLED_APPS = ['books']\nUSE_TZ = True\n")
         with open(self.dir / "settings.py", "a", encoding="utf-8") as file:
             file.write("\n".join([*settings, "DEFAULT_AUTO_FIELD = 'django.db.models.BigAutoField'\n"]))
@@ -121,6 +141,53 @@ class Django(Files):
             output = self.manage("test", "--noinput", *arguments)
             self.assertRegex(output, r"Ran 4 tests[^$]*OK")
         self.assertFalse((self.dir / "test.db").exists())
+        self.assertEqual(densite.check(self.dir / "site.db")["ok"], True)
+
+    def test_a_marked_model_is_written_through_the_log(self):
+        self.write("books/models.py", MARKED)
+        self.manage("makemigrations", "books")
+        self.manage("migrate")
+        program = """
+            from books.models import Author, Vote
+            from django.db import connection, transaction
+            def ask(sql):
+                return connection.cursor().execute(sql).fetchone()[0]
+            votes = [Vote.objects.create(user=user, article=1) for user in range(3)]
+            assert [vote.pk for vote in votes] == [1, 2, 3], votes
+            assert ask("SELECT densite_last_seq()") == 3
+            assert [vote.user for vote in Vote.objects.order_by("pk")] == [0, 1, 2]
+            votes[0].article = 7
+            votes[0].save()
+            votes[1].delete()
+            with transaction.atomic():
+                for user in (8, 9):
+                    Vote(user=user, article=2).save()
+            Author.objects.create(name="Knuth")
+            ask("SELECT densite_wait()")
+            print(connection.cursor().execute('SELECT id, "user", article FROM main.books_vote').fetchall())
+            try:
+                with transaction.atomic():
+                    Vote.objects.create(user=1, article=1)
+                    Author.objects.create(name="Hoare")
+            except Exception as error:
+                print("outbox" in str(error), Author.objects.count())
+        """
+        output = self.manage("shell", "--no-imports", given=textwrap.dedent(program))
+        self.assertIn("[(1, 0, 7), (3, 2, 1), (4, 8, 2), (5, 9, 2)]\nTrue 1\n", output)
+        # A migration makes the table again, with the rows that still waited.
+        self.write("books/models.py", MARKED.replace("article = models.IntegerField()", "article = models.BigIntegerField(db_index=True)"))
+        self.manage("makemigrations", "books", "--name", "altered")
+        program = """
+            from books.models import Vote
+            from django.core.management import call_command
+            Vote.objects.create(user=10, article=3)
+            call_command("migrate")
+            print(Vote.objects.create(user=11, article=3).pk, Vote.objects.count())
+            from django.db import connection
+            print(connection.cursor().execute("SELECT densite_last_seq() > 0, densite_config('ingest', 'books_vote')").fetchone())
+        """
+        output = self.manage("shell", "--no-imports", given=textwrap.dedent(program))
+        self.assertRegex(output, r"\n\d+ 6\n\(1, 'on_conflict=ignore, on_full=wait, shadow=on'\)\n")
         self.assertEqual(densite.check(self.dir / "site.db")["ok"], True)
 
     def test_dbshell_runs_densite_sql(self):

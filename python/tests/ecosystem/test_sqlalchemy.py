@@ -15,6 +15,9 @@ class SQLAlchemy(Files):
         self.assertEqual(guide.names, ["Dijkstra", "Hoare", "Knuth"])
         self.assertEqual(guide.books, 2)
         self.assertEqual(guide.found, [("Hopper",)])
+        self.assertEqual(guide.ids, [1, 2])
+        with guide.engine.connect() as connection:
+            self.assertEqual(connection.execute(sa.text("SELECT densite_log_last()")).scalar(), 2)
         self.assertEqual([path.name for path in self.dir.glob("*.db")], ["shop.db"])
         self.assertEqual(densite.info(self.dir / "shop.db")["form"], "compressed")
         # The parameters of the URL have an effect.

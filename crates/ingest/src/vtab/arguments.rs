@@ -1,24 +1,28 @@
-//! The arguments of `USING densite_ingest(…)`.
+//! The arguments of `USING densite_ingest(…)`, and the options of `densite_config('ingest', …)`.
 
 use crate::error::refused;
 use crate::names::unquoted;
 use crate::policy::OnConflict;
-use densite_sqlite::Result;
+use crate::target::Target;
+use densite_sqlite::{Result, quoted};
 
 /// The parsed arguments.
-pub(super) struct Arguments {
+pub(crate) struct Arguments {
     pub(super) table: String,
     pub(super) on_conflict: OnConflict,
     pub(super) fail_when_full: bool,
+    /// The ingest table has the name of its table, which it hides. `None` if this is not said.
+    shadow: Option<bool>,
 }
 
 impl Arguments {
     /// Parses the arguments from SQLite.
-    pub(super) fn parse(arguments: &[String]) -> Result<Arguments> {
+    pub(crate) fn parse(arguments: &[String]) -> Result<Arguments> {
         let mut parsed = Arguments {
             table: String::new(),
             on_conflict: OnConflict::Abort,
             fail_when_full: false,
+            shadow: None,
         };
         for (i, argument) in arguments.iter().enumerate() {
             let option = argument
@@ -37,6 +41,13 @@ impl Arguments {
                         }
                     };
                 }
+                Some((key, value)) if key == "shadow" => {
+                    parsed.shadow = match value.trim_matches(['\'', '"']) {
+                        "on" => Some(true),
+                        "off" => Some(false),
+                        other => return Err(refused(format!("shadow={other}: use on or off"))),
+                    };
+                }
                 _ if i == 0 => parsed.table = unquoted(argument),
                 _ => {
                     return Err(refused(format!(
@@ -51,5 +62,63 @@ impl Arguments {
             )),
             false => Ok(parsed),
         }
+    }
+    /// Checks the policy against the table.
+    ///
+    /// # Errors
+    /// An error if the table has no key, or lacks a column of `update(…)`.
+    pub(crate) fn check(&self, target: &Target) -> Result<()> {
+        if target.key.is_none() && self.on_conflict != OnConflict::Abort {
+            return Err(refused(format!(
+                "table {} has no primary key, so on_conflict has no effect; leave it out",
+                target.name
+            )));
+        }
+        if let OnConflict::Update(columns) = &self.on_conflict
+            && let Some(unknown) = columns.iter().find(|c| target.column(c).is_none())
+        {
+            return Err(refused(format!(
+                "table {} has no column {unknown} that can be set",
+                target.name
+            )));
+        }
+        Ok(())
+    }
+
+    /// Whether the ingest table hides its table. Only the setting of a database can say so.
+    pub(crate) fn shadow(&self) -> Option<bool> {
+        self.shadow
+    }
+
+    /// The name of the ingest table that a setting of the database makes.
+    pub(crate) fn visible_name(&self) -> String {
+        match self.shadow {
+            Some(true) => self.table.clone(),
+            _ => format!("{}_in", self.table),
+        }
+    }
+
+    /// The statement that makes it.
+    pub(crate) fn declaration(&self) -> String {
+        format!(
+            "CREATE VIRTUAL TABLE temp.{} USING densite_ingest({}, {})",
+            quoted(&self.visible_name()),
+            quoted(&self.table),
+            self.policies()
+        )
+    }
+
+    /// The options, as they are stored.
+    pub(crate) fn options(&self) -> String {
+        let shadow = match self.shadow {
+            Some(true) => ", shadow=on",
+            _ => "",
+        };
+        format!("{}{shadow}", self.policies())
+    }
+
+    fn policies(&self) -> String {
+        let full = if self.fail_when_full { "error" } else { "wait" };
+        format!("on_conflict={}, on_full={full}", self.on_conflict.sql())
     }
 }

@@ -136,7 +136,8 @@ pub(crate) fn failing(path: &Path, faults: &Faults) -> rusqlite::Connection {
 
 impl StorageBackend for Own {
     fn file_info(&self, path: &str) -> Result<FileInfo> {
-        let meta = std::fs::metadata(path).expect("there");
+        let meta = std::fs::metadata(path)
+            .map_err(|e| densite_disk::Error::from_io(densite_disk::Op::Open, &e))?;
         Ok(FileInfo {
             // Differs from the identity for connections on the host's own storage backend.
             identity: (meta.dev() ^ (self.process + 1) << 32, meta.ino()),
