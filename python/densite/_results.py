@@ -120,6 +120,8 @@ class LogInfo(TypedDict, total=False):
     #: Why log and database do not belong together.
     misfit: Optional[str]
     rejects: Optional[int]
+    #: Tables that ``densite_pause`` has paused.
+    paused: Optional[List[str]]
     auto_prune: bool
     max_unapplied_bytes: int
     retain_bytes: int

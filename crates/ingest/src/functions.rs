@@ -4,6 +4,7 @@
 use crate::database_log::DatabaseLog;
 use crate::durable;
 use crate::error::refused;
+use crate::paused;
 use crate::session::Session;
 use crate::stored;
 use densite_log::{Begin, Config};
@@ -99,6 +100,22 @@ pub(crate) fn create(connection: &Connection, session: &Arc<Session>) -> Result<
                 .map_err(|e| database_log.failed(e))?;
             Ok(Value::Integer(pruned.bytes as i64))
         },
+    )?;
+    let own = Arc::clone(session);
+    create_function(
+        connection,
+        "densite_pause",
+        1,
+        flags,
+        move |connection, given| paused::pause(&own, connection, given),
+    )?;
+    let own = Arc::clone(session);
+    create_function(
+        connection,
+        "densite_resume",
+        1,
+        flags,
+        move |connection, given| paused::resume(&own, connection, given),
     )?;
     let own = Arc::clone(session);
     create_function(

@@ -32,6 +32,7 @@ mod naming;
 mod open_log;
 mod overwritten;
 mod patience;
+mod paused;
 mod policy;
 mod position;
 mod read;

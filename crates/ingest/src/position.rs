@@ -19,7 +19,7 @@ pub(crate) const OWN_TABLES: [&str; 4] = [
 ];
 
 const TABLES: &str = r#"
-CREATE TABLE IF NOT EXISTS main.densite_applied(id INTEGER PRIMARY KEY CHECK (id = 1), log BLOB NOT NULL, seq INTEGER NOT NULL, clustered INTEGER NOT NULL DEFAULT 0, clustered_last INTEGER NOT NULL DEFAULT 0, clustered_done INTEGER NOT NULL DEFAULT 0);
+CREATE TABLE IF NOT EXISTS main.densite_applied(id INTEGER PRIMARY KEY CHECK (id = 1), log BLOB NOT NULL, seq INTEGER NOT NULL, clustered INTEGER NOT NULL DEFAULT 0, clustered_last INTEGER NOT NULL DEFAULT 0, clustered_done INTEGER NOT NULL DEFAULT 0, paused TEXT NOT NULL DEFAULT '');
 CREATE TABLE IF NOT EXISTS main.densite_clustered(id INTEGER PRIMARY KEY, basis TEXT NOT NULL, permutation BLOB NOT NULL);
 CREATE TABLE IF NOT EXISTS main.densite_rejects(seq INTEGER PRIMARY KEY, "table" TEXT NOT NULL, "row" TEXT NOT NULL, error TEXT NOT NULL, at TEXT NOT NULL);
 "#;
@@ -42,6 +42,8 @@ pub struct Position {
     pub seq: Seq,
     /// The rows behind it that are applied.
     pub clustered: Option<ClusteredPosition>,
+    /// No rows are applied until `densite_resume`.
+    pub is_paused: bool,
 }
 
 /// The progress of a clustered apply.
@@ -62,6 +64,7 @@ impl Position {
             id,
             seq,
             clustered: None,
+            is_paused: false,
         }
     }
 
@@ -81,7 +84,7 @@ impl Position {
             return Ok(None);
         }
         let mut statement = connection
-            .prepare("SELECT log, seq, clustered, clustered_last, clustered_done FROM main.densite_applied")
+            .prepare("SELECT log, seq, clustered, clustered_last, clustered_done, paused FROM main.densite_applied")
             .map_err(of_an_earlier_version)?;
         if !statement.step()? {
             return Ok(None);
@@ -94,6 +97,7 @@ impl Position {
             ValueRef::Integer(n) => u64::try_from(n).ok(),
             _ => None,
         };
+        let is_paused = statement.column(5).as_str() != Some("");
         let place = number(4).and_then(|n| u32::try_from(n).ok());
         match (id, number(1), number(2), number(3), place) {
             (Some(id), Some(seq), Some(clustered), Some(last), Some(done)) => Ok(Some(Position {
@@ -104,6 +108,7 @@ impl Position {
                     last,
                     done,
                 }),
+                is_paused,
             })),
             _ => Err(refused(
                 "the table densite_applied has invalid values: only Densite may change it; restore the database",

@@ -7,6 +7,7 @@ use crate::database_file::still_has_its_name;
 use crate::database_log::DatabaseLog;
 use crate::error::{refused, unnamed};
 use crate::in_the_way::{Waiter, holds_main};
+use crate::paused;
 use crate::position::Position;
 use densite_log::Seq;
 use densite_sqlite::{Code, Connection, Error, Result, ValueRef};
@@ -48,6 +49,14 @@ pub(crate) fn asked(
     }
 }
 
+/// The error of a wait for rows that this error keeps from being applied.
+fn not_applied(error: Error) -> Error {
+    Error::new(
+        error.code,
+        format!("rows of the log cannot be applied: {}", error.message),
+    )
+}
+
 impl DatabaseLog {
     /// Waits until all rows up to `seq` are applied or rejected, as this connection sees them, and
     /// returns `seq`. After the deadline it returns how far they are, which is less.
@@ -72,6 +81,10 @@ impl DatabaseLog {
                 ));
             }
             let position = match Position::read(connection) {
+                // Only the applier's process knows it otherwise.
+                Ok(Some(position)) if position.is_paused && position.seq < seq => {
+                    return Err(not_applied(paused::reason(connection)?));
+                }
                 Ok(Some(position)) => position.seq,
                 // The transaction that made the log was rolled back, and the log never had a row.
                 Ok(None) if self.open().is_unused(seq).map_err(|e| self.failed(e))? => {
@@ -115,10 +128,7 @@ impl DatabaseLog {
                 if matches!(Position::read(connection), Ok(Some(now)) if now.seq >= seq) {
                     continue;
                 }
-                return Err(Error::new(
-                    error.code,
-                    format!("rows of the log cannot be applied: {}", error.message),
-                ));
+                return Err(not_applied(error));
             }
         }
     }

@@ -34,6 +34,7 @@ mod once;
 mod order;
 mod overwritten;
 mod panic;
+mod paused;
 mod prune;
 mod read;
 mod replaced;

@@ -76,6 +76,7 @@ pub fn log(figures: &Figures) -> Value {
         "applying": figures.is_led,
         "misfit": figures.misfit(),
         "rejects": applied.map(|a| a.rejects),
+        "paused": applied.map(|a| a.paused.as_slice()),
         "auto_prune": status.config.auto_prune,
         "max_unapplied_bytes": status.config.max_unapplied_bytes,
         "retain_bytes": status.config.retain_bytes,

@@ -96,11 +96,15 @@ impl Beside {
     /// The position of the database in the log; `None` if it cannot be read.
     pub fn applied(&self, api: Api) -> Option<Applied> {
         let db = connect(api, &self.db)?;
-        let position = "SELECT log, seq, max(seq, clustered_last) FROM main.densite_applied";
-        let (log, seq, end) = match db.query_row(position, &[]).ok()??.as_slice() {
-            [Value::Blob(log), Value::Integer(seq), Value::Integer(end)] => {
-                (log.clone(), *seq, *end)
-            }
+        let position =
+            "SELECT log, seq, max(seq, clustered_last), paused FROM main.densite_applied";
+        let (log, seq, end, paused) = match db.query_row(position, &[]).ok()??.as_slice() {
+            [
+                Value::Blob(log),
+                Value::Integer(seq),
+                Value::Integer(end),
+                Value::Text(paused),
+            ] => (log.clone(), *seq, *end, paused.clone()),
             _ => return None,
         };
         let rejects = db.query_i64("SELECT count(*) FROM main.densite_rejects");
@@ -109,6 +113,7 @@ impl Beside {
             seq: u64::try_from(seq).ok()?,
             end: u64::try_from(end).ok()?,
             rejects: u64::try_from(rejects.ok()??).ok()?,
+            paused: serde_json::from_str(&paused).unwrap_or_default(),
         })
     }
 
@@ -170,6 +175,8 @@ pub struct Applied {
     pub end: u64,
     /// The number of rows that tables refused.
     pub rejects: u64,
+    /// Tables for which no rows are applied until `densite_resume`.
+    pub paused: Vec<String>,
 }
 
 /// All figures of a log.

@@ -10,6 +10,7 @@ use super::outcome::{Did, Failed};
 use super::round::{Batch, Round, Turn};
 use super::rows::Work;
 use crate::clustered::Definition;
+use crate::paused;
 use crate::position::Position;
 use densite_log::Seq;
 use densite_sqlite::Result;
@@ -53,6 +54,9 @@ impl Applier {
             return Ok(Did::Waits(error));
         }
         applying.tell(|s| s.applied = s.applied.max(position));
+        if named.is_paused {
+            return paused::reason(self.round.connection()).map(Did::Waits);
+        }
         self.round.check_schema(applying)?;
         let turn = Turn {
             applying,

@@ -56,6 +56,10 @@ fn text(beside: &Beside, figures: &Figures) -> String {
         if figures.is_left_alone() {
             row("applied by", super::super::info::NOBODY.to_owned());
         }
+        if !applied.paused.is_empty() {
+            let tables: Vec<String> = applied.paused.iter().map(|t| shown(t)).collect();
+            row("paused", tables.join(", "));
+        }
         row("rejects", out::thousands(applied.rejects));
     }
     let config = &status.config;
