@@ -107,7 +107,10 @@ pub(crate) fn create(connection: &Connection, session: &Arc<Session>) -> Result<
         "densite_pause",
         1,
         flags,
-        move |connection, given| paused::pause(&own, connection, given),
+        move |connection, given| {
+            let database_log = self::database_log(&own, connection)?;
+            paused::pause(&own, &database_log, connection, given)
+        },
     )?;
     let own = Arc::clone(session);
     create_function(
@@ -115,7 +118,10 @@ pub(crate) fn create(connection: &Connection, session: &Arc<Session>) -> Result<
         "densite_resume",
         1,
         flags,
-        move |connection, given| paused::resume(&own, connection, given),
+        move |connection, given| {
+            let database_log = self::database_log(&own, connection)?;
+            paused::resume(&database_log, connection, given)
+        },
     )?;
     let own = Arc::clone(session);
     create_function(

@@ -4,11 +4,12 @@
 //! in which it would apply rows. The position is one number for all tables, so while one is paused,
 //! the rows of the others wait too.
 
+use crate::database_log::DatabaseLog;
 use crate::error::refused;
-use crate::functions::database_log;
 use crate::session::Session;
 use crate::target::Target;
 use densite_sqlite::{Code, Connection, Error, Result, Value, ValueRef};
+use std::sync::Arc;
 
 /// The names of paused tables.
 fn tables(connection: &Connection) -> Result<Vec<String>> {
@@ -49,6 +50,7 @@ pub(crate) fn reason(connection: &Connection) -> Result<Error> {
 /// As `densite_wait()`; within a transaction, since the worker would see the pause only after it.
 pub(crate) fn pause(
     session: &Session,
+    database_log: &Arc<DatabaseLog>,
     connection: &Connection,
     given: &[ValueRef<'_>],
 ) -> Result<Value> {
@@ -62,11 +64,10 @@ pub(crate) fn pause(
             "densite_pause: this connection has a transaction open; end it first",
         ));
     }
-    let database_log = database_log(session, connection)?;
     let mut paused = tables(connection)?;
     let mut last = None;
     if paused.is_empty() {
-        let own = session.last_in(&database_log).unwrap_or(0);
+        let own = session.last_in(database_log).unwrap_or(0);
         if own > 0 {
             database_log.wait_visible(own)?;
         }
@@ -90,14 +91,13 @@ pub(crate) fn pause(
 /// # Errors
 /// SQLite's; an error if the table is not paused.
 pub(crate) fn resume(
-    session: &Session,
+    database_log: &DatabaseLog,
     connection: &Connection,
     given: &[ValueRef<'_>],
 ) -> Result<Value> {
     let name = given.first().and_then(|v| v.as_str()).ok_or_else(|| {
         refused("densite_resume wants a table's name, as in densite_resume('vote')")
     })?;
-    let database_log = database_log(session, connection)?;
     let mut paused = tables(connection)?;
     let before = paused.len();
     paused.retain(|p| !p.eq_ignore_ascii_case(name));
