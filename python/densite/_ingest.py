@@ -260,7 +260,8 @@ def ingest(con: sqlite3.Connection, table: str, on_conflict: str = "abort", *, o
         table: a table of the main database.
         on_conflict: what happens if the key of a row exists already: ``abort`` (the new row goes to
             the rejects), ``ignore``, ``replace``, or ``update(column, ...)`` (these columns of the
-            existing row change).
+            existing row change), or ``update(n = n + excluded.n, ...)`` (as SQLite's
+            ``DO UPDATE SET``).
         on_full: what :meth:`Ingest.append` does while more than ``max_unapplied_bytes`` wait for
             the worker: ``wait`` (up to its ``timeout``), or ``error``.
         name: the name of the virtual table in temp (default: ``<table>_in``). One that this

@@ -222,6 +222,7 @@ class Append(Ingest):
             ("update(x)", ["c", "b"], 0),
             ("Update (\"x\", y)", ["c", "d"], 0),
             ("update([x], 'y')", ["c", "d"], 0),
+            ("update(x = x || '-' || excluded.y)", ["a-d", "b"], 0),
         ]:
             con = self.opened("CREATE TABLE t(k INTEGER PRIMARY KEY, x, y)", name=f"{len(how)}.db")
             with densite.ingest(con, "t", on_conflict=how) as log:
@@ -229,6 +230,20 @@ class Append(Ingest):
                 log.append([(1, "c", "d")])
                 log.wait()
                 self.assertEqual((list(self.rows(con)[0][1:]), len(log.rejects())), (wanted, rejected), how)
+
+    def test_an_ingest_table_of_the_database_is_used(self):
+        policy = "update(at = max(at, excluded.at || ''))"
+        con = self.opened(VOTE)
+        con.execute("SELECT densite_config('ingest', 'vote', ?)", ["on_conflict='" + policy.replace("'", "''") + "'"]).fetchall()
+        con.commit()
+        con = self.opened()
+        self.assertEqual(self.rows(con, "SELECT count(*) FROM vote_in"), [(0,)])
+        log = densite.ingest(con, "vote", on_conflict=policy)
+        log.append([(1, 1, "b"), (1, 1, "a")])
+        log.wait()
+        self.assertEqual(self.rows(con, "SELECT * FROM vote"), [(1, 1, "b")])
+        with self.assertRaisesRegex(sqlite3.OperationalError, "another one"):
+            densite.ingest(con, "vote", on_conflict="ignore")
 
     def test_names_are_quoted_and_identify_the_virtual_table(self):
         con = self.opened('CREATE TABLE "a ""b\'" (k INTEGER PRIMARY KEY, "x,y" TEXT)', VOTE)

@@ -47,6 +47,9 @@ pub enum IngestConflict {
     Replace,
     /// These columns of the old row change.
     Update(Vec<String>),
+    /// Columns of the old row are set to expressions, as by `DO UPDATE SET` of SQLite:
+    /// `n = n + excluded.n`.
+    Set(String),
 }
 
 impl IngestConflict {
@@ -59,6 +62,7 @@ impl IngestConflict {
             IngestConflict::Update(columns) => {
                 format!("update({})", list(columns.iter().map(|name| quoted(name))))
             }
+            IngestConflict::Set(assignments) => format!("update({assignments})"),
         }
     }
 }

@@ -105,6 +105,17 @@ fn conflicts_and_rejects_are_reported() {
         .query_row("SELECT b FROM t WHERE a = 1", [], |row| row.get(0))
         .expect("a row");
     assert_eq!(b, 9);
+    let counts = IngestOptions::new()
+        .on_conflict(IngestConflict::Set("b = b - excluded.b".to_owned()))
+        .name("counts")
+        .ingest(&con, "t")
+        .expect("opens");
+    counts.append([(1, 1), (1, 1)]).expect("appends");
+    counts.wait(LONG).expect("applies");
+    let b: i64 = con
+        .query_row("SELECT b FROM t WHERE a = 1", [], |row| row.get(0))
+        .expect("a row");
+    assert_eq!(b, 7);
     let other = IngestOptions::new().name("updates").ingest(&con, "t");
     assert!(matches!(other.expect_err("another one"), Error::Table(_)));
     assert!(densite::ingest(&con, "none").is_err());

@@ -100,8 +100,10 @@ impl Affinity {
             (Affinity::Text, ValueRef::Integer(n)) => Cell::Other(Value::Text(n.to_string())),
             (Affinity::Text, ValueRef::Real(_)) => cast("SELECT CAST(?1 AS TEXT)")?,
             (Affinity::Real, ValueRef::Integer(n)) => Cell::Other(Value::Real(n as f64)),
+            // SQLite stores it as the integer 0, so it loses its sign.
+            (Affinity::Real, ValueRef::Real(0.0)) => Cell::Other(Value::Real(0.0)),
             (Affinity::Real, ValueRef::Text(text)) if is_number(text) => {
-                cast("SELECT CAST(?1 AS REAL)")?
+                cast("SELECT CAST(?1 AS REAL) + 0.0")?
             }
             (Affinity::Integer | Affinity::Numeric, ValueRef::Real(x)) => match whole(x) {
                 Some(n) => Cell::Other(Value::Integer(n)),

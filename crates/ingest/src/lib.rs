@@ -21,6 +21,7 @@ mod database_log;
 mod default;
 mod durable;
 mod error;
+mod expression;
 mod feed;
 mod functions;
 mod ids;

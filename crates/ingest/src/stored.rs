@@ -60,7 +60,7 @@ fn set(session: &Session, connection: &Connection, name: &str, options: &str) ->
         .ok_or_else(|| refused(format!("there is no table {name} in the main database")))?;
     refuse_foreign(&target.name)?;
     let arguments = parse(&target.name, options)?;
-    arguments.check(&target)?;
+    arguments.check(connection, &target)?;
     let visible = arguments.visible_name();
     if arguments.shadow() != Some(true)
         && Target::read(connection, &visible).is_ok_and(|t| t.is_some())

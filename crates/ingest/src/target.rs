@@ -4,6 +4,7 @@ use crate::affinity::{Affinity, Cell};
 use crate::collation::Collation;
 use crate::default::{Default, evaluated};
 use crate::error::refused;
+use crate::policy::Upsert;
 use densite_sqlite::{Code, Connection, Error, Result, Value, ValueRef, quoted};
 
 /// A column that can be set. Generated columns are left out.
@@ -241,6 +242,49 @@ impl Target {
         self.columns.iter().map(value).collect()
     }
 
+    /// Checks that SQLite compiles an UPSERT of this table.
+    ///
+    /// # Errors
+    /// SQLite's, with its message; an error if it sets a column of the key.
+    pub(crate) fn check_upsert(&self, connection: &Connection, upsert: &Upsert) -> Result<()> {
+        let key = self.key.as_ref().map(|key| key.columns.as_slice());
+        let key = key.unwrap_or_default();
+        let names = |places: &[usize]| {
+            let columns = places.iter().filter_map(|c| self.columns.get(*c));
+            let names: Vec<String> = columns.map(|c| quoted(&c.name)).collect();
+            names.join(", ")
+        };
+        if let Some((name, _)) = (upsert.set.iter())
+            .find(|(name, _)| self.column(name).is_some_and(|c| key.contains(&c)))
+        {
+            return Err(refused(format!(
+                "on_conflict cannot set {name}, a column of the primary key of {}",
+                self.name
+            )));
+        }
+        let all: Vec<usize> = (0..self.columns.len()).collect();
+        let nulls = vec!["NULL"; all.len()].join(", ");
+        let sql = format!(
+            "INSERT INTO main.{}({}) VALUES ({nulls}) ON CONFLICT({}) DO UPDATE SET {}",
+            quoted(&self.name),
+            names(&all),
+            names(key),
+            upsert.sql()
+        );
+        let compiled = connection.prepare(&sql).map(drop);
+        compiled.map_err(|e| Error::new(e.code, format!("on_conflict: {}", e.message)))
+    }
+
+    /// The columns as a virtual table declares them, with the same affinities and collations.
+    pub(crate) fn declared_columns(&self) -> String {
+        let column = |c: &Column| {
+            let (name, collation) = (quoted(&c.name), quoted(&c.collation));
+            format!("{name} {} COLLATE {collation}", declared(c))
+        };
+        let columns: Vec<String> = self.columns.iter().map(column).collect();
+        columns.join(", ")
+    }
+
     /// The index of a column, by name.
     pub(crate) fn column(&self, name: &str) -> Option<usize> {
         self.columns
@@ -355,6 +399,43 @@ impl Target {
 
     fn mismatch(&self, column: &str, what: &str) -> Error {
         Error::new(Code::MISMATCH, format!("{}.{column} {what}", self.name))
+    }
+}
+
+/// The column's type, if a virtual table can declare it with the same meaning. It cannot use ANY of
+/// STRICT tables, HIDDEN, or quoted words.
+fn declared(column: &Column) -> &str {
+    const MEANT: [&str; 12] = [
+        "HIDDEN",
+        "CONSTRAINT",
+        "NULL",
+        "NOT",
+        "PRIMARY",
+        "UNIQUE",
+        "CHECK",
+        "DEFAULT",
+        "COLLATE",
+        "REFERENCES",
+        "GENERATED",
+        "AS",
+    ];
+    let is_word = |word: &str| {
+        !word.starts_with(|c: char| c.is_ascii_digit())
+            && word.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+            && !MEANT.iter().any(|m| word.eq_ignore_ascii_case(m))
+    };
+    let words = column.declared.as_str();
+    let (name, size) = words.split_once('(').unwrap_or((words, "0)"));
+    let is_number = |n: &str| {
+        let n = n.trim();
+        !n.is_empty() && n.chars().all(|c| c.is_ascii_digit())
+    };
+    let size = size.strip_suffix(')');
+    let is_known = name.split_whitespace().all(is_word)
+        && size.is_some_and(|s| s.split(',').count() <= 2 && s.split(',').all(is_number));
+    match is_known && Affinity::of(words, false) == column.affinity {
+        true => words,
+        false => column.affinity.name(),
     }
 }
 

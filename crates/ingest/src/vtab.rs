@@ -3,7 +3,7 @@
 mod arguments;
 mod turn;
 
-use crate::affinity::{Affinity, Cell, to_log};
+use crate::affinity::{Cell, to_log};
 use crate::database_log::DatabaseLog;
 use crate::error::refused;
 use crate::ids::TableIds;
@@ -13,7 +13,7 @@ use crate::position::OWN_TABLES;
 use crate::read::{name, transaction};
 use crate::scan::{Cursor, Reading};
 use crate::session::Session;
-use crate::target::{Column, Target};
+use crate::target::Target;
 pub(crate) use arguments::Arguments;
 use densite_log::{Op, Table};
 use densite_sqlite::{
@@ -76,57 +76,8 @@ fn log_table(
     Table::new(target.name.clone(), names, keys, note).map_err(|e| database_log.failed(e))
 }
 
-/// The column's type, if a virtual table can declare it with the same meaning. It cannot use ANY of
-/// STRICT tables, HIDDEN, or quoted words.
-fn declared(column: &Column) -> &str {
-    const MEANT: [&str; 12] = [
-        "HIDDEN",
-        "CONSTRAINT",
-        "NULL",
-        "NOT",
-        "PRIMARY",
-        "UNIQUE",
-        "CHECK",
-        "DEFAULT",
-        "COLLATE",
-        "REFERENCES",
-        "GENERATED",
-        "AS",
-    ];
-    let is_word = |word: &str| {
-        !word.starts_with(|c: char| c.is_ascii_digit())
-            && word.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
-            && !MEANT.iter().any(|m| word.eq_ignore_ascii_case(m))
-    };
-    let words = column.declared.as_str();
-    let (name, size) = words.split_once('(').unwrap_or((words, "0)"));
-    let is_number = |n: &str| {
-        let n = n.trim();
-        !n.is_empty() && n.chars().all(|c| c.is_ascii_digit())
-    };
-    let size = size.strip_suffix(')');
-    let is_known = name.split_whitespace().all(is_word)
-        && size.is_some_and(|s| s.split(',').count() <= 2 && s.split(',').all(is_number));
-    match is_known && Affinity::of(words, false) == column.affinity {
-        true => words,
-        false => column.affinity.name(),
-    }
-}
-
 fn declaration(target: &Target) -> String {
-    let columns: Vec<String> = target
-        .columns
-        .iter()
-        .map(|c| {
-            format!(
-                "{} {} COLLATE {}",
-                quoted(&c.name),
-                declared(c),
-                quoted(&c.collation)
-            )
-        })
-        .collect();
-    let columns = columns.join(", ");
+    let columns = target.declared_columns();
     match target.key.as_ref().is_some_and(|k| k.is_row_id) {
         true => format!("CREATE TABLE x({columns})"),
         false => {
@@ -294,7 +245,7 @@ impl VirtualTable for Ingest {
             target.ok_or_else(|| refused(format!("there is no table {} in the main database; densite_ingest takes the name of one of its tables, without the schema", arguments.table)))?;
         refuse_foreign(&target.name)?;
         let has_key = target.key.is_some();
-        arguments.check(&target)?;
+        arguments.check(connection, &target)?;
         if arguments.shadow().is_some() {
             return Err(refused(
                 "shadow belongs to densite_config('ingest', …); name the table itself, as in CREATE VIRTUAL TABLE temp.vote USING densite_ingest(vote)",

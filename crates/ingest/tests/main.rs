@@ -51,6 +51,7 @@ mod sync;
 mod together;
 mod transactions;
 mod triggers;
+mod upsert;
 mod waiting;
 mod wal;
 mod write;

@@ -16,7 +16,7 @@ pub struct OwnedStatement {
     /// Finalised in `drop`, before the connection's wrapper is dropped.
     statement: ManuallyDrop<Statement<'static>>,
     /// Boxed, because the statement points to it.
-    _connection: Box<Connection>,
+    connection: Box<Connection>,
 }
 
 // SAFETY: a statement is not bound to a thread. One thread at a time uses it and its connection:
@@ -38,7 +38,7 @@ impl OwnedStatement {
         let kept: &'static Connection = unsafe { &*std::ptr::from_ref(&*boxed) };
         Ok(OwnedStatement {
             statement: ManuallyDrop::new(kept.prepare(sql)?),
-            _connection: boxed,
+            connection: boxed,
         })
     }
 
@@ -56,6 +56,11 @@ impl OwnedStatement {
     /// As [`Statement::step`].
     pub fn step(&mut self) -> Result<bool> {
         self.statement.step()
+    }
+
+    /// Its connection.
+    pub fn connection(&self) -> &Connection {
+        &self.connection
     }
 
     /// As [`Statement::reset`].

@@ -226,6 +226,17 @@ fn is_of_the_schema(e: &densite_sqlite::Error) -> bool {
     e.code == densite_sqlite::Code::ERROR && !lacking.iter().any(|l| e.message.starts_with(l))
 }
 
+/// The columns of the key, for ON CONFLICT; or the reason for a reject.
+fn conflict_key(
+    target: &Target,
+    column: impl Fn(&usize) -> String,
+) -> std::result::Result<String, String> {
+    let key = target.key.as_ref();
+    let key = key.ok_or_else(|| format!("table {} has no primary key any more", target.name))?;
+    let names: Vec<String> = key.columns.iter().map(column).collect();
+    Ok(names.join(", "))
+}
+
 /// The statement for one row, and the one for many rows if it is allowed; or the reason for a
 /// reject.
 fn sql(
@@ -308,12 +319,13 @@ fn sql(
             return Ok((sql + end, together.map(|sql| sql + end)));
         }
         OnConflict::Replace => {}
+        OnConflict::Set(upsert) => {
+            let key = conflict_key(target, column)?;
+            let set = upsert.sql();
+            sql.push_str(&format!(" ON CONFLICT({key}) DO UPDATE SET {set}"));
+        }
         OnConflict::Update(set) => {
-            let key = target
-                .key
-                .as_ref()
-                .ok_or_else(|| format!("table {} has no primary key any more", target.name))?;
-            let key: Vec<String> = key.columns.iter().map(column).collect();
+            let key = conflict_key(target, column)?;
             let mut terms = Vec::new();
             for name in set {
                 let place = target.column(&name);
@@ -323,8 +335,7 @@ fn sql(
                 terms.push(format!("{0} = excluded.{0}", column(&place)));
             }
             sql.push_str(&format!(
-                " ON CONFLICT({}) DO UPDATE SET {}",
-                key.join(", "),
+                " ON CONFLICT({key}) DO UPDATE SET {}",
                 terms.join(", ")
             ));
         }

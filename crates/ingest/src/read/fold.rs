@@ -1,10 +1,11 @@
 //! Applies the log's operations on a key in order, and gives the resulting row.
 
 use super::run::Row;
+use super::upsert::Change;
 use crate::policy::OnConflict;
 use crate::target::Target;
 use densite_log::{Op, Table};
-use densite_sqlite::Value;
+use densite_sqlite::{Connection, Result, Value};
 use std::sync::Arc;
 
 /// How a table of the log maps to the target.
@@ -16,6 +17,9 @@ struct Mapped {
     /// The log's column for each column of the target; `None` if one is missing.
     columns: Option<Arc<[usize]>>,
     policy: Option<OnConflict>,
+    /// The compiled expressions of the policy, once they are needed. `None` within: the table
+    /// refuses these rows.
+    change: Option<Option<Change>>,
 }
 
 /// See the module.
@@ -23,7 +27,7 @@ struct Mapped {
 pub(crate) struct Folder(Vec<Mapped>);
 
 impl Folder {
-    fn mapped(&mut self, target: &Target, table: &Arc<Table>) -> Option<&Mapped> {
+    fn mapped(&mut self, target: &Target, table: &Arc<Table>) -> Option<&mut Mapped> {
         let known = self
             .0
             .iter()
@@ -41,11 +45,12 @@ impl Folder {
                     columns: (0..target.columns.len()).map(column).collect(),
                     places,
                     policy: OnConflict::of_note(table.note()),
+                    change: None,
                 });
                 self.0.len() - 1
             }
         };
-        self.0.get(place)
+        self.0.get_mut(place)
     }
 
     /// For an insert that has all columns: if there is no conflict, the row is as the log has it.
@@ -61,13 +66,22 @@ impl Folder {
         Some((columns, mapped.policy == Some(OnConflict::Replace)))
     }
 
-    /// Applies one operation.
-    pub(crate) fn apply(&mut self, target: &Target, state: &mut Option<Vec<Value>>, row: &Row<'_>) {
+    /// Applies one operation. Expressions of a conflict policy are evaluated by `connection`.
+    ///
+    /// # Errors
+    /// SQLite's.
+    pub(crate) fn apply(
+        &mut self,
+        connection: Option<&Connection>,
+        target: &Target,
+        state: &mut Option<Vec<Value>>,
+        row: &Row<'_>,
+    ) -> Result<()> {
         let Some(mapped) = self.mapped(target, row.table()) else {
-            return;
+            return Ok(());
         };
         let Some(places) = &mapped.places else {
-            return;
+            return Ok(());
         };
         let set = |to: &mut Vec<Value>, from: usize, only: Option<&[String]>| {
             for (i, place) in places.iter().enumerate().skip(from) {
@@ -102,8 +116,23 @@ impl Folder {
                     *state = Some(fresh);
                 }
                 (Some(state), Some(OnConflict::Update(columns))) => set(state, 0, Some(columns)),
+                (Some(state), Some(OnConflict::Set(upsert))) => {
+                    let Some(connection) = connection else {
+                        return Ok(());
+                    };
+                    let mut new = target.defaults();
+                    set(&mut new, 0, None);
+                    let change = match &mut mapped.change {
+                        Some(change) => change,
+                        none => none.insert(Change::new(connection, target, upsert)?),
+                    };
+                    if let Some(change) = change {
+                        change.apply(target, state, new)?;
+                    }
+                }
                 (Some(_), _) => {}
             },
         }
+        Ok(())
     }
 }

@@ -15,6 +15,7 @@ mod run_builder;
 mod tests;
 pub(crate) mod transaction;
 mod unapplied;
+mod upsert;
 mod values;
 mod visibility;
 

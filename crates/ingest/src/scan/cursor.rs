@@ -175,7 +175,8 @@ impl Cursor {
         let mut state = Some(self.base_row());
         if let Some(row) = run.row(item) {
             let mut folder = self.reading.folder.lock();
-            folder.apply(&self.reading.target, &mut state, &row);
+            let connection = self.base.as_ref().map(|(_, base)| base.connection());
+            folder.apply(connection, &self.reading.target, &mut state, &row)?;
         }
         self.has_base = false;
         self.now = state.map_or(Now::End, Now::Row);
@@ -231,18 +232,19 @@ impl Cursor {
             }
             let mut state = (side == Ordering::Equal).then(|| self.base_row());
             let (target, loose) = (&reading.target, &mut self.loose);
-            let mut folder = reading.folder.lock();
+            let connection = self.base.as_ref().map(|(_, base)| base.connection());
+            let (mut folder, mut folded) = (reading.folder.lock(), Ok(()));
             self.overlay.take(key, |row| {
                 touched = true;
-                if is_loose {
-                    let mut one = None;
-                    folder.apply(target, &mut one, row);
-                    loose.extend(one.map(|one| (one, row.seq())));
-                } else {
-                    folder.apply(target, &mut state, row);
+                let mut one = None;
+                let state = if is_loose { &mut one } else { &mut state };
+                if folded.is_ok() {
+                    folded = folder.apply(connection, target, state, row);
                 }
+                loose.extend(one.map(|one| (one, row.seq())));
             });
             drop(folder);
+            folded?;
             if side == Ordering::Equal {
                 if !touched {
                     self.now = Now::Base;

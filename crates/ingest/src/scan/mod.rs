@@ -37,7 +37,7 @@ pub(crate) struct Reading {
     /// Names of the key's columns and how they compare.
     key: read::Key,
     index: Arc<Index>,
-    /// Never locked while SQLite is called.
+    /// While it is locked, SQLite is called only to evaluate expressions, which read no table.
     folder: Mutex<Folder>,
     state: Mutex<State>,
 }

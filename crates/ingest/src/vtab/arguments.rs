@@ -4,12 +4,14 @@ use crate::error::refused;
 use crate::names::unquoted;
 use crate::policy::OnConflict;
 use crate::target::Target;
-use densite_sqlite::{Result, quoted};
+use densite_sqlite::{Connection, Result, quoted};
 
 /// The parsed arguments.
 pub(crate) struct Arguments {
     pub(super) table: String,
     pub(super) on_conflict: OnConflict,
+    /// The same as it was written, without quotes around it.
+    policy: String,
     pub(super) fail_when_full: bool,
     /// The ingest table has the name of its table, which it hides. `None` if this is not said.
     shadow: Option<bool>,
@@ -21,6 +23,7 @@ impl Arguments {
         let mut parsed = Arguments {
             table: String::new(),
             on_conflict: OnConflict::Abort,
+            policy: "abort".to_owned(),
             fail_when_full: false,
             shadow: None,
         };
@@ -31,6 +34,7 @@ impl Arguments {
             match option {
                 Some((key, value)) if key == "on_conflict" => {
                     parsed.on_conflict = OnConflict::parse(value)?;
+                    unquoted(value).trim().clone_into(&mut parsed.policy);
                 }
                 Some((key, value)) if key == "on_full" => {
                     parsed.fail_when_full = match value.trim_matches(['\'', '"']) {
@@ -66,8 +70,9 @@ impl Arguments {
     /// Checks the policy against the table.
     ///
     /// # Errors
-    /// An error if the table has no key, or lacks a column of `update(…)`.
-    pub(crate) fn check(&self, target: &Target) -> Result<()> {
+    /// An error if the table has no key, or lacks a column of `update(…)`, or if SQLite does not
+    /// compile its expressions.
+    pub(crate) fn check(&self, connection: &Connection, target: &Target) -> Result<()> {
         if target.key.is_none() && self.on_conflict != OnConflict::Abort {
             return Err(refused(format!(
                 "table {} has no primary key, so on_conflict has no effect; leave it out",
@@ -81,6 +86,9 @@ impl Arguments {
                 "table {} has no column {unknown} that can be set",
                 target.name
             )));
+        }
+        if let OnConflict::Set(upsert) = &self.on_conflict {
+            target.check_upsert(connection, upsert)?;
         }
         Ok(())
     }
@@ -98,13 +106,13 @@ impl Arguments {
         }
     }
 
-    /// The statement that makes it.
+    /// The statement that makes it. The libraries of Python and Rust write it in the same way, so
+    /// that they take this table for theirs.
     pub(crate) fn declaration(&self) -> String {
+        let (name, table) = (quoted(&self.visible_name()), quoted(&self.table));
+        let (policy, full) = (self.policy.replace('\'', "''"), self.full());
         format!(
-            "CREATE VIRTUAL TABLE temp.{} USING densite_ingest({}, {})",
-            quoted(&self.visible_name()),
-            quoted(&self.table),
-            self.policies()
+            "CREATE VIRTUAL TABLE temp.{name} USING densite_ingest({table}, on_conflict='{policy}', on_full={full})"
         )
     }
 
@@ -114,11 +122,16 @@ impl Arguments {
             Some(true) => ", shadow=on",
             _ => "",
         };
-        format!("{}{shadow}", self.policies())
+        let policy = match self.on_conflict {
+            OnConflict::Update(_) | OnConflict::Set(_) => {
+                format!("'{}'", self.policy.replace('\'', "''"))
+            }
+            _ => self.policy.clone(),
+        };
+        format!("on_conflict={policy}, on_full={}{shadow}", self.full())
     }
 
-    fn policies(&self) -> String {
-        let full = if self.fail_when_full { "error" } else { "wait" };
-        format!("on_conflict={}, on_full={full}", self.on_conflict.sql())
+    fn full(&self) -> &'static str {
+        if self.fail_when_full { "error" } else { "wait" }
     }
 }

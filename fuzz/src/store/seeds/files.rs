@@ -5,7 +5,7 @@ use crate::MemFile;
 use crate::sample::{self, Tidy};
 use crate::target::Seeds;
 use densite_disk::SyncKind;
-use densite_store::{CodecChoice, DecodedCache, Handle, Options, Readahead};
+use densite_store::{CodecChoice, DecodedCache, Handle, Options, Readahead, Tuning};
 use densite_typed::page::Kind;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -143,6 +143,12 @@ pub(in crate::store) fn file() -> Seeds {
 fn reuse(options: &Options) -> Vec<u8> {
     let options = Options {
         codec: CodecChoice::Raw,
+        // A repair follows the records from the beginning of the file. It does not find those of a
+        // fold behind units that were written again.
+        tuning: Tuning {
+            fold_small_bytes: u64::MAX,
+            ..options.tuning
+        },
         ..options.clone()
     };
     made(false, &options, |h| {
