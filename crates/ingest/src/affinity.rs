@@ -73,6 +73,11 @@ impl Affinity {
         }
     }
 
+    /// Whether a column of this affinity stores texts that are numbers as numbers.
+    pub(crate) fn is_numeric(self) -> bool {
+        !matches!(self, Affinity::Blob | Affinity::Text)
+    }
+
     /// A declared type with this affinity.
     pub(crate) fn name(self) -> &'static str {
         match self {

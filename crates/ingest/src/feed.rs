@@ -5,6 +5,7 @@ use crate::database_log::DatabaseLog;
 use crate::error::refused;
 use crate::json::object;
 use crate::session::Session;
+use crate::unit::op_name;
 use densite_log::{Op, Record, Seq, keep_whole_transactions};
 use densite_sqlite::{Connection, Result, Value, create_table_function};
 use std::sync::Arc;
@@ -29,11 +30,7 @@ pub struct Entry {
 /// The rows of a record that were not read before.
 pub fn entries(record: &Record) -> impl Iterator<Item = Entry> + '_ {
     let table = &record.table;
-    let op = match record.op {
-        Op::Insert => "insert",
-        Op::Update => "update",
-        Op::Delete => "delete",
-    };
+    let op = op_name(record.op);
     (record.skip..record.rows.len()).map(move |i| {
         let columns = || {
             let names = table.columns().iter().map(String::as_str);

@@ -1,6 +1,7 @@
 //! SQL functions for subscribers, pruning and settings. Triggers and views cannot call them,
 //! because they act beyond the database.
 
+use crate::apply;
 use crate::database_log::DatabaseLog;
 use crate::durable;
 use crate::error::refused;
@@ -100,6 +101,14 @@ pub(crate) fn create(connection: &Connection, session: &Arc<Session>) -> Result<
                 .map_err(|e| database_log.failed(e))?;
             Ok(Value::Integer(pruned.bytes as i64))
         },
+    )?;
+    let database_log = of(session);
+    create_function(
+        connection,
+        "densite_replay_rejects",
+        -1,
+        flags,
+        move |connection, given| apply::replay(&*database_log(connection)?, connection, given),
     )?;
     let own = Arc::clone(session);
     create_function(

@@ -4,7 +4,7 @@
 //! `{"text_hex": "61FF"}`: a rejected row exists nowhere else, and a subscriber can need the exact
 //! key.
 
-use densite_sqlite::ValueRef;
+use densite_sqlite::{Value, ValueRef};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
 struct Json<'a>(ValueRef<'a>);
@@ -75,6 +75,51 @@ pub fn object<'a>(pairs: impl Iterator<Item = (&'a str, ValueRef<'a>)>) -> Strin
         Ok(()) => String::from_utf8_lossy(&out).into_owned(),
         Err(_) => "{}".to_owned(),
     }
+}
+
+/// The columns and values of an object that [`object`] wrote.
+///
+/// # Errors
+/// What is wrong with the text.
+pub(crate) fn parsed(text: &str) -> Result<Vec<(String, Parsed)>, String> {
+    let object: serde_json::Map<String, Parsed> = serde_json::from_str(text)
+        .map_err(|e| format!("the row is no JSON object of its columns: {e}"))?;
+    Ok(object.into_iter().collect())
+}
+
+/// A value of JSON.
+pub(crate) type Parsed = serde_json::Value;
+
+/// The value of SQLite. In a column that stores numbers, `"Infinity"` is one.
+///
+/// # Errors
+/// What is wrong with it.
+pub(crate) fn value(parsed: Parsed, is_number: bool) -> Result<Value, String> {
+    let bytes = |map: &serde_json::Map<String, Parsed>, kind: &str| {
+        let digits = map.get(kind).filter(|_| map.len() == 1)?.as_str()?;
+        let pairs = digits.as_bytes().chunks(2);
+        let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
+        pairs.map(byte).collect::<Option<Vec<u8>>>()
+    };
+    Ok(match parsed {
+        Parsed::Null => Value::Null,
+        Parsed::Bool(b) => Value::Integer(i64::from(b)),
+        Parsed::Number(n) => match n.as_i64() {
+            Some(n) => Value::Integer(n),
+            None => Value::Real(n.as_f64().ok_or("a number is too large")?),
+        },
+        Parsed::String(text) => match text.as_str() {
+            "Infinity" if is_number => Value::Real(f64::INFINITY),
+            "-Infinity" if is_number => Value::Real(f64::NEG_INFINITY),
+            _ => Value::Text(text),
+        },
+        Parsed::Object(map) => match (bytes(&map, "hex"), bytes(&map, "text_hex")) {
+            (Some(blob), _) => Value::Blob(blob),
+            (_, Some(text)) => Value::RawText(text),
+            _ => return Err("an object is neither {\"hex\": …} nor {\"text_hex\": …}".to_owned()),
+        },
+        Parsed::Array(_) => return Err("a value is an array".to_owned()),
+    })
 }
 
 #[cfg(test)]

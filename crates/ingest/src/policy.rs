@@ -105,6 +105,20 @@ impl OnConflict {
         Ok(OnConflict::Set(upsert))
     }
 
+    /// The policy as text, which [`OnConflict::parse`] takes.
+    pub(crate) fn text(&self) -> String {
+        match self {
+            OnConflict::Abort => "abort".to_owned(),
+            OnConflict::Ignore => "ignore".to_owned(),
+            OnConflict::Replace => "replace".to_owned(),
+            OnConflict::Update(columns) => {
+                let columns: Vec<String> = columns.iter().map(|c| quoted(c)).collect();
+                format!("update({})", columns.join(", "))
+            }
+            OnConflict::Set(upsert) => format!("update({})", upsert.sql()),
+        }
+    }
+
     /// Encodes the note of the log.
     pub(crate) fn note(&self) -> Vec<u8> {
         let mut out = vec![VERSION];
@@ -183,6 +197,7 @@ mod tests {
             "update(\"a, b\" = 'it''s' WHERE excluded.n > n)",
         ] {
             let policy = OnConflict::parse(text).expect(text);
+            assert_eq!(OnConflict::parse(&policy.text()).as_ref(), Ok(&policy));
             assert_eq!(OnConflict::of_note(&policy.note()), Some(policy));
         }
         for text in [

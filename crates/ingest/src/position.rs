@@ -21,7 +21,7 @@ pub(crate) const OWN_TABLES: [&str; 4] = [
 const TABLES: &str = r#"
 CREATE TABLE IF NOT EXISTS main.densite_applied(id INTEGER PRIMARY KEY CHECK (id = 1), log BLOB NOT NULL, seq INTEGER NOT NULL, clustered INTEGER NOT NULL DEFAULT 0, clustered_last INTEGER NOT NULL DEFAULT 0, clustered_done INTEGER NOT NULL DEFAULT 0, paused TEXT NOT NULL DEFAULT '');
 CREATE TABLE IF NOT EXISTS main.densite_clustered(id INTEGER PRIMARY KEY, basis TEXT NOT NULL, permutation BLOB NOT NULL);
-CREATE TABLE IF NOT EXISTS main.densite_rejects(seq INTEGER PRIMARY KEY, "table" TEXT NOT NULL, "row" TEXT NOT NULL, error TEXT NOT NULL, at TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS main.densite_rejects(seq INTEGER PRIMARY KEY, "table" TEXT NOT NULL, "row" TEXT NOT NULL, error TEXT NOT NULL, at TEXT NOT NULL, op TEXT NOT NULL DEFAULT 'insert', on_conflict TEXT NOT NULL DEFAULT 'abort');
 "#;
 
 /// The ingest tables of every connection (`crates/ingest/src/stored.rs`). It is made with the first

@@ -38,6 +38,7 @@ mod paused;
 mod prune;
 mod read;
 mod replaced;
+mod replay;
 mod rights;
 mod room;
 mod savepoints;

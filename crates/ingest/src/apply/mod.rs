@@ -25,6 +25,7 @@ mod planner;
 mod pruning;
 mod queue;
 mod reject;
+mod replay;
 mod round;
 mod rows;
 mod sort;
@@ -35,6 +36,7 @@ mod wal;
 mod whole;
 mod worker;
 
+pub(crate) use replay::replay;
 pub(crate) use worker::DatabaseWorker;
 
 use crate::connection_spec::ConnectionSpec;

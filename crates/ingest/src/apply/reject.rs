@@ -2,7 +2,9 @@
 
 use crate::affinity::from_log;
 use crate::json;
+use crate::policy::OnConflict;
 use crate::position::make_tables;
+use crate::unit::op_name;
 use densite_log::Record;
 use densite_sqlite::{Code, Connection, Error, Result, Value};
 
@@ -21,7 +23,7 @@ pub(super) fn reject(
     row: usize,
     reason: &str,
 ) -> Result<()> {
-    let sql = "INSERT OR REPLACE INTO main.densite_rejects(seq, \"table\", \"row\", error, at) VALUES (?1, ?2, ?3, ?4, strftime('%Y-%m-%dT%H:%M:%fZ', 'now'))";
+    let sql = "INSERT OR REPLACE INTO main.densite_rejects(seq, \"table\", \"row\", error, at, op, on_conflict) VALUES (?1, ?2, ?3, ?4, strftime('%Y-%m-%dT%H:%M:%fZ', 'now'), ?5, ?6)";
     let mut insert = match connection.prepare(sql) {
         // The table was dropped: it is made again.
         Err(e) if e.message.starts_with("no such table") => {
@@ -39,6 +41,10 @@ pub(super) fn reject(
     insert.bind(2, &Value::from(record.table.name()))?;
     insert.bind(3, &Value::Text(object))?;
     insert.bind(4, &Value::from(reason))?;
+    insert.bind(5, &Value::from(op_name(record.op)))?;
+    let policy = OnConflict::of_note(record.table.note());
+    let policy = policy.map_or_else(|| "abort".to_owned(), |policy| policy.text());
+    insert.bind(6, &Value::Text(policy))?;
     insert.step()?;
     Ok(())
 }
