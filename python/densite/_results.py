@@ -125,6 +125,7 @@ class LogInfo(TypedDict, total=False):
     auto_prune: bool
     max_unapplied_bytes: int
     retain_bytes: int
+    max_retained_bytes: int
     subscribers: List[SubscriberInfo]
     slowest: Optional[SubscriberInfo]
 

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use densite_disk::hash::Xxh3_64;
 use densite_disk::sync::Mutex;
 use densite_disk::{File, SyncKind};
-use densite_store::{DecodedCache, Error, Handle, Options, Readahead};
+use densite_store::{DecodedCache, Error, Handle, Options, Readahead, Tuning};
 use densite_tests::model::folder;
 use densite_tests::procs::Subject;
 use rand::rngs::SmallRng;
@@ -64,6 +64,11 @@ fn open(file: &Memory) -> densite_store::Result<Handle> {
         threads: 0,
         decoded_cache: DecodedCache::Bytes(4 << 20),
         readahead: Readahead::Off,
+        // A file that is not closed has its map in trailers, one that is closed in nodes.
+        tuning: Tuning {
+            fold_small_bytes: u64::MAX,
+            ..Tuning::default()
+        },
         ..Options::default()
     };
     Handle::open(Box::new(file.clone()), &identity, options)

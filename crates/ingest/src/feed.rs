@@ -85,11 +85,7 @@ fn read(
     name: &str,
     limit: usize,
 ) -> densite_log::Result<Vec<Vec<Value>>> {
-    let position = || {
-        let all = database_log.log().subscribers()?;
-        let own = all.iter().find(|s| s.name == name).map(|s| s.position);
-        own.ok_or_else(|| densite_log::Error::NoSubscriber(name.to_owned()))
-    };
+    let position = || database_log.log().position_of(name);
     let mut from = position()?;
     loop {
         match read_after(database_log, from, limit) {

@@ -188,9 +188,10 @@ fn config(
         Some("auto_prune") => Setting::AutoPrune,
         Some("max_unapplied_bytes") => Setting::Unapplied,
         Some("retain_bytes") => Setting::Retain,
+        Some("max_retained_bytes") => Setting::Retained,
         _ => {
             return Err(refused(
-                "densite_config wants 'auto_prune', 'max_unapplied_bytes', 'retain_bytes' or 'ingest', and then a value to set it",
+                "densite_config wants 'auto_prune', 'max_unapplied_bytes', 'retain_bytes', 'max_retained_bytes' or 'ingest', and then a value to set it",
             ));
         }
     };
@@ -213,6 +214,7 @@ enum Setting {
     AutoPrune,
     Unapplied,
     Retain,
+    Retained,
 }
 
 impl Setting {
@@ -225,6 +227,9 @@ impl Setting {
             (Setting::Unapplied, None) => Err(refused(
                 "max_unapplied_bytes is a number of bytes, 0 for no limit",
             )),
+            (Setting::Retained, None) => Err(refused(
+                "max_retained_bytes is a number of bytes, 0 for no limit",
+            )),
             (Setting::Retain, None) => Err(refused("retain_bytes is a number of bytes, 0 or more")),
         }
     }
@@ -234,6 +239,7 @@ impl Setting {
             Setting::AutoPrune => config.auto_prune = value == 1,
             Setting::Unapplied => config.max_unapplied_bytes = value,
             Setting::Retain => config.retain_bytes = value,
+            Setting::Retained => config.max_retained_bytes = value,
         }
     }
 
@@ -242,6 +248,7 @@ impl Setting {
             Setting::AutoPrune => i64::from(config.auto_prune),
             Setting::Unapplied => config.max_unapplied_bytes as i64,
             Setting::Retain => config.retain_bytes as i64,
+            Setting::Retained => config.max_retained_bytes as i64,
         }
     }
 }

@@ -65,6 +65,11 @@ pub enum Error {
     /// No subscriber has that name.
     #[error("there is no subscriber {0:?}")]
     NoSubscriber(String),
+    /// The subscriber was dropped, because more was kept for it than `max_retained_bytes` allows.
+    #[error(
+        "the subscriber {0:?} was dropped: the log kept more than max_retained_bytes for it, and rows that it has not acknowledged can be gone; read what it needs from the tables, and subscribe again"
+    )]
+    Dropped(String),
     /// There is already a subscriber with that name.
     #[error("there is a subscriber {0:?} already")]
     SubscriberExists(String),

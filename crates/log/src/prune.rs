@@ -3,9 +3,10 @@
 //!
 //! A segment goes if all its rows are durably applied, decided, and acknowledged by every
 //! subscriber, if enough other bytes are retained, if no reader is at or before it, and if all
-//! earlier segments go too. The state names the first segment that stays, durably, before any file
-//! is touched. A damaged header keeps only its segment and the one before, whose end it has, until
-//! all rows up to a later header can go. The log never begins with such a segment.
+//! earlier segments go too. Subscribers that keep more than `max_retained_bytes` are dropped first.
+//! The state names the first segment that stays, durably, before any file is touched. A damaged
+//! header keeps only its segment and the one before, whose end it has, until all rows up to a later
+//! header can go. The log never begins with such a segment.
 
 use crate::files::{Files, STATE_LOCK, damaged, no_state, segment_name};
 use crate::format::{DATA_OFF, SEGMENT_MAX};
@@ -46,6 +47,7 @@ impl Log {
         let visible = shared.visible()?;
         let lock = files.locked(STATE_LOCK, &usual)?;
         let mut state = files.load_state()?.ok_or_else(no_state)?;
+        let has_dropped = self.drop_slow(&mut state)?;
         let slowest = state.slowest().unwrap_or(Seq::MAX);
         let passed = durable.min(slowest).min(visible.last);
         let tail = visible.word.segment;
@@ -83,6 +85,9 @@ impl Log {
             shared.dir.is_in_place()?;
             recycle(files, state.first_segment, &shared.options, held, pieces)?;
         } else {
+            if has_dropped {
+                files.store_state(&state)?;
+            }
             drop(lock);
             self.finish_earlier(state.first_segment, has_time)?;
         }

@@ -10,9 +10,10 @@
 //!     40     8  first_segment       segments before this one are pruned, whether or not their files are there
 //!     48     8  max_unapplied_bytes 0: no limit
 //!     56     8  retain_bytes
-//!     64     4  subscribers
-//!     68     4  cancelled
-//!     72        of each subscriber: 8 bytes position, 1 byte length of the name, the name; of each cancelled run of rows: first
+//!     64     8  max_retained_bytes  0: no limit
+//!     72     4  subscribers
+//!     76     4  cancelled
+//!     80        of each subscriber: 8 bytes position (2^62: it was dropped), 1 byte length of the name, the name; of each cancelled run of rows: first
 //!               and last, 8 bytes each, ascending; then 8 bytes: xxh3 of all before
 //! ```
 //!
@@ -28,10 +29,14 @@ use densite_disk::{ErrorKind, Fields, OpenMode, SyncKind};
 use std::collections::BTreeMap;
 
 const MAGIC: &[u8; 16] = b"Densite logst\r\n\0";
-const FIXED_LEN: usize = 72;
+const FIXED_LEN: usize = 80;
 const PURGE: u32 = 1;
 /// The longest state, bytes. It fits a million rolled-back transactions that are not pruned.
 const LEN_MAX: usize = 16 << 20;
+
+/// The position of a subscriber that was dropped because it was too slow. Its name stays, so that
+/// it learns of this.
+pub(crate) const DROPPED: Seq = MAX_SEQ;
 
 /// The longest name of a subscriber, bytes.
 const NAME_MAX: usize = 64;
@@ -47,6 +52,8 @@ pub struct Config {
     pub max_unapplied_bytes: u64,
     /// Bytes of segments that pruning keeps although they are not needed.
     pub retain_bytes: u64,
+    /// Pruning drops a subscriber for which more bytes of rows are kept; 0: no limit.
+    pub max_retained_bytes: u64,
 }
 
 /// Everything in the state file.
@@ -55,6 +62,7 @@ pub(crate) struct State {
     pub(crate) id: LogId,
     pub(crate) first_segment: u64,
     pub(crate) config: Config,
+    /// Names and positions, or [`DROPPED`].
     pub(crate) subscribers: BTreeMap<String, Seq>,
     /// First and last row of each run of rows that was rolled back, ascending and not adjacent.
     pub(crate) cancelled: Vec<(Seq, Seq)>,
@@ -74,6 +82,7 @@ impl State {
                 auto_prune,
                 max_unapplied_bytes: 0,
                 retain_bytes: 0,
+                max_retained_bytes: 0,
             },
             subscribers: BTreeMap::new(),
             cancelled: Vec::new(),
@@ -91,6 +100,7 @@ impl State {
             self.first_segment,
             self.config.max_unapplied_bytes,
             self.config.retain_bytes,
+            self.config.max_retained_bytes,
         ] {
             out.extend_from_slice(&field.to_le_bytes());
         }
@@ -139,6 +149,7 @@ impl State {
         state.first_segment = take.u64()?;
         state.config.max_unapplied_bytes = take.u64()?;
         state.config.retain_bytes = take.u64()?;
+        state.config.max_retained_bytes = take.u64()?;
         let (subscribers, cancelled) = (take.u32()?, take.u32()?);
         for _ in 0..subscribers {
             let (position, len) = (take.u64()?, take.u8()?);
@@ -153,7 +164,7 @@ impl State {
             && state
                 .subscribers
                 .values()
-                .all(|position| *position < MAX_SEQ)
+                .all(|position| *position < MAX_SEQ || *position == DROPPED)
             && state.cancelled.is_sorted_by(|a, b| a.1 < b.0)
             && (state.cancelled.iter()).all(|(first, last)| first <= last && *last < MAX_SEQ);
         (in_range && take.rest().is_empty()).then_some(state)
@@ -172,9 +183,15 @@ impl State {
         });
     }
 
+    /// The positions of subscribers that were not dropped.
+    pub(crate) fn positions(&self) -> impl Iterator<Item = Seq> + '_ {
+        let positions = self.subscribers.values().copied();
+        positions.filter(|position| *position != DROPPED)
+    }
+
     /// The least position of a subscriber.
     pub(crate) fn slowest(&self) -> Option<Seq> {
-        self.subscribers.values().copied().min()
+        self.positions().min()
     }
 }
 

@@ -1,7 +1,7 @@
 //! Named, durable positions: the log keeps rows that a subscriber has not acknowledged.
 
 use crate::log::Log;
-use crate::state::{State, check_name};
+use crate::state::{DROPPED, State, check_name};
 use crate::{Error, Result, Seq};
 
 /// Where a new subscriber begins.
@@ -28,12 +28,15 @@ pub struct Subscriber {
 }
 
 fn position_of<'a>(state: &'a mut State, name: &str) -> Result<&'a mut Seq> {
-    let position = state.subscribers.get_mut(name);
-    position.ok_or_else(|| Error::NoSubscriber(name.to_owned()))
+    match state.subscribers.get_mut(name) {
+        Some(position) if *position == DROPPED => Err(Error::Dropped(name.to_owned())),
+        position => position.ok_or_else(|| Error::NoSubscriber(name.to_owned())),
+    }
 }
 
 impl Log {
-    /// Adds a subscriber, durably. Returns its position.
+    /// Adds a subscriber, durably. Returns its position. One of this name that was dropped begins
+    /// again.
     ///
     /// # Errors
     /// `BadName`, `SubscriberExists`; `Full`, `Io`, `Damaged`.
@@ -43,7 +46,8 @@ impl Log {
         shared.may_write()?;
         // Under the state lock, so that its first rows are not pruned meanwhile.
         shared.dir.with_state(|state| {
-            if state.subscribers.contains_key(name) {
+            let known = state.subscribers.get(name);
+            if known.is_some_and(|position| *position != DROPPED) {
                 return Err(Error::SubscriberExists(name.to_owned()));
             }
             let position = match from {
@@ -59,7 +63,7 @@ impl Log {
     /// changes nothing. Returns the position.
     ///
     /// # Errors
-    /// `NoSubscriber`, `AckBeyondEnd`; `Full`, `Io`, `Damaged`.
+    /// `NoSubscriber`, `Dropped`, `AckBeyondEnd`; `Full`, `Io`, `Damaged`.
     pub fn ack(&self, name: &str, seq: Seq) -> Result<Seq> {
         self.shared.may_write()?;
         let last = self.shared.visible()?.last;
@@ -81,13 +85,35 @@ impl Log {
     pub fn unsubscribe(&self, name: &str) -> Result<()> {
         self.shared.may_write()?;
         self.shared.dir.with_state(|state| {
-            position_of(state, name)?;
-            state.subscribers.remove(name);
+            let removed = state.subscribers.remove(name);
+            removed.ok_or_else(|| Error::NoSubscriber(name.to_owned()))?;
             Ok(((), true))
         })
     }
 
-    /// All subscribers, by name.
+    /// The position of a subscriber.
+    ///
+    /// # Errors
+    /// `NoSubscriber`, `Dropped`; `Io`, `Damaged`.
+    pub fn position_of(&self, name: &str) -> Result<Seq> {
+        position_of(&mut self.shared.dir.state()?, name).copied()
+    }
+
+    /// Drops subscribers for which more is kept than the settings allow. Returns whether there are
+    /// any.
+    pub(crate) fn drop_slow(&self, state: &mut State) -> Result<bool> {
+        let limit = state.config.max_retained_bytes;
+        let mut has_dropped = false;
+        for position in state.subscribers.values_mut() {
+            if limit > 0 && *position != DROPPED && self.bytes_after(*position)? > limit {
+                *position = DROPPED;
+                has_dropped = true;
+            }
+        }
+        Ok(has_dropped)
+    }
+
+    /// All subscribers that were not dropped, by name.
     ///
     /// # Errors
     /// `Io`, `Damaged`.
@@ -102,6 +128,9 @@ impl Log {
                 bytes_behind: self.bytes_after(*position)?,
             })
         };
-        state.subscribers.iter().map(subscriber).collect()
+        let kept = state.subscribers.iter();
+        kept.filter(|(_, position)| **position != DROPPED)
+            .map(subscriber)
+            .collect()
     }
 }

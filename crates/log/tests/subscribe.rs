@@ -1,9 +1,11 @@
 //! Subscribers that are added while others append and prune.
 
-use crate::common::{dir, open, options, read_all, tables};
+use crate::common::{dir, open, options, random_txn, read_all, tables};
 use densite_disk::{Dir, DirAbove, File, OpenMode, Result};
-use densite_log::{Batch, Begin, Log, LogDir, Op, Seq, Txn, Value};
+use densite_log::{Batch, Begin, Error, Log, LogDir, Op, Seq, Txn, Value};
 use densite_sim_disk::SimDisk;
+use rand::SeedableRng;
+use rand::rngs::SmallRng;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -71,4 +73,51 @@ fn a_new_subscriber_can_read_while_others_prune() {
     assert!(rows.is_empty());
     let next = fill(&log);
     assert_eq!(read_all(&log, at).expect("all").len() as u64, next - at);
+}
+
+#[test]
+fn a_subscriber_that_holds_too_much_is_dropped_and_told_so() {
+    let disk = SimDisk::new(1);
+    let log = open(&disk);
+    for name in ["slow", "fast"] {
+        log.subscribe(name, Begin::Now).expect("subscribe");
+    }
+    log.set_config(|c| c.max_retained_bytes = 20_000)
+        .expect("config");
+    let behind = |name: &str| {
+        let all = log.subscribers().expect("subscribers");
+        all.iter().find(|s| s.name == name).map(|s| s.bytes_behind)
+    };
+    let mut rng = SmallRng::seed_from_u64(1);
+    let mut last = 0;
+    // Up to the limit, everything is kept.
+    while behind("slow").expect("there") < 15_000 {
+        let (txn, _) = random_txn(&log, &tables(), &mut rng);
+        last = log.append(txn).expect("append").last;
+        log.prune(last).expect("prune");
+    }
+    assert_eq!(log.position_of("slow").expect("there"), 0);
+    while behind("slow").is_some() {
+        let (txn, _) = random_txn(&log, &tables(), &mut rng);
+        last = log.append(txn).expect("append").last;
+        log.ack("fast", last).expect("ack");
+        log.prune(last).expect("prune");
+    }
+    assert!(
+        log.status().expect("status").first > 1,
+        "nothing was pruned"
+    );
+    assert_eq!(behind("fast"), Some(0));
+    drop(log);
+    // It learns so after a restart, too, until it subscribes again.
+    let log = open(&disk);
+    assert!(matches!(log.position_of("slow"), Err(Error::Dropped(_))));
+    assert!(matches!(log.ack("slow", last), Err(Error::Dropped(_))));
+    assert_eq!(log.subscribe("slow", Begin::Now).expect("again"), last);
+    assert_eq!(log.ack("slow", last).expect("ack"), last);
+    assert!(matches!(
+        log.subscribe("slow", Begin::Now),
+        Err(Error::SubscriberExists(_))
+    ));
+    log.unsubscribe("slow").expect("unsubscribe");
 }

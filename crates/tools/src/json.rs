@@ -80,6 +80,7 @@ pub fn log(figures: &Figures) -> Value {
         "auto_prune": status.config.auto_prune,
         "max_unapplied_bytes": status.config.max_unapplied_bytes,
         "retain_bytes": status.config.retain_bytes,
+        "max_retained_bytes": status.config.max_retained_bytes,
         "subscribers": figures.subscribers.iter().map(subscriber).collect::<Vec<_>>(),
         "slowest": figures.slowest().map(subscriber),
     })

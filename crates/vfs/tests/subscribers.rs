@@ -176,10 +176,15 @@ fn settings_are_kept() {
     let db = place.open("a.db");
     run(&db, "SELECT densite_subscribe('s')");
     let read = |db: &Connection| {
-        ["auto_prune", "max_unapplied_bytes", "retain_bytes"]
-            .map(|name| int(db, &format!("SELECT densite_config('{name}')")))
+        [
+            "auto_prune",
+            "max_unapplied_bytes",
+            "retain_bytes",
+            "max_retained_bytes",
+        ]
+        .map(|name| int(db, &format!("SELECT densite_config('{name}')")))
     };
-    assert_eq!(read(&db), [1, 0, 0]);
+    assert_eq!(read(&db), [1, 0, 0, 0]);
     assert_eq!(int(&db, "SELECT densite_config('auto_prune', 0)"), 0);
     assert_eq!(
         int(&db, "SELECT densite_config('max_unapplied_bytes', 1000)"),
@@ -189,8 +194,12 @@ fn settings_are_kept() {
         int(&db, "SELECT densite_config('retain_bytes', 2000)"),
         2000
     );
+    assert_eq!(
+        int(&db, "SELECT densite_config('max_retained_bytes', 3000)"),
+        3000
+    );
     drop(db);
-    assert_eq!(read(&place.open("a.db")), [0, 1000, 2000]);
+    assert_eq!(read(&place.open("a.db")), [0, 1000, 2000, 3000]);
 }
 
 /// Rule 4 and the rule for subscribers: pruning removes only rows that are durably applied and

@@ -167,6 +167,7 @@ fn state() {
     state.first_segment = 0x0102_0304;
     state.config.max_unapplied_bytes = 0x1112_1314_1516;
     state.config.retain_bytes = 0x2122_2324_2526;
+    state.config.max_retained_bytes = 0x3132_3334_3536;
     state.subscribers.insert("indexer".into(), 77);
     state.cancel(20, 29);
     state.cancel(5, 9);
@@ -177,7 +178,7 @@ fn state() {
     check(
         "log state",
         include_str!("../state.rs"),
-        &b[..72],
+        &b[..80],
         &[
             ("magic", b"Densite logst\r\n\0".to_vec()),
             ("version", le4(1)),
@@ -186,6 +187,7 @@ fn state() {
             ("first_segment", le8(0x0102_0304)),
             ("max_unapplied_bytes", le8(0x1112_1314_1516)),
             ("retain_bytes", le8(0x2122_2324_2526)),
+            ("max_retained_bytes", le8(0x3132_3334_3536)),
             ("subscribers", le4(1)),
             ("cancelled", le4(2)),
         ],
@@ -196,7 +198,7 @@ fn state() {
         b"indexer".to_vec(),
         [5, 12, 20, 29].map(le8).concat(),
     ];
-    let body = [b[..72].to_vec(), rest.concat()].concat();
+    let body = [b[..80].to_vec(), rest.concat()].concat();
     assert_eq!(b, [body.clone(), le8(xxh3_64(&body))].concat());
 }
 

@@ -68,9 +68,8 @@ impl Log {
             None => first_state(&files)?,
         };
         // Numbers that a rollback or a subscriber refers to are never assigned again.
-        let positions = state.subscribers.values().copied();
         let rolled_back = state.cancelled.last().map(|(_, last)| *last);
-        let stored = positions.chain(rolled_back).max().unwrap_or(0);
+        let stored = state.positions().chain(rolled_back).max().unwrap_or(0);
         tail.raise(options.above.max(stored))?;
         let decisions = Decisions::new(slot_no, slot_file)?;
         tail.publish(slot_no + 1)?;

@@ -72,6 +72,9 @@ fn text(beside: &Beside, figures: &Figures) -> String {
             bytes => out::bytes(bytes),
         },
     );
+    if config.max_retained_bytes > 0 {
+        row("max_retained_bytes", out::bytes(config.max_retained_bytes));
+    }
     row("retain_bytes", out::bytes(config.retain_bytes));
     for s in &figures.subscribers {
         let behind = format!(
