@@ -142,6 +142,8 @@ class Ingest:
         with coded(self._module), self._a_cursor() as cursor:
             alone(self._con, self._module, "rows are appended")
             patience = _Patience(cursor, self._module, timeout)
+            # Nothing asks for the ids of these rows.
+            cursor.execute("SELECT densite_ids_later(1)").fetchall()
             cursor.execute("BEGIN")
             try:
                 cursor.execute("SAVEPOINT densite_append")
@@ -160,6 +162,8 @@ class Ingest:
                 if has_transaction(self._con, self._module):
                     cursor.execute("ROLLBACK")
                 raise
+            finally:
+                cursor.execute("SELECT densite_ids_later(0)").fetchall()
             return int(self._ask("SELECT densite_last_seq()") or 0)
 
     def _check_transaction(self, cursor: Any) -> None:

@@ -245,6 +245,29 @@ class Append(Ingest):
         with self.assertRaisesRegex(sqlite3.OperationalError, "another one"):
             densite.ingest(con, "vote", on_conflict="ignore")
 
+    def test_a_setting_that_no_longer_fits_does_not_keep_a_database_from_opening(self):
+        con = self.opened(VOTE, "CREATE TABLE t(k INTEGER PRIMARY KEY, n)", "CREATE TABLE u(k INTEGER PRIMARY KEY)")
+        for table, options in (("vote", ""), ("t", "on_conflict='update(n = n + 1)'"), ("u", "shadow=on")):
+            con.execute("SELECT densite_config('ingest', ?, ?)", [table, options]).fetchall()
+        con.commit()
+        con.execute("ALTER TABLE t RENAME COLUMN n TO m")
+        con.execute("DROP TABLE vote")
+        con.execute("DROP TABLE u")
+        other = self.opened()
+        for sql, said in (("SELECT * FROM vote_in", "no table vote"), ("SELECT * FROM t_in", "no such column: n"), ("SELECT * FROM u", "no such table: u")):
+            with self.assertRaisesRegex(sqlite3.OperationalError, said):
+                other.execute(sql)
+        for table in ("vote", "t", "u"):
+            self.assertEqual(self.rows(other, f"SELECT densite_config('ingest', '{table}', NULL)"), [(None,)])
+
+    def test_append_in_a_rollback_mode_leaves_ids_to_the_worker(self):
+        con = self.opened("CREATE TABLE t(id INTEGER PRIMARY KEY AUTOINCREMENT, n)")
+        log = densite.ingest(con, "t")
+        log.append([(None, n) for n in range(200)])
+        log.append({"n": [200]})
+        log.wait()
+        self.assertEqual(self.rows(con, "SELECT count(*), max(id), sum(id = n + 1) FROM t"), [(201, 201, 201)])
+
     def test_names_are_quoted_and_identify_the_virtual_table(self):
         con = self.opened('CREATE TABLE "a ""b\'" (k INTEGER PRIMARY KEY, "x,y" TEXT)', VOTE)
         log = densite.ingest(con, "a \"b'", name="in")

@@ -284,6 +284,16 @@ impl Ingest<'_> {
 
     fn appending(&self, append: impl FnOnce() -> Result<()>) -> Result<u64> {
         alone(self.con, "rows are appended")?;
+        // Nothing asks for the ids of these rows.
+        self.con
+            .query_row("SELECT densite_ids_later(1)", [], |_| Ok(()))?;
+        let done = self.append_whole(append);
+        self.con
+            .query_row("SELECT densite_ids_later(0)", [], |_| Ok(()))?;
+        done
+    }
+
+    fn append_whole(&self, append: impl FnOnce() -> Result<()>) -> Result<u64> {
         let transaction = Transaction::begin(self.con, "BEGIN")?;
         // Waits for space here, before the transaction reads: in a rollback mode a reader blocks
         // the worker.

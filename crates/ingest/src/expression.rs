@@ -53,7 +53,7 @@ const OPERATORS: [&str; 18] = [
 ];
 
 /// Words that begin something else than an expression of this kind.
-const FORBIDDEN: [&str; 14] = [
+const FORBIDDEN: [&str; 15] = [
     "current_date",
     "current_time",
     "current_timestamp",
@@ -63,6 +63,7 @@ const FORBIDDEN: [&str; 14] = [
     "over",
     "raise",
     "regexp",
+    "returning",
     "rowid",
     "oid",
     "_rowid_",
@@ -247,6 +248,7 @@ mod tests {
             ("a IN t", "IN"),
             ("n, m", "comma"),
             ("EXISTS (VALUES (1))", "EXISTS"),
+            ("n + 1 RETURNING k", "RETURNING"),
         ] {
             let refused = check(text).expect_err(text);
             assert!(refused.contains(part), "{text}: {refused}");

@@ -102,6 +102,18 @@ pub(crate) fn create(connection: &Connection, session: &Arc<Session>) -> Result<
             Ok(Value::Integer(pruned.bytes as i64))
         },
     )?;
+    // For the libraries of the project: rows that are appended by a statement that reads.
+    let own = Arc::clone(session);
+    create_function(
+        connection,
+        "densite_ids_later",
+        1,
+        flags,
+        move |_, given| {
+            own.set_needs_no_ids(given.first().and_then(|v| v.as_i64()) == Some(1));
+            Ok(Value::Null)
+        },
+    )?;
     let database_log = of(session);
     create_function(
         connection,

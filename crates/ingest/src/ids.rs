@@ -78,20 +78,33 @@ struct Block {
 }
 
 impl TableIds {
-    /// An id that no row has and that nothing else will get.
+    /// An id that no row has and that nothing else will get. `None` if it would have to be reserved,
+    /// and the connection's own transaction prevents that: it has read the database in a rollback
+    /// mode, which blocks all writers.
     ///
     /// # Errors
-    /// BUSY if another transaction keeps the database locked for longer than `busy_timeout`, or if
-    /// this one has read it in a rollback mode. FULL if there are no more ids. An error if the
-    /// connection's own transaction writes to the database.
-    pub(crate) fn next(&self, connection: &Connection) -> Result<i64> {
+    /// BUSY if another transaction keeps the database locked for longer than `busy_timeout`. FULL if
+    /// there are no more ids. An error if the connection's own transaction writes to the database.
+    pub(crate) fn next(&self, connection: &Connection) -> Result<Option<i64>> {
         let mut block = self.block.lock();
-        if block.ids.is_empty() {
-            self.reserve(connection, &mut block)?;
+        if block.ids.is_empty() && !self.reserve(connection, &mut block)? {
+            return Ok(None);
         }
         let id = block.ids.start;
         block.ids.start += 1;
-        Ok(id)
+        Ok(Some(id))
+    }
+
+    /// The error for a row whose id cannot be reserved.
+    pub(crate) fn blocked(&self) -> Error {
+        Error::new(
+            Code::BUSY,
+            format!(
+                "{}: the id of a new row cannot be reserved, because this transaction has read the database in a rollback mode, which blocks other writers; \
+                 use PRAGMA journal_mode = WAL, or insert before you read",
+                self.table
+            ),
+        )
     }
 
     /// A row with this id, which the caller chose, is inserted.
@@ -103,19 +116,13 @@ impl TableIds {
         block.above = block.above.max(id);
     }
 
-    fn reserve(&self, connection: &Connection, block: &mut Block) -> Result<()> {
+    /// Returns whether that is possible.
+    fn reserve(&self, connection: &Connection, block: &mut Block) -> Result<bool> {
         if let Some(schema) = connection.written_schema()? {
             return Err(mixed(&schema));
         }
         if stops_the_worker(connection)? {
-            return Err(Error::new(
-                Code::BUSY,
-                format!(
-                    "{}: the id of a new row cannot be reserved, because this transaction has read the database in a rollback mode, which blocks other writers; \
-                     use PRAGMA journal_mode = WAL, or insert before you read",
-                    self.table
-                ),
-            ));
+            return Ok(false);
         }
         let size = match block.last {
             Some((since, size)) if since.elapsed() < SOON => (size * 2).min(MOST),
@@ -128,7 +135,7 @@ impl TableIds {
         })?;
         block.ids = ids;
         block.last = Some((Instant::now(), size));
-        Ok(())
+        Ok(true)
     }
 
     /// Reserves `size` ids, durably.
@@ -148,6 +155,8 @@ impl TableIds {
             .query_i64(&format!("SELECT max({column}) FROM main.{name}"))?
             .unwrap_or(0)
             .max(block.above)
+            // Not those of this process again, even if the table's number was set back.
+            .max(block.ids.end - 1)
             .max(0);
         // After a restore, waiting rows can have ids above the database's number.
         if block.last.is_none() {

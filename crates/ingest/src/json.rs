@@ -97,7 +97,10 @@ pub(crate) type Parsed = serde_json::Value;
 pub(crate) fn value(parsed: Parsed, is_number: bool) -> Result<Value, String> {
     let bytes = |map: &serde_json::Map<String, Parsed>, kind: &str| {
         let digits = map.get(kind).filter(|_| map.len() == 1)?.as_str()?;
-        let pairs = digits.as_bytes().chunks(2);
+        let pairs = digits.as_bytes().chunks_exact(2);
+        if !pairs.remainder().is_empty() {
+            return None;
+        }
         let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
         pairs.map(byte).collect::<Option<Vec<u8>>>()
     };
@@ -125,6 +128,21 @@ pub(crate) fn value(parsed: Parsed, is_number: bool) -> Result<Value, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn hex_digits_come_in_pairs() {
+        for text in [
+            r#"{"hex":"ABC"}"#,
+            r#"{"hex":"GG"}"#,
+            r#"{"hex":"AB","b":1}"#,
+            "[1]",
+        ] {
+            let parsed = serde_json::from_str(text).expect("JSON");
+            assert!(value(parsed, false).is_err(), "{text}");
+        }
+        let parsed = serde_json::json!({"hex": "00ff"});
+        assert_eq!(value(parsed, false), Ok(Value::Blob(vec![0, 255])));
+    }
 
     #[test]
     fn all_kinds() {

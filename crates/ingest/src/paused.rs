@@ -33,12 +33,14 @@ fn store(connection: &Connection, tables: &[String]) -> Result<()> {
 /// # Errors
 /// SQLite's.
 pub(crate) fn reason(connection: &Connection) -> Result<Error> {
-    let tables = tables(connection)?.join(", ");
+    let tables = tables(connection)?;
+    let resume = |table: &String| format!("densite_resume('{}')", table.replace('\'', "''"));
+    let resume: Vec<String> = tables.iter().map(resume).collect();
     Ok(Error::new(
         Code::ERROR,
         format!(
-            "{tables} is paused by densite_pause; SELECT densite_resume('{}') continues",
-            tables.replace('\'', "''")
+            "rows wait since densite_pause; SELECT {} applies them",
+            resume.join(", ")
         ),
     ))
 }

@@ -45,6 +45,8 @@ struct Inner {
     had_room: bool,
     reads: Reads,
     own: Vec<OwnRuns>,
+    /// The caller does not ask for the ids of new rows.
+    needs_no_ids: bool,
 }
 
 /// See the module.
@@ -106,6 +108,17 @@ impl Session {
 
     pub(crate) fn storage(&self) -> &Arc<dyn StorageBackend> {
         &self.storage
+    }
+
+    /// Whether the caller does not ask for the ids of new rows: those that cannot be reserved are
+    /// chosen when rows are applied.
+    pub(crate) fn needs_no_ids(&self) -> bool {
+        self.inner.lock().needs_no_ids
+    }
+
+    /// See [`Session::needs_no_ids`].
+    pub(crate) fn set_needs_no_ids(&self, value: bool) {
+        self.inner.lock().needs_no_ids = value;
     }
 
     /// Adds a row.

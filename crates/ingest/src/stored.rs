@@ -103,10 +103,14 @@ pub(crate) fn make(connection: &Connection, session: &Session) -> Result<()> {
     if is_opened_by_densite() || path.is_empty() || !has_log() {
         return Ok(());
     }
+    let made = make_all(connection);
+    // SQLite takes the connection's newest error as the result of opening. This one succeeds.
+    connection.exec("SELECT 1").and(made)
+}
+
+fn make_all(connection: &Connection) -> Result<()> {
     // A database that cannot be read is reported by the application's first statement.
-    let Ok(wanted) = patiently(|| read(connection)) else {
-        return Ok(());
-    };
+    let wanted = patiently(|| read(connection)).unwrap_or_default();
     for (table, options) in wanted {
         let made = parse(&table, &options).and_then(|arguments| {
             let sql = arguments.declaration();

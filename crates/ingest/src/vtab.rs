@@ -159,10 +159,18 @@ impl Ingest {
         conflict: Conflict,
     ) -> Result<i64> {
         let mut cells = self.cells(connection, columns, true)?;
+        let mut is_later = false;
         if let (Some(ids), Some(key)) = (&self.ids, cells.first_mut()) {
             match key.as_ref().as_i64() {
                 Some(id) => ids.given(id),
-                None => *key = Cell::Other(Value::Integer(ids.next(connection)?)),
+                None => match ids.next(connection)? {
+                    Some(id) => *key = Cell::Other(Value::Integer(id)),
+                    // A single statement, as INSERT … SELECT, cannot insert before it reads.
+                    None if connection.is_autocommit() || self.session.needs_no_ids() => {
+                        is_later = true;
+                    }
+                    None => return Err(ids.blocked()),
+                },
             }
         }
         let [own, ignore, replace] = &self.inserts;
@@ -174,6 +182,10 @@ impl Ingest {
         self.push(table, Op::Insert, &cells)?;
         let is_row_id = self.target.key.as_ref().is_some_and(|k| k.is_row_id);
         let key = cells.first().and_then(|c| c.as_ref().as_i64());
+        if is_later {
+            // No id is better than that of another row.
+            return Ok(0);
+        }
         // SQLite stores the result as the last row id. If none is known, it must not change.
         let known = key.filter(|_| is_row_id);
         Ok(known.unwrap_or_else(|| connection.last_insert_rowid()))
@@ -245,7 +257,10 @@ impl VirtualTable for Ingest {
             target.ok_or_else(|| refused(format!("there is no table {} in the main database; densite_ingest takes the name of one of its tables, without the schema", arguments.table)))?;
         refuse_foreign(&target.name)?;
         let has_key = target.key.is_some();
-        arguments.check(connection, &target)?;
+        // Later, a column can be gone. Its rows are then rejected, and the table can be dropped.
+        if origin.is_new {
+            arguments.check(connection, &target)?;
+        }
         if arguments.shadow().is_some() {
             return Err(refused(
                 "shadow belongs to densite_config('ingest', …); name the table itself, as in CREATE VIRTUAL TABLE temp.vote USING densite_ingest(vote)",

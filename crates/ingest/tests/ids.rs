@@ -130,7 +130,29 @@ fn a_transaction_that_blocks_the_reservation_gets_an_error_at_once() {
     let refused = refusal(&con, "INSERT INTO t_in(a) VALUES (1)");
     assert!(refused.contains("outbox"), "{refused}");
     con.execute_batch("ROLLBACK").expect("ends");
-    assert_eq!(insert(&con, "t_in", 1), 1);
+    // A statement that reads cannot insert first. Its rows get their ids later.
+    let statement = "INSERT INTO t_in(a) SELECT a FROM t UNION ALL SELECT 7";
+    con.execute_batch(statement).expect("inserts");
+    assert_eq!(con.last_insert_rowid(), 0);
+    wait(&con);
+    assert_eq!(all(&con, "SELECT id, a FROM t"), ["1|7"]);
+    assert_eq!(insert(&con, "t_in", 1), 2);
+}
+
+#[test]
+fn a_process_never_gives_out_its_own_ids_again() {
+    let db = Db::new(SCHEMA);
+    let con = db.ingest("t", "");
+    for n in 0..130 {
+        if n == 50 {
+            wait(&con);
+            con.execute_batch("DELETE FROM t; DELETE FROM sqlite_sequence")
+                .expect("resets");
+        }
+        assert_eq!(insert(&con, "t_in", n), n + 1);
+    }
+    wait(&con);
+    assert_eq!(one::<i64>(&con, "SELECT count(*) FROM densite_rejects"), 0);
 }
 
 /// The database is an older state, its log the newest one: rows with ids of a later block wait.

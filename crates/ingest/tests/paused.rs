@@ -24,7 +24,12 @@ fn a_paused_table_is_complete_and_does_not_change() {
     assert_eq!(all(&con, "SELECT * FROM vote_in"), ["1|7", "2|2", "3|3"]);
     for con in [&con, &elsewhere] {
         let refused = refusal(con, "SELECT densite_wait()");
-        assert!(refused.contains("vote is paused"), "{refused}");
+        assert!(
+            refused.contains("SELECT densite_resume('vote')"),
+            "{refused}"
+        );
+        let refused = refusal(con, "SELECT densite_replay_rejects()");
+        assert!(refused.contains("since densite_pause"), "{refused}");
     }
     assert_eq!(one::<i64>(&con, "SELECT densite_wait(2)"), 2);
     // A migration.

@@ -137,7 +137,9 @@ fn readers_and_the_table_agree_with_sqlite() {
 
 #[test]
 fn expressions_that_cannot_be_evaluated_twice_are_refused() {
-    let db = Db::new("CREATE TABLE t(k INTEGER PRIMARY KEY, n INT); CREATE TABLE other(a)");
+    let db = Db::new(
+        "CREATE TABLE t(k INTEGER PRIMARY KEY, n INT, g INT AS (n * 2)); CREATE TABLE other(a)",
+    );
     let con = db.open();
     for (policy, part) in [
         ("n = random()", "the function random is not allowed"),
@@ -147,6 +149,10 @@ fn expressions_that_cannot_be_evaluated_twice_are_refused() {
         ("k = excluded.n", "a column of the primary key"),
         ("n = n +", "incomplete input"),
         ("n = 1 WHERE", "missing"),
+        ("n = n + g", "a generated column"),
+        ("n = n + 1 WHERE g < 5", "a generated column"),
+        ("(n, k) = (1, 2)", "no such column"),
+        ("n = n + 1 RETURNING k", "RETURNING is not allowed"),
         ("n = CURRENT_TIMESTAMP", "CURRENT_TIMESTAMP is not allowed"),
     ] {
         let sql = format!(
@@ -172,4 +178,6 @@ fn a_column_that_is_dropped_rejects_the_rows() {
     wait(&con);
     assert_eq!(all(&con, "SELECT * FROM t"), ["1|1"]);
     assert_eq!(one::<i64>(&con, "SELECT count(*) FROM densite_rejects"), 1);
+    con.execute_batch("DROP TABLE temp.t_in")
+        .expect("drops an ingest table whose policy no longer fits");
 }

@@ -13,7 +13,9 @@ use crate::database_log::DatabaseLog;
 use crate::error::refused;
 use crate::in_the_way::holds_main;
 use crate::json;
+use crate::paused;
 use crate::policy::OnConflict;
+use crate::position::Position;
 use crate::target::Target;
 use densite_log::{Op, Table};
 use densite_sqlite::{Connection, Result, Value, ValueRef};
@@ -63,6 +65,9 @@ pub(crate) fn replay(
     let own = connection::open(&spec, CACHE_KIB)?;
     let timeout = caller.query_i64("PRAGMA busy_timeout")?.unwrap_or(0);
     own.busy_timeout(i32::try_from(timeout.max(BUSY_MS)).unwrap_or(i32::MAX))?;
+    if Position::read(&own)?.is_some_and(|position| position.is_paused) {
+        return Err(paused::reason(&own)?);
+    }
     let only = only.map_or(Value::Null, Value::from);
     let (mut applied, mut after) = (0, i64::MIN);
     while let Some(reject) = next(&own, &only, after)? {

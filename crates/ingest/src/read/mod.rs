@@ -28,4 +28,5 @@ pub(crate) use run::{Row, Run, push};
 pub(crate) use run_builder::RunBuilder;
 pub(crate) use transaction::Transaction;
 pub(crate) use unapplied::{Index, Key, RUN_ROWS, Snapshot, Unapplied};
+pub(crate) use upsert::check as check_upsert;
 pub(crate) use visibility::OWN;

@@ -4,6 +4,7 @@
 //! Both rows are virtual tables with the target's columns. The old row is in a subquery, whose names
 //! come first, as in an UPSERT.
 
+use crate::error::refused;
 use crate::policy::Upsert;
 use crate::target::Target;
 use densite_disk::sync::Mutex;
@@ -126,6 +127,20 @@ impl Change {
             }
         }
         Ok(Some(values))
+    }
+}
+
+/// Checks that readers can evaluate it.
+///
+/// # Errors
+/// SQLite's; an error if it names a column that an ingest table lacks, as a generated one.
+pub(crate) fn check(connection: &Connection, target: &Target, upsert: &Upsert) -> Result<()> {
+    match Change::new(connection, target, upsert)? {
+        Some(_) => Ok(()),
+        None => Err(refused(format!(
+            "on_conflict: the expressions have something that readers of waiting rows cannot evaluate, for example a generated column of {}; use its other columns",
+            target.name
+        ))),
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::error::refused;
 use crate::names::unquoted;
 use crate::policy::OnConflict;
+use crate::read::check_upsert;
 use crate::target::Target;
 use densite_sqlite::{Connection, Result, quoted};
 
@@ -89,6 +90,7 @@ impl Arguments {
         }
         if let OnConflict::Set(upsert) = &self.on_conflict {
             target.check_upsert(connection, upsert)?;
+            check_upsert(connection, target, upsert)?;
         }
         Ok(())
     }
