@@ -4,6 +4,7 @@ use crate::affinity::from_log;
 use crate::database_log::DatabaseLog;
 use crate::error::refused;
 use crate::json::object;
+use crate::policy::OnConflict;
 use crate::session::Session;
 use crate::unit::op_name;
 use densite_log::{Op, Record, Seq, keep_whole_transactions};
@@ -25,12 +26,18 @@ pub struct Entry {
     pub key: String,
     /// All columns as a JSON object; `None` for a delete.
     pub row: Option<String>,
+    /// Whether it is the last row of its transaction.
+    pub ends_transaction: bool,
+    /// What an insert does if the key exists; `None` for other operations.
+    pub on_conflict: Option<String>,
 }
 
 /// The rows of a record that were not read before.
 pub fn entries(record: &Record) -> impl Iterator<Item = Entry> + '_ {
     let table = &record.table;
     let op = op_name(record.op);
+    let policy = OnConflict::of_note(table.note()).map(|policy| policy.text());
+    let policy = policy.filter(|_| record.op == Op::Insert);
     (record.skip..record.rows.len()).map(move |i| {
         let columns = || {
             let names = table.columns().iter().map(String::as_str);
@@ -42,6 +49,8 @@ pub fn entries(record: &Record) -> impl Iterator<Item = Entry> + '_ {
             op,
             key: object(columns().take(table.key_columns())),
             row: (record.op != Op::Delete).then(|| object(columns())),
+            ends_transaction: record.ends_transaction && i + 1 == record.rows.len(),
+            on_conflict: policy.clone(),
         }
     })
 }
@@ -49,7 +58,15 @@ pub fn entries(record: &Record) -> impl Iterator<Item = Entry> + '_ {
 /// Adds `densite_log` to a connection.
 pub(crate) fn create(connection: &Connection, session: &Arc<Session>) -> Result<()> {
     let session = Arc::clone(session);
-    let columns = ["seq", "\"table\"", "op", "key", "row"];
+    let columns = [
+        "seq",
+        "\"table\"",
+        "op",
+        "key",
+        "row",
+        "ends_transaction",
+        "on_conflict",
+    ];
     create_table_function(
         connection,
         "densite_log",
@@ -141,6 +158,8 @@ fn read_after(
             Value::Text(entry.op.to_owned()),
             Value::Text(entry.key),
             entry.row.map_or(Value::Null, Value::Text),
+            Value::Integer(i64::from(entry.ends_transaction)),
+            entry.on_conflict.map_or(Value::Null, Value::Text),
         ]
     });
     Ok(rows.collect())

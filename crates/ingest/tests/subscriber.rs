@@ -3,7 +3,7 @@
 
 use crate::common::storage;
 
-use crate::common::{Db, create, one, wait};
+use crate::common::{Db, all, create, one, wait};
 use std::sync::atomic::{AtomicBool, Ordering};
 use storage::{Faults, failing};
 
@@ -66,4 +66,33 @@ fn reading_and_pruning_at_once() {
     con.query_row("SELECT densite_prune()", [], |_| Ok(()))
         .expect("prunes");
     assert_eq!(db.segments(), 1, "all rows are acknowledged");
+}
+
+#[test]
+fn a_row_says_whether_it_ends_its_transaction_and_what_it_does_on_a_conflict() {
+    let db = Db::new("CREATE TABLE t(k INTEGER PRIMARY KEY, n INT); CREATE TABLE u(a)");
+    let con = db.ingest("t", ", on_conflict='update(n = n + excluded.n)'");
+    create(&con, "u", "").expect("the ingest table");
+    con.execute_batch(
+        "SELECT densite_subscribe('s', 'start');
+         BEGIN; INSERT INTO t_in VALUES (1, 1), (2, 2); INSERT INTO u_in VALUES (1); INSERT OR IGNORE INTO t_in VALUES (3, 3); COMMIT;
+         DELETE FROM t_in WHERE k = 1",
+    )
+    .expect("writes");
+    let read = "SELECT seq, ends_transaction, on_conflict FROM densite_log('s')";
+    let expected = [
+        "1|0|update(\"n\" = n + excluded.n)",
+        "2|0|update(\"n\" = n + excluded.n)",
+        "3|0|abort",
+        "4|1|ignore",
+        "5|1|NULL",
+    ];
+    assert_eq!(all(&con, read), expected);
+    assert_eq!(
+        all(
+            &con,
+            "SELECT seq, ends_transaction FROM densite_log('s', 3)"
+        ),
+        ["1|0", "2|0", "3|0"]
+    );
 }

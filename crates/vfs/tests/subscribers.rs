@@ -78,9 +78,9 @@ fn a_subscriber_reads_what_it_has_not_acknowledged() {
         );
         append(&log, Op::Update, &[Value::Int(7), Value::Null, Value::Null]);
         append(&log, Op::Delete, &[Value::Int(7), Value::Null, Value::Null]);
-        let first = r#"1|vote|insert|{"id":7}|{"id":7,"by":"ann","photo":{"hex":"00FF"}}"#;
-        let second = r#"2|vote|update|{"id":7}|{"id":7,"by":null,"photo":null}"#;
-        let third = r#"3|vote|delete|{"id":7}|null"#;
+        let first = r#"1|vote|insert|{"id":7}|{"id":7,"by":"ann","photo":{"hex":"00FF"}}|1|null"#;
+        let second = r#"2|vote|update|{"id":7}|{"id":7,"by":null,"photo":null}|1|null"#;
+        let third = r#"3|vote|delete|{"id":7}|null|1|null"#;
         let all = "SELECT * FROM densite_log('indexer')";
         assert_eq!(rows(&db, all), [first, second, third], "{name}");
         assert_eq!(
