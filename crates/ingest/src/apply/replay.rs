@@ -114,17 +114,16 @@ fn again(own: &Connection, reject: &Reject) -> Result<bool> {
         Ok(_) => apply(own, reject).and_then(|()| Ok(own.exec("COMMIT")?)),
         Err(e) => Err(Failed::Other(e)),
     };
+    if done.is_err() {
+        roll_back(own);
+    }
     let reason = match done {
         Ok(()) => return Ok(true),
         Err(Failed::Poison(_, reason)) => reason,
         Err(Failed::Other(e)) if is_of_the_row(&e) => e.message,
-        Err(Failed::Other(e) | Failed::Commit(e)) => {
-            roll_back(own);
-            return Err(e);
-        }
+        Err(Failed::Other(e) | Failed::Commit(e)) => return Err(e),
         Err(_) => return Ok(false),
     };
-    roll_back(own);
     let update = "UPDATE main.densite_rejects SET error = ?2, at = strftime('%Y-%m-%dT%H:%M:%fZ', 'now') WHERE seq = ?1";
     own.query_row(update, &[Value::Integer(reject.seq), Value::Text(reason)])?;
     Ok(false)
