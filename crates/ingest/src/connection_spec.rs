@@ -1,5 +1,6 @@
 //! How to open another connection to the same database with the same settings.
 
+use crate::changes;
 use densite_sqlite::{Api, Connection, Error, Result, ffi};
 use std::ffi::{CStr, CString};
 use std::fmt::Write as _;
@@ -70,7 +71,11 @@ impl ConnectionSpec {
             false => ffi::OPEN_READWRITE,
         };
         let flags = how | ffi::OPEN_URI | ffi::OPEN_NOMUTEX | ffi::OPEN_PRIVATECACHE;
-        Connection::open(self.api, &self.uri, flags, vfs)
+        let connection = Connection::open(self.api, &self.uri, flags, vfs)?;
+        if !self.reads_only {
+            changes::create_recorder(&connection)?;
+        }
+        Ok(connection)
     }
 }
 

@@ -2,6 +2,7 @@
 //! because they act beyond the database.
 
 use crate::apply;
+use crate::changes;
 use crate::database_log::DatabaseLog;
 use crate::durable;
 use crate::error::refused;
@@ -154,6 +155,9 @@ pub(crate) fn create(connection: &Connection, session: &Arc<Session>) -> Result<
             Some((name, given)) if name.as_str() == Some("ingest") => {
                 stored::config(&own, connection, given)
             }
+            Some((name, given)) if name.as_str() == Some("changes") => {
+                changes::config(connection, given)
+            }
             _ => config(|| self::database_log(&own, connection), given),
         },
     )
@@ -203,7 +207,7 @@ fn config(
         Some("max_retained_bytes") => Setting::Retained,
         _ => {
             return Err(refused(
-                "densite_config wants 'auto_prune', 'max_unapplied_bytes', 'retain_bytes', 'max_retained_bytes' or 'ingest', and then a value to set it",
+                "densite_config wants 'auto_prune', 'max_unapplied_bytes', 'retain_bytes', 'max_retained_bytes', 'ingest' or 'changes', and then a value to set it",
             ));
         }
     };

@@ -12,6 +12,7 @@
 
 mod affinity;
 mod apply;
+mod changes;
 mod clustered;
 mod code;
 mod collation;
@@ -28,12 +29,14 @@ mod ids;
 mod in_the_way;
 pub mod json;
 mod listen;
+mod marks;
 mod names;
 mod naming;
 mod open_log;
 mod overwritten;
 mod patience;
 mod paused;
+mod pending;
 mod policy;
 mod position;
 mod read;
@@ -81,6 +84,7 @@ pub fn create_functions_on(
     functions::create(connection, &session)?;
     feed::create(connection, &session)?;
     listen::create(connection, &session)?;
+    changes::create(connection)?;
     let tables = vtab::Tables::new(session.clone());
     create_module::<vtab::Ingest>(connection, "densite_ingest", tables)?;
     let number = |seq: u64| Value::Integer(i64::try_from(seq).unwrap_or(i64::MAX));

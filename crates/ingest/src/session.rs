@@ -7,22 +7,20 @@
 //! and appends nothing. If rows were added or removed in between, the prepared transaction is
 //! rolled back, durably, and all rows are appended again.
 
-mod marks;
 mod own;
-mod pending;
 
 use crate::database_file::still_has_its_name;
 use crate::database_log::DatabaseLog;
 use crate::error::{mixed, refused};
+use crate::marks::{Mark, Marks};
 use crate::patience::patience;
+use crate::pending::Pending;
 use crate::room::WhenFull;
 use crate::storage::StorageBackend;
 use densite_disk::sync::Mutex;
 use densite_log::{Appended, Op, Seq, Table, Txn, Value};
 use densite_sqlite::{Code, Connection, Error, Result};
-use marks::{Mark, Marks};
 use own::{OwnRuns, Reads};
-use pending::Pending;
 use std::sync::Arc;
 
 struct Prepared {

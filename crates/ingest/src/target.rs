@@ -1,6 +1,7 @@
 //! A target table, as the schema describes it.
 
 use crate::affinity::{Affinity, Cell};
+use crate::changes::IS_OURS;
 use crate::collation::Collation;
 use crate::default::{Default, evaluated};
 use crate::error::refused;
@@ -109,12 +110,11 @@ impl Target {
             let row = connection.query_row(sql, &[Value::from(name.as_str())])?;
             Ok(row.is_some())
         };
-        let own_triggers = count(
-            "SELECT 1 FROM main.sqlite_schema WHERE type = 'trigger' AND tbl_name = ?1 COLLATE NOCASE",
-        )?;
-        let any_trigger = connection
-            .query_i64("SELECT 1 FROM main.sqlite_schema WHERE type = 'trigger'")?
-            .is_some();
+        // Those that record changes do nothing that matters here.
+        let triggers =
+            format!("SELECT 1 FROM main.sqlite_schema WHERE type = 'trigger' AND NOT ({IS_OURS})");
+        let own_triggers = count(&format!("{triggers} AND tbl_name = ?1 COLLATE NOCASE"))?;
+        let any_trigger = connection.query_i64(&triggers)?.is_some();
         let is_child = connection
             .query_row(&format!("PRAGMA main.foreign_key_list({table})"), &[])?
             .is_some();

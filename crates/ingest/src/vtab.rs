@@ -4,6 +4,7 @@ mod arguments;
 mod turn;
 
 use crate::affinity::{Cell, to_log};
+use crate::changes;
 use crate::database_log::DatabaseLog;
 use crate::error::refused;
 use crate::ids::TableIds;
@@ -114,7 +115,7 @@ pub(crate) fn refuse_foreign(table: &str) -> Result<()> {
     let name = table.to_ascii_lowercase();
     let owner = match name.as_str() {
         _ if name.starts_with("sqlite_") => "SQLite",
-        name if OWN_TABLES.contains(&name) => "Densite",
+        name if OWN_TABLES.contains(&name) || changes::OWN_TABLES.contains(&name) => "Densite",
         _ => return Ok(()),
     };
     Err(refused(format!(

@@ -5,6 +5,7 @@ mod apply;
 mod atomic;
 mod batch_delay;
 mod cache;
+mod changed;
 mod changes;
 mod close;
 mod clustered;

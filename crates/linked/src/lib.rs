@@ -24,8 +24,23 @@ pub fn api() -> Result<Api, Error> {
     }
     // SAFETY: `prime` gives the entry point only to the linked SQLite, which is never unloaded.
     let api = unsafe { Api::capture(prime) }?;
+    #[cfg(preupdate_hook)]
+    provide_preupdate(api);
     *known = Some(api);
     Ok(api)
+}
+
+/// Names the functions of the preupdate hook, if the linked SQLite has it.
+#[cfg(preupdate_hook)]
+fn provide_preupdate(api: Api) {
+    let addresses = [
+        ffi::sqlite3_preupdate_hook as *const c_void,
+        ffi::sqlite3_preupdate_old as *const c_void,
+        ffi::sqlite3_preupdate_new as *const c_void,
+        ffi::sqlite3_preupdate_blobwrite as *const c_void,
+    ];
+    // SAFETY: the functions of the linked library, which is that of `api`.
+    unsafe { densite_sqlite::provide_preupdate(api, addresses) }
 }
 
 /// Makes SQLite call the entry point once, by opening and closing a connection.

@@ -4,7 +4,8 @@
 //! so one build serves every host from SQLite 3.37.2 on. Databases: [`Connection`], [`Statement`],
 //! [`Value`], [`Backup`], [`image`], [`quoted()`]. Files: [`HostVfs`], [`HostFile`], [`Vfs`],
 //! [`VfsFile`], [`Above`], [`register_vfs`], [`coalesced_vfs`]. SQL: [`create_function`],
-//! [`create_table_function`], [`VirtualTable`], [`TableCursor`], [`create_module`]. [`gate`] makes
+//! [`create_table_function`], [`VirtualTable`], [`TableCursor`], [`create_module`],
+//! [`Observation`]. [`gate`] makes
 //! forks wait. Callbacks catch panics, so no panic crosses into C.
 
 #![warn(missing_docs)]
@@ -26,6 +27,7 @@ mod hostfile;
 pub mod image;
 mod owned;
 mod panic;
+mod preupdate;
 mod process;
 mod query;
 mod quoted;
@@ -49,6 +51,7 @@ pub use function::create_function;
 pub use host::HostVfs;
 pub use hostfile::HostFile;
 pub use owned::OwnedStatement;
+pub use preupdate::{Observation, Observer, RowChange, RowOp, provide_preupdate};
 pub use process::PerProcess;
 pub use quoted::quoted;
 pub use statement::Statement;

@@ -2,9 +2,9 @@
 //! the log that it reads.
 
 use super::Session;
-use super::pending::Pending;
 use crate::collation::Collation;
 use crate::names::are_same;
+use crate::pending::Pending;
 use crate::read::{OWN, RUN_ROWS, Run, RunBuilder, Transaction, push};
 use densite_log::{Record, Result, Seq, TxnId};
 use std::sync::Arc;

@@ -232,6 +232,9 @@ impl<T: VirtualTable> Glue<T> {
                 if T::DIRECT_ONLY {
                     (api.raw().vtab_config)(db, ffi::VTAB_DIRECTONLY);
                 }
+                if T::INNOCUOUS {
+                    (api.raw().vtab_config)(db, ffi::VTAB_INNOCUOUS);
+                }
                 if T::WRITABLE {
                     (api.raw().vtab_config)(db, ffi::VTAB_CONSTRAINT_SUPPORT, 1 as c_int);
                 }

@@ -63,6 +63,9 @@ pub trait VirtualTable: Send + Sized + 'static {
     /// Whether triggers and views must not use it (`SQLITE_VTAB_DIRECTONLY`). True for tables with
     /// effects outside the database.
     const DIRECT_ONLY: bool = false;
+    /// Whether triggers and views can use it even if the application does not trust the schema
+    /// (`SQLITE_VTAB_INNOCUOUS`).
+    const INNOCUOUS: bool = false;
 
     /// Creates or connects a table. Returns it, and `CREATE TABLE x(...)` with its columns.
     ///

@@ -1,9 +1,9 @@
-//! The rows of a transaction until it is appended, in the order of the log.
+//! The rows of a transaction until it is appended or stored, in their order.
 //!
 //! All batches except the last one are encoded. So a row is in memory once, in the form that the
 //! log stores. The log and the connection's own reads share that memory.
 
-use super::marks::Mark;
+use crate::marks::Mark;
 use densite_log::{Batch, EncodedBatch, Error, Op, Result, Rows, Table, Txn, TxnId, Value};
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ struct Done {
 
 /// See the module.
 #[derive(Default)]
-pub(super) struct Pending {
+pub(crate) struct Pending {
     done: Vec<Done>,
     /// The last batch, if it can get more rows.
     open: Option<Batch>,
@@ -42,17 +42,17 @@ fn is_full(batch: &Batch) -> bool {
 }
 
 impl Pending {
-    pub(super) fn rows(&self) -> u64 {
+    pub(crate) fn rows(&self) -> u64 {
         self.rows
     }
 
     /// Number of batches.
-    pub(super) fn batches(&self) -> usize {
+    pub(crate) fn batches(&self) -> usize {
         self.done.len() + usize::from(self.open.is_some())
     }
 
     /// Number of rows of a batch; 0 if there is no such batch.
-    pub(super) fn len(&self, batch: usize) -> usize {
+    pub(crate) fn len(&self, batch: usize) -> usize {
         match self.done.get(batch) {
             Some(done) => done.batch.len(),
             None if batch == self.done.len() => self.open.as_ref().map_or(0, Batch::len),
@@ -61,7 +61,7 @@ impl Pending {
     }
 
     /// Where the rows end now.
-    pub(super) fn mark(&self) -> Mark {
+    pub(crate) fn mark(&self) -> Mark {
         let batches = self.batches();
         Mark {
             batches,
@@ -74,7 +74,7 @@ impl Pending {
     /// # Errors
     /// `TooLarge` if the transaction would exceed the log's limit; then the row is not added.
     /// `WrongColumns`, `Limit`.
-    pub(super) fn push(&mut self, table: &Arc<Table>, op: Op, row: &[Value<'_>]) -> Result<()> {
+    pub(crate) fn push(&mut self, table: &Arc<Table>, op: Op, row: &[Value<'_>]) -> Result<()> {
         let is_other = |b: &Batch| b.op() != op || !Arc::ptr_eq(b.table(), table) || is_full(b);
         let bytes = row.iter().map(Value::bytes).sum::<usize>() as u64;
         if bytes >= BATCH_BYTES || self.open.as_ref().is_some_and(is_other) {
@@ -126,7 +126,7 @@ impl Pending {
     ///
     /// # Errors
     /// `Limit` if there is not enough memory. Then the rows cannot be appended.
-    pub(super) fn truncate(&mut self, to: Mark) -> Result<()> {
+    pub(crate) fn truncate(&mut self, to: Mark) -> Result<()> {
         let cut = self.cut(to);
         self.is_broken = cut.is_err();
         let done = self.done.iter().map(|done| done.batch.len() as u64);
@@ -154,7 +154,7 @@ impl Pending {
     }
 
     /// Removes all rows.
-    pub(super) fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         *self = Pending::default();
     }
 
@@ -162,25 +162,33 @@ impl Pending {
     ///
     /// # Errors
     /// `TooLarge`, `Limit`.
-    pub(super) fn txn(&mut self, id: TxnId) -> Result<Txn> {
+    pub(crate) fn txn(&mut self, id: TxnId) -> Result<Txn> {
+        let mut txn = Txn::new(id);
+        for batch in self.encoded()? {
+            txn.push_encoded(batch)?;
+        }
+        Ok(txn)
+    }
+
+    /// All rows, encoded.
+    ///
+    /// # Errors
+    /// `TooLarge`, `Limit`.
+    pub(crate) fn encoded(&mut self) -> Result<Vec<Arc<EncodedBatch>>> {
         if self.is_broken {
             return Err(Error::Limit(
                 "there was not enough memory to roll back to a savepoint; roll the transaction back",
             ));
         }
         self.close()?;
-        let mut txn = Txn::new(id);
-        for done in &self.done {
-            txn.push_encoded(done.batch.clone())?;
-        }
-        Ok(txn)
+        Ok(self.done.iter().map(|done| done.batch.clone()).collect())
     }
 
     /// Makes reads share the transaction's memory from now on, unless the batch is small.
     ///
     /// # Errors
     /// `Limit` if there is not enough memory.
-    pub(super) fn share_memory(&mut self) -> Result<()> {
+    pub(crate) fn share_memory(&mut self) -> Result<()> {
         let is_long = |b: &Batch| b.len() >= READ_ROWS || b.bytes_max() >= READ_BYTES;
         match self.open.as_ref().is_some_and(is_long) {
             true => self.close(),
@@ -189,7 +197,7 @@ impl Pending {
     }
 
     /// The table and the operation of a batch.
-    pub(super) fn kind(&self, batch: usize) -> Option<(&Arc<Table>, Op)> {
+    pub(crate) fn kind(&self, batch: usize) -> Option<(&Arc<Table>, Op)> {
         match self.done.get(batch) {
             Some(done) => Some((done.batch.table(), done.batch.op())),
             None if batch == self.done.len() => self.open.as_ref().map(|b| (b.table(), b.op())),
@@ -201,7 +209,7 @@ impl Pending {
     ///
     /// # Errors
     /// `Limit` if there is not enough memory.
-    pub(super) fn rows_of(&self, batch: usize) -> Result<Option<Rows>> {
+    pub(crate) fn rows_of(&self, batch: usize) -> Result<Option<Rows>> {
         match self.done.get(batch) {
             Some(done) => done.batch.rows().map(Some),
             None if batch == self.done.len() => Ok(self.open.as_ref().and_then(Batch::rows)),

@@ -6,15 +6,15 @@
 
 /// A position among the rows of a transaction.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Mark {
-    pub(super) batches: usize,
+pub(crate) struct Mark {
+    pub(crate) batches: usize,
     /// Rows of the last of these batches.
-    pub(super) rows: usize,
+    pub(crate) rows: usize,
 }
 
 /// One mark for each open savepoint, by its number.
 #[derive(Default)]
-pub(super) struct Marks(Vec<Mark>);
+pub(crate) struct Marks(Vec<Mark>);
 
 /// Number of savepoints up to number `n`. The transaction itself is -1.
 fn count(n: i32) -> usize {
@@ -23,25 +23,25 @@ fn count(n: i32) -> usize {
 
 impl Marks {
     /// Savepoint `n` begins. Several tables report the same savepoint: the first report counts.
-    pub(super) fn begin(&mut self, n: i32, now: Mark) {
+    pub(crate) fn begin(&mut self, n: i32, now: Mark) {
         let known = self.0.len();
         self.0.resize(count(n).max(known), now);
     }
 
     /// Savepoint `n` and those within it have ended.
-    pub(super) fn release(&mut self, n: i32) {
+    pub(crate) fn release(&mut self, n: i32) {
         self.0.truncate(count(n.saturating_sub(1)));
     }
 
     /// Savepoint `n` continues, those within it have ended. Returns where the rows end now. Without
     /// a known savepoint that is the beginning of the transaction.
-    pub(super) fn rollback_to(&mut self, n: i32) -> Mark {
+    pub(crate) fn rollback_to(&mut self, n: i32) -> Mark {
         self.0.truncate(count(n));
         self.0.last().copied().unwrap_or_default()
     }
 
     /// The transaction has ended.
-    pub(super) fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.0.clear();
     }
 }

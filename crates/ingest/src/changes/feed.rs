@@ -1,0 +1,170 @@
+//! The SQL functions of subscribers of changes.
+
+use super::queue::{self, Piece};
+use crate::affinity::from_log;
+use crate::error::refused;
+use crate::json::object;
+use crate::unit::op_name;
+use densite_log::{Op, PieceBatch};
+use densite_sqlite::{
+    Connection, Result, Value, ValueRef, create_function, create_table_function, ffi,
+};
+
+/// The number of changes if the caller gives none.
+const CHANGES: usize = 1000;
+
+/// Adds the functions to a connection.
+pub(super) fn create(connection: &Connection) -> Result<()> {
+    let flags = ffi::DIRECTONLY;
+    create_function(
+        connection,
+        "densite_changes_subscribe",
+        -1,
+        flags,
+        subscribe,
+    )?;
+    create_function(
+        connection,
+        "densite_changes_ack",
+        2,
+        flags,
+        |connection, given| {
+            let (Some(name), Some(seq)) = (name(given), given.get(1).and_then(|v| v.as_i64()))
+            else {
+                return Err(refused(
+                    "densite_changes_ack wants a subscriber's name and the number of a change, as in densite_changes_ack('copy', 120)",
+                ));
+            };
+            queue::acknowledge(connection, name, seq).map(Value::Integer)
+        },
+    )?;
+    create_function(
+        connection,
+        "densite_changes_unsubscribe",
+        1,
+        flags,
+        |connection, given| {
+            let name = name(given).ok_or_else(|| {
+            refused("densite_changes_unsubscribe wants a subscriber's name, as in densite_changes_unsubscribe('copy')")
+        })?;
+            queue::unsubscribe(connection, name).map(|()| Value::Null)
+        },
+    )?;
+    let columns = [
+        "seq",
+        "\"table\"",
+        "op",
+        "key",
+        "old",
+        "new",
+        "ends_transaction",
+    ];
+    create_table_function(
+        connection,
+        "densite_changes",
+        &columns,
+        &["subscriber", "max_changes"],
+        changes,
+    )
+}
+
+fn name<'a>(given: &[ValueRef<'a>]) -> Option<&'a str> {
+    let name = given.first().and_then(|v| v.as_str());
+    name.filter(|name| !name.is_empty())
+}
+
+fn subscribe(connection: &Connection, given: &[ValueRef<'_>]) -> Result<Value> {
+    let from = match given {
+        [_] => Some("now"),
+        [_, from] => from.as_str(),
+        _ => None,
+    };
+    let from_start = match from {
+        Some("now") => Some(false),
+        Some("start") => Some(true),
+        _ => None,
+    };
+    let (Some(name), Some(from_start)) = (name(given), from_start) else {
+        return Err(refused(
+            "densite_changes_subscribe wants a name, and then 'start' or 'now' (the default), as in densite_changes_subscribe('copy')",
+        ));
+    };
+    queue::subscribe(connection, name, from_start).map(Value::Integer)
+}
+
+fn changes(connection: &Connection, arguments: &[Option<Value>]) -> Result<Vec<Vec<Value>>> {
+    let (Some(Some(Value::Text(name))), limit) = (arguments.first(), arguments.get(1)) else {
+        return Err(refused(
+            "densite_changes wants a subscriber's name, as in densite_changes('copy', 100); densite_changes_subscribe('copy') adds one",
+        ));
+    };
+    let limit = match limit {
+        None | Some(None) => CHANGES,
+        Some(Some(Value::Integer(n))) if *n >= 0 => usize::try_from(*n).unwrap_or(usize::MAX),
+        Some(Some(other)) => {
+            return Err(refused(format!(
+                "densite_changes: {} is no number of changes",
+                other.as_ref().shown()
+            )));
+        }
+    };
+    let position = queue::position(connection, name)?;
+    let mut rows = Vec::new();
+    if limit > 0 {
+        queue::read_after(connection, position, |piece| {
+            let behind = usize::try_from(position + 1 - piece.first).unwrap_or(0);
+            let room = limit - rows.len();
+            rows.extend(entries(&piece).skip(behind).take(room));
+            rows.len() < limit
+        })?;
+    }
+    Ok(rows)
+}
+
+fn entries(piece: &Piece) -> impl Iterator<Item = Vec<Value>> + '_ {
+    let all = piece.batches.iter();
+    let all = all.flat_map(|batch| (0..batch.rows.len()).map(move |row| (batch, row)));
+    let count: usize = piece.batches.iter().map(|batch| batch.rows.len()).sum();
+    all.enumerate().map(move |(i, (batch, row))| {
+        let (key, old, new) = sides(batch, row);
+        let ends = piece.ends_transaction && i + 1 == count;
+        vec![
+            Value::Integer(piece.first + i as i64),
+            Value::from(batch.table.name()),
+            Value::from(op_name(batch.op)),
+            Value::Text(key),
+            old.map_or(Value::Null, Value::Text),
+            new.map_or(Value::Null, Value::Text),
+            Value::Integer(i64::from(ends)),
+        ]
+    })
+}
+
+/// The key, the old row and the new row of a change. Without a primary key, the key is the row.
+fn sides(batch: &PieceBatch, row: usize) -> (String, Option<String>, Option<String>) {
+    let names = batch.table.columns();
+    let width = match batch.op {
+        Op::Update => names.len() / 2,
+        Op::Insert | Op::Delete => names.len(),
+    };
+    let columns = |from: usize| {
+        let names = names.iter().map(String::as_str);
+        let values = names.zip(batch.rows.row(row).map(from_log));
+        values.skip(from).take(width)
+    };
+    let keys = match batch.table.key_columns() {
+        0 => width,
+        keys => keys,
+    };
+    let key = object(columns(0).take(keys));
+    let (old, new) = match batch.op {
+        Op::Insert => (None, Some(0)),
+        Op::Update => (Some(0), Some(width)),
+        Op::Delete => (Some(0), None),
+    };
+    (
+        key,
+        old.map(|from| object(columns(from))),
+        new.map(|from| object(columns(from))),
+    )
+}

@@ -1,0 +1,278 @@
+//! The virtual table `densite_recorder`: it takes part in every transaction that can change a
+//! recorded table, and gets its changes.
+//!
+//! SQLite calls xBegin before the first row changes, reports savepoints, and calls xSync before it
+//! commits. A virtual table can write there (FTS5 does), and what it writes is part of the
+//! transaction.
+//!
+//! Invariant: the pending changes are those of the transaction so far. If any cannot be recorded,
+//! xSync fails, and SQLite rolls the transaction back.
+
+use super::queue;
+use super::recorded::{Recorded, all};
+use crate::affinity::to_log;
+use crate::error::refused;
+use crate::marks::Marks;
+use crate::pending::Pending;
+use densite_disk::sync::Mutex;
+use densite_log::{Op, Value as LogValue};
+use densite_sqlite::{
+    Arguments, Change, Connection, Existence, Observation, Observer, Origin, Plan, Result,
+    RowChange, RowOp, TableCursor, Value, ValueRef, VirtualTable, create_module,
+};
+use std::collections::BTreeSet;
+use std::ffi::CStr;
+use std::sync::Arc;
+
+/// Adds the table to a connection. Every connection that writes to a recorded table needs it.
+pub(crate) fn create(connection: &Connection) -> Result<()> {
+    create_module::<Recorder>(connection, "densite_recorder", Arc::default())
+}
+
+/// What the recorder of a connection knows.
+#[derive(Default)]
+struct State {
+    /// The recorded tables, as of this version of the schema.
+    tables: Vec<Recorded>,
+    has_queue: bool,
+    version: Option<i64>,
+    /// Ends with the transaction.
+    observation: Option<Observation>,
+    pending: Pending,
+    marks: Marks,
+    /// Why the transaction cannot be recorded.
+    failed: Option<String>,
+    /// Tables of attached databases that have changed.
+    attached: BTreeSet<(String, String)>,
+}
+
+/// The changes of a connection.
+#[derive(Default)]
+pub(super) struct Changes(Mutex<State>);
+
+impl State {
+    /// Reads the recorded tables if the schema has changed.
+    fn read_schema(&mut self, connection: &Connection) -> Result<()> {
+        let version = connection.query_i64("PRAGMA main.schema_version")?;
+        if self.version != version || version.is_none() {
+            self.tables = all(connection)?;
+            self.has_queue = queue::has_tables(connection)?;
+            self.version = version;
+        }
+        Ok(())
+    }
+
+    fn record(&mut self, change: &RowChange<'_>) -> std::result::Result<(), String> {
+        let name = change.table().to_bytes();
+        let Some(table) = (self.tables.iter()).find(|t| t.name.as_bytes() == name) else {
+            return Ok(());
+        };
+        if change.is_blob_write() {
+            return Err(format!(
+                "{}: a blob was written in place (sqlite3_blob_write), which densite_changes cannot report; use UPDATE",
+                table.name
+            ));
+        }
+        let op = match change.op() {
+            RowOp::Insert => Op::Insert,
+            RowOp::Update => Op::Update,
+            RowOp::Delete => Op::Delete,
+        };
+        let old = table.order.iter().filter(|_| op != Op::Insert);
+        let new = table.order.iter().filter(|_| op != Op::Delete);
+        let old = old.map(|place| change.before(*place));
+        let values = old.chain(new.map(|place| change.after(*place)));
+        let row: Result<Vec<LogValue<'_>>> = values.map(|v| v.map(to_log)).collect();
+        let row = row.map_err(|e| format!("{}: {}", table.name, e.message))?;
+        (self.pending.push(table.table(op), op, &row)).map_err(|e| {
+            format!(
+                "{}: the changes of this transaction cannot be recorded for densite_changes: {e}",
+                table.name
+            )
+        })
+    }
+
+    /// Stores the changes, within the transaction that is about to be committed.
+    fn store(&mut self, connection: &Connection) -> Result<()> {
+        let Some(observation) = &self.observation else {
+            return Ok(());
+        };
+        observation.check(connection)?;
+        if let Some(reason) = self.failed.take() {
+            return Err(refused(reason));
+        }
+        self.refuse_attached(connection)?;
+        if self.pending.rows() == 0 {
+            return Ok(());
+        }
+        self.check_schema(connection)?;
+        let batches = self.pending.encoded().map_err(|e| refused(e.to_string()))?;
+        queue::append(connection, &batches)?;
+        // A COMMIT that is busy is repeated, and these changes are stored.
+        self.pending.clear();
+        self.marks.clear();
+        Ok(())
+    }
+
+    /// The pending rows were laid out by the schema at the beginning of the transaction.
+    fn check_schema(&mut self, connection: &Connection) -> Result<()> {
+        self.read_schema(connection)?;
+        let batches = 0..self.pending.batches();
+        for (table, op) in batches.filter_map(|batch| self.pending.kind(batch)) {
+            let same = self.tables.iter().any(|t| t.table(op) == table);
+            if !same {
+                return Err(refused(format!(
+                    "this transaction changes rows of {} and its columns or its name; densite_changes can report only one of them: use two transactions",
+                    table.name()
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    fn refuse_attached(&self, connection: &Connection) -> Result<()> {
+        for (schema, table) in &self.attached {
+            let triggers = format!(
+                "SELECT 1 FROM {}.sqlite_schema WHERE type = 'trigger' AND tbl_name = ?1 AND {}",
+                densite_sqlite::quoted(schema),
+                super::IS_OURS
+            );
+            if (connection.query_row(&triggers, &[Value::from(table.as_str())])?).is_some() {
+                return Err(refused(format!(
+                    "changes of {schema}.{table} are recorded for densite_changes, which is possible only if its database is the main one: open it by itself, or end it with densite_config('changes', '{table}', 'off')"
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    fn end(&mut self) {
+        self.observation = None;
+        self.pending.clear();
+        self.marks.clear();
+        self.failed = None;
+        self.attached.clear();
+    }
+}
+
+impl Observer for Changes {
+    fn changes(&self, change: &RowChange<'_>) {
+        let mut state = self.0.lock();
+        if change.schema() != c"main" {
+            if change.schema() != c"temp" {
+                let text = |text: &CStr| text.to_string_lossy().into_owned();
+                let attached = (text(change.schema()), text(change.table()));
+                state.attached.insert(attached);
+            }
+            return;
+        }
+        if let Err(reason) = state.record(change) {
+            state.failed.get_or_insert(reason);
+        }
+    }
+}
+
+/// See the module.
+struct Recorder(Arc<Changes>);
+
+/// The table has no rows.
+struct NoRows;
+
+impl VirtualTable for Recorder {
+    type Shared = Arc<Changes>;
+    type Cursor = NoRows;
+    const EXISTENCE: Existence = Existence::ByItself;
+    const WRITABLE: bool = true;
+    // It does nothing to the database but record what the application does.
+    const INNOCUOUS: bool = true;
+
+    fn connect(changes: &Arc<Changes>, _: &Connection, _: &Origin) -> Result<(Recorder, String)> {
+        Ok((
+            Recorder(changes.clone()),
+            "CREATE TABLE x(unused)".to_owned(),
+        ))
+    }
+
+    fn best_index(&self, _: &mut Plan<'_>) -> Result<bool> {
+        Ok(true)
+    }
+
+    fn open(&self) -> Result<NoRows> {
+        Ok(NoRows)
+    }
+
+    fn update(&self, _: &Connection, _: &Change<'_>) -> Result<i64> {
+        Err(refused(
+            "densite_recorder is for the triggers of densite_config('changes', …); it has no rows",
+        ))
+    }
+
+    fn begin(&self, connection: &Connection) -> Result<()> {
+        let mut state = self.0.0.lock();
+        state.end();
+        state.read_schema(connection)?;
+        let has_attached = "SELECT 1 FROM pragma_database_list WHERE seq > 1";
+        let is_needed = state.has_queue && queue::has_subscribers(connection)?;
+        if !is_needed && connection.query_i64(has_attached)?.is_none() {
+            return Ok(());
+        }
+        state.observation = Some(Observation::begin(connection, self.0.clone())?);
+        Ok(())
+    }
+
+    fn sync(&self, connection: &Connection) -> Result<()> {
+        // The statements here change rows, which the hook reports.
+        let mut state = std::mem::take(&mut *self.0.0.lock());
+        let stored = state.store(connection);
+        *self.0.0.lock() = state;
+        stored
+    }
+
+    fn commit(&self) {
+        self.0.0.lock().end();
+    }
+
+    fn rollback(&self) {
+        self.0.0.lock().end();
+    }
+
+    fn savepoint(&self, n: i32) -> Result<()> {
+        let mut state = self.0.0.lock();
+        let now = state.pending.mark();
+        state.marks.begin(n, now);
+        Ok(())
+    }
+
+    fn release(&self, n: i32) -> Result<()> {
+        self.0.0.lock().marks.release(n);
+        Ok(())
+    }
+
+    fn rollback_to(&self, n: i32) -> Result<()> {
+        let mut state = self.0.0.lock();
+        let to = state.marks.rollback_to(n);
+        (state.pending.truncate(to)).map_err(|e| refused(e.to_string()))
+    }
+}
+
+impl TableCursor for NoRows {
+    fn filter(&mut self, _: &Connection, _: i32, _: &str, _: Arguments<'_>) -> Result<()> {
+        Ok(())
+    }
+
+    fn next(&mut self) -> Result<()> {
+        Ok(())
+    }
+
+    fn is_at_end(&self) -> bool {
+        true
+    }
+
+    fn column(&mut self, _: usize) -> Result<ValueRef<'_>> {
+        Ok(ValueRef::Null)
+    }
+
+    fn row_id(&mut self) -> Result<i64> {
+        Ok(0)
+    }
+}
