@@ -115,6 +115,10 @@ class LogInfo(TypedDict, total=False):
     applied: Optional[int]
     unapplied_rows: Optional[int]
     unapplied_bytes: Optional[int]
+    #: About how long the oldest waiting row waits; None if no row waits.
+    oldest_unapplied_seconds: Optional[float]
+    #: Rows applied in a second, a mean over about the last ten seconds.
+    applied_per_second: Optional[float]
     #: Whether a process is applying rows now.
     applying: bool
     #: Why log and database do not belong together.

@@ -127,6 +127,34 @@ fn status_shows_the_positions_of_applier_and_subscribers() {
 }
 
 #[test]
+fn status_shows_how_long_rows_wait_and_how_fast_they_are_applied() {
+    let dir = temp();
+    let db = at(&dir, "a.db");
+    let sql = "CREATE TABLE vote(id INTEGER PRIMARY KEY, by TEXT); SELECT densite_config('ingest', 'vote', '')";
+    densite(&["sql", "--create", &db, sql]).expect(0);
+    let status = || densite(&["log", "status", &db, "--json"]).expect(0).json();
+    let before = status();
+    assert!(before["oldest_unapplied_seconds"].is_null(), "{before}");
+    assert_eq!(before["applied_per_second"], 0.0);
+    let sql = "INSERT INTO vote_in WITH RECURSIVE i(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM i WHERE i < 5000) SELECT i, 'ann' FROM i; SELECT densite_wait(); SELECT densite_pause('vote'); INSERT INTO vote_in VALUES (9001, 'bob'), (9002, 'bob')";
+    densite(&["sql", &db, sql]).expect(0);
+    std::thread::sleep(std::time::Duration::from_millis(1200));
+    let status = status();
+    for (field, value) in [("last", 5002), ("applied", 5000), ("unapplied_rows", 2)] {
+        assert_eq!(status[field], value, "{field}: {status}");
+    }
+    assert_eq!(status["paused"][0], "vote");
+    let age = status["oldest_unapplied_seconds"].as_f64().expect("an age");
+    assert!((1.2..60.0).contains(&age), "{status}");
+    let rate = status["applied_per_second"].as_f64().expect("a rate");
+    assert!(rate > 0.0 && rate <= 500.0, "{status}");
+    let text = densite(&["log", "status", &db]).expect(0).out;
+    for words in ["2 rows", "the oldest for", "rows a second"] {
+        assert!(text.contains(words), "no {words:?} in {text}");
+    }
+}
+
+#[test]
 fn subscribers_can_be_added_and_removed() {
     let dir = temp();
     let (db, log) = made(&dir);

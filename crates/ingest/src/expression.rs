@@ -71,18 +71,18 @@ const FORBIDDEN: [&str; 15] = [
     "values",
 ];
 
-/// A part of an expression, and where it begins.
+/// A part of a statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Token<'a> {
+pub(crate) enum Token<'a> {
     /// A bare word or a number.
     Word(&'a str),
     /// A name or text in quotes.
-    Quoted,
+    Quoted(&'a str),
     Sign(char),
 }
 
 /// Divides a text into tokens, with their places.
-fn tokens(text: &str) -> Result<Vec<(usize, Token<'_>)>, String> {
+pub(crate) fn tokens(text: &str) -> Result<Vec<(usize, Token<'_>)>, String> {
     let mut found = Vec::new();
     let mut rest = text.char_indices().peekable();
     while let Some((at, c)) = rest.next() {
@@ -90,19 +90,19 @@ fn tokens(text: &str) -> Result<Vec<(usize, Token<'_>)>, String> {
             c if c.is_whitespace() => continue,
             '\'' | '"' | '`' | '[' => {
                 let close = if c == '[' { ']' } else { c };
-                loop {
+                let end = loop {
                     match rest.next() {
                         None => return Err(format!("{c} is not closed")),
-                        Some((_, end)) if end == close => {
+                        Some((end, c)) if c == close => {
                             // A quote within is written twice.
-                            if c == '[' || rest.next_if(|(_, next)| *next == close).is_none() {
-                                break;
+                            if c == ']' || rest.next_if(|(_, next)| *next == close).is_none() {
+                                break end + c.len_utf8();
                             }
                         }
                         Some(_) => {}
                     }
-                }
-                Token::Quoted
+                };
+                Token::Quoted(text.get(at..end).unwrap_or_default())
             }
             c if c.is_ascii_alphanumeric() || c == '_' || !c.is_ascii() => {
                 let mut end = at + c.len_utf8();
@@ -113,9 +113,7 @@ fn tokens(text: &str) -> Result<Vec<(usize, Token<'_>)>, String> {
                 }
                 Token::Word(text.get(at..end).unwrap_or_default())
             }
-            '+' | '-' | '*' | '/' | '%' | '|' | '&' | '~' | '<' | '>' | '=' | '!' | '(' | ')'
-            | ',' | '.' => Token::Sign(c),
-            other => return Err(format!("{other} has no place in it")),
+            sign => Token::Sign(sign),
         };
         found.push((at, token));
     }
@@ -168,6 +166,9 @@ pub(crate) fn check(text: &str) -> Result<(), String> {
     for (i, (at, token)) in tokens.iter().enumerate() {
         let next = tokens.get(i + 1).map(|(_, token)| *token);
         match token {
+            Token::Sign(other) if !"+-*/%|&~<>=!(),.".contains(*other) => {
+                return Err(format!("{other} has no place in it"));
+            }
             Token::Sign('(') => depth += 1,
             Token::Sign(')') if depth == 0 => return Err(") closes nothing".to_owned()),
             Token::Sign(')') => depth -= 1,
@@ -182,7 +183,7 @@ pub(crate) fn check(text: &str) -> Result<(), String> {
             {
                 return Err("it has a comment".to_owned());
             }
-            Token::Quoted if next == Some(Token::Sign('(')) => {
+            Token::Quoted(_) if next == Some(Token::Sign('(')) => {
                 return Err("the name of a function is quoted".to_owned());
             }
             Token::Word(word) => {

@@ -24,11 +24,12 @@ pub struct Entry {
     pub op: &'static str,
     /// The columns of the key as a JSON object.
     pub key: String,
-    /// All columns as a JSON object; `None` for a delete.
+    /// The columns as a JSON object: all of an insert, those that an update sets; `None` for a
+    /// delete.
     pub row: Option<String>,
     /// Whether it is the last row of its transaction.
     pub ends_transaction: bool,
-    /// What an insert does if the key exists; `None` for other operations.
+    /// What an insert does if the key exists, or the expressions that an update sets; else `None`.
     pub on_conflict: Option<String>,
 }
 
@@ -37,7 +38,12 @@ pub fn entries(record: &Record) -> impl Iterator<Item = Entry> + '_ {
     let table = &record.table;
     let op = op_name(record.op);
     let policy = OnConflict::of_note(table.note()).map(|policy| policy.text());
-    let policy = policy.filter(|_| record.op == Op::Insert);
+    let has_policy = match record.op {
+        Op::Insert => true,
+        Op::Update => table.note() != OnConflict::Abort.note(),
+        Op::Delete => false,
+    };
+    let policy = policy.filter(|_| has_policy);
     (record.skip..record.rows.len()).map(move |i| {
         let columns = || {
             let names = table.columns().iter().map(String::as_str);

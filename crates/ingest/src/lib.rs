@@ -39,15 +39,18 @@ mod paused;
 mod pending;
 mod policy;
 mod position;
+mod rate;
 mod read;
 mod room;
 mod scan;
 mod session;
+mod status;
 mod storage;
 mod stored;
 mod sync_failed;
 mod target;
 mod unit;
+mod update;
 mod vtab;
 mod wait;
 
@@ -57,6 +60,7 @@ pub use durable::position as durable_position;
 pub use error::from_log;
 pub use feed::{Entry, entries};
 pub use position::{ClusteredPosition, Position};
+pub use rate::applied_per_second;
 pub use storage::{FileInfo, StorageBackend};
 
 use densite_sqlite::{Code, Connection, Error, Result, Value, create_function, create_module, ffi};
@@ -85,6 +89,7 @@ pub fn create_functions_on(
     feed::create(connection, &session)?;
     listen::create(connection, &session)?;
     changes::create(connection)?;
+    status::create(connection, &session)?;
     let tables = vtab::Tables::new(session.clone());
     create_module::<vtab::Ingest>(connection, "densite_ingest", tables)?;
     let number = |seq: u64| Value::Integer(i64::try_from(seq).unwrap_or(i64::MAX));

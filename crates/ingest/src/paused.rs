@@ -12,7 +12,7 @@ use densite_sqlite::{Code, Connection, Error, Result, Value, ValueRef};
 use std::sync::Arc;
 
 /// The names of paused tables.
-fn tables(connection: &Connection) -> Result<Vec<String>> {
+pub(crate) fn tables(connection: &Connection) -> Result<Vec<String>> {
     let stored = connection.query_string("SELECT paused FROM main.densite_applied")?;
     let stored = stored.unwrap_or_default();
     Ok(serde_json::from_str(&stored).unwrap_or_default())

@@ -41,7 +41,10 @@ impl Upsert {
     fn parse(text: &str) -> std::result::Result<Upsert, String> {
         let checked = |text: &str| expression::check(text).map(|()| text.trim().to_owned());
         let (assignments, only_if) = expression::condition(text);
-        let set = between_commas(assignments).into_iter().map(|part| {
+        let parts = between_commas(assignments).into_iter();
+        // An update of the log can have a condition alone.
+        let has_none = only_if.is_some() && assignments.trim().is_empty();
+        let set = parts.filter(|_| !has_none).map(|part| {
             let (name, value) = match expression::assignment(part) {
                 Some((name, value)) => (unquoted(name), checked(value)?),
                 None => {

@@ -4,9 +4,10 @@
 //! `densite_applied` has one row: the log's id, and the number of the row up to which all rows are
 //! applied. While later rows are applied in another order ([`crate::ClusteredLimits`]), it also has
 //! that order's id, its last number, and how many of its places are done; otherwise zeros. The row
-//! changes in the transaction that applies rows.
+//! changes in the transaction that applies rows. It also has the [`Rate`] at which rows are applied.
 
 use crate::error::refused;
+use crate::rate::Rate;
 use densite_log::{LogId, Seq};
 use densite_sqlite::{Connection, Error, Result, Value, ValueRef};
 
@@ -19,7 +20,7 @@ pub(crate) const OWN_TABLES: [&str; 4] = [
 ];
 
 const TABLES: &str = r#"
-CREATE TABLE IF NOT EXISTS main.densite_applied(id INTEGER PRIMARY KEY CHECK (id = 1), log BLOB NOT NULL, seq INTEGER NOT NULL, clustered INTEGER NOT NULL DEFAULT 0, clustered_last INTEGER NOT NULL DEFAULT 0, clustered_done INTEGER NOT NULL DEFAULT 0, paused TEXT NOT NULL DEFAULT '');
+CREATE TABLE IF NOT EXISTS main.densite_applied(id INTEGER PRIMARY KEY CHECK (id = 1), log BLOB NOT NULL, seq INTEGER NOT NULL, clustered INTEGER NOT NULL DEFAULT 0, clustered_last INTEGER NOT NULL DEFAULT 0, clustered_done INTEGER NOT NULL DEFAULT 0, paused TEXT NOT NULL DEFAULT '', applied_at INTEGER NOT NULL DEFAULT 0, applied_rate REAL NOT NULL DEFAULT 0);
 CREATE TABLE IF NOT EXISTS main.densite_clustered(id INTEGER PRIMARY KEY, basis TEXT NOT NULL, permutation BLOB NOT NULL);
 CREATE TABLE IF NOT EXISTS main.densite_rejects(seq INTEGER PRIMARY KEY, "table" TEXT NOT NULL, "row" TEXT NOT NULL, error TEXT NOT NULL, at TEXT NOT NULL, op TEXT NOT NULL DEFAULT 'insert', on_conflict TEXT NOT NULL DEFAULT 'abort');
 "#;
@@ -73,6 +74,13 @@ impl Position {
         self.clustered.map_or(self.seq, |s| s.last.max(self.seq))
     }
 
+    /// How many rows up to `last`, the end of the log, are not applied. Numbers that no row has
+    /// count too.
+    pub(crate) fn unapplied(&self, last: Seq) -> u64 {
+        let done = self.clustered.map_or(0, |s| u64::from(s.done));
+        last.saturating_sub(self.seq).saturating_sub(done)
+    }
+
     /// Reads the position from the main database; `None` if it names no log.
     ///
     /// # Errors
@@ -116,16 +124,20 @@ impl Position {
         }
     }
 
-    /// Writes the position, within the connection's transaction.
-    pub(crate) fn write(&self, connection: &Connection) -> Result<()> {
+    /// Writes the position, within the connection's transaction, which applies this many rows.
+    pub(crate) fn write(&self, connection: &Connection, rows: usize) -> Result<()> {
+        let rate = Rate::read(connection).map_err(of_an_earlier_version)?;
         let mut update = connection.prepare(
-            "UPDATE main.densite_applied SET seq = ?1, clustered = ?2, clustered_last = ?3, clustered_done = ?4",
+            "UPDATE main.densite_applied SET seq = ?1, clustered = ?2, clustered_last = ?3, clustered_done = ?4, applied_at = ?5, applied_rate = ?6",
         )?;
         let (id, last, done) = self.clustered.map_or((0, 0, 0), |s| (s.id, s.last, s.done));
         update.bind(1, &number(self.seq))?;
         update.bind(2, &Value::Integer(id))?;
         update.bind(3, &number(last))?;
         update.bind(4, &number(done.into()))?;
+        for (i, value) in (5..).zip(rate.with(rows).values()) {
+            update.bind(i, &value)?;
+        }
         update.step()?;
         Ok(())
     }
@@ -148,13 +160,24 @@ impl Position {
 /// its numbers, and the next log numbers rows above them: a reject is identified by its number
 /// alone.
 pub(crate) fn last_reject(connection: &Connection) -> Result<Seq> {
+    of_rejects(connection, "max(seq)")
+}
+
+/// The number of rejects.
+pub(crate) fn rejects(connection: &Connection) -> Result<u64> {
+    of_rejects(connection, "count(*)")
+}
+
+/// An aggregate of the rejects; 0 if there is none.
+fn of_rejects(connection: &Connection, aggregate: &str) -> Result<u64> {
     let known =
         "SELECT 1 FROM main.sqlite_schema WHERE type = 'table' AND name = 'densite_rejects'";
     if connection.query_i64(known)?.is_none() {
         return Ok(0);
     }
-    let last = connection.query_i64("SELECT max(seq) FROM main.densite_rejects")?;
-    Ok(last.and_then(|n| u64::try_from(n).ok()).unwrap_or(0))
+    let sql = format!("SELECT {aggregate} FROM main.densite_rejects");
+    let number = connection.query_i64(&sql)?;
+    Ok(number.and_then(|n| u64::try_from(n).ok()).unwrap_or(0))
 }
 
 /// The number as SQLite stores it.

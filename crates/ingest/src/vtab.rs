@@ -15,6 +15,7 @@ use crate::read::{name, transaction};
 use crate::scan::{Cursor, Reading};
 use crate::session::Session;
 use crate::target::Target;
+use crate::update::Updates;
 pub(crate) use arguments::Arguments;
 use densite_log::{Op, Table};
 use densite_sqlite::{
@@ -51,6 +52,10 @@ pub(crate) struct Ingest {
     inserts: [Arc<Table>; 3],
     updates: Option<Arc<Table>>,
     deletes: Option<Arc<Table>>,
+    /// The statements that update rows.
+    statements: Updates,
+    /// The name of the ingest table.
+    visible: String,
     /// The ids of new rows, if they are given out at INSERT.
     ids: Option<Arc<TableIds>>,
     fail_when_full: bool,
@@ -124,9 +129,11 @@ pub(crate) fn refuse_foreign(table: &str) -> Result<()> {
 }
 
 impl Ingest {
+    /// The values of these columns as the log has them.
     fn cells<'a>(
         &self,
         connection: &Connection,
+        order: &[usize],
         columns: &[ValueRef<'a>],
         insert: bool,
     ) -> Result<Vec<Cell<'a>>> {
@@ -134,7 +141,7 @@ impl Ingest {
             let value = columns.get(*place).copied().unwrap_or(ValueRef::Null);
             self.target.cell(connection, *place, value, insert)
         };
-        self.order.iter().map(cell).collect()
+        order.iter().map(cell).collect()
     }
 
     fn push(&self, table: &Arc<Table>, op: Op, cells: &[Cell<'_>]) -> Result<()> {
@@ -159,7 +166,7 @@ impl Ingest {
         columns: &[ValueRef<'_>],
         conflict: Conflict,
     ) -> Result<i64> {
-        let mut cells = self.cells(connection, columns, true)?;
+        let mut cells = self.cells(connection, &self.order, columns, true)?;
         let mut is_later = false;
         if let (Some(ids), Some(key)) = (&self.ids, cells.first_mut()) {
             match key.as_ref().as_i64() {
@@ -213,7 +220,12 @@ impl Ingest {
             ));
         }
         let old = self.reading.key_of(row_id)?;
-        let cells = self.cells(connection, columns, false)?;
+        let statement = (self.statements).of(connection, &self.target, &self.visible);
+        let (table, order) = match &statement {
+            Some(update) => (&update.table, &*update.order),
+            None => (table, self.order.as_slice()),
+        };
+        let cells = self.cells(connection, order, columns, false)?;
         let new = cells.iter().take(old.len()).map(|c| c.as_ref().to_owned());
         if new_row_id != row_id || !new.eq(old.iter().cloned()) {
             return Err(refused(format!(
@@ -306,6 +318,8 @@ impl VirtualTable for Ingest {
             inserts,
             updates,
             deletes,
+            statements: Updates::default(),
+            visible: origin.table.clone(),
             ids,
             fail_when_full: arguments.fail_when_full,
             reads_only: connection.is_readonly(c"main") == Some(true),

@@ -58,7 +58,7 @@ fn run(random: &mut StdRng, shape: &Shape, policy: &str, verb: &str, what: &str)
     let changes: Vec<String> = (0..random.random_range(100..600))
         .map(|_| change(random, shape, verb, policy.contains("update")))
         .collect();
-    let changes = log(&con, shape, changes, what);
+    let changes = log(&con, changes, what);
     let mut end = expected(&plain, shape, &changes);
     plain.execute_batch("ROLLBACK").expect("rolls back");
     let mut seen = 0;

@@ -1,6 +1,6 @@
 //! The files in the log's directory, by name (docs/FORMAT.md, The log): segments, free and
-//! unfinished segments, the end word, the writers' slots, the state, and locks. `sync_failed`
-//! belongs to ingest.
+//! unfinished segments, the end word, the writers' slots, the state, the times, and locks.
+//! `sync_failed` belongs to ingest.
 
 use crate::format::segment::{HEADER_LEN, NoHeader, SegmentHeader};
 use crate::format::{DATA_OFF, MAX_SEQ};
@@ -17,6 +17,7 @@ pub type LogDir = Arc<dyn Dir + Sync>;
 pub(crate) const END: &str = "end";
 pub(crate) const STATE: &str = "state";
 pub(crate) const STATE_NEW: &str = "state.new";
+pub(crate) const TIMES: &str = "times";
 pub(crate) const APPEND_LOCK: &str = "append.lock";
 pub(crate) const STATE_LOCK: &str = "state.lock";
 pub(crate) const APPLY_LOCK: &str = "apply.lock";

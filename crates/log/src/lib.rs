@@ -49,6 +49,7 @@ mod subscribers;
 mod table;
 mod tail;
 mod takeover;
+mod times;
 mod txn;
 mod visibility;
 mod writer;

@@ -288,6 +288,30 @@ impl Log {
         measured.bytes_after(&dir.files, word, first, seq)
     }
 
+    /// Notes the time, at most ten times a second, so that [`Log::time_waited`] knows the age of
+    /// rows. Call it before an append. Errors are ignored: only that figure depends on it.
+    pub fn note_time(&self) {
+        let shared = &self.shared;
+        // In a forked child, a thread that does not exist there can hold the mutex.
+        if shared.dir.is_ours().is_ok() && shared.noted.is_due() {
+            let noted = shared.may_write().and_then(|()| self.last());
+            noted.and_then(|last| shared.dir.files.note_time(last)).ok();
+        }
+    }
+
+    /// How long the first row after `seq` has been readable: at most an eighth and a tenth of a
+    /// second too much. For a row from before the first note that is left, the time since that
+    /// note. `None` if there is no such row or no note.
+    ///
+    /// # Errors
+    /// `Io`, `Damaged`.
+    pub fn time_waited(&self, seq: Seq) -> Result<Option<Duration>> {
+        match self.last()? > seq {
+            true => self.shared.dir.files.time_since(seq),
+            false => Ok(None),
+        }
+    }
+
     /// Checks that the directory's name still leads to the log that was opened. If it does, rows
     /// that were read are from the log that other processes write.
     ///

@@ -4,6 +4,7 @@ use crate::measure::Measured;
 use crate::news::News;
 use crate::open_dir::OpenDir;
 use crate::takeover::Takeover;
+use crate::times::Noted;
 use crate::txn::TxnId;
 use crate::visibility::{Visibility, Visible};
 use crate::writer::Writer;
@@ -27,6 +28,8 @@ pub(crate) struct Shared {
     txn_next: AtomicU64,
     /// Places of recent calls of [`Log::bytes_after`](crate::Log::bytes_after).
     pub(crate) measured: Measured,
+    /// When the time was noted, see [`Log::note_time`](crate::Log::note_time).
+    pub(crate) noted: Noted,
 }
 
 impl Shared {
@@ -47,6 +50,7 @@ impl Shared {
             takeover: Takeover::default(),
             txn_next: AtomicU64::new(txn_next),
             measured: Measured::default(),
+            noted: Noted::default(),
         }
     }
 

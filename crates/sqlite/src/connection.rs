@@ -3,6 +3,7 @@
 mod blob;
 mod closed;
 mod files;
+mod running;
 mod status;
 
 use crate::api::{Api, c_string};
@@ -13,6 +14,7 @@ use std::ffi::{CStr, c_char, c_int};
 use std::ptr::NonNull;
 
 pub use files::Checkpointed;
+pub use running::Running;
 
 /// A connection: one that this crate opened and closes, or one that SQLite lends.
 #[derive(Debug)]

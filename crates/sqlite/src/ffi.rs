@@ -307,6 +307,7 @@ pub const FCNTL_EXTERNAL_READER: c_int = 40;
 pub const FCNTL_CKSM_FILE: c_int = 41;
 pub const FCNTL_RESET_CACHE: c_int = 42;
 
+pub const DBCONFIG_ENABLE_TRIGGER: c_int = 1003;
 pub const DBCONFIG_ENABLE_LOAD_EXTENSION: c_int = 1005;
 pub const DBCONFIG_NO_CKPT_ON_CLOSE: c_int = 1006;
 pub const DBCONFIG_RESET_DATABASE: c_int = 1009;

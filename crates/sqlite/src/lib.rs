@@ -42,7 +42,7 @@ pub use api::{Api, EntryPoint, OLDEST_VERSION, string_of_any_version};
 pub use backup::{Backup, BackupStep};
 pub use coalesced::{WalProgress, coalesced_vfs, wal_progress};
 pub use code::Code;
-pub use connection::{Checkpointed, Connection, TxnState, is_opened_by_densite};
+pub use connection::{Checkpointed, Connection, Running, TxnState, is_opened_by_densite};
 pub use detached::{Detached, Row};
 pub use entry::entry_point;
 pub use error::{Error, Result};

@@ -80,6 +80,7 @@ pub struct RowChange<'a> {
     api: Api,
     functions: Functions,
     db: *mut Db,
+    is_utf8: bool,
     op: RowOp,
     schema: &'a CStr,
     table: &'a CStr,
@@ -137,8 +138,14 @@ impl RowChange<'_> {
         if value.is_null() {
             return Ok(ValueRef::Null);
         }
-        // SAFETY: a protected value that lives until the hook returns.
-        Ok(unsafe { ValueRef::from_raw(self.api, value) })
+        // SAFETY: a protected value that lives until the hook returns. Its text is in the encoding of
+        // the database.
+        Ok(unsafe {
+            match self.is_utf8 {
+                true => ValueRef::from_raw_utf8(self.api, value),
+                false => ValueRef::from_raw(self.api, value),
+            }
+        })
     }
 }
 
@@ -151,6 +158,7 @@ pub trait Observer: Send + Sync + 'static {
 struct Observed {
     api: Api,
     functions: Functions,
+    is_utf8: bool,
     observer: Arc<dyn Observer>,
 }
 
@@ -218,12 +226,16 @@ pub struct Observation {
 }
 
 impl Observation {
-    /// Registers the observer of a connection.
+    /// Registers the observer of a connection. `is_utf8`: its databases have text in UTF-8.
     ///
     /// # Errors
     /// If SQLite has no such hook, or if the application has registered its own. That one is
     /// removed then.
-    pub fn begin(connection: &Connection, observer: Arc<dyn Observer>) -> Result<Observation> {
+    pub fn begin(
+        connection: &Connection,
+        observer: Arc<dyn Observer>,
+        is_utf8: bool,
+    ) -> Result<Observation> {
         let api = connection.api();
         let functions = functions_or(api, || look_up(api)).ok_or_else(|| {
             Error::new(
@@ -238,6 +250,7 @@ impl Observation {
         let observed = Observed {
             api,
             functions,
+            is_utf8,
             observer,
         };
         OBSERVED.set(observation.connection, observed);
@@ -298,6 +311,7 @@ unsafe extern "C" fn before(
             api: observed.api,
             functions: observed.functions,
             db,
+            is_utf8: observed.is_utf8,
             op,
             schema,
             table,

@@ -137,6 +137,28 @@ impl<'a> ValueRef<'a> {
     }
 }
 
+impl<'a> ValueRef<'a> {
+    /// As [`ValueRef::from_raw`], for text that SQLite has in UTF-8: it copies text to terminate it,
+    /// and this does not.
+    ///
+    /// # Safety
+    /// As [`ValueRef::from_raw`]; the value's text is in UTF-8.
+    #[inline]
+    pub(crate) unsafe fn from_raw_utf8(api: Api, value: *mut RawValue) -> ValueRef<'a> {
+        let t = api.raw();
+        // SAFETY: as in `from_raw`. The bytes of a text as a blob are those of its encoding.
+        unsafe {
+            match (t.value_type)(value) {
+                ffi::TEXT => {
+                    let ptr = (t.value_blob)(value);
+                    ValueRef::Text(bytes(ptr, (t.value_bytes)(value)))
+                }
+                _ => ValueRef::from_raw(api, value),
+            }
+        }
+    }
+}
+
 /// The bytes as a slice; empty for null.
 ///
 /// # Safety

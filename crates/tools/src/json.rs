@@ -73,6 +73,8 @@ pub fn log(figures: &Figures) -> Value {
         "applied": applied.map(|a| a.seq),
         "unapplied_rows": figures.unapplied_rows(),
         "unapplied_bytes": figures.unapplied_bytes,
+        "oldest_unapplied_seconds": figures.oldest_unapplied().map(|time| time.as_secs_f64()),
+        "applied_per_second": applied.map(|a| a.per_second),
         "applying": figures.is_led,
         "misfit": figures.misfit(),
         "rejects": applied.map(|a| a.rejects),

@@ -10,6 +10,7 @@ use densite_sqlite::{Api, Connection, Value};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// A log and the database it belongs to.
 pub struct Beside {
@@ -96,15 +97,15 @@ impl Beside {
     /// The position of the database in the log; `None` if it cannot be read.
     pub fn applied(&self, api: Api) -> Option<Applied> {
         let db = connect(api, &self.db)?;
-        let position =
-            "SELECT log, seq, max(seq, clustered_last), paused FROM main.densite_applied";
-        let (log, seq, end, paused) = match db.query_row(position, &[]).ok()??.as_slice() {
+        let position = "SELECT log, seq, max(seq, clustered_last), clustered_done, paused FROM main.densite_applied";
+        let (log, seq, end, done, paused) = match db.query_row(position, &[]).ok()??.as_slice() {
             [
                 Value::Blob(log),
                 Value::Integer(seq),
                 Value::Integer(end),
+                Value::Integer(done),
                 Value::Text(paused),
-            ] => (log.clone(), *seq, *end, paused.clone()),
+            ] => (log.clone(), *seq, *end, *done, paused.clone()),
             _ => return None,
         };
         let rejects = db.query_i64("SELECT count(*) FROM main.densite_rejects");
@@ -112,6 +113,8 @@ impl Beside {
             is_same: log == self.id.0,
             seq: u64::try_from(seq).ok()?,
             end: u64::try_from(end).ok()?,
+            done: u64::try_from(done).ok()?,
+            per_second: densite_ingest::applied_per_second(&db).ok()?,
             rejects: u64::try_from(rejects.ok()??).ok()?,
             paused: serde_json::from_str(&paused).unwrap_or_default(),
         })
@@ -130,9 +133,19 @@ impl Beside {
                 .as_ref()
                 .map(|a| log.bytes_after(a.seq))
                 .transpose()?;
-            Ok((log.status()?, log.subscribers()?, unapplied, log.is_led()?))
+            let waited = match &applied {
+                Some(applied) => log.time_waited(applied.seq)?,
+                None => None,
+            };
+            Ok((
+                log.status()?,
+                log.subscribers()?,
+                (unapplied, waited),
+                log.is_led()?,
+            ))
         };
-        let (status, subscribers, unapplied_bytes, is_led) = all().map_err(|e| self.failed(&e))?;
+        let (status, subscribers, (unapplied_bytes, waited), is_led) =
+            all().map_err(|e| self.failed(&e))?;
         Ok(Figures {
             directory: self.path.clone(),
             id: self.id,
@@ -141,6 +154,7 @@ impl Beside {
             applied,
             began,
             unapplied_bytes,
+            waited,
             is_led,
         })
     }
@@ -163,7 +177,7 @@ pub(crate) fn left_behind(api: Api, db: &Path, copy: &Path) -> Option<String> {
 }
 
 /// The position of the database in its log.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Applied {
     /// Whether the database names this log.
@@ -173,6 +187,10 @@ pub struct Applied {
     /// The last row that the database knows. During clustered apply, some rows after `seq` are
     /// applied.
     pub end: u64,
+    /// How many rows after `seq` are applied, during clustered apply.
+    pub done: u64,
+    /// How many rows a second are applied: a mean over about the last ten seconds.
+    pub per_second: f64,
     /// The number of rows that tables refused.
     pub rejects: u64,
     /// Tables for which no rows are applied until `densite_resume`.
@@ -180,7 +198,7 @@ pub struct Applied {
 }
 
 /// All figures of a log.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Figures {
     /// The log's directory.
@@ -198,6 +216,8 @@ pub struct Figures {
     began: u64,
     /// Bytes of rows that are not applied.
     pub unapplied_bytes: Option<u64>,
+    /// How long the first row behind the position has been in the log.
+    waited: Option<Duration>,
     /// Whether a process runs the worker that applies rows. Every process that uses ingest and can
     /// write to the database has one.
     pub is_led: bool,
@@ -213,7 +233,15 @@ impl Figures {
     /// The number of rows that are not applied.
     pub fn unapplied_rows(&self) -> Option<u64> {
         let applied = self.applied.as_ref()?;
-        Some(self.status.last.saturating_sub(applied.seq))
+        let rows = self.status.last.saturating_sub(applied.seq);
+        Some(rows.saturating_sub(applied.done))
+    }
+
+    /// About how long the oldest row that is not applied waits: at most an eighth and a tenth of a
+    /// second too much. In a clustered apply, how long its first row has been in the log. `None` if
+    /// no row waits, or if it is unknown.
+    pub fn oldest_unapplied(&self) -> Option<Duration> {
+        self.waited.filter(|_| self.unapplied_rows() != Some(0))
     }
 
     /// Why the database does not continue with this log, and what to do; `None` if it does. Ingest

@@ -37,6 +37,7 @@ impl LogOrder {
     /// The first rows of the queue, ordered. Makes plans for their records.
     fn plan(&mut self, round: &mut Round, rows: usize) -> Result<Vec<Unit>> {
         self.of.clear();
+        round.forget_many_plans();
         let mut left = rows;
         for record in self.queue.records() {
             if left == 0 {

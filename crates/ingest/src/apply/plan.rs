@@ -41,8 +41,8 @@ pub(super) struct Plan {
     pub(super) replaced: Option<Vec<usize>>,
     /// Each row runs within a savepoint: a failing row can leave half of a trigger's work.
     pub(super) guarded: bool,
-    /// The query for a row with a key. With triggers, an UPDATE that changes no row does not mean
-    /// that there is none: a trigger can have ignored it.
+    /// The query for a row with a key. An UPDATE that changes no row does not mean that there is
+    /// none: a trigger can have ignored it, or its condition is false.
     exists: Option<String>,
 }
 
@@ -74,7 +74,7 @@ impl Plan {
         };
         plan.guarded = target.has_triggers;
         plan.independent = target.sortable;
-        plan.exists = (op == Op::Update && plan.guarded)
+        plan.exists = (op == Op::Update && (plan.guarded || has_condition(table)))
             .then(|| exists(table, &target))
             .flatten();
         plan.action = match sql(table, op, &target) {
@@ -123,7 +123,7 @@ impl Plan {
         }
     }
 
-    /// Whether a trigger has ignored an update of this row: the row exists. The key comes first in
+    /// Whether a trigger has ignored an update of this row, or its condition is false: the row exists. The key comes first in
     /// `row`.
     pub(super) fn is_passed_over<'v>(
         &self,
@@ -157,6 +157,11 @@ impl Plan {
         done?;
         Ok(self.op != Op::Update || connection.changes() > 0)
     }
+}
+
+/// Whether an update has a condition beside the key.
+fn has_condition(table: &Table) -> bool {
+    matches!(OnConflict::of_note(table.note()), Some(OnConflict::Set(upsert)) if upsert.only_if.is_some())
 }
 
 /// The query for a row with a key.
@@ -283,8 +288,24 @@ fn sql(
             .filter(|k| places.iter().take(key_columns).eq(&k.columns))
             .ok_or_else(|| format!("the primary key of table {} has changed", target.name))?;
         let key = key_terms(target, key);
+        let policy = OnConflict::of_note(table.note());
         let sql = match op {
             Op::Delete => format!("DELETE FROM {name} WHERE {key}"),
+            _ if let Some(OnConflict::Set(upsert)) = &policy => {
+                let values = equal(key_columns, places.len());
+                let values = (!values.is_empty()).then_some(values);
+                let set = upsert
+                    .set
+                    .iter()
+                    .map(|(name, value)| format!("{} = {value}", quoted(name)));
+                let set: Vec<String> = values.into_iter().chain(set).collect();
+                let only_if = upsert.only_if.as_ref();
+                let only_if = only_if.map_or(String::new(), |text| format!(" AND ({text})"));
+                format!(
+                    "UPDATE{or_abort} {name} SET {} WHERE {key}{only_if}",
+                    set.join(", ")
+                )
+            }
             _ if places.len() == key_columns => {
                 format!("UPDATE {name} SET {} WHERE {key}", equal(0, key_columns))
             }

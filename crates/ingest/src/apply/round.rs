@@ -14,6 +14,7 @@ use super::planner::Planner;
 use super::rows::{Means, Work};
 use super::source::Source;
 use super::values::Values;
+use crate::changes;
 use crate::clustered::Definition;
 use crate::database_file::still_has_its_name;
 use crate::position::Position;
@@ -47,12 +48,17 @@ pub(super) struct Batch {
     pub(super) is_full: bool,
 }
 
+/// So many plans are kept for the next batch.
+const MOST_PLANS: usize = 256;
+
 /// The worker's connection, and its knowledge of the schema and of the cost of rows.
 pub(super) struct Round {
     // Declared before the connection, so that statements are dropped first.
     plans: Vec<Plan>,
     /// The schema version of the plans.
     schema: i64,
+    /// The transactions take part in recording without triggers.
+    records: bool,
     /// A constraint may be deferred to COMMIT: batches have whole transactions of the log, however
     /// long they take.
     pub(super) whole: bool,
@@ -78,6 +84,7 @@ impl Round {
         Ok(Round {
             plans: Vec::new(),
             schema: -1,
+            records: false,
             whole: false,
             pace: Pace::default(),
             free_until: Instant::now(),
@@ -163,7 +170,7 @@ impl Round {
     ) -> std::result::Result<Duration, Failed> {
         let done = self.begin(turn).and_then(|begun| {
             write(&self.connection)?;
-            self.finish(turn.applying, next)?;
+            self.finish(turn.applying, next, 0)?;
             Ok(begun.elapsed())
         });
         if done.is_err() {
@@ -175,6 +182,13 @@ impl Round {
     /// The index of a record's plan. Makes the plan if there is none.
     pub(super) fn plan_index_of(&mut self, record: &Record) -> Result<usize> {
         plan_index(&self.connection, &mut self.plans, record)
+    }
+
+    /// Forgets the plans if there are many: each text of an expression has its own.
+    pub(super) fn forget_many_plans(&mut self) {
+        if self.plans.len() > MOST_PLANS {
+            self.plans.clear();
+        }
     }
 
     /// Forgets the plans if the schema has changed.
@@ -196,6 +210,7 @@ impl Round {
             let deferred =
                 "SELECT 1 FROM main.sqlite_schema WHERE type = 'table' AND sql LIKE '%DEFERRED%'";
             self.whole = self.connection.query_i64(deferred)?.is_some();
+            self.records = changes::without_triggers(&self.connection)?;
             self.schema = schema;
         }
         Ok(())
@@ -225,7 +240,7 @@ impl Round {
             Definition::clear(&self.connection)?;
         }
         let inserted = begun.elapsed();
-        self.finish(turn.applying, batch.next)?;
+        self.finish(turn.applying, batch.next, rows)?;
         let held = begun.elapsed();
         self.pace.committed(rows, held.saturating_sub(inserted));
         self.singly &= has_rejected;
@@ -248,12 +263,20 @@ impl Round {
             self.schema = -1;
             return Err(Failed::Again);
         }
+        if self.records {
+            changes::join(&self.connection)?;
+        }
         Ok(begun)
     }
 
-    /// Writes the position and commits.
-    fn finish(&mut self, applying: &Applying, next: Position) -> std::result::Result<(), Failed> {
-        next.write(&self.connection)?;
+    /// Writes the position and commits. `rows`: how many rows were applied.
+    fn finish(
+        &mut self,
+        applying: &Applying,
+        next: Position,
+        rows: usize,
+    ) -> std::result::Result<(), Failed> {
+        next.write(&self.connection, rows)?;
         // If the log was replaced, its numbers can belong to other rows.
         let in_place = applying.open.log().is_in_place();
         in_place.map_err(|e| applying.open.failed(e))?;

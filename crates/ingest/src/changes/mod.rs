@@ -15,7 +15,7 @@ mod recorder;
 pub(crate) use recorded::{IS_OURS, config};
 pub(crate) use recorder::create as create_recorder;
 
-use densite_sqlite::{Connection, Result};
+use densite_sqlite::{Connection, Result, ffi};
 
 /// Names of the tables.
 pub(crate) const OWN_TABLES: [&str; 2] = ["densite_changed", "densite_change_subscribers"];
@@ -24,4 +24,24 @@ pub(crate) const OWN_TABLES: [&str; 2] = ["densite_changed", "densite_change_sub
 pub(crate) fn create(connection: &Connection) -> Result<()> {
     recorder::create(connection)?;
     feed::create(connection)
+}
+
+/// Turns the triggers of a connection off, if only those of recorded tables would run: they cost
+/// time for each row. Returns whether it did. Each transaction then has to [`join`].
+///
+/// # Errors
+/// SQLite's.
+pub(crate) fn without_triggers(connection: &Connection) -> Result<bool> {
+    let triggers = format!("SELECT min({IS_OURS}) FROM main.sqlite_schema WHERE type = 'trigger'");
+    let only_ours = connection.query_i64(&triggers)? == Some(1);
+    connection.set_config(ffi::DBCONFIG_ENABLE_TRIGGER, !only_ours)?;
+    Ok(only_ours)
+}
+
+/// Makes the connection's transaction take part in recording.
+///
+/// # Errors
+/// SQLite's; as the first change of a recorded table.
+pub(crate) fn join(connection: &Connection) -> Result<()> {
+    connection.exec("DELETE FROM densite_recorder")
 }

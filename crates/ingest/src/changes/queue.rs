@@ -8,7 +8,7 @@
 
 use crate::error::refused;
 use densite_log::{EncodedBatch, PieceBatch, pack_piece, unpack_piece};
-use densite_sqlite::{Code, Connection, Error, Result, Value};
+use densite_sqlite::{Code, Connection, Error, OwnedStatement, Result, Value, ValueRef};
 use std::sync::Arc;
 
 const TABLES: &str = "
@@ -34,43 +34,97 @@ pub(super) fn has_tables(connection: &Connection) -> Result<bool> {
     Ok(connection.query_i64(known)? == Some(2))
 }
 
-/// Whether changes must be stored.
-pub(super) fn has_subscribers(connection: &Connection) -> Result<bool> {
-    let known = "SELECT 1 FROM main.densite_change_subscribers WHERE name > '' LIMIT 1";
-    Ok(connection.query_i64(known)?.is_some())
-}
+const LAST: &str = "SELECT max((SELECT ifnull(max(seq), 0) FROM main.densite_changed), (SELECT ifnull(max(seq), 0) FROM main.densite_change_subscribers))";
 
 /// The number of the last change; 0 if there was none.
-pub(super) fn last(connection: &Connection) -> Result<i64> {
-    let last = "SELECT max((SELECT ifnull(max(seq), 0) FROM main.densite_changed), (SELECT ifnull(max(seq), 0) FROM main.densite_change_subscribers))";
-    Ok(connection.query_i64(last)?.unwrap_or(0))
+fn last(connection: &Connection) -> Result<i64> {
+    Ok(connection.query_i64(LAST)?.unwrap_or(0))
 }
 
-/// Stores the changes of a transaction.
-pub(super) fn append(connection: &Connection, batches: &[Arc<EncodedBatch>]) -> Result<()> {
-    let mut seq = last(connection)?;
-    let row = connection.last_insert_rowid();
-    let mut insert = connection.prepare("INSERT INTO main.densite_changed VALUES (?1, ?2, ?3)")?;
-    let mut rest = batches;
-    while !rest.is_empty() {
-        let mut bytes = 0;
-        let is_within = |batch: &&Arc<EncodedBatch>| {
-            bytes += batch.bytes();
-            bytes <= PIECE_BYTES
-        };
-        let count = rest.iter().take_while(is_within).count().max(1);
-        let (piece, others) = rest.split_at_checked(count).unwrap_or((rest, &[]));
-        rest = others;
-        seq += piece.iter().map(|batch| batch.len() as i64).sum::<i64>();
-        let packed = pack_piece(piece).map_err(|e| refused(e.to_string()))?;
-        insert.bind(1, &Value::Integer(seq))?;
-        insert.bind(2, &Value::Integer(i64::from(rest.is_empty())))?;
-        insert.bind(3, &Value::Blob(packed))?;
-        insert.step()?;
-        insert.reset();
+/// The statements of each transaction that can change a recorded table. Compiling them would take
+/// longer than a small transaction.
+#[derive(Default)]
+pub(super) struct Queue {
+    schema_version: Option<OwnedStatement>,
+    attached: Option<OwnedStatement>,
+    subscribers: Option<OwnedStatement>,
+    last: Option<OwnedStatement>,
+    insert: Option<OwnedStatement>,
+}
+
+/// The first column of the first row, if it is an integer.
+fn number(
+    statement: &mut Option<OwnedStatement>,
+    connection: &Connection,
+    sql: &str,
+) -> Result<Option<i64>> {
+    let statement = match statement {
+        Some(statement) => statement,
+        none => none.insert(OwnedStatement::prepare(connection, sql)?),
+    };
+    let found = statement.step().map(|found| match found {
+        true => statement.column(0).as_i64(),
+        false => None,
+    });
+    statement.reset();
+    found
+}
+
+impl Queue {
+    pub(super) fn schema_version(&mut self, connection: &Connection) -> Result<Option<i64>> {
+        let sql = "PRAGMA main.schema_version";
+        number(&mut self.schema_version, connection, sql)
     }
-    connection.set_last_insert_rowid(row);
-    Ok(())
+
+    /// Whether the connection has attached databases.
+    pub(super) fn has_attached(&mut self, connection: &Connection) -> Result<bool> {
+        let sql = "SELECT 1 FROM pragma_database_list WHERE seq > 1";
+        Ok(number(&mut self.attached, connection, sql)?.is_some())
+    }
+
+    /// Whether changes must be stored.
+    pub(super) fn has_subscribers(&mut self, connection: &Connection) -> Result<bool> {
+        let sql = "SELECT 1 FROM main.densite_change_subscribers WHERE name > '' LIMIT 1";
+        Ok(number(&mut self.subscribers, connection, sql)?.is_some())
+    }
+
+    /// Stores the changes of a transaction.
+    pub(super) fn append(
+        &mut self,
+        connection: &Connection,
+        batches: &[Arc<EncodedBatch>],
+    ) -> Result<()> {
+        let mut seq = number(&mut self.last, connection, LAST)?.unwrap_or(0);
+        let row = connection.last_insert_rowid();
+        let insert = match &mut self.insert {
+            Some(insert) => insert,
+            none => {
+                let sql = "INSERT INTO main.densite_changed VALUES (?1, ?2, ?3)";
+                none.insert(OwnedStatement::prepare(connection, sql)?)
+            }
+        };
+        let mut rest = batches;
+        while !rest.is_empty() {
+            let mut bytes = 0;
+            let is_within = |batch: &&Arc<EncodedBatch>| {
+                bytes += batch.bytes();
+                bytes <= PIECE_BYTES
+            };
+            let count = rest.iter().take_while(is_within).count().max(1);
+            let (piece, others) = rest.split_at_checked(count).unwrap_or((rest, &[]));
+            rest = others;
+            seq += piece.iter().map(|batch| batch.len() as i64).sum::<i64>();
+            let packed = pack_piece(piece).map_err(|e| refused(e.to_string()))?;
+            insert.bind(1, ValueRef::Integer(seq))?;
+            insert.bind(2, ValueRef::Integer(i64::from(rest.is_empty())))?;
+            insert.bind(3, ValueRef::Blob(&packed))?;
+            let inserted = insert.step();
+            insert.reset();
+            inserted?;
+        }
+        connection.set_last_insert_rowid(row);
+        Ok(())
+    }
 }
 
 /// Adds a subscriber at a position. If there is one of this name, it keeps its own.

@@ -8,7 +8,7 @@
 //! Invariant: the pending changes are those of the transaction so far. If any cannot be recorded,
 //! xSync fails, and SQLite rolls the transaction back.
 
-use super::queue;
+use super::queue::{self, Queue};
 use super::recorded::{Recorded, all};
 use crate::affinity::to_log;
 use crate::error::refused;
@@ -35,6 +35,7 @@ struct State {
     /// The recorded tables, as of this version of the schema.
     tables: Vec<Recorded>,
     has_queue: bool,
+    is_utf8: bool,
     version: Option<i64>,
     /// Ends with the transaction.
     observation: Option<Observation>,
@@ -52,11 +53,13 @@ pub(super) struct Changes(Mutex<State>);
 
 impl State {
     /// Reads the recorded tables if the schema has changed.
-    fn read_schema(&mut self, connection: &Connection) -> Result<()> {
-        let version = connection.query_i64("PRAGMA main.schema_version")?;
+    fn read_schema(&mut self, connection: &Connection, queue: &mut Queue) -> Result<()> {
+        let version = queue.schema_version(connection)?;
         if self.version != version || version.is_none() {
             self.tables = all(connection)?;
             self.has_queue = queue::has_tables(connection)?;
+            let encoding = connection.query_string("PRAGMA main.encoding")?;
+            self.is_utf8 = encoding.as_deref() == Some("UTF-8");
             self.version = version;
         }
         Ok(())
@@ -93,7 +96,7 @@ impl State {
     }
 
     /// Stores the changes, within the transaction that is about to be committed.
-    fn store(&mut self, connection: &Connection) -> Result<()> {
+    fn store(&mut self, connection: &Connection, queue: &mut Queue) -> Result<()> {
         let Some(observation) = &self.observation else {
             return Ok(());
         };
@@ -105,9 +108,9 @@ impl State {
         if self.pending.rows() == 0 {
             return Ok(());
         }
-        self.check_schema(connection)?;
+        self.check_schema(connection, queue)?;
         let batches = self.pending.encoded().map_err(|e| refused(e.to_string()))?;
-        queue::append(connection, &batches)?;
+        queue.append(connection, &batches)?;
         // A COMMIT that is busy is repeated, and these changes are stored.
         self.pending.clear();
         self.marks.clear();
@@ -115,8 +118,8 @@ impl State {
     }
 
     /// The pending rows were laid out by the schema at the beginning of the transaction.
-    fn check_schema(&mut self, connection: &Connection) -> Result<()> {
-        self.read_schema(connection)?;
+    fn check_schema(&mut self, connection: &Connection, queue: &mut Queue) -> Result<()> {
+        self.read_schema(connection, queue)?;
         let batches = 0..self.pending.batches();
         for (table, op) in batches.filter_map(|batch| self.pending.kind(batch)) {
             let same = self.tables.iter().any(|t| t.table(op) == table);
@@ -173,7 +176,12 @@ impl Observer for Changes {
 }
 
 /// See the module.
-struct Recorder(Arc<Changes>);
+struct Recorder {
+    changes: Arc<Changes>,
+    /// Its statements are kept here, because SQLite disconnects the table before it closes the
+    /// connection.
+    queue: Mutex<Queue>,
+}
 
 /// The table has no rows.
 struct NoRows;
@@ -188,7 +196,10 @@ impl VirtualTable for Recorder {
 
     fn connect(changes: &Arc<Changes>, _: &Connection, _: &Origin) -> Result<(Recorder, String)> {
         Ok((
-            Recorder(changes.clone()),
+            Recorder {
+                changes: changes.clone(),
+                queue: Mutex::default(),
+            },
             "CREATE TABLE x(unused)".to_owned(),
         ))
     }
@@ -208,48 +219,47 @@ impl VirtualTable for Recorder {
     }
 
     fn begin(&self, connection: &Connection) -> Result<()> {
-        let mut state = self.0.0.lock();
+        let (mut state, mut queue) = (self.changes.0.lock(), self.queue.lock());
         state.end();
-        state.read_schema(connection)?;
-        let has_attached = "SELECT 1 FROM pragma_database_list WHERE seq > 1";
-        let is_needed = state.has_queue && queue::has_subscribers(connection)?;
-        if !is_needed && connection.query_i64(has_attached)?.is_none() {
-            return Ok(());
+        state.read_schema(connection, &mut queue)?;
+        let is_needed = state.has_queue && queue.has_subscribers(connection)?;
+        if is_needed || queue.has_attached(connection)? {
+            let observation = Observation::begin(connection, self.changes.clone(), state.is_utf8)?;
+            state.observation = Some(observation);
         }
-        state.observation = Some(Observation::begin(connection, self.0.clone())?);
         Ok(())
     }
 
     fn sync(&self, connection: &Connection) -> Result<()> {
         // The statements here change rows, which the hook reports.
-        let mut state = std::mem::take(&mut *self.0.0.lock());
-        let stored = state.store(connection);
-        *self.0.0.lock() = state;
+        let mut state = std::mem::take(&mut *self.changes.0.lock());
+        let stored = state.store(connection, &mut self.queue.lock());
+        *self.changes.0.lock() = state;
         stored
     }
 
     fn commit(&self) {
-        self.0.0.lock().end();
+        self.changes.0.lock().end();
     }
 
     fn rollback(&self) {
-        self.0.0.lock().end();
+        self.changes.0.lock().end();
     }
 
     fn savepoint(&self, n: i32) -> Result<()> {
-        let mut state = self.0.0.lock();
+        let mut state = self.changes.0.lock();
         let now = state.pending.mark();
         state.marks.begin(n, now);
         Ok(())
     }
 
     fn release(&self, n: i32) -> Result<()> {
-        self.0.0.lock().marks.release(n);
+        self.changes.0.lock().marks.release(n);
         Ok(())
     }
 
     fn rollback_to(&self, n: i32) -> Result<()> {
-        let mut state = self.0.0.lock();
+        let mut state = self.changes.0.lock();
         let to = state.marks.rollback_to(n);
         (state.pending.truncate(to)).map_err(|e| refused(e.to_string()))
     }

@@ -104,7 +104,24 @@ impl Folder {
                 // The key keeps the row's own bytes: equal keys can differ in them.
                 let keys = mapped.table.key_columns();
                 let from = if places.len() > keys { keys } else { 0 };
-                if let Some(state) = state {
+                let Some(state) = state else {
+                    return Ok(());
+                };
+                let sets = match (&mapped.policy, connection) {
+                    (Some(OnConflict::Set(upsert)), Some(connection)) => {
+                        let change = match &mut mapped.change {
+                            Some(change) => change,
+                            none => none.insert(Change::new(connection, target, upsert)?),
+                        };
+                        match change {
+                            Some(change) => change.apply(target, state, Vec::new())?,
+                            None => false,
+                        }
+                    }
+                    (Some(OnConflict::Set(_)), None) => false,
+                    _ => true,
+                };
+                if sets {
                     set(state, from, None);
                 }
             }

@@ -78,7 +78,8 @@ impl Change {
         }
     }
 
-    /// Changes `old` as an insert of `new` does. A row that the table will refuse changes nothing.
+    /// Changes `old` as an insert of `new` does. Returns whether it did: a row that the table will
+    /// refuse changes nothing, nor does one for which the condition is not true.
     ///
     /// # Errors
     /// SQLite's, if they do not concern the row.
@@ -87,7 +88,7 @@ impl Change {
         target: &Target,
         old: &mut Vec<Value>,
         new: Vec<Value>,
-    ) -> Result<()> {
+    ) -> Result<bool> {
         self.old.lock().clone_from(old);
         *self.new.lock() = new;
         let stepped = self.statement.step();
@@ -104,10 +105,10 @@ impl Change {
                         *old = value;
                     }
                 }
-                Ok(())
+                Ok(true)
             }
-            Ok(None) => Ok(()),
-            Err(e) if matches!(e.code.primary(), Code::ERROR | Code::TOOBIG) => Ok(()),
+            Ok(None) => Ok(false),
+            Err(e) if matches!(e.code.primary(), Code::ERROR | Code::TOOBIG) => Ok(false),
             Err(e) => Err(e),
         }
     }

@@ -158,8 +158,14 @@ impl Follower {
 fn history(seed: u64) -> u64 {
     println!("seed {seed}");
     let r = &mut StdRng::seed_from_u64(seed);
-    let db = Db::new(SCHEMA);
+    let encoding = ["UTF-8", "UTF-8", "UTF-16le", "UTF-16be"][r.random_range(0..4)];
+    let db = Db::with_schema_first(&format!("PRAGMA encoding = '{encoding}'; {SCHEMA}"));
     let con = db.open();
+    if r.random::<bool>() {
+        // Only the recorder's own triggers are left.
+        con.execute_batch("DROP TRIGGER noted; DROP TRIGGER kept; DROP TRIGGER changed_again")
+            .expect("drops");
+    }
     for (table, _) in TABLES {
         one::<String>(
             &con,

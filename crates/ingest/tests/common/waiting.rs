@@ -152,12 +152,7 @@ pub(crate) fn rows(con: &Connection, table: &str) -> Vec<String> {
 
 /// Writes changes to the log. Returns the logged changes, one for each number, as they will be
 /// applied.
-pub(crate) fn log(
-    con: &Connection,
-    shape: &Shape,
-    changes: Vec<String>,
-    what: &str,
-) -> Vec<String> {
+pub(crate) fn log(con: &Connection, changes: Vec<String>, what: &str) -> Vec<String> {
     let (mut logged, count) = (Vec::new(), changes.len());
     for (i, sql) in changes.into_iter().enumerate() {
         if i % 10 == 0 {
@@ -167,7 +162,7 @@ pub(crate) fn log(
             .unwrap_or_else(|e| panic!("{what}: {sql}: {e}"));
         // A change of a row that does not exist is not logged.
         if con.changes() == 1 {
-            logged.push(whole(con, shape, sql));
+            logged.push(sql);
         }
         if i % 10 == 9 || i + 1 == count {
             con.execute_batch("COMMIT").expect("commits");
@@ -179,27 +174,6 @@ pub(crate) fn log(
         "{what}"
     );
     logged
-}
-
-/// The log stores the whole row of an update.
-fn whole(con: &Connection, shape: &Shape, sql: String) -> String {
-    let Some(key) = sql.strip_prefix("UPDATE t SET v = 7 ") else {
-        return sql;
-    };
-    let columns: Vec<String> = all(con, "SELECT name FROM pragma_table_info('t')")
-        .into_iter()
-        .filter(|c| !shape.key.split(", ").any(|k| k == c))
-        .collect();
-    let set: Vec<String> = columns
-        .iter()
-        .map(|c| {
-            format!(
-                "{c} = {}",
-                one::<String>(con, &format!("SELECT quote({c}) FROM t_in {key}"))
-            )
-        })
-        .collect();
-    format!("UPDATE t SET {} {key}", set.join(", "))
 }
 
 /// Where a clustered apply is: `seq`, its last number, places done, and its definition.
@@ -297,7 +271,7 @@ pub(crate) fn waiting(
         .expect("a timeout");
     plain.execute_batch("BEGIN IMMEDIATE").expect("the lock");
     let changes = (0..count).map(|_| change(random, shape, "REPLACE", false));
-    let changes = log(&con, shape, changes.collect(), "waiting");
+    let changes = log(&con, changes.collect(), "waiting");
     (db, con, plain, changes)
 }
 

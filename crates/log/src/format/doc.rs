@@ -3,6 +3,7 @@
 use super::record::{ENDS, Kind, MAX_PAYLOAD, RECORD_LEN, RecordHeader};
 use super::segment::{HEADER_LEN, SegmentHeader};
 use super::slot::{SLOT_LEN, WriterSlot};
+use super::times::{self, Moment, TIMES_LEN};
 use super::word::{EndWord, SEALED, WORD_LEN};
 use super::{DATA_OFF, LOG_FORMAT_VERSION};
 use crate::LogId;
@@ -162,6 +163,31 @@ fn writer_slot() {
 }
 
 #[test]
+fn times() {
+    let at = |millis, last| Moment { millis, last };
+    let moments = [at(0x0102_0304_0506, 0), at(0x0102_0304_0607, 77)];
+    let b = times::encode(ID, &moments);
+    assert_eq!(b.len(), TIMES_LEN);
+    assert_eq!(times::decode(&b, ID).as_deref(), Some(&moments[..]));
+    assert_eq!(times::decode(&b, LogId([0; 16])), None, "another log's");
+    let mut list = [0x0102_0304_0506, 0, 0x0102_0304_0607, 77]
+        .map(le8)
+        .concat();
+    list.resize(4064, 0);
+    check(
+        "log times",
+        include_str!("times.rs"),
+        &b,
+        &[
+            ("log_id", ID.0.to_vec()),
+            ("count", le8(2)),
+            ("times", list),
+            ("checksum", le8(xxh3_64(&b[..4088]))),
+        ],
+    );
+}
+
+#[test]
 fn state() {
     let mut state = State::new(ID, true);
     state.first_segment = 0x0102_0304;
@@ -243,6 +269,8 @@ fn every_table_is_tested() {
             "end word",
             "log record",
             "log state",
+            "log times",
+            "piece batch",
             "segment",
             "writer slot"
         ]
@@ -254,8 +282,8 @@ fn every_table_is_tested() {
 fn constants_are_pinned() {
     assert_eq!(LOG_FORMAT_VERSION, 1);
     assert_eq!(
-        (HEADER_LEN, RECORD_LEN, WORD_LEN, SLOT_LEN),
-        (88, 72, 64, 32)
+        (HEADER_LEN, RECORD_LEN, WORD_LEN, SLOT_LEN, TIMES_LEN),
+        (88, 72, 64, 32, 4096)
     );
     assert_eq!((DATA_OFF, MAX_PAYLOAD), (4096, 1 << 30));
     assert_eq!([Kind::Table as u8, Kind::Batch as u8], [1, 2]);

@@ -1,4 +1,4 @@
-//! The bytes of the log: segments of records, and three small files beside them.
+//! The bytes of the log: segments of records, and small files beside them.
 //!
 //! `docs/FORMAT.md`, section "The log", is the public copy of the tables in these modules; a test
 //! compares them.
@@ -8,6 +8,7 @@ mod doc;
 pub(crate) mod record;
 pub(crate) mod segment;
 pub(crate) mod slot;
+pub(crate) mod times;
 pub(crate) mod word;
 
 /// The version of the log's format that this program writes, and the newest that it reads.

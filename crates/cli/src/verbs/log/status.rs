@@ -6,6 +6,7 @@ use crate::shown::{self, shown};
 use crate::{out, sqlite};
 use densite_tools::log::{Beside, Figures};
 use serde_json::json;
+use std::time::Duration;
 
 pub(super) fn run(common: Common, args: &DbArg) -> Outcome {
     let beside = Beside::expect(sqlite::api()?, &args.db)?;
@@ -52,7 +53,13 @@ fn text(beside: &Beside, figures: &Figures) -> String {
         row("applied up to", out::thousands(applied.seq));
         let rows = out::thousands(figures.unapplied_rows().unwrap_or(0));
         let bytes = out::bytes(figures.unapplied_bytes.unwrap_or(0));
-        row("not applied yet", format!("{rows} rows, {bytes}"));
+        let waits = figures.oldest_unapplied();
+        let waits = waits.map_or(String::new(), |time| {
+            format!(", the oldest for {}", ago(time))
+        });
+        row("not applied yet", format!("{rows} rows, {bytes}{waits}"));
+        let per_second = out::thousands(applied.per_second.round() as u64);
+        row("applied lately", format!("{per_second} rows a second"));
         if figures.is_left_alone() {
             row("applied by", super::super::info::NOBODY.to_owned());
         }
@@ -86,4 +93,16 @@ fn text(beside: &Beside, figures: &Figures) -> String {
         row(&format!("subscriber {}", shown(&s.name)), behind);
     }
     format!("{}\n", table.trim_fmt())
+}
+
+/// A time in the unit that fits it.
+fn ago(time: Duration) -> String {
+    let seconds = time.as_secs();
+    match seconds {
+        0..10 => format!("{:.1} s", time.as_secs_f64()),
+        10..120 => format!("{seconds} s"),
+        120..7200 => format!("{} minutes", seconds / 60),
+        7200..172_800 => format!("{} hours", seconds / 3600),
+        _ => format!("{} days", seconds / 86_400),
+    }
 }

@@ -87,22 +87,15 @@ impl World {
         }
     }
 
-    /// The log stores the whole row of an update: returns it as a statement.
-    pub(super) fn whole(con: &Connection, table: &Table, through: &str) -> String {
-        let (_, key) = through.rsplit_once(" WHERE ").expect("a condition");
-        let set: Vec<String> = table.names()[table.kind.keys..]
-            .iter()
-            .map(|c| {
-                let sql = format!("SELECT quote({c}) FROM {}_in WHERE {key}", table.name);
-                format!("{c} = {}", one::<String>(con, &sql))
-            })
-            .collect();
-        format!(
-            "UPDATE{} {} SET {} WHERE {key}",
-            table.or_abort(),
-            table.name,
-            set.join(", ")
-        )
+    /// The log stores the column that an update sets, with its value: returns it as a statement.
+    pub(super) fn logged_update(con: &Connection, table: &Table, through: &str) -> String {
+        let (set, key) = through.rsplit_once(" WHERE ").expect("a condition");
+        let (_, set) = set.split_once(" SET ").expect("an assignment");
+        let (column, _) = set.split_once(" = ").expect("an assignment");
+        let value = format!("SELECT quote({column}) FROM {}_in WHERE {key}", table.name);
+        let value: String = one(con, &value);
+        let (or_abort, name) = (table.or_abort(), table.name);
+        format!("UPDATE{or_abort} {name} SET {column} = {value} WHERE {key}")
     }
 
     /// Writes some transactions through one of the connections.
@@ -132,7 +125,7 @@ impl World {
                 // A change of a row that does not exist is not logged.
                 if con.changes() == 1 {
                     if plain.starts_with("UPDATE") {
-                        plain = World::whole(con, table, &through);
+                        plain = World::logged_update(con, table, &through);
                     }
                     logged.push(plain);
                 }

@@ -1,0 +1,108 @@
+//! The figures of ingest for operators: `densite_ingest_status()` has one row with a column for
+//! each figure, `densite_subscribers()` a row for each subscriber. `densite log status` has them
+//! under the same names.
+//!
+//! Both read only, and start no worker. A figure of the database is as the connection sees it: in a
+//! transaction as of its first read. Figures of the log are of now.
+
+use crate::database_log::DatabaseLog;
+use crate::paused;
+use crate::position::{self, Position};
+use crate::rate::Rate;
+use crate::session::Session;
+use densite_log as log;
+use densite_sqlite::{Connection, Result, Value, create_table_function};
+use std::sync::Arc;
+
+/// Adds the functions to a connection.
+pub(crate) fn create(connection: &Connection, session: &Arc<Session>) -> Result<()> {
+    let own = Arc::clone(session);
+    let columns = [
+        "last",
+        "applied",
+        "unapplied_rows",
+        "unapplied_bytes",
+        "oldest_unapplied_seconds",
+        "applied_per_second",
+        "rejects",
+        "applying",
+        "paused",
+    ];
+    create_table_function(
+        connection,
+        "densite_ingest_status",
+        &columns,
+        &[],
+        move |connection, _| match own.database_log(connection)? {
+            Some(database_log) => status(connection, &database_log),
+            None => Ok(Vec::new()),
+        },
+    )?;
+    let own = Arc::clone(session);
+    let columns = ["name", "position", "rows_behind", "bytes_behind"];
+    create_table_function(
+        connection,
+        "densite_subscribers",
+        &columns,
+        &[],
+        move |connection, _| match own.database_log(connection)? {
+            Some(database_log) => subscribers(&database_log),
+            None => Ok(Vec::new()),
+        },
+    )
+}
+
+/// A number as SQLite has it.
+fn number(n: u64) -> Value {
+    Value::Integer(i64::try_from(n).unwrap_or(i64::MAX))
+}
+
+/// The row of figures; none if the database no longer names a log.
+fn status(connection: &Connection, database_log: &DatabaseLog) -> Result<Vec<Vec<Value>>> {
+    let failed = |e| database_log.failed(e);
+    let log = database_log.log();
+    log.is_in_place().map_err(failed)?;
+    // Before the log's end, so that this is not behind it.
+    let Some(position) = Position::read(connection)? else {
+        return Ok(Vec::new());
+    };
+    let (found, expected) = (database_log.open().id(), position.id);
+    if found != expected {
+        return Err(failed(log::Error::OtherLog { found, expected }));
+    }
+    let rate = Rate::read(connection)?;
+    let rejects = position::rejects(connection)?;
+    let paused = serde_json::json!(paused::tables(connection)?).to_string();
+    let last = log.last().map_err(failed)?;
+    let unapplied = position.unapplied(last);
+    let waited = match unapplied {
+        0 => None,
+        _ => log.time_waited(position.seq).map_err(failed)?,
+    };
+    Ok(vec![vec![
+        number(last),
+        number(position.seq),
+        number(unapplied),
+        number(log.bytes_after(position.seq).map_err(failed)?),
+        waited.map_or(Value::Null, |time| Value::Real(time.as_secs_f64())),
+        Value::Real(rate.now()),
+        number(rejects),
+        Value::Integer(i64::from(log.is_led().map_err(failed)?)),
+        Value::Text(paused),
+    ]])
+}
+
+fn subscribers(database_log: &DatabaseLog) -> Result<Vec<Vec<Value>>> {
+    let failed = |e| database_log.failed(e);
+    database_log.log().is_in_place().map_err(failed)?;
+    let subscribers = database_log.log().subscribers().map_err(failed)?;
+    let row = |subscriber: log::Subscriber| {
+        vec![
+            Value::Text(subscriber.name),
+            number(subscriber.position),
+            number(subscriber.rows_behind),
+            number(subscriber.bytes_behind),
+        ]
+    };
+    Ok(subscribers.into_iter().map(row).collect())
+}
