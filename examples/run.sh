@@ -1,25 +1,27 @@
 #!/bin/bash
-# run.sh LIBRARY DIR [LANGUAGE...]
+# run.sh LIBRARY DIR [EXAMPLE...]
 #
-# Runs the examples (c, rust, go, java, node; or the named ones) on LIBRARY, a libdensite.so with
-# the command densite in the same directory. Drivers are installed and programs are built in DIR.
-# Each program makes its database in DIR/LANGUAGE/data. Then the command, which is another process
-# with another SQLite, checks that file. A language that is not installed is skipped; with
+# Runs the examples (c, rust, go, java, node, views, events; or the named ones) on LIBRARY, a
+# libdensite.so with the command densite in the same directory. Drivers are installed and programs
+# are built in DIR. The program of a language makes its database in DIR/LANGUAGE/data. Then the
+# command, which is another process with another SQLite, checks that file. Of views and events, in
+# Python, the tests are run. An example whose language is not installed is skipped; with
 # DENSITE_NO_SKIP=1 this is a failure. The reason is added to the file DENSITE_SKIPPED, if that is
 # set.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-[ $# -ge 2 ] || { sed -n 2,9p "$0" >&2; exit 2; }
+[ $# -ge 2 ] || { sed -n 2,11p "$0" >&2; exit 2; }
 mkdir -p "$2"
 library=$(realpath "$1"); dir=$(realpath "$2"); shift 2
-[ $# -gt 0 ] || set -- c rust go java node
+[ $# -gt 0 ] || set -- c rust go java node views events
 limit="timeout 120" # ends a program that hangs, after so many seconds
 command=$(dirname "$library")/densite
 
 . "$here/../scripts/again.sh"
+. "$here/../scripts/environment.sh"
 
-# Each language has three functions: X_lacks prints a missing requirement, X_prepare builds, X_run
-# runs. The last two run in DIR/LANGUAGE, which has a copy of the example.
+# Each example has three functions: X_lacks prints a missing requirement, X_prepare builds, X_run
+# runs. The last two run in DIR/EXAMPLE, which has a copy of the example.
 lacks() { # lacks NAME...: prints the first missing command
   local name
   for name; do command -v "$name" >/dev/null || { echo "no $name"; return; }; done
@@ -71,7 +73,29 @@ node_prepare() {
 }
 node_run() { $limit node weather.mjs "$library" "$1"; }
 
-# Checks a file in another process.
+python_lacks() { lacks python3; python3 -c 'import ensurepip, venv' 2>/dev/null || echo "no module venv for python3"; }
+# Runs the tests in FOLDER, whose modules are named from TOP. They run in place and make their files
+# in data.
+python_tests() { # python_tests FOLDER TOP
+  local python=$PWD/env/bin/python
+  export DENSITE_LIBRARY="$library" PYTHONPATH="$here/../python:$2" PYTHONDONTWRITEBYTECODE=1 TMPDIR="$PWD/data"
+  cd "$2"
+  $limit "$python" -W error -m unittest discover -s "$1/tests" -t "$2"
+}
+
+views_lacks() { python_lacks; }
+views_prepare() { environment env requirements.txt django; }
+views_run() ( python_tests "$here/views" "$here/views" )
+
+events_lacks() {
+  python_lacks
+  # densite_changes needs it.
+  python3 -c 'import sqlite3; assert ("ENABLE_PREUPDATE_HOOK",) in sqlite3.connect(":memory:").execute("PRAGMA compile_options").fetchall()' 2>/dev/null || echo "the SQLite of python3 has no preupdate hook"
+}
+events_prepare() { environment env requirements.txt flask; }
+events_run() ( python_tests "$here/events" "$here" )
+
+# Checks the file of a language in another process.
 check() { # check DATABASE
   local counts
   "$command" check --quiet "$1" || return
@@ -79,34 +103,34 @@ check() { # check DATABASE
   [ "$counts" = 51000,21 ] || { echo "another process reads $counts readings and stations, expected 51000,21" >&2; return 1; }
 }
 
-example() ( # example LANGUAGE
+example() ( # example NAME
   set -e
   cd "$dir/$1"
   cp -R "$here/$1/." .
   "$1_prepare" </dev/null
   rm -rf data; mkdir data
   "$1_run" data </dev/null
-  check data/weather.db
+  case $1 in views | events) ;; *) check data/weather.db ;; esac
   rm -rf data
 )
 
 passed=0; failed=0; skipped=0
-for language; do
-  [ "$(type -t "${language}_run")" = function ] || { echo "there is no example in $language; use c, rust, go, java or node" >&2; exit 2; }
-  reason=$("${language}_lacks" | head -n 1)
+for name; do
+  [ "$(type -t "${name}_run")" = function ] || { echo "there is no example $name; use c, rust, go, java, node, views or events" >&2; exit 2; }
+  reason=$("${name}_lacks" | head -n 1)
   if [ -n "$reason" ]; then
-    echo "$language: skipped: $reason"; skipped=$((skipped + 1))
-    [ -z "${DENSITE_SKIPPED:-}" ] || echo "the example in $language: $reason" >>"$DENSITE_SKIPPED"
+    echo "$name: skipped: $reason"; skipped=$((skipped + 1))
+    [ -z "${DENSITE_SKIPPED:-}" ] || echo "the example $name: $reason" >>"$DENSITE_SKIPPED"
     continue
   fi
-  mkdir -p "$dir/$language"
+  mkdir -p "$dir/$name"
   # Within a condition (`if example`), set -e would have no effect.
-  set +e; example "$language" >"$dir/$language/log" 2>&1; code=$?; set -e
+  set +e; example "$name" >"$dir/$name/log" 2>&1; code=$?; set -e
   if [ $code = 0 ]; then
-    echo "$language: passed: $(tail -n 1 "$dir/$language/log")"; passed=$((passed + 1))
+    echo "$name: passed: $(tail -n 1 "$dir/$name/log")"; passed=$((passed + 1))
   else
-    sed 's/^/    /' "$dir/$language/log"
-    echo "$language: failed with code $code"; failed=$((failed + 1))
+    sed 's/^/    /' "$dir/$name/log"
+    echo "$name: failed with code $code"; failed=$((failed + 1))
   fi
 done
 echo "$passed passed, $failed failed, $skipped skipped"

@@ -233,6 +233,25 @@ fn the_newest_library_loads_the_extension_and_keeps_it() {
         version.expect("a later connection has the functions"),
         env!("CARGO_PKG_VERSION")
     );
+    // This SQLite is part of the program, so its preupdate hook cannot be found. Then recorded tables
+    // cannot be written.
+    let config = |value: &str| format!("SELECT densite_config('changes', 't', '{value}')");
+    let run = |sql: &str| first.query_row(sql, [], |_| Ok(()));
+    run(&config("on")).expect("the triggers are made");
+    first
+        .execute("UPDATE t SET x = x", [])
+        .expect("nothing is recorded without a subscriber");
+    run("SELECT densite_changes_subscribe('s')").expect("subscribes");
+    let refused = first.execute("DELETE FROM t", []).expect_err("no hook");
+    assert!(
+        refused.to_string().contains("no preupdate hook"),
+        "{refused}"
+    );
+    assert_eq!(count(&first).expect("count"), 500);
+    run(&config("off")).expect("the triggers are dropped");
+    first
+        .execute("DELETE FROM t", [])
+        .expect("an ordinary table");
 }
 
 unsafe extern "C" {
