@@ -31,7 +31,8 @@
 #                        PORT=8765   the port of the status page (default: a free one)
 #   make pairwise-test tests of examples/pairwise, with killed workers and a killed coordinator
 #   make examples      the example programs in C, Rust, Go, Java and Node, if the language is
-#                      installed: target/examples
+#                      installed, and the tests of examples/views and examples/events:
+#                      target/examples
 #   make sqlite-suite  SQLite's own tests with Densite as the default VFS
 #   make crash         crash, kill and model tests for MINUTES=60 in all, shared equally by the
 #                      parts; prints one line for each part at the end

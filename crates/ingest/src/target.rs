@@ -80,6 +80,11 @@ impl Target {
         }
         let table = quoted(name);
         let list = connection.query_row(&format!("PRAGMA main.table_list({table})"), &[])?;
+        if list.as_ref().and_then(|l| l.get(2)) == Some(&Value::from("shadow")) {
+            return Err(refused(format!(
+                "{name} is a part of a virtual table; name an ordinary table of the application"
+            )));
+        }
         let says = |place| {
             let word = list.as_ref().and_then(|l| l.get(place));
             matches!(word, Some(Value::Integer(1)))

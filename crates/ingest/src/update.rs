@@ -205,6 +205,9 @@ fn parse(text: &str, visible: &str, target: &Target) -> Option<Parsed> {
             false => parsed.values.push(place),
             true => {
                 let value = unqualified(value, visible)?;
+                if !has_only_columns(&value, target) {
+                    return None;
+                }
                 check(&value).ok()?;
                 parsed.upsert.set.push((column, value));
             }
@@ -242,9 +245,24 @@ fn kept(text: &str, visible: &str, target: &Target) -> Option<Option<String>> {
     let parts: Option<Vec<String>> = parts
         .into_iter()
         .filter(|part| beside(part))
-        .map(|part| unqualified(part, visible).filter(|part| check(part).is_ok()))
+        .map(|part| {
+            let part = unqualified(part, visible)?;
+            (check(&part).is_ok() && has_only_columns(&part, target)).then_some(part)
+        })
         .collect();
     Some(Some(parts?.join(" AND ")))
+}
+
+/// Whether each quoted name is that of a column. SQLite takes others for text, until there is such a
+/// column.
+fn has_only_columns(text: &str, target: &Target) -> bool {
+    let tokens = tokens(text).unwrap_or_default();
+    tokens.iter().all(|(_, token)| match token {
+        Token::Quoted(text) if !text.starts_with('\'') => {
+            quoted_name(text).is_some_and(|name| target.column(&name).is_some())
+        }
+        _ => true,
+    })
 }
 
 /// A text without the name of the ingest table before columns.

@@ -132,11 +132,16 @@ fn other_statements_set_what_they_computed() {
         "UPDATE t_in SET n = n + 1, state = substr(hex(randomblob(1)), 3) || 'r' WHERE id = 3 OR id IN (SELECT 1)",
         "WITH w AS (SELECT 1) UPDATE t_in SET n = n * 2 WHERE id IN w",
         "UPDATE t_in SET n = 1, n = n + 1 WHERE id = 2; -- the last one counts",
+        // Text for SQLite, until there is a column of that name.
+        "UPDATE t_in SET n = n + (state = \"more\") WHERE id = 1",
     ] {
         run(&con, sql);
     }
     let expected = ["1|18|a|r", "2|11|b|open", "3|NULL|c|r"];
     assert_eq!(all(&con, ROWS), expected);
+    run(&con, "SELECT densite_subscribe('s', 'start')");
+    let text = "SELECT count(*) FROM densite_log('s') WHERE on_conflict LIKE '%more%'";
+    assert_eq!(one::<i64>(&con, text), 0);
     drop(held);
     wait(&con);
     assert_eq!(all(&con, "SELECT * FROM t"), expected);

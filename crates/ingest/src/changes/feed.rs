@@ -1,6 +1,7 @@
 //! The SQL functions of subscribers of changes.
 
 use super::queue::{self, Piece};
+use super::recorder::Changes;
 use crate::affinity::from_log;
 use crate::error::refused;
 use crate::json::object;
@@ -9,19 +10,20 @@ use densite_log::{Op, PieceBatch};
 use densite_sqlite::{
     Connection, Result, Value, ValueRef, create_function, create_table_function, ffi,
 };
+use std::sync::Arc;
 
 /// The number of changes if the caller gives none.
 const CHANGES: usize = 1000;
 
 /// Adds the functions to a connection.
-pub(super) fn create(connection: &Connection) -> Result<()> {
+pub(super) fn create(connection: &Connection, changes: Arc<Changes>) -> Result<()> {
     let flags = ffi::DIRECTONLY;
     create_function(
         connection,
         "densite_changes_subscribe",
         -1,
         flags,
-        subscribe,
+        move |connection, given| subscribe(connection, &changes, given),
     )?;
     create_function(
         connection,
@@ -35,7 +37,8 @@ pub(super) fn create(connection: &Connection) -> Result<()> {
                     "densite_changes_ack wants a subscriber's name and the number of a change, as in densite_changes_ack('copy', 120)",
                 ));
             };
-            queue::acknowledge(connection, name, seq).map(Value::Integer)
+            queue::atomically(connection, || queue::acknowledge(connection, name, seq))
+                .map(Value::Integer)
         },
     )?;
     create_function(
@@ -47,7 +50,8 @@ pub(super) fn create(connection: &Connection) -> Result<()> {
             let name = name(given).ok_or_else(|| {
             refused("densite_changes_unsubscribe wants a subscriber's name, as in densite_changes_unsubscribe('copy')")
         })?;
-            queue::unsubscribe(connection, name).map(|()| Value::Null)
+            queue::atomically(connection, || queue::unsubscribe(connection, name))
+                .map(|()| Value::Null)
         },
     )?;
     let columns = [
@@ -64,7 +68,7 @@ pub(super) fn create(connection: &Connection) -> Result<()> {
         "densite_changes",
         &columns,
         &["subscriber", "max_changes"],
-        changes,
+        self::changes,
     )
 }
 
@@ -73,7 +77,7 @@ fn name<'a>(given: &[ValueRef<'a>]) -> Option<&'a str> {
     name.filter(|name| !name.is_empty())
 }
 
-fn subscribe(connection: &Connection, given: &[ValueRef<'_>]) -> Result<Value> {
+fn subscribe(connection: &Connection, recorder: &Changes, given: &[ValueRef<'_>]) -> Result<Value> {
     let from = match given {
         [_] => Some("now"),
         [_, from] => from.as_str(),
@@ -89,7 +93,14 @@ fn subscribe(connection: &Connection, given: &[ValueRef<'_>]) -> Result<Value> {
             "densite_changes_subscribe wants a name, and then 'start' or 'now' (the default), as in densite_changes_subscribe('copy')",
         ));
     };
-    queue::subscribe(connection, name, from_start).map(Value::Integer)
+    // Its changes before are not recorded, or are recorded for others and would come twice.
+    if recorder.may_have_changed() {
+        return Err(refused(
+            "densite_changes_subscribe: this transaction has already written to a recorded table; subscribe at its beginning, or in another transaction",
+        ));
+    }
+    let subscribed = || queue::subscribe(connection, name, from_start);
+    queue::atomically(connection, subscribed).map(Value::Integer)
 }
 
 fn changes(connection: &Connection, arguments: &[Option<Value>]) -> Result<Vec<Vec<Value>>> {

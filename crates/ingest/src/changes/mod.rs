@@ -13,7 +13,6 @@ mod recorded;
 mod recorder;
 
 pub(crate) use recorded::{IS_OURS, config};
-pub(crate) use recorder::create as create_recorder;
 
 use densite_sqlite::{Connection, Result, ffi};
 
@@ -22,8 +21,13 @@ pub(crate) const OWN_TABLES: [&str; 2] = ["densite_changed", "densite_change_sub
 
 /// Adds the recorder and the functions for subscribers to a connection.
 pub(crate) fn create(connection: &Connection) -> Result<()> {
-    recorder::create(connection)?;
-    feed::create(connection)
+    let changes = recorder::create(connection)?;
+    feed::create(connection, changes)
+}
+
+/// Adds the recorder to a connection of Densite's own.
+pub(crate) fn create_recorder(connection: &Connection) -> Result<()> {
+    recorder::create(connection).map(drop)
 }
 
 /// Turns the triggers of a connection off, if only those of recorded tables would run: they cost

@@ -28,6 +28,29 @@ pub(super) fn make_tables(connection: &Connection) -> Result<()> {
     }
 }
 
+/// Makes all changes or none, in a transaction of its own or within the connection's.
+pub(super) fn atomically<T>(
+    connection: &Connection,
+    body: impl FnOnce() -> Result<T>,
+) -> Result<T> {
+    // The write lock comes first: a transaction that has read could not wait for it.
+    let [begin, end, undo] = match connection.is_autocommit() {
+        true => ["BEGIN IMMEDIATE", "COMMIT", "ROLLBACK"],
+        false => [
+            "SAVEPOINT densite_changes",
+            "RELEASE densite_changes",
+            "ROLLBACK TO densite_changes; RELEASE densite_changes",
+        ],
+    };
+    connection.exec(begin)?;
+    let done = body().and_then(|value| connection.exec(end).map(|()| value));
+    // SQLite has rolled back by itself after some errors.
+    if done.is_err() && (begin != "BEGIN IMMEDIATE" || !connection.is_autocommit()) {
+        connection.exec(undo).ok();
+    }
+    done
+}
+
 /// Whether changes can be stored.
 pub(super) fn has_tables(connection: &Connection) -> Result<bool> {
     let known = "SELECT count(*) FROM main.sqlite_schema WHERE type = 'table' AND name IN ('densite_changed', 'densite_change_subscribers')";
@@ -88,13 +111,19 @@ impl Queue {
         Ok(number(&mut self.subscribers, connection, sql)?.is_some())
     }
 
-    /// Stores the changes of a transaction.
+    /// The number of the last change; 0 if there was none.
+    pub(super) fn last(&mut self, connection: &Connection) -> Result<i64> {
+        Ok(number(&mut self.last, connection, LAST)?.unwrap_or(0))
+    }
+
+    /// Stores the changes of a transaction, behind the number of the last one.
     pub(super) fn append(
         &mut self,
         connection: &Connection,
+        last: i64,
         batches: &[Arc<EncodedBatch>],
     ) -> Result<()> {
-        let mut seq = number(&mut self.last, connection, LAST)?.unwrap_or(0);
+        let mut seq = last;
         let row = connection.last_insert_rowid();
         let insert = match &mut self.insert {
             Some(insert) => insert,
@@ -125,6 +154,13 @@ impl Queue {
         connection.set_last_insert_rowid(row);
         Ok(())
     }
+}
+
+/// Removes what the current transaction has stored behind this number. Returns the number.
+pub(super) fn remove_after(connection: &Connection, seq: i64) -> Result<i64> {
+    let delete = "DELETE FROM main.densite_changed WHERE seq > ?1";
+    connection.query_row(delete, &[Value::Integer(seq)])?;
+    Ok(seq)
 }
 
 /// Adds a subscriber at a position. If there is one of this name, it keeps its own.

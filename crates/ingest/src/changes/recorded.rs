@@ -1,6 +1,7 @@
 //! Which tables are recorded, and how their rows are laid out.
 
 use super::queue;
+use crate::affinity::Affinity;
 use crate::error::refused;
 use crate::target::Target;
 use crate::vtab::refuse_foreign;
@@ -16,12 +17,32 @@ pub(crate) const IS_OURS: &str = "name LIKE 'densite\\_changes\\_%' ESCAPE '\\' 
 pub(super) struct Recorded {
     /// Its name, as SQLite spells it.
     pub(super) name: String,
-    /// The place of each column in a row of SQLite, those of the key first.
-    pub(super) order: Vec<usize>,
+    /// The columns, those of the key first.
+    pub(super) columns: Vec<Column>,
     inserts: Arc<Table>,
     /// The old values, then the new ones.
     updates: Arc<Table>,
     deletes: Arc<Table>,
+}
+
+/// A column of a recorded table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Column {
+    /// Its place in a row of SQLite.
+    pub(super) place: usize,
+    /// It stores numbers as REAL.
+    is_real: bool,
+}
+
+impl Column {
+    /// The value as the table has it. SQLite stores a REAL without a fraction as an integer, and
+    /// before 3.47 reports that.
+    pub(super) fn stored<'a>(&self, value: Result<ValueRef<'a>>) -> Result<ValueRef<'a>> {
+        match value {
+            Ok(ValueRef::Integer(n)) if self.is_real => Ok(ValueRef::Real(n as f64)),
+            value => value,
+        }
+    }
 }
 
 impl Recorded {
@@ -47,6 +68,9 @@ impl Recorded {
         let Some(Value::Text(name)) = row.into_iter().next() else {
             return Ok(None);
         };
+        let list = format!("PRAGMA main.table_list({})", quoted(&name));
+        let list = connection.query_row(&list, &[])?;
+        let is_strict = list.is_some_and(|l| l.get(5) == Some(&Value::Integer(1)));
         let (mut columns, mut key) = (Vec::new(), Vec::new());
         let mut has_virtual = None;
         let xinfo = format!("PRAGMA main.table_xinfo({})", quoted(&name));
@@ -68,7 +92,9 @@ impl Recorded {
                     if number(5) > 0 {
                         key.push((number(5), columns.len()));
                     }
-                    columns.push((place, column));
+                    let declared = statement.column(2).as_str().unwrap_or_default();
+                    let is_real = Affinity::of(declared, is_strict) == Affinity::Real;
+                    columns.push((Column { place, is_real }, column));
                 }
                 _ => {}
             }
@@ -76,7 +102,7 @@ impl Recorded {
         key.sort_unstable();
         let key: Vec<usize> = key.into_iter().map(|(_, column)| column).collect();
         let others = (0..columns.len()).filter(|c| !key.contains(c));
-        let in_order: Vec<&(usize, String)> = (key.iter().copied().chain(others))
+        let in_order: Vec<&(Column, String)> = (key.iter().copied().chain(others))
             .filter_map(|c| columns.get(c))
             .collect();
         let table = |times: usize| {
@@ -86,7 +112,7 @@ impl Recorded {
         };
         let inserts = table(1)?;
         Ok(Some(Recorded {
-            order: in_order.iter().map(|(place, _)| *place).collect(),
+            columns: in_order.iter().map(|(column, _)| column.clone()).collect(),
             deletes: table(1)?,
             updates: table(2)?,
             inserts,
@@ -121,8 +147,10 @@ pub(crate) fn config(connection: &Connection, given: &[ValueRef<'_>]) -> Result<
     let name = given.first().and_then(|v| v.as_str()).ok_or_else(usage)?;
     match (given.get(1), given.get(1).and_then(|v| v.as_str())) {
         (None, _) => {}
-        (_, Some("on")) => begin(connection, name)?,
-        (Some(ValueRef::Null), _) | (_, Some("off")) => end(connection, name)?,
+        (_, Some("on")) => queue::atomically(connection, || begin(connection, name))?,
+        (Some(ValueRef::Null), _) | (_, Some("off")) => {
+            queue::atomically(connection, || end(connection, name))?;
+        }
         _ => return Err(usage()),
     }
     let is_on = !triggers_of(connection, name)?.is_empty();
@@ -142,15 +170,21 @@ fn triggers_of(connection: &Connection, table: &str) -> Result<Vec<String>> {
     Ok(names)
 }
 
+/// Each has a trigger.
+const OPERATIONS: [&str; 3] = ["INSERT", "UPDATE", "DELETE"];
+
 fn begin(connection: &Connection, name: &str) -> Result<()> {
     let target = Target::read(connection, name)?
         .ok_or_else(|| refused(format!("there is no table {name} in the main database")))?;
     refuse_foreign(&target.name)?;
     Recorded::read(connection, name)?;
     queue::make_tables(connection)?;
+    if triggers_of(connection, name)?.len() == OPERATIONS.len() {
+        return Ok(());
+    }
     end(connection, name)?;
     let table = quoted(&target.name);
-    for op in ["INSERT", "UPDATE", "DELETE"] {
+    for op in OPERATIONS {
         let trigger = free_name(connection, &target.name, op)?;
         connection.exec(&format!(
             "CREATE TRIGGER main.{} AFTER {op} ON {table} WHEN 0 BEGIN INSERT INTO densite_recorder VALUES (NULL); END",

@@ -25,8 +25,10 @@ use std::ffi::CStr;
 use std::sync::Arc;
 
 /// Adds the table to a connection. Every connection that writes to a recorded table needs it.
-pub(crate) fn create(connection: &Connection) -> Result<()> {
-    create_module::<Recorder>(connection, "densite_recorder", Arc::default())
+pub(super) fn create(connection: &Connection) -> Result<Arc<Changes>> {
+    let changes = Arc::<Changes>::default();
+    create_module::<Recorder>(connection, "densite_recorder", changes.clone())?;
+    Ok(changes)
 }
 
 /// What the recorder of a connection knows.
@@ -41,6 +43,10 @@ struct State {
     observation: Option<Observation>,
     pending: Pending,
     marks: Marks,
+    /// The transaction has taken part in recording. So rows may have changed before.
+    is_open: bool,
+    /// A COMMIT that was busy has stored changes, behind this number.
+    stored_after: Option<i64>,
     /// Why the transaction cannot be recorded.
     failed: Option<String>,
     /// Tables of attached databases that have changed.
@@ -50,6 +56,13 @@ struct State {
 /// The changes of a connection.
 #[derive(Default)]
 pub(super) struct Changes(Mutex<State>);
+
+impl Changes {
+    /// Whether the current transaction may have changed recorded tables.
+    pub(super) fn may_have_changed(&self) -> bool {
+        self.0.lock().is_open
+    }
+}
 
 impl State {
     /// Reads the recorded tables if the schema has changed.
@@ -81,10 +94,10 @@ impl State {
             RowOp::Update => Op::Update,
             RowOp::Delete => Op::Delete,
         };
-        let old = table.order.iter().filter(|_| op != Op::Insert);
-        let new = table.order.iter().filter(|_| op != Op::Delete);
-        let old = old.map(|place| change.before(*place));
-        let values = old.chain(new.map(|place| change.after(*place)));
+        let old = table.columns.iter().filter(|_| op != Op::Insert);
+        let new = table.columns.iter().filter(|_| op != Op::Delete);
+        let old = old.map(|column| column.stored(change.before(column.place)));
+        let values = old.chain(new.map(|column| column.stored(change.after(column.place))));
         let row: Result<Vec<LogValue<'_>>> = values.map(|v| v.map(to_log)).collect();
         let row = row.map_err(|e| format!("{}: {}", table.name, e.message))?;
         (self.pending.push(table.table(op), op, &row)).map_err(|e| {
@@ -105,16 +118,19 @@ impl State {
             return Err(refused(reason));
         }
         self.refuse_attached(connection)?;
-        if self.pending.rows() == 0 {
+        if self.pending.rows() == 0 && self.stored_after.is_none() {
             return Ok(());
         }
         self.check_schema(connection, queue)?;
         let batches = self.pending.encoded().map_err(|e| refused(e.to_string()))?;
-        queue.append(connection, &batches)?;
-        // A COMMIT that is busy is repeated, and these changes are stored.
-        self.pending.clear();
-        self.marks.clear();
-        Ok(())
+        // A COMMIT that is busy is repeated. Meanwhile rows can have come, or have been rolled back
+        // together with some of the changes that were stored.
+        let before = match self.stored_after {
+            Some(before) => queue::remove_after(connection, before)?,
+            None => queue.last(connection)?,
+        };
+        self.stored_after = Some(before);
+        queue.append(connection, before, &batches)
     }
 
     /// The pending rows were laid out by the schema at the beginning of the transaction.
@@ -125,7 +141,7 @@ impl State {
             let same = self.tables.iter().any(|t| t.table(op) == table);
             if !same {
                 return Err(refused(format!(
-                    "this transaction changes rows of {} and its columns or its name; densite_changes can report only one of them: use two transactions",
+                    "this transaction changes rows of {}, and its columns, its name or whether it is recorded; densite_changes cannot report both: use two transactions",
                     table.name()
                 )));
             }
@@ -151,6 +167,8 @@ impl State {
 
     fn end(&mut self) {
         self.observation = None;
+        self.is_open = false;
+        self.stored_after = None;
         self.pending.clear();
         self.marks.clear();
         self.failed = None;
@@ -221,6 +239,7 @@ impl VirtualTable for Recorder {
     fn begin(&self, connection: &Connection) -> Result<()> {
         let (mut state, mut queue) = (self.changes.0.lock(), self.queue.lock());
         state.end();
+        state.is_open = true;
         state.read_schema(connection, &mut queue)?;
         let is_needed = state.has_queue && queue.has_subscribers(connection)?;
         if is_needed || queue.has_attached(connection)? {

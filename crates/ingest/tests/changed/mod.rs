@@ -109,6 +109,65 @@ fn a_commit_that_is_busy_is_repeated() {
     run(&con, "COMMIT");
     let found = all(&con, "SELECT seq, key FROM densite_changes('s')");
     assert_eq!(found, [r#"1|{"id":1}"#, r#"2|{"id":2}"#]);
+    // A savepoint from before the busy COMMIT takes back what that stored, and not more.
+    run(&reader, "BEGIN");
+    assert_eq!(one::<i64>(&reader, "SELECT count(*) FROM t"), 2);
+    run(
+        &con,
+        "BEGIN; INSERT INTO t VALUES (3, 3, 3); SAVEPOINT x; INSERT INTO t VALUES (4, 4, 4)",
+    );
+    refusal(&con, "COMMIT");
+    run(&con, "ROLLBACK TO x");
+    refusal(&con, "COMMIT");
+    run(&con, "INSERT INTO t VALUES (5, 5, 5)");
+    run(&reader, "COMMIT");
+    run(&con, "COMMIT");
+    let keys = "SELECT group_concat(seq || key) FROM densite_changes('s') WHERE seq > 2";
+    assert_eq!(one::<String>(&con, keys), r#"3{"id":3},4{"id":5}"#);
+    // All of it is taken back.
+    run(&reader, "BEGIN");
+    assert_eq!(one::<i64>(&reader, "SELECT count(*) FROM t"), 4);
+    run(&con, "BEGIN; SAVEPOINT x; INSERT INTO t VALUES (6, 6, 6)");
+    refusal(&con, "COMMIT");
+    run(&con, "ROLLBACK TO x");
+    run(&reader, "COMMIT");
+    run(&con, "COMMIT");
+    assert_eq!(
+        one::<i64>(&con, "SELECT max(seq) FROM densite_changes('s')"),
+        4
+    );
+}
+
+/// Otherwise changes before the subscription would be missing, or come although the copy has them.
+#[test]
+fn a_subscription_begins_before_the_changes_of_its_transaction() {
+    let (_db, con) = recorded(SCHEMA);
+    for sql in [
+        "INSERT INTO t VALUES (1, 1, 1)",
+        "DELETE FROM t WHERE id = 9",
+    ] {
+        run(&con, &format!("BEGIN; {sql}"));
+        let says = refusal(&con, "SELECT densite_changes_subscribe('n')");
+        assert!(says.contains("subscribe at its beginning"), "{says}");
+        run(&con, "ROLLBACK");
+    }
+    run(
+        &con,
+        "BEGIN; SELECT densite_changes_subscribe('n'); INSERT INTO t VALUES (1, 1, 1); COMMIT",
+    );
+    assert_eq!(all(&con, "SELECT seq FROM densite_changes('n')"), ["1"]);
+}
+
+/// SQLite stores a REAL without a fraction as an integer. Before 3.47, its hook reports that.
+#[test]
+fn a_real_is_a_real() {
+    let (_db, con) = recorded("CREATE TABLE t(id REAL PRIMARY KEY, a DOUBLE, b NUMERIC)");
+    run(&con, "INSERT INTO t VALUES (1, 2, 3.0); UPDATE t SET b = 4");
+    let sides = "SELECT old || key || new FROM densite_changes('s') WHERE op = 'update'";
+    let expected = r#"{"id":1.0,"a":2.0,"b":3}{"id":1.0}{"id":1.0,"a":2.0,"b":4}"#;
+    assert_eq!(one::<String>(&con, sides), expected);
+    let new = "SELECT new FROM densite_changes('s') WHERE op = 'insert'";
+    assert_eq!(one::<String>(&con, new), r#"{"id":1.0,"a":2.0,"b":3}"#);
 }
 
 #[test]
@@ -129,6 +188,32 @@ fn rows_of_ingest_are_reported_when_they_are_applied() {
     ];
     assert_eq!(all(&con, ops), expected);
     assert_eq!(one::<i64>(&con, "SELECT count(*) FROM densite_rejects"), 1);
+}
+
+/// A program can set it at every start, beside others that write.
+#[test]
+fn setting_it_again_misses_no_row() {
+    let (db, con) = recorded(SCHEMA);
+    let is_over = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let other = db.open();
+            while !is_over.load(std::sync::atomic::Ordering::Relaxed) {
+                run(&other, "SELECT densite_config('changes', 't', 'on')");
+                // It is off for no moment that others see.
+                run(
+                    &other,
+                    "BEGIN IMMEDIATE; SELECT densite_config('changes', 't', 'off'); SELECT densite_config('changes', 't', 'on'); COMMIT",
+                );
+            }
+        });
+        for id in 0..1000 {
+            run(&con, &format!("INSERT INTO t VALUES ({id}, {id}, 1)"));
+        }
+        is_over.store(true, std::sync::atomic::Ordering::Relaxed);
+    });
+    let count = "SELECT count(*) FROM densite_changes('s', 10000)";
+    assert_eq!(one::<i64>(&con, count), 1000);
 }
 
 /// The triggers do not change how rows are applied.
@@ -225,6 +310,10 @@ fn nothing_is_written_past_the_recorder() {
         (
             "INSERT INTO densite_recorder VALUES (1)",
             "is for the triggers",
+        ),
+        (
+            "CREATE VIRTUAL TABLE f USING fts5(x); SELECT densite_config('changes', 'f_content', 'on')",
+            "part of a virtual table",
         ),
         (
             "CREATE TABLE g(a, b AS (a + 1), c); SELECT densite_config('changes', 'g', 'on')",
