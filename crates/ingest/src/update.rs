@@ -40,7 +40,7 @@ pub(crate) struct Updates(Mutex<Vec<(String, Option<Update>)>>);
 const KNOWN: usize = 32;
 
 /// Longer statements are not read for each row.
-const LONGEST: usize = 4096;
+const LONGEST: usize = 64 << 10;
 
 impl Updates {
     /// How the statement that is running is logged; `None` if it sets whole rows. `visible` is the
