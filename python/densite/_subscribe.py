@@ -31,8 +31,13 @@ class Change(NamedTuple):
     #: The columns of the primary key, as JSON values. A blob is ``{"hex": "00FF"}``, text that is
     #: not UTF-8 is ``{"text_hex": "61FF"}``, and an infinite number is its name.
     key: Dict[str, Any]
-    #: All columns; None for a deleted row.
+    #: The columns: all of an insert, those that an update sets to values; None for a deleted row.
     row: Optional[Dict[str, Any]]
+    #: What an insert does if the key exists, as ``ignore``; the expressions that an update sets, as
+    #: ``update("n" = n + 1)``; else None.
+    on_conflict: Optional[str]
+    #: Whether the row is the last one of its transaction.
+    ends_transaction: bool
 
 
 class Batch(NamedTuple):
@@ -129,12 +134,16 @@ class Subscription:
         # The log is read from the acknowledged position. The numbers up to the read position can be
         # fewer rows, never more.
         limit = self._max_rows + self._read - self._acked
-        sql = f"SELECT seq, {', '.join(map(text, ('table', 'op', 'key', 'row')))} FROM densite_log(?, ?) WHERE seq > ? LIMIT ?"
+        columns = ", ".join(map(text, ("table", "op", "key", "row", "on_conflict")))
+        sql = f"SELECT seq, {columns}, ends_transaction FROM densite_log(?, ?) WHERE seq > ? LIMIT ?"
         with coded(self._module), self._a_cursor() as cursor:
             answer = ask(cursor, sql, self.name, limit, self._read, self._max_rows)
         if not answer:
             return None
-        rows = [Change(seq, table, op, json.loads(key), None if row is None else json.loads(row)) for seq, table, op, key, row in answer]
+        rows = [
+            Change(seq, table, op, json.loads(key), None if row is None else json.loads(row), policy, bool(ends))
+            for seq, table, op, key, row, policy, ends in answer
+        ]
         self._read = rows[-1].seq
         return Batch(self._read, rows)
 

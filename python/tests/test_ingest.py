@@ -319,7 +319,7 @@ class Append(Ingest):
         (reject,) = log.rejects()
         self.assertEqual((reject.table, reject.row), ("vote", {"user": 1, "article": 1, "at": "b"}))
         sub = densite.subscribe(con, "x", start="start")
-        self.assertEqual(sub.next(0).rows[0], (1, "vote", "insert", {"user": 1, "article": 1}, {"user": 1, "article": 1, "at": "a"}))
+        self.assertEqual(sub.next(0).rows[0], (1, "vote", "insert", {"user": 1, "article": 1}, {"user": 1, "article": 1, "at": "a"}, "abort", False))
 
     def test_pysqlite3_works(self):
         driver = self.library("pysqlite3")

@@ -31,9 +31,9 @@ class Subscribe(test_ingest.Ingest):
         self.assertEqual(
             got[:3],
             [
-                (1, "vote", "insert", key, {**key, "at": "a"}),
-                (2, "vote", "update", key, {**key, "at": "b"}),
-                (3, "vote", "delete", key, None),
+                (1, "vote", "insert", key, {**key, "at": "a"}, "replace", True),
+                (2, "vote", "update", key, {**key, "at": "b"}, None, True),
+                (3, "vote", "delete", key, None, None, True),
             ],
         )
         self.assertEqual([(change.seq, change.op, change.row["article"]) for change in got[3:]], [(4, "insert", 0), (5, "insert", 1), (6, "insert", 2)])
@@ -73,6 +73,10 @@ class Subscribe(test_ingest.Ingest):
         rows = [change for batch in batches for change in batch.rows]
         self.assertEqual([change.seq for change in rows], list(range(1, 14)))
         self.assertEqual([change.row["user"] for change in rows], [1] * 5 + [2] * 5 + [3] * 3)
+        self.assertEqual([change.seq for change in rows if change.ends_transaction], [5, 10, 13])
+        con.execute("UPDATE vote_in SET at = at || 'b' WHERE user = 3 AND article = 0")
+        (change,) = sub.next(0).rows
+        self.assertEqual((change.op, change.row, change.on_conflict), ("update", {"user": 3, "article": 0}, "update(\"at\" = at || 'b')"))
 
     def test_next_waits_for_a_row_and_another_thread_can_end_it(self):
         con = self.opened(VOTE)
