@@ -243,7 +243,7 @@ fn the_age_is_unknown_without_the_times() {
         let now = figures(&con);
         assert_eq!((now.unapplied_rows, now.oldest), (1, None), "{now:?}");
     }
-    // The next writer begins anew; the old row waits at least since then.
+    // The next writer makes a new file. The old row waits at least since then.
     std::thread::sleep(Duration::from_millis(150));
     insert(&con, "VALUES (3, 1)");
     let age = figures(&con).oldest.expect("an age");

@@ -44,8 +44,8 @@ pub(super) fn atomically<T>(
     };
     connection.exec(begin)?;
     let done = body().and_then(|value| connection.exec(end).map(|()| value));
-    // SQLite has rolled back by itself after some errors.
-    if done.is_err() && (begin != "BEGIN IMMEDIATE" || !connection.is_autocommit()) {
+    // After some errors, SQLite has rolled all back by itself.
+    if done.is_err() && !connection.is_autocommit() {
         connection.exec(undo).ok();
     }
     done

@@ -43,6 +43,8 @@ struct State {
     observation: Option<Observation>,
     pending: Pending,
     marks: Marks,
+    /// Changes of the main database are stored.
+    has_subscribers: bool,
     /// The transaction has taken part in recording. So rows may have changed before.
     is_open: bool,
     /// A COMMIT that was busy has stored changes, behind this number.
@@ -187,6 +189,9 @@ impl Observer for Changes {
             }
             return;
         }
+        if !state.has_subscribers {
+            return;
+        }
         if let Err(reason) = state.record(change) {
             state.failed.get_or_insert(reason);
         }
@@ -241,8 +246,9 @@ impl VirtualTable for Recorder {
         state.end();
         state.is_open = true;
         state.read_schema(connection, &mut queue)?;
-        let is_needed = state.has_queue && queue.has_subscribers(connection)?;
-        if is_needed || queue.has_attached(connection)? {
+        state.has_subscribers = state.has_queue && queue.has_subscribers(connection)?;
+        // A recorded table of an attached database is found by the hook, and refused.
+        if state.has_subscribers || queue.has_attached(connection)? {
             let observation = Observation::begin(connection, self.changes.clone(), state.is_utf8)?;
             state.observation = Some(observation);
         }

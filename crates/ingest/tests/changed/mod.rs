@@ -264,6 +264,16 @@ fn nothing_is_written_past_the_recorder() {
         "BEGIN; INSERT INTO x VALUES (1); DELETE FROM a.t; COMMIT",
     );
     assert!(says.contains("a.t are recorded"), "{says}");
+    // Without a subscriber nothing is stored, also beside an attached database.
+    let unread = Db::new(SCHEMA);
+    let both = unread.open();
+    one::<String>(&both, "SELECT densite_config('changes', 't', 'on')");
+    run(&both, "ATTACH ':memory:' AS m; CREATE TABLE m.x(y)");
+    run(
+        &both,
+        "BEGIN; INSERT INTO t VALUES (1, 1, 1); INSERT INTO m.x VALUES (1); COMMIT",
+    );
+    assert_eq!(one::<i64>(&both, "SELECT count(*) FROM densite_changed"), 0);
     // A schema changes beside rows.
     let says = refusal(
         &con,
