@@ -15,11 +15,12 @@ mod slots;
 use crate::api::Api;
 use crate::connection::Connection;
 use crate::ffi::{Db, RawValue};
-use crate::panic::guard;
+use crate::panic::guard_else;
 use crate::value::ValueRef;
 use crate::{Code, Error, Result};
 use slots::Slots;
 use std::ffi::{CStr, c_char, c_int, c_void};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 /// The hook's type.
@@ -160,6 +161,8 @@ struct Observed {
     functions: Functions,
     is_utf8: bool,
     observer: Arc<dyn Observer>,
+    /// The observer has panicked, so it lacks a change.
+    has_panicked: AtomicBool,
 }
 
 /// The observers of this process's connections.
@@ -252,20 +255,27 @@ impl Observation {
             functions,
             is_utf8,
             observer,
+            has_panicked: AtomicBool::new(false),
         };
         OBSERVED.set(observation.connection, observed);
         observation.check(connection)?;
         Ok(observation)
     }
 
-    /// Checks that the application has not registered another hook.
+    /// Checks that the observer got every change so far.
     ///
     /// # Errors
-    /// If it has. That one is removed then.
+    /// If the application has registered another hook, which is removed then, or if the observer has
+    /// panicked.
     pub fn check(&self, connection: &Connection) -> Result<()> {
         let db = connection.as_ptr();
         // SAFETY: an open connection, whose mutex SQLite takes; the hook is a static function.
         let other = unsafe { (self.functions.hook)(db, Some(before), std::ptr::null_mut()) };
+        // SAFETY: only this thread uses the connection, and so its slot.
+        let observed = unsafe { OBSERVED.get(self.connection) };
+        if observed.is_none_or(|o| o.has_panicked.load(Ordering::Relaxed)) {
+            return Err(Error::new(Code::INTERNAL, "densite: internal error"));
+        }
         match other.is_null() {
             true => Ok(()),
             false => Err(Error::new(
@@ -299,7 +309,8 @@ unsafe extern "C" fn before(
     let Some(observed) = (unsafe { OBSERVED.get(db.addr()) }) else {
         return;
     };
-    guard(observed.api, "the preupdate hook", (), || {
+    let panicked = || observed.has_panicked.store(true, Ordering::Relaxed);
+    guard_else(observed.api, "the preupdate hook", panicked, || {
         let op = match op {
             18 => RowOp::Insert,
             23 => RowOp::Update,

@@ -6,6 +6,7 @@ mod database;
 mod host_file;
 mod old_hosts;
 mod pieces;
+mod preupdate;
 mod table_order;
 mod vfs_contract;
 mod virtual_table;
