@@ -62,6 +62,65 @@ pub(crate) enum Verb {
     /// Show or change the log of a database and its subscribers
     #[command(subcommand)]
     Log(LogVerb),
+    /// Ship a database, or all of a directory, to object storage or another disk until stopped
+    Replicate(ReplicateArgs),
+    /// Restore a database from a replica, and verify it
+    Restore(RestoreArgs),
+    /// Show the generations, restore points and size of a replica
+    Replicas(ReplicasArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ReplicateArgs {
+    /// The compressed database, or a directory: each compressed database in it goes to its file
+    /// name under URL
+    pub(crate) db: PathBuf,
+    /// s3://BUCKET/PREFIX, or a directory on another disk
+    pub(crate) url: PathBuf,
+    /// The time between two restore points, in seconds
+    #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = interval)]
+    pub(crate) interval: Duration,
+    /// How long restore points are kept, in hours
+    #[arg(long, value_name = "HOURS", default_value = "24", value_parser = hours)]
+    pub(crate) retain: Duration,
+    /// The time after which a new image of the whole database is sent, in hours
+    #[arg(long, value_name = "HOURS", default_value = "24", value_parser = hours)]
+    pub(crate) base_every: Duration,
+    /// Ship once, and end
+    #[arg(long)]
+    pub(crate) once: bool,
+    /// Begin a new generation where the replica is of another database or another history, or is
+    /// written by another process, which stops
+    #[arg(long)]
+    pub(crate) takeover: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RestoreArgs {
+    /// The replica: s3://BUCKET/PREFIX, or a directory
+    pub(crate) url: PathBuf,
+    /// The database to create
+    #[arg(required_unless_present = "verify_only")]
+    pub(crate) db: Option<PathBuf>,
+    /// The moment to restore, in UTC unless it names an offset: '2026-11-27 14:00:00', with T in
+    /// the place of the space, with a fraction, with +01:00 or Z [default: the newest]
+    #[arg(long, value_name = "TIME", value_parser = moment, conflicts_with = "number")]
+    pub(crate) at: Option<u64>,
+    /// The restore point to restore, by its number in the newest generation
+    #[arg(long, value_name = "N")]
+    pub(crate) number: Option<u64>,
+    /// Replace DB if it exists
+    #[arg(long)]
+    pub(crate) force: bool,
+    /// Restore to a temporary file, verify it and remove it
+    #[arg(long, conflicts_with_all = ["db", "force"])]
+    pub(crate) verify_only: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ReplicasArgs {
+    /// The replica: s3://BUCKET/PREFIX, or a directory
+    pub(crate) url: PathBuf,
 }
 
 #[derive(Debug, Args)]
@@ -337,6 +396,44 @@ fn timeout(text: &str) -> Result<Duration, String> {
         .ok_or_else(|| "the timeout is a number of seconds from 0 to 86400".to_string())
 }
 
+/// Parses an interval in seconds.
+fn interval(text: &str) -> Result<Duration, String> {
+    let seconds = text.parse::<f64>().ok();
+    seconds
+        .filter(|s| (0.1..=86400.0).contains(s))
+        .map(Duration::from_secs_f64)
+        .ok_or_else(|| "the interval is a number of seconds from 0.1 to 86400".to_string())
+}
+
+/// Parses a number of hours.
+fn hours(text: &str) -> Result<Duration, String> {
+    let hours = text.parse::<f64>().ok();
+    hours
+        .filter(|h| (1.0..=100_000.0).contains(h))
+        .map(|h| Duration::from_secs_f64(h * 3600.0))
+        .ok_or_else(|| "this is a number of hours from 1 to 100000".to_string())
+}
+
+/// Parses a moment. Returns milliseconds since 1970.
+fn moment(text: &str) -> Result<u64, String> {
+    use chrono::{DateTime, NaiveDateTime};
+    let zoned = DateTime::parse_from_rfc3339(text)
+        .or_else(|_| DateTime::parse_from_str(text, "%F %T%.f%:z"));
+    let plain = || {
+        ["%F %T%.f", "%FT%T%.f", "%F %H:%M", "%FT%H:%M"]
+            .iter()
+            .find_map(|form| NaiveDateTime::parse_from_str(text, form).ok())
+            .map(|time| time.and_utc().timestamp_millis())
+    };
+    let millis = zoned
+        .ok()
+        .map(|time| time.timestamp_millis())
+        .or_else(plain);
+    millis
+        .and_then(|millis| u64::try_from(millis).ok())
+        .ok_or_else(|| "a moment is a date and a time, such as '2026-11-27 14:00:00' (UTC) or 2026-11-27T15:00:00+01:00".to_string())
+}
+
 fn delimiter(text: &str) -> Result<u8, String> {
     match text.as_bytes() {
         b"\\t" => Ok(b'\t'),
@@ -387,5 +484,33 @@ mod tests {
         assert_eq!(cache_size("1"), Ok(1 << 20));
         assert_eq!(timeout("0.5"), Ok(Duration::from_millis(500)));
         assert!(timeout("-1").is_err() && timeout("NaN").is_err() && timeout("x").is_err());
+        assert_eq!(interval("0.5"), Ok(Duration::from_millis(500)));
+        assert!(interval("0").is_err() && hours("0.5").is_err() && hours("inf").is_err());
+    }
+
+    #[test]
+    fn moments_are_utc_unless_they_name_an_offset() {
+        let noon = 1_795_780_800_000;
+        for text in [
+            "2026-11-27 12:00:00",
+            "2026-11-27 12:00",
+            "2026-11-27T12:00:00",
+            "2026-11-27T12:00:00Z",
+            "2026-11-27T13:00:00+01:00",
+            "2026-11-27 13:00:00+01:00",
+            "2026-11-27 12:00:00.000",
+        ] {
+            assert_eq!(moment(text), Ok(noon), "{text}");
+        }
+        assert_eq!(moment("2026-11-27 12:00:00.25"), Ok(noon + 250));
+        for text in [
+            "",
+            "yesterday",
+            "2026-11-27",
+            "2026-13-27 12:00",
+            "1900-01-01 00:00",
+        ] {
+            assert!(moment(text).is_err(), "{text}");
+        }
     }
 }

@@ -56,6 +56,9 @@ fn run(cli: &Cli) -> Outcome {
         Verb::Sql(args) => verbs::sql::run(cli.common, args),
         Verb::Load(args) => verbs::load::run(cli.common, args),
         Verb::Log(verb) => verbs::log::run(cli.common, verb),
+        Verb::Replicate(args) => verbs::replicate::run(cli.common, args),
+        Verb::Restore(args) => verbs::restore::run(cli.common, args),
+        Verb::Replicas(args) => verbs::replicas::run(cli.common, args),
     }
 }
 

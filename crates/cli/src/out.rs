@@ -44,6 +44,14 @@ pub(crate) fn report(common: Common, object: &Value, text: &str, done: &str) {
     }
 }
 
+/// Prints one event of a verb that goes on, as a JSON object on a line of its own.
+pub(crate) fn event(object: &Value) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    // JSON without line breaks has no control characters.
+    writeln!(out, "{object}")?;
+    out.flush()
+}
+
 /// Prints a message to stderr, unless `--quiet` is given.
 pub(crate) fn message(common: Common, text: &str) {
     if !common.quiet {

@@ -45,6 +45,13 @@ impl Bar {
     }
 }
 
+impl Bar {
+    /// Removes the bar until the next phase.
+    pub(crate) fn rest(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}
+
 /// Shows on a terminal what a statement has fetched from a remote database.
 pub(crate) struct Fetching(ProgressBar);
 

@@ -53,6 +53,8 @@ pub enum Problem {
     NoVersion,
     /// Another version is there now.
     Changed,
+    /// The condition of a write does not hold (412): the object exists, or has another version.
+    Condition,
     /// The server's certificate is not trusted, with the reason.
     Certificate(String),
     /// The system has no certificates to trust.
@@ -111,6 +113,7 @@ impl fmt::Display for Problem {
             Problem::Changed => f.write_str(
                 "the file was replaced while it was open; close the database and open it again",
             ),
+            Problem::Condition => f.write_str("another process has written it meanwhile"),
             Problem::Certificate(why) => write!(
                 f,
                 "the server's certificate is not trusted ({why}); give its authority as ca_file=PATH or in SSL_CERT_FILE"

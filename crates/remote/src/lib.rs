@@ -1,5 +1,5 @@
 //! Reading a file of a web server or of object storage by ranges: `https://`, `http://`, `s3://`;
-//! writing an object of a bucket.
+//! writing objects of a bucket.
 //!
 //! A [`Remote`] is one version of such a file. Its bytes come in aligned blocks through a bounded
 //! cache, and each request after the first names the version, so that a file that was replaced is
@@ -9,6 +9,7 @@
 #![warn(missing_docs)]
 
 mod blocks;
+mod bucket;
 mod cache;
 mod client;
 mod counters;
@@ -27,6 +28,7 @@ mod tls;
 mod upload;
 mod version;
 
+pub use bucket::{Bucket, BucketUpload, Got};
 pub use client::Client;
 pub use counters::Counters;
 pub use error::{Error, Problem, Result};

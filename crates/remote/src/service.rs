@@ -165,6 +165,7 @@ fn judge_failure(status: StatusCode, headers: &HeaderMap) -> Judgement {
     };
     let problem = match status {
         StatusCode::NOT_FOUND | StatusCode::GONE => Problem::NotFound,
+        StatusCode::PRECONDITION_FAILED => Problem::Condition,
         StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Problem::Refused(status.as_u16()),
         _ if status.is_redirection() => match text(BUCKET_REGION) {
             Some(region) => Problem::Region(region),

@@ -40,6 +40,7 @@ mod progress;
 mod proof;
 mod publish;
 mod replace;
+pub mod replica;
 mod rewrite;
 mod same;
 mod schema;

@@ -38,11 +38,17 @@ fn connect(api: Api, db: &Path) -> Option<Connection> {
     connected.ok()
 }
 
+/// Whether a database names a log.
+pub(crate) fn names_log(api: Api, db: &Path) -> bool {
+    let named = connect(api, db).map(|open| open.query_i64("SELECT 1 FROM main.densite_applied"));
+    matches!(named, Some(Ok(Some(_))))
+}
+
 /// The error for a missing log that the database names; `None` if the database names no log.
 fn lost(api: Api, db: &Path) -> Option<Error> {
-    let open = connect(api, db)?;
-    open.query_i64("SELECT 1 FROM main.densite_applied")
-        .ok()??;
+    if !names_log(api, db) {
+        return None;
+    }
     let dir = directory(db).ok()?;
     Some(Error::from_log(&dir, &densite_log::Error::Missing))
 }

@@ -9,6 +9,7 @@
 
 use crate::codes::Done;
 use densite_sqlite::Code;
+use densite_store::Mark;
 use std::ffi::c_void;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -65,6 +66,8 @@ pub(crate) struct Checkpoint {
     rebuilt: bool,
     /// `PRAGMA wal_checkpoint` was compiled and has not taken its lock yet.
     asked: bool,
+    /// The newest commit when this connection last released the checkpoint lock.
+    end: Option<Mark>,
 }
 
 /// The first region of the shared memory. Valid until xShmUnmap.
@@ -177,6 +180,16 @@ impl Checkpoint {
     /// Whether `PRAGMA wal_checkpoint` was compiled since the last call.
     pub(crate) fn take_asked(&mut self) -> bool {
         std::mem::take(&mut self.asked)
+    }
+
+    /// Notes the newest commit at the end of a checkpoint.
+    pub(crate) fn ends_at(&mut self, commit: Option<Mark>) {
+        self.end = commit;
+    }
+
+    /// The newest commit at the end of this connection's last checkpoint, if it was not taken yet.
+    pub(crate) fn take_end(&mut self) -> Option<Mark> {
+        self.end.take()
     }
 
     /// CKPT_START: pages follow.

@@ -1,8 +1,11 @@
 //! One connection's view of a stored file.
 
+mod image;
 mod pages;
 mod reclaim;
 mod report;
+
+pub use image::preamble;
 
 use crate::connection::Connection;
 use crate::error::{Error, Result};

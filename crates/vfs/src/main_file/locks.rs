@@ -225,6 +225,10 @@ impl MainFile {
         let _ = self.publish_or_discard();
         self.checkpoint.release_readers();
         self.checkpoint.is_over();
+        // An error is no mark, and the next read reports it.
+        let store = self.contents.store_mut();
+        let end = store.and_then(|stored| stored.handle().mark().ok().flatten());
+        self.checkpoint.ends_at(end);
         self.maintain_a_little();
         if let Some(stored) = self.contents.store_mut() {
             stored.handle().set_hurry(false);

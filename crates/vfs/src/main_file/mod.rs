@@ -14,7 +14,7 @@ mod private;
 mod rest;
 
 pub use private::with_handle;
-pub(crate) use private::{refusal, remote_figures};
+pub(crate) use private::{refusal, remote_figures, take_checkpoint_end};
 
 use crate::absent::Absent;
 use crate::busy::Busy;

@@ -8,7 +8,7 @@ use super::MainFile;
 use crate::codes::code_of;
 use crate::contents::State;
 use densite_sqlite::{Code, Connection, Error, Result, ffi};
-use densite_store::Handle;
+use densite_store::{Handle, Mark};
 use std::ffi::{CStr, c_void};
 
 /// The operation: "DSNT".
@@ -118,6 +118,16 @@ fn unusable<T>(state: &State) -> Result<Option<T>> {
         State::Broken(error) => Err(Error::new(code_of(error), error.to_string())),
         State::Refused(message) => Err(Error::new(Code::CANTOPEN, message.clone())),
     }
+}
+
+/// The newest commit when the connection's last checkpoint of its main database ended, if it was
+/// not taken yet.
+///
+/// # Errors
+/// SQLite's.
+pub(crate) fn take_checkpoint_end(connection: &Connection) -> Result<Option<Mark>> {
+    let end = with_file(connection, c"main", |file| file.checkpoint.take_end())?;
+    Ok(end.flatten())
 }
 
 /// What reading a schema's remote file has cost, by name; empty for other files.

@@ -3,6 +3,7 @@
 
 use crate::settings::RemoteSettings;
 use densite_disk::File;
+use densite_replica::Bucket;
 use densite_sqlite::{Api, HostFile};
 use std::convert::Infallible;
 use std::ffi::CStr;
@@ -30,6 +31,14 @@ pub fn remote_cost() -> (u64, u64) {
 /// # Errors
 /// Always: a sentence with the URL.
 pub fn upload(_: &dyn File, url: &str, _: &mut dyn FnMut(u64) -> bool) -> Result<(), String> {
+    Err(refused(url))
+}
+
+/// Refuses a URL.
+///
+/// # Errors
+/// Always: a sentence with the URL.
+pub fn bucket(url: &str) -> Result<Box<dyn Bucket>, String> {
     Err(refused(url))
 }
 

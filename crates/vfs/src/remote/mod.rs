@@ -3,6 +3,10 @@
 //! Such a file is one version of a remote file and never changes. So SQLite takes no locks on it,
 //! and there can be no journal and no WAL beside it.
 
+mod replica;
+
+pub use replica::bucket;
+
 use crate::last_error::report;
 use crate::settings::RemoteSettings;
 use densite_disk::{File, hash, sync::Mutex};

@@ -1,0 +1,288 @@
+//! The objects under one prefix of a bucket: reading, writing with conditions, listing.
+
+use crate::client::Client;
+use crate::error::{Error, Problem, Result};
+use crate::location::{Location, shown};
+use crate::object::Object;
+use crate::options::Options;
+use futures_util::TryStreamExt as _;
+use object_store::path::Path;
+use object_store::{
+    GetOptions, GetRange, ObjectStoreExt as _, PutMode, PutOptions, UpdateVersion, WriteMultipart,
+};
+use std::time::Duration;
+
+/// How long a request may take, with all attempts: it can have many bytes.
+const TIME: Duration = Duration::from_secs(300);
+/// Bytes of a part of a large object. S3 asks for at least 5 MiB, and takes 10,000 parts.
+const PART: usize = 8 << 20;
+/// How many parts are under way at once.
+const AT_ONCE: usize = 4;
+
+/// An object as it was read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Got {
+    /// Its bytes, or those that were asked for.
+    pub bytes: Vec<u8>,
+    /// Its ETag.
+    pub tag: String,
+    /// Its length in bytes.
+    pub len: u64,
+}
+
+/// See the module's documentation.
+#[derive(Debug)]
+pub struct Bucket {
+    object: Object,
+}
+
+impl Bucket {
+    /// The objects under a prefix: `s3://BUCKET/PREFIX`. Sends nothing.
+    ///
+    /// # Errors
+    /// [`Problem::Url`], and those of certificates and settings.
+    pub fn open(client: &'static Client, url: &str, options: &Options) -> Result<Bucket> {
+        let url = url.trim_end_matches('/');
+        if !matches!(Location::parse(url)?, Location::Bucket { .. }) {
+            let why = "a replica is in s3://BUCKET/PREFIX or in a directory";
+            return Err(Error::new(shown(url), Problem::Url(why.into())));
+        }
+        let object = Object::new(client.thread(), url, options)?;
+        Ok(Bucket { object })
+    }
+
+    /// Reads a whole object, or a part of it; `None` if there is none.
+    fn read(&self, name: &str, range: Option<GetRange>) -> Result<Option<Got>> {
+        let name = name.to_owned();
+        let options = GetOptions {
+            range,
+            ..GetOptions::default()
+        };
+        let got = self.object.run(TIME, async move |store, prefix| {
+            let answer = store.get_opts(&prefix.join(name), options).await?;
+            let (tag, len) = (answer.meta.e_tag.clone(), answer.meta.size);
+            Ok((answer.bytes().await?, tag, len))
+        });
+        match got {
+            Ok((bytes, tag, len)) => {
+                self.object.counting().arrived(bytes.len() as u64);
+                Ok(Some(Got {
+                    bytes: bytes.into(),
+                    tag: tag.unwrap_or_default(),
+                    len,
+                }))
+            }
+            Err(e) if *e.problem() == Problem::NotFound => Ok(None),
+            Err(e) => Err(e),
+        }
+    }
+
+    /// Reads a whole object; `None` if there is none of this name.
+    ///
+    /// # Errors
+    /// See [`Problem`].
+    pub fn get(&self, name: &str) -> Result<Option<Got>> {
+        self.read(name, None)
+    }
+
+    /// Reads so many bytes at the end of an object, or all of it.
+    ///
+    /// # Errors
+    /// See [`Problem`].
+    pub fn get_end(&self, name: &str, len: u64) -> Result<Option<Got>> {
+        self.read(name, Some(GetRange::Suffix(len)))
+    }
+
+    /// Reads a range of an object.
+    ///
+    /// # Errors
+    /// See [`Problem`].
+    pub fn get_range(&self, name: &str, offset: u64, len: u64) -> Result<Option<Got>> {
+        self.read(name, Some(GetRange::Bounded(offset..offset + len)))
+    }
+
+    /// Creates an object. Returns its ETag; `None` if there is one of this name, which an earlier
+    /// attempt of this call can have created.
+    ///
+    /// # Errors
+    /// See [`Problem`].
+    pub fn create(&self, name: &str, bytes: &[u8]) -> Result<Option<String>> {
+        self.put(name, bytes, PutMode::Create)
+    }
+
+    /// Replaces an object with this ETag. Returns the new one; `None` if it has another one.
+    ///
+    /// # Errors
+    /// See [`Problem`].
+    pub fn replace(&self, name: &str, bytes: &[u8], tag: &str) -> Result<Option<String>> {
+        let version = UpdateVersion {
+            e_tag: Some(tag.to_owned()),
+            version: None,
+        };
+        self.put(name, bytes, PutMode::Update(version))
+    }
+
+    fn put(&self, name: &str, bytes: &[u8], mode: PutMode) -> Result<Option<String>> {
+        let (name, bytes) = (name.to_owned(), bytes.to_vec());
+        let replaces = matches!(mode, PutMode::Update(_));
+        let put = self.object.run(TIME, async move |store, prefix| {
+            let options = PutOptions::from(mode);
+            store
+                .put_opts(&prefix.join(name), bytes.into(), options)
+                .await
+        });
+        match put {
+            Ok(done) => Ok(Some(done.e_tag.unwrap_or_default())),
+            Err(e) if *e.problem() == Problem::Condition => Ok(None),
+            // The object that was to be replaced is gone.
+            Err(e) if replaces && *e.problem() == Problem::NotFound => Ok(None),
+            Err(e) => Err(e),
+        }
+    }
+
+    /// Begins an object of any length. It replaces one of this name when it is finished.
+    #[must_use]
+    pub fn upload(&self, name: &str) -> BucketUpload<'_> {
+        BucketUpload {
+            bucket: self,
+            name: name.to_owned(),
+            rest: Vec::new(),
+            writer: None,
+        }
+    }
+
+    /// Removes an object, if there is one.
+    ///
+    /// # Errors
+    /// See [`Problem`].
+    pub fn remove(&self, name: &str) -> Result<()> {
+        let name = name.to_owned();
+        let done = self.object.run(TIME, async move |store, prefix| {
+            store.delete(&prefix.join(name)).await
+        });
+        match done {
+            Err(e) if *e.problem() == Problem::NotFound => Ok(()),
+            done => done,
+        }
+    }
+
+    /// Names and lengths of the objects whose names begin with `begin` and come after `after`, in
+    /// the order of their names.
+    ///
+    /// # Errors
+    /// See [`Problem`].
+    pub fn list(&self, begin: &str, after: &str) -> Result<Vec<(String, u64)>> {
+        let (begin, after) = (begin.to_owned(), after.to_owned());
+        self.object.run(TIME, async move |store, prefix| {
+            let mut found = Vec::new();
+            let offset = match after.as_str() > begin.as_str() {
+                true => prefix.clone().join(after.as_str()),
+                false if begin.is_empty() => prefix.clone(),
+                false => prefix.clone().join(begin.as_str()),
+            };
+            let mut all = store.list_with_offset(Some(&prefix), &offset);
+            while let Some(object) = all.try_next().await? {
+                let Some(name) = object.location.filename().map(str::to_owned) else {
+                    continue;
+                };
+                if object.location.parts_count() != prefix.parts_count() + 1 {
+                    continue;
+                }
+                if !name.starts_with(&begin) {
+                    match name > begin {
+                        true => break,
+                        false => continue,
+                    }
+                }
+                if name > after {
+                    found.push((name, object.size));
+                }
+            }
+            found.sort();
+            Ok(found)
+        })
+    }
+}
+
+/// An object that is being written. One that is not finished does not appear.
+pub struct BucketUpload<'a> {
+    bucket: &'a Bucket,
+    name: String,
+    /// What was not sent.
+    rest: Vec<u8>,
+    /// Set once there is more than one part.
+    writer: Option<WriteMultipart>,
+}
+
+impl BucketUpload<'_> {
+    /// Appends bytes.
+    ///
+    /// # Errors
+    /// See [`Problem`].
+    pub fn write(&mut self, bytes: &[u8]) -> Result<()> {
+        self.rest.extend_from_slice(bytes);
+        while self.rest.len() >= PART {
+            let after = self.rest.split_off(PART);
+            let part = std::mem::replace(&mut self.rest, after);
+            self.send(part)?;
+        }
+        Ok(())
+    }
+
+    fn send(&mut self, part: Vec<u8>) -> Result<()> {
+        let object = &self.bucket.object;
+        let name = self.name.clone();
+        let writer = match self.writer.take() {
+            Some(writer) => writer,
+            None => object.run(TIME, async move |store, prefix| {
+                let upload = store.put_multipart(&prefix.join(name)).await?;
+                Ok(WriteMultipart::new_with_chunk_size(upload, PART))
+            })?,
+        };
+        let sent = object.run(TIME, async move |_, _| {
+            let mut writer = writer;
+            match writer.wait_for_capacity(AT_ONCE).await {
+                Ok(()) => {
+                    writer.put(part.into());
+                    Ok(writer)
+                }
+                Err(e) => {
+                    let _ = writer.abort().await;
+                    Err(e)
+                }
+            }
+        });
+        self.writer = Some(sent?);
+        Ok(())
+    }
+
+    /// Makes the object appear.
+    ///
+    /// # Errors
+    /// See [`Problem`].
+    pub fn finish(mut self) -> Result<()> {
+        let object = &self.bucket.object;
+        let (name, rest) = (self.name.clone(), std::mem::take(&mut self.rest));
+        match self.writer.take() {
+            None => object.run(TIME, async move |store, prefix| {
+                store.put(&prefix.join(name), rest.into()).await.map(drop)
+            }),
+            Some(mut writer) => object.run(TIME, async move |_, _| {
+                if !rest.is_empty() {
+                    writer.put(rest.into());
+                }
+                writer.finish().await.map(drop)
+            }),
+        }
+    }
+}
+
+impl Drop for BucketUpload<'_> {
+    fn drop(&mut self) {
+        if let Some(writer) = self.writer.take() {
+            // What was sent is removed. If that fails, the bucket's own rules remove it.
+            let aborted = async move |_, _: Path| writer.abort().await;
+            let _ = self.bucket.object.run(TIME, aborted);
+        }
+    }
+}

@@ -1,0 +1,232 @@
+//! Copies ranges of the file into an object, as of a restore point, while others write the file.
+//!
+//! Ranges are copied without a lock. Then those that were written meanwhile are copied again, until
+//! so little is left that it is read at once and proved with [`Source::is_kept`]
+//! (`crates/store/src/handle/image.rs` says why that suffices). Later extents of an object win.
+
+use crate::error::{Error, Result};
+use crate::extents::{Sink, Writer};
+use crate::source::Source;
+use densite_store::{Mark, Written};
+use std::time::Duration;
+
+/// Bytes of one read.
+const CHUNK: u64 = 1 << 20;
+/// So many bytes are read at once and proved.
+const LAST: u64 = 8 << 20;
+/// Bytes that are copied before it is asked what was written meanwhile, so that the commits since
+/// are still known.
+const FOLLOW: u64 = 64 << 20;
+/// The most rounds. A database whose every round fails is written faster than it can be read.
+const ROUNDS: u32 = 100;
+
+/// The time between two attempts to take a restore point.
+const WAIT: Duration = Duration::from_millis(50);
+
+/// Ranges of the file, start and end, in ascending order.
+pub(crate) type Ranges = Vec<(u64, u64)>;
+
+/// How many bytes the ranges have.
+pub(crate) fn total(ranges: &Ranges) -> u64 {
+    ranges.iter().map(|(start, end)| end - start).sum()
+}
+
+/// What became of a copy.
+pub(crate) enum Copied {
+    /// It is the file as of this commit, which had so many bytes.
+    Whole(Mark, u64),
+    /// Readers hold back the next restore point.
+    HeldBack,
+    /// It cannot be told what was written meanwhile.
+    Lost,
+}
+
+/// A copy in progress.
+pub(crate) struct Assembly<'a, S> {
+    source: &'a mut dyn Source,
+    writer: &'a mut Writer<S>,
+    /// `pending` is what is missing of the file as of this commit.
+    at: Mark,
+    pending: Ranges,
+    progress: &'a mut dyn FnMut(u64) -> bool,
+    /// Whether it waits while readers hold back the restore point.
+    waits: bool,
+}
+
+impl<'a, S: Sink> Assembly<'a, S> {
+    /// Begins with the ranges that are missing as of `at`. `progress` gets the bytes that were
+    /// copied, and stops the work by returning false.
+    pub(crate) fn new(
+        source: &'a mut dyn Source,
+        writer: &'a mut Writer<S>,
+        at: Mark,
+        pending: Ranges,
+        progress: &'a mut dyn FnMut(u64) -> bool,
+    ) -> Self {
+        Assembly {
+            source,
+            writer,
+            at,
+            pending,
+            progress,
+            waits: false,
+        }
+    }
+
+    /// Makes it wait while readers hold back the restore point: much was copied until then.
+    pub(crate) fn waiting(mut self) -> Self {
+        self.waits = true;
+        self
+    }
+
+    /// Copies. If `at` is a restore point, `is_point` says so and spares taking another one.
+    ///
+    /// # Errors
+    /// The bucket's and the source's; [`Error::TooFast`], [`Error::Stopped`].
+    pub(crate) fn run(mut self, mut is_point: bool) -> Result<Copied> {
+        for _ in 0..ROUNDS {
+            if total(&self.pending) > LAST {
+                is_point = false;
+                if !self.copy_pending()? {
+                    return Ok(Copied::Lost);
+                }
+                continue;
+            }
+            if !is_point {
+                let Some(point) = self.point()? else {
+                    return Ok(Copied::HeldBack);
+                };
+                if !self.follow(&point)? {
+                    return Ok(Copied::Lost);
+                }
+                if total(&self.pending) > LAST {
+                    continue;
+                }
+            }
+            let Some(len) = self.source.image_len(&self.at)? else {
+                return Ok(Copied::Lost);
+            };
+            let read = self.read_pending(len)?;
+            if self.source.is_kept(&self.at)? {
+                for (offset, bytes) in read {
+                    self.writer.put(offset, &bytes)?;
+                }
+                for (offset, bytes) in densite_store::preamble(&self.at) {
+                    self.writer.put(offset, &bytes)?;
+                }
+                return Ok(Copied::Whole(self.at, len));
+            }
+            is_point = false;
+        }
+        Err(Error::TooFast)
+    }
+
+    /// Takes a restore point.
+    fn point(&mut self) -> Result<Option<Mark>> {
+        loop {
+            let point = self.source.restore_point()?;
+            if point.is_some() || !self.waits {
+                return Ok(point);
+            }
+            if !(self.progress)(self.writer.body_len()) {
+                return Err(Error::Stopped);
+            }
+            std::thread::sleep(WAIT);
+        }
+    }
+
+    /// Adds what was written up to `to`. Returns false if that cannot be told.
+    fn follow(&mut self, to: &Mark) -> Result<bool> {
+        if *to == self.at {
+            return Ok(true);
+        }
+        let Written::Ranges(more) = self.source.written(&self.at, to)? else {
+            return Ok(false);
+        };
+        self.pending = union(std::mem::take(&mut self.pending), more);
+        self.at = *to;
+        Ok(true)
+    }
+
+    /// Copies all pending ranges. What was written meanwhile is pending then. Returns false if that
+    /// cannot be told.
+    fn copy_pending(&mut self) -> Result<bool> {
+        let mut since = 0;
+        for (start, end) in std::mem::take(&mut self.pending) {
+            let mut at = start;
+            while at < end {
+                let len = CHUNK.min(end - at);
+                let bytes = self.read(at, len)?;
+                self.writer.put(at, &bytes)?;
+                if !(self.progress)(self.writer.body_len()) {
+                    return Err(Error::Stopped);
+                }
+                at += len;
+                since += len;
+                if since >= FOLLOW {
+                    since = 0;
+                    if !self.follow_newest()? {
+                        return Ok(false);
+                    }
+                }
+            }
+        }
+        self.follow_newest()
+    }
+
+    fn follow_newest(&mut self) -> Result<bool> {
+        match self.source.newest()? {
+            Some(newest) => self.follow(&newest),
+            None => Ok(false),
+        }
+    }
+
+    /// The bytes of the pending ranges before `len`.
+    fn read_pending(&mut self, len: u64) -> Result<Vec<(u64, Vec<u8>)>> {
+        let mut read = Vec::with_capacity(self.pending.len());
+        for (start, end) in self.pending.clone() {
+            let end = end.min(len);
+            if start < end {
+                read.push((start, self.read(start, end - start)?));
+            }
+        }
+        Ok(read)
+    }
+
+    /// Reads bytes of the file, fewer at its end.
+    fn read(&mut self, offset: u64, len: u64) -> Result<Vec<u8>> {
+        let mut bytes = vec![0; usize::try_from(len).unwrap_or_default()];
+        let n = self.source.read(&mut bytes, offset)?;
+        bytes.truncate(n);
+        Ok(bytes)
+    }
+}
+
+/// The ranges of both.
+fn union(a: Ranges, b: Ranges) -> Ranges {
+    let mut all = a;
+    all.extend(b);
+    all.sort_unstable();
+    let mut out: Ranges = Vec::with_capacity(all.len());
+    for (start, end) in all {
+        match out.last_mut() {
+            Some(last) if start <= last.1 => last.1 = last.1.max(end),
+            _ => out.push((start, end)),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_union_has_the_ranges_of_both() {
+        assert_eq!(
+            union(vec![(1, 3), (10, 12)], vec![(2, 5), (12, 13), (20, 21)]),
+            [(1, 5), (10, 13), (20, 21)]
+        );
+        assert_eq!(total(&vec![(1, 5), (10, 13)]), 7);
+    }
+}

@@ -1,0 +1,86 @@
+//! What a replica needs of a place for objects.
+
+use crate::error::Result;
+
+/// An object as it was read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stored {
+    /// Its bytes, or those that were asked for.
+    pub bytes: Vec<u8>,
+    /// What the bucket calls this version of it.
+    pub version: String,
+    /// Its length in bytes.
+    pub len: u64,
+}
+
+/// An object in a list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listed {
+    /// Its name.
+    pub name: String,
+    /// Its length in bytes.
+    pub len: u64,
+}
+
+/// A place for objects of one replica. Names have no slashes. An object appears as a whole or not
+/// at all, and what was acknowledged is durable.
+pub trait Bucket: Send + Sync {
+    /// Reads a whole object; `None` if there is none of this name.
+    ///
+    /// # Errors
+    /// [`Error::Bucket`](crate::Error::Bucket), as all calls.
+    fn get(&self, name: &str) -> Result<Option<Stored>>;
+    /// Reads so many bytes at the end of an object, or all of it if it is shorter.
+    ///
+    /// # Errors
+    /// As [`Bucket::get`].
+    fn get_end(&self, name: &str, len: u64) -> Result<Option<Stored>>;
+    /// Reads exactly `len` bytes from `offset` on. The object must exist and have them.
+    ///
+    /// # Errors
+    /// As [`Bucket::get`].
+    fn get_range(&self, name: &str, offset: u64, len: u64) -> Result<Vec<u8>>;
+    /// Creates an object. Returns its version; `None` if there is one of this name. Of several
+    /// writers at once, one at most creates it. If the answer gets lost, a repetition can find the
+    /// object that this call created.
+    ///
+    /// # Errors
+    /// As [`Bucket::get`]. The object can exist then.
+    fn create(&self, name: &str, bytes: &[u8]) -> Result<Option<String>>;
+    /// Replaces an object of this version. Returns the new version; `None` if there is another
+    /// version.
+    ///
+    /// # Errors
+    /// As [`Bucket::create`].
+    fn replace(&self, name: &str, bytes: &[u8], version: &str) -> Result<Option<String>>;
+    /// Begins an object of any length, which appears when the upload is finished.
+    ///
+    /// # Errors
+    /// As [`Bucket::get`].
+    fn upload(&self, name: &str) -> Result<Box<dyn Upload + '_>>;
+    /// Removes an object. It is no error if there is none.
+    ///
+    /// # Errors
+    /// As [`Bucket::get`].
+    fn remove(&self, name: &str) -> Result<()>;
+    /// The objects whose names begin with `prefix` and come after `after`, in the order of their
+    /// names.
+    ///
+    /// # Errors
+    /// As [`Bucket::get`].
+    fn list(&self, prefix: &str, after: &str) -> Result<Vec<Listed>>;
+}
+
+/// An object that is being written. Dropping it unfinished removes what was written.
+pub trait Upload {
+    /// Appends bytes.
+    ///
+    /// # Errors
+    /// As [`Bucket::get`].
+    fn write(&mut self, bytes: &[u8]) -> Result<()>;
+    /// Makes the object appear.
+    ///
+    /// # Errors
+    /// As [`Bucket::create`].
+    fn finish(self: Box<Self>) -> Result<()>;
+}

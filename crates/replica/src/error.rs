@@ -1,0 +1,96 @@
+//! What can go wrong with a replica, divided by what the caller can do.
+
+use crate::time::time_text;
+
+/// The result type of this crate.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// A failure of shipping or restoring.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The bucket did not answer as it should. The work can be tried again.
+    #[error("{0}")]
+    Bucket(String),
+    /// There is no replica under this name.
+    #[error("there is no replica here; densite replicate DB URL begins one")]
+    NoReplica,
+    /// An object is missing that others need.
+    #[error("the object {0} is missing; restore an earlier moment, or begin a new generation")]
+    Missing(String),
+    /// An object has other bytes than were written.
+    #[error("the object {object} is damaged: {problem}; restore an earlier moment")]
+    Damaged {
+        /// Its name.
+        object: String,
+        /// What is wrong.
+        problem: String,
+    },
+    /// A newer program wrote the replica.
+    #[error(
+        "the object {object} has format {found}, and this version reads up to {supported}; use a newer version of Densite"
+    )]
+    Newer {
+        /// Its name.
+        object: String,
+        /// Its version.
+        found: u32,
+        /// The newest version that this program reads.
+        supported: u32,
+    },
+    /// The replica is of another database.
+    #[error(
+        "the replica here is of another database, or of this one before a vacuum or a conversion; choose another URL, or continue here with --takeover: what is stored stays restorable"
+    )]
+    AnotherDatabase,
+    /// The replica has commits that the database does not have.
+    #[error(
+        "the replica has commits that this database does not have: an older copy was put back, or this is a copy of the database; continue here with --takeover: what is stored stays restorable"
+    )]
+    AnotherHistory,
+    /// Another shipper writes to the replica.
+    #[error(
+        "another process ships to this replica since {object}; end one of them, or take over with --takeover"
+    )]
+    AnotherWriter {
+        /// The object that it wrote.
+        object: String,
+    },
+    /// Another shipper has taken over.
+    #[error("another process has taken over this replica; end this one")]
+    TakenOver,
+    /// The bucket does not create objects atomically.
+    #[error(
+        "the store creates one object twice: it has no atomic conditional requests (If-None-Match), so two writers could destroy the replica; use another store"
+    )]
+    NotAtomic,
+    /// The moment lies before the first restore point.
+    #[error(
+        "its first restore point is of {}; restore that moment or a later one", time_text(*first_ms)
+    )]
+    TooEarly {
+        /// Its time, in milliseconds since 1970.
+        first_ms: u64,
+    },
+    /// There is no restore point of this number.
+    #[error("there is no restore point {0} in the newest generation; densite replicas lists them")]
+    NoSuchPoint(u64),
+    /// The file that is restored cannot be written.
+    #[error("{0}")]
+    Local(densite_disk::Error),
+    /// The database cannot be read.
+    #[error("{0}")]
+    Source(String),
+    /// The database changes faster than it can be copied.
+    #[error("the database changes faster than it can be copied")]
+    TooFast,
+    /// The caller stopped the work.
+    #[error("stopped")]
+    Stopped,
+}
+
+impl From<densite_store::Error> for Error {
+    fn from(error: densite_store::Error) -> Error {
+        Error::Source(error.to_string())
+    }
+}

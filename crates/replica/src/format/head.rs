@@ -1,0 +1,158 @@
+//! The head: a JSON object that names the generations of a replica, and in them what is not found by
+//! counting deltas. It is replaced only by who has read its newest version.
+
+use crate::error::{Error, Result};
+use crate::format::REPLICA_FORMAT_VERSION;
+use crate::names::HEAD;
+use serde::{Deserialize, Serialize};
+
+/// See the module's documentation.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Head {
+    /// Format version, 1.
+    pub(crate) version: u32,
+    /// The generation that grows.
+    pub(crate) current: Generation,
+    /// Those before it, the oldest first.
+    pub(crate) earlier: Vec<Generation>,
+    /// Objects that are removed an hour after they were superseded.
+    pub(crate) superseded: Vec<Superseded>,
+}
+
+/// A base and all that follows it without a break.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Generation {
+    /// The beginning of the names of its objects.
+    pub(crate) name: String,
+    /// One more than that of the generation before.
+    pub(crate) epoch: u64,
+    /// The random number of the database file, in hexadecimal.
+    pub(crate) database: String,
+    /// Its bases, the oldest first; empty while the first one is being uploaded.
+    pub(crate) bases: Vec<Base>,
+    /// Its compacted deltas, by their first number; they do not overlap.
+    pub(crate) compacted: Vec<Compacted>,
+}
+
+/// An object that is not needed any more. Readers that know an older head can still read it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Superseded {
+    /// Its name.
+    pub(crate) name: String,
+    /// Since when, in milliseconds since 1970.
+    pub(crate) since_ms: u64,
+}
+
+/// An image of the whole file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Base {
+    /// The restore point that it is.
+    pub(crate) n: u64,
+    /// Its commit.
+    pub(crate) commit: u64,
+    /// When it was taken, in milliseconds since 1970.
+    pub(crate) time_ms: u64,
+    /// Bytes of the object.
+    pub(crate) bytes: u64,
+}
+
+/// A compacted delta.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Compacted {
+    /// The first restore point in it.
+    pub(crate) first: u64,
+    /// The last one.
+    pub(crate) last: u64,
+    /// When that was taken, in milliseconds since 1970.
+    pub(crate) time_ms: u64,
+    /// Bytes of the object.
+    pub(crate) bytes: u64,
+}
+
+impl Head {
+    /// The head as bytes.
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        // Serializing these types cannot fail: all keys are text.
+        let mut text = serde_json::to_vec_pretty(self).unwrap_or_default();
+        text.push(b'\n');
+        text
+    }
+
+    /// Decodes the head.
+    ///
+    /// # Errors
+    /// [`Error::Damaged`], [`Error::Newer`].
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Head> {
+        #[derive(Deserialize)]
+        struct Version {
+            version: u32,
+        }
+        let damaged = |problem: String| Error::Damaged {
+            object: HEAD.to_owned(),
+            problem,
+        };
+        let version: Version = serde_json::from_slice(bytes).map_err(|e| damaged(e.to_string()))?;
+        if version.version > REPLICA_FORMAT_VERSION {
+            return Err(Error::Newer {
+                object: HEAD.to_owned(),
+                found: version.version,
+                supported: REPLICA_FORMAT_VERSION,
+            });
+        }
+        serde_json::from_slice(bytes).map_err(|e| damaged(e.to_string()))
+    }
+
+    /// The generations, the newest first.
+    pub(crate) fn newest_first(&self) -> impl Iterator<Item = &Generation> {
+        std::iter::once(&self.current).chain(self.earlier.iter().rev())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_head_survives_its_encoding_and_a_newer_one_is_refused() {
+        let generation = Generation {
+            name: "g0001-00ff00ff".into(),
+            epoch: 1,
+            database: "00000000000000ab".into(),
+            bases: vec![Base {
+                n: 0,
+                commit: 9,
+                time_ms: 5,
+                bytes: 100,
+            }],
+            compacted: vec![Compacted {
+                first: 1,
+                last: 64,
+                time_ms: 7,
+                bytes: 10,
+            }],
+        };
+        let head = Head {
+            version: 1,
+            current: generation,
+            earlier: Vec::new(),
+            superseded: vec![Superseded {
+                name: "x".into(),
+                since_ms: 4,
+            }],
+        };
+        assert_eq!(Head::decode(&head.encode()), Ok(head.clone()));
+        let newer = Head { version: 2, ..head };
+        let found = Head::decode(&newer.encode());
+        assert!(
+            matches!(found, Err(Error::Newer { found: 2, .. })),
+            "{found:?}"
+        );
+        for bad in ["", "{}", "[]", "{\"version\":1}"] {
+            let found = Head::decode(bad.as_bytes());
+            assert!(
+                matches!(found, Err(Error::Damaged { .. })),
+                "{bad}: {found:?}"
+            );
+        }
+    }
+}

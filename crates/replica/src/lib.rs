@@ -1,0 +1,33 @@
+//! A database in a bucket: its commits are shipped there, and every restore point can be restored
+//! from there.
+//!
+//! A [`Shipper`] copies what the commits of a [`Source`] wrote into objects of a [`Bucket`]: first a
+//! *base*, an image of the whole file, then a *delta* for each restore point. [`restore()`] puts a
+//! file together from them. docs/FORMAT.md has the bytes, docs/decisions/replication.md the reasons.
+
+#![forbid(unsafe_code)]
+#![warn(missing_docs)]
+
+mod assemble;
+mod bucket;
+mod compact;
+mod error;
+mod extents;
+mod folder;
+mod format;
+mod names;
+mod plan;
+mod replicas;
+mod restore;
+mod shipper;
+mod source;
+mod time;
+
+pub use bucket::{Bucket, Listed, Stored, Upload};
+pub use error::{Error, Result};
+pub use folder::Folder;
+pub use replicas::{GenerationInfo, ReplicaInfo, replicas};
+pub use restore::{At, Restored, restore};
+pub use shipper::{Options, Shipper, Step};
+pub use source::{HandleSource, Source};
+pub use time::time_text;

@@ -1,0 +1,61 @@
+//! Names of the objects of a replica. Numbers have a fixed width, so that names are in their order.
+
+use crate::error::{Error, Result};
+
+/// The object that says what the others are.
+pub(crate) const HEAD: &str = "head";
+
+/// An image of the whole file, as of restore point `n`.
+pub(crate) fn base(generation: &str, n: u64) -> String {
+    format!("{generation}-base-{n:012}")
+}
+
+/// What changed between restore point `n - 1` and `n`.
+pub(crate) fn delta(generation: &str, n: u64) -> String {
+    format!("{}{n:012}", deltas(generation))
+}
+
+/// How the names of all deltas begin.
+pub(crate) fn deltas(generation: &str) -> String {
+    format!("{generation}-delta-")
+}
+
+/// What changed between restore point `first - 1` and `last`.
+pub(crate) fn compacted(generation: &str, first: u64, last: u64) -> String {
+    format!("{generation}-compacted-{first:012}-{last:012}")
+}
+
+/// The last restore point in the name of a compacted delta.
+pub(crate) fn compacted_last(name: &str) -> Option<u64> {
+    let (_, numbers) = name.rsplit_once("-compacted-")?;
+    numbers.split_once('-')?.1.parse().ok()
+}
+
+/// A new name for a generation: its number and a random part, so that two writers never choose the
+/// same.
+///
+/// # Errors
+/// [`Error::Source`] if the system gives no random bytes.
+pub(crate) fn generation(epoch: u64) -> Result<String> {
+    let random = densite_disk::random::random_u64().map_err(|e| Error::Source(e.to_string()))?;
+    Ok(format!("g{epoch:04}-{:08x}", random as u32))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_sort_by_their_numbers() {
+        assert!(delta("g1", 9) < delta("g1", 10));
+        assert_eq!(
+            compacted_last(&compacted("g0001-00ff00ff", 5, 77)),
+            Some(77)
+        );
+        assert_eq!(compacted_last(&delta("g0001-00ff00ff", 77)), None);
+        assert_ne!(
+            generation(1).expect("random"),
+            generation(1).expect("random")
+        );
+    }
+}

@@ -1,0 +1,85 @@
+//! What a replica has.
+
+use crate::bucket::Bucket;
+use crate::error::Result;
+use crate::format::{FOOTER_LEN, Footer};
+use crate::names;
+use crate::restore::head;
+
+/// What a replica has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReplicaInfo {
+    /// The generations, the oldest first.
+    pub generations: Vec<GenerationInfo>,
+    /// All objects.
+    pub objects: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+/// A base and what follows it without a break.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GenerationInfo {
+    /// Its name.
+    pub name: String,
+    /// Its number, one more at each takeover.
+    pub epoch: u64,
+    /// The first restore point that can be restored, and when it was taken in milliseconds since
+    /// 1970; `None` while the first base is being uploaded.
+    pub first: Option<(u64, u64)>,
+    /// The last one.
+    pub last: Option<(u64, u64)>,
+    /// The commit of the last one.
+    pub commit: Option<u64>,
+    /// Images of the whole file.
+    pub bases: u64,
+    /// Bytes of its objects.
+    pub bytes: u64,
+}
+
+/// Looks at a replica: reads the head, the list of objects, and the newest delta of each
+/// generation.
+///
+/// # Errors
+/// [`Error::NoReplica`](crate::Error::NoReplica); the bucket's.
+pub fn replicas(bucket: &dyn Bucket) -> Result<ReplicaInfo> {
+    let (head, _) = head(bucket)?;
+    let all = bucket.list("", "")?;
+    let mut generations = Vec::new();
+    for generation in head.earlier.iter().chain([&head.current]) {
+        let own = |prefix: &str| format!("{}-{prefix}", generation.name);
+        let bytes = all.iter().filter(|o| o.name.starts_with(&own("")));
+        let bytes = bytes.map(|o| o.len).sum();
+        let deltas = all.iter().rev().map(|o| o.name.as_str());
+        let deltas = deltas.filter(|name| name.starts_with(&names::deltas(&generation.name)));
+        let base = generation.bases.last();
+        let mut last = base.map(|base| (base.n, base.time_ms, base.commit));
+        // The last one can be an end, which is no restore point.
+        for name in deltas.take(2) {
+            let Some(stored) = bucket.get_end(name, FOOTER_LEN as u64)? else {
+                continue;
+            };
+            let (footer, _) = Footer::decode(name, &stored.bytes)?;
+            if let Some(to) = footer.to
+                && last.is_none_or(|(n, ..)| n < footer.last)
+            {
+                last = Some((footer.last, footer.time_ms, to.commit()));
+                break;
+            }
+        }
+        generations.push(GenerationInfo {
+            name: generation.name.clone(),
+            epoch: generation.epoch,
+            first: generation.bases.first().map(|base| (base.n, base.time_ms)),
+            last: last.map(|(n, time_ms, _)| (n, time_ms)),
+            commit: last.map(|(.., commit)| commit),
+            bases: generation.bases.len() as u64,
+            bytes,
+        });
+    }
+    Ok(ReplicaInfo {
+        generations,
+        objects: all.len() as u64,
+        bytes: all.iter().map(|o| o.len).sum(),
+    })
+}

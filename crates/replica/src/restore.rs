@@ -1,0 +1,259 @@
+//! Puts a file together from the objects of a replica.
+
+use crate::bucket::Bucket;
+use crate::error::{Error, Result};
+use crate::extents::{Index, Object};
+use crate::format::{Footer, Generation, Head, Kind};
+use crate::names;
+use crate::plan::{Limit, NEWEST};
+use densite_disk::hash::Xxh3_128;
+use densite_disk::{File, SyncKind};
+use densite_store::Mark;
+
+/// An object of at most so many bytes is read with one request.
+const WHOLE: u64 = 32 << 20;
+/// Bytes of one request for a part of a larger one.
+const PART: u64 = 16 << 20;
+/// Bytes that are asked for to learn what a large object has.
+const END: u64 = 64 << 10;
+
+/// Which restore point is restored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum At {
+    /// The newest one.
+    Newest,
+    /// The newest one that is not after this moment, in milliseconds since 1970.
+    Time(u64),
+    /// The one of this number in the current generation.
+    Number(u64),
+}
+
+/// What was restored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Restored {
+    /// The name of its generation.
+    pub generation: String,
+    /// The number of the restore point.
+    pub n: u64,
+    /// When it was taken, in milliseconds since 1970.
+    pub time_ms: u64,
+    /// Its commit.
+    pub mark: Mark,
+    /// Bytes of the file.
+    pub image_len: u64,
+    /// How many objects were read.
+    pub objects: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+/// Reads the head.
+///
+/// # Errors
+/// [`Error::NoReplica`] and those of [`Head::decode`] and the bucket.
+pub(crate) fn head(bucket: &dyn Bucket) -> Result<(Head, String)> {
+    let stored = bucket.get(names::HEAD)?.ok_or(Error::NoReplica)?;
+    Ok((Head::decode(&stored.bytes)?, stored.version))
+}
+
+/// Writes the file as of a restore point to `file`, which is empty, and syncs it. `progress` gets
+/// the bytes that were read and those to be read as far as known, and stops the work by returning
+/// false.
+///
+/// # Errors
+/// See [`Error`].
+pub fn restore(
+    bucket: &dyn Bucket,
+    at: At,
+    file: &dyn File,
+    progress: &mut dyn FnMut(u64, u64) -> bool,
+) -> Result<Restored> {
+    let (head, _) = head(bucket)?;
+    let (generation, limit) = choose(&head, at)?;
+    let mut restoring = Restoring {
+        bucket,
+        file,
+        progress,
+        objects: 0,
+        bytes: 0,
+        expected: 0,
+    };
+    let done = restoring.run(generation, limit)?;
+    if let At::Number(n) = at
+        && done.n != n
+    {
+        return Err(Error::NoSuchPoint(n));
+    }
+    Ok(done)
+}
+
+/// The generation that has the restore point, and how far to go in it.
+fn choose(head: &Head, at: At) -> Result<(&Generation, Limit)> {
+    let limit = match at {
+        At::Newest => NEWEST,
+        At::Number(n) => Limit { n, ..NEWEST },
+        At::Time(time_ms) => Limit { time_ms, ..NEWEST },
+    };
+    // While the first base of a new generation is being uploaded, the one before has the newest
+    // state.
+    let mut begun = head.newest_first();
+    let chosen = match at {
+        At::Number(_) => begun.next(),
+        _ => begun.find(|g| g.base_within(limit).is_some()),
+    };
+    let chosen = chosen.filter(|g| g.base_within(limit).is_some());
+    if let Some(chosen) = chosen {
+        return Ok((chosen, limit));
+    }
+    let first = head.newest_first().filter_map(|g| g.bases.first()).last();
+    Err(match (at, first) {
+        (_, None) => Error::NoReplica,
+        (At::Number(n), _) => Error::NoSuchPoint(n),
+        (_, Some(first)) => Error::TooEarly {
+            first_ms: first.time_ms,
+        },
+    })
+}
+
+struct Restoring<'a> {
+    bucket: &'a dyn Bucket,
+    file: &'a dyn File,
+    progress: &'a mut dyn FnMut(u64, u64) -> bool,
+    objects: u64,
+    bytes: u64,
+    expected: u64,
+}
+
+impl Restoring<'_> {
+    fn run(&mut self, generation: &Generation, limit: Limit) -> Result<Restored> {
+        let missing = |n| Error::Missing(names::base(&generation.name, n));
+        let base = generation.base_within(limit).ok_or_else(|| missing(0))?;
+        self.expected = base.bytes;
+        let name = names::base(&generation.name, base.n);
+        let (mut footer, mut chain) = match base.bytes <= WHOLE {
+            true => {
+                let bytes = self.get(&name)?.ok_or_else(|| missing(base.n))?;
+                self.apply(&Object::decode(&name, bytes)?)?
+            }
+            false => self.apply_large(&name)?,
+        };
+        while footer.last < limit.n {
+            let next = match generation.compacted_after(footer.last, limit) {
+                Some(c) => {
+                    self.expected += c.bytes;
+                    names::compacted(&generation.name, c.first, c.last)
+                }
+                None => names::delta(&generation.name, footer.last + 1),
+            };
+            let Some(bytes) = self.get(&next)? else {
+                break;
+            };
+            let object = Object::decode(&next, bytes)?;
+            let follows = &object.index.footer;
+            if follows.previous != chain || follows.first != footer.last + 1 {
+                return Err(Error::Damaged {
+                    object: next,
+                    problem: "it does not follow the object before it".to_owned(),
+                });
+            }
+            if follows.kind == Kind::End || follows.time_ms > limit.time_ms {
+                break;
+            }
+            (footer, chain) = self.apply(&object)?;
+        }
+        self.finish(generation, &footer)
+    }
+
+    fn finish(&mut self, generation: &Generation, footer: &Footer) -> Result<Restored> {
+        let local = Error::Local;
+        self.file.set_len(footer.image_len).map_err(local)?;
+        self.file.sync(SyncKind::Full).map_err(local)?;
+        let mark = footer.to.ok_or_else(|| Error::Damaged {
+            object: generation.name.clone(),
+            problem: "a footer names no commit".to_owned(),
+        })?;
+        Ok(Restored {
+            generation: generation.name.clone(),
+            n: footer.last,
+            time_ms: footer.time_ms,
+            mark,
+            image_len: footer.image_len,
+            objects: self.objects,
+            bytes: self.bytes,
+        })
+    }
+
+    fn get(&mut self, name: &str) -> Result<Option<Vec<u8>>> {
+        let Some(stored) = self.bucket.get(name)? else {
+            return Ok(None);
+        };
+        self.objects += 1;
+        self.received(stored.len)?;
+        Ok(Some(stored.bytes))
+    }
+
+    fn received(&mut self, bytes: u64) -> Result<()> {
+        self.bytes += bytes;
+        match (self.progress)(self.bytes, self.expected.max(self.bytes)) {
+            true => Ok(()),
+            false => Err(Error::Stopped),
+        }
+    }
+
+    /// Writes the extents of an object.
+    fn apply(&mut self, object: &Object) -> Result<(Footer, [u8; 16])> {
+        for (offset, bytes) in object.extents() {
+            self.file.write_at(bytes, offset).map_err(Error::Local)?;
+        }
+        Ok((object.index.footer.clone(), object.index.chain))
+    }
+
+    /// The same for an object that is too large for memory.
+    fn apply_large(&mut self, name: &str) -> Result<(Footer, [u8; 16])> {
+        let index = index(self.bucket, name)?;
+        self.objects += 1;
+        let damaged = || Error::Damaged {
+            object: name.to_owned(),
+            problem: "the checksum of its bytes is wrong".to_owned(),
+        };
+        let mut hash = Xxh3_128::default();
+        let mut at = 0;
+        for (offset, len) in &index.extents {
+            let mut done = 0;
+            while done < *len {
+                let part = PART.min(len - done);
+                let bytes = self.bucket.get_range(name, at, part)?;
+                hash.update(&bytes);
+                let written = self.file.write_at(&bytes, offset + done);
+                written.map_err(Error::Local)?;
+                self.received(part)?;
+                done += part;
+                at += part;
+            }
+        }
+        match hash.digest().to_le_bytes() == index.footer.body_hash {
+            true => Ok((index.footer, index.chain)),
+            false => Err(damaged()),
+        }
+    }
+}
+
+/// Reads the table and the footer of an object.
+///
+/// # Errors
+/// The bucket's; [`Error::Missing`], [`Error::Damaged`], [`Error::Newer`].
+pub(crate) fn index(bucket: &dyn Bucket, name: &str) -> Result<Index> {
+    let mut wanted = END;
+    for _ in 0..2 {
+        let stored = bucket.get_end(name, wanted)?;
+        let stored = stored.ok_or_else(|| Error::Missing(name.to_owned()))?;
+        match Index::decode(name, &stored.bytes, stored.len)? {
+            Ok(index) => return Ok(index),
+            Err(needed) => wanted = needed,
+        }
+    }
+    Err(Error::Damaged {
+        object: name.to_owned(),
+        problem: "its length is wrong".to_owned(),
+    })
+}

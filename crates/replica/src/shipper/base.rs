@@ -1,0 +1,104 @@
+//! Shipping an image of the whole file.
+
+use super::{Position, Shipper, Step, millis};
+use crate::assemble::{Assembly, Copied};
+use crate::error::{Error, Result};
+use crate::extents::Writer;
+use crate::format::{Base, Footer, Kind, NO_HASH};
+use crate::names;
+use crate::source::Source;
+
+/// When the deltas since a base have so many times its bytes, a new base is shipped.
+const GROWTH: u64 = 4;
+/// No new base comes for deltas of fewer bytes.
+const GROWTH_LEAST: u64 = 4 << 20;
+
+impl Shipper {
+    /// Whether the next change is shipped with a new base.
+    pub(super) fn base_is_due(&self, now_ms: u64) -> bool {
+        self.heading.newest_base().is_some_and(|base| {
+            now_ms.saturating_sub(base.time_ms) >= millis(self.options.base_every)
+                || self.since_base > (GROWTH * base.bytes).max(GROWTH_LEAST)
+        })
+    }
+
+    /// Ships a base as the next restore point.
+    pub(super) fn next_base(
+        &mut self,
+        source: &mut dyn Source,
+        now_ms: u64,
+        progress: &mut dyn FnMut(u64) -> bool,
+    ) -> Result<Step> {
+        self.end_chain(now_ms)?;
+        self.ship_base(source, self.at.n, now_ms, progress)
+    }
+
+    /// Ships a base as restore point `n` of the current generation.
+    pub(super) fn ship_base(
+        &mut self,
+        source: &mut dyn Source,
+        n: u64,
+        now_ms: u64,
+        progress: &mut dyn FnMut(u64) -> bool,
+    ) -> Result<Step> {
+        let (at, bytes) = loop {
+            if let Some(done) = self.upload_base(source, n, now_ms, progress)? {
+                break done;
+            }
+        };
+        let base = Base {
+            n,
+            commit: at.mark.commit(),
+            time_ms: at.time_ms,
+            bytes,
+        };
+        (self.heading).add_base(&*self.bucket, base, self.options.retain, now_ms)?;
+        self.at = at;
+        self.since_base = 0;
+        self.shipped_ms = now_ms;
+        self.recent.clear();
+        Ok(Step::Shipped { n, bytes })
+    }
+
+    /// Uploads a base. Returns the position that it is and its bytes; `None` if the file changed so
+    /// much that what was sent is of no use.
+    fn upload_base(
+        &mut self,
+        source: &mut dyn Source,
+        n: u64,
+        now_ms: u64,
+        progress: &mut dyn FnMut(u64) -> bool,
+    ) -> Result<Option<(Position, u64)>> {
+        let start = source.newest()?.ok_or_else(empty)?;
+        let Some(len) = source.image_len(&start)? else {
+            return Ok(None);
+        };
+        let upload = self.bucket.upload(&names::base(self.generation(), n))?;
+        let mut writer = Writer::new(upload);
+        let assembly = Assembly::new(source, &mut writer, start, vec![(0, len)], progress);
+        let Copied::Whole(to, image_len) = assembly.waiting().run(false)? else {
+            return Ok(None);
+        };
+        let footer = Footer {
+            to: Some(to),
+            image_len,
+            previous: NO_HASH,
+            ..self.footer(Kind::Base, n, now_ms)
+        };
+        let time_ms = footer.time_ms;
+        let (upload, bytes, chain) = writer.finish(footer)?;
+        upload.finish()?;
+        let at = Position {
+            n,
+            mark: to,
+            chain,
+            time_ms,
+        };
+        Ok(Some((at, bytes)))
+    }
+}
+
+/// The error for a database without bytes.
+pub(super) fn empty() -> Error {
+    Error::Source("the database is empty; create a table first".to_owned())
+}

@@ -1,0 +1,292 @@
+//! Ships a database: the state of one writer of a replica.
+//!
+//! Each restore point becomes a delta `n`, which is created and never replaced. So of two writers
+//! that continue the same chain, one fails to create its next delta, and stops. Whoever takes over
+//! first ends the chain with an object of kind *end* in the place of the next delta, which stops the
+//! writer before it for the same reason. The head is replaced only in the version that was read.
+
+mod base;
+mod compacting;
+mod heading;
+mod recent;
+mod resume;
+
+use crate::assemble::{Assembly, Copied, Ranges, total};
+use crate::bucket::Bucket;
+use crate::error::{Error, Result};
+use crate::extents::Writer;
+use crate::format::{Footer, Kind, NO_HASH};
+use crate::names;
+use crate::source::Source;
+use densite_store::{Mark, Written};
+use heading::Heading;
+use recent::Recent;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A delta of more bytes is stored as a base.
+const DELTA_MAX: u64 = 64 << 20;
+
+/// How a database is shipped.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Options {
+    /// How long restore points are kept. At least an hour is.
+    pub retain: Duration,
+    /// After this time, the next change is shipped with a new base.
+    pub base_every: Duration,
+    /// After this time without a change, deltas are merged.
+    pub rest: Duration,
+    /// Continue although the replica has another database or another history, or another process
+    /// ships to it.
+    pub takeover: bool,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            retain: Duration::from_secs(24 * 3600),
+            base_every: Duration::from_secs(24 * 3600),
+            rest: Duration::from_secs(10),
+            takeover: false,
+        }
+    }
+}
+
+/// What a step did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// There is nothing new.
+    Idle,
+    /// Readers hold back the next restore point.
+    HeldBack,
+    /// A restore point of this number was shipped, with so many bytes.
+    Shipped {
+        /// Its number.
+        n: u64,
+        /// Bytes of its object.
+        bytes: u64,
+    },
+    /// Deltas were merged into one of so many bytes.
+    Compacted {
+        /// Bytes of the merged object.
+        bytes: u64,
+    },
+}
+
+/// The end of the chain.
+#[derive(Debug, Clone, Copy)]
+struct Position {
+    n: u64,
+    mark: Mark,
+    /// The chain value of restore point `n`.
+    chain: [u8; 16],
+    time_ms: u64,
+}
+
+/// A delta that was made. If its creation was not acknowledged, it can exist.
+struct Made {
+    name: String,
+    bytes: Vec<u8>,
+    /// The position after it.
+    then: Position,
+}
+
+/// What became of a delta.
+enum Delta {
+    Made(Made),
+    HeldBack,
+    /// It cannot be told what has changed.
+    Unknown,
+}
+
+/// The one writer of a replica.
+pub struct Shipper {
+    bucket: Arc<dyn Bucket>,
+    options: Options,
+    heading: Heading,
+    at: Position,
+    /// Random, so that no two writers make the same object.
+    writer: u64,
+    /// A delta whose creation was not acknowledged. It is created again, with the same bytes.
+    unsure: Option<Made>,
+    /// Deltas that were shipped since the last compaction.
+    recent: Recent,
+    /// Bytes of the deltas since the newest base.
+    since_base: u64,
+    /// When something was shipped last, in milliseconds since 1970.
+    shipped_ms: u64,
+}
+
+impl Shipper {
+    /// The number, the commit and the time in milliseconds since 1970 of the newest restore point
+    /// in the bucket.
+    #[must_use]
+    pub fn position(&self) -> (u64, Mark, u64) {
+        (self.at.n, self.at.mark, self.at.time_ms)
+    }
+
+    /// The name of the current generation.
+    #[must_use]
+    pub fn generation(&self) -> &str {
+        &self.heading.current().name
+    }
+
+    /// Ships what is new. Call it at intervals. `now_ms` is the time in milliseconds since 1970.
+    /// `progress` gets the bytes of a base that were sent, and stops the work by returning false.
+    ///
+    /// # Errors
+    /// [`Error::TakenOver`] and [`Error::AnotherWriter`] are final. After an error of the bucket or
+    /// the source, call it again.
+    pub fn step(
+        &mut self,
+        source: &mut dyn Source,
+        now_ms: u64,
+        progress: &mut dyn FnMut(u64) -> bool,
+    ) -> Result<Step> {
+        if let Some(made) = self.unsure.take() {
+            return self.create_delta(made, now_ms);
+        }
+        let Some(point) = source.restore_point()? else {
+            return Ok(Step::HeldBack);
+        };
+        if point == self.at.mark {
+            return self.rest(now_ms);
+        }
+        match source.written(&self.at.mark, &point)? {
+            Written::Ranges(ranges) if total(&ranges) <= DELTA_MAX && !self.base_is_due(now_ms) => {
+                match self.delta(source, point, ranges, now_ms)? {
+                    Delta::Made(made) => self.create_delta(made, now_ms),
+                    Delta::HeldBack => Ok(Step::HeldBack),
+                    Delta::Unknown => self.next_base(source, now_ms, progress),
+                }
+            }
+            Written::Ranges(_) | Written::Unknown => self.next_base(source, now_ms, progress),
+            Written::AnotherHistory => {
+                // Other contents came into the place of the file while this process shipped it.
+                self.new_generation(&point, now_ms)?;
+                self.ship_base(source, 0, now_ms, progress)
+            }
+        }
+    }
+
+    /// Makes the next delta, up to `point`.
+    fn delta(
+        &mut self,
+        source: &mut dyn Source,
+        point: Mark,
+        ranges: Ranges,
+        now_ms: u64,
+    ) -> Result<Delta> {
+        let mut writer = Writer::new(Vec::new());
+        let go_on = &mut |_| true;
+        let assembly = Assembly::new(source, &mut writer, point, ranges, go_on);
+        let (to, image_len) = match assembly.run(true)? {
+            Copied::Whole(to, image_len) => (to, image_len),
+            Copied::HeldBack => return Ok(Delta::HeldBack),
+            Copied::Lost => return Ok(Delta::Unknown),
+        };
+        let n = self.at.n + 1;
+        let footer = Footer {
+            from: Some(self.at.mark),
+            to: Some(to),
+            image_len,
+            ..self.footer(Kind::Delta, n, now_ms)
+        };
+        let time_ms = footer.time_ms;
+        let (bytes, _, chain) = writer.finish(footer)?;
+        Ok(Delta::Made(Made {
+            name: names::delta(self.generation(), n),
+            bytes,
+            then: Position {
+                n,
+                mark: to,
+                chain,
+                time_ms,
+            },
+        }))
+    }
+
+    /// The footer of an object that ends with restore point `n` and follows the newest one.
+    fn footer(&self, kind: Kind, n: u64, now_ms: u64) -> Footer {
+        Footer {
+            kind,
+            first: n,
+            last: n,
+            writer: self.writer,
+            // A clock can be set back; restore points keep their order.
+            time_ms: now_ms.max(self.at.time_ms),
+            from: None,
+            to: None,
+            image_len: 0,
+            body_len: 0,
+            extents: 0,
+            previous: self.at.chain,
+            chain: NO_HASH,
+            body_hash: NO_HASH,
+            table_hash: NO_HASH,
+        }
+    }
+
+    /// Creates a delta. If the bucket fails, it is created by the next step.
+    fn create_delta(&mut self, made: Made, now_ms: u64) -> Result<Step> {
+        match self.create(&made.name, &made.bytes) {
+            Ok(()) => {}
+            Err(e) => {
+                if matches!(e, Error::Bucket(_)) {
+                    self.unsure = Some(made);
+                }
+                return Err(e);
+            }
+        }
+        let (n, bytes) = (made.then.n, made.bytes.len() as u64);
+        self.at = made.then;
+        self.since_base += bytes;
+        self.shipped_ms = now_ms;
+        self.recent.keep(made.name, made.bytes);
+        self.compact_many(now_ms)?;
+        Ok(Step::Shipped { n, bytes })
+    }
+
+    /// Creates an object in the place of the next delta.
+    ///
+    /// # Errors
+    /// The bucket's; [`Error::TakenOver`], [`Error::AnotherWriter`] if there is another one.
+    fn create(&self, name: &str, bytes: &[u8]) -> Result<()> {
+        if self.bucket.create(name, bytes)?.is_some() {
+            return Ok(());
+        }
+        let stored = self.bucket.get(name)?.ok_or_else(|| another(name))?;
+        if stored.bytes == bytes {
+            // The answer to an earlier request got lost.
+            return Ok(());
+        }
+        match Footer::decode(name, &stored.bytes)?.0.kind {
+            Kind::End => Err(Error::TakenOver),
+            _ => Err(another(name)),
+        }
+    }
+
+    /// Ends the chain: in the place of the next delta is an object that says so.
+    fn end_chain(&mut self, now_ms: u64) -> Result<()> {
+        let n = self.at.n + 1;
+        let footer = self.footer(Kind::End, n, now_ms);
+        let (bytes, _, chain) = Writer::new(Vec::new()).finish(footer)?;
+        self.create(&names::delta(self.generation(), n), &bytes)?;
+        self.at = Position {
+            n,
+            chain,
+            ..self.at
+        };
+        Ok(())
+    }
+}
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn another(object: &str) -> Error {
+    Error::AnotherWriter {
+        object: object.to_owned(),
+    }
+}

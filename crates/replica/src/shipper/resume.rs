@@ -1,0 +1,181 @@
+//! Beginning a replica, continuing one, and taking one over.
+
+use super::base::empty;
+use super::heading::{Heading, database};
+use super::recent::Recent;
+use super::{Options, Position, Shipper};
+use crate::bucket::Bucket;
+use crate::error::{Error, Result};
+use crate::format::{FOOTER_LEN, Footer, Kind, NO_HASH};
+use crate::names;
+use crate::source::Source;
+use densite_store::{Mark, Written};
+use std::sync::Arc;
+
+impl Shipper {
+    /// Continues a replica, or begins one with a base. `now_ms` is the time in milliseconds since
+    /// 1970. `progress` gets the bytes of a base that were sent, and stops the work by returning
+    /// false.
+    ///
+    /// # Errors
+    /// [`Error::AnotherDatabase`], [`Error::AnotherHistory`], [`Error::NotAtomic`]; the bucket's and
+    /// the source's.
+    pub fn begin(
+        bucket: Arc<dyn Bucket>,
+        source: &mut dyn Source,
+        options: Options,
+        now_ms: u64,
+        progress: &mut dyn FnMut(u64) -> bool,
+    ) -> Result<Shipper> {
+        let newest = source.newest()?.ok_or_else(empty)?;
+        let (heading, is_new) = match Heading::read(&*bucket)? {
+            Some(heading) => (heading, false),
+            None => {
+                must_be_atomic(&*bucket)?;
+                (Heading::create(&*bucket, &newest)?, true)
+            }
+        };
+        let writer = densite_disk::random::random_u64();
+        let mut shipper = Shipper {
+            bucket,
+            options,
+            heading,
+            at: start(newest, 0),
+            writer: writer.map_err(|e| Error::Source(e.to_string()))?,
+            unsure: None,
+            recent: Recent::default(),
+            since_base: 0,
+            shipped_ms: now_ms,
+        };
+        match is_new {
+            true => drop(shipper.ship_base(source, 0, now_ms, progress)?),
+            false => shipper.resume(source, &newest, now_ms, progress)?,
+        }
+        Ok(shipper)
+    }
+
+    /// Finds the end of the chain, and continues there.
+    fn resume(
+        &mut self,
+        source: &mut dyn Source,
+        newest: &Mark,
+        now_ms: u64,
+        progress: &mut dyn FnMut(u64) -> bool,
+    ) -> Result<()> {
+        let is_same = self.heading.current().database == database(newest);
+        if !is_same && !self.options.takeover {
+            return Err(Error::AnotherDatabase);
+        }
+        let end = self.find_end()?;
+        if self.options.takeover {
+            self.new_generation(newest, now_ms)?;
+            return self.ship_base(source, 0, now_ms, progress).map(drop);
+        }
+        let shipped = match end {
+            End::NoBase => self.ship_base(source, 0, now_ms, progress),
+            End::Ended => self.ship_base(source, self.at.n, now_ms, progress),
+            End::At(mark) => match source.written(&mark, newest)? {
+                Written::AnotherHistory => return Err(Error::AnotherHistory),
+                Written::Ranges(_) | Written::Unknown => return Ok(()),
+            },
+        };
+        shipped.map(drop)
+    }
+
+    /// Sets the position to the end of the chain.
+    fn find_end(&mut self) -> Result<End> {
+        let Some(base) = self.heading.newest_base() else {
+            return Ok(End::NoBase);
+        };
+        let generation = self.generation();
+        let after = names::delta(generation, base.n);
+        let deltas = self.bucket.list(&names::deltas(generation), &after)?;
+        let last = match deltas.last() {
+            Some(delta) => delta.name.clone(),
+            None => names::base(generation, base.n),
+        };
+        let (footer, chain) = footer(&*self.bucket, &last)?;
+        self.since_base = deltas.iter().map(|delta| delta.len).sum();
+        self.at = Position {
+            n: footer.last,
+            mark: footer.to.unwrap_or(self.at.mark),
+            chain,
+            time_ms: footer.time_ms,
+        };
+        Ok(match (footer.kind, footer.to) {
+            (Kind::End, _) | (_, None) => End::Ended,
+            (_, Some(mark)) => End::At(mark),
+        })
+    }
+
+    /// Ends the current generation and begins the next one, without a base yet.
+    pub(super) fn new_generation(&mut self, newest: &Mark, now_ms: u64) -> Result<()> {
+        if self.heading.newest_base().is_some() {
+            self.end_any_chain(now_ms)?;
+        }
+        self.heading.begin_generation(&*self.bucket, newest)?;
+        self.at = start(*newest, self.at.time_ms);
+        self.unsure = None;
+        self.recent.clear();
+        Ok(())
+    }
+
+    /// Ends a chain, which another writer can be continuing at this moment.
+    fn end_any_chain(&mut self, now_ms: u64) -> Result<()> {
+        loop {
+            let object = match self.end_chain(now_ms) {
+                // It has ended.
+                Err(Error::TakenOver) => return Ok(()),
+                Err(Error::AnotherWriter { object }) => object,
+                done => return done,
+            };
+            let (footer, chain) = footer(&*self.bucket, &object)?;
+            self.at = Position {
+                n: footer.last,
+                chain,
+                time_ms: footer.time_ms,
+                ..self.at
+            };
+        }
+    }
+}
+
+/// How a chain ends.
+enum End {
+    /// It has no base: the first upload was interrupted.
+    NoBase,
+    /// With an end: a base was to follow, or a takeover did not get further.
+    Ended,
+    /// With this commit.
+    At(Mark),
+}
+
+/// Before the first base.
+fn start(newest: Mark, time_ms: u64) -> Position {
+    Position {
+        n: 0,
+        mark: newest,
+        chain: NO_HASH,
+        time_ms,
+    }
+}
+
+/// The footer and the chain value of an object.
+fn footer(bucket: &dyn Bucket, name: &str) -> Result<(Footer, [u8; 16])> {
+    let stored = bucket.get_end(name, FOOTER_LEN as u64)?;
+    let stored = stored.ok_or_else(|| Error::Missing(name.to_owned()))?;
+    Footer::decode(name, &stored.bytes)
+}
+
+/// Refuses a store that creates one object twice, or replaces any version.
+fn must_be_atomic(bucket: &dyn Bucket) -> Result<()> {
+    let name = format!("{}-probe", names::generation(0)?);
+    let first = bucket.create(&name, b"1")?;
+    let second = bucket.create(&name, b"2")?;
+    let stale = bucket.replace(&name, b"3", "\"d41d8cd98f00b204e9800998ecf8427e\"")?;
+    bucket.remove(&name)?;
+    match (first, second, stale) {
+        (Some(_), None, None) => Ok(()),
+        _ => Err(Error::NotAtomic),
+    }
+}

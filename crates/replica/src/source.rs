@@ -1,0 +1,69 @@
+//! The database that is shipped.
+
+use crate::error::Result;
+use densite_store::{Handle, Mark, Written};
+
+/// A database file that is shipped. Other connections and processes use it meanwhile.
+pub trait Source {
+    /// Takes a restore point: a commit that is the state of a transaction. `None` if readers hold it
+    /// back now, or the database is empty.
+    ///
+    /// # Errors
+    /// [`Error::Source`](crate::Error::Source), as all calls.
+    fn restore_point(&mut self) -> Result<Option<Mark>>;
+    /// The newest commit, whether or not it is a restore point.
+    ///
+    /// # Errors
+    /// As [`Source::restore_point`].
+    fn newest(&mut self) -> Result<Option<Mark>>;
+    /// What was written after `from`, up to `to`.
+    ///
+    /// # Errors
+    /// As [`Source::restore_point`].
+    fn written(&mut self, from: &Mark, to: &Mark) -> Result<Written>;
+    /// The length of the file as of a commit; `None` if it is not known any more.
+    ///
+    /// # Errors
+    /// As [`Source::restore_point`].
+    fn image_len(&mut self, mark: &Mark) -> Result<Option<u64>>;
+    /// Reads stored bytes. Returns how many were read before the end of the file.
+    ///
+    /// # Errors
+    /// As [`Source::restore_point`].
+    fn read(&mut self, buf: &mut [u8], offset: u64) -> Result<usize>;
+    /// Whether every byte that `mark` needs is still in its place.
+    ///
+    /// # Errors
+    /// As [`Source::restore_point`].
+    fn is_kept(&mut self, mark: &Mark) -> Result<bool>;
+}
+
+/// A handle of the store as a source. Each of its commits counts as a restore point, so it is for
+/// files that are written without SQLite.
+pub struct HandleSource<'a>(pub &'a mut Handle);
+
+impl Source for HandleSource<'_> {
+    fn restore_point(&mut self) -> Result<Option<Mark>> {
+        Ok(self.0.mark()?)
+    }
+
+    fn newest(&mut self) -> Result<Option<Mark>> {
+        Ok(self.0.mark()?)
+    }
+
+    fn written(&mut self, from: &Mark, to: &Mark) -> Result<Written> {
+        Ok(self.0.written(from, to)?)
+    }
+
+    fn image_len(&mut self, mark: &Mark) -> Result<Option<u64>> {
+        Ok(self.0.image_len(mark)?)
+    }
+
+    fn read(&mut self, buf: &mut [u8], offset: u64) -> Result<usize> {
+        Ok(self.0.read_stored(buf, offset)?)
+    }
+
+    fn is_kept(&mut self, mark: &Mark) -> Result<bool> {
+        Ok(self.0.is_kept(mark)?)
+    }
+}

@@ -1,0 +1,148 @@
+//! A database file written by the store, the state of each of its restore points, and a bucket in a
+//! directory of another simulated disk.
+
+use densite_disk::{File, OpenMode, SyncKind};
+use densite_replica::{At, Folder, HandleSource, Options, Restored, Shipper, restore};
+use densite_sim_disk::SimDisk;
+use densite_store::{CodecChoice, Handle, Options as StoreOptions};
+use rand::rngs::StdRng;
+use rand::{RngExt, SeedableRng};
+use std::sync::Arc;
+use std::time::Duration;
+
+pub(crate) const PAGE: usize = 4096;
+/// The path of the database.
+pub(crate) const DB: &str = "/a.db";
+
+/// A database, and what it contains.
+pub(crate) struct Database {
+    pub(crate) disk: SimDisk,
+    pub(crate) handle: Handle,
+    pub(crate) pages: Vec<Vec<u8>>,
+    pub(crate) rng: StdRng,
+}
+
+fn options() -> StoreOptions {
+    StoreOptions {
+        threads: 0,
+        level: 1,
+        codec: CodecChoice::Auto,
+        ..StoreOptions::default()
+    }
+}
+
+/// Opens the store in a file of a simulated disk.
+pub(crate) fn open(disk: &SimDisk, path: &str) -> Handle {
+    let file = disk.open(path, OpenMode::Create).expect("open");
+    Handle::open(Box::new(file), path, options()).expect("open the store")
+}
+
+impl Database {
+    pub(crate) fn new(seed: u64) -> Database {
+        let disk = SimDisk::new(seed);
+        let mut database = Database {
+            handle: open(&disk, DB),
+            disk,
+            pages: Vec::new(),
+            rng: StdRng::seed_from_u64(seed),
+        };
+        database.commit(20);
+        database
+    }
+
+    /// Writes up to so many pages, publishes and syncs.
+    pub(crate) fn commit(&mut self, most: usize) {
+        for _ in 0..self.rng.random_range(1..=most) {
+            let page = self.rng.random_range(0..(self.pages.len() + 2).min(400));
+            let page = page.min(self.pages.len());
+            let mut bytes = vec![0; PAGE];
+            let random = self.rng.random_range(0..PAGE);
+            self.rng.fill(&mut bytes[..random]);
+            let at = (page * PAGE) as u64;
+            self.handle.write_at(&bytes, at).expect("write");
+            match self.pages.get_mut(page) {
+                Some(old) => *old = bytes,
+                None => self.pages.push(bytes),
+            }
+        }
+        self.publish();
+    }
+
+    /// Cuts pages off.
+    pub(crate) fn shrink(&mut self) {
+        let kept = self.rng.random_range(1..=self.pages.len());
+        self.pages.truncate(kept);
+        self.handle.set_len((kept * PAGE) as u64).expect("cut");
+        self.publish();
+    }
+
+    fn publish(&mut self) {
+        self.handle.publish().expect("publish");
+        self.handle.sync(SyncKind::Full).expect("sync");
+    }
+
+    /// The database as a source.
+    pub(crate) fn source(&mut self) -> HandleSource<'_> {
+        HandleSource(&mut self.handle)
+    }
+}
+
+/// Options with short times.
+pub(crate) fn quick() -> Options {
+    Options {
+        rest: Duration::from_secs(10),
+        ..Options::default()
+    }
+}
+
+/// A bucket that can be written.
+pub(crate) fn bucket(disk: &SimDisk) -> Arc<Folder> {
+    let folder = Folder::writer(Box::new(disk.dir("/bucket")), "/bucket");
+    Arc::new(folder.expect("a bucket"))
+}
+
+/// A bucket that is only read.
+pub(crate) fn reader(disk: &SimDisk) -> Folder {
+    Folder::reader(Box::new(disk.dir("/bucket")), "/bucket")
+}
+
+/// Begins or continues shipping.
+pub(crate) fn begin(
+    bucket: &Arc<Folder>,
+    database: &mut Database,
+    options: &Options,
+    now_ms: u64,
+) -> densite_replica::Result<Shipper> {
+    let mut source = database.source();
+    Shipper::begin(
+        bucket.clone(),
+        &mut source,
+        options.clone(),
+        now_ms,
+        &mut |_| true,
+    )
+}
+
+/// Restores, and returns the pages of the database.
+pub(crate) fn restored(
+    bucket: &Folder,
+    at: At,
+) -> densite_replica::Result<(Restored, Vec<Vec<u8>>)> {
+    let disk = SimDisk::new(0);
+    let file = disk.open("/r.db", OpenMode::Create).expect("create");
+    let done = restore(bucket, at, &file as &dyn File, &mut |_, _| true)?;
+    drop(file);
+    let mut handle = open(&disk, "/r.db");
+    let found = handle.check(&mut |_, _| true).expect("check");
+    assert!(found.problems.is_empty() && found.clean, "{found:?}");
+    assert_eq!(found.cut, None);
+    let len = usize::try_from(handle.len().expect("length")).expect("small");
+    let mut bytes = vec![0; len];
+    assert_eq!(handle.read_at(&mut bytes, 0).expect("read"), len);
+    let pages = bytes.chunks(PAGE).map(<[u8]>::to_vec).collect();
+    // It can be written, too.
+    handle.write_at(&[7; PAGE], 0).expect("write");
+    handle.publish().expect("publish");
+    handle.sync(SyncKind::Full).expect("sync");
+    Ok((done, pages))
+}

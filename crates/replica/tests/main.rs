@@ -1,0 +1,6 @@
+//! Tests of shipping and restoring, on simulated disks.
+
+mod common;
+mod faults;
+mod histories;
+mod refused;

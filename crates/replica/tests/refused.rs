@@ -1,0 +1,191 @@
+//! Two writers, other databases, older copies, and damage.
+
+use crate::common::{DB, Database, begin, bucket, open, quick, reader, restored};
+use densite_replica::{At, Error, Folder, Step};
+use densite_sim_disk::SimDisk;
+
+fn take_over() -> densite_replica::Options {
+    densite_replica::Options {
+        takeover: true,
+        ..quick()
+    }
+}
+
+#[test]
+fn a_directory_has_one_writer() {
+    let disk = SimDisk::new(1);
+    let first = bucket(&disk);
+    let second = Folder::writer(Box::new(disk.dir("/bucket")), "/bucket");
+    assert!(matches!(second, Err(Error::AnotherWriter { .. })));
+    drop(first);
+    drop(bucket(&disk));
+}
+
+/// Both ship to the same bucket: the lock of the directory is no matter of the shipper's.
+#[test]
+fn of_two_writers_one_stops() {
+    let mut database = Database::new(2);
+    let disk = SimDisk::new(2);
+    let folder = bucket(&disk);
+    let mut first = begin(&folder, &mut database, &quick(), 0).expect("begin");
+    let mut second = begin(&folder, &mut database, &quick(), 0).expect("begin");
+    database.commit(5);
+    let step = first.step(&mut database.source(), 1, &mut |_| true);
+    assert!(matches!(step, Ok(Step::Shipped { n: 1, .. })), "{step:?}");
+    let shipped = database.pages.clone();
+    database.commit(5);
+    let step = second.step(&mut database.source(), 2, &mut |_| true);
+    assert!(matches!(step, Err(Error::AnotherWriter { .. })), "{step:?}");
+    let (_, pages) = restored(&folder, At::Newest).expect("restore");
+    assert!(pages == shipped);
+}
+
+#[test]
+fn a_takeover_stops_the_writer_before_it() {
+    let mut database = Database::new(3);
+    let disk = SimDisk::new(3);
+    let folder = bucket(&disk);
+    let mut old = begin(&folder, &mut database, &quick(), 0).expect("begin");
+    database.commit(5);
+    old.step(&mut database.source(), 1, &mut |_| true)
+        .expect("step");
+    let at_one = database.pages.clone();
+    let mut new = begin(&folder, &mut database, &take_over(), 5).expect("take over");
+    assert_ne!(old.generation(), new.generation());
+    database.commit(5);
+    let step = old.step(&mut database.source(), 6, &mut |_| true);
+    assert!(matches!(step, Err(Error::TakenOver)), "{step:?}");
+    new.step(&mut database.source(), 7, &mut |_| true)
+        .expect("step");
+    let (_, pages) = restored(&folder, At::Newest).expect("restore");
+    assert!(pages == database.pages);
+    let (_, pages) = restored(&folder, At::Time(2)).expect("restore");
+    assert!(pages == at_one, "the generation before stays");
+}
+
+/// The old writer creates its next delta while the new one takes over.
+#[test]
+fn a_takeover_passes_over_what_the_old_writer_adds_meanwhile() {
+    let mut database = Database::new(4);
+    let disk = SimDisk::new(4);
+    let folder = bucket(&disk);
+    let mut old = begin(&folder, &mut database, &quick(), 0).expect("begin");
+    let mut slow = begin(&folder, &mut database, &quick(), 0).expect("begin");
+    for n in 1..4 {
+        database.commit(5);
+        old.step(&mut database.source(), n, &mut |_| true)
+            .expect("step");
+    }
+    // Other contents come into the place of the file, so `slow` begins a generation. It does not
+    // know the deltas of `old`.
+    let mut other = Database::new(5);
+    let step = slow.step(&mut other.source(), 9, &mut |_| true);
+    assert!(matches!(step, Ok(Step::Shipped { n: 0, .. })), "{step:?}");
+    database.commit(5);
+    let step = old.step(&mut database.source(), 10, &mut |_| true);
+    assert!(matches!(step, Err(Error::TakenOver)), "{step:?}");
+    let (_, pages) = restored(&folder, At::Newest).expect("restore");
+    assert!(pages == other.pages);
+}
+
+#[test]
+fn another_database_is_refused_and_changes_nothing() {
+    let mut database = Database::new(6);
+    let disk = SimDisk::new(6);
+    let folder = bucket(&disk);
+    drop(begin(&folder, &mut database, &quick(), 0).expect("begin"));
+    let before = disk.snapshot();
+    let mut other = Database::new(7);
+    let refused = begin(&folder, &mut other, &quick(), 1);
+    assert!(matches!(refused.err(), Some(Error::AnotherDatabase)));
+    let same = |path: &String| disk.contents(path) == before.contents(path);
+    assert!(disk.paths() == before.paths() && disk.paths().iter().all(same));
+    let taken = begin(&folder, &mut other, &take_over(), 2);
+    assert!(taken.is_ok());
+    let (_, pages) = restored(&folder, At::Newest).expect("restore");
+    assert!(pages == other.pages);
+}
+
+#[test]
+fn an_older_copy_that_was_put_back_is_noticed() {
+    let mut database = Database::new(8);
+    let disk = SimDisk::new(8);
+    let early = database.disk.contents(DB).expect("contents");
+    let folder = bucket(&disk);
+    let mut shipper = begin(&folder, &mut database, &quick(), 0).expect("begin");
+    database.commit(5);
+    shipper
+        .step(&mut database.source(), 1, &mut |_| true)
+        .expect("step");
+    drop(shipper);
+    let later = database.pages.clone();
+    let mut older = Database::new(8);
+    older.disk.put_file("/older.db", &early);
+    older.handle = open(&older.disk, "/older.db");
+    for _ in 0..3 {
+        older.commit(5);
+    }
+    let refused = begin(&folder, &mut older, &quick(), 2);
+    assert!(matches!(refused.err(), Some(Error::AnotherHistory)));
+    let (_, pages) = restored(&folder, At::Newest).expect("restore");
+    assert!(pages == later);
+}
+
+/// Every flipped byte of every object is found, or does not matter to the result.
+#[test]
+fn no_flipped_byte_is_restored() {
+    let mut database = Database::new(9);
+    let disk = SimDisk::new(9);
+    let folder = bucket(&disk);
+    let mut shipper = begin(&folder, &mut database, &quick(), 0).expect("begin");
+    for n in 1..8 {
+        database.commit(2);
+        shipper
+            .step(&mut database.source(), n, &mut |_| true)
+            .expect("step");
+    }
+    let step = shipper.step(&mut database.source(), 20_000, &mut |_| true);
+    assert!(matches!(step, Ok(Step::Compacted { .. })), "{step:?}");
+    database.commit(2);
+    shipper
+        .step(&mut database.source(), 20_001, &mut |_| true)
+        .expect("step");
+    for path in disk.paths() {
+        let whole = disk.contents(&path).expect("contents");
+        let step = (whole.len() / 60).max(1);
+        for at in (0..whole.len()).step_by(step) {
+            let mut bytes = whole.clone();
+            bytes[at] ^= 0x20;
+            disk.put_file(&path, &bytes);
+            if let Ok((_, pages)) = restored(&reader(&disk), At::Newest) {
+                assert!(pages == database.pages, "{path}, byte {at}");
+            }
+        }
+        disk.put_file(&path, &whole);
+    }
+}
+
+#[test]
+fn a_missing_delta_ends_the_newest_state_there_or_is_an_error() {
+    let mut database = Database::new(10);
+    let disk = SimDisk::new(10);
+    let folder = bucket(&disk);
+    let nothing = restored(&folder, At::Newest);
+    assert!(matches!(nothing, Err(Error::NoReplica)), "{nothing:?}");
+    let mut shipper = begin(&folder, &mut database, &quick(), 100).expect("begin");
+    database.commit(2);
+    shipper
+        .step(&mut database.source(), 200, &mut |_| true)
+        .expect("step");
+    let early = restored(&folder, At::Time(99));
+    assert!(matches!(early, Err(Error::TooEarly { first_ms: 100 })));
+    let beyond = restored(&folder, At::Number(2));
+    assert!(matches!(beyond, Err(Error::NoSuchPoint(2))), "{beyond:?}");
+    let base = disk
+        .paths()
+        .into_iter()
+        .find(|path| path.contains("-base-"));
+    disk.remove(&base.expect("a base")).expect("remove");
+    let missing = restored(&folder, At::Newest);
+    assert!(matches!(missing, Err(Error::Missing(_))), "{missing:?}");
+}

@@ -1,0 +1,23 @@
+//! Replicas: a database in a bucket or in a directory on another disk.
+
+mod bucket;
+mod replicate;
+mod restore;
+mod source;
+
+pub use densite_replica::{At, GenerationInfo, ReplicaInfo, Restored, time_text};
+pub use replicate::{Replicas, ReplicateOptions, Shipped};
+pub use restore::{RestoreReport, restore, verify};
+
+use crate::error::Result;
+use bucket::Place;
+use std::path::Path;
+
+/// What a replica has: its generations and restore points.
+///
+/// # Errors
+/// [`Error::Remote`](crate::Error::Remote) with a sentence that says what to do.
+pub fn replicas(url: &Path) -> Result<ReplicaInfo> {
+    let place = Place::to_read(url)?;
+    densite_replica::replicas(place.bucket()).map_err(|e| place.failed(&e))
+}

@@ -1,0 +1,327 @@
+//! Ships one database, or all compressed databases of a directory.
+
+use super::bucket::Place;
+use super::source::{Database, now_ms};
+use crate::error::{Error, Result};
+use crate::form::{self, Form};
+use crate::paths::{COMPANIONS, TEMP_MARK};
+use crate::progress::Progress;
+use crate::target;
+use densite_replica::{Error as Wrong, Options, Shipper, Step};
+use densite_sqlite::Api;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// How databases are shipped.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReplicateOptions {
+    /// How long restore points are kept; at least an hour.
+    pub retain: Duration,
+    /// After this time, the next change is shipped with a new image of the whole file.
+    pub base_every: Duration,
+    /// Continue although the replica has another database or another history, or another process
+    /// ships to it.
+    pub takeover: bool,
+}
+
+impl Default for ReplicateOptions {
+    fn default() -> ReplicateOptions {
+        let options = Options::default();
+        ReplicateOptions {
+            retain: options.retain,
+            base_every: options.base_every,
+            takeover: options.takeover,
+        }
+    }
+}
+
+/// What became of one database in a round.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum Shipped {
+    /// Shipping begins or continues at this restore point.
+    Began {
+        /// The database.
+        db: PathBuf,
+        /// The replica, without secrets.
+        url: PathBuf,
+        /// The name of the generation.
+        generation: String,
+        /// The newest restore point in the bucket.
+        n: u64,
+        /// Rows that wait in the log of the database are not in the replica before they are
+        /// applied.
+        has_log: bool,
+    },
+    /// A restore point is in the bucket.
+    Point {
+        /// The database.
+        db: PathBuf,
+        /// Its number.
+        n: u64,
+        /// Bytes that were sent.
+        bytes: u64,
+    },
+    /// Deltas were merged.
+    Compacted {
+        /// The database.
+        db: PathBuf,
+        /// Bytes of the merged object.
+        bytes: u64,
+    },
+    /// Readers or writers hold back the next restore point.
+    HeldBack {
+        /// The database.
+        db: PathBuf,
+        /// When the newest restore point in the bucket was taken, in milliseconds since 1970.
+        since_ms: u64,
+    },
+    /// Shipping failed, and is tried again in the next round unless the failure is final.
+    Failed {
+        /// The database.
+        db: PathBuf,
+        /// What is wrong.
+        error: Error,
+        /// Whether it is not tried again.
+        is_final: bool,
+    },
+}
+
+/// A database that is shipped.
+struct Replica {
+    place: Place,
+    database: Database,
+    shipper: Shipper,
+}
+
+/// All databases that are shipped by this process.
+pub struct Replicas {
+    api: Api,
+    given: PathBuf,
+    url: PathBuf,
+    options: ReplicateOptions,
+    is_directory: bool,
+    open: BTreeMap<PathBuf, Replica>,
+    /// Databases whose shipping failed for good.
+    ended: BTreeSet<PathBuf>,
+}
+
+impl Replicas {
+    /// Prepares shipping a database, or all compressed databases of a directory, each to its file
+    /// name under the URL. Sends nothing.
+    ///
+    /// # Errors
+    /// [`Error::NotFound`]; [`Error::Setting`] for a URL that is not understood.
+    pub fn new(api: Api, given: &Path, url: &Path, options: ReplicateOptions) -> Result<Replicas> {
+        let meta = std::fs::metadata(given).map_err(|e| Error::from_std(given, "reach it", &e))?;
+        Place::to_read(url)?;
+        Ok(Replicas {
+            api,
+            given: given.to_path_buf(),
+            url: url.to_path_buf(),
+            options,
+            is_directory: meta.is_dir(),
+            open: BTreeMap::new(),
+            ended: BTreeSet::new(),
+        })
+    }
+
+    /// Whether all databases of a directory are shipped.
+    #[must_use]
+    pub fn is_directory(&self) -> bool {
+        self.is_directory
+    }
+
+    /// Ships what is new in each database. Nothing new takes no request. `progress` gets the bytes
+    /// of images that are sent.
+    ///
+    /// # Errors
+    /// If the directory cannot be read. Failures of a database are among the results.
+    pub fn round(&mut self, progress: &mut dyn Progress) -> Result<Vec<Shipped>> {
+        let mut results = Vec::new();
+        for db in self.databases()? {
+            if self.ended.contains(&db) || progress.cancelled() {
+                continue;
+            }
+            if let Err(failure) = self.one(&db, &mut results, progress) {
+                let is_final = is_final(&failure);
+                if is_final {
+                    self.ended.insert(db.clone());
+                    self.open.remove(&db);
+                }
+                results.push(Shipped::Failed {
+                    db,
+                    error: failure.into_error(),
+                    is_final,
+                });
+            }
+        }
+        Ok(results)
+    }
+
+    /// The databases that are there now.
+    fn databases(&mut self) -> Result<Vec<PathBuf>> {
+        if !self.is_directory {
+            return Ok(vec![self.given.clone()]);
+        }
+        let failed = |e| Error::from_std(&self.given, "read it", &e);
+        let mut found = Vec::new();
+        for entry in std::fs::read_dir(&self.given).map_err(failed)? {
+            let path = entry.map_err(failed)?.path();
+            let name = path.file_name().map(|name| name.to_string_lossy());
+            let name = name.unwrap_or_default();
+            let is_beside = COMPANIONS.iter().any(|end| name.ends_with(end));
+            if is_beside || name.contains(TEMP_MARK) || !path.is_file() {
+                continue;
+            }
+            let is_known = self.open.contains_key(&path) || self.ended.contains(&path);
+            let is_compressed = || {
+                let form = target::resolve(&path).and_then(|t| form::form(self.api, &t));
+                form.is_ok_and(|form| form == Form::Compressed)
+            };
+            if is_known || is_compressed() {
+                found.push(path);
+            }
+        }
+        found.sort();
+        self.open.retain(|path, _| found.contains(path));
+        Ok(found)
+    }
+
+    /// Ships what is new in one database.
+    fn one(
+        &mut self,
+        db: &Path,
+        results: &mut Vec<Shipped>,
+        progress: &mut dyn Progress,
+    ) -> std::result::Result<(), Failure> {
+        if !self.open.contains_key(db) {
+            let replica = self.begin(db, progress)?;
+            let (n, ..) = replica.shipper.position();
+            results.push(Shipped::Began {
+                db: db.to_path_buf(),
+                url: replica.place.shown().to_path_buf(),
+                generation: replica.shipper.generation().to_owned(),
+                n,
+                has_log: crate::log::Beside::find(db).is_ok_and(|log| log.is_some()),
+            });
+            self.open.insert(db.to_path_buf(), replica);
+        }
+        let Some(replica) = self.open.get_mut(db) else {
+            return Ok(());
+        };
+        replica.database.follow_name()?;
+        let Replica {
+            place,
+            database,
+            shipper,
+        } = replica;
+        let step = shipper.step(database, now_ms(), &mut |done| told(progress, done));
+        let db = db.to_path_buf();
+        match step.map_err(|e| Failure::of(place, e))? {
+            Step::Idle => {}
+            Step::HeldBack => results.push(Shipped::HeldBack {
+                db,
+                since_ms: shipper.position().2,
+            }),
+            Step::Shipped { n, bytes } => results.push(Shipped::Point { db, n, bytes }),
+            Step::Compacted { bytes } => results.push(Shipped::Compacted { db, bytes }),
+        }
+        Ok(())
+    }
+
+    fn begin(
+        &self,
+        db: &Path,
+        progress: &mut dyn Progress,
+    ) -> std::result::Result<Replica, Failure> {
+        let mut database = Database::open(self.api, db)?;
+        let place = Place::to_write(&self.url_of(db))?;
+        let options = Options {
+            retain: self.options.retain,
+            base_every: self.options.base_every,
+            takeover: self.options.takeover,
+            ..Options::default()
+        };
+        progress.phase("replicating", crate::paths::len_or_zero(db));
+        let shipper = Shipper::begin(
+            place.shared(),
+            &mut database,
+            options,
+            now_ms(),
+            &mut |done| told(progress, done),
+        );
+        let shipper = shipper.map_err(|e| Failure::of(&place, e))?;
+        Ok(Replica {
+            place,
+            database,
+            shipper,
+        })
+    }
+
+    /// Where a database goes.
+    fn url_of(&self, db: &Path) -> PathBuf {
+        match db.file_name() {
+            Some(name) if self.is_directory => {
+                let mut url = self.url.as_os_str().to_owned();
+                if !url.to_string_lossy().ends_with('/') {
+                    url.push("/");
+                }
+                url.push(name);
+                url.into()
+            }
+            _ => self.url.clone(),
+        }
+    }
+}
+
+fn told(progress: &mut dyn Progress, done: u64) -> bool {
+    progress.done(done);
+    !progress.cancelled()
+}
+
+/// A failure, of the replica or before.
+enum Failure {
+    Replica(Error, Wrong),
+    Other(Error),
+}
+
+impl Failure {
+    fn of(place: &Place, e: Wrong) -> Failure {
+        Failure::Replica(place.failed(&e), e)
+    }
+
+    fn into_error(self) -> Error {
+        match self {
+            Failure::Replica(error, _) | Failure::Other(error) => error,
+        }
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Failure {
+        Failure::Other(error)
+    }
+}
+
+/// Whether trying again is of no use.
+fn is_final(failure: &Failure) -> bool {
+    match failure {
+        Failure::Replica(_, wrong) => matches!(
+            wrong,
+            Wrong::AnotherDatabase
+                | Wrong::AnotherHistory
+                | Wrong::AnotherWriter { .. }
+                | Wrong::TakenOver
+                | Wrong::NotAtomic
+                | Wrong::Newer { .. }
+                | Wrong::Damaged { .. }
+                | Wrong::Missing(_)
+        ),
+        Failure::Other(error) => matches!(
+            error,
+            Error::Setting(_) | Error::NotADatabase { .. } | Error::Damaged { .. }
+        ),
+    }
+}

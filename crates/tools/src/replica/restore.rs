@@ -1,0 +1,133 @@
+//! Restores a database from a replica, and proves it.
+
+use super::bucket::Place;
+use crate::check::{Checked, check};
+use crate::error::{Error, Result};
+use crate::paths::{COMPANIONS, beside, is_no_companion};
+use crate::progress::Progress;
+use crate::temp::Temp;
+use densite_replica::{At, Error as Wrong, Restored};
+use densite_sqlite::Api;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// The permission bits of a restored file, before the umask.
+const MODE: u32 = 0o666;
+
+/// The result of a restore.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct RestoreReport {
+    /// The replica, without secrets.
+    pub source: PathBuf,
+    /// The restored file; `None` if it was only verified.
+    pub destination: Option<PathBuf>,
+    /// The restore point, and what reading it took.
+    pub restored: Restored,
+    /// Pages that were verified.
+    pub pages: u64,
+    /// Whether the database names a log (`densite_ingest`), which a replica does not have.
+    pub names_log: bool,
+    /// How long it took.
+    pub elapsed: Duration,
+}
+
+/// Restores a database to `dst`, and checks it before it gets this name. An existing file is
+/// replaced only if `replaces`.
+///
+/// # Errors
+/// [`Error::Exists`]; [`Error::Remote`], [`Error::Damaged`] for the replica; [`Error::NoSpace`].
+/// After any error `dst` is unchanged.
+pub fn restore(
+    api: Api,
+    url: &Path,
+    at: At,
+    dst: &Path,
+    replaces: bool,
+    progress: &mut dyn Progress,
+) -> Result<RestoreReport> {
+    is_no_companion(dst)?;
+    if !replaces && std::fs::symlink_metadata(dst).is_ok() {
+        return Err(Error::Exists {
+            path: dst.to_path_buf(),
+        });
+    }
+    // SQLite would take these for the restored file's own.
+    let left = COMPANIONS.iter().map(|end| beside(dst, end));
+    if let Some(path) = left.into_iter().find(|path| path.exists()) {
+        return Err(Error::Exists { path });
+    }
+    let (temp, mut report) = restore_beside(api, url, at, dst, progress)?;
+    match replaces {
+        true => temp.rename_over(dst)?,
+        false => temp.rename_to(dst)?,
+    }
+    report.destination = Some(dst.to_path_buf());
+    Ok(report)
+}
+
+/// Restores a database to a temporary file, checks it, and removes it.
+///
+/// # Errors
+/// As [`restore()`].
+pub fn verify(api: Api, url: &Path, at: At, progress: &mut dyn Progress) -> Result<RestoreReport> {
+    let wanted = std::env::temp_dir().join("densite-verify");
+    let (_, report) = restore_beside(api, url, at, &wanted, progress)?;
+    Ok(report)
+}
+
+fn restore_beside(
+    api: Api,
+    url: &Path,
+    at: At,
+    wanted: &Path,
+    progress: &mut dyn Progress,
+) -> Result<(Temp, RestoreReport)> {
+    let started = Instant::now();
+    let place = Place::to_read(url)?;
+    let temp = Temp::create_own(wanted, MODE)?;
+    let file = temp.open()?;
+    let mut begun = 0;
+    let restored = densite_replica::restore(place.bucket(), at, &file, &mut |done, all| {
+        if begun != all {
+            begun = all;
+            progress.phase("restoring", all);
+        }
+        progress.done(done);
+        !progress.cancelled()
+    });
+    let restored = restored.map_err(|e| match e {
+        Wrong::Local(e) => Error::from_disk(temp.path(), "write", &e),
+        Wrong::Stopped => Error::Interrupted {
+            path: wanted.to_path_buf(),
+        },
+        e => place.failed(&e),
+    })?;
+    drop(file);
+    let checked = check(api, temp.path(), progress)?;
+    if !checked.ok() || checked.cut.is_some() {
+        return Err(Error::Damaged {
+            path: place.shown().to_path_buf(),
+            what: problem(&checked),
+        });
+    }
+    let names_log = crate::log::names_log(api, temp.path());
+    let report = RestoreReport {
+        source: place.shown().to_path_buf(),
+        destination: None,
+        restored,
+        pages: checked.pages,
+        names_log,
+        elapsed: started.elapsed(),
+    };
+    Ok((temp, report))
+}
+
+/// What a check found first.
+fn problem(checked: &Checked) -> String {
+    let stored = checked.problems.first().map(ToString::to_string);
+    let cut = || checked.cut.clone();
+    let sqlite = || checked.integrity_check.first().cloned();
+    let found = stored.or_else(cut).or_else(sqlite).unwrap_or_default();
+    format!("the restored database is damaged ({found}); restore an earlier moment")
+}
