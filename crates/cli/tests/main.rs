@@ -26,6 +26,7 @@ mod remote_s3;
 #[cfg(feature = "remote")]
 mod remote_signed;
 mod replace;
+mod replicate;
 mod report;
 mod round_trip;
 mod shown;

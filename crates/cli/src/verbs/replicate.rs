@@ -38,7 +38,7 @@ pub(crate) fn run(common: Common, args: &ReplicateArgs) -> Outcome {
             false => replicas.round(&mut bar)?,
         };
         for result in results {
-            let Some(error) = told.tell(&mut bar, result) else {
+            let Some(error) = told.tell(&mut bar, result, is_last) else {
                 continue;
             };
             if !replicas.is_directory() {
@@ -82,8 +82,9 @@ impl Told {
         self.failures.pop_first().map(|(_, error)| error)
     }
 
-    /// Tells one result. Returns a final failure.
-    fn tell(&mut self, bar: &mut Bar, result: Shipped) -> Option<Error> {
+    /// Tells one result. Returns a final failure. The failures of the last round are told at the
+    /// end.
+    fn tell(&mut self, bar: &mut Bar, result: Shipped, is_last: bool) -> Option<Error> {
         match result {
             Shipped::Began {
                 db,
@@ -128,7 +129,7 @@ impl Told {
                     .failures
                     .get(&db)
                     .is_none_or(|old| old.to_string() != error.to_string());
-                if is_new && !is_final {
+                if is_new && !is_final && !is_last {
                     let text = format!("{error}; it is tried again");
                     let event = json!({ "event": "failed", "database": db,
                         "message": error.to_string() });

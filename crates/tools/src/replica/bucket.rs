@@ -1,6 +1,7 @@
 //! Where a replica is: a URL of object storage, or a directory.
 
 use crate::error::{Error, Result};
+use crate::holders::holders;
 use densite_disk::RealDir;
 use densite_replica::{Bucket, Error as Wrong, Folder};
 use densite_vfs::{is_url, shown_url};
@@ -26,7 +27,13 @@ impl Place {
     pub(super) fn to_write(url: &Path) -> Result<Place> {
         Place::open(url, |dir, name| {
             std::fs::create_dir_all(dir).map_err(|e| Error::from_std(dir, "create it", &e))?;
-            Folder::writer(Box::new(RealDir::new(dir)), name).map_err(|e| failed(dir, &e))
+            Folder::writer(Box::new(RealDir::new(dir)), name).map_err(|e| match e {
+                Wrong::AnotherWriter { object } => Error::Locked {
+                    by: holders(&dir.join(object)),
+                    path: dir.to_path_buf(),
+                },
+                e => failed(dir, &e),
+            })
         })
     }
 

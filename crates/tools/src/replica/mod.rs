@@ -1,9 +1,11 @@
 //! Replicas: a database in a bucket or in a directory on another disk.
 
 mod bucket;
+mod quiet;
 mod replicate;
 mod restore;
 mod source;
+mod state;
 
 pub use densite_replica::{At, GenerationInfo, ReplicaInfo, Restored, time_text};
 pub use replicate::{Replicas, ReplicateOptions, Shipped};

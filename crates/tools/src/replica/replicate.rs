@@ -2,6 +2,7 @@
 
 use super::bucket::Place;
 use super::source::{Database, now_ms};
+use super::state::State;
 use crate::error::{Error, Result};
 use crate::form::{self, Form};
 use crate::paths::{COMPANIONS, TEMP_MARK};
@@ -91,8 +92,8 @@ pub enum Shipped {
 /// A database that is shipped.
 struct Replica {
     place: Place,
-    database: Database,
     shipper: Shipper,
+    state: State,
 }
 
 /// All databases that are shipped by this process.
@@ -211,15 +212,19 @@ impl Replicas {
         let Some(replica) = self.open.get_mut(db) else {
             return Ok(());
         };
-        replica.database.follow_name()?;
         let Replica {
             place,
-            database,
             shipper,
+            state,
         } = replica;
+        let Some(database) = state.database(self.api, db)? else {
+            return Ok(());
+        };
         let step = shipper.step(database, now_ms(), &mut |done| told(progress, done));
+        let step = step.map_err(|e| Failure::of(place, e))?;
+        state.rest(step == Step::Idle, db);
         let db = db.to_path_buf();
-        match step.map_err(|e| Failure::of(place, e))? {
+        match step {
             Step::Idle => {}
             Step::HeldBack => results.push(Shipped::HeldBack {
                 db,
@@ -255,8 +260,8 @@ impl Replicas {
         let shipper = shipper.map_err(|e| Failure::of(&place, e))?;
         Ok(Replica {
             place,
-            database,
             shipper,
+            state: State::open(database),
         })
     }
 

@@ -1,0 +1,391 @@
+//! `densite replicate` to a directory, `densite restore` and `densite replicas`, with real writers
+//! and kills.
+
+use crate::common::{
+    DENSITE, Other, at, densite, dump, is_compressed, names, plain, snapshot, temp,
+};
+use serde_json::Value;
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// Each transaction adds the next number to both tables, and changes the count and a page of text.
+const SCHEMA: &str = "CREATE TABLE a(n INTEGER PRIMARY KEY, x TEXT); CREATE TABLE b(n INTEGER PRIMARY KEY);
+    CREATE TABLE c(n INTEGER); INSERT INTO c VALUES(0); CREATE TABLE d(k INTEGER PRIMARY KEY, x BLOB);
+    WITH n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 500) INSERT INTO d SELECT i, randomblob(900) FROM n";
+
+fn transaction() -> String {
+    "BEGIN IMMEDIATE; INSERT INTO a SELECT n + 1, hex(randomblob(40)) FROM c; INSERT INTO b SELECT n + 1 FROM c;
+     UPDATE c SET n = n + 1; UPDATE d SET x = randomblob(900) WHERE k = abs(random() % 500) + 1; COMMIT;"
+        .to_owned()
+}
+
+/// The number of the last transaction in a database; it must have all before it and nothing else.
+#[track_caller]
+fn last_transaction(db: &str) -> i64 {
+    let sql =
+        "SELECT (SELECT n FROM c), (SELECT count(*) FROM a), (SELECT coalesce(max(n), 0) FROM a),
+        (SELECT count(*) FROM b), (SELECT coalesce(max(n), 0) FROM b), (SELECT count(*) FROM d)";
+    let out = densite(&["sql", db, sql, "--format", "csv"]).expect(0).out;
+    let row = out.lines().nth(1).expect("a row");
+    let numbers: Vec<i64> = row
+        .split(',')
+        .map(|n| n.parse().expect("a number"))
+        .collect();
+    let n = numbers[0];
+    assert_eq!(
+        numbers,
+        [n, n, n, n, n, 500],
+        "this is no state of a transaction"
+    );
+    n
+}
+
+/// `densite replicate` in the background, which is killed on drop.
+struct Shipping {
+    child: Child,
+    events: BufReader<ChildStdout>,
+}
+
+impl Shipping {
+    fn start(db: &str, url: &str, more: &[&str]) -> Shipping {
+        let mut child = Command::new(DENSITE)
+            .args(["replicate", db, url, "--json"])
+            .args(match more {
+                [] => &["--interval", "0.1"],
+                more => more,
+            })
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("started");
+        let events = BufReader::new(child.stdout.take().expect("stdout"));
+        Shipping { child, events }
+    }
+
+    /// The next event of this name.
+    #[track_caller]
+    fn event(&mut self, name: &str) -> Value {
+        loop {
+            let mut line = String::new();
+            let n = self.events.read_line(&mut line).expect("a line");
+            assert!(n > 0, "it ended before {name}");
+            let event: Value = serde_json::from_str(&line).expect("JSON");
+            if event["event"] == name {
+                return event;
+            }
+        }
+    }
+
+    fn kill(mut self) {
+        self.child.kill().expect("killed");
+        self.child.wait().expect("ended");
+    }
+
+    /// Ends it as a service manager does. Returns its exit code.
+    fn stop(mut self) -> Option<i32> {
+        let id = rustix::process::Pid::from_child(&self.child);
+        rustix::process::kill_process(id, rustix::process::Signal::TERM).expect("signalled");
+        self.child.wait().expect("ended").code()
+    }
+}
+
+impl Drop for Shipping {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Restores to a new file. Returns the last transaction in it.
+#[track_caller]
+fn restored(dir: &TempDir, url: &str, more: &[&str]) -> (Value, i64) {
+    let copy = at(dir, "restored.db");
+    let _ = std::fs::remove_file(&copy);
+    let args = [&["restore", url, &copy, "--json"], more].concat();
+    let report = densite(&args).expect(0).json();
+    let last = last_transaction(&copy);
+    // It is a database that can be written.
+    densite(&["sql", &copy, &transaction()]).expect(0);
+    assert_eq!(last_transaction(&copy), last + 1);
+    for end in ["", "-wal", "-shm", "-journal"] {
+        let _ = std::fs::remove_file(format!("{copy}{end}"));
+    }
+    (report, last)
+}
+
+/// Writers commit all the time, readers hold checkpoints back now and then, and the shipper is
+/// killed again and again. Whatever is restored is the state of a transaction, no acknowledged
+/// restore point is lost, and at the end everything is there.
+fn under_kills(mode: &str) {
+    let dir = temp();
+    let (db, bucket) = (at(&dir, "a.db"), at(&dir, "bucket"));
+    let setup = format!("PRAGMA journal_mode={mode}; {SCHEMA}");
+    densite(&["sql", "--create", &db, &setup]).expect(0);
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let writing = scope.spawn(|| {
+            let mut writer = Other::on(&db);
+            let mut count = 0;
+            while !is_over.load(Ordering::Relaxed) {
+                // Rollback modes meet locks of others.
+                writer.run("PRAGMA busy_timeout=10000");
+                for _ in 0..10 {
+                    writer.run(&transaction());
+                    count += 1;
+                }
+            }
+            count
+        });
+        let reading = scope.spawn(|| {
+            while mode == "WAL" && !is_over.load(Ordering::Relaxed) {
+                let mut reader = Other::on(&db);
+                reader.run("BEGIN; SELECT count(*) FROM a");
+                std::thread::sleep(Duration::from_millis(150));
+                reader.run("COMMIT");
+                std::thread::sleep(Duration::from_millis(150));
+            }
+        });
+        let mut newest = 0;
+        for round in 0..8 {
+            let mut shipping = Shipping::start(&db, &bucket, &[]);
+            let began = shipping.event("began");
+            let mut point = began["restore_point"].as_u64().expect("a number");
+            for _ in 0..round % 4 {
+                point = shipping.event("shipped")["restore_point"]
+                    .as_u64()
+                    .expect("a number");
+            }
+            std::thread::sleep(Duration::from_millis(17 * round));
+            shipping.kill();
+            let (report, last) = restored(&dir, &bucket, &[]);
+            assert!(
+                report["restore_point"].as_u64() >= Some(point),
+                "restore point {point} was acknowledged: {report}"
+            );
+            assert!(
+                last >= newest,
+                "round {round}: transaction {newest} is gone"
+            );
+            newest = last;
+        }
+        is_over.store(true, Ordering::Relaxed);
+        reading.join().expect("reading");
+        let count = writing.join().expect("writing");
+        densite(&["replicate", &db, &bucket, "--once"]).expect(0);
+        let (_, last) = restored(&dir, &bucket, &[]);
+        assert_eq!((last, last_transaction(&db)), (count, count));
+        // Each restore point is the state of a transaction, and later ones have more of them.
+        let mut before = 0;
+        for n in 0.. {
+            let number = n.to_string();
+            let copy = at(&dir, "n.db");
+            let ran = densite(&["restore", &bucket, &copy, "--number", &number]);
+            if ran.code != 0 {
+                assert!(n > 8, "{ran:?}");
+                break;
+            }
+            let last = last_transaction(&copy);
+            assert!(last >= before, "restore point {n}");
+            before = last;
+            std::fs::remove_file(&copy).expect("removed");
+        }
+        assert_eq!(before, count);
+    });
+}
+
+#[test]
+fn a_killed_shipper_loses_nothing_in_wal_mode() {
+    under_kills("WAL");
+}
+
+#[test]
+fn a_killed_shipper_loses_nothing_in_a_rollback_mode() {
+    under_kills("DELETE");
+}
+
+#[test]
+fn a_moment_is_restored_as_it_was() {
+    let dir = temp();
+    let (db, bucket) = (at(&dir, "a.db"), at(&dir, "bucket"));
+    densite(&[
+        "sql",
+        "--create",
+        &db,
+        &format!("PRAGMA journal_mode=WAL; {SCHEMA}"),
+    ])
+    .expect(0);
+    let mut shipping = Shipping::start(&db, &bucket, &[]);
+    shipping.event("began");
+    let mut moments = Vec::new();
+    for _ in 0..4 {
+        densite(&["sql", &db, &transaction()]).expect(0);
+        shipping.event("shipped");
+        let info = densite(&["replicas", &bucket, "--json"]).expect(0).json();
+        let last = &info["generations"][0]["last"];
+        moments.push((
+            last["time"].as_str().expect("a time").to_owned(),
+            last_transaction(&db),
+        ));
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert_eq!(shipping.stop(), Some(0));
+    for (time, transaction) in moments {
+        let (report, last) = restored(&dir, &bucket, &["--at", &time]);
+        assert_eq!((last, report["time"].as_str()), (transaction, Some(&*time)));
+    }
+    let early = densite(&[
+        "restore",
+        &bucket,
+        &at(&dir, "x.db"),
+        "--at",
+        "2020-01-01 00:00",
+    ]);
+    early.expect(1).says("first restore point");
+}
+
+/// The last round after a signal ships what was committed before.
+#[test]
+fn a_signal_ships_what_is_committed_and_ends() {
+    let dir = temp();
+    let (db, bucket) = (at(&dir, "a.db"), at(&dir, "bucket"));
+    densite(&[
+        "sql",
+        "--create",
+        &db,
+        &format!("PRAGMA journal_mode=WAL; {SCHEMA}"),
+    ])
+    .expect(0);
+    let mut shipping = Shipping::start(&db, &bucket, &["--interval", "60"]);
+    shipping.event("began");
+    for _ in 0..3 {
+        densite(&["sql", &db, &transaction()]).expect(0);
+    }
+    assert_eq!(shipping.stop(), Some(0));
+    assert_eq!(restored(&dir, &bucket, &[]).1, 3);
+}
+
+#[test]
+fn a_vacuum_begins_a_generation_and_shipping_goes_on() {
+    let dir = temp();
+    let (db, bucket) = (at(&dir, "a.db"), at(&dir, "bucket"));
+    densite(&[
+        "sql",
+        "--create",
+        &db,
+        &format!("PRAGMA journal_mode=WAL; {SCHEMA}"),
+    ])
+    .expect(0);
+    let mut shipping = Shipping::start(&db, &bucket, &[]);
+    shipping.event("began");
+    densite(&["sql", &db, &transaction()]).expect(0);
+    shipping.event("shipped");
+    // A database that is open in WAL mode cannot be vacuumed. The shipper closes it after a while.
+    let until = Instant::now() + Duration::from_secs(40);
+    while densite(&["vacuum", &db, "--yes", "--timeout", "0.5"]).code != 0 {
+        assert!(
+            Instant::now() < until,
+            "the shipper never closes the database"
+        );
+    }
+    densite(&["sql", &db, &transaction()]).expect(0);
+    // The new file's first restore point, and perhaps one more.
+    let until = Instant::now() + Duration::from_secs(20);
+    while restored(&dir, &bucket, &[]).1 < 2 {
+        assert!(Instant::now() < until, "the new file is not shipped");
+    }
+    assert_eq!(shipping.stop(), Some(0));
+    let info = densite(&["replicas", &bucket, "--json"]).expect(0).json();
+    assert_eq!(
+        info["generations"].as_array().map(Vec::len),
+        Some(2),
+        "{info}"
+    );
+}
+
+#[test]
+fn all_compressed_databases_of_a_directory_are_shipped() {
+    let dir = temp();
+    let (dbs, bucket) = (at(&dir, "dbs"), at(&dir, "bucket"));
+    std::fs::create_dir(&dbs).expect("made");
+    let of = |name: &str| format!("{dbs}/{name}");
+    for name in ["one.db", "two.db"] {
+        densite(&["sql", "--create", &of(name), SCHEMA]).expect(0);
+    }
+    plain(&of("plain.db"), 4096, 10);
+    std::fs::write(of("notes.txt"), "no database").expect("written");
+    let mut shipping = Shipping::start(&dbs, &bucket, &[]);
+    shipping.event("began");
+    shipping.event("began");
+    // One that comes later.
+    densite(&["sql", "--create", &of("three.db"), SCHEMA]).expect(0);
+    shipping.event("began");
+    densite(&["sql", &of("two.db"), &transaction()]).expect(0);
+    shipping.event("shipped");
+    assert_eq!(shipping.stop(), Some(0));
+    assert_eq!(names(Path::new(&bucket)), ["one.db", "three.db", "two.db"]);
+    for (name, last) in [("one.db", 0), ("two.db", 1), ("three.db", 0)] {
+        assert_eq!(restored(&dir, &format!("{bucket}/{name}"), &[]).1, last);
+    }
+}
+
+#[test]
+fn bad_input_is_one_sentence_and_changes_nothing() {
+    let dir = temp();
+    let (db, bucket) = (at(&dir, "a.db"), at(&dir, "bucket"));
+    plain(&db, 4096, 100);
+    densite(&["replicate", &db, &bucket])
+        .expect(1)
+        .says("compress it first");
+    densite(&["compress", &db, "--yes"]).expect(0);
+    assert!(is_compressed(&db));
+    densite(&["replicate", &db, "gs://bucket/x"])
+        .expect(1)
+        .says("s3://BUCKET/PREFIX");
+    densite(&["replicate", &at(&dir, "no.db"), &bucket]).expect(1);
+    densite(&["restore", &bucket, &at(&dir, "new.db")])
+        .expect(1)
+        .says("there is no replica here");
+    densite(&["replicate", &db, &bucket, "--once"]).expect(0);
+    let whole = dump(&db);
+    // A second writer.
+    let mut shipping = Shipping::start(&db, &bucket, &[]);
+    shipping.event("began");
+    densite(&["replicate", &db, &bucket, "--once"])
+        .expect(3)
+        .says("is locked by process");
+    shipping.kill();
+    // Another database, and an existing destination.
+    let other = at(&dir, "other.db");
+    densite(&["sql", "--create", &other, SCHEMA]).expect(0);
+    let before = snapshot(Path::new(&bucket));
+    densite(&["replicate", &other, &bucket])
+        .expect(1)
+        .says("another database");
+    assert!(snapshot(Path::new(&bucket)) == before);
+    densite(&["restore", &bucket, &other])
+        .expect(1)
+        .says("exists already");
+    assert_eq!(last_transaction(&other), 0);
+    densite(&["restore", &bucket, &other, "--force"]).expect(6);
+    densite(&["restore", &bucket, &other, "--force", "--yes"]).expect(0);
+    assert_eq!(dump(&other), whole);
+    densite(&["restore", &bucket, "--verify-only"]).expect(0);
+    // Damage.
+    let base = before.iter().find(|(name, _)| name.contains("-base-"));
+    let (name, bytes) = base.expect("a base");
+    let mut damaged = bytes.clone();
+    damaged[bytes.len() / 2] ^= 1;
+    std::fs::write(Path::new(&bucket).join(name), damaged).expect("written");
+    let fresh = at(&dir, "fresh.db");
+    densite(&["restore", &bucket, &fresh])
+        .expect(5)
+        .says("damaged");
+    assert!(!Path::new(&fresh).exists());
+    let left = names(dir.path());
+    assert!(!left.iter().any(|name| name.contains("tmp")), "{left:?}");
+}

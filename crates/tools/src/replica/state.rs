@@ -1,0 +1,84 @@
+//! Whether a database that is shipped is open.
+//!
+//! An open connection to a database in WAL mode holds SHARED, so a vacuum or a conversion has to
+//! wait for it. And it takes memory. So a database without changes is closed, and its files are
+//! looked at.
+
+use super::quiet::Files;
+use super::source::Database;
+use crate::error::Result;
+use densite_sqlite::Api;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// A database without changes is closed after this time: later than its deltas are merged.
+const REST: Duration = Duration::from_secs(12);
+
+/// See the module's documentation.
+pub(super) enum State {
+    /// It is open, and has not changed since this moment, if one is given.
+    Open(Box<Database>, Option<Instant>),
+    /// It is closed.
+    Closed {
+        /// What its files looked like.
+        files: Files,
+        /// Whether a change after that gave them other time stamps. Otherwise the database is
+        /// looked at once more when they are old enough.
+        is_certain: bool,
+    },
+}
+
+impl State {
+    /// An open database.
+    pub(super) fn open(database: Database) -> State {
+        State::Open(Box::new(database), None)
+    }
+
+    /// The database, opened again if it can have changed; `None` if it has not.
+    ///
+    /// # Errors
+    /// Those of opening.
+    pub(super) fn database(&mut self, api: Api, db: &Path) -> Result<Option<&mut Database>> {
+        if let State::Closed { files, is_certain } = self {
+            let now = Files::of(db);
+            let is_same = now == *files;
+            if is_same && (*is_certain || !now.are_settled()) {
+                return Ok(None);
+            }
+            // Without a change it is closed again at once.
+            let rests_since = is_same.then(|| Instant::now().checked_sub(REST)).flatten();
+            *self = State::Open(Box::new(Database::open(api, db)?), rests_since);
+        }
+        match self {
+            State::Open(database, _) => {
+                database.follow_name()?;
+                Ok(Some(database))
+            }
+            State::Closed { .. } => Ok(None),
+        }
+    }
+
+    /// Notes whether a step found nothing. Closes the database after a while without changes.
+    pub(super) fn rest(&mut self, is_idle: bool, db: &Path) {
+        let State::Open(_, since) = self else {
+            return;
+        };
+        if !is_idle {
+            *since = None;
+            return;
+        }
+        if since.get_or_insert_with(Instant::now).elapsed() < REST {
+            return;
+        }
+        // The last close of a WAL database removes its WAL.
+        *self = State::Closed {
+            files: Files::of(db),
+            is_certain: false,
+        };
+        let files = Files::of(db);
+        *self = State::Closed {
+            is_certain: files.are_settled(),
+            files,
+        };
+    }
+}
