@@ -27,6 +27,8 @@ mod remote_s3;
 mod remote_signed;
 mod replace;
 mod replicate;
+#[cfg(feature = "remote")]
+mod replicate_s3;
 mod report;
 mod round_trip;
 mod shown;

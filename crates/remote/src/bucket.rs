@@ -14,6 +14,8 @@ use std::time::Duration;
 
 /// How long a request may take, with all attempts: it can have many bytes.
 const TIME: Duration = Duration::from_secs(300);
+/// How often a request is sent whose answer breaks off.
+const TRIES: u32 = 5;
 /// Bytes of a part of a large object. S3 asks for at least 5 MiB, and takes 10,000 parts.
 const PART: usize = 8 << 20;
 /// How many parts are under way at once.
@@ -53,6 +55,10 @@ impl Bucket {
 
     /// Reads a whole object, or a part of it; `None` if there is none.
     fn read(&self, name: &str, range: Option<GetRange>) -> Result<Option<Got>> {
+        again(|| self.read_once(name, range.clone()))
+    }
+
+    fn read_once(&self, name: &str, range: Option<GetRange>) -> Result<Option<Got>> {
         let name = name.to_owned();
         let options = GetOptions {
             range,
@@ -107,7 +113,7 @@ impl Bucket {
     /// # Errors
     /// See [`Problem`].
     pub fn create(&self, name: &str, bytes: &[u8]) -> Result<Option<String>> {
-        self.put(name, bytes, PutMode::Create)
+        again(|| self.put(name, bytes, PutMode::Create))
     }
 
     /// Replaces an object with this ETag. Returns the new one; `None` if it has another one.
@@ -119,7 +125,7 @@ impl Bucket {
             e_tag: Some(tag.to_owned()),
             version: None,
         };
-        self.put(name, bytes, PutMode::Update(version))
+        again(|| self.put(name, bytes, PutMode::Update(version.clone())))
     }
 
     fn put(&self, name: &str, bytes: &[u8], mode: PutMode) -> Result<Option<String>> {
@@ -156,9 +162,11 @@ impl Bucket {
     /// # Errors
     /// See [`Problem`].
     pub fn remove(&self, name: &str) -> Result<()> {
-        let name = name.to_owned();
-        let done = self.object.run(TIME, async move |store, prefix| {
-            store.delete(&prefix.join(name)).await
+        let done = again(|| {
+            let name = name.to_owned();
+            self.object.run(TIME, async move |store, prefix| {
+                store.delete(&prefix.join(name)).await
+            })
         });
         match done {
             Err(e) if *e.problem() == Problem::NotFound => Ok(()),
@@ -172,6 +180,10 @@ impl Bucket {
     /// # Errors
     /// See [`Problem`].
     pub fn list(&self, begin: &str, after: &str) -> Result<Vec<(String, u64)>> {
+        again(|| self.list_once(begin, after))
+    }
+
+    fn list_once(&self, begin: &str, after: &str) -> Result<Vec<(String, u64)>> {
         let (begin, after) = (begin.to_owned(), after.to_owned());
         self.object.run(TIME, async move |store, prefix| {
             let mut found = Vec::new();
@@ -201,6 +213,18 @@ impl Bucket {
             found.sort();
             Ok(found)
         })
+    }
+}
+
+/// Repeats what failed because an answer broke off: the library repeats requests that fail, but not
+/// those whose answer has begun.
+fn again<T>(attempt: impl Fn() -> Result<T>) -> Result<T> {
+    let mut tries = 1;
+    loop {
+        match attempt() {
+            Err(e) if matches!(e.problem(), Problem::Other(_)) && tries < TRIES => tries += 1,
+            done => return done,
+        }
     }
 }
 
