@@ -16,8 +16,10 @@ use std::time::Duration;
 const TIME: Duration = Duration::from_secs(300);
 /// How often a request is sent whose answer breaks off.
 const TRIES: u32 = 5;
-/// Bytes of a part of a large object. S3 asks for at least 5 MiB, and takes 10,000 parts.
+/// The least bytes of a part of a large object. S3 asks for at least 5 MiB.
 const PART: usize = 8 << 20;
+/// The most parts that S3 takes.
+const PARTS: u64 = 10_000;
 /// How many parts are under way at once.
 const AT_ONCE: usize = 4;
 
@@ -46,8 +48,8 @@ impl Bucket {
     pub fn open(client: &'static Client, url: &str, options: &Options) -> Result<Bucket> {
         let url = url.trim_end_matches('/');
         if !matches!(Location::parse(url)?, Location::Bucket { .. }) {
-            let why = "a replica is in s3://BUCKET/PREFIX or in a directory";
-            return Err(Error::new(shown(url), Problem::Url(why.into())));
+            let why = "a replica is in s3://BUCKET/PREFIX or in a directory, not on a web server";
+            return Err(Error::new(shown(url), Problem::Setting(why.into())));
         }
         let object = Object::new(client.thread(), url, options)?;
         Ok(Bucket { object })
@@ -146,10 +148,13 @@ impl Bucket {
         }
     }
 
-    /// Begins an object of any length. It replaces one of this name when it is finished.
+    /// Begins an object of about so many bytes. It replaces one of this name when it is finished.
     #[must_use]
-    pub fn upload(&self, name: &str) -> BucketUpload<'_> {
+    pub fn upload(&self, name: &str, about: u64) -> BucketUpload<'_> {
+        // Twice as many bytes can come.
+        let part = usize::try_from(about.div_ceil(PARTS / 2)).unwrap_or(PART);
         BucketUpload {
+            part: part.max(PART),
             bucket: self,
             name: name.to_owned(),
             rest: Vec::new(),
@@ -232,6 +237,8 @@ fn again<T>(attempt: impl Fn() -> Result<T>) -> Result<T> {
 pub struct BucketUpload<'a> {
     bucket: &'a Bucket,
     name: String,
+    /// Bytes of a part.
+    part: usize,
     /// What was not sent.
     rest: Vec<u8>,
     /// Set once there is more than one part.
@@ -245,8 +252,8 @@ impl BucketUpload<'_> {
     /// See [`Problem`].
     pub fn write(&mut self, bytes: &[u8]) -> Result<()> {
         self.rest.extend_from_slice(bytes);
-        while self.rest.len() >= PART {
-            let after = self.rest.split_off(PART);
+        while self.rest.len() >= self.part {
+            let after = self.rest.split_off(self.part);
             let part = std::mem::replace(&mut self.rest, after);
             self.send(part)?;
         }
@@ -255,12 +262,12 @@ impl BucketUpload<'_> {
 
     fn send(&mut self, part: Vec<u8>) -> Result<()> {
         let object = &self.bucket.object;
-        let name = self.name.clone();
+        let (name, size) = (self.name.clone(), self.part);
         let writer = match self.writer.take() {
             Some(writer) => writer,
             None => object.run(TIME, async move |store, prefix| {
                 let upload = store.put_multipart(&prefix.join(name)).await?;
-                Ok(WriteMultipart::new_with_chunk_size(upload, PART))
+                Ok(WriteMultipart::new_with_chunk_size(upload, size))
             })?,
         };
         let sent = object.run(TIME, async move |_, _| {

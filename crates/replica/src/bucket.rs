@@ -53,11 +53,11 @@ pub trait Bucket: Send + Sync {
     /// # Errors
     /// As [`Bucket::create`].
     fn replace(&self, name: &str, bytes: &[u8], version: &str) -> Result<Option<String>>;
-    /// Begins an object of any length, which appears when the upload is finished.
+    /// Begins an object of about so many bytes, which appears when the upload is finished.
     ///
     /// # Errors
     /// As [`Bucket::get`].
-    fn upload(&self, name: &str) -> Result<Box<dyn Upload + '_>>;
+    fn upload(&self, name: &str, about: u64) -> Result<Box<dyn Upload + '_>>;
     /// Removes an object. It is no error if there is none.
     ///
     /// # Errors

@@ -38,14 +38,14 @@ pub enum Error {
         /// The newest version that this program reads.
         supported: u32,
     },
-    /// The replica is of another database.
+    /// The replica is of another database, or of another copy of this one.
     #[error(
-        "the replica here is of another database, or of this one before a vacuum or a conversion; choose another URL, or continue here with --takeover: what is stored stays restorable"
+        "the replica here is of another database, or of another copy of this one (on another machine, or this one was restored or copied); if nothing ships there any more, continue here with --takeover: what is stored stays restorable"
     )]
     AnotherDatabase,
     /// The replica has commits that the database does not have.
     #[error(
-        "the replica has commits that this database does not have: an older copy was put back, or this is a copy of the database; continue here with --takeover: what is stored stays restorable"
+        "the replica has commits that this database does not have: an older copy was put back; continue here with --takeover: what is stored stays restorable"
     )]
     AnotherHistory,
     /// Another shipper writes to the replica.

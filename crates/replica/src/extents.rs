@@ -150,6 +150,19 @@ impl Index {
     }
 }
 
+impl Index {
+    /// The extents that have bytes: offset in the file, offset in the object, and length.
+    pub(crate) fn places(&self) -> impl Iterator<Item = (u64, u64, u64)> {
+        let mut at = 0;
+        let places = self.extents.iter().map(move |(offset, len)| {
+            let begin = at;
+            at += len;
+            (*offset, begin, *len)
+        });
+        places.filter(|(.., len)| *len > 0)
+    }
+}
+
 /// A whole object in memory.
 pub(crate) struct Object {
     pub(crate) index: Index,
@@ -180,15 +193,19 @@ impl Object {
         self.bytes.get(..len).unwrap_or_default()
     }
 
+    /// Bytes of the extents, which lie one after the other; fewer at their end.
+    pub(crate) fn bytes(&self, at: u64, len: u64) -> &[u8] {
+        let body = self.body();
+        let at = usize::try_from(at).unwrap_or(body.len()).min(body.len());
+        let rest = body.get(at..).unwrap_or_default();
+        let len = usize::try_from(len).unwrap_or(rest.len());
+        rest.get(..len).unwrap_or(rest)
+    }
+
     /// The extents: offset in the file, and bytes.
     pub(crate) fn extents(&self) -> impl Iterator<Item = (u64, &[u8])> {
-        let mut rest = self.body();
-        self.index.extents.iter().map(move |(offset, len)| {
-            let len = usize::try_from(*len).unwrap_or(rest.len()).min(rest.len());
-            let (bytes, behind) = rest.split_at(len);
-            rest = behind;
-            (*offset, bytes)
-        })
+        let places = self.index.places();
+        places.map(|(offset, at, len)| (offset, self.bytes(at, len)))
     }
 }
 

@@ -181,7 +181,7 @@ impl Bucket for Folder {
         }
     }
 
-    fn upload(&self, name: &str) -> Result<Box<dyn Upload + '_>> {
+    fn upload(&self, name: &str, _: u64) -> Result<Box<dyn Upload + '_>> {
         Ok(Box::new(self.begin(name)?))
     }
 

@@ -54,6 +54,7 @@ mod tests {
             name: "g".into(),
             epoch: 1,
             database: String::new(),
+            owner: String::new(),
             bases: vec![base(0, 100), base(9, 190)],
             compacted: vec![
                 compacted(1, 4, 140),

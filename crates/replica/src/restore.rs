@@ -135,7 +135,7 @@ impl Restoring<'_> {
                 let bytes = self.get(&name)?.ok_or_else(|| missing(base.n))?;
                 self.apply(&Object::decode(&name, bytes)?)?
             }
-            false => self.apply_large(&name)?,
+            false => self.apply_large(&name, base.bytes)?,
         };
         while footer.last < limit.n {
             let next = match generation.compacted_after(footer.last, limit) {
@@ -209,8 +209,13 @@ impl Restoring<'_> {
     }
 
     /// The same for an object that is too large for memory.
-    fn apply_large(&mut self, name: &str) -> Result<(Footer, [u8; 16])> {
-        let index = index(self.bucket, name)?;
+    fn apply_large(&mut self, name: &str, len: u64) -> Result<(Footer, [u8; 16])> {
+        let bucket = self.bucket;
+        let index = index(name, len, &mut |buf, offset| {
+            let bytes = bucket.get_range(name, offset, buf.len() as u64)?;
+            buf.copy_from_slice(&bytes);
+            Ok(bytes.len())
+        })?;
         self.objects += 1;
         let damaged = || Error::Damaged {
             object: name.to_owned(),
@@ -238,16 +243,23 @@ impl Restoring<'_> {
     }
 }
 
-/// Reads the table and the footer of an object.
+/// Reads the table and the footer of an object of `len` bytes, of which `read` fills a buffer from
+/// an offset on.
 ///
 /// # Errors
-/// The bucket's; [`Error::Missing`], [`Error::Damaged`], [`Error::Newer`].
-pub(crate) fn index(bucket: &dyn Bucket, name: &str) -> Result<Index> {
+/// Those of `read`; [`Error::Damaged`], [`Error::Newer`].
+pub(crate) fn index(
+    name: &str,
+    len: u64,
+    read: &mut dyn FnMut(&mut [u8], u64) -> Result<usize>,
+) -> Result<Index> {
     let mut wanted = END;
     for _ in 0..2 {
-        let stored = bucket.get_end(name, wanted)?;
-        let stored = stored.ok_or_else(|| Error::Missing(name.to_owned()))?;
-        match Index::decode(name, &stored.bytes, stored.len)? {
+        let from = len.saturating_sub(wanted);
+        let mut end = vec![0; usize::try_from(len - from).unwrap_or_default()];
+        let n = read(&mut end, from)?;
+        end.truncate(n);
+        match Index::decode(name, &end, len)? {
             Ok(index) => return Ok(index),
             Err(needed) => wanted = needed,
         }

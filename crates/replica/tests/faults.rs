@@ -6,6 +6,7 @@ use densite_sim_disk::{Fault, FaultKind, OpSet, SimDisk};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 /// The shipper's machine loses its power at a random call of the bucket's disk, again and again.
 /// What was acknowledged is restored, and what is restored is the state of a commit.
@@ -71,24 +72,41 @@ fn a_shipper_goes_on_after_failures_of_the_bucket() {
         let mut database = Database::new(seed);
         let disk = SimDisk::new(seed);
         let folder = bucket(&disk);
-        let mut shipper = begin(&folder, &mut database, &quick(), 0).expect("begin");
+        let mut options = quick();
+        if seed.is_multiple_of(2) {
+            // Many bases, and old ones are removed.
+            options.base_every = Duration::from_secs(7);
+            options.retain = Duration::from_secs(3600);
+        }
+        let mut shipper = begin(&folder, &mut database, &options, 0).expect("begin");
         let mut failed = 0;
-        for now_ms in 1..60 {
+        let mut states = BTreeMap::new();
+        for round in 1..120 {
             database.commit(4);
+            states.insert(commit(&mut database), database.pages.clone());
             let fault = Fault::new(FaultKind::Io, OpSet::ALL);
             disk.fail(fault.after(rng.random_range(0..12)));
-            let step = shipper.step(&mut database.source(), now_ms * 1000, &mut |_| true);
+            // Two minutes for each: objects become old enough to be removed.
+            let now_ms = round * if seed % 4 == 0 { 120_000 } else { 1000 };
+            let step = shipper.step(&mut database.source(), now_ms, &mut |_| true);
             disk.clear_faults();
             match step {
+                Ok(Step::Shipped { .. }) => {
+                    // What is acknowledged can be restored.
+                    let (done, pages) = restored(&folder, At::Newest).expect("restore");
+                    assert_eq!(done.n, shipper.position().0, "seed {seed}");
+                    let expected = &states[&done.mark.commit()];
+                    assert!(pages == *expected, "seed {seed}, round {round}");
+                }
                 Ok(_) => {}
                 Err(Error::Bucket(_)) => failed += 1,
-                Err(e) => panic!("seed {seed}: {e}"),
+                Err(e) => panic!("seed {seed}, round {round}: {e}"),
             }
         }
         assert!(failed > 5, "seed {seed}: {failed} failures");
-        for now_ms in 60..64 {
+        for round in 120..124 {
             shipper
-                .step(&mut database.source(), now_ms * 1000, &mut |_| true)
+                .step(&mut database.source(), round * 120_000, &mut |_| true)
                 .expect("step");
         }
         let (_, pages) = restored(&folder, At::Newest).expect("restore");

@@ -2,5 +2,6 @@
 
 mod common;
 mod faults;
+mod following;
 mod histories;
 mod refused;

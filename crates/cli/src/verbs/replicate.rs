@@ -44,7 +44,9 @@ pub(crate) fn run(common: Common, args: &ReplicateArgs) -> Outcome {
             if !replicas.is_directory() {
                 return Err(error.into());
             }
-            bar.message(&error.to_string());
+            if !is_last {
+                bar.message(&error.to_string());
+            }
             failed = Some(error);
         }
         if is_last {

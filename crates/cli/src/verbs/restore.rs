@@ -2,11 +2,12 @@
 
 use crate::args::{Common, RestoreArgs};
 use crate::ask::consent;
-use crate::failure::Outcome;
+use crate::failure::{Failure, Outcome};
 use crate::out;
 use crate::progress::Bar;
 use crate::shown;
 use crate::sqlite;
+use densite_tools::Error;
 use densite_tools::replica::{At, RestoreReport, restore, time_text, verify};
 use serde_json::json;
 
@@ -22,7 +23,16 @@ pub(crate) fn run(common: Common, args: &RestoreArgs) -> Outcome {
     }
     let mut bar = Bar::interruptible(common)?;
     let report = match &args.db {
-        Some(db) => restore(api, &args.url, at, db, args.force, &mut bar)?,
+        Some(db) => match restore(api, &args.url, at, db, args.force, &mut bar) {
+            Err(Error::Exists { path }) if path == *db => {
+                let text = format!(
+                    "{} exists already and was not changed; choose another name, or replace it with --force",
+                    path.display()
+                );
+                return Err(Failure::Other("exists", 1, text, json!({ "path": path })));
+            }
+            done => done?,
+        },
         None => verify(api, &args.url, at, &mut bar)?,
     };
     drop(bar);

@@ -28,19 +28,36 @@ pub(crate) struct Generation {
     pub(crate) epoch: u64,
     /// The random number of the database file, in hexadecimal.
     pub(crate) database: String,
+    /// Which copy of the database is shipped: random for each.
+    pub(crate) owner: String,
     /// Its bases, the oldest first; empty while the first one is being uploaded.
     pub(crate) bases: Vec<Base>,
     /// Its compacted deltas, by their first number; they do not overlap.
     pub(crate) compacted: Vec<Compacted>,
 }
 
-/// An object that is not needed any more. Readers that know an older head can still read it.
+/// Objects that are not needed any more. Readers that know an older head can still read them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Superseded {
-    /// Its name.
-    pub(crate) name: String,
+    /// What it is.
+    pub(crate) what: Gone,
     /// Since when, in milliseconds since 1970.
     pub(crate) since_ms: u64,
+}
+
+/// What is not needed any more.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Gone {
+    /// An object of this name.
+    Object(String),
+    /// The objects of a generation that lead only to restore points before one.
+    Before {
+        /// The name of the generation.
+        generation: String,
+        /// That restore point; none: all objects.
+        n: Option<u64>,
+    },
 }
 
 /// An image of the whole file.
@@ -118,6 +135,7 @@ mod tests {
             name: "g0001-00ff00ff".into(),
             epoch: 1,
             database: "00000000000000ab".into(),
+            owner: "x".into(),
             bases: vec![Base {
                 n: 0,
                 commit: 9,
@@ -136,7 +154,10 @@ mod tests {
             current: generation,
             earlier: Vec::new(),
             superseded: vec![Superseded {
-                name: "x".into(),
+                what: Gone::Before {
+                    generation: "g".into(),
+                    n: Some(4),
+                },
                 since_ms: 4,
             }],
         };

@@ -73,7 +73,9 @@ impl Shipper {
         let Some(len) = source.image_len(&start)? else {
             return Ok(None);
         };
-        let upload = self.bucket.upload(&names::base(self.generation(), n))?;
+        let upload = self
+            .bucket
+            .upload(&names::base(self.generation(), n), len)?;
         let mut writer = Writer::new(upload);
         let assembly = Assembly::new(source, &mut writer, start, vec![(0, len)], progress);
         let Copied::Whole(to, image_len) = assembly.waiting().run(false)? else {
@@ -93,6 +95,7 @@ impl Shipper {
             mark: to,
             chain,
             time_ms,
+            is_ended: false,
         };
         Ok(Some((at, bytes)))
     }

@@ -73,7 +73,7 @@ impl Shipper {
         };
         let name = names::compacted(generation, first, footer.last);
         // An attempt that was interrupted can have left it. No head names it.
-        let mut upload = self.bucket.upload(&name)?;
+        let mut upload = self.bucket.upload(&name, merged.len() as u64)?;
         upload.write(&merged)?;
         upload.finish()?;
         let bytes = merged.len() as u64;

@@ -1,9 +1,11 @@
 //! The head, as its one writer has it: what it says, and the version that can be replaced.
+//!
+//! Invariant: what this holds is what was stored last. A change that cannot be stored is dropped.
 
 use super::millis;
 use crate::bucket::Bucket;
 use crate::error::{Error, Result};
-use crate::format::{Base, Compacted, Generation, Head, REPLICA_FORMAT_VERSION, Superseded};
+use crate::format::{Base, Compacted, Generation, Gone, Head, REPLICA_FORMAT_VERSION, Superseded};
 use crate::names;
 use crate::restore;
 use densite_store::Mark;
@@ -11,11 +13,15 @@ use std::time::Duration;
 
 /// How long superseded objects stay for readers.
 const GRACE: Duration = Duration::from_secs(3600);
+/// So many objects are removed at once, so that shipping does not wait for long.
+const REMOVED: usize = 50;
 
 /// See the module's documentation.
 pub(super) struct Heading {
     head: Head,
     version: String,
+    /// A head whose storing was not acknowledged. It can be in the bucket.
+    unsure: Option<Vec<u8>>,
 }
 
 impl Heading {
@@ -25,7 +31,11 @@ impl Heading {
     /// The bucket's; [`Error::Damaged`], [`Error::Newer`].
     pub(super) fn read(bucket: &dyn Bucket) -> Result<Option<Heading>> {
         match restore::head(bucket) {
-            Ok((head, version)) => Ok(Some(Heading { head, version })),
+            Ok((head, version)) => Ok(Some(Heading {
+                head,
+                version,
+                unsure: None,
+            })),
             Err(Error::NoReplica) => Ok(None),
             Err(e) => Err(e),
         }
@@ -35,16 +45,27 @@ impl Heading {
     ///
     /// # Errors
     /// The bucket's; [`Error::AnotherWriter`].
-    pub(super) fn create(bucket: &dyn Bucket, newest: &Mark) -> Result<Heading> {
+    pub(super) fn create(bucket: &dyn Bucket, newest: &Mark, owner: &str) -> Result<Heading> {
         let head = Head {
             version: REPLICA_FORMAT_VERSION,
-            current: generation(1, newest)?,
+            current: generation(1, newest, owner)?,
             earlier: Vec::new(),
             superseded: Vec::new(),
         };
-        let created = bucket.create(names::HEAD, &head.encode())?;
-        let version = created.ok_or_else(|| super::another(names::HEAD))?;
-        Ok(Heading { head, version })
+        let bytes = head.encode();
+        let version = match bucket.create(names::HEAD, &bytes)? {
+            Some(version) => version,
+            // The answer to an earlier request got lost, or there is another one.
+            None => match bucket.get(names::HEAD)? {
+                Some(stored) if stored.bytes == bytes => stored.version,
+                _ => return Err(super::another(names::HEAD)),
+            },
+        };
+        Ok(Heading {
+            head,
+            version,
+            unsure: None,
+        })
     }
 
     /// The generation that grows.
@@ -68,13 +89,19 @@ impl Heading {
     ///
     /// # Errors
     /// As [`Heading::put`].
-    pub(super) fn begin_generation(&mut self, bucket: &dyn Bucket, newest: &Mark) -> Result<()> {
-        let next = generation(self.head.current.epoch + 1, newest)?;
-        let before = std::mem::replace(&mut self.head.current, next);
+    pub(super) fn begin_generation(
+        &mut self,
+        bucket: &dyn Bucket,
+        newest: &Mark,
+        owner: &str,
+    ) -> Result<()> {
+        let mut head = self.head.clone();
+        let next = generation(head.current.epoch + 1, newest, owner)?;
+        let before = std::mem::replace(&mut head.current, next);
         if !before.bases.is_empty() {
-            self.head.earlier.push(before);
+            head.earlier.push(before);
         }
-        self.put(bucket)
+        self.put(bucket, head)
     }
 
     /// Adds a base, and drops restore points that are older than `retain`.
@@ -88,11 +115,12 @@ impl Heading {
         retain: Duration,
         now_ms: u64,
     ) -> Result<()> {
-        self.head.current.bases.push(base);
+        let mut head = self.head.clone();
+        head.current.bases.push(base);
         let limit_ms = now_ms.saturating_sub(millis(retain.max(GRACE)));
-        let gone = self.retire(bucket, limit_ms)?;
-        self.supersede(gone, now_ms);
-        self.put_and_clear(bucket, now_ms)
+        let gone = retire(&mut head, limit_ms);
+        supersede(&mut head, gone, now_ms);
+        self.put(bucket, head)
     }
 
     /// Adds a compacted delta in the place of those that it has merged.
@@ -105,107 +133,125 @@ impl Heading {
         merged: Compacted,
         now_ms: u64,
     ) -> Result<()> {
-        let current = &mut self.head.current;
+        let mut head = self.head.clone();
+        let current = &mut head.current;
         let replaced = current
             .compacted
             .extract_if(.., |c| c.first >= merged.first)
-            .map(|c| names::compacted(&current.name, c.first, c.last))
+            .map(|c| Gone::Object(names::compacted(&current.name, c.first, c.last)))
             .collect();
         current.compacted.push(merged);
-        self.supersede(replaced, now_ms);
-        self.put_and_clear(bucket, now_ms)
+        supersede(&mut head, replaced, now_ms);
+        self.put(bucket, head)
     }
 
-    fn supersede(&mut self, names: Vec<String>, now_ms: u64) {
-        for name in names {
-            if !self.head.superseded.iter().any(|s| s.name == name) {
-                self.head.superseded.push(Superseded {
-                    name,
-                    since_ms: now_ms,
-                });
+    /// Removes some objects that were superseded long ago. The next change of the head forgets
+    /// them.
+    ///
+    /// # Errors
+    /// The bucket's. It is no harm if they stay.
+    pub(super) fn clear(&mut self, bucket: &dyn Bucket, now_ms: u64) -> Result<()> {
+        let mut removed = 0;
+        while let Some(at) = (self.head.superseded.iter())
+            .position(|s| now_ms.saturating_sub(s.since_ms) >= millis(GRACE))
+        {
+            let names = match &self.head.superseded[at].what {
+                Gone::Object(name) => vec![name.clone()],
+                Gone::Before { generation, n } => before(bucket, generation, *n)?,
+            };
+            for name in &names {
+                if removed == REMOVED {
+                    return Ok(());
+                }
+                bucket.remove(name)?;
+                removed += 1;
             }
-        }
-    }
-
-    /// Takes out of the head what no restore point after the limit needs. Returns the names of the
-    /// objects.
-    fn retire(&mut self, bucket: &dyn Bucket, limit_ms: u64) -> Result<Vec<String>> {
-        let mut gone = Vec::new();
-        // A base is needed for the moments from its own to that of the next one.
-        let mut next_ms = u64::MAX;
-        let head = &mut self.head;
-        let newest_first = std::iter::once(&mut head.current).chain(head.earlier.iter_mut().rev());
-        for generation in newest_first {
-            let before = generation.bases.len();
-            let times: Vec<u64> = generation.bases.iter().map(|base| base.time_ms).collect();
-            let mut needed = Vec::with_capacity(before);
-            for time_ms in times.into_iter().rev() {
-                needed.push(next_ms > limit_ms);
-                next_ms = time_ms;
-            }
-            let mut is_needed = needed.into_iter().rev();
-            generation
-                .bases
-                .retain(|_| is_needed.next().unwrap_or(true));
-            if generation.bases.len() == before {
-                continue;
-            }
-            let first = generation.bases.first().map_or(u64::MAX, |base| base.n);
-            generation.compacted.retain(|c| c.first > first);
-            gone.extend(before_base(bucket, &generation.name, first)?);
-        }
-        head.earlier
-            .retain(|generation| !generation.bases.is_empty());
-        Ok(gone)
-    }
-
-    /// Stores the head. Then removes objects that were superseded long ago.
-    fn put_and_clear(&mut self, bucket: &dyn Bucket, now_ms: u64) -> Result<()> {
-        let is_old = |s: &mut Superseded| now_ms.saturating_sub(s.since_ms) >= millis(GRACE);
-        let old: Vec<Superseded> = self.head.superseded.extract_if(.., is_old).collect();
-        self.put(bucket)?;
-        for object in old {
-            bucket.remove(&object.name)?;
+            self.head.superseded.remove(at);
         }
         Ok(())
     }
 
-    /// Stores the head.
+    /// Stores another head in the place of this one.
     ///
     /// # Errors
     /// The bucket's; [`Error::TakenOver`] if another process has replaced it.
-    fn put(&mut self, bucket: &dyn Bucket) -> Result<()> {
-        let bytes = self.head.encode();
-        if let Some(version) = bucket.replace(names::HEAD, &bytes, &self.version)? {
-            self.version = version;
-            return Ok(());
-        }
-        match bucket.get(names::HEAD)? {
-            // The answer to an earlier request got lost.
-            Some(stored) if stored.bytes == bytes => {
-                self.version = stored.version;
-                Ok(())
+    fn put(&mut self, bucket: &dyn Bucket, head: Head) -> Result<()> {
+        let bytes = head.encode();
+        let unsure = self.unsure.replace(bytes.clone());
+        let mut stored = bucket.replace(names::HEAD, &bytes, &self.version)?;
+        if stored.is_none() {
+            let now = bucket.get(names::HEAD)?.ok_or(Error::TakenOver)?;
+            if now.bytes == bytes {
+                // The answer to this request got lost.
+                stored = Some(now.version);
+            } else if unsure.is_some_and(|unsure| now.bytes == unsure) {
+                // The answer to the attempt before got lost.
+                stored = bucket.replace(names::HEAD, &bytes, &now.version)?;
             }
-            _ => Err(Error::TakenOver),
         }
+        self.version = stored.ok_or(Error::TakenOver)?;
+        self.head = head;
+        self.unsure = None;
+        Ok(())
     }
 }
 
-/// The objects of a generation that only lead to restore points before the base `first`.
-fn before_base(bucket: &dyn Bucket, generation: &str, first: u64) -> Result<Vec<String>> {
-    let (base, delta) = (
-        names::base(generation, first),
-        names::delta(generation, first),
-    );
+fn supersede(head: &mut Head, gone: Vec<Gone>, now_ms: u64) {
+    for what in gone {
+        head.superseded.push(Superseded {
+            what,
+            since_ms: now_ms,
+        });
+    }
+}
+
+/// Takes out of the head what no restore point after the limit needs.
+fn retire(head: &mut Head, limit_ms: u64) -> Vec<Gone> {
+    let mut gone = Vec::new();
+    // A base is needed for the moments from its own to that of the next one.
+    let mut next_ms = u64::MAX;
+    let newest_first = std::iter::once(&mut head.current).chain(head.earlier.iter_mut().rev());
+    for generation in newest_first {
+        let before = generation.bases.len();
+        let times: Vec<u64> = generation.bases.iter().map(|base| base.time_ms).collect();
+        let mut needed = Vec::with_capacity(before);
+        for time_ms in times.into_iter().rev() {
+            needed.push(next_ms > limit_ms);
+            next_ms = time_ms;
+        }
+        let mut is_needed = needed.into_iter().rev();
+        (generation.bases).retain(|_| is_needed.next().unwrap_or(true));
+        if generation.bases.len() == before {
+            continue;
+        }
+        let n = generation.bases.first().map(|base| base.n);
+        (generation.compacted).retain(|c| n.is_some_and(|n| c.first > n));
+        gone.push(Gone::Before {
+            generation: generation.name.clone(),
+            n,
+        });
+    }
+    head.earlier
+        .retain(|generation| !generation.bases.is_empty());
+    gone
+}
+
+/// The objects of a generation that only lead to restore points before the base `n`; without one,
+/// all.
+fn before(bucket: &dyn Bucket, generation: &str, n: Option<u64>) -> Result<Vec<String>> {
+    let all = bucket.list(&format!("{generation}-"), "")?;
+    let names = all.into_iter().map(|object| object.name);
+    let Some(n) = n else {
+        return Ok(names.collect());
+    };
+    let (base, delta) = (names::base(generation, n), names::delta(generation, n));
     let deltas = names::deltas(generation);
     let is_before = |name: &String| match names::compacted_last(name) {
-        _ if first == u64::MAX => true,
-        Some(last) => last <= first,
+        Some(last) => last <= n,
         None if name.starts_with(&deltas) => *name <= delta,
         None => *name < base,
     };
-    let all = bucket.list(&format!("{generation}-"), "")?;
-    Ok(all.into_iter().map(|o| o.name).filter(is_before).collect())
+    Ok(names.filter(is_before).collect())
 }
 
 /// How the head names a database file.
@@ -213,11 +259,12 @@ pub(super) fn database(mark: &Mark) -> String {
     format!("{:016x}", mark.salt())
 }
 
-fn generation(epoch: u64, newest: &Mark) -> Result<Generation> {
+fn generation(epoch: u64, newest: &Mark, owner: &str) -> Result<Generation> {
     Ok(Generation {
         name: names::generation(epoch)?,
         epoch,
         database: database(newest),
+        owner: owner.to_owned(),
         bases: Vec::new(),
         compacted: Vec::new(),
     })

@@ -36,7 +36,10 @@ pub struct Options {
     pub base_every: Duration,
     /// After this time without a change, deltas are merged.
     pub rest: Duration,
-    /// Continue although the replica has another database or another history, or another process
+    /// Which copy of the database this is: random, and kept beside it. Another copy is refused, for
+    /// it cannot be told from this one by its contents.
+    pub owner: String,
+    /// Continue although the replica is of another copy, has another history, or another process
     /// ships to it.
     pub takeover: bool,
 }
@@ -47,6 +50,7 @@ impl Default for Options {
             retain: Duration::from_secs(24 * 3600),
             base_every: Duration::from_secs(24 * 3600),
             rest: Duration::from_secs(10),
+            owner: String::new(),
             takeover: false,
         }
     }
@@ -81,6 +85,8 @@ struct Position {
     /// The chain value of restore point `n`.
     chain: [u8; 16],
     time_ms: u64,
+    /// In the place of delta `n` is an end: a base `n` follows, or another generation.
+    is_ended: bool,
 }
 
 /// A delta that was made. If its creation was not acknowledged, it can exist.
@@ -146,6 +152,12 @@ impl Shipper {
         if let Some(made) = self.unsure.take() {
             return self.create_delta(made, now_ms);
         }
+        if self.at.is_ended || self.heading.newest_base().is_none() {
+            // A base could not be shipped before.
+            return self.ship_base(source, self.at.n, now_ms, progress);
+        }
+        // Objects that are not needed do no harm if they stay.
+        let _ = self.heading.clear(&*self.bucket, now_ms);
         let Some(point) = source.restore_point()? else {
             return Ok(Step::HeldBack);
         };
@@ -202,6 +214,7 @@ impl Shipper {
                 mark: to,
                 chain,
                 time_ms,
+                is_ended: false,
             },
         }))
     }
@@ -243,7 +256,8 @@ impl Shipper {
         self.since_base += bytes;
         self.shipped_ms = now_ms;
         self.recent.keep(made.name, made.bytes);
-        self.compact_many(now_ms)?;
+        // The delta is shipped. A failure comes again with the next one.
+        let _ = self.compact_many(now_ms);
         Ok(Step::Shipped { n, bytes })
     }
 
@@ -252,17 +266,23 @@ impl Shipper {
     /// # Errors
     /// The bucket's; [`Error::TakenOver`], [`Error::AnotherWriter`] if there is another one.
     fn create(&self, name: &str, bytes: &[u8]) -> Result<()> {
+        match self.create_or_find(name, bytes)? {
+            None => Ok(()),
+            Some((footer, _)) if footer.kind == Kind::End => Err(Error::TakenOver),
+            Some(_) => Err(another(name)),
+        }
+    }
+
+    /// Creates an object. Returns the footer and the chain value of another one that is there.
+    fn create_or_find(&self, name: &str, bytes: &[u8]) -> Result<Option<(Footer, [u8; 16])>> {
         if self.bucket.create(name, bytes)?.is_some() {
-            return Ok(());
+            return Ok(None);
         }
         let stored = self.bucket.get(name)?.ok_or_else(|| another(name))?;
-        if stored.bytes == bytes {
+        match stored.bytes == bytes {
             // The answer to an earlier request got lost.
-            return Ok(());
-        }
-        match Footer::decode(name, &stored.bytes)?.0.kind {
-            Kind::End => Err(Error::TakenOver),
-            _ => Err(another(name)),
+            true => Ok(None),
+            false => Footer::decode(name, &stored.bytes).map(Some),
         }
     }
 
@@ -271,10 +291,18 @@ impl Shipper {
         let n = self.at.n + 1;
         let footer = self.footer(Kind::End, n, now_ms);
         let (bytes, _, chain) = Writer::new(Vec::new()).finish(footer)?;
-        self.create(&names::delta(self.generation(), n), &bytes)?;
+        let name = names::delta(self.generation(), n);
+        let chain = match self.create_or_find(&name, &bytes)? {
+            None => chain,
+            // An earlier attempt of this writer, whose answer got lost.
+            Some((footer, chain)) if footer.writer == self.writer => chain,
+            Some((footer, _)) if footer.kind == Kind::End => return Err(Error::TakenOver),
+            Some(_) => return Err(another(&name)),
+        };
         self.at = Position {
             n,
             chain,
+            is_ended: true,
             ..self.at
         };
         Ok(())

@@ -32,7 +32,7 @@ impl Shipper {
             Some(heading) => (heading, false),
             None => {
                 must_be_atomic(&*bucket)?;
-                (Heading::create(&*bucket, &newest)?, true)
+                (Heading::create(&*bucket, &newest, &options.owner)?, true)
             }
         };
         let writer = densite_disk::random::random_u64();
@@ -62,18 +62,18 @@ impl Shipper {
         now_ms: u64,
         progress: &mut dyn FnMut(u64) -> bool,
     ) -> Result<()> {
-        let is_same = self.heading.current().database == database(newest);
-        if !is_same && !self.options.takeover {
+        if self.heading.current().owner != self.options.owner && !self.options.takeover {
             return Err(Error::AnotherDatabase);
         }
         let end = self.find_end()?;
-        if self.options.takeover {
+        let is_same = self.heading.current().database == database(newest);
+        // The same copy with another file: it was vacuumed or converted.
+        if self.options.takeover || !is_same {
             self.new_generation(newest, now_ms)?;
             return self.ship_base(source, 0, now_ms, progress).map(drop);
         }
         let shipped = match end {
-            End::NoBase => self.ship_base(source, 0, now_ms, progress),
-            End::Ended => self.ship_base(source, self.at.n, now_ms, progress),
+            End::NoBase | End::Ended => self.ship_base(source, self.at.n, now_ms, progress),
             End::At(mark) => match source.written(&mark, newest)? {
                 Written::AnotherHistory => return Err(Error::AnotherHistory),
                 Written::Ranges(_) | Written::Unknown => return Ok(()),
@@ -101,6 +101,7 @@ impl Shipper {
             mark: footer.to.unwrap_or(self.at.mark),
             chain,
             time_ms: footer.time_ms,
+            is_ended: footer.kind == Kind::End,
         };
         Ok(match (footer.kind, footer.to) {
             (Kind::End, _) | (_, None) => End::Ended,
@@ -113,7 +114,7 @@ impl Shipper {
         if self.heading.newest_base().is_some() {
             self.end_any_chain(now_ms)?;
         }
-        self.heading.begin_generation(&*self.bucket, newest)?;
+        (self.heading).begin_generation(&*self.bucket, newest, &self.options.owner)?;
         self.at = start(*newest, self.at.time_ms);
         self.unsure = None;
         self.recent.clear();
@@ -157,6 +158,7 @@ fn start(newest: Mark, time_ms: u64) -> Position {
         mark: newest,
         chain: NO_HASH,
         time_ms,
+        is_ended: false,
     }
 }
 

@@ -20,6 +20,8 @@ pub(crate) struct Database {
     pub(crate) handle: Handle,
     pub(crate) pages: Vec<Vec<u8>>,
     pub(crate) rng: StdRng,
+    /// Which copy it is.
+    pub(crate) owner: String,
 }
 
 fn options() -> StoreOptions {
@@ -45,6 +47,7 @@ impl Database {
             disk,
             pages: Vec::new(),
             rng: StdRng::seed_from_u64(seed),
+            owner: format!("copy {seed}"),
         };
         database.commit(20);
         database
@@ -113,14 +116,12 @@ pub(crate) fn begin(
     options: &Options,
     now_ms: u64,
 ) -> densite_replica::Result<Shipper> {
+    let options = Options {
+        owner: database.owner.clone(),
+        ..options.clone()
+    };
     let mut source = database.source();
-    Shipper::begin(
-        bucket.clone(),
-        &mut source,
-        options.clone(),
-        now_ms,
-        &mut |_| true,
-    )
+    Shipper::begin(bucket.clone(), &mut source, options, now_ms, &mut |_| true)
 }
 
 /// Restores, and returns the pages of the database.

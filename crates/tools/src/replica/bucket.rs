@@ -28,10 +28,19 @@ impl Place {
         Place::open(url, |dir, name| {
             std::fs::create_dir_all(dir).map_err(|e| Error::from_std(dir, "create it", &e))?;
             Folder::writer(Box::new(RealDir::new(dir)), name).map_err(|e| match e {
-                Wrong::AnotherWriter { object } => Error::Locked {
-                    by: holders(&dir.join(object)),
-                    path: dir.to_path_buf(),
-                },
+                Wrong::AnotherWriter { object } => {
+                    let by = holders(&dir.join(object));
+                    let by = by
+                        .first()
+                        .map_or("another process".into(), ToString::to_string);
+                    Error::Remote {
+                        message: format!(
+                            "{}: {by} ships to this directory; end it, or use another directory",
+                            dir.display()
+                        ),
+                        path: dir.to_path_buf(),
+                    }
+                }
                 e => failed(dir, &e),
             })
         })

@@ -1,6 +1,7 @@
 //! Replicas: a database in a bucket or in a directory on another disk.
 
 mod bucket;
+mod owner;
 mod quiet;
 mod replicate;
 mod restore;

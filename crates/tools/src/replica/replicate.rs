@@ -1,6 +1,7 @@
 //! Ships one database, or all compressed databases of a directory.
 
 use super::bucket::Place;
+use super::owner::owner;
 use super::source::{Database, now_ms};
 use super::state::State;
 use crate::error::{Error, Result};
@@ -247,6 +248,7 @@ impl Replicas {
             retain: self.options.retain,
             base_every: self.options.base_every,
             takeover: self.options.takeover,
+            owner: owner(database.path())?,
             ..Options::default()
         };
         progress.phase("replicating", crate::paths::len_or_zero(db));

@@ -2,12 +2,15 @@
 
 use super::bucket::Place;
 use crate::check::{Checked, check};
+use crate::db::{Access, Through};
 use crate::error::{Error, Result};
+use crate::holders::holders;
 use crate::paths::{COMPANIONS, beside, is_no_companion};
 use crate::progress::Progress;
+use crate::target;
 use crate::temp::Temp;
 use densite_replica::{At, Error as Wrong, Restored};
-use densite_sqlite::Api;
+use densite_sqlite::{Api, ffi};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -47,10 +50,14 @@ pub fn restore(
     progress: &mut dyn Progress,
 ) -> Result<RestoreReport> {
     is_no_companion(dst)?;
-    if !replaces && std::fs::symlink_metadata(dst).is_ok() {
-        return Err(Error::Exists {
-            path: dst.to_path_buf(),
-        });
+    match std::fs::symlink_metadata(dst) {
+        Ok(_) if replaces => must_be_unused(api, dst)?,
+        Ok(_) => {
+            return Err(Error::Exists {
+                path: dst.to_path_buf(),
+            });
+        }
+        Err(_) => {}
     }
     // SQLite would take these for the restored file's own.
     let left = COMPANIONS.iter().map(|end| beside(dst, end));
@@ -64,6 +71,24 @@ pub fn restore(
     }
     report.destination = Some(dst.to_path_buf());
     Ok(report)
+}
+
+/// Refuses to replace a database that a process uses at this moment.
+fn must_be_unused(api: Api, dst: &Path) -> Result<()> {
+    let target = target::resolve(dst)?;
+    let by = holders(&target.path);
+    let is_locked = || -> Result<bool> {
+        let file = Through::Host.file(api, &target, Access::Write)?;
+        let steps = [ffi::LOCK_SHARED, ffi::LOCK_RESERVED, ffi::LOCK_EXCLUSIVE];
+        Ok(steps.into_iter().any(|level| file.lock(level).is_err()))
+    };
+    match !by.is_empty() || is_locked()? {
+        true => Err(Error::Locked {
+            path: dst.to_path_buf(),
+            by,
+        }),
+        false => Ok(()),
+    }
 }
 
 /// Restores a database to a temporary file, checks it, and removes it.
@@ -104,7 +129,12 @@ fn restore_beside(
         e => place.failed(&e),
     })?;
     drop(file);
-    let checked = check(api, temp.path(), progress)?;
+    let checked = check(api, temp.path(), progress);
+    // SQLite opens a database in WAL mode for reading with files beside it, and leaves them.
+    for end in COMPANIONS {
+        let _ = std::fs::remove_file(beside(temp.path(), end));
+    }
+    let checked = checked?;
     if !checked.ok() || checked.cut.is_some() {
         return Err(Error::Damaged {
             path: place.shown().to_path_buf(),

@@ -61,6 +61,11 @@ impl Database {
         })
     }
 
+    /// The path of the file, without symbolic links.
+    pub(super) fn path(&self) -> &Path {
+        &self.target.path
+    }
+
     /// Opens the file again if another one has its name now, after a vacuum or a conversion.
     ///
     /// # Errors

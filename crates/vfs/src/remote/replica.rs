@@ -1,7 +1,7 @@
 //! A prefix of a bucket as a place for a replica.
 
 use super::CLIENT;
-use densite_remote::{BucketUpload, Client, Got, Options};
+use densite_remote::{BucketUpload, Client, Got, Options, Problem};
 use densite_replica::{Bucket, Error, Listed, Result, Stored, Upload};
 
 /// The objects under a URL of object storage.
@@ -50,15 +50,20 @@ impl Bucket for Prefix {
     }
 
     fn create(&self, name: &str, bytes: &[u8]) -> Result<Option<String>> {
-        self.0.create(name, bytes).map_err(|e| failed(&e))
+        self.0.create(name, bytes).map_err(|e| match e.problem() {
+            Problem::NotFound => {
+                Error::Bucket("there is no such bucket (404); create it, or check the URL".into())
+            }
+            _ => failed(&e),
+        })
     }
 
     fn replace(&self, name: &str, bytes: &[u8], version: &str) -> Result<Option<String>> {
         self.0.replace(name, bytes, version).map_err(|e| failed(&e))
     }
 
-    fn upload(&self, name: &str) -> Result<Box<dyn Upload + '_>> {
-        Ok(Box::new(Uploading(self.0.upload(name))))
+    fn upload(&self, name: &str, about: u64) -> Result<Box<dyn Upload + '_>> {
+        Ok(Box::new(Uploading(self.0.upload(name, about))))
     }
 
     fn remove(&self, name: &str) -> Result<()> {
