@@ -1,6 +1,6 @@
 //! `densite replicate` to an object store, over a proxy that fails and counts.
 
-use crate::common::{Ran, at, densite, temp};
+use crate::common::{Other, Ran, at, densite, temp};
 use crate::remote::command;
 use densite_testing::{Fault, FaultProxy, S3};
 use std::path::Path;
@@ -28,15 +28,25 @@ impl Store {
         })
     }
 
-    fn run(&self, args: &[&str]) -> Ran {
-        let env = [
+    fn env(&self) -> [(&'static str, &str); 5] {
+        [
             ("AWS_ENDPOINT_URL", self.endpoint.as_str()),
             ("AWS_REGION", "us-east-1"),
             ("AWS_ACCESS_KEY_ID", "id"),
             ("AWS_SECRET_ACCESS_KEY", "5ec7e7"),
             ("AWS_EC2_METADATA_DISABLED", "true"),
-        ];
-        command(args, &env)
+        ]
+    }
+
+    fn run(&self, args: &[&str]) -> Ran {
+        command(args, &self.env())
+    }
+
+    /// A process that has a URL open.
+    fn other(&self, url: &str) -> Other {
+        Other::with(url, |command| {
+            command.envs(self.env());
+        })
     }
 
     /// Restores, and returns the number of rows.
@@ -140,4 +150,71 @@ fn refusals_of_the_store_are_one_sentence() {
         .run(&["restore", "s3://bucket/none", &at(&dir, "b.db")])
         .expect(1)
         .says("there is no replica here");
+}
+
+/// A follower opens the URL of the prefix, with a slash at its end, and sees each restore point in
+/// its next transaction.
+#[test]
+fn a_follower_reads_the_newest_state_of_a_bucket() {
+    let Some(store) = Store::new() else {
+        return;
+    };
+    let dir = temp();
+    let db = at(&dir, "a.db");
+    densite(&[
+        "sql",
+        "--create",
+        &db,
+        "PRAGMA journal_mode=WAL; CREATE TABLE t(a)",
+    ])
+    .expect(0);
+    for _ in 0..50 {
+        add(&db, 2000);
+    }
+    let url = format!("{URL}/");
+    let rows = || {
+        let sql = "SELECT count(*), sum(length(a)) FROM t";
+        store.run(&["sql", &url, sql, "--format", "csv"])
+    };
+    rows().expect(1).says("there is no replica here");
+    store.run(&["replicate", &db, URL, "--once"]).expect(0);
+    let _ = store.proxy.take_counts();
+    assert_eq!(rows().expect(0).out, "count(*),sum(length(a))\n50,100000\n");
+    // The head, the base, the delta that is not there, and one or two parts of the base.
+    assert!(
+        store.proxy.requests() <= 5,
+        "{} requests",
+        store.proxy.requests()
+    );
+    // One connection stays open while the writer goes on.
+    let mut follower = store.other(&url);
+    follower.run("SELECT count(*) FROM t");
+    for n in 51..56 {
+        add(&db, 2000);
+        store.run(&["replicate", &db, URL, "--once"]).expect(0);
+        let expected = format!("count(*)\n{n}\n");
+        let until = std::time::Instant::now() + std::time::Duration::from_secs(10);
+        while follower.ask("SELECT count(*) FROM t") != expected {
+            assert!(std::time::Instant::now() < until, "row {n} does not come");
+        }
+        // It can be found by the whole content, too.
+        let sum = follower.ask("SELECT sum(length(a)) FROM t");
+        assert_eq!(sum, format!("sum(length(a))\n{}\n", n * 2000));
+    }
+    // A transaction sees one state.
+    follower.run("BEGIN; SELECT count(*) FROM t");
+    add(&db, 2000);
+    store.run(&["replicate", &db, URL, "--once"]).expect(0);
+    std::thread::sleep(std::time::Duration::from_millis(1200));
+    assert_eq!(follower.ask("SELECT count(*) FROM t"), "count(*)\n55\n");
+    follower.run("COMMIT");
+    assert_eq!(follower.ask("SELECT count(*) FROM t"), "count(*)\n56\n");
+    // It writes nothing, and says so.
+    store
+        .run(&["sql", &url, "DELETE FROM t"])
+        .expect(1)
+        .says("readonly");
+    store.run(&["check", &url]).expect(0);
+    let info = store.run(&["info", &url, "--json"]).expect(0).json();
+    assert_eq!(info["remote"]["replica_restore_point"], 6, "{info}");
 }

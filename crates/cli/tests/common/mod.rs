@@ -254,8 +254,17 @@ pub(crate) struct Other {
 impl Other {
     /// Starts `densite sql` on the database, and creates it if it does not exist.
     pub(crate) fn on(path: &str) -> Other {
-        let mut child = Command::new(DENSITE)
-            .args(["sql", path, "--create", "--format", "csv"])
+        Other::with(path, |command| {
+            command.arg("--create");
+        })
+    }
+
+    /// Starts `densite sql` with changes of the command.
+    pub(crate) fn with(path: &str, change: impl FnOnce(&mut Command)) -> Other {
+        let mut command = Command::new(DENSITE);
+        command.args(["sql", path, "--format", "csv"]);
+        change(&mut command);
+        let mut child = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -287,18 +296,28 @@ impl Other {
 
     /// Runs statements in the process and waits for their end.
     pub(crate) fn run(&mut self, sql: &str) {
+        self.ask(sql);
+    }
+
+    /// The same. Returns what they print.
+    pub(crate) fn ask(&mut self, sql: &str) -> String {
         let stdin = self.child.stdin.as_mut().expect("a pipe");
         writeln!(stdin, "{sql};\nSELECT 'done' AS done;").expect("it reads");
         stdin.flush().expect("it reads");
-        let mut line = String::new();
-        while !line.starts_with("done\n") {
+        let (mut line, mut printed) = (String::new(), String::new());
+        loop {
             line.clear();
             assert!(
                 self.out.read_line(&mut line).expect("it writes") > 0,
                 "it ended while running {sql}"
             );
+            if line == "done\n" {
+                break;
+            }
+            printed.push_str(&line);
         }
         self.out.read_line(&mut line).expect("it writes");
+        printed
     }
 
     /// Kills it at once (SIGKILL).

@@ -130,6 +130,7 @@ fn restore_beside(
     })?;
     drop(file);
     let checked = check(api, temp.path(), progress);
+    let names_log = crate::log::names_log(api, temp.path());
     // SQLite opens a database in WAL mode for reading with files beside it, and leaves them.
     for end in COMPANIONS {
         let _ = std::fs::remove_file(beside(temp.path(), end));
@@ -141,7 +142,6 @@ fn restore_beside(
             what: problem(&checked),
         });
     }
-    let names_log = crate::log::names_log(api, temp.path());
     let report = RestoreReport {
         source: place.shown().to_path_buf(),
         destination: None,

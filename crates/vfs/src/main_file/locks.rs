@@ -5,6 +5,7 @@ use crate::checkpoint::{CHECKPOINT_LOCK, READ_LOCK_0, RECOVER_LOCK, WRITE_LOCK};
 use crate::codes::Done;
 use crate::contents::State;
 use crate::pause;
+use crate::remote::RemoteFile;
 use densite_sqlite::{Code, ffi};
 use densite_store::Error;
 
@@ -35,6 +36,10 @@ impl MainFile {
             self.member.begins();
         }
         if level == ffi::LOCK_SHARED {
+            if self.file.as_remote().is_some_and(RemoteFile::take_moved) {
+                // A database in WAL mode keeps its change counter.
+                self.contents.overwritten().keeps_pages();
+            }
             pause::at("shared-taken");
             self.judge_under_lock();
             self.begin_shared();

@@ -100,10 +100,11 @@ impl MainFile {
         mut settings: Settings,
         by: OpenedBy<'_>,
     ) -> MainFile {
+        // A replica that is followed has a new state in each transaction, which begins with a lock.
+        settings.unlocked = !remote.is_followed();
         // SAFETY: the caller guarantees it.
         let file = unsafe { NamedFile::remote(vfs, name, remote) };
         settings.options.read_only = true;
-        settings.unlocked = true;
         MainFile::over(file, name, settings, by)
     }
 

@@ -141,7 +141,7 @@ pub(crate) fn remote_figures(
     let figures = with_file(connection, schema, |file| {
         file.file
             .as_remote()
-            .map(|remote| remote.figures().to_vec())
+            .map(crate::remote::RemoteFile::figures)
     })?;
     Ok(figures.flatten().unwrap_or_default())
 }

@@ -84,8 +84,16 @@ impl RemoteFile {
         match self.0 {}
     }
 
+    pub(crate) fn is_followed(&self) -> bool {
+        match self.0 {}
+    }
+
+    pub(crate) fn take_moved(&self) -> bool {
+        match self.0 {}
+    }
+
     /// What reading has cost.
-    pub fn figures(&self) -> [(&'static str, u64); 5] {
+    pub fn figures(&self) -> Vec<(&'static str, u64)> {
         match self.0 {}
     }
 }

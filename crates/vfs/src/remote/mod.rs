@@ -1,10 +1,12 @@
 //! Databases of web servers and object storage: a file of the host that is read by ranges.
 //!
 //! Such a file is one version of a remote file and never changes. So SQLite takes no locks on it,
-//! and there can be no journal and no WAL beside it.
+//! and there can be no journal and no WAL beside it. A URL that ends with a slash is that of a
+//! replica (`replica.rs`): there, each transaction begins with the newest state.
 
 mod replica;
 
+use replica::Following;
 pub use replica::bucket;
 
 use crate::last_error::report;
@@ -49,13 +51,24 @@ pub fn upload(
         .map_err(|e| e.to_string())
 }
 
+/// What a remote file is.
+#[derive(Clone)]
+enum Body {
+    /// One version of one file.
+    File {
+        remote: Arc<Remote>,
+        /// Of the full URL: URLs of two files can differ in the query alone.
+        url_hash: u64,
+    },
+    /// A replica that is followed.
+    Replica(Arc<Following>),
+}
+
 /// An open remote file.
 #[derive(Clone)]
 pub struct RemoteFile {
     api: Api,
-    remote: Arc<Remote>,
-    /// Of the full URL: URLs of two files can differ in the query alone.
-    url_hash: u64,
+    body: Body,
     /// Why the newest read failed.
     failure: Arc<Mutex<Option<String>>>,
 }
@@ -88,13 +101,34 @@ impl RemoteFile {
             cache_dir: settings.cache_dir.clone(),
             cache_bytes: settings.cache_bytes.unwrap_or(defaults.cache_bytes),
         };
-        let remote = CLIENT.get().open(&url.to_string_lossy(), &options);
+        let text = url.to_string_lossy();
+        let body = if text.ends_with('/') {
+            Body::Replica(Arc::new(Following::open(&text, &options)?))
+        } else {
+            let remote = CLIENT.get().open(&text, &options);
+            Body::File {
+                remote: remote.map_err(|e| e.to_string())?,
+                url_hash: hash::xxh3_64(url.to_bytes()),
+            }
+        };
         Ok(RemoteFile {
             api,
-            remote: remote.map_err(|e| e.to_string())?,
-            url_hash: hash::xxh3_64(url.to_bytes()),
+            body,
             failure: Arc::default(),
         })
+    }
+
+    /// Whether the file changes: it is a replica that is followed.
+    pub(crate) fn is_followed(&self) -> bool {
+        matches!(self.body, Body::Replica(_))
+    }
+
+    /// Whether a transaction began with another state than the one before it.
+    pub(crate) fn take_moved(&self) -> bool {
+        match &self.body {
+            Body::Replica(following) => following.take_moved(),
+            Body::File { .. } => false,
+        }
     }
 
     /// The stored bytes, as a file of the host. The reason for an error is taken with
@@ -105,16 +139,29 @@ impl RemoteFile {
 
     /// Equal for two connections that read the same version of a file.
     pub fn identity(&self) -> String {
-        format!("{:016x} {}", self.url_hash, self.remote.version())
+        match &self.body {
+            Body::File { remote, url_hash } => format!("{url_hash:016x} {}", remote.version()),
+            Body::Replica(following) => following.identity(),
+        }
     }
 
     /// The URL, without secrets.
     pub(crate) fn url(&self) -> &str {
-        self.remote.url()
+        match &self.body {
+            Body::File { remote, .. } => remote.url(),
+            Body::Replica(following) => following.url(),
+        }
     }
 
-    /// What reading has cost, by name.
-    pub fn figures(&self) -> [(&'static str, u64); 5] {
+    /// What reading has cost, by name. For a replica, what its state is.
+    pub fn figures(&self) -> Vec<(&'static str, u64)> {
+        let remote = match &self.body {
+            Body::File { remote, .. } => remote,
+            Body::Replica(following) => {
+                let (n, time_ms) = following.snapshot().point();
+                return vec![("replica_restore_point", n), ("replica_time_ms", time_ms)];
+            }
+        };
         let Counters {
             requests,
             bytes,
@@ -122,9 +169,9 @@ impl RemoteFile {
             disk_hits,
             slowest,
             ..
-        } = self.remote.counters();
+        } = remote.counters();
         let slowest = u64::try_from(slowest.as_micros()).unwrap_or(u64::MAX);
-        [
+        vec![
             ("remote_requests", requests),
             ("remote_bytes", bytes),
             ("remote_cache_hits", hits),
@@ -143,8 +190,13 @@ impl RemoteFile {
             Problem::Refused(_) => Code::PERM,
             _ => Code::IOERR_READ,
         };
-        report(self.api, code, &error.to_string());
-        *self.failure.lock() = Some(error.to_string());
+        self.note(code, error.to_string())
+    }
+
+    /// Reports a failure, and keeps it for the message of the store's error.
+    fn note(&self, code: Code, message: String) -> Code {
+        report(self.api, code, &message);
+        *self.failure.lock() = Some(message);
         code
     }
 }
@@ -155,7 +207,12 @@ impl VfsFile for RemoteFile {
     }
 
     fn read(&mut self, buf: &mut [u8], offset: u64) -> Result<usize, Code> {
-        self.remote.read_at(buf, offset).map_err(|e| self.fail(&e))
+        match &self.body {
+            Body::File { remote, .. } => remote.read_at(buf, offset).map_err(|e| self.fail(&e)),
+            Body::Replica(following) => following
+                .read_at(buf, offset)
+                .map_err(|message| self.note(Code::IOERR_READ, message)),
+        }
     }
 
     fn write(&mut self, _buf: &[u8], _offset: u64) -> Result<(), Code> {
@@ -171,11 +228,20 @@ impl VfsFile for RemoteFile {
     }
 
     fn file_size(&mut self) -> Result<u64, Code> {
-        Ok(self.remote.len())
+        Ok(match &self.body {
+            Body::File { remote, .. } => remote.len(),
+            Body::Replica(following) => following.snapshot().image_len(),
+        })
     }
 
-    fn lock(&mut self, _level: i32) -> Result<(), Code> {
-        Ok(())
+    fn lock(&mut self, level: i32) -> Result<(), Code> {
+        match &self.body {
+            Body::File { .. } => Ok(()),
+            Body::Replica(following) if level == ffi::LOCK_SHARED => following
+                .begin()
+                .map_err(|message| self.note(Code::IOERR_LOCK, message)),
+            Body::Replica(_) => Err(Code::READONLY),
+        }
     }
 
     fn unlock(&mut self, _level: i32) -> Result<(), Code> {
@@ -191,6 +257,9 @@ impl VfsFile for RemoteFile {
     }
 
     fn device_characteristics(&mut self) -> i32 {
-        ffi::IOCAP_IMMUTABLE
+        match self.is_followed() {
+            true => 0,
+            false => ffi::IOCAP_IMMUTABLE,
+        }
     }
 }
