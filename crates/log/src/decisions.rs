@@ -102,7 +102,7 @@ impl Decisions {
         self.inner.lock().by_id.get(&id).copied()
     }
 
-    /// Announces transactions that are synced and not published yet.
+    /// Announces transactions that are written, before any process can sync them.
     pub(crate) fn add(&self, new: impl Iterator<Item = (TxnId, Appended)>) -> Result<()> {
         let mut inner = self.inner.lock();
         let before = inner.by_id.len();
@@ -117,12 +117,15 @@ impl Decisions {
         }
     }
 
-    /// Removes transactions that were announced and could not be published.
-    pub(crate) fn retract(&self, ids: impl Iterator<Item = TxnId>) {
+    /// Removes transactions that are decided, or that are not in the log.
+    pub(crate) fn forget(&self, ids: &[TxnId]) {
         let mut inner = self.inner.lock();
-        ids.for_each(|id| inner.forget(id));
-        // If the write fails, other processes wait for these rows until it is tried again.
-        inner.tell().ok();
+        let before = inner.by_id.len();
+        ids.iter().for_each(|id| inner.forget(*id));
+        if inner.by_id.len() < before {
+            // If the write fails, other processes wait for these rows until it is tried again.
+            inner.tell().ok();
+        }
     }
 
     /// Commits the transaction. A transaction that is not prepared is already committed.

@@ -16,8 +16,13 @@ const TRIES: u32 = 1000;
 /// # Errors
 /// `Io`.
 pub(crate) fn read_word(file: &dyn File, files: &Files) -> Result<Option<EndWord>> {
+    read_word_at(file, files, 0)
+}
+
+/// As [`read_word`], for a word that begins at this offset.
+pub(crate) fn read_word_at(file: &dyn File, files: &Files, at: u64) -> Result<Option<EndWord>> {
     let mut bytes = [0; WORD_LEN];
-    let got = file.read_at(&mut bytes, 0)?;
+    let got = file.read_at(&mut bytes, at)?;
     Ok(bytes.get(..got).and_then(|b| EndWord::decode(b, files.id)))
 }
 

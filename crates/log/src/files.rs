@@ -1,5 +1,6 @@
 //! The files in the log's directory, by name (docs/FORMAT.md, The log): segments, free and
-//! unfinished segments, the end word, the writers' slots, the state, the times, and locks.
+//! unfinished segments, the end word, the appended word, the writers' slots, the state, the times,
+//! and locks.
 //! `sync_failed` belongs to ingest.
 
 use crate::format::segment::{HEADER_LEN, NoHeader, SegmentHeader};
@@ -15,10 +16,12 @@ use std::sync::Arc;
 pub type LogDir = Arc<dyn Dir + Sync>;
 
 pub(crate) const END: &str = "end";
+pub(crate) const APPENDED: &str = "appended";
 pub(crate) const STATE: &str = "state";
 pub(crate) const STATE_NEW: &str = "state.new";
 pub(crate) const TIMES: &str = "times";
 pub(crate) const APPEND_LOCK: &str = "append.lock";
+pub(crate) const SYNC_LOCK: &str = "sync.lock";
 pub(crate) const STATE_LOCK: &str = "state.lock";
 pub(crate) const APPLY_LOCK: &str = "apply.lock";
 pub(crate) const WANTED_LOCK: &str = "wanted.lock";

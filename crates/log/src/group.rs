@@ -4,7 +4,7 @@
 //! The leader passes the lead to the first waiting thread, and then reports the outcomes to the
 //! others. So the next sync begins at once, and no thread wakes up without something to do.
 
-use crate::files::APPEND_LOCK;
+use crate::lock::Lock;
 use crate::patience::{Patience, Waiting};
 use crate::txn::{Appended, Txn};
 use crate::{Error, Result};
@@ -62,8 +62,8 @@ struct Inner {
     /// Queued entries. All their threads wait, except the leader.
     waiting: VecDeque<Arc<Entry>>,
     leading: bool,
-    /// Since when the leader waits for another process, and the identity of the lock file.
-    blocked: Option<(Instant, Option<(u64, u64)>)>,
+    /// Since when the leader waits for another process, and the lock.
+    blocked: Option<(Instant, Lock)>,
 }
 
 /// The queue of one open log.
@@ -114,11 +114,11 @@ impl Group {
                 return Ok(turn);
             }
             let blocked = self.queue.lock().blocked;
-            let Some((since, file)) = blocked else {
+            let Some((since, lock)) = blocked else {
                 continue;
             };
             let waited = since.max(begun).elapsed();
-            if let Err(e) = patience(waited).refusal(APPEND_LOCK, file) {
+            if let Err(e) = patience(waited).refusal(lock.name, lock.identity) {
                 let mut queue = self.queue.lock();
                 let place = queue.waiting.iter().position(|e| Arc::ptr_eq(e, entry));
                 // The entry can have been taken meanwhile, or its thread can have become the
@@ -133,18 +133,19 @@ impl Group {
         }
     }
 
-    /// For a leader that may have to wait for another process. `file` is the identity of the lock
-    /// file.
-    pub(crate) fn blocked<'a>(
-        &'a self,
-        file: Option<(u64, u64)>,
-        patience: Patience<'a>,
-    ) -> Blocked<'a> {
+    /// For a leader that may have to wait for another process.
+    pub(crate) fn blocked<'a>(&'a self, lock: Lock, patience: Patience<'a>) -> Blocked<'a> {
         Blocked {
             group: self,
-            file,
+            lock,
             patience,
         }
+    }
+
+    /// The most bytes that the first entry of the queue takes.
+    pub(crate) fn first_bytes(&self) -> u64 {
+        let queue = self.queue.lock();
+        queue.waiting.front().map_or(0, |e| e.txn.stored_max())
     }
 
     /// The next entries of the queue, while `fits(bytes taken, bytes of the next entry)` is true.
@@ -189,7 +190,7 @@ impl Drop for Leading<'_> {
 /// blocked.
 pub(crate) struct Blocked<'a> {
     group: &'a Group,
-    file: Option<(u64, u64)>,
+    lock: Lock,
     patience: Patience<'a>,
 }
 
@@ -197,7 +198,7 @@ impl Blocked<'_> {
     pub(crate) fn after(&self, waited: Duration) -> Waiting {
         let mut queue = self.group.queue.lock();
         if queue.blocked.is_none() {
-            queue.blocked = Some((Instant::now(), self.file));
+            queue.blocked = Some((Instant::now(), self.lock));
         }
         drop(queue);
         (self.patience)(waited)
@@ -220,6 +221,19 @@ pub(crate) struct Taken {
 impl Taken {
     pub(crate) fn entries(&self) -> &[Arc<Entry>] {
         &self.entries
+    }
+
+    /// The most bytes that the entries take.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.entries.iter().map(|e| e.txn.stored_max()).sum()
+    }
+
+    /// Puts the entries back to the front of the queue: none of them is appended.
+    pub(crate) fn give_back(mut self, group: &Group) {
+        let mut queue = group.queue.lock();
+        for entry in self.entries.drain(..).rev() {
+            queue.waiting.push_front(entry);
+        }
     }
 
     /// Notes the outcomes, in the order of the entries.
@@ -253,6 +267,7 @@ impl Drop for Taken {
 mod tests {
     use super::*;
     use crate::TxnId;
+    use crate::files::APPEND_LOCK;
     use crate::patience::usual;
     use densite_disk::{Dir, OpenMode};
     use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -357,7 +372,13 @@ mod tests {
             let leader = scope.spawn(|| {
                 let file = disk.root().open("l", OpenMode::Create).expect("open");
                 group.run(&entry(1), &usual, || {
-                    let blocked = group.blocked(file.identity().ok(), &usual);
+                    let blocked = group.blocked(
+                        Lock {
+                            name: APPEND_LOCK,
+                            identity: file.identity().ok(),
+                        },
+                        &usual,
+                    );
                     while is_free.load(Ordering::SeqCst) == 0 {
                         assert_eq!(blocked.after(Duration::ZERO), Waiting::GoesOn);
                         thread::yield_now();

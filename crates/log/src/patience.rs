@@ -72,7 +72,7 @@ pub(crate) fn wait_for<T>(
     file: &dyn File,
     name: &str,
     patience: Patience<'_>,
-    attempt: impl Fn() -> Result<Option<T>>,
+    mut attempt: impl FnMut() -> Result<Option<T>>,
 ) -> Result<T> {
     let mut since = None;
     loop {

@@ -102,7 +102,8 @@ pub(crate) fn has_segments(files: &Files) -> Result<bool> {
     Err(no_state())
 }
 
-/// Finds the end and makes everything before it durable. The caller holds the append lock.
+/// Finds the end and makes everything before it durable. The caller holds the append lock and the
+/// sync lock.
 pub(crate) fn end(files: &Files) -> Result<EndWord> {
     // The name of the last segment may not be durable if the process that made it stopped in
     // between. If this sync fails, the next attempt can trust its own success: file systems keep
@@ -140,7 +141,7 @@ fn find(files: &Files, mode: OpenMode) -> Result<EndWord> {
         return Err(damaged(word.segment, 0, "the segment is missing"));
     }
     let header = segment.header;
-    let known = word.filter(|w| w.segment == tail).unwrap_or(EndWord {
+    let mut known = word.filter(|w| w.segment == tail).unwrap_or(EndWord {
         id: files.id,
         segment: tail,
         off: DATA_OFF,
@@ -149,6 +150,8 @@ fn find(files: &Files, mode: OpenMode) -> Result<EndWord> {
         writers: word.map_or(0, |w| w.writers),
         flags: 0,
     });
+    // The numbers before the segment's first are those of rows whose sync failed.
+    known.next_seq = known.next_seq.max(header.first_seq);
     let len = segment.file.len()?.min(SEGMENT_MAX);
     if len < known.off {
         let problem = format!("the file has {len} bytes and had {}", known.off);

@@ -1,25 +1,24 @@
 //! The end of the log, where one thread of one process at a time writes, under the append lock.
 //!
-//! A turn: [`Tail::catch_up`] with other processes, [`Tail::write`] a group and sync it,
-//! [`Tail::publish`] the end word. All records before the word's `off` are synced when it is
-//! published; no others count as appended. A segment without room for a group, or with a failed
-//! sync, is left unchanged, and the next one begins ([`Tail::rotate`]). So the remains of a failed
-//! group lie behind the end that the next segment's header names.
+//! A turn: [`Tail::catch_up`] with other processes, [`Tail::append`] a group, and write the
+//! *appended word*, which tells the next writer where to continue. No record counts before the *end
+//! word* covers it: whoever has the sync lock syncs everything up to the appended word, and then
+//! writes the end word ([`Tail::sync`]). What cannot go on like that is put in order under both
+//! locks ([`Tail::settle`]): a segment that is full, a failed write, a failed sync.
 
-use crate::end_word::read_word;
+use crate::end_word::{read_whole_word, read_word};
 use crate::files::{Files, Segment, damaged, segment_name};
 use crate::format::record::{ENDS, Kind, RECORD_LEN, RecordHeader};
-use crate::format::segment::SegmentHeader;
-use crate::format::word::{EndWord, SEALED};
-use crate::format::{DATA_OFF, LOG_FORMAT_VERSION, MAX_SEQ};
+use crate::format::word::EndWord;
+use crate::format::{DATA_OFF, MAX_SEQ};
 use crate::named::Named;
 use crate::pieces::Pieces;
-use crate::recover;
 use crate::txn::{Appended, Txn};
 use crate::{Error, Options, Result, Seq};
 use densite_disk::hash::xxh3_64;
-use densite_disk::{File, OpenMode, Stamp, SyncKind};
+use densite_disk::{File, OpenMode, Stamp};
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// No real log reaches this limit, but a damaged file can claim it.
@@ -28,14 +27,19 @@ pub(crate) const NO_NUMBERS: Error =
 
 /// What one process knows of the end of the log.
 pub(crate) struct Tail {
-    files: Files,
+    pub(crate) files: Files,
     options: Options,
-    end_file: Box<dyn File>,
-    /// Names of the end file and of the append lock.
+    pub(crate) end_file: Box<dyn File>,
+    /// The file of the appended word and of the syncing word.
+    pub(crate) appended_file: Box<dyn File>,
+    /// Names of these two files and of the locks.
     names: Vec<Named>,
     /// Stamp of the directory when these names and the segment's name were last checked.
     sure: Option<Stamp>,
-    word: EndWord,
+    /// How far the log is synced, as it was last read.
+    pub(crate) end: EndWord,
+    /// How far records are written.
+    pub(crate) appended: EndWord,
     /// The last segment and its name, once they are needed.
     segment: Option<(Segment, Named)>,
     /// Length of the segment's file.
@@ -44,38 +48,58 @@ pub(crate) struct Tail {
     tables: HashMap<Arc<[u8]>, u32>,
     /// Buffer for the bytes of a group, or of a part of it; kept to reuse its memory.
     buf: Vec<u8>,
+    /// Where a failed write can have left records, and in which segment.
+    pub(crate) remains: Option<(u64, Range<u64>)>,
+    /// [`Tail::settle`] has something to do, or did not complete.
+    pub(crate) must_settle: bool,
 }
 
 impl Tail {
+    /// For a log that is synced up to `end`. `names` are those of the files and of the locks.
     pub(crate) fn new(
         files: Files,
         options: Options,
-        end_file: Box<dyn File>,
+        (end_file, appended_file): (Box<dyn File>, Box<dyn File>),
         names: Vec<Named>,
-        word: EndWord,
+        end: EndWord,
     ) -> Tail {
         Tail {
             files,
             options,
             end_file,
+            appended_file,
             names,
             sure: None,
-            word,
+            end,
+            appended: end,
             segment: None,
             len: 0,
             tables: HashMap::new(),
             buf: Vec::new(),
+            remains: None,
+            must_settle: false,
         }
     }
 
-    pub(crate) fn word(&self) -> EndWord {
-        self.word
+    /// How far the log is synced, as it was last read.
+    pub(crate) fn end(&self) -> EndWord {
+        self.end
+    }
+
+    /// How far records are written.
+    pub(crate) fn appended(&self) -> EndWord {
+        self.appended
+    }
+
+    /// Whether [`Tail::settle`] has something to do.
+    pub(crate) fn must_settle(&self) -> bool {
+        self.must_settle
     }
 
     /// Learns what other processes appended. The caller holds the append lock.
     ///
     /// # Errors
-    /// `Replaced` if the lock belongs to another log now, or other processes would not read what
+    /// `Replaced` if a lock belongs to another log now, or other processes would not read what
     /// this process writes. Then nothing was changed.
     pub(crate) fn catch_up(&mut self) -> Result<()> {
         // One stamp of the directory covers all names, unless one of them changed just now.
@@ -84,23 +108,11 @@ impl Tail {
         if !is_sure {
             self.names.iter().try_for_each(|n| n.check(&self.files))?;
         }
-        let word = match read_word(self.end_file.as_ref(), &self.files)? {
-            Some(word) => word,
-            // Its writer was killed in the middle of writing the word.
-            None => recover::end(&self.files)?,
-        };
-        // A process that failed to write the word can have begun another segment.
-        let word = match self.files.dir.exists(&segment_name(word.segment + 1))? {
-            true => recover::end(&self.files)?,
-            false => word,
-        };
-        let (known, sealed) = (self.word.segment, self.word.sealed());
-        self.word = word;
-        if word.segment != known {
-            self.leave();
-        } else if sealed {
-            // This process sealed the segment, and could not write the word.
-            self.word.flags |= SEALED;
+        let appended = read_word(self.appended_file.as_ref(), &self.files)?;
+        let end = read_whole_word(self.end_file.as_ref(), &self.files)?;
+        match end.zip(appended) {
+            Some((end, appended)) if self.is_whole(&end, &appended)? => self.know(end, appended),
+            _ => self.must_settle = true,
         }
         if !is_sure {
             let written = self.segment.as_ref();
@@ -110,81 +122,123 @@ impl Tail {
         Ok(())
     }
 
+    /// Whether no process stopped in the middle of changing the segment.
+    pub(crate) fn is_whole(&self, end: &EndWord, appended: &EndWord) -> Result<bool> {
+        let next = segment_name(appended.segment + 1);
+        Ok(end.segment == appended.segment && !self.files.dir.exists(&next)?)
+    }
+
+    /// Continues at these words.
+    pub(crate) fn know(&mut self, end: EndWord, appended: EndWord) {
+        if appended.segment != self.appended.segment {
+            self.leave();
+        }
+        (self.end, self.appended) = (end, appended);
+    }
+
     fn leave(&mut self) {
         self.segment = None;
         self.tables.clear();
     }
 
-    /// Tells all processes that the log is synced up to here.
-    pub(crate) fn publish(&mut self, writers: u32) -> Result<()> {
-        self.word.writers = self.word.writers.max(writers);
-        self.end_file.write_at(&self.word.encode(), 0)?;
-        Ok(())
+    /// Whether a group of at most this many bytes can be appended now.
+    pub(crate) fn is_ready_for(&self, bytes: u64) -> bool {
+        !self.must_settle && !self.end.sealed() && self.has_room_for(bytes)
     }
 
-    /// Syncs the word itself, so that the next process that opens the log finds the end at once.
-    pub(crate) fn sync_word(&mut self) -> Result<()> {
-        Ok(self.end_file.sync(SyncKind::Data)?)
+    /// Whether the segment has room for this many bytes. A new segment has room for any group.
+    pub(crate) fn has_room_for(&self, bytes: u64) -> bool {
+        let off = self.appended.off;
+        off + bytes <= self.options.segment_bytes || off <= DATA_OFF
     }
 
     /// Whether a transaction of at most `more` bytes fits behind `taken` bytes of the same group.
     pub(crate) fn fits(&self, taken: u64, more: u64) -> bool {
-        let room = self.options.segment_bytes.saturating_sub(self.word.off);
+        let room = (self.options.segment_bytes).saturating_sub(self.appended.off);
         taken == 0 || taken + more <= room.min(self.options.group_bytes_max as u64)
     }
 
-    /// Writes a group, makes it durable and publishes it. Returns the rows of each transaction.
-    /// After an error, none of it is in the log.
+    /// Writes a group, and then the appended word. Returns the rows of each transaction. The caller
+    /// holds the append lock, and the tail [is ready](Tail::is_ready_for) for the group. After an
+    /// error, none of the group is in the log, once [`Tail::settle`] was successful.
     ///
-    /// `announce` is called between the sync and the end word, so other processes know its effect
-    /// before they can read the group.
-    pub(crate) fn write(
+    /// `announce` is called before the appended word is written: then any process can sync the
+    /// group, and readers must know already which rows are prepared.
+    pub(crate) fn append(
         &mut self,
         group: &[Arc<Txn>],
         announce: impl FnOnce(&[Appended]) -> Result<()>,
     ) -> Result<Vec<Appended>> {
         let bytes: u64 = group.iter().map(|t| t.stored_max()).sum();
         let rows: u64 = group.iter().map(|t| t.rows()).sum();
-        if self.word.next_seq + rows >= MAX_SEQ {
+        if self.appended.next_seq + rows >= MAX_SEQ {
             return Err(NO_NUMBERS);
-        }
-        let fits = self.word.off + bytes <= self.options.segment_bytes;
-        if self.word.sealed() || (!fits && self.word.off > DATA_OFF) {
-            self.rotate()?;
         }
         self.open()?;
         let mut buf = std::mem::take(&mut self.buf);
         let mut put = Put {
-            next: self.word,
+            next: self.appended,
             tables: HashMap::new(),
             appended: Vec::with_capacity(group.len()),
         };
-        let done = self.write_durably(group, bytes, &mut put, &mut buf);
+        let (end, done) = self.write(group, bytes, &mut put, &mut buf);
         buf.clear();
         buf.shrink_to(self.options.group_bytes_max);
         self.buf = buf;
-        done?;
-        let Put {
-            next,
-            tables,
-            appended,
-        } = put;
-        let before = std::mem::replace(&mut self.word, next);
-        match announce(&appended).and_then(|()| self.publish(0)) {
-            Ok(()) => self.tables.extend(tables),
-            Err(e) => {
-                // It is synced, but other processes would overwrite it.
-                self.word = before;
-                self.seal();
-                return Err(e);
-            }
+        let before = self.appended;
+        let done = done
+            .and_then(|()| announce(&put.appended))
+            .and_then(|()| self.write_appended(&put.next));
+        if let Err(e) = done {
+            // A write that failed can have changed the word.
+            self.write_appended(&before).ok();
+            // A complete part of the group must not appear in the log later.
+            self.must_settle = true;
+            self.remains = Some((self.appended.segment, self.appended.off..end));
+            self.zero_remains().ok();
+            return Err(e);
         }
-        Ok(appended)
+        self.appended = put.next;
+        self.tables.extend(put.tables);
+        Ok(put.appended)
+    }
+
+    fn write_appended(&mut self, word: &EndWord) -> Result<()> {
+        Ok(self.appended_file.write_at(&word.encode(), 0)?)
+    }
+
+    /// Overwrites what a failed write left, except where other records were written since.
+    pub(crate) fn zero_remains(&mut self) -> Result<()> {
+        let Some((number, bytes)) = self.remains.clone() else {
+            return Ok(());
+        };
+        if number == self.appended.segment {
+            self.open()?;
+            let file = self.file()?;
+            let to = bytes.end.min(file.len()?);
+            let from = bytes.start.max(self.appended.off);
+            crate::free_segment::write_zeros(file, from, to)?;
+        }
+        Ok(())
+    }
+
+    /// Writes both words. The caller holds both locks.
+    pub(crate) fn publish(&mut self, writers: u32) -> Result<()> {
+        self.end.writers = self.end.writers.max(writers);
+        self.appended.writers = self.end.writers;
+        self.write_end()?;
+        let appended = self.appended;
+        self.write_appended(&appended)
+    }
+
+    /// Syncs the end word itself, so that the next process that opens the log finds the end at once.
+    pub(crate) fn sync_word(&mut self) -> Result<()> {
+        Ok(self.end_file.sync(densite_disk::SyncKind::Data)?)
     }
 
     /// Appends the records of a transaction to the group.
     fn put(&self, txn: &Txn, salt: u64, to: &mut Put, pieces: &mut Pieces<'_>) -> Result<()> {
-        let synced = self.word.off as u32;
+        let synced = self.end.off as u32;
         let first = to.next.next_seq;
         let mut parts = txn.parts().iter().peekable();
         while let Some(part) = parts.next() {
@@ -238,15 +292,28 @@ impl Tail {
         Ok(())
     }
 
-    fn open(&mut self) -> Result<()> {
+    pub(crate) fn open(&mut self) -> Result<()> {
         if self.segment.is_none() {
-            let number = self.word.segment;
+            let number = self.appended.segment;
             let segment = self.files.segment(number, OpenMode::Write)?;
             let segment = segment.ok_or_else(|| damaged(number, 0, "the segment is missing"))?;
             self.len = segment.file.len()?;
             self.keep(segment)?;
         }
         Ok(())
+    }
+
+    /// The file of the last segment, which is open.
+    pub(crate) fn file(&self) -> Result<&dyn File> {
+        let (segment, _) = self.segment.as_ref().ok_or(Error::Missing)?;
+        Ok(segment.file.as_ref())
+    }
+
+    /// Begins to write to a new segment.
+    pub(crate) fn enter(&mut self, segment: Segment) -> Result<()> {
+        self.leave();
+        self.len = segment.file.len()?;
+        self.keep(segment)
     }
 
     fn keep(&mut self, segment: Segment) -> Result<()> {
@@ -256,17 +323,17 @@ impl Tail {
         Ok(())
     }
 
-    /// Writes and syncs a group of at most `bytes`.
-    fn write_durably(
+    /// Writes a group of at most `bytes`. Returns where its bytes end.
+    fn write(
         &mut self,
         group: &[Arc<Txn>],
         bytes: u64,
         to: &mut Put,
         buf: &mut Vec<u8>,
-    ) -> Result<()> {
-        let at = self.word.off;
+    ) -> (u64, Result<()>) {
+        let at = self.appended.off;
         let Some((segment, _)) = &self.segment else {
-            return Err(Error::Missing);
+            return (at, Err(Error::Missing));
         };
         let (file, salt) = (segment.file.as_ref(), segment.header.salt);
         let most = self.options.group_bytes_max;
@@ -286,79 +353,18 @@ impl Tail {
             }
             Ok(())
         });
-        if let Err(e) = written {
-            // A complete part of the group must not appear in the log later.
-            let gone = file.len().and_then(|len| {
-                self.len = len;
-                crate::free_segment::blank(file, at, end)
-            });
-            if gone.is_err() {
-                self.seal();
-            }
-            return Err(e);
+        if written.is_err() {
+            self.len = file.len().unwrap_or(0);
         }
-        if let Err(e) = file.sync(SyncKind::Data) {
-            self.seal();
-            return Err(Error::SyncFailed(e));
-        }
-        Ok(())
-    }
-
-    /// Leaves the segment for good: no process may write behind a failed sync. The word tells
-    /// running processes, the next segment's header tells later ones. What cannot be written is tried
-    /// again before the next group, by [`Tail::retry_seal`], and at the close.
-    fn seal(&mut self) {
-        self.word.flags |= SEALED;
-        let told = self.publish(0);
-        let left = self.rotate();
-        if told.and(left).is_err() {
-            self.leave();
-        }
-    }
-
-    /// Tries again to leave a segment that could not be left. Otherwise a process that opens the log
-    /// later would take the failed group for one of a killed process. The caller holds the append
-    /// lock and has caught up.
-    pub(crate) fn retry_seal(&mut self) {
-        if self.word.sealed() {
-            self.seal();
-        }
-    }
-
-    /// Begins the next segment. The current one ends at the word's `off`.
-    fn rotate(&mut self) -> Result<()> {
-        if self.word.segment + 1 >= MAX_SEQ {
-            return Err(NO_NUMBERS);
-        }
-        let header = SegmentHeader {
-            version: LOG_FORMAT_VERSION,
-            id: self.files.id,
-            number: self.word.segment + 1,
-            first_seq: self.word.next_seq,
-            prev_end: self.word.off,
-            prev_check: self.word.check,
-            salt: densite_disk::random::random_u64()?,
-        };
-        let file = self.files.make_segment(&header)?;
-        self.leave();
-        self.len = file.len()?;
-        self.word = EndWord {
-            segment: header.number,
-            off: DATA_OFF,
-            check: header.check(),
-            flags: self.word.flags & !SEALED,
-            ..self.word
-        };
-        self.keep(Segment { file, header })?;
-        self.publish(0)
+        (end, written)
     }
 
     /// Whether more than half of the segment's room is used.
     pub(crate) fn is_half_full(&self) -> bool {
-        self.word.off > self.options.segment_bytes / 2
+        self.appended.off > self.options.segment_bytes / 2
     }
 
-    /// The next row gets a number above this one.
+    /// The next row gets a number above this one. The caller holds both locks.
     ///
     /// # Errors
     /// `Limit` if no numbers are left.
@@ -366,7 +372,12 @@ impl Tail {
         if above >= MAX_SEQ - 1 {
             return Err(NO_NUMBERS);
         }
-        self.word.next_seq = self.word.next_seq.max(above + 1);
+        // Rows that are not synced yet must not count as synced.
+        let is_synced = self.end.off == self.appended.off;
+        self.appended.next_seq = self.appended.next_seq.max(above + 1);
+        if is_synced {
+            self.end.next_seq = self.appended.next_seq;
+        }
         Ok(())
     }
 }

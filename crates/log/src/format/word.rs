@@ -23,6 +23,8 @@ use densite_disk::hash::xxh3_64;
 
 /// Length in bytes.
 pub(crate) const WORD_LEN: usize = 64;
+/// Where the syncing word begins in the file `appended`. The appended word begins at 0.
+pub(crate) const SYNCING_OFF: u64 = WORD_LEN as u64;
 /// The most logs that are open for writing at once.
 pub(crate) const WRITERS_MAX: u32 = 4096;
 /// The flag of a segment that takes no more records.

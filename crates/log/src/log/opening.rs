@@ -4,11 +4,12 @@
 use super::Log;
 use crate::decisions::Decisions;
 use crate::end_word::{find_whole_word, read_word};
-use crate::files::{APPEND_LOCK, END, Files, LogDir, writer_name};
+use crate::files::{APPEND_LOCK, APPENDED, END, Files, LogDir, SYNC_LOCK, writer_name};
 use crate::format::segment::SegmentHeader;
 use crate::format::slot::WriterSlot;
 use crate::format::word::WRITERS_MAX;
 use crate::format::{LOG_FORMAT_VERSION, MAX_SEQ};
+use crate::lock::Locks;
 use crate::named::Named;
 use crate::open_dir::OpenDir;
 use crate::patience::{Patience, usual};
@@ -45,23 +46,34 @@ impl Log {
             dir,
             id: options.id,
         };
-        let append_lock = files.locked(APPEND_LOCK, patience)?;
+        let locks = Locks::taken(&files, patience)?;
         files.clear_unfinished()?;
         let state = prepare(&files, &options)?;
         let end_file = files.entry(END, OpenMode::Create)?;
+        let appended_file = files.entry(APPENDED, OpenMode::Create)?;
         let (slot_no, slot_file, joined) = take_slot(&files, patience)?;
-        // While another process has the log open the word is right: that process found or published
-        // it.
+        // While another process has the log open the words are right: that process found or
+        // published them.
         let word = match read_word(end_file.as_ref(), &files)? {
             Some(word) if joined => word,
             _ => recover::end(&files)?,
         };
         let end = Named::of(END, end_file.as_ref())?;
-        let lock = Named::of(APPEND_LOCK, append_lock.as_ref())?;
-        let names = vec![end.clone(), lock];
-        let mut tail = Tail::new(files.clone(), options.clone(), end_file, names, word);
+        let names = vec![
+            end.clone(),
+            Named::of(APPENDED, appended_file.as_ref())?,
+            Named::of(APPEND_LOCK, locks.append.file())?,
+            Named::of(SYNC_LOCK, locks.sync.file())?,
+        ];
+        let word_files = (end_file, appended_file);
+        let mut tail = Tail::new(files.clone(), options.clone(), word_files, names, word);
         if joined {
             tail.catch_up()?;
+            if tail.must_settle() {
+                tail.settle(0)?;
+            }
+        } else {
+            tail.write_syncing(&word)?;
         }
         let state = match state {
             Some(state) => state,
@@ -76,17 +88,17 @@ impl Log {
         // Finishes pruning that a crash interrupted. Other processes that have the log open do this
         // when they prune, and must not wait for it here. If it fails now, appends do not need it.
         if !joined && files.has_pruned(state.first_segment)? {
-            let word = tail.word();
+            let word = tail.end();
             recycle::finish(&files, state.first_segment, &options, word, &|| true).ok();
         }
-        append_lock.unlock()?;
-        let visibility = Visibility::new(&files, tail.word())?;
+        locks.release();
+        let visibility = Visibility::new(&files, tail.end())?;
         let txn_next = densite_disk::random::random_u64()?;
         let (dir, news) = (
             Arc::new(OpenDir::new(files, Some(end), None)),
             Arc::default(),
         );
-        let tail = (tail, append_lock);
+        let tail = (tail, locks);
         let writer = Writer::new(
             Arc::clone(&dir),
             Arc::clone(&news),
@@ -171,7 +183,7 @@ fn mark(files: &Files) -> Result<Option<(Named, Box<dyn File>)>> {
 }
 
 /// Locks the first free writer's slot. Returns its number, its file, and whether another slot is
-/// locked. The caller holds the append lock.
+/// locked. The caller holds both locks.
 fn take_slot(files: &Files, patience: Patience<'_>) -> Result<(u32, Box<dyn File>, bool)> {
     let (mut own, mut joined) = (None, false);
     for no in 0..WRITERS_MAX {

@@ -8,7 +8,7 @@ mod bytes;
 mod find;
 mod flipped;
 
-use crate::files::{APPEND_LOCK, END, Files, LogDir, take_slot_lock, writer_name};
+use crate::files::{APPEND_LOCK, APPENDED, END, Files, LogDir, take_slot_lock, writer_name};
 use crate::format::segment::SegmentHeader;
 use crate::format::word::EndWord;
 use crate::format::{DATA_OFF, LOG_FORMAT_VERSION};
@@ -169,9 +169,10 @@ impl New {
             flags: 0,
         };
         let end_file = files.dir.open(END, OpenMode::Create)?;
-        let options = Options::new(files.id);
+        let appended_file = files.dir.open(APPENDED, OpenMode::Create)?;
+        let (options, word_files) = (Options::new(files.id), (end_file, appended_file));
         Ok(New {
-            tail: Tail::new(files.clone(), options, end_file, Vec::new(), word),
+            tail: Tail::new(files.clone(), options, word_files, Vec::new(), word),
             files,
             group: Vec::new(),
             bytes: 0,
@@ -192,7 +193,12 @@ impl New {
 
     fn write(&mut self) -> Result<()> {
         if !self.group.is_empty() {
-            self.tail.write(&self.group, |_| Ok(()))?;
+            // No other process can open the new log yet.
+            if !self.tail.is_ready_for(self.bytes) {
+                self.tail.settle(self.bytes)?;
+            }
+            self.tail.append(&self.group, |_| Ok(()))?;
+            self.tail.sync()?;
         }
         self.group.clear();
         self.bytes = 0;
