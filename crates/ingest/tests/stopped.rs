@@ -52,6 +52,29 @@ fn a_busy_timeout_bounds_the_wait_for_a_stopped_writer() {
     assert_eq!(one::<i64>(&con, "SELECT count(*) FROM t_in"), 1);
 }
 
+/// The rows of the refused COMMIT are written already. They are rolled back, so that the next COMMIT
+/// does not insert them twice.
+#[test]
+fn a_busy_timeout_bounds_the_wait_for_a_stopped_sync() {
+    let db = Db::new("CREATE TABLE t(id INTEGER)");
+    let con = db.ingest("t", "");
+    con.busy_timeout(Duration::ZERO).expect("a timeout");
+    con.execute_batch("INSERT INTO t_in VALUES (1)")
+        .expect("inserts");
+    let begun = Instant::now();
+    let stopped = locked(&db, "sync.lock");
+    con.execute_batch("BEGIN; INSERT INTO t_in VALUES (2)")
+        .expect("inserts");
+    let told = is(con.execute_batch("COMMIT"), ErrorCode::DatabaseBusy);
+    assert!(told.contains("sync.lock"), "{told}");
+    let own = format!("process {}", std::process::id());
+    assert!(!cfg!(target_os = "linux") || told.contains(&own), "{told}");
+    assert!(begun.elapsed() < LATE);
+    drop(stopped);
+    con.execute_batch("COMMIT").expect("the same transaction");
+    assert_eq!(one::<i64>(&con, "SELECT count(*) FROM t_in"), 2);
+}
+
 #[test]
 fn an_interrupt_ends_the_wait_for_a_stopped_writer() {
     let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY)");

@@ -18,6 +18,7 @@ mod recovery;
 mod recycle;
 mod salvage;
 mod several;
+mod shared_sync;
 mod subscribe;
 mod torn;
 mod turns;
