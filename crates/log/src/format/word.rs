@@ -12,9 +12,12 @@
 //!     56     8  checksum  xxh3 of the 56 bytes above
 //! ```
 //!
-//! Invariant: it is written under the append lock, after a sync of the records before `off`. So it
-//! is true whenever it is read. Appending never syncs the word itself, so a power cut can leave an
-//! older or a torn one.
+//! Invariant: it is written under the sync lock, after a sync of the records before `off`. So it is
+//! true whenever it is read. Appending never syncs the word itself, so a power cut can leave an older
+//! or a torn one.
+//!
+//! The file `appended` has two more words of this form: how far records are written, and how far the
+//! last sync was to reach ([`crate::settle`]).
 
 use super::MAX_SEQ;
 use crate::{LogId, Seq};
