@@ -121,7 +121,7 @@ fn restored(dir: &TempDir, url: &str, more: &[&str]) -> (Value, i64) {
 /// Writers commit all the time, readers hold checkpoints back now and then, and the shipper is
 /// killed again and again. Whatever is restored is the state of a transaction, no acknowledged
 /// restore point is lost, and at the end everything is there.
-fn under_kills(mode: &str) {
+fn under_kills(mode: &str, kills: u64, seed: u64) {
     let dir = temp();
     let (db, bucket) = (at(&dir, "a.db"), at(&dir, "bucket"));
     let setup = format!("PRAGMA journal_mode={mode}; {SCHEMA}");
@@ -151,7 +151,7 @@ fn under_kills(mode: &str) {
             }
         });
         let mut newest = 0;
-        for round in 0..8 {
+        for round in 0..kills {
             let mut shipping = Shipping::start(&db, &bucket, &[]);
             let began = shipping.event("began");
             let mut point = began["restore_point"].as_u64().expect("a number");
@@ -160,7 +160,7 @@ fn under_kills(mode: &str) {
                     .as_u64()
                     .expect("a number");
             }
-            std::thread::sleep(Duration::from_millis(17 * round));
+            std::thread::sleep(Duration::from_millis(17 * (seed + round) % 150));
             shipping.kill();
             let (report, last) = restored(&dir, &bucket, &[]);
             assert!(
@@ -186,7 +186,7 @@ fn under_kills(mode: &str) {
             let copy = at(&dir, "n.db");
             let ran = densite(&["restore", &bucket, &copy, "--number", &number]);
             if ran.code != 0 {
-                assert!(n > 8, "{ran:?}");
+                assert!(n > kills, "{ran:?}");
                 break;
             }
             let last = last_transaction(&copy);
@@ -202,12 +202,22 @@ fn under_kills(mode: &str) {
 
 #[test]
 fn a_killed_shipper_loses_nothing_in_wal_mode() {
-    under_kills("WAL");
+    under_kills("WAL", 8, 0);
 }
 
 #[test]
 fn a_killed_shipper_loses_nothing_in_a_rollback_mode() {
-    under_kills("DELETE");
+    under_kills("DELETE", 8, 0);
+}
+
+/// A part of `make crash`.
+#[test]
+#[ignore = "takes DENSITE_MINUTES"]
+fn long_crash_shippers() {
+    densite_testing::long_run("kills", |seed| {
+        under_kills(if seed % 2 == 0 { "WAL" } else { "DELETE" }, 20, seed);
+        20
+    });
 }
 
 #[test]
