@@ -6,14 +6,23 @@ use crate::out;
 use densite_tools::replica::{GenerationInfo, replicas, time_text};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// The list price of S3's standard storage, in dollars for a GB and month.
+const GB_MONTH: f64 = 0.023;
 
 pub(crate) fn run(common: Common, args: &ReplicasArgs) -> Outcome {
     let info = replicas(&args.url)?;
     let generations: Vec<Value> = info.generations.iter().map(object).collect();
+    let newest = info.generations.iter().rev().find_map(|g| g.last);
+    let age = newest.map(|(_, time_ms)| age_of(time_ms));
+    let cost = info.bytes as f64 / 1e9 * GB_MONTH;
     let all = json!({
         "generations": generations,
         "objects": info.objects,
         "bytes": info.bytes,
+        "age_seconds": age,
+        "storage_usd_per_month": cost,
     });
     let mut text = String::new();
     for generation in &info.generations {
@@ -37,9 +46,12 @@ pub(crate) fn run(common: Common, args: &ReplicasArgs) -> Outcome {
             ),
         };
     }
+    if let Some(age) = age {
+        let _ = writeln!(text, "the newest restore point is {age:.1} s old");
+    }
     let _ = writeln!(
         text,
-        "{} objects, {}",
+        "{} objects, {}; about ${cost:.2} a month at the list price of S3",
         out::thousands(info.objects),
         out::bytes(info.bytes)
     );
@@ -62,4 +74,13 @@ fn object(generation: &GenerationInfo) -> Value {
         "bases": generation.bases,
         "bytes": generation.bytes,
     })
+}
+
+/// How long ago a moment was, in seconds; 0 for one in the future.
+fn age_of(time_ms: u64) -> f64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    let age = now
+        .unwrap_or_default()
+        .saturating_sub(Duration::from_millis(time_ms));
+    age.as_secs_f64()
 }
