@@ -5,6 +5,7 @@ use crate::error::Result;
 use crate::options::Options;
 use crate::remote::Remote;
 use crate::thread::Thread;
+use crate::web::WebClients;
 use densite_disk::sync::Mutex;
 use std::sync::{Arc, Weak};
 
@@ -14,6 +15,7 @@ use std::sync::{Arc, Weak};
 pub struct Client {
     thread: Thread,
     open: Mutex<Vec<Weak<Remote>>>,
+    web: WebClients,
 }
 
 impl Client {
@@ -26,7 +28,7 @@ impl Client {
     /// # Errors
     /// See [`Problem`](crate::Problem).
     pub fn open(&'static self, url: &str, options: &Options) -> Result<Arc<Remote>> {
-        Remote::open(&self.thread, url, options).map(|opened| self.share(opened))
+        Remote::open(self, url, options).map(|opened| self.share(opened))
     }
 
     /// What reading the files that are open has cost.
@@ -40,6 +42,11 @@ impl Client {
     /// The thread for requests.
     pub(crate) fn thread(&'static self) -> &'static Thread {
         &self.thread
+    }
+
+    /// The HTTP clients.
+    pub(crate) fn web(&self) -> &WebClients {
+        &self.web
     }
 
     /// Returns the same file if it is open already, or this one, which others find from now on.

@@ -27,6 +27,7 @@ mod thread;
 mod tls;
 mod upload;
 mod version;
+mod web;
 
 pub use bucket::{Bucket, BucketUpload, Got};
 pub use client::Client;

@@ -2,6 +2,7 @@
 
 use crate::blocks::BLOCK;
 use crate::cache::Cache;
+use crate::client::Client;
 use crate::counters::Counting;
 use crate::error::{Error, Problem, Result};
 use crate::flight::Flight;
@@ -10,19 +11,15 @@ use crate::options::Options;
 use crate::pace::Pace;
 use crate::service::{Service, deepest, find};
 use crate::thread::{GRACE, Thread};
-use crate::tls;
 use crate::version::Version;
 use futures_util::TryStreamExt as _;
 use object_store::aws::AmazonS3Builder;
 use object_store::http::HttpBuilder;
 use object_store::path::Path;
 use object_store::{GetOptions, GetRange, ObjectStore, RetryConfig};
-use reqwest::redirect::{Action, Attempt, Policy};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The most redirects that are followed.
-const REDIRECTS: usize = 10;
 /// The variables in which users name another store than Amazon's.
 const ENDPOINTS: [&str; 3] = ["AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT"];
 
@@ -45,18 +42,18 @@ impl Object {
     ///
     /// # Errors
     /// [`Problem::Url`], and those of certificates and settings.
-    pub(crate) fn new(thread: &'static Thread, url: &str, options: &Options) -> Result<Object> {
+    pub(crate) fn new(client: &'static Client, url: &str, options: &Options) -> Result<Object> {
         let location = Location::parse(url)?;
         let counting = Arc::new(Counting::default());
         let failed = |problem| Error::new(shown(url), problem);
         let service = Service::new(
-            web_client(&location, options).map_err(failed)?,
+            client.web().of(&location, options).map_err(failed)?,
             counting.clone(),
         );
         let (store, path) = store(&location, &service, options.timeout).map_err(failed)?;
         Ok(Object {
             url: shown(url),
-            thread,
+            thread: client.thread(),
             service,
             store,
             path,
@@ -245,33 +242,6 @@ impl Object {
             Some(last) => last,
             None => Problem::Other(deepest(error)),
         }
-    }
-}
-
-/// The client of one file: the certificates that it trusts are its own.
-fn web_client(
-    location: &Location,
-    options: &Options,
-) -> std::result::Result<reqwest::Client, Problem> {
-    let is_plain = matches!(location, Location::Web(url) if url.scheme() == "http");
-    let tls = tls::config(options.ca_file.as_deref(), !is_plain)?;
-    reqwest::Client::builder()
-        .tls_backend_preconfigured(tls)
-        .connect_timeout(options.timeout)
-        .redirect(Policy::custom(redirect))
-        .build()
-        .map_err(|e| Problem::Setting(deepest(&e)))
-}
-
-/// Follows redirects, but not from TLS to a connection that anybody can change.
-fn redirect(attempt: Attempt<'_>) -> Action {
-    let is_tls = |url: &url::Url| url.scheme() == "https";
-    if attempt.previous().len() > REDIRECTS {
-        return attempt.error("too many redirects");
-    }
-    match attempt.previous().iter().any(is_tls) && !is_tls(attempt.url()) {
-        true => attempt.error("a redirect from https to http"),
-        false => attempt.follow(),
     }
 }
 

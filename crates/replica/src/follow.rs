@@ -17,8 +17,8 @@ use densite_store::Mark;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// A merged object of at most so many bytes is kept in memory.
-const SMALL: u64 = 256 << 10;
+/// A merged object of at most so many bytes is kept in memory: one request instead of several.
+const SMALL: u64 = 1 << 20;
 /// So many bytes of deltas are kept before the state is built again from merged objects.
 const KEPT_MAX: u64 = 32 << 20;
 
