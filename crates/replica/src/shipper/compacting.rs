@@ -26,12 +26,18 @@ impl Shipper {
     /// Nothing has changed: merges deltas after a while.
     pub(super) fn rest(&mut self, now_ms: u64) -> Result<Step> {
         let rested = now_ms.saturating_sub(self.shipped_ms) >= millis(self.options.rest);
-        match rested && self.loose() >= SOME {
+        match rested && !self.is_merged() {
             true => Ok(Step::Compacted {
                 bytes: self.compact(now_ms)?,
             }),
             false => Ok(Step::Idle),
         }
+    }
+
+    /// Whether nothing is left to do while the database does not change.
+    #[must_use]
+    pub fn is_merged(&self) -> bool {
+        self.loose() < SOME
     }
 
     /// How many deltas are not merged.

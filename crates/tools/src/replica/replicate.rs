@@ -262,8 +262,8 @@ impl Replicas {
         let shipper = shipper.map_err(|e| Failure::of(&place, e))?;
         Ok(Replica {
             place,
+            state: State::open(database, shipper.is_merged()),
             shipper,
-            state: State::open(database),
         })
     }
 

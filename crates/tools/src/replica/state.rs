@@ -29,9 +29,10 @@ pub(super) enum State {
 }
 
 impl State {
-    /// An open database.
-    pub(super) fn open(database: Database) -> State {
-        State::Open(Box::new(database), None)
+    /// An open database. `rests`: it is closed at once if it does not change, so that a process does
+    /// not have a thousand databases open at its start.
+    pub(super) fn open(database: Database, rests: bool) -> State {
+        State::Open(Box::new(database), since_long(rests))
     }
 
     /// The database, opened again if it can have changed; `None` if it has not.
@@ -46,8 +47,7 @@ impl State {
                 return Ok(None);
             }
             // Without a change it is closed again at once.
-            let rests_since = is_same.then(|| Instant::now().checked_sub(REST)).flatten();
-            *self = State::Open(Box::new(Database::open(api, db)?), rests_since);
+            *self = State::open(Database::open(api, db)?, is_same);
         }
         match self {
             State::Open(database, _) => {
@@ -81,4 +81,9 @@ impl State {
             files,
         };
     }
+}
+
+/// A moment so long ago that a database without changes is closed; `None` if it does not rest.
+fn since_long(rests: bool) -> Option<Instant> {
+    rests.then(|| Instant::now().checked_sub(REST)).flatten()
 }
