@@ -51,7 +51,7 @@ impl Bucket {
             let why = "a replica is in s3://BUCKET/PREFIX or in a directory, not on a web server";
             return Err(Error::new(shown(url), Problem::Setting(why.into())));
         }
-        let object = Object::new(client, url, options)?;
+        let object = Object::new(client.transport(), url, options)?;
         Ok(Bucket { object })
     }
 

@@ -4,8 +4,7 @@ use crate::counters::Counters;
 use crate::error::Result;
 use crate::options::Options;
 use crate::remote::Remote;
-use crate::thread::Thread;
-use crate::web::WebClients;
+use crate::transport::Transport;
 use densite_disk::sync::Mutex;
 use std::sync::{Arc, Weak};
 
@@ -13,9 +12,8 @@ use std::sync::{Arc, Weak};
 /// the parent answer with [`Problem::Forked`](crate::Problem::Forked).
 #[derive(Debug, Default)]
 pub struct Client {
-    thread: Thread,
+    transport: Transport,
     open: Mutex<Vec<Weak<Remote>>>,
-    web: WebClients,
 }
 
 impl Client {
@@ -28,7 +26,7 @@ impl Client {
     /// # Errors
     /// See [`Problem`](crate::Problem).
     pub fn open(&'static self, url: &str, options: &Options) -> Result<Arc<Remote>> {
-        Remote::open(self, url, options).map(|opened| self.share(opened))
+        Remote::open(&self.transport, url, options).map(|opened| self.share(opened))
     }
 
     /// What reading the files that are open has cost.
@@ -39,14 +37,9 @@ impl Client {
         all.fold(Counters::default(), |sum, file| sum.and(file.counters()))
     }
 
-    /// The thread for requests.
-    pub(crate) fn thread(&'static self) -> &'static Thread {
-        &self.thread
-    }
-
-    /// The HTTP clients.
-    pub(crate) fn web(&self) -> &WebClients {
-        &self.web
+    /// What sends the requests.
+    pub(crate) fn transport(&'static self) -> &'static Transport {
+        &self.transport
     }
 
     /// Returns the same file if it is open already, or this one, which others find from now on.

@@ -25,6 +25,7 @@ mod remote;
 mod service;
 mod thread;
 mod tls;
+mod transport;
 mod upload;
 mod version;
 mod web;

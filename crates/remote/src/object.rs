@@ -2,7 +2,6 @@
 
 use crate::blocks::BLOCK;
 use crate::cache::Cache;
-use crate::client::Client;
 use crate::counters::Counting;
 use crate::error::{Error, Problem, Result};
 use crate::flight::Flight;
@@ -11,6 +10,7 @@ use crate::options::Options;
 use crate::pace::Pace;
 use crate::service::{Service, deepest, find};
 use crate::thread::{GRACE, Thread};
+use crate::transport::Transport;
 use crate::version::Version;
 use futures_util::TryStreamExt as _;
 use object_store::aws::AmazonS3Builder;
@@ -42,18 +42,22 @@ impl Object {
     ///
     /// # Errors
     /// [`Problem::Url`], and those of certificates and settings.
-    pub(crate) fn new(client: &'static Client, url: &str, options: &Options) -> Result<Object> {
+    pub(crate) fn new(
+        transport: &'static Transport,
+        url: &str,
+        options: &Options,
+    ) -> Result<Object> {
         let location = Location::parse(url)?;
         let counting = Arc::new(Counting::default());
         let failed = |problem| Error::new(shown(url), problem);
         let service = Service::new(
-            client.web().of(&location, options).map_err(failed)?,
+            transport.web.of(&location, options).map_err(failed)?,
             counting.clone(),
         );
         let (store, path) = store(&location, &service, options.timeout).map_err(failed)?;
         Ok(Object {
             url: shown(url),
-            thread: client.thread(),
+            thread: &transport.thread,
             service,
             store,
             path,

@@ -2,7 +2,6 @@
 
 use crate::blocks::BLOCK;
 use crate::cache::Cache;
-use crate::client::Client;
 use crate::counters::Counters;
 use crate::disk_cache::DiskCache;
 use crate::error::{Problem, Result};
@@ -10,6 +9,7 @@ use crate::flight::Flight;
 use crate::object::Object;
 use crate::options::Options;
 use crate::plan::{MOST, Plan};
+use crate::transport::Transport;
 use crate::version::Version;
 use densite_disk::sync::Mutex;
 use std::sync::Arc;
@@ -36,8 +36,12 @@ pub struct Remote {
 
 impl Remote {
     /// See [`Client::open`](crate::Client::open).
-    pub(crate) fn open(client: &'static Client, url: &str, options: &Options) -> Result<Remote> {
-        let object = Object::new(client, url, options)?;
+    pub(crate) fn open(
+        transport: &'static Transport,
+        url: &str,
+        options: &Options,
+    ) -> Result<Remote> {
+        let object = Object::new(transport, url, options)?;
         let mut head = object.head(FIRST * BLOCK)?;
         let begun = Instant::now();
         loop {

@@ -38,7 +38,7 @@ pub fn upload(
         let why = "files are uploaded to s3://BUCKET/KEY; for a web server, name a file and copy it there";
         return Err(Error::new(shown(url), Problem::Url(why.into())));
     }
-    let object = Object::new(client, url, options)?;
+    let object = Object::new(client.transport(), url, options)?;
     let local = |e: densite_disk::Error| object.fail(Problem::Local(e.to_string()));
     let len = file.len().map_err(local)?;
     let part = PART.max(len.div_ceil(PARTS));
