@@ -100,7 +100,12 @@ fn failures(seed: u64) -> u64 {
         let fault = Fault::new(FaultKind::Io, OpSet::ALL);
         disk.fail(fault.after(rng.random_range(0..12)));
         // Two minutes for each: objects become old enough to be removed.
-        let now_ms = round * if seed % 4 == 0 { 120_000 } else { 1000 };
+        let now_ms = round
+            * if seed.is_multiple_of(4) {
+                120_000
+            } else {
+                1000
+            };
         let step = shipper.step(&mut database.source(), now_ms, &mut |_| true);
         disk.clear_faults();
         match step {
