@@ -521,7 +521,7 @@ def follow(job):
 
 
 def watch(job):
-    """Prints the newest order and when it was seen, until nobody listens."""
+    """Prints the newest order and when it was seen, until its reader is gone."""
     con, last = densite.connect(job["url"]), None
     ended = threading.Event()
     threading.Thread(target=lambda: (sys.stdin.read(), ended.set()), daemon=True).start()

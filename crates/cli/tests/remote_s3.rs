@@ -11,15 +11,16 @@ use std::time::Duration;
 const SERVER: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/../s3-server");
 const URL: &str = "s3://bucket/folder/app.db";
 
-struct Store {
+/// An object store behind a proxy.
+pub(crate) struct Store {
     s3: S3,
-    proxy: FaultProxy,
+    pub(crate) proxy: FaultProxy,
     endpoint: String,
 }
 
 impl Store {
     /// `None` if there is no server.
-    fn new() -> Option<Store> {
+    pub(crate) fn new() -> Option<Store> {
         let s3 = S3::start(Path::new(SERVER))?;
         let proxy = FaultProxy::start(s3.port());
         let endpoint = proxy.http("").trim_end_matches('/').to_owned();
@@ -30,7 +31,7 @@ impl Store {
         })
     }
 
-    fn env(&self) -> [(&'static str, &str); 4] {
+    pub(crate) fn env(&self) -> [(&'static str, &str); 4] {
         [
             ("AWS_ENDPOINT_URL", &self.endpoint),
             ("AWS_REGION", "us-east-1"),
@@ -39,7 +40,7 @@ impl Store {
         ]
     }
 
-    fn run(&self, args: &[&str]) -> Ran {
+    pub(crate) fn run(&self, args: &[&str]) -> Ran {
         let ran = command(args, &self.env());
         assert!(!format!("{ran:?}").contains("5ec7e7"), "{ran:?}");
         ran

@@ -1,61 +1,17 @@
 //! `densite replicate` to an object store, over a proxy that fails and counts.
 
-use crate::common::{Other, Ran, at, densite, temp};
-use crate::remote::command;
-use densite_testing::{Fault, FaultProxy, S3};
-use std::path::Path;
+use crate::common::{Other, at, densite, temp};
+use crate::remote_s3::Store;
+use densite_testing::Fault;
 
-/// Beside the build output, wherever that is.
-const SERVER: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/../s3-server");
 const URL: &str = "s3://bucket/folder/app";
 
-struct Store {
-    _s3: S3,
-    proxy: FaultProxy,
-    endpoint: String,
-}
-
-impl Store {
-    /// `None` if there is no server.
-    fn new() -> Option<Store> {
-        let s3 = S3::start(Path::new(SERVER))?;
-        let proxy = FaultProxy::start(s3.port());
-        let endpoint = proxy.http("").trim_end_matches('/').to_owned();
-        Some(Store {
-            _s3: s3,
-            proxy,
-            endpoint,
-        })
-    }
-
-    fn env(&self) -> [(&'static str, &str); 5] {
-        [
-            ("AWS_ENDPOINT_URL", self.endpoint.as_str()),
-            ("AWS_REGION", "us-east-1"),
-            ("AWS_ACCESS_KEY_ID", "id"),
-            ("AWS_SECRET_ACCESS_KEY", "5ec7e7"),
-            ("AWS_EC2_METADATA_DISABLED", "true"),
-        ]
-    }
-
-    fn run(&self, args: &[&str]) -> Ran {
-        command(args, &self.env())
-    }
-
-    /// A process that has a URL open.
-    fn other(&self, url: &str) -> Other {
-        Other::with(url, |command| {
-            command.envs(self.env());
-        })
-    }
-
-    /// Restores, and returns the number of rows.
-    fn rows(&self, copy: &str) -> String {
-        let _ = std::fs::remove_file(copy);
-        self.run(&["restore", URL, copy]).expect(0);
-        let sql = ["sql", copy, "SELECT count(*) FROM t", "--format", "csv"];
-        densite(&sql).expect(0).out
-    }
+/// Restores, and returns the number of rows.
+fn rows_in(store: &Store, copy: &str) -> String {
+    let _ = std::fs::remove_file(copy);
+    store.run(&["restore", URL, copy]).expect(0);
+    let sql = ["sql", copy, "SELECT count(*) FROM t", "--format", "csv"];
+    densite(&sql).expect(0).out
 }
 
 /// Adds a row.
@@ -78,14 +34,14 @@ fn a_replica_in_an_object_store_takes_few_requests() {
         add(&db, 1 << 20);
     }
     store.run(&["replicate", &db, URL, "--once"]).expect(0);
-    assert_eq!(store.rows(&copy), "count(*)\n20\n");
+    assert_eq!(rows_in(&store, &copy), "count(*)\n20\n");
     add(&db, 10);
     let _ = store.proxy.take_counts();
     store.run(&["replicate", &db, URL, "--once"]).expect(0);
     // The head, the list, the end of the chain, the delta.
     assert_eq!(store.proxy.requests(), 4);
     let _ = store.proxy.take_counts();
-    assert_eq!(store.rows(&copy), "count(*)\n21\n");
+    assert_eq!(rows_in(&store, &copy), "count(*)\n21\n");
     // The head, the base, the delta, and the one that is not there.
     assert_eq!(store.proxy.requests(), 4);
     let info = store.run(&["replicas", URL, "--json"]).expect(0).json();
@@ -114,7 +70,7 @@ fn failed_requests_are_repeated_and_lost_answers_do_no_harm() {
             store.run(&["replicate", &db, URL, "--once"]).expect(0);
         }
     }
-    assert_eq!(store.rows(&copy), format!("count(*)\n{rows}\n"));
+    assert_eq!(rows_in(&store, &copy), format!("count(*)\n{rows}\n"));
     let info = store.run(&["replicas", URL, "--json"]).expect(0).json();
     let last = &info["generations"][0]["last"]["restore_point"];
     assert_eq!(
@@ -187,7 +143,9 @@ fn a_follower_reads_the_newest_state_of_a_bucket() {
         store.proxy.requests()
     );
     // One connection stays open while the writer goes on.
-    let mut follower = store.other(&url);
+    let mut follower = Other::with(&url, |command| {
+        command.envs(store.env());
+    });
     follower.run("SELECT count(*) FROM t");
     for n in 51..56 {
         add(&db, 2000);

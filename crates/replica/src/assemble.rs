@@ -7,16 +7,14 @@
 use crate::error::{Error, Result};
 use crate::extents::{Sink, Writer};
 use crate::source::Source;
-use densite_store::{Mark, Written};
+use densite_store::{Mark, Written, joined};
 use std::time::Duration;
 
-/// Bytes of one read.
+/// Bytes of one read. After each it is asked what was written meanwhile, while the commits since are
+/// still known.
 const CHUNK: u64 = 1 << 20;
 /// So many bytes are read at once and proved.
 const LAST: u64 = 8 << 20;
-/// Bytes that are copied before it is asked what was written meanwhile, so that the commits since
-/// are still known.
-const FOLLOW: u64 = 64 << 20;
 /// The most rounds. A database whose every round fails is written faster than it can be read.
 const ROUNDS: u32 = 100;
 
@@ -143,15 +141,16 @@ impl<'a, S: Sink> Assembly<'a, S> {
         let Written::Ranges(more) = self.source.written(&self.at, to)? else {
             return Ok(false);
         };
-        self.pending = union(std::mem::take(&mut self.pending), more);
+        let mut pending = std::mem::take(&mut self.pending);
+        pending.extend(more);
+        self.pending = joined(pending);
         self.at = *to;
         Ok(true)
     }
 
-    /// Copies all pending ranges. What was written meanwhile is pending then. Returns false if that
+    /// Copies all pending ranges. Those that are written meanwhile are pending then. Returns false if that
     /// cannot be told.
     fn copy_pending(&mut self) -> Result<bool> {
-        let mut since = 0;
         for (start, end) in std::mem::take(&mut self.pending) {
             let mut at = start;
             while at < end {
@@ -162,16 +161,12 @@ impl<'a, S: Sink> Assembly<'a, S> {
                     return Err(Error::Stopped);
                 }
                 at += len;
-                since += len;
-                if since >= FOLLOW {
-                    since = 0;
-                    if !self.follow_newest()? {
-                        return Ok(false);
-                    }
+                if !self.follow_newest()? {
+                    return Ok(false);
                 }
             }
         }
-        self.follow_newest()
+        Ok(true)
     }
 
     fn follow_newest(&mut self) -> Result<bool> {
@@ -199,34 +194,5 @@ impl<'a, S: Sink> Assembly<'a, S> {
         let n = self.source.read(&mut bytes, offset)?;
         bytes.truncate(n);
         Ok(bytes)
-    }
-}
-
-/// The ranges of both.
-fn union(a: Ranges, b: Ranges) -> Ranges {
-    let mut all = a;
-    all.extend(b);
-    all.sort_unstable();
-    let mut out: Ranges = Vec::with_capacity(all.len());
-    for (start, end) in all {
-        match out.last_mut() {
-            Some(last) if start <= last.1 => last.1 = last.1.max(end),
-            _ => out.push((start, end)),
-        }
-    }
-    out
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_union_has_the_ranges_of_both() {
-        assert_eq!(
-            union(vec![(1, 3), (10, 12)], vec![(2, 5), (12, 13), (20, 21)]),
-            [(1, 5), (10, 13), (20, 21)]
-        );
-        assert_eq!(total(&vec![(1, 5), (10, 13)]), 7);
     }
 }

@@ -21,7 +21,7 @@ impl<P> Default for Overlay<P> {
 }
 
 impl<P: Part> Overlay<P> {
-    /// Lays a part over what is there.
+    /// Lays a part over the earlier ones.
     pub(crate) fn put(&mut self, offset: u64, part: P) {
         let end = offset + part.len();
         // At most one part begins before and reaches into the range; it can reach beyond it.

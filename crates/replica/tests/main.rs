@@ -4,4 +4,5 @@ mod common;
 mod faults;
 mod following;
 mod histories;
+mod meanwhile;
 mod refused;

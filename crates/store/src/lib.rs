@@ -55,7 +55,7 @@ pub use densite_typed::{ColumnDescription, PageContext, Subject, scrub};
 pub use error::{Damage, Error, Result};
 pub use format::FORMAT_VERSION;
 pub use handle::{Handle, preamble};
-pub use mark::{Mark, Written};
+pub use mark::{Mark, Written, joined};
 pub use options::{CodecChoice, DecodedCache, Options, Readahead, Tuning};
 pub use preencoded::PreEncoded;
 pub use reader::LockLevel;

@@ -68,8 +68,9 @@ pub enum Written {
     Unknown,
 }
 
-/// Sorts ranges and joins those that touch.
-pub(crate) fn joined(mut ranges: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
+/// Sorts ranges, start and end, and joins those that touch.
+#[must_use]
+pub fn joined(mut ranges: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
     ranges.retain(|(start, end)| start < end);
     ranges.sort_unstable();
     let mut out: Vec<(u64, u64)> = Vec::with_capacity(ranges.len());

@@ -1,0 +1,91 @@
+//! A base is the state of one commit, however many commits are made while it is copied.
+
+use crate::common::{Database, PAGE, bucket, quick, restored};
+use densite_replica::{At, HandleSource, Result, Shipper, Source};
+use densite_sim_disk::SimDisk;
+use densite_store::{Mark, Written};
+use rand::RngExt;
+use std::collections::BTreeMap;
+
+/// A database that is written between any two reads of a copy.
+struct Busy<'a> {
+    database: &'a mut Database,
+    /// The pages as of each commit.
+    states: BTreeMap<u64, Vec<Vec<u8>>>,
+}
+
+impl Busy<'_> {
+    fn source(&mut self) -> HandleSource<'_> {
+        self.database.source()
+    }
+
+    fn write(&mut self) {
+        for _ in 0..self.database.rng.random_range(1..6) {
+            self.database.commit(20);
+            let mark = self.database.handle.mark().expect("mark");
+            let commit = mark.expect("a commit").commit();
+            self.states.insert(commit, self.database.pages.clone());
+        }
+    }
+}
+
+impl Source for Busy<'_> {
+    fn restore_point(&mut self) -> Result<Option<Mark>> {
+        self.source().restore_point()
+    }
+
+    fn newest(&mut self) -> Result<Option<Mark>> {
+        self.source().newest()
+    }
+
+    fn written(&mut self, from: &Mark, to: &Mark) -> Result<Written> {
+        self.source().written(from, to)
+    }
+
+    fn image_len(&mut self, mark: &Mark) -> Result<Option<u64>> {
+        self.source().image_len(mark)
+    }
+
+    fn read(&mut self, buf: &mut [u8], offset: u64) -> Result<usize> {
+        if self.states.len() < 200 {
+            self.write();
+        }
+        self.source().read(buf, offset)
+    }
+
+    fn is_kept(&mut self, mark: &Mark) -> Result<bool> {
+        self.source().is_kept(mark)
+    }
+}
+
+#[test]
+fn a_base_is_one_commit_while_others_write() {
+    for seed in 0..3 {
+        let mut database = Database::new(seed);
+        // More than is read at once.
+        for page in database.pages.len()..3000 {
+            let mut bytes = vec![0; PAGE];
+            database.rng.fill(&mut bytes[..]);
+            let at = (page * PAGE) as u64;
+            database.handle.write_at(&bytes, at).expect("write");
+            database.pages.push(bytes);
+        }
+        database.commit(5);
+        let disk = SimDisk::new(seed);
+        let folder = bucket(&disk);
+        let mut busy = Busy {
+            database: &mut database,
+            states: BTreeMap::new(),
+        };
+        busy.write();
+        let begun = Shipper::begin(folder.clone(), &mut busy, quick(), 0, &mut |_| true);
+        drop(begun.expect("begin"));
+        assert!(busy.states.len() > 20, "nothing was written meanwhile");
+        let (done, pages) = restored(&folder, At::Newest).expect("restore");
+        let expected = busy
+            .states
+            .get(&done.mark.commit())
+            .expect("a known commit");
+        assert!(pages == *expected, "seed {seed}: a mixture");
+    }
+}
