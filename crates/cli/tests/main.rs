@@ -27,6 +27,7 @@ mod remote_s3;
 mod remote_signed;
 mod replace;
 mod replicate;
+mod replicate_log;
 #[cfg(feature = "remote")]
 mod replicate_s3;
 mod report;

@@ -45,13 +45,13 @@ fn last_transaction(db: &str) -> i64 {
 }
 
 /// `densite replicate` in the background, which is killed on drop.
-struct Shipping {
+pub(crate) struct Shipping {
     child: Child,
     events: BufReader<ChildStdout>,
 }
 
 impl Shipping {
-    fn start(db: &str, url: &str, more: &[&str]) -> Shipping {
+    pub(crate) fn start(db: &str, url: &str, more: &[&str]) -> Shipping {
         let mut child = Command::new(DENSITE)
             .args(["replicate", db, url, "--json"])
             .args(match more {
@@ -69,7 +69,7 @@ impl Shipping {
 
     /// The next event of this name.
     #[track_caller]
-    fn event(&mut self, name: &str) -> Value {
+    pub(crate) fn event(&mut self, name: &str) -> Value {
         loop {
             let mut line = String::new();
             let n = self.events.read_line(&mut line).expect("a line");
@@ -81,13 +81,13 @@ impl Shipping {
         }
     }
 
-    fn kill(mut self) {
+    pub(crate) fn kill(mut self) {
         self.child.kill().expect("killed");
         self.child.wait().expect("ended");
     }
 
     /// Ends it as a service manager does. Returns its exit code.
-    fn stop(mut self) -> Option<i32> {
+    pub(crate) fn stop(mut self) -> Option<i32> {
         let id = rustix::process::Pid::from_child(&self.child);
         rustix::process::kill_process(id, rustix::process::Signal::TERM).expect("signalled");
         self.child.wait().expect("ended").code()

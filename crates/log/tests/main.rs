@@ -6,6 +6,7 @@ mod crash;
 mod faults;
 mod fork;
 mod hostile;
+mod image;
 mod killed;
 mod large;
 mod leftover;

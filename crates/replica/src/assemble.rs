@@ -7,6 +7,7 @@
 use crate::error::{Error, Result};
 use crate::extents::{Sink, Writer};
 use crate::source::Source;
+use densite_log::Image;
 use densite_store::{Mark, Written, joined};
 use std::time::Duration;
 
@@ -31,8 +32,8 @@ pub(crate) fn total(ranges: &Ranges) -> u64 {
 
 /// What became of a copy.
 pub(crate) enum Copied {
-    /// It is the file as of this commit, which had so many bytes.
-    Whole(Mark, u64),
+    /// It is the file as of this commit, which had so many bytes, with this log.
+    Whole(Mark, u64, Option<Box<Image>>),
     /// Readers hold back the next restore point.
     HeldBack,
     /// It cannot be told what was written meanwhile.
@@ -46,6 +47,10 @@ pub(crate) struct Assembly<'a, S> {
     /// `pending` is what is missing of the file as of this commit.
     at: Mark,
     pending: Ranges,
+    /// The log as of the last restore point.
+    log: Option<Image>,
+    /// Whether `at` is a restore point.
+    is_point: bool,
     progress: &'a mut dyn FnMut(u64) -> bool,
     /// Whether it waits while readers hold back the restore point.
     waits: bool,
@@ -66,6 +71,8 @@ impl<'a, S: Sink> Assembly<'a, S> {
             writer,
             at,
             pending,
+            log: None,
+            is_point: false,
             progress,
             waits: false,
         }
@@ -77,20 +84,27 @@ impl<'a, S: Sink> Assembly<'a, S> {
         self
     }
 
-    /// Copies. If `at` is a restore point, `is_point` says so and spares taking another one.
+    /// Says that `at` is a restore point, with this log. That spares taking another one.
+    pub(crate) fn at_point(mut self, log: Option<Image>) -> Self {
+        self.log = log;
+        self.is_point = true;
+        self
+    }
+
+    /// Copies.
     ///
     /// # Errors
     /// The bucket's and the source's; [`Error::TooFast`], [`Error::Stopped`].
-    pub(crate) fn run(mut self, mut is_point: bool) -> Result<Copied> {
+    pub(crate) fn run(mut self) -> Result<Copied> {
         for _ in 0..ROUNDS {
             if total(&self.pending) > LAST {
-                is_point = false;
+                self.is_point = false;
                 if !self.copy_pending()? {
                     return Ok(Copied::Lost);
                 }
                 continue;
             }
-            if !is_point {
+            if !self.is_point {
                 let Some(point) = self.point()? else {
                     return Ok(Copied::HeldBack);
                 };
@@ -112,9 +126,9 @@ impl<'a, S: Sink> Assembly<'a, S> {
                 for (offset, bytes) in densite_store::preamble(&self.at) {
                     self.writer.put(offset, &bytes)?;
                 }
-                return Ok(Copied::Whole(self.at, len));
+                return Ok(Copied::Whole(self.at, len, self.log.map(Box::new)));
             }
-            is_point = false;
+            self.is_point = false;
         }
         Err(Error::TooFast)
     }
@@ -123,6 +137,7 @@ impl<'a, S: Sink> Assembly<'a, S> {
     fn point(&mut self) -> Result<Option<Mark>> {
         loop {
             let point = self.source.restore_point()?;
+            self.log = self.source.take_log();
             if point.is_some() || !self.waits {
                 return Ok(point);
             }

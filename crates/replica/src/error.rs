@@ -89,6 +89,12 @@ pub enum Error {
     Stopped,
 }
 
+impl From<densite_log::Error> for Error {
+    fn from(error: densite_log::Error) -> Error {
+        Error::Source(format!("the log of the database: {error}"))
+    }
+}
+
 impl From<densite_store::Error> for Error {
     fn from(error: densite_store::Error) -> Error {
         Error::Source(error.to_string())

@@ -226,6 +226,7 @@ mod tests {
             image_len: 0,
             body_len: 0,
             extents: 0,
+            log: None,
             previous: NO_HASH,
             chain: NO_HASH,
             body_hash: NO_HASH,
@@ -266,7 +267,7 @@ mod tests {
         let needed = Index::decode("x", end, len)
             .expect("a footer")
             .expect_err("too few");
-        assert_eq!(needed, 40 * 16 + 256);
+        assert_eq!(needed, 40 * 16 + FOOTER_LEN as u64);
         let end = &bytes[bytes.len() - needed as usize..];
         let index = Index::decode("x", end, len)
             .expect("a footer")

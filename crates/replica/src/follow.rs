@@ -8,6 +8,7 @@ use crate::bucket::Bucket;
 use crate::error::{Error, Result};
 use crate::extents::{Index, Object};
 use crate::format::{Footer, Generation, Kind};
+use crate::log::is_of_file;
 use crate::names;
 use crate::overlay::{Overlay, Part};
 use crate::plan::NEWEST;
@@ -133,7 +134,7 @@ impl Snapshot {
 
     /// Lays an object over the file.
     fn lay(&mut self, holder: &Holder, index: &Index) {
-        for (offset, at, len) in index.places() {
+        for (offset, at, len) in index.places().filter(|(offset, ..)| is_of_file(*offset)) {
             let holder = holder.clone();
             self.pieces.put(offset, Piece { holder, at, len });
         }

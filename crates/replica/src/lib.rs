@@ -16,6 +16,7 @@ mod extents;
 mod folder;
 mod follow;
 mod format;
+mod log;
 mod names;
 mod overlay;
 mod plan;

@@ -1,13 +1,15 @@
-//! Puts a file together from the objects of a replica.
+//! Puts a file and its log together from the objects of a replica.
 
 use crate::bucket::Bucket;
 use crate::error::{Error, Result};
 use crate::extents::{Index, Object};
 use crate::format::{Footer, Generation, Head, Kind};
+use crate::log::{Place, place};
 use crate::names;
 use crate::plan::{Limit, NEWEST};
 use densite_disk::hash::Xxh3_128;
-use densite_disk::{File, SyncKind};
+use densite_disk::{Dir, File, SyncKind};
+use densite_log::RestoredLog;
 use densite_store::Mark;
 
 /// An object of at most so many bytes is read with one request.
@@ -16,6 +18,9 @@ const WHOLE: u64 = 32 << 20;
 const PART: u64 = 16 << 20;
 /// Bytes that are asked for to learn what a large object has.
 const END: u64 = 64 << 10;
+
+/// The longest state of a log, bytes.
+const STATE_MAX: usize = 16 << 20;
 
 /// Which restore point is restored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,6 +46,8 @@ pub struct Restored {
     pub mark: Mark,
     /// Bytes of the file.
     pub image_len: u64,
+    /// Whether the database has a log.
+    pub has_log: bool,
     /// How many objects were read.
     pub objects: u64,
     /// Their bytes.
@@ -56,7 +63,8 @@ pub(crate) fn head(bucket: &dyn Bucket) -> Result<(Head, String)> {
     Ok((Head::decode(&stored.bytes)?, stored.version))
 }
 
-/// Writes the file as of a restore point to `file`, which is empty, and syncs it. `progress` gets
+/// Writes the file as of a restore point to `file`, which is empty, and syncs it. The log of the
+/// database, if it has one, is written to `log`, a directory without files. `progress` gets
 /// the bytes that were read and those to be read as far as known, and stops the work by returning
 /// false.
 ///
@@ -66,13 +74,16 @@ pub fn restore(
     bucket: &dyn Bucket,
     at: At,
     file: &dyn File,
+    log: &dyn Dir,
     progress: &mut dyn FnMut(u64, u64) -> bool,
 ) -> Result<Restored> {
     let (head, _) = head(bucket)?;
     let (generation, limit) = choose(&head, at)?;
-    let mut restoring = Restoring {
+    let restoring = Restoring {
         bucket,
         file,
+        log: RestoredLog::new(log),
+        state: Vec::new(),
         progress,
         objects: 0,
         bytes: 0,
@@ -118,6 +129,9 @@ fn choose(head: &Head, at: At) -> Result<(&Generation, Limit)> {
 struct Restoring<'a> {
     bucket: &'a dyn Bucket,
     file: &'a dyn File,
+    log: RestoredLog<'a>,
+    /// The state of the log.
+    state: Vec<u8>,
     progress: &'a mut dyn FnMut(u64, u64) -> bool,
     objects: u64,
     bytes: u64,
@@ -125,7 +139,7 @@ struct Restoring<'a> {
 }
 
 impl Restoring<'_> {
-    fn run(&mut self, generation: &Generation, limit: Limit) -> Result<Restored> {
+    fn run(mut self, generation: &Generation, limit: Limit) -> Result<Restored> {
         let missing = |n| Error::Missing(names::base(&generation.name, n));
         let base = generation.base_within(limit).ok_or_else(|| missing(0))?;
         self.expected = base.bytes;
@@ -164,8 +178,13 @@ impl Restoring<'_> {
         self.finish(generation, &footer)
     }
 
-    fn finish(&mut self, generation: &Generation, footer: &Footer) -> Result<Restored> {
+    fn finish(mut self, generation: &Generation, footer: &Footer) -> Result<Restored> {
         let local = Error::Local;
+        if let Some(log) = &footer.log {
+            self.state.truncate(log.state_len as usize);
+            let finished = self.log.finish(&log.span, &self.state);
+            finished.map_err(log_failed)?;
+        }
         self.file.set_len(footer.image_len).map_err(local)?;
         self.file.sync(SyncKind::Full).map_err(local)?;
         let mark = footer.to.ok_or_else(|| Error::Damaged {
@@ -178,6 +197,7 @@ impl Restoring<'_> {
             time_ms: footer.time_ms,
             mark,
             image_len: footer.image_len,
+            has_log: footer.log.is_some(),
             objects: self.objects,
             bytes: self.bytes,
         })
@@ -200,10 +220,32 @@ impl Restoring<'_> {
         }
     }
 
+    /// Writes bytes to their place.
+    fn write(&mut self, bytes: &[u8], offset: u64) -> Result<()> {
+        match place(offset) {
+            Place::File => self.file.write_at(bytes, offset).map_err(Error::Local),
+            Place::Segment(number, at) => self.log.write(number, bytes, at).map_err(log_failed),
+            Place::State(at) => {
+                let at = usize::try_from(at).unwrap_or(usize::MAX);
+                let end = at.saturating_add(bytes.len());
+                if end > STATE_MAX {
+                    return Err(log_failed(densite_log::Error::Limit(
+                        "its state is too long",
+                    )));
+                }
+                self.state.resize(self.state.len().max(end), 0);
+                if let Some(place) = self.state.get_mut(at..end) {
+                    place.copy_from_slice(bytes);
+                }
+                Ok(())
+            }
+        }
+    }
+
     /// Writes the extents of an object.
     fn apply(&mut self, object: &Object) -> Result<(Footer, [u8; 16])> {
         for (offset, bytes) in object.extents() {
-            self.file.write_at(bytes, offset).map_err(Error::Local)?;
+            self.write(bytes, offset)?;
         }
         Ok((object.index.footer.clone(), object.index.chain))
     }
@@ -229,8 +271,7 @@ impl Restoring<'_> {
                 let part = PART.min(len - done);
                 let bytes = self.bucket.get_range(name, at, part)?;
                 hash.update(&bytes);
-                let written = self.file.write_at(&bytes, offset + done);
-                written.map_err(Error::Local)?;
+                self.write(&bytes, offset + done)?;
                 self.received(part)?;
                 done += part;
                 at += part;
@@ -240,6 +281,16 @@ impl Restoring<'_> {
             true => Ok((index.footer, index.chain)),
             false => Err(damaged()),
         }
+    }
+}
+
+fn log_failed(e: densite_log::Error) -> Error {
+    match e {
+        densite_log::Error::Io(e) | densite_log::Error::Full(e) => Error::Local(e),
+        e => Error::Damaged {
+            object: "of the log".to_owned(),
+            problem: e.to_string(),
+        },
     }
 }
 

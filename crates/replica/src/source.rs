@@ -1,6 +1,7 @@
 //! The database that is shipped.
 
 use crate::error::Result;
+use densite_log::Image;
 use densite_store::{Handle, Mark, Written};
 
 /// A database file that is shipped. Other connections and processes use it meanwhile.
@@ -11,6 +12,10 @@ pub trait Source {
     /// # Errors
     /// [`Error::Source`](crate::Error::Source), as all calls.
     fn restore_point(&mut self) -> Result<Option<Mark>>;
+    /// The log of the database as of the last call of [`Source::restore_point`]: held before the
+    /// point was taken, and settled after it, even if readers held back the point. `None` if there
+    /// is no log, or if it was taken already. Its segments are not recycled before it is dropped.
+    fn take_log(&mut self) -> Option<Image>;
     /// The newest commit, whether or not it is a restore point.
     ///
     /// # Errors
@@ -45,6 +50,10 @@ pub struct HandleSource<'a>(pub &'a mut Handle);
 impl Source for HandleSource<'_> {
     fn restore_point(&mut self) -> Result<Option<Mark>> {
         Ok(self.0.mark()?)
+    }
+
+    fn take_log(&mut self) -> Option<Image> {
+        None
     }
 
     fn newest(&mut self) -> Result<Option<Mark>> {

@@ -4,5 +4,6 @@ mod common;
 mod faults;
 mod following;
 mod histories;
+mod logs;
 mod meanwhile;
 mod refused;

@@ -34,6 +34,10 @@ impl Source for Busy<'_> {
         self.source().restore_point()
     }
 
+    fn take_log(&mut self) -> Option<densite_log::Image> {
+        None
+    }
+
     fn newest(&mut self) -> Result<Option<Mark>> {
         self.source().newest()
     }

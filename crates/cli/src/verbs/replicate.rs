@@ -93,7 +93,6 @@ impl Told {
                 url,
                 generation,
                 n,
-                has_log,
             } => {
                 bar.rest();
                 self.recovered(bar, &db);
@@ -105,18 +104,18 @@ impl Told {
                 let event = json!({ "event": "began", "database": db, "replica": url,
                     "generation": generation, "restore_point": n });
                 self.line(bar, &text, &event);
-                if has_log {
-                    let warning = format!(
-                        "{}: rows that wait in its log (densite_ingest) are in the replica once they are applied",
-                        db.display()
-                    );
-                    bar.message(&warning);
-                }
             }
-            Shipped::Point { db, n, bytes } => {
-                self.recovered(bar, &db);
+            Shipped::Point {
+                db,
+                n,
+                bytes,
+                is_held_back,
+            } => {
+                if !is_held_back {
+                    self.recovered(bar, &db);
+                }
                 self.event(&json!({ "event": "shipped", "database": db,
-                    "restore_point": n, "bytes": bytes }));
+                    "restore_point": n, "bytes": bytes, "held_back": is_held_back }));
             }
             Shipped::Compacted { db, bytes } => {
                 self.event(&json!({ "event": "compacted", "database": db, "bytes": bytes }));

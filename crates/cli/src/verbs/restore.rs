@@ -54,7 +54,8 @@ fn tell(common: Common, report: &RestoreReport) {
         "bytes": restored.image_len,
         "objects_read": restored.objects,
         "bytes_read": restored.bytes,
-        "names_log": report.names_log,
+        "has_log": report.has_log,
+        "rows_waiting": report.rows_waiting,
         "seconds": report.elapsed.as_secs_f64(),
     });
     let what = match &report.destination {
@@ -72,10 +73,17 @@ fn tell(common: Common, report: &RestoreReport) {
     );
     let text = if common.quiet { String::new() } else { text };
     out::report(common, &object, &text, "the database was restored");
-    if report.names_log {
+    if report.rows_waiting > 0 {
+        let text = format!(
+            "{} rows wait in its log (densite_ingest); they are applied when a program opens it for ingest",
+            out::thousands(report.rows_waiting)
+        );
+        out::message(common, &text);
+    }
+    if report.lacks_log {
         out::message(
             common,
-            "the database names a log (densite_ingest), which is not part of a replica; before ingest is used again, give up the rows that were not applied: DROP TABLE densite_applied",
+            "the database names a log (densite_ingest) that was missing when it was shipped; before ingest is used again, give up the rows that were not applied: DROP TABLE densite_applied",
         );
     }
 }

@@ -4,4 +4,6 @@ mod head;
 mod object;
 
 pub(crate) use head::{Base, Compacted, Generation, Gone, Head, Superseded};
-pub(crate) use object::{EXTENT_LEN, FOOTER_LEN, Footer, Kind, NO_HASH, REPLICA_FORMAT_VERSION};
+pub(crate) use object::{
+    EXTENT_LEN, FOOTER_LEN, Footer, Kind, Logged, NO_HASH, REPLICA_FORMAT_VERSION,
+};

@@ -14,17 +14,20 @@
 //!    152     8  image_len  bytes of the file then
 //!    160     8  body_len   bytes of the extents, before the table
 //!    168     4  extents    entries of the table
-//!    172     4  reserved   0
-//!    176    16  previous   chain value of the restore point before the first one
-//!    192    16  chain      chain value of the last one; zeros: it is the hash
-//!    208    16  body_hash  xxh3-128 of the extents
-//!    224    16  table_hash xxh3-128 of the table
-//!    240    16  hash       xxh3-128 of the 240 bytes above
+//!    172     4  state_len  bytes of the log's state
+//!    176     8  log_first  number of the first segment of the log; 0: there is no log
+//!    184    64  log_end    the end word of the log; zeros: there is no log
+//!    248    16  previous   chain value of the restore point before the first one
+//!    264    16  chain      chain value of the last one; zeros: it is the hash
+//!    280    16  body_hash  xxh3-128 of the extents
+//!    296    16  table_hash xxh3-128 of the table
+//!    312    16  hash       xxh3-128 of the 312 bytes above
 //! ```
 //!
 //! An object is the bytes of its extents, one after the other, then a table with offset in the file
 //! and length of each, then this footer. So it can be written without knowing its end, and its end
-//! alone says what it is. Where extents overlap, the later one has the bytes.
+//! alone says what it is. Where extents overlap, the later one has the bytes. Those of the log lie
+//! behind those of the file (`crates/replica/src/log.rs`).
 //!
 //! Invariant: following `previous` from a restore point leads to the base of its generation. Two
 //! writers that both continue one chain make two different hashes, so that a fork is seen.
@@ -32,13 +35,14 @@
 use crate::error::{Error, Result};
 use densite_disk::Fields;
 use densite_disk::hash::xxh3_128;
+use densite_log::Span;
 use densite_store::Mark;
 
 /// The version that this program writes, and the newest that it reads.
 pub(crate) const REPLICA_FORMAT_VERSION: u32 = 1;
 const MAGIC: &[u8; 16] = b"Densite replica\n";
 /// Bytes of a footer.
-pub(crate) const FOOTER_LEN: usize = 256;
+pub(crate) const FOOTER_LEN: usize = 328;
 /// Bytes of an entry of the table.
 pub(crate) const EXTENT_LEN: usize = 16;
 /// No chain value.
@@ -74,6 +78,14 @@ impl Kind {
     }
 }
 
+/// What a restore point has of the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Logged {
+    pub(crate) span: Span,
+    /// Bytes of the state.
+    pub(crate) state_len: u32,
+}
+
 /// See the module's documentation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Footer {
@@ -87,6 +99,7 @@ pub(crate) struct Footer {
     pub(crate) image_len: u64,
     pub(crate) body_len: u64,
     pub(crate) extents: u32,
+    pub(crate) log: Option<Logged>,
     pub(crate) previous: [u8; 16],
     pub(crate) chain: [u8; 16],
     pub(crate) body_hash: [u8; 16],
@@ -109,7 +122,11 @@ impl Footer {
         out.extend_from_slice(&self.image_len.to_le_bytes());
         out.extend_from_slice(&self.body_len.to_le_bytes());
         out.extend_from_slice(&self.extents.to_le_bytes());
-        out.extend_from_slice(&[0; 4]);
+        let log = self
+            .log
+            .map_or((0, [0; Span::LEN]), |l| (l.state_len, l.span.encode()));
+        out.extend_from_slice(&log.0.to_le_bytes());
+        out.extend_from_slice(&log.1);
         for hash in [self.previous, self.chain, self.body_hash, self.table_hash] {
             out.extend_from_slice(&hash);
         }
@@ -168,7 +185,14 @@ impl Footer {
         };
         let (from, to) = (mark()?, mark()?);
         let (image_len, body_len) = (fields.u64()?, fields.u64()?);
-        let (extents, _) = (fields.u32()?, fields.u32()?);
+        let (extents, state_len) = (fields.u32()?, fields.u32()?);
+        let log = match fields.array()? {
+            bytes if bytes == [0; Span::LEN] => None,
+            bytes => Some(Logged {
+                span: Span::decode(&bytes)?,
+                state_len,
+            }),
+        };
         Some(Footer {
             kind,
             first,
@@ -180,6 +204,7 @@ impl Footer {
             image_len,
             body_len,
             extents,
+            log,
             previous: fields.array()?,
             chain: fields.array()?,
             body_hash: fields.array()?,
@@ -205,6 +230,16 @@ mod tests {
         Mark::decode(&bytes).expect("a mark")
     }
 
+    fn span() -> Span {
+        let mut word = vec![9; 16];
+        for field in [5, 5000, 77, 12, 0u64] {
+            word.extend_from_slice(&field.to_le_bytes());
+        }
+        let sum = densite_disk::hash::xxh3_64(&word);
+        let bytes = [le8(2), word, le8(sum)].concat();
+        Span::decode(&bytes.try_into().expect("72 bytes")).expect("a span")
+    }
+
     fn footer() -> Footer {
         Footer {
             kind: Kind::Compacted,
@@ -217,6 +252,10 @@ mod tests {
             image_len: 70_000,
             body_len: 1234,
             extents: 7,
+            log: Some(Logged {
+                span: span(),
+                state_len: 88,
+            }),
             previous: [1; 16],
             chain: [2; 16],
             body_hash: [3; 16],
@@ -248,12 +287,14 @@ mod tests {
                 ("image_len", le8(70_000)),
                 ("body_len", le8(1234)),
                 ("extents", le4(7)),
-                ("reserved", le4(0)),
+                ("state_len", le4(88)),
+                ("log_first", le8(2)),
+                ("log_end", span().encode()[8..].to_vec()),
                 ("previous", vec![1; 16]),
                 ("chain", vec![2; 16]),
                 ("body_hash", vec![3; 16]),
                 ("table_hash", vec![4; 16]),
-                ("hash", xxh3_128(&b[..240]).to_le_bytes().to_vec()),
+                ("hash", xxh3_128(&b[..312]).to_le_bytes().to_vec()),
             ],
         );
     }
@@ -290,6 +331,6 @@ mod tests {
         footer.chain = NO_HASH;
         let bytes = footer.encode();
         let (_, chain) = Footer::decode("x", &bytes).expect("a footer");
-        assert_eq!(chain.as_slice(), &bytes[240..]);
+        assert_eq!(chain.as_slice(), &bytes[312..]);
     }
 }

@@ -1,5 +1,6 @@
 //! Shipping an image of the whole file.
 
+use super::logging::footer_log;
 use super::{Position, Shipper, Step, millis};
 use crate::assemble::{Assembly, Copied};
 use crate::error::{Error, Result};
@@ -55,9 +56,14 @@ impl Shipper {
         (self.heading).add_base(&*self.bucket, base, self.options.retain, now_ms)?;
         self.at = at;
         self.since_base = 0;
+        self.loose_bytes = 0;
         self.shipped_ms = now_ms;
         self.recent.clear();
-        Ok(Step::Shipped { n, bytes })
+        Ok(Step::Shipped {
+            n,
+            bytes,
+            is_held_back: false,
+        })
     }
 
     /// Uploads a base. Returns the position that it is and its bytes; `None` if the file changed so
@@ -78,12 +84,20 @@ impl Shipper {
             .upload(&names::base(self.generation(), n), len)?;
         let mut writer = Writer::new(upload);
         let assembly = Assembly::new(source, &mut writer, start, vec![(0, len)], progress);
-        let Copied::Whole(to, image_len) = assembly.waiting().run(false)? else {
+        let Copied::Whole(to, image_len, image) = assembly.waiting().run()? else {
             return Ok(None);
+        };
+        let log = match image {
+            Some(image) => {
+                let all = image.after(None)?;
+                Some(Shipper::put_log(&mut writer, &image, &all)?)
+            }
+            None => None,
         };
         let footer = Footer {
             to: Some(to),
             image_len,
+            log: footer_log(&log),
             previous: NO_HASH,
             ..self.footer(Kind::Base, n, now_ms)
         };
@@ -93,8 +107,11 @@ impl Shipper {
         let at = Position {
             n,
             mark: to,
+            image_len,
+            log,
             chain,
             time_ms,
+            state_ms: time_ms,
             is_ended: false,
         };
         Ok(Some((at, bytes)))

@@ -13,11 +13,15 @@ const SOME: u64 = 5;
 /// An older merged object is merged again while it has at most so many times the bytes of what is
 /// behind it. So there are only logarithmically many, and a byte is merged as often.
 const RATIO: u64 = 2;
+/// Deltas of so many bytes are merged, even if they are few: they are merged in memory.
+const LARGE: u64 = 32 << 20;
+/// Merged objects of more bytes are not merged again.
+const LARGEST: u64 = 128 << 20;
 
 impl Shipper {
     /// Merges deltas if there are many.
     pub(super) fn compact_many(&mut self, now_ms: u64) -> Result<()> {
-        if self.loose() >= MANY {
+        if self.loose() >= MANY || (self.loose() >= SOME && self.loose_bytes >= LARGE) {
             self.compact(now_ms)?;
         }
         Ok(())
@@ -60,7 +64,8 @@ impl Shipper {
             .map(|name| self.recent.get(name).map_or(0, |bytes| bytes.len() as u64))
             .sum();
         for older in current.compacted.iter().rev() {
-            if older.first <= base || older.bytes > RATIO * behind {
+            let is_large = older.bytes > (RATIO * behind).min(LARGEST);
+            if older.first <= base || is_large {
                 break;
             }
             names.insert(0, names::compacted(generation, older.first, older.last));
@@ -91,6 +96,7 @@ impl Shipper {
         };
         self.heading.add_compacted(&*self.bucket, entry, now_ms)?;
         self.recent.clear();
+        self.loose_bytes = 0;
         self.shipped_ms = now_ms;
         Ok(bytes)
     }

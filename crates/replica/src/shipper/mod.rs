@@ -8,6 +8,7 @@
 mod base;
 mod compacting;
 mod heading;
+mod logging;
 mod recent;
 mod resume;
 
@@ -18,8 +19,10 @@ use crate::extents::Writer;
 use crate::format::{Footer, Kind, NO_HASH};
 use crate::names;
 use crate::source::Source;
+use densite_log::{Image, News};
 use densite_store::{Mark, Written};
 use heading::Heading;
+use logging::{LogShipped, footer_log};
 use recent::Recent;
 use std::sync::Arc;
 use std::time::Duration;
@@ -69,6 +72,8 @@ pub enum Step {
         n: u64,
         /// Bytes of its object.
         bytes: u64,
+        /// Readers hold back the next state of the database: it has new rows of the log alone.
+        is_held_back: bool,
     },
     /// Deltas were merged into one of so many bytes.
     Compacted {
@@ -82,9 +87,15 @@ pub enum Step {
 struct Position {
     n: u64,
     mark: Mark,
+    /// Bytes of the file as of that commit.
+    image_len: u64,
+    /// What of the log is in the bucket.
+    log: Option<LogShipped>,
     /// The chain value of restore point `n`.
     chain: [u8; 16],
     time_ms: u64,
+    /// When the database was last found as `mark` has it.
+    state_ms: u64,
     /// In the place of delta `n` is an end: a base `n` follows, or another generation.
     is_ended: bool,
 }
@@ -93,13 +104,14 @@ struct Position {
 struct Made {
     name: String,
     bytes: Vec<u8>,
+    is_held_back: bool,
     /// The position after it.
     then: Position,
 }
 
 /// What became of a delta.
 enum Delta {
-    Made(Made),
+    Made(Box<Made>),
     HeldBack,
     /// It cannot be told what has changed.
     Unknown,
@@ -119,6 +131,8 @@ pub struct Shipper {
     recent: Recent,
     /// Bytes of the deltas since the newest base.
     since_base: u64,
+    /// Bytes of the deltas that are not merged.
+    loose_bytes: u64,
     /// When something was shipped last, in milliseconds since 1970.
     shipped_ms: u64,
 }
@@ -129,6 +143,13 @@ impl Shipper {
     #[must_use]
     pub fn position(&self) -> (u64, Mark, u64) {
         (self.at.n, self.at.mark, self.at.time_ms)
+    }
+
+    /// When the newest state of the database in the bucket was taken, in milliseconds since 1970.
+    /// Restore points after it have more of the log alone.
+    #[must_use]
+    pub fn state_ms(&self) -> u64 {
+        self.at.state_ms
     }
 
     /// The name of the current generation.
@@ -158,16 +179,29 @@ impl Shipper {
         }
         // Objects that are not needed do no harm if they stay.
         let _ = self.heading.clear(&*self.bucket, now_ms);
-        let Some(point) = source.restore_point()? else {
-            return Ok(Step::HeldBack);
+        let point = source.restore_point()?;
+        let image = source.take_log();
+        let news = self.log_news(image.as_ref())?;
+        let differs = self.log_differs(image.as_ref(), &news);
+        let Some(point) = point else {
+            let is_possible = differs && news.bytes() <= DELTA_MAX;
+            return match image.filter(|image| is_possible && self.log_goes_on(image, &news)) {
+                Some(image) => self.ship_log(Some(&image), &news, true, now_ms),
+                None => Ok(Step::HeldBack),
+            };
         };
+        let is_small = news.bytes() <= DELTA_MAX && !self.base_is_due(now_ms);
         if point == self.at.mark {
-            return self.rest(now_ms);
+            return match (differs, is_small) {
+                (false, _) => self.rest(now_ms),
+                (true, true) => self.ship_log(image.as_ref(), &news, false, now_ms),
+                (true, false) => self.next_base(source, now_ms, progress),
+            };
         }
         match source.written(&self.at.mark, &point)? {
-            Written::Ranges(ranges) if total(&ranges) <= DELTA_MAX && !self.base_is_due(now_ms) => {
-                match self.delta(source, point, ranges, now_ms)? {
-                    Delta::Made(made) => self.create_delta(made, now_ms),
+            Written::Ranges(ranges) if is_small && total(&ranges) <= DELTA_MAX => {
+                match self.delta(source, point, ranges, image, now_ms)? {
+                    Delta::Made(made) => self.create_delta(*made, now_ms),
                     Delta::HeldBack => Ok(Step::HeldBack),
                     Delta::Unknown => self.next_base(source, now_ms, progress),
                 }
@@ -187,36 +221,87 @@ impl Shipper {
         source: &mut dyn Source,
         point: Mark,
         ranges: Ranges,
+        image: Option<Image>,
         now_ms: u64,
     ) -> Result<Delta> {
         let mut writer = Writer::new(Vec::new());
         let go_on = &mut |_| true;
-        let assembly = Assembly::new(source, &mut writer, point, ranges, go_on);
-        let (to, image_len) = match assembly.run(true)? {
-            Copied::Whole(to, image_len) => (to, image_len),
+        let assembly = Assembly::new(source, &mut writer, point, ranges, go_on).at_point(image);
+        let (to, image_len, image) = match assembly.run()? {
+            Copied::Whole(to, image_len, image) => (to, image_len, image),
             Copied::HeldBack => return Ok(Delta::HeldBack),
             Copied::Lost => return Ok(Delta::Unknown),
         };
+        let log = match &image {
+            Some(image) => {
+                let news = self.log_news(Some(image))?;
+                Some(Shipper::put_log(&mut writer, image, &news)?)
+            }
+            None => None,
+        };
+        let then = Position {
+            mark: to,
+            image_len,
+            log,
+            state_ms: now_ms.max(self.at.time_ms),
+            ..self.at
+        };
+        self.made(writer, then, false, now_ms)
+            .map(|made| Delta::Made(Box::new(made)))
+    }
+
+    /// Ships what is new in the log, with the state of the database that is in the bucket. Whether
+    /// that is the newest one, `is_held_back` says.
+    fn ship_log(
+        &mut self,
+        image: Option<&Image>,
+        news: &News,
+        is_held_back: bool,
+        now_ms: u64,
+    ) -> Result<Step> {
+        let mut writer = Writer::new(Vec::new());
+        let log = image.map(|image| Shipper::put_log(&mut writer, image, news));
+        let mut then = Position {
+            log: log.transpose()?,
+            ..self.at
+        };
+        if !is_held_back {
+            then.state_ms = now_ms.max(self.at.time_ms);
+        }
+        let made = self.made(writer, then, is_held_back, now_ms)?;
+        self.create_delta(made, now_ms)
+    }
+
+    /// Ends the next delta, which leads to `then`.
+    fn made(
+        &self,
+        writer: Writer<Vec<u8>>,
+        then: Position,
+        is_held_back: bool,
+        now_ms: u64,
+    ) -> Result<Made> {
         let n = self.at.n + 1;
         let footer = Footer {
             from: Some(self.at.mark),
-            to: Some(to),
-            image_len,
+            to: Some(then.mark),
+            image_len: then.image_len,
+            log: footer_log(&then.log),
             ..self.footer(Kind::Delta, n, now_ms)
         };
         let time_ms = footer.time_ms;
         let (bytes, _, chain) = writer.finish(footer)?;
-        Ok(Delta::Made(Made {
+        Ok(Made {
             name: names::delta(self.generation(), n),
             bytes,
+            is_held_back,
             then: Position {
                 n,
-                mark: to,
                 chain,
                 time_ms,
                 is_ended: false,
+                ..then
             },
-        }))
+        })
     }
 
     /// The footer of an object that ends with restore point `n` and follows the newest one.
@@ -233,6 +318,7 @@ impl Shipper {
             image_len: 0,
             body_len: 0,
             extents: 0,
+            log: None,
             previous: self.at.chain,
             chain: NO_HASH,
             body_hash: NO_HASH,
@@ -252,13 +338,19 @@ impl Shipper {
             }
         }
         let (n, bytes) = (made.then.n, made.bytes.len() as u64);
+        let is_held_back = made.is_held_back;
         self.at = made.then;
         self.since_base += bytes;
+        self.loose_bytes += bytes;
         self.shipped_ms = now_ms;
         self.recent.keep(made.name, made.bytes);
         // The delta is shipped. A failure comes again with the next one.
         let _ = self.compact_many(now_ms);
-        Ok(Step::Shipped { n, bytes })
+        Ok(Step::Shipped {
+            n,
+            bytes,
+            is_held_back,
+        })
     }
 
     /// Creates an object in the place of the next delta.

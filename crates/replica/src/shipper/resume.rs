@@ -2,6 +2,7 @@
 
 use super::base::empty;
 use super::heading::{Heading, database};
+use super::logging::LogShipped;
 use super::recent::Recent;
 use super::{Options, Position, Shipper};
 use crate::bucket::Bucket;
@@ -45,6 +46,7 @@ impl Shipper {
             unsure: None,
             recent: Recent::default(),
             since_base: 0,
+            loose_bytes: 0,
             shipped_ms: now_ms,
         };
         match is_new {
@@ -95,12 +97,19 @@ impl Shipper {
             None => names::base(generation, base.n),
         };
         let (footer, chain) = footer(&*self.bucket, &last)?;
+        let merged = names::delta(generation, self.heading.merged_to());
+        let loose = deltas.iter().filter(|delta| delta.name > merged);
+        let loose_bytes = loose.map(|delta| delta.len).sum();
         self.since_base = deltas.iter().map(|delta| delta.len).sum();
+        self.loose_bytes = loose_bytes;
         self.at = Position {
             n: footer.last,
             mark: footer.to.unwrap_or(self.at.mark),
+            image_len: footer.image_len,
+            log: footer.log.map(LogShipped::of),
             chain,
             time_ms: footer.time_ms,
+            state_ms: footer.time_ms,
             is_ended: footer.kind == Kind::End,
         };
         Ok(match (footer.kind, footer.to) {
@@ -118,6 +127,7 @@ impl Shipper {
         self.at = start(*newest, self.at.time_ms);
         self.unsure = None;
         self.recent.clear();
+        self.loose_bytes = 0;
         Ok(())
     }
 
@@ -156,8 +166,11 @@ fn start(newest: Mark, time_ms: u64) -> Position {
     Position {
         n: 0,
         mark: newest,
+        image_len: 0,
+        log: None,
         chain: NO_HASH,
         time_ms,
+        state_ms: time_ms,
         is_ended: false,
     }
 }

@@ -2,7 +2,7 @@
 //! directory of another simulated disk.
 
 use densite_disk::{File, OpenMode, SyncKind};
-use densite_replica::{At, Folder, HandleSource, Options, Restored, Shipper, restore};
+use densite_replica::{At, Folder, HandleSource, Options, Restored, Shipper, Source, restore};
 use densite_sim_disk::SimDisk;
 use densite_store::{CodecChoice, Handle, Options as StoreOptions};
 use rand::rngs::StdRng;
@@ -116,12 +116,23 @@ pub(crate) fn begin(
     options: &Options,
     now_ms: u64,
 ) -> densite_replica::Result<Shipper> {
+    let owner = database.owner.clone();
+    begin_from(bucket, &mut database.source(), options, &owner, now_ms)
+}
+
+/// The same for any source, as the copy of this owner.
+pub(crate) fn begin_from(
+    bucket: &Arc<Folder>,
+    source: &mut dyn Source,
+    options: &Options,
+    owner: &str,
+    now_ms: u64,
+) -> densite_replica::Result<Shipper> {
     let options = Options {
-        owner: database.owner.clone(),
+        owner: owner.to_owned(),
         ..options.clone()
     };
-    let mut source = database.source();
-    Shipper::begin(bucket.clone(), &mut source, options, now_ms, &mut |_| true)
+    Shipper::begin(bucket.clone(), source, options, now_ms, &mut |_| true)
 }
 
 /// Restores, and returns the pages of the database.
@@ -129,11 +140,20 @@ pub(crate) fn restored(
     bucket: &Folder,
     at: At,
 ) -> densite_replica::Result<(Restored, Vec<Vec<u8>>)> {
-    let disk = SimDisk::new(0);
+    restored_to(&SimDisk::new(0), bucket, at)
+}
+
+/// Restores to `/r.db` of a disk, with the log in `/r.db-log`.
+pub(crate) fn restored_to(
+    disk: &SimDisk,
+    bucket: &Folder,
+    at: At,
+) -> densite_replica::Result<(Restored, Vec<Vec<u8>>)> {
     let file = disk.open("/r.db", OpenMode::Create).expect("create");
-    let done = restore(bucket, at, &file as &dyn File, &mut |_, _| true)?;
+    let log = disk.dir("/r.db-log");
+    let done = restore(bucket, at, &file as &dyn File, &log, &mut |_, _| true)?;
     drop(file);
-    let mut handle = open(&disk, "/r.db");
+    let mut handle = open(disk, "/r.db");
     let found = handle.check(&mut |_, _| true).expect("check");
     assert!(found.problems.is_empty() && found.clean, "{found:?}");
     assert_eq!(found.cut, None);

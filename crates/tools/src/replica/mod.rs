@@ -1,10 +1,12 @@
 //! Replicas: a database in a bucket or in a directory on another disk.
 
 mod bucket;
+mod log;
 mod owner;
 mod quiet;
 mod replicate;
 mod restore;
+mod restored_log;
 mod source;
 mod state;
 

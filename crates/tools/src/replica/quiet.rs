@@ -13,7 +13,7 @@ const TICK: Duration = Duration::from_secs(3);
 
 /// What the files of a database looked like.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Files([Option<File>; 3]);
+pub(super) struct Files([Option<File>; 5]);
 
 impl Files {
     /// The files of the database at `path` now.
@@ -26,6 +26,8 @@ impl Files {
             file(path),
             file(&beside(path, "-wal")),
             file(&beside(path, "-journal")),
+            file(&beside(path, "-log/end")),
+            file(&beside(path, "-log/state")),
         ])
     }
 

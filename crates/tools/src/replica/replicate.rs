@@ -52,9 +52,6 @@ pub enum Shipped {
         generation: String,
         /// The newest restore point in the bucket.
         n: u64,
-        /// Rows that wait in the log of the database are not in the replica before they are
-        /// applied.
-        has_log: bool,
     },
     /// A restore point is in the bucket.
     Point {
@@ -64,6 +61,9 @@ pub enum Shipped {
         n: u64,
         /// Bytes that were sent.
         bytes: u64,
+        /// It has new rows of the log alone: readers or writers hold back the next state of the
+        /// database.
+        is_held_back: bool,
     },
     /// Deltas were merged.
     Compacted {
@@ -206,7 +206,6 @@ impl Replicas {
                 url: replica.place.shown().to_path_buf(),
                 generation: replica.shipper.generation().to_owned(),
                 n,
-                has_log: crate::log::Beside::find(db).is_ok_and(|log| log.is_some()),
             });
             self.open.insert(db.to_path_buf(), replica);
         }
@@ -229,9 +228,26 @@ impl Replicas {
             Step::Idle => {}
             Step::HeldBack => results.push(Shipped::HeldBack {
                 db,
-                since_ms: shipper.position().2,
+                since_ms: shipper.state_ms(),
             }),
-            Step::Shipped { n, bytes } => results.push(Shipped::Point { db, n, bytes }),
+            Step::Shipped {
+                n,
+                bytes,
+                is_held_back,
+            } => {
+                results.push(Shipped::Point {
+                    db: db.clone(),
+                    n,
+                    bytes,
+                    is_held_back,
+                });
+                if is_held_back {
+                    results.push(Shipped::HeldBack {
+                        db,
+                        since_ms: shipper.state_ms(),
+                    });
+                }
+            }
             Step::Compacted { bytes } => results.push(Shipped::Compacted { db, bytes }),
         }
         Ok(())

@@ -1,6 +1,7 @@
 //! Restores a database from a replica, and proves it.
 
 use super::bucket::Place;
+use super::restored_log::RestoredLog;
 use crate::check::{Checked, check};
 use crate::db::{Access, Through};
 use crate::error::{Error, Result};
@@ -13,6 +14,9 @@ use densite_replica::{At, Error as Wrong, Restored};
 use densite_sqlite::{Api, ffi};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
+
+/// What the name of a log adds to that of its database.
+const LOG: &str = "-log";
 
 /// The permission bits of a restored file, before the umask.
 const MODE: u32 = 0o666;
@@ -29,8 +33,12 @@ pub struct RestoreReport {
     pub restored: Restored,
     /// Pages that were verified.
     pub pages: u64,
-    /// Whether the database names a log (`densite_ingest`), which a replica does not have.
-    pub names_log: bool,
+    /// Whether it has the log of the database (`densite_ingest`).
+    pub has_log: bool,
+    /// Whether the database names a log that was not there when it was shipped.
+    pub lacks_log: bool,
+    /// Rows that wait in the log, if it has one.
+    pub rows_waiting: u64,
     /// How long it took.
     pub elapsed: Duration,
 }
@@ -59,15 +67,26 @@ pub fn restore(
         }
         Err(_) => {}
     }
-    // SQLite would take these for the restored file's own.
-    let left = COMPANIONS.iter().map(|end| beside(dst, end));
+    // SQLite and ingest would take these for the restored file's own. A log is replaced with its
+    // database.
+    let log = (!replaces).then(|| beside(dst, LOG));
+    let left = COMPANIONS.iter().map(|end| beside(dst, end)).chain(log);
     if let Some(path) = left.into_iter().find(|path| path.exists()) {
         return Err(Error::Exists { path });
     }
-    let (temp, mut report) = restore_beside(api, url, at, dst, progress)?;
-    match replaces {
-        true => temp.rename_over(dst)?,
-        false => temp.rename_to(dst)?,
+    let (temp, log, mut report) = restore_beside(api, url, at, dst, progress)?;
+    // The log gets its name first: a database does not name a log that is not there.
+    let placed = log.place(&beside(dst, LOG), temp.path())?;
+    let renamed = match replaces {
+        true => temp.rename_over(dst),
+        false => temp.rename_to(dst),
+    };
+    match renamed {
+        Ok(()) => placed.keep(dst),
+        Err(e) => {
+            placed.undo();
+            return Err(e);
+        }
     }
     report.destination = Some(dst.to_path_buf());
     Ok(report)
@@ -97,7 +116,7 @@ fn must_be_unused(api: Api, dst: &Path) -> Result<()> {
 /// As [`restore()`].
 pub fn verify(api: Api, url: &Path, at: At, progress: &mut dyn Progress) -> Result<RestoreReport> {
     let wanted = std::env::temp_dir().join("densite-verify");
-    let (_, report) = restore_beside(api, url, at, &wanted, progress)?;
+    let (_, _, report) = restore_beside(api, url, at, &wanted, progress)?;
     Ok(report)
 }
 
@@ -107,20 +126,22 @@ fn restore_beside(
     at: At,
     wanted: &Path,
     progress: &mut dyn Progress,
-) -> Result<(Temp, RestoreReport)> {
+) -> Result<(Temp, RestoredLog, RestoreReport)> {
     let started = Instant::now();
     let place = Place::to_read(url)?;
     let temp = Temp::create_own(wanted, MODE)?;
     let file = temp.open()?;
+    let mut log = RestoredLog::create(&beside(temp.path(), LOG))?;
     let mut begun = 0;
-    let restored = densite_replica::restore(place.bucket(), at, &file, &mut |done, all| {
-        if begun != all {
-            begun = all;
-            progress.phase("restoring", all);
-        }
-        progress.done(done);
-        !progress.cancelled()
-    });
+    let restored =
+        densite_replica::restore(place.bucket(), at, &file, log.dir(), &mut |done, all| {
+            if begun != all {
+                begun = all;
+                progress.phase("restoring", all);
+            }
+            progress.done(done);
+            !progress.cancelled()
+        });
     let restored = restored.map_err(|e| match e {
         Wrong::Local(e) => Error::from_disk(temp.path(), "write", &e),
         Wrong::Stopped => Error::Interrupted {
@@ -130,7 +151,9 @@ fn restore_beside(
     })?;
     drop(file);
     let checked = check(api, temp.path(), progress);
+    log.exists = restored.has_log;
     let names_log = crate::log::names_log(api, temp.path());
+    let waiting = log.check(api, temp.path());
     // SQLite opens a database in WAL mode for reading with files beside it, and leaves them.
     for end in COMPANIONS {
         let _ = std::fs::remove_file(beside(temp.path(), end));
@@ -142,15 +165,21 @@ fn restore_beside(
             what: problem(&checked),
         });
     }
+    let rows_waiting = waiting.map_err(|what| Error::Damaged {
+        path: place.shown().to_path_buf(),
+        what,
+    })?;
     let report = RestoreReport {
         source: place.shown().to_path_buf(),
         destination: None,
+        has_log: restored.has_log,
+        lacks_log: names_log && !restored.has_log,
+        rows_waiting,
         restored,
         pages: checked.pages,
-        names_log,
         elapsed: started.elapsed(),
     };
-    Ok((temp, report))
+    Ok((temp, log, report))
 }
 
 /// What a check found first.

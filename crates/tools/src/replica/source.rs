@@ -3,10 +3,12 @@
 //! The handle takes no lock. So a writer never waits for a copy, except while the connection
 //! checkpoints, or takes SHARED for a moment in a rollback mode.
 
+use super::log::Beside;
 use crate::db::{Access, Through, from_sqlite};
 use crate::error::{Error, Result};
 use crate::form::{self, Form};
 use crate::target::{self, Target};
+use densite_log::{Hold, Image};
 use densite_replica::{Error as Wrong, HandleSource, Source};
 use densite_sqlite::{Api, Connection};
 use densite_store::{Handle, Mark, Written};
@@ -22,6 +24,9 @@ pub(super) struct Database {
     target: Target,
     connection: Connection,
     handle: Handle,
+    log: Beside,
+    /// The log as of the last restore point.
+    image: Option<Image>,
 }
 
 impl Database {
@@ -55,6 +60,8 @@ impl Database {
         let handle = handle.map_err(|e| Error::from_store(path, "read", e))?;
         Ok(Database {
             api,
+            log: Beside::open(&target.path)?,
+            image: None,
             target,
             connection,
             handle,
@@ -85,12 +92,20 @@ fn wrong(e: &densite_sqlite::Error) -> Wrong {
 
 impl Source for Database {
     fn restore_point(&mut self) -> densite_replica::Result<Option<Mark>> {
-        match densite_vfs::restore_point(&self.connection) {
+        self.image = None;
+        let held = self.log.hold()?;
+        let point = match densite_vfs::restore_point(&self.connection) {
             Ok(mark) => Ok(mark),
             // A writer has the database; it is tried again.
             Err(e) if e.code.primary() == densite_sqlite::Code::BUSY => Ok(None),
             Err(e) => Err(wrong(&e)),
-        }
+        };
+        self.image = held.map(Hold::settle).transpose()?.flatten();
+        point
+    }
+
+    fn take_log(&mut self) -> Option<Image> {
+        self.image.take()
     }
 
     fn newest(&mut self) -> densite_replica::Result<Option<Mark>> {

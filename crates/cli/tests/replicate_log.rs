@@ -1,0 +1,181 @@
+//! `densite replicate` ships the log of a database, and `densite restore` restores it: acknowledged
+//! rows that were not applied are not lost.
+
+use crate::common::{Other, at, densite, temp};
+use crate::replicate::Shipping;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::time::Duration;
+use tempfile::TempDir;
+
+const OPEN: &str = "CREATE VIRTUAL TABLE temp.vote_in USING densite_ingest(vote);";
+
+/// A database with a table for ingest, and a directory for its replica.
+fn made(dir: &TempDir, mode: &str) -> (String, String) {
+    let (db, url) = (at(dir, "a.db"), at(dir, "replica"));
+    let sql = format!(
+        "PRAGMA journal_mode={mode}; CREATE TABLE vote(id INTEGER PRIMARY KEY, who TEXT); {OPEN}
+         INSERT INTO vote_in VALUES (1, 'ann'); SELECT densite_wait()"
+    );
+    densite(&["sql", "--create", &db, &sql]).expect(0);
+    (db, url)
+}
+
+/// Adds rows that wait in the log.
+fn add_waiting(db: &str, from: i64, to: i64) {
+    let sql = format!(
+        "{OPEN} SELECT densite_pause('vote'); INSERT INTO vote_in
+         WITH n(i) AS (SELECT {from} UNION ALL SELECT i + 1 FROM n WHERE i < {to}) SELECT i, 'bob' FROM n"
+    );
+    densite(&["sql", db, &sql]).expect(0);
+}
+
+/// The rows of the table, and those with the log.
+#[track_caller]
+fn counts(db: &str) -> (i64, i64) {
+    let sql = format!("{OPEN} SELECT (SELECT count(*) FROM vote), (SELECT count(*) FROM vote_in)");
+    let out = densite(&["sql", db, &sql, "--format", "csv"]).expect(0).out;
+    let row = out.lines().last().expect("a row");
+    let (table, all) = row.split_once(',').expect("two columns");
+    (
+        table.parse().expect("a count"),
+        all.parse().expect("a count"),
+    )
+}
+
+#[test]
+fn rows_that_wait_are_restored_and_applied_then() {
+    let dir = temp();
+    let (db, url) = made(&dir, "WAL");
+    add_waiting(&db, 2, 5001);
+    densite(&["replicate", &db, &url, "--once", "--json"]).expect(0);
+    // More rows, and no change of the database.
+    add_waiting(&db, 5002, 6001);
+    densite(&["replicate", &db, &url, "--once", "--json"]).expect(0);
+    let copy = at(&dir, "restored.db");
+    let report = densite(&["restore", &url, &copy, "--json"]).expect(0);
+    let report = report.json();
+    assert_eq!(report["has_log"], true);
+    assert_eq!(report["rows_waiting"], 6000);
+    assert_eq!(counts(&copy), (1, 6001));
+    let resume = format!("{OPEN} SELECT densite_resume('vote'); SELECT densite_wait()");
+    densite(&["sql", &copy, &resume]).expect(0);
+    assert_eq!(counts(&copy), (6001, 6001));
+    // The original has its own log.
+    assert_eq!(counts(&db), (1, 6001));
+
+    // The log belongs to its database: both are replaced, or none.
+    densite(&["restore", &url, &copy, "--json"]).expect(1);
+    let other = at(&dir, "other.db");
+    std::fs::create_dir(format!("{other}-log")).expect("made");
+    let refused = densite(&["restore", &url, &other, "--json"]).expect(1);
+    assert!(refused.out.contains("other.db-log"), "{}", refused.out);
+    densite(&["restore", &url, &copy, "--force", "--yes", "--json"]).expect(0);
+    assert_eq!(counts(&copy), (1, 6001));
+    densite(&["restore", &url, &copy, "--number", "0", "--force", "--yes"]).expect(0);
+    assert_eq!(counts(&copy), (1, 5001));
+    let verified = densite(&["restore", &url, "--verify-only", "--json"]).expect(0);
+    assert_eq!(verified.json()["rows_waiting"], 6000);
+    let names = std::fs::read_dir(dir.path()).expect("read");
+    let names: Vec<String> = names
+        .map(|entry| {
+            entry
+                .expect("an entry")
+                .file_name()
+                .to_string_lossy()
+                .into()
+        })
+        .collect();
+    assert!(
+        !names.iter().any(|name| name.contains("-densite-tmp-")),
+        "{names:?}"
+    );
+}
+
+/// While a long reader holds back the next state of the database, rows of the log are shipped.
+#[test]
+fn a_long_reader_does_not_hold_back_the_log() {
+    let dir = temp();
+    let (db, url) = made(&dir, "WAL");
+    let mut shipping = Shipping::start(&db, &url, &[]);
+    shipping.event("began");
+    let mut reader = Other::on(&db);
+    reader.run("BEGIN; SELECT count(*) FROM vote");
+    add_waiting(&db, 2, 101);
+    let shipped = loop {
+        let shipped = shipping.event("shipped");
+        if shipped["held_back"] == true {
+            break shipped;
+        }
+    };
+    let copy = at(&dir, "restored.db");
+    let report = densite(&["restore", &url, &copy, "--json"])
+        .expect(0)
+        .json();
+    assert_eq!(report["rows_waiting"], 100, "{report} {shipped}");
+    assert_eq!(counts(&copy), (1, 101));
+    drop(reader);
+    assert_eq!(shipping.stop(), Some(0));
+}
+
+/// Each row that was acknowledged before a restore point is in it, whatever is killed.
+fn under_kills(mode: &str, kills: u64, seed: u64) {
+    let dir = temp();
+    let (db, url) = made(&dir, mode);
+    let (acknowledged, ends) = (AtomicI64::new(1), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !ends.load(Ordering::Acquire) {
+                let last = acknowledged.load(Ordering::Acquire);
+                let (from, to) = (last + 1, last + 1 + last % 37);
+                let sql = format!(
+                    "{OPEN} INSERT INTO vote_in
+                     WITH n(i) AS (SELECT {from} UNION ALL SELECT i + 1 FROM n WHERE i < {to}) SELECT i, 'x' FROM n"
+                );
+                densite(&["sql", &db, &sql]).expect(0);
+                acknowledged.store(to, Ordering::Release);
+            }
+        });
+        for kill in 0..kills {
+            let mut shipping = Shipping::start(&db, &url, &[]);
+            shipping.event("began");
+            let pause = (seed * 31 + kill * 17) % 90;
+            std::thread::sleep(Duration::from_millis(pause));
+            let before = acknowledged.load(Ordering::Acquire);
+            // The second one was taken after `before` was read.
+            shipping.event("shipped");
+            shipping.event("shipped");
+            shipping.kill();
+            let copy = at(&dir, "restored.db");
+            densite(&["restore", &url, &copy, "--force", "--yes", "--json"]).expect(0);
+            let (_, all) = counts(&copy);
+            assert!(all >= before, "seed {seed}: {all} rows of {before}");
+            let sql = format!("{OPEN} SELECT densite_wait(); SELECT max(id) FROM vote");
+            let out = densite(&["sql", &copy, &sql, "--format", "csv"])
+                .expect(0)
+                .out;
+            assert_eq!(out.lines().last(), Some(&*all.to_string()), "seed {seed}");
+        }
+        ends.store(true, Ordering::Release);
+    });
+}
+
+#[test]
+fn acknowledged_rows_survive_kills_in_wal_mode() {
+    under_kills("WAL", 6, 1);
+}
+
+#[test]
+fn acknowledged_rows_survive_kills_in_a_rollback_mode() {
+    under_kills("DELETE", 6, 2);
+}
+
+/// A part of `make crash`.
+#[test]
+#[ignore = "takes DENSITE_MINUTES"]
+fn long_crash_shipped_logs() {
+    densite_testing::long_run("kills", |seed| {
+        let mode = ["WAL", "DELETE"][usize::from(seed.is_multiple_of(2))];
+        under_kills(mode, 10, seed);
+        10
+    });
+}
