@@ -176,3 +176,60 @@ fn a_follower_reads_the_newest_state_of_a_bucket() {
     let info = store.run(&["info", &url, "--json"]).expect(0).json();
     assert_eq!(info["remote"]["replica_restore_point"], 6, "{info}");
 }
+
+/// A restore that failed half-way is continued: what it had read is not read again.
+#[test]
+fn a_restore_that_failed_is_continued() {
+    let Some(store) = Store::new() else {
+        return;
+    };
+    let dir = temp();
+    let (db, copy) = (at(&dir, "a.db"), at(&dir, "copy.db"));
+    densite(&["sql", "--create", &db, "CREATE TABLE t(a)"]).expect(0);
+    let fill = "WITH n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 60)
+        INSERT INTO t SELECT randomblob(1048576) FROM n";
+    densite(&["sql", &db, fill]).expect(0);
+    store.run(&["replicate", &db, URL, "--once"]).expect(0);
+    let restore = ["restore", URL, &copy, "--json"];
+    // The head, the end of the base, and two parts of it; then nothing more.
+    let fail_half_way = || {
+        let mut faults = vec![Fault::Header("x-none", "1"); 4];
+        faults.extend(vec![Fault::Status(403); 50]);
+        store.proxy.next(faults);
+        store.run(&restore).expect(1);
+        store.proxy.next(Vec::new());
+    };
+    let left = || {
+        let names = crate::common::names(dir.path());
+        names
+            .into_iter()
+            .find(|name| name.contains("-densite-tmp-"))
+    };
+    fail_half_way();
+    assert!(left().is_some());
+    // A restore to another name reads everything.
+    let report = store.run(&["restore", URL, &at(&dir, "b.db"), "--json"]);
+    let whole = report.expect(0).json()["bytes_read"].as_u64();
+    let report = store.run(&restore).expect(0).json();
+    let read = report["bytes_read"].as_u64();
+    assert!(read < whole.map(|whole| whole - (31 << 20)), "{report}");
+    let sql = "SELECT count(*), sum(length(a)) FROM t";
+    let out = densite(&["sql", &copy, sql, "--format", "csv"])
+        .expect(0)
+        .out;
+    assert_eq!(out.lines().nth(1), Some("60,62914560"));
+    assert_eq!(left(), None);
+    std::fs::remove_file(&copy).expect("removed");
+
+    // Damage in what was read is found, and the next try begins again.
+    fail_half_way();
+    let partial = dir.path().join(left().expect("a file"));
+    let mut bytes = std::fs::read(&partial).expect("read");
+    assert_eq!(bytes.len(), 32 << 20);
+    bytes[5_000_000] ^= 1;
+    std::fs::write(&partial, bytes).expect("written");
+    store.run(&restore).expect(5);
+    assert_eq!(left(), None);
+    let report = store.run(&restore).expect(0).json();
+    assert_eq!(report["bytes_read"].as_u64(), whole);
+}

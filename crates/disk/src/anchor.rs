@@ -7,7 +7,7 @@
 
 use crate::real::{RealFile, check_name, failed};
 use crate::rights::Rights;
-use crate::{Error, Op, Result};
+use crate::{Error, ErrorKind, Op, Result};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags};
 use std::path::Path;
 use std::{fs, io};
@@ -72,6 +72,31 @@ impl Anchor {
     /// `Exists`, `Permission`, `Full`, `Io`; all with [`Op::Open`].
     pub fn create_private(&self, name: &str) -> Result<RealFile> {
         self.create(name, 0o600)
+    }
+
+    /// Opens a file that [`Anchor::create_private`] created in an earlier run. `None` if there is no
+    /// such file: a regular file of this user, with this name alone, that no other user can open.
+    ///
+    /// # Errors
+    /// `Permission`, `Io`; all with [`Op::Open`].
+    pub fn reopen_private(&self, name: &str) -> Result<Option<RealFile>> {
+        check_name(name, Op::Open)?;
+        let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let opened = RealFile::opened(|before| match before {
+            Some(made) => made.try_clone(),
+            None => Ok(rustix::fs::openat(&self.dir, name, flags, Mode::empty())?.into()),
+        });
+        let file = match opened {
+            Ok(file) => file,
+            Err(e) if e.kind == ErrorKind::NotFound => return Ok(None),
+            Err(e) => return Err(e),
+        };
+        let stat = rustix::fs::fstat(file.inner()).map_err(named(Op::Open))?;
+        let is_own = Rights::from_stat(stat.st_uid, stat.st_gid, stat.st_mode as u32).owner()
+            == Rights::own(0).owner();
+        let is_file = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
+        let is_private = stat.st_mode as u32 & 0o077 == 0 && stat.st_nlink == 1;
+        Ok((is_own && is_file && is_private).then_some(file))
     }
 
     /// The permission bits that a new file of mode 0644 gets here, after the umask and the
@@ -151,7 +176,7 @@ impl Anchor {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{ErrorKind, File};
+    use crate::File;
     use std::os::unix::fs::{PermissionsExt, symlink};
 
     fn dirs() -> (tempfile::TempDir, std::path::PathBuf) {
@@ -184,6 +209,25 @@ mod tests {
         for name in ["a", "b"] {
             assert_eq!(fs::read(elsewhere.join(name)).expect("read"), b"theirs");
         }
+    }
+
+    #[test]
+    fn only_a_private_file_of_this_user_is_opened_again() {
+        let (_tmp, dir) = dirs();
+        let anchor = Anchor::open(&dir).expect("open");
+        let exists = |name| anchor.reopen_private(name).expect("looked").is_some();
+        assert!(!exists("a"));
+        drop(anchor.create_private("a").expect("created"));
+        assert!(exists("a"));
+        anchor.link("a", "b").expect("linked");
+        assert!(!exists("a"), "it has another name");
+        anchor.remove("b").expect("removed");
+        fs::set_permissions(dir.join("a"), fs::Permissions::from_mode(0o640)).expect("changed");
+        assert!(!exists("a"), "others can open it");
+        fs::create_dir(dir.join("d")).expect("made");
+        anchor.reopen_private("d").expect_err("a directory");
+        symlink("a", dir.join("l")).expect("symlink");
+        anchor.reopen_private("l").expect_err("a link");
     }
 
     #[test]

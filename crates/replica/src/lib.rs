@@ -2,7 +2,7 @@
 //! from there.
 //!
 //! A [`Shipper`] copies what the commits of a [`Source`] wrote into objects of a [`Bucket`]: first a
-//! *base*, an image of the whole file, then a *delta* for each restore point. [`restore()`] puts a
+//! *base*, an image of the whole file, then a *delta* for each restore point. [`Restore`] puts a
 //! file together from them. docs/FORMAT.md has the bytes, docs/decisions/replication.md the reasons.
 
 #![forbid(unsafe_code)]
@@ -31,7 +31,7 @@ pub use error::{Error, Result};
 pub use folder::Folder;
 pub use follow::{Follower, Opener, RemoteObject, Snapshot};
 pub use replicas::{GenerationInfo, ReplicaInfo, replicas};
-pub use restore::{At, Restored, restore};
+pub use restore::{At, Restore, Restored};
 pub use shipper::{Options, Shipper, Step};
 pub use source::{HandleSource, Source};
 pub use time::time_text;

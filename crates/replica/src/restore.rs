@@ -3,7 +3,7 @@
 use crate::bucket::Bucket;
 use crate::error::{Error, Result};
 use crate::extents::{Index, Object};
-use crate::format::{Footer, Generation, Head, Kind};
+use crate::format::{Base, Footer, Generation, Head, Kind};
 use crate::log::{Place, place};
 use crate::names;
 use crate::plan::{Limit, NEWEST};
@@ -63,39 +63,78 @@ pub(crate) fn head(bucket: &dyn Bucket) -> Result<(Head, String)> {
     Ok((Head::decode(&stored.bytes)?, stored.version))
 }
 
-/// Writes the file as of a restore point to `file`, which is empty, and syncs it. The log of the
-/// database, if it has one, is written to `log`, a directory without files. `progress` gets
-/// the bytes that were read and those to be read as far as known, and stops the work by returning
-/// false.
-///
-/// # Errors
-/// See [`Error`].
-pub fn restore(
-    bucket: &dyn Bucket,
+/// A restore point that was found, to be restored.
+pub struct Restore<'a> {
+    bucket: &'a dyn Bucket,
     at: At,
-    file: &dyn File,
-    log: &dyn Dir,
-    progress: &mut dyn FnMut(u64, u64) -> bool,
-) -> Result<Restored> {
-    let (head, _) = head(bucket)?;
-    let (generation, limit) = choose(&head, at)?;
-    let restoring = Restoring {
-        bucket,
-        file,
-        log: RestoredLog::new(log),
-        state: Vec::new(),
-        progress,
-        objects: 0,
-        bytes: 0,
-        expected: 0,
-    };
-    let done = restoring.run(generation, limit)?;
-    if let At::Number(n) = at
-        && done.n != n
-    {
-        return Err(Error::NoSuchPoint(n));
+    limit: Limit,
+    generation: Generation,
+    base: Base,
+}
+
+impl<'a> Restore<'a> {
+    /// Finds a restore point.
+    ///
+    /// # Errors
+    /// See [`Error`].
+    pub fn find(bucket: &'a dyn Bucket, at: At) -> Result<Restore<'a>> {
+        let (head, _) = head(bucket)?;
+        let (generation, limit) = choose(&head, at)?;
+        let base = generation.base_within(limit).cloned();
+        let base = base.ok_or_else(|| Error::Missing(names::base(&generation.name, 0)))?;
+        Ok(Restore {
+            bucket,
+            at,
+            limit,
+            generation: generation.clone(),
+            base,
+        })
     }
-    Ok(done)
+
+    /// Names what is restored: a file that an interrupted restore of the same name left can be
+    /// completed. `None` if the base is read with one request, so that nothing is gained.
+    #[must_use]
+    pub fn name(&self) -> Option<String> {
+        let at = match self.at {
+            At::Newest => "newest".to_owned(),
+            At::Time(time_ms) => format!("time-{time_ms}"),
+            At::Number(n) => format!("number-{n}"),
+        };
+        let base = names::base(&self.generation.name, self.base.n);
+        (self.base.bytes > WHOLE).then(|| format!("{base}-{at}"))
+    }
+
+    /// Writes the file as of the restore point to `file`, and syncs it. The file is empty, or was
+    /// left by an interrupted call with the same [`Restore::name`]: then the parts of the base that
+    /// it has are not read again. The log of the database, if it has one, is written to `log`, a
+    /// directory without files. `progress` gets the bytes that were read and those to be read as
+    /// far as known, and stops the work by returning false.
+    ///
+    /// # Errors
+    /// See [`Error`]. After [`Error::Damaged`], the file is of no use.
+    pub fn write(
+        self,
+        file: &dyn File,
+        log: &dyn Dir,
+        progress: &mut dyn FnMut(u64, u64) -> bool,
+    ) -> Result<Restored> {
+        let restoring = Restoring {
+            bucket: self.bucket,
+            file,
+            log: RestoredLog::new(log),
+            state: Vec::new(),
+            progress,
+            objects: 0,
+            bytes: 0,
+            resumed: 0,
+            expected: self.base.bytes,
+        };
+        let done = restoring.run(&self.generation, &self.base, self.limit)?;
+        match self.at {
+            At::Number(n) if done.n != n => Err(Error::NoSuchPoint(n)),
+            _ => Ok(done),
+        }
+    }
 }
 
 /// The generation that has the restore point, and how far to go in it.
@@ -134,19 +173,20 @@ struct Restoring<'a> {
     state: Vec<u8>,
     progress: &'a mut dyn FnMut(u64, u64) -> bool,
     objects: u64,
+    /// Bytes of objects that were read.
     bytes: u64,
+    /// Bytes that an interrupted call had read.
+    resumed: u64,
     expected: u64,
 }
 
 impl Restoring<'_> {
-    fn run(mut self, generation: &Generation, limit: Limit) -> Result<Restored> {
-        let missing = |n| Error::Missing(names::base(&generation.name, n));
-        let base = generation.base_within(limit).ok_or_else(|| missing(0))?;
-        self.expected = base.bytes;
+    fn run(mut self, generation: &Generation, base: &Base, limit: Limit) -> Result<Restored> {
         let name = names::base(&generation.name, base.n);
         let (mut footer, mut chain) = match base.bytes <= WHOLE {
             true => {
-                let bytes = self.get(&name)?.ok_or_else(|| missing(base.n))?;
+                let bytes = self.get(&name)?;
+                let bytes = bytes.ok_or_else(|| Error::Missing(name.clone()))?;
                 self.apply(&Object::decode(&name, bytes)?)?
             }
             false => self.apply_large(&name, base.bytes)?,
@@ -214,7 +254,8 @@ impl Restoring<'_> {
 
     fn received(&mut self, bytes: u64) -> Result<()> {
         self.bytes += bytes;
-        match (self.progress)(self.bytes, self.expected.max(self.bytes)) {
+        let done = self.bytes + self.resumed;
+        match (self.progress)(done, self.expected.max(done)) {
             true => Ok(()),
             false => Err(Error::Stopped),
         }
@@ -250,6 +291,14 @@ impl Restoring<'_> {
         Ok((object.index.footer.clone(), object.index.chain))
     }
 
+    /// Bytes of the file that an interrupted call wrote.
+    fn read_back(&self, offset: u64, len: u64) -> Result<Vec<u8>> {
+        let mut bytes = vec![0; usize::try_from(len).unwrap_or_default()];
+        let read = self.file.read_at(&mut bytes, offset);
+        bytes.truncate(read.map_err(Error::Local)?);
+        Ok(bytes)
+    }
+
     /// The same for an object that is too large for memory.
     fn apply_large(&mut self, name: &str, len: u64) -> Result<(Footer, [u8; 16])> {
         let bucket = self.bucket;
@@ -263,21 +312,39 @@ impl Restoring<'_> {
             object: name.to_owned(),
             problem: "the checksum of its bytes is wrong".to_owned(),
         };
+        // What an interrupted call left begins with the first extent, which is written from its
+        // beginning on. If the file has all of it, later extents can have changed it since.
+        let first = index.extents.first().filter(|(offset, _)| *offset == 0);
+        let first_len = first.map_or(0, |(_, len)| *len);
+        let left = self.file.len().map_err(Error::Local)?;
+        let is_changed = left > 0 && left >= first_len;
+        let have = if is_changed {
+            first_len
+        } else {
+            left / PART * PART
+        };
         let mut hash = Xxh3_128::default();
         let mut at = 0;
         for (offset, len) in &index.extents {
             let mut done = 0;
             while done < *len {
                 let part = PART.min(len - done);
-                let bytes = self.bucket.get_range(name, at, part)?;
-                hash.update(&bytes);
-                self.write(&bytes, offset + done)?;
-                self.received(part)?;
+                if at < have {
+                    hash.update(&self.read_back(at, part)?);
+                    self.resumed += part;
+                    self.received(0)?;
+                } else {
+                    let bytes = self.bucket.get_range(name, at, part)?;
+                    hash.update(&bytes);
+                    self.write(&bytes, offset + done)?;
+                    self.received(part)?;
+                }
                 done += part;
                 at += part;
             }
         }
-        match hash.digest().to_le_bytes() == index.footer.body_hash {
+        let is_whole = hash.digest().to_le_bytes() == index.footer.body_hash;
+        match is_whole || is_changed {
             true => Ok((index.footer, index.chain)),
             false => Err(damaged()),
         }

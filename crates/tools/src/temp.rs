@@ -9,9 +9,15 @@
 use crate::error::{Error, Result, parent_of};
 use crate::paths::{COMPANIONS, TEMP_MARK, beside};
 use crate::target::{Target, replaced_meanwhile};
-use densite_disk::{self as disk, Anchor, RealFile, Rights, SyncKind};
+use densite_disk::{self as disk, Anchor, LockKind, RealFile, Rights, SyncKind};
 use std::hash::{BuildHasher, Hasher};
 use std::path::{Path, PathBuf};
+
+/// What the names of files begin with that [`Temp::resume_own`] opens again.
+pub(crate) const RESUMABLE: &str = "-densite-tmp-restore-";
+
+/// A file of fewer bytes is not left.
+const LARGE: u64 = 16 << 20;
 
 /// How many names are tried.
 const TRIES: u32 = 16;
@@ -50,6 +56,55 @@ impl Temp {
     /// permission bits are otherwise those of any new file.
     pub(crate) fn create_own(wanted: &Path, most: u32) -> Result<Temp> {
         Temp::create_in(open_parent(wanted)?, wanted, most, false)
+    }
+
+    /// As [`Temp::create_own`], with the name `WANTED-densite-tmp-NAME`. If an earlier run left such
+    /// a file, opens that one. Those of other names are removed.
+    ///
+    /// # Errors
+    /// [`Error::Locked`] if another process has it.
+    pub(crate) fn resume_own(wanted: &Path, most: u32, name: &str) -> Result<Temp> {
+        let dir = open_parent(wanted)?;
+        let path = beside(wanted, &format!("{TEMP_MARK}{name}"));
+        for other in crate::paths::leftovers(wanted) {
+            if other != path && other.to_string_lossy().contains(RESUMABLE) {
+                remove_unused(&dir, &name_of(&other)?);
+            }
+        }
+        let failed = |e: disk::Error| Error::from_disk(&path, "open", &e);
+        let file_name = name_of(&path)?;
+        let probe = name_of(&beside(wanted, &format!("{TEMP_MARK}{}", random_name())))?;
+        let usual = dir.usual_mode(&probe).map_err(failed)?;
+        let file = match dir.reopen_private(&file_name).map_err(failed)? {
+            Some(file) => file,
+            None => dir.create_private(&file_name).map_err(failed)?,
+        };
+        if !disk::File::try_lock(&file, LockKind::Exclusive).map_err(failed)? {
+            let by = crate::holders::holders(&path);
+            return Err(Error::Locked { path, by });
+        }
+        let temp = Temp {
+            identity: disk::File::identity(&file).map_err(failed)?,
+            mode: usual & (most | 0o600),
+            name: file_name,
+            path: path.clone(),
+            dir,
+            file,
+            live: true,
+        };
+        // The process that had the lock can have finished it since.
+        temp.must_be(&temp.name)?;
+        Ok(temp)
+    }
+
+    /// Whether it has bytes that are worth keeping.
+    pub(crate) fn is_large(&self) -> bool {
+        self.sizes().is_ok_and(|(len, _)| len >= LARGE)
+    }
+
+    /// Leaves the file for a later [`Temp::resume_own`].
+    pub(crate) fn leave(mut self) {
+        self.live = false;
     }
 
     fn create_in(dir: Anchor, wanted: &Path, most: u32, replaces: bool) -> Result<Temp> {
@@ -261,6 +316,15 @@ impl Drop for Temp {
             // leftover.
             let _ = self.dir.remove(&self.name);
         }
+    }
+}
+
+/// Removes a file that an interrupted run of this user left.
+fn remove_unused(dir: &Anchor, name: &str) {
+    if let Ok(Some(file)) = dir.reopen_private(name)
+        && disk::File::try_lock(&file, LockKind::Exclusive).is_ok_and(|locked| locked)
+    {
+        let _ = dir.remove(name);
     }
 }
 

@@ -2,7 +2,7 @@
 //! directory of another simulated disk.
 
 use densite_disk::{File, OpenMode, SyncKind};
-use densite_replica::{At, Folder, HandleSource, Options, Restored, Shipper, Source, restore};
+use densite_replica::{At, Folder, HandleSource, Options, Restore, Restored, Shipper, Source};
 use densite_sim_disk::SimDisk;
 use densite_store::{CodecChoice, Handle, Options as StoreOptions};
 use rand::rngs::StdRng;
@@ -151,7 +151,7 @@ pub(crate) fn restored_to(
 ) -> densite_replica::Result<(Restored, Vec<Vec<u8>>)> {
     let file = disk.open("/r.db", OpenMode::Create).expect("create");
     let log = disk.dir("/r.db-log");
-    let done = restore(bucket, at, &file as &dyn File, &log, &mut |_, _| true)?;
+    let done = Restore::find(bucket, at)?.write(&file as &dyn File, &log, &mut |_, _| true)?;
     drop(file);
     let mut handle = open(disk, "/r.db");
     let found = handle.check(&mut |_, _| true).expect("check");

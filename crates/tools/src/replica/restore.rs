@@ -10,7 +10,7 @@ use crate::paths::{COMPANIONS, beside, is_no_companion};
 use crate::progress::Progress;
 use crate::target;
 use crate::temp::Temp;
-use densite_replica::{At, Error as Wrong, Restored};
+use densite_replica::{At, Error as Wrong, Restore, Restored};
 use densite_sqlite::{Api, ffi};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -44,7 +44,8 @@ pub struct RestoreReport {
 }
 
 /// Restores a database to `dst`, and checks it before it gets this name. An existing file is
-/// replaced only if `replaces`.
+/// replaced only if `replaces`. An interrupted restore of a large database is continued by the next
+/// one to the same name: what was read is beside `dst`.
 ///
 /// # Errors
 /// [`Error::Exists`]; [`Error::Remote`], [`Error::Damaged`] for the replica; [`Error::NoSpace`].
@@ -74,7 +75,7 @@ pub fn restore(
     if let Some(path) = left.into_iter().find(|path| path.exists()) {
         return Err(Error::Exists { path });
     }
-    let (temp, log, mut report) = restore_beside(api, url, at, dst, progress)?;
+    let (temp, log, mut report) = restore_beside(api, url, at, dst, true, progress)?;
     // The log gets its name first: a database does not name a log that is not there.
     let placed = log.place(&beside(dst, LOG), temp.path())?;
     let renamed = match replaces {
@@ -116,7 +117,7 @@ fn must_be_unused(api: Api, dst: &Path) -> Result<()> {
 /// As [`restore()`].
 pub fn verify(api: Api, url: &Path, at: At, progress: &mut dyn Progress) -> Result<RestoreReport> {
     let wanted = std::env::temp_dir().join("densite-verify");
-    let (_, _, report) = restore_beside(api, url, at, &wanted, progress)?;
+    let (_, _, report) = restore_beside(api, url, at, &wanted, false, progress)?;
     Ok(report)
 }
 
@@ -125,23 +126,50 @@ fn restore_beside(
     url: &Path,
     at: At,
     wanted: &Path,
+    resumes: bool,
     progress: &mut dyn Progress,
 ) -> Result<(Temp, RestoredLog, RestoreReport)> {
     let started = Instant::now();
     let place = Place::to_read(url)?;
-    let temp = Temp::create_own(wanted, MODE)?;
+    let found = Restore::find(place.bucket(), at).map_err(|e| place.failed(&e))?;
+    let temp = match (found.name(), resumes) {
+        (Some(name), true) => Temp::resume_own(wanted, MODE, &format!("restore-{name}"))?,
+        _ => Temp::create_own(wanted, MODE)?,
+    };
+    match restore_into(api, &place, found, (wanted, &temp), progress) {
+        Ok((log, mut report)) => {
+            report.elapsed = started.elapsed();
+            Ok((temp, log, report))
+        }
+        Err(e) => {
+            // What was read is of use for the next try, unless it is wrong.
+            if resumes && !matches!(e, Error::Damaged { .. }) && temp.is_large() {
+                temp.leave();
+            }
+            Err(e)
+        }
+    }
+}
+
+/// Restores to a temporary file for `wanted`, and checks it.
+fn restore_into(
+    api: Api,
+    place: &Place,
+    found: Restore<'_>,
+    (wanted, temp): (&Path, &Temp),
+    progress: &mut dyn Progress,
+) -> Result<(RestoredLog, RestoreReport)> {
     let file = temp.open()?;
     let mut log = RestoredLog::create(&beside(temp.path(), LOG))?;
     let mut begun = 0;
-    let restored =
-        densite_replica::restore(place.bucket(), at, &file, log.dir(), &mut |done, all| {
-            if begun != all {
-                begun = all;
-                progress.phase("restoring", all);
-            }
-            progress.done(done);
-            !progress.cancelled()
-        });
+    let restored = found.write(&file, log.dir(), &mut |done, all| {
+        if begun != all {
+            begun = all;
+            progress.phase("restoring", all);
+        }
+        progress.done(done);
+        !progress.cancelled()
+    });
     let restored = restored.map_err(|e| match e {
         Wrong::Local(e) => Error::from_disk(temp.path(), "write", &e),
         Wrong::Stopped => Error::Interrupted {
@@ -177,9 +205,9 @@ fn restore_beside(
         rows_waiting,
         restored,
         pages: checked.pages,
-        elapsed: started.elapsed(),
+        elapsed: Duration::ZERO,
     };
-    Ok((temp, log, report))
+    Ok((log, report))
 }
 
 /// What a check found first.

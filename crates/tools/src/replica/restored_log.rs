@@ -6,6 +6,7 @@ use crate::log::Beside;
 use densite_disk::{Dir, RealDir};
 use densite_sqlite::Api;
 use std::fs::{self, DirBuilder, Permissions};
+use std::io::ErrorKind;
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
@@ -19,12 +20,17 @@ pub(super) struct RestoredLog {
 }
 
 impl RestoredLog {
-    /// Creates an empty directory that only its owner can open.
+    /// Creates an empty directory that only its owner can open, for a file of this run.
     ///
     /// # Errors
     /// [`Error::Io`], [`Error::Permission`], [`Error::NoSpace`].
     pub(super) fn create(path: &Path) -> Result<RestoredLog> {
-        let created = DirBuilder::new().mode(0o700).create(path);
+        let create = || DirBuilder::new().mode(0o700).create(path);
+        let created = create().or_else(|e| match e.kind() {
+            // A run that was killed left it. The file beside it is ours.
+            ErrorKind::AlreadyExists => fs::remove_dir_all(path).and_then(|()| create()),
+            _ => Err(e),
+        });
         created.map_err(|e| Error::from_std(path, "create it", &e))?;
         Ok(RestoredLog {
             path: path.to_path_buf(),
