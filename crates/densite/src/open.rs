@@ -192,7 +192,7 @@ impl OpenOptions {
         if name.contains('\0') {
             return setting("contains a NUL, which file names cannot contain; remove it");
         }
-        if densite_vfs::is_url(name) {
+        if densite_vfs::is_url(name) || densite_vfs::is_replica(name) {
             return Ok(name);
         }
         let missing = |path: PathBuf| Err(FileError::NotFound { path }.into());

@@ -38,6 +38,8 @@ pub struct Got {
 #[derive(Debug)]
 pub struct Bucket {
     object: Object,
+    /// It is a web server, which has no lists, and is only read.
+    is_web: bool,
 }
 
 impl Bucket {
@@ -51,12 +53,34 @@ impl Bucket {
             let why = "a replica is in s3://BUCKET/PREFIX or in a directory, not on a web server";
             return Err(Error::new(shown(url), Problem::Setting(why.into())));
         }
-        let object = Object::new(client.transport(), url, options)?;
-        Ok(Bucket { object })
+        Bucket::to_read(client, url, options)
+    }
+
+    /// The same for reading: also `https://HOST/PREFIX` and `http://HOST/PREFIX`. Sends nothing.
+    ///
+    /// # Errors
+    /// As [`Bucket::open`].
+    pub fn to_read(client: &'static Client, url: &str, options: &Options) -> Result<Bucket> {
+        let url = url.trim_end_matches('/');
+        let location = Location::prefix(url)?;
+        let is_web = matches!(location, Location::Web(_));
+        let object = Object::at(client.transport(), url, location, options)?;
+        Ok(Bucket { object, is_web })
+    }
+
+    /// Whether [`Bucket::list`] works.
+    #[must_use]
+    pub fn has_lists(&self) -> bool {
+        !self.is_web
     }
 
     /// Reads a whole object, or a part of it; `None` if there is none.
     fn read(&self, name: &str, range: Option<GetRange>) -> Result<Option<Got>> {
+        // Answers of web servers are judged as those to a request for a range.
+        let range = match self.is_web {
+            true => range.or(Some(GetRange::Offset(0))),
+            false => range,
+        };
         again(|| self.read_once(name, range.clone()))
     }
 

@@ -3,7 +3,7 @@
 use crate::counters::Counters;
 use crate::error::Result;
 use crate::options::Options;
-use crate::remote::Remote;
+use crate::remote::{Part, Remote};
 use crate::transport::Transport;
 use densite_disk::sync::Mutex;
 use std::sync::{Arc, Weak};
@@ -26,7 +26,16 @@ impl Client {
     /// # Errors
     /// See [`Problem`](crate::Problem).
     pub fn open(&'static self, url: &str, options: &Options) -> Result<Arc<Remote>> {
-        Remote::open(&self.transport, url, options).map(|opened| self.share(opened))
+        Remote::open(&self.transport, url, options, Part::Beginning)
+            .map(|opened| self.share(opened))
+    }
+
+    /// The same for a file of `len` bytes whose end is read first.
+    ///
+    /// # Errors
+    /// See [`Problem`](crate::Problem).
+    pub fn open_end(&'static self, url: &str, options: &Options, len: u64) -> Result<Arc<Remote>> {
+        Remote::open(&self.transport, url, options, Part::End(len)).map(|opened| self.share(opened))
     }
 
     /// What reading the files that are open has cost.

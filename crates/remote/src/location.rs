@@ -36,6 +36,20 @@ impl Location {
     /// # Errors
     /// [`Problem::Url`] with what is wrong.
     pub(crate) fn parse(text: &str) -> Result<Location> {
+        match Location::prefix(text)? {
+            Location::Web(url) if url.path() == "/" => Err(Error::new(
+                shown(text),
+                Problem::Url("it names no file".into()),
+            )),
+            location => Ok(location),
+        }
+    }
+
+    /// Parses a URL under which files are. On a web server, it can be the root.
+    ///
+    /// # Errors
+    /// [`Problem::Url`] with what is wrong.
+    pub(crate) fn prefix(text: &str) -> Result<Location> {
         let wrong = |what: &str| Err(Error::new(shown(text), Problem::Url(what.into())));
         let url = match Url::parse(text) {
             Ok(url) => url,
@@ -45,8 +59,8 @@ impl Location {
             let has_user = !url.username().is_empty() || url.password().is_some();
             return match url.host_str() {
                 Some(_) if has_user => wrong("users and passwords in it are not supported"),
-                Some(_) if url.path() != "/" => Ok(Location::Web(url)),
-                _ => wrong("it names no file"),
+                Some(_) => Ok(Location::Web(url)),
+                None => wrong("it names no file"),
             };
         }
         // An object's key can contain any character. Only the bucket is taken from the parsed URL.

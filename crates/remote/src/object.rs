@@ -17,6 +17,7 @@ use object_store::aws::AmazonS3Builder;
 use object_store::http::HttpBuilder;
 use object_store::path::Path;
 use object_store::{GetOptions, GetRange, ObjectStore, RetryConfig};
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -47,7 +48,19 @@ impl Object {
         url: &str,
         options: &Options,
     ) -> Result<Object> {
-        let location = Location::parse(url)?;
+        Object::at(transport, url, Location::parse(url)?, options)
+    }
+
+    /// The same for a place that is known. `url` is for messages.
+    ///
+    /// # Errors
+    /// Those of certificates and settings.
+    pub(crate) fn at(
+        transport: &'static Transport,
+        url: &str,
+        location: Location,
+        options: &Options,
+    ) -> Result<Object> {
         let counting = Arc::new(Counting::default());
         let failed = |problem| Error::new(shown(url), problem);
         let service = Service::new(
@@ -177,14 +190,14 @@ impl Object {
         Ok(())
     }
 
-    /// Reads the first `len` bytes, and returns them and the version they are of. If the file is
-    /// shorter, these are fewer bytes.
+    /// Reads a range, and returns its bytes and the version they are of. If the file ends before the
+    /// range does, these are fewer bytes.
     ///
     /// # Errors
     /// See [`Problem`].
-    pub(crate) fn head(&self, len: u64) -> Result<(Vec<u8>, Version)> {
+    pub(crate) fn first(&self, range: Range<u64>) -> Result<(Vec<u8>, Version)> {
         let options = GetOptions {
-            range: Some(GetRange::Bounded(0..len)),
+            range: Some(GetRange::Bounded(range.clone())),
             ..GetOptions::default()
         };
         let begun = Instant::now();
@@ -197,7 +210,7 @@ impl Object {
         self.counting.received(begun.elapsed());
         self.pace.received(bytes.len() as u64, begun.elapsed());
         let found = Version::of(&meta).ok_or_else(|| self.fail(Problem::NoVersion))?;
-        let expected = len.min(found.len);
+        let expected = range.end.min(found.len).saturating_sub(range.start);
         if bytes.len() as u64 != expected {
             let why = format!("{} bytes instead of {expected}", bytes.len());
             return Err(self.fail(Problem::WrongRange(why)));

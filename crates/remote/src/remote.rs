@@ -8,7 +8,7 @@ use crate::error::{Problem, Result};
 use crate::flight::Flight;
 use crate::object::Object;
 use crate::options::Options;
-use crate::plan::{MOST, Plan};
+use crate::plan::{MOST, Plan, end_of};
 use crate::transport::Transport;
 use crate::version::Version;
 use densite_disk::sync::Mutex;
@@ -19,6 +19,15 @@ use std::time::Instant;
 const FIRST: u64 = 4;
 /// How often a block is fetched that other readers push out of memory before it is read.
 const TRIES: u32 = 5;
+
+/// What the first request asks for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Part {
+    /// The head of the file.
+    Beginning,
+    /// The end of a file of so many bytes.
+    End(u64),
+}
 
 /// One version of a remote file, open for reading.
 #[derive(Debug)]
@@ -40,9 +49,15 @@ impl Remote {
         transport: &'static Transport,
         url: &str,
         options: &Options,
+        part: Part,
     ) -> Result<Remote> {
         let object = Object::new(transport, url, options)?;
-        let mut head = object.head(FIRST * BLOCK)?;
+        let asked = match part {
+            Part::Beginning => 0..FIRST,
+            Part::End(len) => end_of(len),
+        };
+        let bytes = asked.start * BLOCK..asked.end * BLOCK;
+        let mut first = object.first(bytes.clone())?;
         let begun = Instant::now();
         loop {
             let time_until_unique = object.time_until_unique();
@@ -54,9 +69,9 @@ impl Remote {
                 return Err(object.fail(Problem::Changed));
             }
             std::thread::sleep(time_until_unique);
-            head = object.head(FIRST * BLOCK)?;
+            first = object.first(bytes.clone())?;
         }
-        let (bytes, version) = head;
+        let (bytes, version) = first;
         let disk = options.cache_dir.as_ref().map(|dir| {
             let (name, blocks) = (
                 format!("{url} {}", version.text()),
@@ -74,8 +89,10 @@ impl Remote {
             plan: Mutex::default(),
             flights: Mutex::default(),
         };
-        remote.cache.keep(0, &bytes);
-        remote.plan.lock().note(0..FIRST.min(remote.total()));
+        remote.cache.keep(asked.start, &bytes);
+        if asked.start == 0 {
+            remote.plan.lock().note(0..asked.end.min(remote.total()));
+        }
         Ok(remote)
     }
 

@@ -54,6 +54,8 @@ pub(crate) struct Assembly<'a, S> {
     progress: &'a mut dyn FnMut(u64) -> bool,
     /// Whether it waits while readers hold back the restore point.
     waits: bool,
+    /// A range that is copied again at the end.
+    repeated: Option<(u64, u64)>,
 }
 
 impl<'a, S: Sink> Assembly<'a, S> {
@@ -75,7 +77,14 @@ impl<'a, S: Sink> Assembly<'a, S> {
             is_point: false,
             progress,
             waits: false,
+            repeated: None,
         }
+    }
+
+    /// Makes it copy a range again at the end, so that one read of the end of the object has it.
+    pub(crate) fn repeating(mut self, range: Option<(u64, u64)>) -> Self {
+        self.repeated = range;
+        self
     }
 
     /// Makes it wait while readers hold back the restore point: much was copied until then.
@@ -118,6 +127,10 @@ impl<'a, S: Sink> Assembly<'a, S> {
             let Some(len) = self.source.image_len(&self.at)? else {
                 return Ok(Copied::Lost);
             };
+            if let Some(range) = self.repeated {
+                self.pending.push(range);
+                self.pending = joined(std::mem::take(&mut self.pending));
+            }
             let read = self.read_pending(len)?;
             if self.source.is_kept(&self.at)? {
                 for (offset, bytes) in read {

@@ -1,6 +1,7 @@
 //! What a replica needs of a place for objects.
 
 use crate::error::Result;
+use std::sync::Arc;
 
 /// An object as it was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -63,12 +64,37 @@ pub trait Bucket: Send + Sync {
     /// # Errors
     /// As [`Bucket::get`].
     fn remove(&self, name: &str) -> Result<()>;
+    /// Whether [`Bucket::list`] works. A web server has no lists.
+    fn has_lists(&self) -> bool {
+        true
+    }
+    /// Opens an object to read it by ranges; `None` if there is none of this name. `len` is its
+    /// length, and its end is read first.
+    ///
+    /// # Errors
+    /// As [`Bucket::get`].
+    fn object(&self, name: &str, len: u64) -> Result<Option<Arc<dyn RemoteObject>>>;
     /// The objects whose names begin with `prefix` and come after `after`, in the order of their
     /// names.
     ///
     /// # Errors
     /// As [`Bucket::get`].
     fn list(&self, prefix: &str, after: &str) -> Result<Vec<Listed>>;
+}
+
+/// An object that is read by ranges.
+pub trait RemoteObject: Send + Sync {
+    /// Reads from `offset` on, until `buf` is full or the object ends. Returns the number of bytes.
+    ///
+    /// # Errors
+    /// As [`Bucket::get`].
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> Result<usize>;
+    /// The length in bytes.
+    fn len(&self) -> u64;
+    /// Whether it has no bytes.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
 }
 
 /// An object that is being written. Dropping it unfinished removes what was written.

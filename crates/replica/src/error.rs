@@ -18,6 +18,16 @@ pub enum Error {
     /// An object is missing that others need.
     #[error("the object {0} is missing; restore an earlier moment, or begin a new generation")]
     Missing(String),
+    /// A delta is missing, and later objects exist. They cannot be used without it.
+    #[error(
+        "the object {missing} is missing, but restore point {later} exists; restore an earlier moment, or ship with --takeover, which begins a new generation; if this is a copy or a cache of the replica, wait until it is complete"
+    )]
+    Gap {
+        /// The name of the first missing object.
+        missing: String,
+        /// The number of a later restore point.
+        later: u64,
+    },
     /// An object has other bytes than were written.
     #[error("the object {object} is damaged: {problem}; restore an earlier moment")]
     Damaged {

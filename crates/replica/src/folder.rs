@@ -3,11 +3,12 @@
 //! A directory has no conditional requests. So a writer holds the lock of a file in it, and checks
 //! and renames under that lock. File systems whose locks do not work are refused.
 
-use crate::bucket::{Bucket, Listed, Stored, Upload};
+use crate::bucket::{Bucket, Listed, RemoteObject, Stored, Upload};
 use crate::error::{Error, Result};
 use densite_disk::hash::xxh3_128;
 use densite_disk::sync::{Mutex, MutexGuard};
 use densite_disk::{Dir, ErrorKind, File, LockKind, OpenMode, SyncKind};
+use std::sync::Arc;
 
 /// The file whose lock a writer holds.
 const LOCK: &str = "densite-replica-lock";
@@ -194,6 +195,18 @@ impl Bucket for Folder {
         }
     }
 
+    fn object(&self, name: &str, _: u64) -> Result<Option<Arc<dyn RemoteObject>>> {
+        let Some((file, len)) = self.open(name)? else {
+            return Ok(None);
+        };
+        let name = self.name.clone();
+        Ok(Some(Arc::new(OpenObject {
+            file: Mutex::new(file),
+            len,
+            name,
+        })))
+    }
+
     fn list(&self, prefix: &str, after: &str) -> Result<Vec<Listed>> {
         let mut names = self.dir().list().map_err(|e| self.failed(&e))?;
         names.retain(|name| {
@@ -210,6 +223,25 @@ impl Bucket for Folder {
             }
         }
         Ok(listed)
+    }
+}
+
+/// An object that stays readable when its name is removed.
+struct OpenObject {
+    file: Mutex<Box<dyn File>>,
+    len: u64,
+    /// The directory, for messages.
+    name: String,
+}
+
+impl RemoteObject for OpenObject {
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> Result<usize> {
+        let read = self.file.lock().read_at(buf, offset);
+        read.map_err(|e| Error::Bucket(format!("{}: {e}", self.name)))
+    }
+
+    fn len(&self) -> u64 {
+        self.len
     }
 }
 

@@ -15,6 +15,11 @@ pub(crate) fn delta(generation: &str, n: u64) -> String {
     format!("{}{n:012}", deltas(generation))
 }
 
+/// The restore point in the name of a delta of this generation.
+pub(crate) fn delta_number(generation: &str, name: &str) -> Option<u64> {
+    name.strip_prefix(&deltas(generation))?.parse().ok()
+}
+
 /// How the names of all deltas begin.
 pub(crate) fn deltas(generation: &str) -> String {
     format!("{generation}-delta-")
@@ -53,6 +58,8 @@ mod tests {
             Some(77)
         );
         assert_eq!(compacted_last(&delta("g0001-00ff00ff", 77)), None);
+        assert_eq!(delta_number("g1", &delta("g1", 77)), Some(77));
+        assert_eq!(delta_number("g2", &delta("g1", 77)), None);
         assert_ne!(
             generation(1).expect("random"),
             generation(1).expect("random")

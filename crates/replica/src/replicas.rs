@@ -1,9 +1,11 @@
 //! What a replica has.
 
 use crate::bucket::Bucket;
-use crate::error::Result;
-use crate::format::{FOOTER_LEN, Footer};
+use crate::error::{Error, Result};
+use crate::format::{FOOTER_LEN, Footer, Generation};
+use crate::gap::end_of;
 use crate::names;
+use crate::plan::NEWEST;
 use crate::restore::head;
 
 /// What a replica has.
@@ -35,6 +37,9 @@ pub struct GenerationInfo {
     pub bases: u64,
     /// Bytes of its objects.
     pub bytes: u64,
+    /// The first missing delta, if there are later ones. Restore points from it on cannot be
+    /// restored.
+    pub missing: Option<String>,
 }
 
 /// Looks at a replica: reads the head, the list of objects, and the newest delta of each
@@ -75,6 +80,7 @@ pub fn replicas(bucket: &dyn Bucket) -> Result<ReplicaInfo> {
             commit: last.map(|(.., commit)| commit),
             bases: generation.bases.len() as u64,
             bytes,
+            missing: missing(generation, all.iter().map(|o| o.name.as_str())),
         });
     }
     Ok(ReplicaInfo {
@@ -82,4 +88,16 @@ pub fn replicas(bucket: &dyn Bucket) -> Result<ReplicaInfo> {
         objects: all.len() as u64,
         bytes: all.iter().map(|o| o.len).sum(),
     })
+}
+
+/// The first missing delta behind the newest base and what is merged behind it.
+fn missing<'a>(generation: &Generation, names: impl Iterator<Item = &'a str>) -> Option<String> {
+    let mut n = generation.bases.last()?.n;
+    while let Some(next) = generation.compacted_after(n, NEWEST) {
+        n = next.last;
+    }
+    match end_of(&generation.name, n, names) {
+        Err(Error::Gap { missing, .. }) => Some(missing),
+        _ => None,
+    }
 }

@@ -4,6 +4,7 @@ use crate::bucket::Bucket;
 use crate::error::{Error, Result};
 use crate::extents::{Index, Object};
 use crate::format::{Base, Footer, Generation, Head, Kind};
+use crate::gap::end_after;
 use crate::log::{Place, place};
 use crate::names;
 use crate::plan::{Limit, NEWEST};
@@ -191,15 +192,29 @@ impl Restoring<'_> {
             }
             false => self.apply_large(&name, base.bytes)?,
         };
-        while footer.last < limit.n {
+        // Up to which delta the newest state goes.
+        let mut end = u64::MAX;
+        while footer.last < limit.n.min(end) {
             let next = match generation.compacted_after(footer.last, limit) {
                 Some(c) => {
                     self.expected += c.bytes;
                     names::compacted(&generation.name, c.first, c.last)
                 }
-                None => names::delta(&generation.name, footer.last + 1),
+                None => {
+                    if limit == NEWEST && end == u64::MAX {
+                        end = end_after(self.bucket, &generation.name, footer.last)?;
+                        continue;
+                    }
+                    names::delta(&generation.name, footer.last + 1)
+                }
             };
             let Some(bytes) = self.get(&next)? else {
+                let is_delta = names::delta_number(&generation.name, &next).is_some();
+                // The chain ends here, unless later deltas exist.
+                match is_delta && end == u64::MAX {
+                    true => end_after(self.bucket, &generation.name, footer.last)?,
+                    false => return Err(Error::Missing(next)),
+                };
                 break;
             };
             let object = Object::decode(&next, bytes)?;

@@ -1,49 +1,15 @@
 //! A follower sees the newest restore point, and each snapshot stays one state.
 
-use crate::common::{Database, PAGE, begin, bucket, open, quick, reader};
+use crate::common::{Database, PAGE, begin, bucket, lose, open, quick, reader, ship};
 use densite_disk::{File, OpenMode};
-use densite_replica::{Bucket, Error, Folder, Follower, RemoteObject, Result, Snapshot, Step};
+use densite_replica::{Error, Follower, Result, Snapshot, Step};
 use densite_sim_disk::SimDisk;
 use rand::RngExt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// An object of a directory, by ranges.
-struct ByRanges {
-    folder: Arc<Folder>,
-    name: String,
-    len: u64,
-}
-
-impl RemoteObject for ByRanges {
-    fn read_at(&self, buf: &mut [u8], offset: u64) -> Result<usize> {
-        let n = usize::try_from(self.len - offset.min(self.len)).expect("small");
-        let n = n.min(buf.len());
-        let bytes = self.folder.get_range(&self.name, offset, n as u64)?;
-        buf[..n].copy_from_slice(&bytes);
-        Ok(n)
-    }
-
-    fn len(&self) -> u64 {
-        self.len
-    }
-}
-
 fn follow(disk: &SimDisk) -> Result<Follower> {
-    let folder = Arc::new(reader(disk));
-    let opener = Arc::clone(&folder);
-    Follower::new(
-        folder,
-        Box::new(move |name| {
-            let end = opener.get_end(name, 0)?;
-            let end = end.ok_or_else(|| Error::Missing(name.to_owned()))?;
-            Ok(Arc::new(ByRanges {
-                folder: Arc::clone(&opener),
-                name: name.to_owned(),
-                len: end.len,
-            }))
-        }),
-    )
+    Follower::new(Arc::new(reader(disk)))
 }
 
 /// The pages of a snapshot, read in pieces of odd lengths.
@@ -171,4 +137,117 @@ fn a_follower_is_not_behind_in_silence() {
     assert!(matches!(failed.err(), Some(Error::Bucket(_))));
     disk.clear_faults();
     follower.newest(Duration::ZERO).expect("newest");
+}
+
+/// The first error within so many polls.
+fn error_within(follower: &Follower, polls: u32) -> Option<Error> {
+    (0..polls).find_map(|_| follower.newest(Duration::ZERO).err())
+}
+
+/// Whether a later delta or the head shows that this object is missing.
+#[track_caller]
+fn is_missing(error: Option<Error>, path: &str) {
+    match &error {
+        Some(Error::Gap { missing, .. }) if path.ends_with(missing) => {}
+        _ => panic!("{path} is missing, and not {error:?}"),
+    }
+}
+
+#[test]
+fn a_missing_delta_is_an_error_within_a_few_polls() {
+    let mut database = Database::new(11);
+    let disk = SimDisk::new(11);
+    let folder = bucket(&disk);
+    let mut shipper = begin(&folder, &mut database, &quick(), 0).expect("begin");
+    let mut now_ms = 0;
+    let follower = follow(&disk).expect("follow");
+    ship(&mut database, &mut shipper, 1, &mut now_ms);
+    assert_eq!(
+        follower.newest(Duration::ZERO).expect("newest").point().0,
+        1
+    );
+    ship(&mut database, &mut shipper, 2, &mut now_ms);
+    let (path, bytes) = lose(&disk, "-delta-000000000002");
+    is_missing(error_within(&follower, 4), &path);
+    // It stays one, and one that begins now says so at once.
+    is_missing(error_within(&follower, 1), &path);
+    is_missing(follow(&disk).err(), &path);
+    disk.put_file(&path, &bytes);
+    assert_eq!(
+        follower.newest(Duration::ZERO).expect("newest").point().0,
+        3
+    );
+    // After any number of idle polls, within eight.
+    for idle in 0..20 {
+        let disk = disk.snapshot();
+        let follower = follow(&disk).expect("follow");
+        for _ in 0..idle {
+            assert_eq!(error_within(&follower, 1), None);
+        }
+        let folder = bucket(&disk);
+        let mut shipper = begin(&folder, &mut database, &quick(), now_ms).expect("begin");
+        ship(&mut database, &mut shipper, 2, &mut now_ms.clone());
+        let (path, _) = lose(&disk, "-delta-000000000004");
+        is_missing(error_within(&follower, 8), &path);
+    }
+}
+
+/// Deltas that are missing, or were removed after their time, do not matter to a follower that is
+/// behind them, once the head names a base or merged objects.
+#[test]
+fn a_follower_that_slept_goes_on_from_the_head() {
+    for merged in [true, false] {
+        let mut database = Database::new(12);
+        let disk = SimDisk::new(12);
+        let folder = bucket(&disk);
+        let mut options = quick();
+        let mut now_ms = 0;
+        let mut shipper = begin(&folder, &mut database, &options, now_ms).expect("begin");
+        let follower = follow(&disk).expect("follow");
+        ship(&mut database, &mut shipper, 6, &mut now_ms);
+        if merged {
+            let step = shipper.step(&mut database.source(), now_ms + 20_000, &mut |_| true);
+            assert!(matches!(step, Ok(Step::Compacted { .. })), "{step:?}");
+        } else {
+            drop(shipper);
+            options.base_every = Duration::ZERO;
+            shipper = begin(&folder, &mut database, &options, now_ms).expect("begin");
+            ship(&mut database, &mut shipper, 1, &mut now_ms);
+        }
+        lose(&disk, "-delta-000000000001");
+        lose(&disk, "-delta-000000000002");
+        let mut polls = 0;
+        while follower.newest(Duration::ZERO).expect("newest").point().0 < shipper.position().0 {
+            polls += 1;
+            assert!(polls <= 8, "it stays behind");
+        }
+        let snapshot = follower.newest(Duration::ZERO).expect("newest");
+        assert!(pages(&snapshot) == database.pages);
+    }
+}
+
+/// More than is kept in memory, and no merged object yet.
+#[test]
+fn a_follower_goes_on_when_deltas_are_larger_than_its_memory() {
+    let mut database = Database::new(13);
+    let disk = SimDisk::new(13);
+    let folder = bucket(&disk);
+    let mut shipper = begin(&folder, &mut database, &quick(), 0).expect("begin");
+    let follower = follow(&disk).expect("follow");
+    let mut bytes = 0;
+    for n in 1..60 {
+        database.commit(900);
+        let step = shipper.step(&mut database.source(), n, &mut |_| true);
+        let Ok(Step::Shipped { bytes: more, .. }) = step else {
+            panic!("{step:?}");
+        };
+        bytes += more;
+        let snapshot = follower.newest(Duration::ZERO).expect("newest");
+        assert_eq!(snapshot.point().0, shipper.position().0);
+    }
+    assert!(bytes > 33 << 20, "{bytes} bytes are too few for this test");
+    let snapshot = follower.newest(Duration::ZERO).expect("newest");
+    assert!(pages(&snapshot) == database.pages);
+    let fresh = follow(&disk).expect("follow").newest(Duration::ZERO);
+    assert!(pages(&fresh.expect("newest")) == database.pages);
 }

@@ -1,6 +1,6 @@
 //! Two writers, other databases, older copies, and damage.
 
-use crate::common::{DB, Database, begin, bucket, open, quick, reader, restored};
+use crate::common::{DB, Database, begin, bucket, lose, open, quick, reader, restored, ship};
 use densite_replica::{At, Error, Folder, Step};
 use densite_sim_disk::SimDisk;
 
@@ -166,26 +166,100 @@ fn no_flipped_byte_is_restored() {
 }
 
 #[test]
-fn a_missing_delta_ends_the_newest_state_there_or_is_an_error() {
+fn moments_and_numbers_without_a_restore_point_are_refused() {
     let mut database = Database::new(10);
     let disk = SimDisk::new(10);
     let folder = bucket(&disk);
     let nothing = restored(&folder, At::Newest);
     assert!(matches!(nothing, Err(Error::NoReplica)), "{nothing:?}");
     let mut shipper = begin(&folder, &mut database, &quick(), 100).expect("begin");
-    database.commit(2);
-    shipper
-        .step(&mut database.source(), 200, &mut |_| true)
-        .expect("step");
+    ship(&mut database, &mut shipper, 1, &mut 100);
     let early = restored(&folder, At::Time(99));
     assert!(matches!(early, Err(Error::TooEarly { first_ms: 100 })));
     let beyond = restored(&folder, At::Number(2));
     assert!(matches!(beyond, Err(Error::NoSuchPoint(2))), "{beyond:?}");
-    let base = disk
-        .paths()
-        .into_iter()
-        .find(|path| path.contains("-base-"));
-    disk.remove(&base.expect("a base")).expect("remove");
+    lose(&disk, "-base-000000000000");
     let missing = restored(&folder, At::Newest);
     assert!(matches!(missing, Err(Error::Missing(_))), "{missing:?}");
+}
+
+/// Later deltas exist: an older state is not restored in the place of the newest one.
+#[test]
+fn a_missing_delta_is_an_error_that_names_it() {
+    let mut database = Database::new(11);
+    let disk = SimDisk::new(11);
+    let folder = bucket(&disk);
+    let mut shipper = begin(&folder, &mut database, &quick(), 0).expect("begin");
+    ship(&mut database, &mut shipper, 1, &mut 0);
+    let at_one = database.pages.clone();
+    ship(&mut database, &mut shipper, 3, &mut 1000);
+    let (path, bytes) = lose(&disk, "-delta-000000000002");
+    let is_gap = |e: &Error| match e {
+        Error::Gap { missing, later } => path.ends_with(missing) && *later == 3,
+        _ => false,
+    };
+    for at in [At::Newest, At::Number(3), At::Number(4), At::Time(2500)] {
+        let lost = restored(&folder, at).err();
+        assert!(lost.as_ref().is_some_and(is_gap), "{at:?}: {lost:?}");
+    }
+    for at in [At::Number(1), At::Number(0)] {
+        restored(&folder, at).expect("an earlier restore point");
+    }
+    let (_, pages) = restored(&folder, At::Number(1)).expect("restore");
+    assert!(pages == at_one);
+    let info = densite_replica::replicas(&*folder).expect("replicas");
+    let missing = info.generations[0].missing.as_deref();
+    assert!(missing.is_some_and(|name| path.ends_with(name)), "{info:?}");
+    // A writer does not continue behind it. A new generation heals it.
+    let refused = begin(&folder, &mut database, &quick(), 9000).err();
+    assert!(refused.as_ref().is_some_and(is_gap), "{refused:?}");
+    let saved = disk.snapshot();
+    drop(begin(&folder, &mut database, &take_over(), 9000).expect("take over"));
+    let (_, pages) = restored(&folder, At::Newest).expect("restore");
+    assert!(pages == database.pages);
+    // So does the object, if it comes back.
+    saved.put_file(&path, &bytes);
+    let (_, pages) = restored(&reader(&saved), At::Newest).expect("restore");
+    assert!(pages == database.pages);
+    let info = densite_replica::replicas(&reader(&saved)).expect("replicas");
+    assert_eq!(info.generations[0].missing, None);
+}
+
+/// A delta that is merged is only needed for the moments in between.
+#[test]
+fn a_missing_delta_that_is_merged_does_not_matter_to_the_newest_state() {
+    let mut database = Database::new(12);
+    let disk = SimDisk::new(12);
+    let folder = bucket(&disk);
+    let mut shipper = begin(&folder, &mut database, &quick(), 0).expect("begin");
+    let mut now_ms = 0;
+    ship(&mut database, &mut shipper, 6, &mut now_ms);
+    let step = shipper.step(&mut database.source(), now_ms + 20_000, &mut |_| true);
+    assert!(matches!(step, Ok(Step::Compacted { .. })), "{step:?}");
+    lose(&disk, "-delta-000000000002");
+    let (_, pages) = restored(&folder, At::Newest).expect("restore");
+    assert!(pages == database.pages);
+    let between = restored(&folder, At::Number(3));
+    assert!(matches!(between, Err(Error::Gap { .. })), "{between:?}");
+    drop(shipper);
+    begin(&folder, &mut database, &quick(), now_ms + 30_000).expect("continue");
+    lose(&disk, "-compacted-000000000001-000000000006");
+    let missing = restored(&folder, At::Newest);
+    assert!(matches!(missing, Err(Error::Missing(_))), "{missing:?}");
+}
+
+/// A step that ships and merges says both.
+#[test]
+fn merging_while_shipping_is_told() {
+    let mut database = Database::new(13);
+    let disk = SimDisk::new(13);
+    let folder = bucket(&disk);
+    let mut shipper = begin(&folder, &mut database, &quick(), 0).expect("begin");
+    let mut now_ms = 0;
+    ship(&mut database, &mut shipper, 63, &mut now_ms);
+    assert_eq!(shipper.take_compacted(), None);
+    ship(&mut database, &mut shipper, 1, &mut now_ms);
+    assert!(shipper.take_compacted() > Some(0));
+    ship(&mut database, &mut shipper, 1, &mut now_ms);
+    assert_eq!(shipper.take_compacted(), None);
 }

@@ -1,7 +1,7 @@
 //! Figures of a database.
 
 use crate::db::{Access, Through};
-use crate::error::{Error, Result, url_in};
+use crate::error::{Error, Result};
 use crate::form::{self, Form};
 use crate::gain::{self, Figures, Gain};
 use crate::header::{HEADER_LEN, Header};
@@ -95,7 +95,7 @@ impl Info {
 /// See [`Error`]; [`Error::Locked`] while another connection writes to it.
 pub fn info(api: Api, path: &Path) -> Result<Info> {
     // Nothing is beside a remote file.
-    let log = match url_in(path) {
+    let log = match target::remote_in(path) {
         Some(_) => None,
         None => crate::log::beside(api, path),
     };

@@ -67,10 +67,13 @@ impl Target {
 
 /// Resolves a database to read, which is an existing regular file or a URL.
 pub(crate) fn resolve_to_read(api: Api, given: &Path) -> Result<Target> {
-    let Some(url) = url_in(given) else {
+    let Some(url) = remote_in(given) else {
         return resolve(given);
     };
-    let shown = PathBuf::from(shown_url(url));
+    let shown = match url_in(given) {
+        Some(url) => PathBuf::from(shown_url(url)),
+        None => given.to_path_buf(),
+    };
     let file = RemoteFile::at(api, url).map_err(|message| Error::Remote {
         path: shown.clone(),
         message,
@@ -90,6 +93,17 @@ pub(crate) fn resolve_to_read(api: Api, given: &Path) -> Result<Target> {
             url: url.to_owned(),
             file,
         }),
+    })
+}
+
+/// The name of a database that is only read: a URL, or a directory that has a replica, with a slash
+/// at its end.
+pub(crate) fn remote_in(given: &Path) -> Option<&str> {
+    url_in(given).or_else(|| {
+        let name = given
+            .to_str()
+            .filter(|name| densite_vfs::is_replica(name))?;
+        given.join("head").is_file().then_some(name)
     })
 }
 

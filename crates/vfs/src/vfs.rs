@@ -5,13 +5,15 @@ use crate::identity::Identity;
 use crate::last_error::{report, report_not_opened};
 use crate::main_file::{MainFile, OpenedBy};
 use crate::open_files::OpenFile;
-use crate::remote::{RemoteFile, is_url, shown_url};
+use crate::place::has_system_files;
+use crate::remote::{RemoteFile, is_replica, is_url, shown_url};
 use crate::settings::Settings;
 use crate::wal_file::{WalFile, database_of};
 use crate::worker;
 use densite_sqlite::{Api, Code, FileName, HostVfs, Opened, Registered, Result, Vfs, ffi};
 use densite_store::Readahead;
-use std::ffi::{CStr, CString};
+use std::ffi::{CStr, CString, OsStr};
+use std::os::unix::ffi::OsStrExt as _;
 
 /// The usual name of the VFS.
 pub const NAME: &CStr = c"densite";
@@ -20,6 +22,9 @@ pub const NAME: &CStr = c"densite";
 const URL_MAX: i32 = 8192;
 /// How much shorter than that SQLite lets the name of a database be: "-journal".
 const BESIDE: usize = 8;
+
+/// The endings of what SQLite looks for beside a database.
+const BESIDE_REPLICA: [&str; 2] = ["-journal", "-wal"];
 
 type OpenedFile = std::result::Result<Opened<MainFile, WalFile>, Code>;
 
@@ -78,7 +83,7 @@ impl DensiteVfs {
             Ok(settings) => settings,
             Err(message) => {
                 let path = name.path().to_string_lossy();
-                let path = match is_remote(name.path()) {
+                let path = match is_url_path(name.path()) {
                     true => shown_url(&path).into(),
                     false => path,
                 };
@@ -141,9 +146,34 @@ impl DensiteVfs {
     }
 }
 
-/// Whether a path is the URL of a remote database, or of a file beside one.
-fn is_remote(path: &CStr) -> bool {
+fn is_url_path(path: &CStr) -> bool {
     path.to_str().is_ok_and(is_url)
+}
+
+/// Whether a path is that of a remote database, or of a file beside one: a URL, or the directory of
+/// a replica, whose full path ends with a slash.
+fn is_remote(path: &CStr) -> bool {
+    let is_of_replica = |path: &str| {
+        let beside = BESIDE_REPLICA.iter().find_map(|end| path.strip_suffix(end));
+        is_replica(beside.unwrap_or(path))
+    };
+    (path.to_str()).is_ok_and(|path| is_url(path) || is_of_replica(path))
+}
+
+/// The full path of the directory of a replica, with a slash at its end; `None` if the path has none
+/// there, or leads to a file. The host drops that slash.
+fn replica_dir(host: HostVfs, path: &CStr) -> Option<CString> {
+    if !path.to_bytes().ends_with(b"/") || !has_system_files(host) {
+        return None;
+    }
+    let mut full = host.full_pathname(path).ok()?.into_bytes();
+    if std::fs::metadata(OsStr::from_bytes(&full)).is_ok_and(|found| !found.is_dir()) {
+        return None;
+    }
+    if !full.ends_with(b"/") {
+        full.push(b'/');
+    }
+    CString::new(full).ok()
 }
 
 impl Vfs for DensiteVfs {
@@ -174,7 +204,7 @@ impl Vfs for DensiteVfs {
     }
 
     fn full_pathname(&self, path: &CStr) -> std::result::Result<Option<CString>, Code> {
-        if is_remote(path) && path.count_bytes() > URL_MAX as usize - BESIDE {
+        if is_url_path(path) && path.count_bytes() > URL_MAX as usize - BESIDE {
             let url = shown_url(&path.to_string_lossy());
             let message = format!(
                 "{url}: the URL is longer than {} bytes",
@@ -183,7 +213,10 @@ impl Vfs for DensiteVfs {
             report(self.host.api(), Code::CANTOPEN, &message);
             return Err(Code::CANTOPEN);
         }
-        Ok(is_remote(path).then(|| path.into()))
+        match is_url_path(path) {
+            true => Ok(Some(path.into())),
+            false => Ok(replica_dir(self.host, path)),
+        }
     }
 
     fn access(&self, path: &CStr, flags: i32) -> std::result::Result<bool, Code> {

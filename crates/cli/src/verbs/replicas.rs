@@ -10,6 +10,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// The list price of S3's standard storage, in dollars for a GB and month.
 const GB_MONTH: f64 = 0.023;
+/// The exit code if an object is missing.
+const DAMAGED: u8 = 5;
 
 pub(crate) fn run(common: Common, args: &ReplicasArgs) -> Outcome {
     let info = replicas(&args.url)?;
@@ -46,6 +48,12 @@ pub(crate) fn run(common: Common, args: &ReplicasArgs) -> Outcome {
             ),
         };
     }
+    for missing in info.generations.iter().filter_map(|g| g.missing.as_ref()) {
+        let _ = writeln!(
+            text,
+            "the object {missing} is missing: later restore points cannot be restored; ship with --takeover, which begins a new generation"
+        );
+    }
     if let Some(age) = age {
         let _ = writeln!(text, "the newest restore point is {age:.1} s old");
     }
@@ -55,8 +63,13 @@ pub(crate) fn run(common: Common, args: &ReplicasArgs) -> Outcome {
         out::thousands(info.objects),
         out::bytes(info.bytes)
     );
-    out::result(common, &all, &text)?;
-    Ok(0)
+    let is_whole = info.generations.iter().all(|g| g.missing.is_none());
+    Ok(out::verdict(
+        common,
+        &all,
+        &text,
+        if is_whole { 0 } else { DAMAGED },
+    )?)
 }
 
 fn object(generation: &GenerationInfo) -> Value {
@@ -73,6 +86,7 @@ fn object(generation: &GenerationInfo) -> Value {
         "commit": generation.commit,
         "bases": generation.bases,
         "bytes": generation.bytes,
+        "missing": generation.missing,
     })
 }
 

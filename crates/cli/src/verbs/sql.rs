@@ -62,7 +62,7 @@ pub(crate) fn run(common: Common, args: &SqlArgs) -> Outcome {
 /// reported in our words, because SQLite only says that it cannot open the file.
 pub(super) fn open(db: &str, create: bool) -> Result<Connection, Failure> {
     let uri = db.starts_with("file:");
-    if !uri && db != ":memory:" && !densite_vfs::is_url(db) {
+    if !uri && db != ":memory:" && !densite_vfs::is_url(db) && !densite_vfs::is_replica(db) {
         let path = Path::new(db);
         match std::fs::metadata(path) {
             Ok(meta) if meta.is_dir() => {

@@ -8,11 +8,17 @@ use crate::extents::Writer;
 use crate::format::{Base, Footer, Kind, NO_HASH};
 use crate::names;
 use crate::source::Source;
+use densite_store::PREAMBLE_LEN;
 
 /// When the deltas since a base have so many times its bytes, a new base is shipped.
 const GROWTH: u64 = 4;
 /// No new base comes for deltas of fewer bytes.
 const GROWTH_LEAST: u64 = 4 << 20;
+/// So many bytes behind the preamble are stored a second time, at the end of a base: followers read
+/// that first.
+const BEGINNING: u64 = 64 << 10;
+/// Only in the base of a file of more bytes. Smaller ones are read as a whole.
+const BEGINNING_FROM: u64 = 1 << 20;
 
 impl Shipper {
     /// Whether the next change is shipped with a new base.
@@ -84,6 +90,9 @@ impl Shipper {
             .upload(&names::base(self.generation(), n), len)?;
         let mut writer = Writer::new(upload);
         let assembly = Assembly::new(source, &mut writer, start, vec![(0, len)], progress);
+        // Every query reads page 1, whose frame is often the first one.
+        let beginning = (PREAMBLE_LEN, PREAMBLE_LEN + BEGINNING);
+        let assembly = assembly.repeating((len > BEGINNING_FROM).then_some(beginning));
         let Copied::Whole(to, image_len, image) = assembly.waiting().run()? else {
             return Ok(None);
         };

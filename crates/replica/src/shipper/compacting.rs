@@ -22,7 +22,7 @@ impl Shipper {
     /// Merges deltas if there are many.
     pub(super) fn compact_many(&mut self, now_ms: u64) -> Result<()> {
         if self.loose() >= MANY || (self.loose() >= SOME && self.loose_bytes >= LARGE) {
-            self.compact(now_ms)?;
+            self.compacted = Some(self.compact(now_ms)?);
         }
         Ok(())
     }

@@ -135,6 +135,8 @@ pub struct Shipper {
     loose_bytes: u64,
     /// When something was shipped last, in milliseconds since 1970.
     shipped_ms: u64,
+    /// Bytes of the merged object of the newest step that also shipped.
+    compacted: Option<u64>,
 }
 
 impl Shipper {
@@ -158,6 +160,12 @@ impl Shipper {
         &self.heading.current().name
     }
 
+    /// Bytes of the object into which the newest step merged deltas, if it also shipped a restore
+    /// point. A step that only merges says so itself.
+    pub fn take_compacted(&mut self) -> Option<u64> {
+        self.compacted.take()
+    }
+
     /// Ships what is new. Call it at intervals. `now_ms` is the time in milliseconds since 1970.
     /// `progress` gets the bytes of a base that were sent, and stops the work by returning false.
     ///
@@ -170,6 +178,7 @@ impl Shipper {
         now_ms: u64,
         progress: &mut dyn FnMut(u64) -> bool,
     ) -> Result<Step> {
+        self.compacted = None;
         if let Some(made) = self.unsure.take() {
             return self.create_delta(made, now_ms);
         }

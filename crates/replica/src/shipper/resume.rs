@@ -8,6 +8,7 @@ use super::{Options, Position, Shipper};
 use crate::bucket::Bucket;
 use crate::error::{Error, Result};
 use crate::format::{FOOTER_LEN, Footer, Kind, NO_HASH};
+use crate::gap::end_of;
 use crate::names;
 use crate::source::Source;
 use densite_store::{Mark, Written};
@@ -48,6 +49,7 @@ impl Shipper {
             since_base: 0,
             loose_bytes: 0,
             shipped_ms: now_ms,
+            compacted: None,
         };
         match is_new {
             true => drop(shipper.ship_base(source, 0, now_ms, progress)?),
@@ -67,10 +69,11 @@ impl Shipper {
         if self.heading.current().owner != self.options.owner && !self.options.takeover {
             return Err(Error::AnotherDatabase);
         }
-        let end = self.find_end()?;
-        let is_same = self.heading.current().database == database(newest);
         // The same copy with another file: it was vacuumed or converted.
-        if self.options.takeover || !is_same {
+        let is_same = self.heading.current().database == database(newest);
+        let continues = is_same && !self.options.takeover;
+        let end = self.find_end(continues)?;
+        if !continues {
             self.new_generation(newest, now_ms)?;
             return self.ship_base(source, 0, now_ms, progress).map(drop);
         }
@@ -84,14 +87,19 @@ impl Shipper {
         shipped.map(drop)
     }
 
-    /// Sets the position to the end of the chain.
-    fn find_end(&mut self) -> Result<End> {
+    /// Sets the position to the end of the chain. If it is to be continued, it must have no gap: no
+    /// later restore point could be restored.
+    fn find_end(&mut self, continues: bool) -> Result<End> {
         let Some(base) = self.heading.newest_base() else {
             return Ok(End::NoBase);
         };
         let generation = self.generation();
         let after = names::delta(generation, base.n);
         let deltas = self.bucket.list(&names::deltas(generation), &after)?;
+        if continues {
+            let names = deltas.iter().map(|delta| delta.name.as_str());
+            end_of(generation, self.heading.merged_to(), names)?;
+        }
         let last = match deltas.last() {
             Some(delta) => delta.name.clone(),
             None => names::base(generation, base.n),

@@ -2,7 +2,9 @@
 //! directory of another simulated disk.
 
 use densite_disk::{File, OpenMode, SyncKind};
-use densite_replica::{At, Folder, HandleSource, Options, Restore, Restored, Shipper, Source};
+use densite_replica::{
+    At, Folder, HandleSource, Options, Restore, Restored, Shipper, Source, Step,
+};
 use densite_sim_disk::SimDisk;
 use densite_store::{CodecChoice, Handle, Options as StoreOptions};
 use rand::rngs::StdRng;
@@ -107,6 +109,25 @@ pub(crate) fn bucket(disk: &SimDisk) -> Arc<Folder> {
 /// A bucket that is only read.
 pub(crate) fn reader(disk: &SimDisk) -> Folder {
     Folder::reader(Box::new(disk.dir("/bucket")), "/bucket")
+}
+
+/// Removes the object whose name ends so, and returns its path and bytes.
+pub(crate) fn lose(disk: &SimDisk, end: &str) -> (String, Vec<u8>) {
+    let path = disk.paths().into_iter().find(|path| path.ends_with(end));
+    let path = path.unwrap_or_else(|| panic!("no object {end}"));
+    let bytes = disk.contents(&path).expect("contents");
+    disk.remove(&path).expect("remove");
+    (path, bytes)
+}
+
+/// Commits and ships so many times, each a second after the one before.
+pub(crate) fn ship(database: &mut Database, shipper: &mut Shipper, times: u64, now_ms: &mut u64) {
+    for _ in 0..times {
+        database.commit(3);
+        *now_ms += 1000;
+        let step = shipper.step(&mut database.source(), *now_ms, &mut |_| true);
+        assert!(matches!(step, Ok(Step::Shipped { .. })), "{step:?}");
+    }
 }
 
 /// Begins or continues shipping.

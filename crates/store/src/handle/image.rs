@@ -95,6 +95,9 @@ impl Handle {
     }
 }
 
+/// Bytes of the preamble. What its fields do not fill is never read.
+pub const PREAMBLE_LEN: u64 = DATA_OFF;
+
 /// The preamble of a copy of the file as of `mark`: offsets and bytes. The copy looks like a file
 /// that was closed after that commit.
 #[must_use]

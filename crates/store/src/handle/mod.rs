@@ -5,7 +5,7 @@ mod pages;
 mod reclaim;
 mod report;
 
-pub use image::preamble;
+pub use image::{PREAMBLE_LEN, preamble};
 
 use crate::connection::Connection;
 use crate::error::{Error, Result};

@@ -103,7 +103,7 @@ fn failed(shown: &Path, e: &Wrong) -> Error {
             found: *found,
             supported: *supported,
         },
-        Wrong::Damaged { .. } | Wrong::Missing(_) => Error::Damaged {
+        Wrong::Damaged { .. } | Wrong::Missing(_) | Wrong::Gap { .. } => Error::Damaged {
             path,
             what: e.to_string(),
         },

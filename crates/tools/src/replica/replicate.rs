@@ -241,6 +241,10 @@ impl Replicas {
                     bytes,
                     is_held_back,
                 });
+                if let Some(bytes) = shipper.take_compacted() {
+                    let db = db.clone();
+                    results.push(Shipped::Compacted { db, bytes });
+                }
                 if is_held_back {
                     results.push(Shipped::HeldBack {
                         db,
@@ -341,6 +345,7 @@ fn is_final(failure: &Failure) -> bool {
                 | Wrong::Newer { .. }
                 | Wrong::Damaged { .. }
                 | Wrong::Missing(_)
+                | Wrong::Gap { .. }
         ),
         Failure::Other(error) => matches!(
             error,

@@ -16,6 +16,11 @@ pub fn is_url(name: &str) -> bool {
         .any(|scheme| name.starts_with(scheme))
 }
 
+/// Whether a name is that of a replica: a URL or a directory with a slash at its end.
+pub fn is_replica(name: &str) -> bool {
+    name.ends_with('/')
+}
+
 /// A URL for messages, without its query, which can be secret.
 pub fn shown_url(url: &str) -> String {
     url.split(['?', '#']).next().unwrap_or_default().to_owned()

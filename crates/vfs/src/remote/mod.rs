@@ -1,13 +1,14 @@
 //! Databases of web servers and object storage: a file of the host that is read by ranges.
 //!
 //! Such a file is one version of a remote file and never changes. So SQLite takes no locks on it,
-//! and there can be no journal and no WAL beside it. A URL that ends with a slash is that of a
-//! replica (`replica.rs`): there, each transaction begins with the newest state.
+//! and there can be no journal and no WAL beside it. A URL or a path that ends with a slash is that
+//! of a replica (`following.rs`): there, each transaction begins with the newest state.
 
-mod replica;
+mod following;
+mod prefix;
 
-use replica::Following;
-pub use replica::bucket;
+use following::Following;
+pub use prefix::bucket;
 
 use crate::last_error::report;
 use crate::settings::RemoteSettings;
@@ -22,6 +23,12 @@ static CLIENT: PerProcess<Client> = PerProcess::new();
 /// Whether a name is a URL of a remote database.
 pub fn is_url(name: &str) -> bool {
     densite_remote::is_url(name)
+}
+
+/// Whether a name is that of a replica, which is followed: a URL or a directory with a slash at its
+/// end.
+pub fn is_replica(name: &str) -> bool {
+    name.ends_with('/')
 }
 
 /// A URL for messages, without what can be secret: its query, user and password.
@@ -74,7 +81,7 @@ pub struct RemoteFile {
 }
 
 impl RemoteFile {
-    /// Opens the newest version of the file at a URL, with the default settings.
+    /// Opens the newest version of the file at a URL, or of a replica, with the default settings.
     ///
     /// # Errors
     /// A sentence with the URL, without secrets.
@@ -102,7 +109,7 @@ impl RemoteFile {
             cache_bytes: settings.cache_bytes.unwrap_or(defaults.cache_bytes),
         };
         let text = url.to_string_lossy();
-        let body = if text.ends_with('/') {
+        let body = if is_replica(&text) {
             Body::Replica(Arc::new(Following::open(&text, &options)?))
         } else {
             let remote = CLIENT.get().open(&text, &options);
