@@ -1,7 +1,7 @@
 //! The ways a verb can fail.
 
 use crate::exit::exit_code;
-use crate::out;
+use crate::out::{self, Object};
 use serde_json::{Value, json};
 use std::io;
 
@@ -27,11 +27,11 @@ pub(crate) enum Failure {
 
 impl Failure {
     /// Prints the failure, and returns the exit code.
-    pub(crate) fn report(self, json: bool) -> u8 {
+    pub(crate) fn report(self, object: Object) -> u8 {
         match self {
             Failure::Library(e) => {
                 out::failure(
-                    json,
+                    object,
                     e.kind(),
                     exit_code(&e),
                     &e.to_string(),
@@ -42,14 +42,14 @@ impl Failure {
             Failure::Closed => 0,
             Failure::Reported(code) => code,
             Failure::Output(e) => {
-                Failure::Unprinted(format!("cannot write the output: {e}")).report(json)
+                Failure::Unprinted(format!("cannot write the output: {e}")).report(object)
             }
             Failure::Unprinted(text) => {
-                out::failure(false, "io", 1, &text, json!({}));
+                out::failure(Object::None, "io", 1, &text, json!({}));
                 1
             }
             Failure::Other(kind, code, text, details) => {
-                out::failure(json, kind, code, &text, details);
+                out::failure(object, kind, code, &text, details);
                 code
             }
         }

@@ -40,7 +40,14 @@ fn main() -> ExitCode {
     let done = panics::caught(|| run(&cli));
     match done {
         Ok(code) => ExitCode::from(code),
-        Err(failure) => ExitCode::from(failure.report(cli.common.json)),
+        Err(failure) => {
+            let object = match (cli.common.json, &cli.verb) {
+                (false, _) => out::Object::None,
+                (true, Verb::Replicate(_)) => out::Object::Line,
+                (true, _) => out::Object::Whole,
+            };
+            ExitCode::from(failure.report(object))
+        }
     }
 }
 

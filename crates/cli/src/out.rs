@@ -24,7 +24,7 @@ pub(crate) fn verdict(common: Common, object: &Value, text: &str, code: u8) -> i
         Err(e) if code != 0 => {
             if e.kind() != io::ErrorKind::BrokenPipe {
                 let text = format!("cannot write the output: {e}");
-                failure(false, "io", code, &text, json!({}));
+                failure(Object::None, "io", code, &text, json!({}));
             }
         }
         printed => printed?,
@@ -47,8 +47,7 @@ pub(crate) fn report(common: Common, object: &Value, text: &str, done: &str) {
 /// Prints one event of a verb that goes on, as a JSON object on a line of its own.
 pub(crate) fn event(object: &Value) -> io::Result<()> {
     let mut out = io::stdout().lock();
-    // JSON without line breaks has no control characters.
-    writeln!(out, "{object}")?;
+    writeln!(out, "{}", shown::json_line(object))?;
     out.flush()
 }
 
@@ -60,13 +59,27 @@ pub(crate) fn message(common: Common, text: &str) {
     }
 }
 
+/// What a failure prints to stdout.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Object {
+    /// Nothing.
+    None,
+    /// A JSON object.
+    Whole,
+    /// A JSON object on one line, after those of events.
+    Line,
+}
+
 /// Reports a failure: a message on stderr, and with `--json` also an object on stdout.
-pub(crate) fn failure(json: bool, kind: &str, exit_code: u8, text: &str, details: Value) {
+pub(crate) fn failure(object: Object, kind: &str, exit_code: u8, text: &str, details: Value) {
     let _ = writeln!(io::stderr().lock(), "densite: {}", shown(text));
-    if json {
-        let object = json!({ "error": error(kind, exit_code, text, details) });
-        let _ = writeln!(io::stdout().lock(), "{}", shown::json(&object));
-    }
+    let error = || json!({ "error": error(kind, exit_code, text, details) });
+    let printed = match object {
+        Object::None => return,
+        Object::Whole => shown::json(&error()),
+        Object::Line => shown::json_line(&error()),
+    };
+    let _ = writeln!(io::stdout().lock(), "{printed}");
 }
 
 /// The value of `error` with `--json`.

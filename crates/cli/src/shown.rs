@@ -65,6 +65,11 @@ pub(crate) fn json(value: &Value) -> String {
     json_text(&format!("{value:#}"))
 }
 
+/// A JSON value on one line, in the same way.
+pub(crate) fn json_line(value: &Value) -> String {
+    json_text(&value.to_string())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

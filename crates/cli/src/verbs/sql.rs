@@ -322,7 +322,7 @@ impl Run<'_> {
         match (error, printed) {
             // The error counts, even if the output is closed.
             (Some((kind, code, text, details)), _) => {
-                out::failure(false, kind, code, &text, details);
+                out::failure(out::Object::None, kind, code, &text, details);
                 Err(Failure::Reported(code))
             }
             (None, Err(e)) => Err(unprinted(e.into(), &format!("{db}: "), &[])),
