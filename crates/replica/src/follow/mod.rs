@@ -44,6 +44,8 @@ struct Known {
     head: Head,
     head_read: Instant,
     asked: Instant,
+    /// When the bucket answered last.
+    answered: Instant,
     /// Polls in a row that found nothing.
     idle: u32,
     /// Why the newest poll failed.
@@ -86,6 +88,7 @@ impl Follower {
             head,
             head_read: asked,
             asked,
+            answered: asked,
             idle: 0,
             failure: None,
         });
@@ -113,10 +116,19 @@ impl Follower {
                 Err(e) => Some(e),
             };
         }
+        if known.failure.is_none() {
+            known.answered = known.asked;
+        }
         match &known.failure {
             Some(e) => Err(e.clone()),
             None => Ok(Arc::clone(&known.snapshot)),
         }
+    }
+
+    /// The newest known state, and the age of the last answer of the bucket. Sends nothing.
+    pub fn known(&self) -> (Arc<Snapshot>, Duration) {
+        let known = self.known.lock();
+        (Arc::clone(&known.snapshot), known.answered.elapsed())
     }
 
     /// Asks once. Returns whether there is a later state.

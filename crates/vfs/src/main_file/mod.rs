@@ -13,7 +13,7 @@ mod locks;
 mod private;
 mod rest;
 
-pub use private::with_handle;
+pub use private::{followed, with_handle};
 pub(crate) use private::{refusal, remote_figures, take_checkpoint_end};
 
 use crate::absent::Absent;

@@ -7,6 +7,7 @@
 use super::MainFile;
 use crate::codes::code_of;
 use crate::contents::State;
+use crate::followed::Followed;
 use densite_sqlite::{Code, Connection, Error, Result, ffi};
 use densite_store::{Handle, Mark};
 use std::ffi::{CStr, c_void};
@@ -144,6 +145,18 @@ pub(crate) fn remote_figures(
             .map(crate::remote::RemoteFile::figures)
     })?;
     Ok(figures.flatten().unwrap_or_default())
+}
+
+/// What a connection reads whose main database is a replica; `None` for another one. Sends nothing.
+///
+/// # Errors
+/// SQLite's.
+pub fn followed(connection: &Connection) -> Result<Option<Followed>> {
+    let found = with_file(connection, c"main", |file| {
+        let remote = file.file.as_remote();
+        remote.and_then(crate::remote::RemoteFile::followed)
+    })?;
+    Ok(found.flatten())
 }
 
 /// Why the connection's main database cannot be used, if that is known at opening and will not

@@ -1,6 +1,7 @@
 //! In place of remote databases, where Densite is built without the feature `remote`: their URLs
 //! are refused.
 
+use crate::followed::Followed;
 use crate::settings::RemoteSettings;
 use densite_disk::File;
 use densite_replica::Bucket;
@@ -90,6 +91,10 @@ impl RemoteFile {
     }
 
     pub(crate) fn is_followed(&self) -> bool {
+        match self.0 {}
+    }
+
+    pub(crate) fn followed(&self) -> Option<Followed> {
         match self.0 {}
     }
 

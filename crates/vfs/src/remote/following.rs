@@ -1,6 +1,7 @@
 //! A replica as a file that is followed.
 
 use super::prefix::Prefix;
+use crate::followed::Followed;
 use densite_disk::RealDir;
 use densite_disk::sync::Mutex;
 use densite_remote::{Options, is_url};
@@ -87,6 +88,21 @@ impl Following {
     /// The state of the transaction.
     pub(super) fn snapshot(&self) -> Arc<Snapshot> {
         Arc::clone(&self.snapshot.lock())
+    }
+
+    /// What this connection reads, and what is known of newer states.
+    pub(super) fn followed(&self) -> Followed {
+        let (own, (newest, age)) = (self.snapshot(), self.follower.known());
+        let (n, time_ms) = own.point();
+        let is_same = own.generation() == newest.generation();
+        Followed {
+            url: self.url.clone(),
+            generation: own.generation().to_owned(),
+            n,
+            time_ms,
+            age,
+            behind: is_same.then(|| newest.point().0.saturating_sub(n)),
+        }
     }
 
     /// Reads from `offset` on, until `buf` is full or the file ends.

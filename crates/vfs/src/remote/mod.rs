@@ -10,6 +10,7 @@ mod prefix;
 use following::Following;
 pub use prefix::bucket;
 
+use crate::followed::Followed;
 use crate::last_error::report;
 use crate::settings::RemoteSettings;
 use densite_disk::{File, hash, sync::Mutex};
@@ -128,6 +129,14 @@ impl RemoteFile {
     /// Whether the file changes: it is a replica that is followed.
     pub(crate) fn is_followed(&self) -> bool {
         matches!(self.body, Body::Replica(_))
+    }
+
+    /// What a connection to a replica reads; `None` for another file.
+    pub(crate) fn followed(&self) -> Option<Followed> {
+        match &self.body {
+            Body::Replica(following) => Some(following.followed()),
+            Body::File { .. } => None,
+        }
     }
 
     /// Whether a transaction began with another state than the one before it.
