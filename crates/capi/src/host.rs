@@ -119,5 +119,6 @@ fn create_functions(connection: &Connection) -> densite_sqlite::Result<()> {
             Ok(Value::Integer(number))
         },
     )?;
+    densite_tools::replica::create_functions(connection)?;
     densite_bulk::create_functions(connection)
 }

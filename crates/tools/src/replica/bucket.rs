@@ -72,6 +72,15 @@ impl Place {
         })
     }
 
+    /// The name of a place for messages: a URL without secrets, or the directory.
+    pub(super) fn shown_name(url: &Path) -> PathBuf {
+        let text = url.to_string_lossy();
+        match is_url(&text) {
+            true => shown_url(&text).into(),
+            false => text.strip_prefix("file://").map_or(url, Path::new).into(),
+        }
+    }
+
     pub(super) fn bucket(&self) -> &dyn Bucket {
         &*self.bucket
     }

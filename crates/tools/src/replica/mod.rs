@@ -1,6 +1,9 @@
 //! Replicas: a database in a bucket or in a directory on another disk.
 
 mod bucket;
+mod figures;
+mod gated;
+mod in_process;
 mod log;
 mod owner;
 mod quiet;
@@ -9,14 +12,17 @@ mod restore;
 mod restored_log;
 mod source;
 mod state;
+mod traffic;
 
 pub use densite_replica::{At, GenerationInfo, ReplicaInfo, Restored, time_text};
+pub use figures::{Figures, PointInBucket};
+pub use in_process::create_functions;
 pub use replicate::{Replicas, ReplicateOptions, Shipped};
 pub use restore::{RestoreReport, restore, verify};
 
 use crate::error::Result;
 use bucket::Place;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// What a replica has: its generations and restore points.
 ///
@@ -25,4 +31,10 @@ use std::path::Path;
 pub fn replicas(url: &Path) -> Result<ReplicaInfo> {
     let place = Place::to_read(url)?;
     densite_replica::replicas(place.bucket()).map_err(|e| place.failed(&e))
+}
+
+/// The name of a place for messages: a URL without secrets, or the directory.
+#[must_use]
+pub fn shown(url: &Path) -> PathBuf {
+    Place::shown_name(url)
 }

@@ -1,19 +1,23 @@
 //! Ships one database, or all compressed databases of a directory.
 
 use super::bucket::Place;
+use super::figures::{Ended, Figures, PointInBucket};
+use super::gated::Gated;
 use super::owner::owner;
 use super::source::{Database, now_ms};
-use super::state::State;
+use super::state::{Look, State};
+use super::traffic::Counted;
 use crate::error::{Error, Result};
 use crate::form::{self, Form};
 use crate::paths::{COMPANIONS, TEMP_MARK};
 use crate::progress::Progress;
 use crate::target;
 use densite_replica::{Error as Wrong, Options, Shipper, Step};
-use densite_sqlite::Api;
+use densite_sqlite::{Api, gate};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// How databases are shipped.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -95,6 +99,19 @@ struct Replica {
     place: Place,
     shipper: Shipper,
     state: State,
+    /// The last step failed. So the next one can send a delta that was made before it.
+    has_failed: bool,
+}
+
+impl Replica {
+    fn point(&self) -> PointInBucket {
+        let (n, ..) = self.shipper.position();
+        PointInBucket {
+            generation: self.shipper.generation().to_owned(),
+            n,
+            time_ms: self.shipper.state_ms(),
+        }
+    }
 }
 
 /// All databases that are shipped by this process.
@@ -107,6 +124,7 @@ pub struct Replicas {
     open: BTreeMap<PathBuf, Replica>,
     /// Databases whose shipping failed for good.
     ended: BTreeSet<PathBuf>,
+    figures: BTreeMap<PathBuf, Figures>,
 }
 
 impl Replicas {
@@ -126,6 +144,7 @@ impl Replicas {
             is_directory: meta.is_dir(),
             open: BTreeMap::new(),
             ended: BTreeSet::new(),
+            figures: BTreeMap::new(),
         })
     }
 
@@ -141,25 +160,57 @@ impl Replicas {
     /// # Errors
     /// If the directory cannot be read. Failures of a database are among the results.
     pub fn round(&mut self, progress: &mut dyn Progress) -> Result<Vec<Shipped>> {
+        self.round_with(Look::AtFiles, progress)
+    }
+
+    /// As [`Replicas::round`], but it opens databases that look unchanged. A change just before can
+    /// have left their time stamps as they were.
+    ///
+    /// # Errors
+    /// As [`Replicas::round`].
+    pub fn thorough_round(&mut self, progress: &mut dyn Progress) -> Result<Vec<Shipped>> {
+        self.round_with(Look::Inside, progress)
+    }
+
+    /// What is known of each database.
+    pub fn figures(&self) -> impl Iterator<Item = &Figures> {
+        self.figures.values()
+    }
+
+    fn round_with(&mut self, look: Look, progress: &mut dyn Progress) -> Result<Vec<Shipped>> {
         let mut results = Vec::new();
         for db in self.databases()? {
             if self.ended.contains(&db) || progress.cancelled() {
                 continue;
             }
-            if let Err(failure) = self.one(&db, &mut results, progress) {
-                let is_final = is_final(&failure);
-                if is_final {
-                    self.ended.insert(db.clone());
-                    self.open.remove(&db);
+            let begun = Instant::now();
+            let done = self.one(&db, look, &mut results, progress);
+            match done {
+                Ok(how) => self.figures_of(&db).ended(begun, &how),
+                Err(failure) => {
+                    let is_final = is_final(&failure);
+                    if is_final {
+                        self.ended.insert(db.clone());
+                        let _inside = gate::enter();
+                        self.open.remove(&db);
+                    }
+                    let error = failure.into_error();
+                    self.figures_of(&db).failed(&error, is_final);
+                    results.push(Shipped::Failed {
+                        db,
+                        error,
+                        is_final,
+                    });
                 }
-                results.push(Shipped::Failed {
-                    db,
-                    error: failure.into_error(),
-                    is_final,
-                });
             }
         }
         Ok(results)
+    }
+
+    fn figures_of(&mut self, db: &Path) -> &mut Figures {
+        let url = Place::shown_name(&self.url_of(db));
+        let new = || Figures::new(db, url);
+        self.figures.entry(db.to_path_buf()).or_insert_with(new)
     }
 
     /// The databases that are there now.
@@ -188,6 +239,7 @@ impl Replicas {
         }
         found.sort();
         self.open.retain(|path, _| found.contains(path));
+        self.figures.retain(|path, _| found.contains(path));
         Ok(found)
     }
 
@@ -195,41 +247,53 @@ impl Replicas {
     fn one(
         &mut self,
         db: &Path,
+        look: Look,
         results: &mut Vec<Shipped>,
         progress: &mut dyn Progress,
-    ) -> std::result::Result<(), Failure> {
+    ) -> std::result::Result<Ended, Failure> {
         if !self.open.contains_key(db) {
             let replica = self.begin(db, progress)?;
-            let (n, ..) = replica.shipper.position();
+            let point = replica.point();
+            self.figures_of(db).is_at(point.clone());
             results.push(Shipped::Began {
                 db: db.to_path_buf(),
                 url: replica.place.shown().to_path_buf(),
-                generation: replica.shipper.generation().to_owned(),
-                n,
+                generation: point.generation,
+                n: point.n,
             });
             self.open.insert(db.to_path_buf(), replica);
         }
         let Some(replica) = self.open.get_mut(db) else {
-            return Ok(());
+            return Ok(Ended::Incomplete);
         };
         let Replica {
             place,
             shipper,
             state,
+            has_failed,
         } = replica;
-        let Some(database) = state.database(self.api, db)? else {
-            return Ok(());
+        let inside = gate::enter();
+        let Some(database) = state.database(self.api, db, look)? else {
+            return Ok(Ended::Complete);
         };
-        let step = shipper.step(database, now_ms(), &mut |done| told(progress, done));
+        drop(inside);
+        let had_failed = std::mem::replace(has_failed, true);
+        let step = shipper.step(&mut Gated(database), now_ms(), &mut |done| {
+            told(progress, done)
+        });
         let step = step.map_err(|e| Failure::of(place, e))?;
+        *has_failed = false;
+        let inside = gate::enter();
         state.rest(step == Step::Idle, db);
+        drop(inside);
+        let point = replica.point();
+        let since_ms = point.time_ms;
+        self.figures_of(db).is_at(point);
         let db = db.to_path_buf();
-        match step {
-            Step::Idle => {}
-            Step::HeldBack => results.push(Shipped::HeldBack {
-                db,
-                since_ms: shipper.state_ms(),
-            }),
+        let compacted = replica.shipper.take_compacted();
+        let ended = match step {
+            Step::Idle => Ended::Complete,
+            Step::HeldBack => Ended::HeldBack,
             Step::Shipped {
                 n,
                 bytes,
@@ -241,28 +305,37 @@ impl Replicas {
                     bytes,
                     is_held_back,
                 });
-                if let Some(bytes) = shipper.take_compacted() {
-                    let db = db.clone();
-                    results.push(Shipped::Compacted { db, bytes });
-                }
-                if is_held_back {
-                    results.push(Shipped::HeldBack {
-                        db,
-                        since_ms: shipper.state_ms(),
-                    });
+                match (is_held_back, had_failed) {
+                    (true, _) => Ended::HeldBack,
+                    (false, true) => Ended::Incomplete,
+                    (false, false) => Ended::Complete,
                 }
             }
-            Step::Compacted { bytes } => results.push(Shipped::Compacted { db, bytes }),
+            Step::Compacted { bytes } => {
+                let db = db.clone();
+                results.push(Shipped::Compacted { db, bytes });
+                Ended::Complete
+            }
+        };
+        if let Some(bytes) = compacted {
+            let db = db.clone();
+            results.push(Shipped::Compacted { db, bytes });
         }
-        Ok(())
+        if ended == Ended::HeldBack {
+            results.push(Shipped::HeldBack { db, since_ms });
+        }
+        Ok(ended)
     }
 
     fn begin(
-        &self,
+        &mut self,
         db: &Path,
         progress: &mut dyn Progress,
     ) -> std::result::Result<Replica, Failure> {
+        let traffic = self.figures_of(db).traffic();
+        let inside = gate::enter();
         let mut database = Database::open(self.api, db)?;
+        drop(inside);
         let place = Place::to_write(&self.url_of(db))?;
         let options = Options {
             retain: self.options.retain,
@@ -272,18 +345,27 @@ impl Replicas {
             ..Options::default()
         };
         progress.phase("replicating", crate::paths::len_or_zero(db));
+        let bucket = place.shared();
         let shipper = Shipper::begin(
-            place.shared(),
-            &mut database,
+            Arc::new(Counted { bucket, traffic }),
+            &mut Gated(&mut database),
             options,
             now_ms(),
             &mut |done| told(progress, done),
         );
-        let shipper = shipper.map_err(|e| Failure::of(&place, e))?;
+        let shipper = match shipper {
+            Ok(shipper) => shipper,
+            Err(e) => {
+                let _inside = gate::enter();
+                drop(database);
+                return Err(Failure::of(&place, e));
+            }
+        };
         Ok(Replica {
             place,
             state: State::open(database, shipper.is_merged()),
             shipper,
+            has_failed: false,
         })
     }
 
@@ -300,6 +382,14 @@ impl Replicas {
             }
             _ => self.url.clone(),
         }
+    }
+}
+
+impl Drop for Replicas {
+    fn drop(&mut self) {
+        // Closes the databases.
+        let _inside = gate::enter();
+        self.open.clear();
     }
 }
 

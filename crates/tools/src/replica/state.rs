@@ -14,6 +14,15 @@ use std::time::{Duration, Instant};
 /// A database without changes is closed after this time: later than its deltas are merged.
 const REST: Duration = Duration::from_secs(12);
 
+/// How closely a closed database is looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Look {
+    /// It is opened if its files have changed.
+    AtFiles,
+    /// It is opened.
+    Inside,
+}
+
 /// See the module's documentation.
 pub(super) enum State {
     /// It is open, and has not changed since this moment, if one is given.
@@ -39,11 +48,17 @@ impl State {
     ///
     /// # Errors
     /// Those of opening.
-    pub(super) fn database(&mut self, api: Api, db: &Path) -> Result<Option<&mut Database>> {
+    pub(super) fn database(
+        &mut self,
+        api: Api,
+        db: &Path,
+        look: Look,
+    ) -> Result<Option<&mut Database>> {
         if let State::Closed { files, is_certain } = self {
             let now = Files::of(db);
             let is_same = now == *files;
-            if is_same && (*is_certain || !now.are_settled()) {
+            let looks_same = is_same && (*is_certain || !now.are_settled());
+            if looks_same && look == Look::AtFiles {
                 return Ok(None);
             }
             // Without a change it is closed again at once.

@@ -1,0 +1,47 @@
+//! A database that is shipped in a process that can fork (rule 15): a fork waits until no call of
+//! SQLite or the store is under way. It does not wait for the bucket, which can take long.
+
+use super::source::Database;
+use densite_log::Image;
+use densite_replica::{Result, Source};
+use densite_sqlite::gate;
+use densite_store::{Mark, Written};
+
+/// See the module's documentation.
+pub(super) struct Gated<'a>(pub(super) &'a mut Database);
+
+impl Source for Gated<'_> {
+    fn restore_point(&mut self) -> Result<Option<Mark>> {
+        let _inside = gate::enter();
+        self.0.restore_point()
+    }
+
+    fn take_log(&mut self) -> Option<Image> {
+        self.0.take_log()
+    }
+
+    fn newest(&mut self) -> Result<Option<Mark>> {
+        let _inside = gate::enter();
+        self.0.newest()
+    }
+
+    fn written(&mut self, from: &Mark, to: &Mark) -> Result<Written> {
+        let _inside = gate::enter();
+        self.0.written(from, to)
+    }
+
+    fn image_len(&mut self, mark: &Mark) -> Result<Option<u64>> {
+        let _inside = gate::enter();
+        self.0.image_len(mark)
+    }
+
+    fn read(&mut self, buf: &mut [u8], offset: u64) -> Result<usize> {
+        let _inside = gate::enter();
+        self.0.read(buf, offset)
+    }
+
+    fn is_kept(&mut self, mark: &Mark) -> Result<bool> {
+        let _inside = gate::enter();
+        self.0.is_kept(mark)
+    }
+}
