@@ -14,6 +14,8 @@ Plain SQLite files stay plain and can be used normally. New and empty files beco
 - :func:`insert`, :func:`query`: write and read many rows at once, as Arrow, NumPy or rows;
 - :func:`ingest`, :func:`subscribe`: many small writes, each durable after one sync of a log; and
     reading the changes from that log;
+- :func:`replicate`, :func:`replicate_wait`, :func:`replica_status`: a replica in a bucket or on
+    another disk;
 - :func:`compress`, :func:`decompress`, :func:`publish`, :func:`vacuum`, :func:`check`, :func:`info`: files.
 """
 
@@ -38,9 +40,13 @@ if TYPE_CHECKING:
     from ._insert import insert as insert
     from ._query import Result as Result
     from ._query import query as query
+    from ._replica import replica_status as replica_status
+    from ._replica import replicate as replicate
+    from ._replica import replicate_wait as replicate_wait
     from ._results import Checked as Checked
     from ._results import Conversion as Conversion
     from ._results import Info as Info
+    from ._results import ReplicaStatus as ReplicaStatus
     from ._results import Vacuumed as Vacuumed
     from ._subscribe import Batch as Batch
     from ._subscribe import Change as Change
@@ -55,6 +61,7 @@ __all__ = [
     "Info",
     "Ingest",
     "Reject",
+    "ReplicaStatus",
     "Result",
     "Subscription",
     "Vacuumed",
@@ -70,6 +77,9 @@ __all__ = [
     "library_path",
     "publish",
     "query",
+    "replica_status",
+    "replicate",
+    "replicate_wait",
     "subscribe",
     "vacuum",
 ]
@@ -88,9 +98,13 @@ _LATER = {
     "insert": "_insert",
     "Result": "_query",
     "query": "_query",
+    "replica_status": "_replica",
+    "replicate": "_replica",
+    "replicate_wait": "_replica",
     "Checked": "_results",
     "Conversion": "_results",
     "Info": "_results",
+    "ReplicaStatus": "_results",
     "Vacuumed": "_results",
     "Batch": "_subscribe",
     "Change": "_subscribe",

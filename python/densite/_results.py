@@ -204,3 +204,35 @@ class Info(TypedDict):
     objects: List[ObjectInfo]
     objects_broken_pages: int
     objects_problem: Optional[str]
+
+
+class ReplicaStatus(TypedDict, total=False):
+    """The result of :func:`densite.replicate` and :func:`densite.replica_status`. The fields from
+    ``database`` on are those of a shipper alone, the last one is that of a follower."""
+
+    #: "shipper" or "follower".
+    role: str
+    #: The replica, without secrets.
+    replica: str
+    #: The name of its generation; None before the first contact.
+    generation: Optional[str]
+    #: The newest restore point in the bucket, or the one that the follower reads.
+    restore_point: Optional[int]
+    #: When it was taken, in UTC: "2026-01-01T12:30:00.000Z".
+    time: Optional[str]
+    #: Commits that are older are in the bucket; or the age of the bucket's last answer.
+    lag_seconds: Optional[float]
+    database: str
+    #: False if shipping has ended.
+    shipping: bool
+    #: Whether a long transaction holds back the next restore point.
+    held_back: bool
+    #: The last failure, if nothing has succeeded since.
+    error: Optional[str]
+    #: Whether shipping has ended for that reason.
+    failed: bool
+    #: What was sent.
+    requests: int
+    bytes: int
+    #: Newer restore points that the process knows; None if there is a newer generation.
+    restore_points_behind: Optional[int]

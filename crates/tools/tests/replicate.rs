@@ -214,7 +214,9 @@ fn a_wait_in_a_transaction_is_an_error_at_once() {
     let said = refusal(&con, wait);
     assert!(said.contains("keeps its locks"), "{said}");
     assert!(begun.elapsed() < Duration::from_secs(30));
-    for wrong in ["", "NULL", "'1'", "-1", "1, 2", "9e99"] {
+    for wrong in [
+        "", "NULL", "'1'", "-1", "1, -2", "1, NULL", "1, 2, 3", "9e99",
+    ] {
         let said = refusal(&con, &format!("SELECT densite_replicate_wait({wrong})"));
         assert!(said.contains("takes for how many seconds"), "{said}");
     }
@@ -345,6 +347,13 @@ fn a_wait_ends_while_others_write_all_the_time() {
             let rows = number(&con, "SELECT count(*) FROM t");
             assert_eq!(number(&con, "SELECT densite_replicate_wait(60)"), 1);
             assert!(place.restored("r") >= rows);
+        }
+        // In steps that are too short for a round, with one ticket.
+        let ticket = number(&con, "SELECT densite_replicate_ticket()");
+        let step = format!("SELECT densite_replicate_wait(0.001, {ticket})");
+        let begun = Instant::now();
+        while number(&con, &step) == 0 {
+            assert!(begun.elapsed() < Duration::from_secs(60), "it never ends");
         }
         is_over.store(true, std::sync::atomic::Ordering::Relaxed);
     });

@@ -2,7 +2,7 @@
 
 use super::databases::Member;
 use super::options::Options;
-use super::shipping::Shipping;
+use super::shipping::{Shipping, ticket};
 use super::{follower, status, wait};
 use crate::form::{self, Form};
 use crate::target;
@@ -26,6 +26,12 @@ pub fn create_functions(connection: &Connection) -> Result<()> {
     let name = "densite_replicate_wait";
     create_function(connection, name, -1, ffi::DIRECTONLY, move |c, given| {
         wait::wait(&own, c, given)
+    })?;
+    // For the libraries of the project: a ticket for a wait in steps.
+    let name = "densite_replicate_ticket";
+    create_function(connection, name, 0, ffi::DIRECTONLY, |_, _| {
+        let ticket = i64::try_from(ticket()).unwrap_or(i64::MAX);
+        Ok(Value::Integer(ticket))
     })?;
     let name = "densite_replica_status";
     create_function(connection, name, 0, ffi::DIRECTONLY, move |c, _| {

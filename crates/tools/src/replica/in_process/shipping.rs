@@ -7,6 +7,7 @@ use crate::replica::{Figures, Replicas};
 use densite_disk::sync::{Condvar, Mutex};
 use densite_sqlite::{Api, gate};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
@@ -26,15 +27,23 @@ pub(super) struct Shipping {
 #[derive(Default)]
 struct State {
     figures: Option<Figures>,
-    /// How many waits have begun.
+    /// The newest ticket that is waited for.
     asked: u64,
-    /// All commits before the beginning of so many waits are in the bucket.
+    /// All commits before this ticket was made are in the bucket.
     answered: u64,
     /// Shipping ends, at the latest then.
     ends_by: Option<Instant>,
     has_ended: bool,
     /// The thread ended by a bug.
     is_broken: bool,
+}
+
+/// Tickets, in the order in which they were made. 0 is none.
+static TICKETS: AtomicU64 = AtomicU64::new(1);
+
+/// A ticket for everything that is committed now.
+pub(super) fn ticket() -> u64 {
+    TICKETS.fetch_add(1, Ordering::SeqCst)
 }
 
 /// How a wait is over.
@@ -178,22 +187,19 @@ impl Shipping {
         self.state.lock().has_ended
     }
 
-    /// Begins to wait for everything that is committed now. Returns a number for
-    /// [`Shipping::wait`].
-    pub(super) fn ask(&self) -> u64 {
+    /// Begins to wait for everything that was committed before this ticket was made.
+    pub(super) fn ask(&self, ticket: u64) {
         let mut state = self.state.lock();
-        state.asked += 1;
-        let asked = state.asked;
+        state.asked = state.asked.max(ticket);
         drop(state);
         self.news.notify_all();
-        asked
     }
 
-    /// Waits, at most until this moment.
-    pub(super) fn wait(&self, asked: u64, until: Instant) -> Waited {
+    /// Waits for the answer to a ticket, at most until this moment.
+    pub(super) fn wait(&self, ticket: u64, until: Instant) -> Waited {
         let mut state = self.state.lock();
         loop {
-            if state.answered >= asked {
+            if state.answered >= ticket {
                 return Waited::Acknowledged;
             }
             if state.has_ended {

@@ -1,7 +1,7 @@
 //! `densite_replicate_wait(seconds)`: until everything that is committed is in the bucket.
 
 use super::databases::Member;
-use super::shipping::{Shipping, Waited};
+use super::shipping::{Shipping, Waited, ticket};
 use densite_sqlite::{Code, Connection, Error, Result, TxnState, Value, ValueRef};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -18,24 +18,32 @@ pub(super) fn wait(
     connection: &Connection,
     given: &[ValueRef<'_>],
 ) -> Result<Value> {
-    let seconds = match given {
-        [ValueRef::Integer(n)] => *n as f64,
-        [ValueRef::Real(x)] => *x,
+    let seconds = match given.first() {
+        Some(ValueRef::Integer(n)) => *n as f64,
+        Some(ValueRef::Real(x)) => *x,
         _ => -1.0,
     };
-    if !(0.0..=LONGEST).contains(&seconds) {
+    // A caller that waits in steps has a ticket of its first one. Otherwise commits of others could
+    // keep it waiting for ever.
+    let ticket = match given {
+        [_] => Some(ticket()),
+        [_, ValueRef::Integer(ticket)] => u64::try_from(*ticket).ok(),
+        _ => None,
+    };
+    let ticket = ticket.filter(|_| (0.0..=LONGEST).contains(&seconds));
+    let Some(ticket) = ticket else {
         return Err(Error::new(
             Code::ERROR,
             "densite_replicate_wait takes for how many seconds it waits at most, as in densite_replicate_wait(10)",
         ));
-    }
+    };
     let until = Instant::now() + Duration::from_secs_f64(seconds);
     let shipping = member.shipping().ok_or_else(nothing_ships)?;
     holds_nothing(connection)?;
-    let asked = shipping.ask();
+    shipping.ask(ticket);
     loop {
         let step = until.min(Instant::now() + LOOK_EVERY);
-        match shipping.wait(asked, step) {
+        match shipping.wait(ticket, step) {
             Waited::Acknowledged => return Ok(Value::Integer(1)),
             Waited::TimedOut if Instant::now() >= until => return Ok(Value::Integer(0)),
             // Reads nothing; it fails if the connection was interrupted.
