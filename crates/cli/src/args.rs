@@ -93,6 +93,25 @@ pub(crate) struct ReplicateArgs {
     /// written by another process, which stops
     #[arg(long)]
     pub(crate) takeover: bool,
+    /// Write figures to FILE every 5 seconds, in the text format of Prometheus
+    #[arg(long, value_name = "FILE")]
+    pub(crate) metrics: Option<PathBuf>,
+    /// Which messages are printed on stderr: those of this level and the ones before it
+    #[arg(long, value_name = "LEVEL", value_enum, default_value = "info")]
+    pub(crate) log_level: LogLevel,
+}
+
+/// Levels of messages, from the most important ones.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+pub(crate) enum LogLevel {
+    /// Failures that end the work on a database
+    Error,
+    /// Failures that are tried again, and restore points that are held back
+    Warn,
+    /// Where each database is replicated
+    Info,
+    /// Each restore point
+    Debug,
 }
 
 #[derive(Debug, Args)]

@@ -372,6 +372,116 @@ fn all_compressed_databases_of_a_directory_are_shipped() {
     }
 }
 
+/// The value of a metric of a database.
+#[track_caller]
+fn metric(text: &str, name: &str, db: &str) -> Option<f64> {
+    let begin = format!("densite_replica_{name}{{database=\"{db}\"}} ");
+    let value = text.lines().find_map(|line| line.strip_prefix(&*begin))?;
+    Some(value.parse().expect("a number"))
+}
+
+#[test]
+fn metrics_are_a_file_that_is_replaced_as_a_whole() {
+    let dir = temp();
+    let (dbs, bucket) = (at(&dir, "dbs"), at(&dir, "bucket"));
+    std::fs::create_dir(&dbs).expect("made");
+    let (one, two) = (format!("{dbs}/one.db"), format!("{dbs}/two.db"));
+    densite(&["sql", "--create", &one, SCHEMA]).expect(0);
+    densite(&["sql", "--create", &two, SCHEMA]).expect(0);
+    let file = at(&dir, "replica.prom");
+    let args = ["replicate", &dbs, &bucket, "--once", "--metrics", &file];
+    densite(&args).expect(0);
+    densite(&["sql", &two, &transaction()]).expect(0);
+    let before = seconds_now();
+    densite(&args).expect(0);
+    let text = std::fs::read_to_string(&file).expect("the metrics");
+    for (db, n) in [(&one, 0.0), (&two, 1.0)] {
+        let value = |name| metric(&text, name, db);
+        assert_eq!(value("restore_point"), Some(n), "{text}");
+        assert!(value("lag_seconds") < Some(60.0), "{text}");
+        assert!(
+            value("complete_timestamp_seconds") >= Some(before),
+            "{text}"
+        );
+        assert!(value("requests_total") > Some(0.0), "{text}");
+        assert_eq!(value("errors_total"), Some(0.0));
+        assert_eq!(
+            (value("failing"), value("held_back")),
+            (Some(0.0), Some(0.0))
+        );
+    }
+    let sent = |db: &str| metric(&text, "sent_bytes_total", db);
+    assert_eq!(sent(&one), Some(0.0));
+    assert!(sent(&two) > Some(100.0), "{text}");
+    let time = |db: &str| metric(&text, "restore_point_timestamp_seconds", db);
+    assert!(
+        time(&two) >= Some(before) && time(&one) < Some(before),
+        "{text}"
+    );
+    // Each line is a comment or a sample.
+    for line in text.lines() {
+        let is_sample = line
+            .rsplit_once(' ')
+            .is_some_and(|(_, v)| v.parse::<f64>().is_ok());
+        assert!(line.starts_with("# ") || is_sample, "{line}");
+    }
+    // A failure is counted, and a file that cannot be written stops nothing.
+    std::fs::remove_dir_all(format!("{bucket}/two.db")).expect("removed");
+    std::fs::write(format!("{bucket}/two.db"), "in the way").expect("written");
+    densite(&[&args[..], &["--log-level", "error"]].concat()).expect(1);
+    let text = std::fs::read_to_string(&file).expect("the metrics");
+    assert_eq!(metric(&text, "errors_total", &two), Some(1.0), "{text}");
+    assert_eq!(metric(&text, "failing", &two), Some(1.0), "{text}");
+    assert_eq!(metric(&text, "lag_seconds", &two), None, "{text}");
+    assert_eq!(metric(&text, "restore_point", &one), Some(0.0), "{text}");
+    std::fs::remove_file(format!("{bucket}/two.db")).expect("removed");
+    let nowhere = at(&dir, "no/replica.prom");
+    let args = ["replicate", &dbs, &bucket, "--once", "--metrics", &nowhere];
+    densite(&args)
+        .expect(0)
+        .says("the metrics cannot be written");
+}
+
+/// The time of the system in seconds since 1970.
+fn seconds_now() -> f64 {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    now.expect("after 1970").as_secs_f64()
+}
+
+#[test]
+fn levels_decide_which_messages_are_printed() {
+    let dir = temp();
+    let (db, bucket) = (at(&dir, "a.db"), at(&dir, "bucket"));
+    densite(&["sql", "--create", &db, SCHEMA]).expect(0);
+    let once = |level: &str| {
+        densite(&["sql", &db, &transaction()]).expect(0);
+        let args = ["replicate", &db, &bucket, "--once", "--log-level", level];
+        densite(&args).expect(0).err
+    };
+    assert!(once("info").contains("is replicated to"));
+    for level in ["error", "warn"] {
+        assert_eq!(once(level), "", "{level}");
+    }
+    let all = once("debug");
+    assert!(
+        all.contains("is replicated to") && all.contains("restore point 3, "),
+        "{all}"
+    );
+    densite(&["replicate", &db, &bucket, "--log-level", "all"])
+        .expect(2)
+        .says("debug");
+    // A failure that ends the command is printed at every level.
+    plain(&at(&dir, "plain.db"), 4096, 10);
+    let args = [
+        "replicate",
+        &at(&dir, "plain.db"),
+        &bucket,
+        "--log-level",
+        "error",
+    ];
+    densite(&args).expect(1).says("compress it first");
+}
+
 #[test]
 fn bad_input_is_one_sentence_and_changes_nothing() {
     let dir = temp();

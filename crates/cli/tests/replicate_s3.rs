@@ -159,6 +159,16 @@ fn a_follower_reads_the_newest_state_of_a_bucket() {
         let sum = follower.ask("SELECT sum(length(a)) FROM t");
         assert_eq!(sum, format!("sum(length(a))\n{}\n", n * 2000));
     }
+    let mut status = || {
+        follower.ask(
+            "SELECT s ->> 'role', s ->> 'restore_point', s ->> 'restore_points_behind', s ->> 'lag_seconds' < 30,
+             s ->> 'replica', s ->> 'generation' LIKE 'g0001-%', s ->> 'time' LIKE '20%Z'
+             FROM (SELECT densite_replica_status() AS s)",
+        )
+    };
+    let said = status();
+    let line = said.lines().nth(1).unwrap_or_default();
+    assert_eq!(line, format!("follower,5,0,1,{url},1,1"), "{said}");
     // A transaction sees one state.
     follower.run("BEGIN; SELECT count(*) FROM t");
     add(&db, 2000);
@@ -232,4 +242,45 @@ fn a_restore_that_failed_is_continued() {
     assert_eq!(left(), None);
     let report = store.run(&restore).expect(0).json();
     assert_eq!(report["bytes_read"].as_u64(), whole);
+}
+
+/// A program ships by itself, and a follower sees what its wait acknowledged.
+#[test]
+fn a_program_ships_to_a_bucket() {
+    let Some(store) = Store::new() else {
+        return;
+    };
+    let dir = temp();
+    let (db, copy) = (at(&dir, "a.db"), at(&dir, "copy.db"));
+    let create = "PRAGMA journal_mode=WAL; CREATE TABLE t(a)";
+    densite(&["sql", "--create", &db, create]).expect(0);
+    let mut program = Other::with(&db, |command| {
+        command.envs(store.env());
+    });
+    let start = format!("SELECT densite_replicate('{URL}', 'interval=60') ->> 'replica'");
+    assert!(program.ask(&start).ends_with(&format!("{URL}\n")));
+    let wait = "SELECT densite_replicate_wait(60)";
+    for n in 1..=3 {
+        program.run("INSERT INTO t VALUES(randomblob(100))");
+        assert!(program.ask(wait).ends_with("1\n"));
+        assert_eq!(rows_in(&store, &copy), format!("count(*)\n{n}\n"));
+    }
+    // A wait is no sooner true than the bucket has acknowledged.
+    store.proxy.always(Some(Fault::Reset));
+    program.run("INSERT INTO t VALUES(randomblob(100))");
+    assert!(
+        program
+            .ask("SELECT densite_replicate_wait(1)")
+            .ends_with("0\n")
+    );
+    store.proxy.always(None);
+    assert!(program.ask(wait).ends_with("1\n"));
+    assert_eq!(rows_in(&store, &copy), "count(*)\n4\n");
+    // The end of a program sends what is new.
+    drop(program);
+    let sql = format!(
+        "SELECT densite_replicate('{URL}', 'interval=60'); INSERT INTO t VALUES(randomblob(100))"
+    );
+    store.run(&["sql", &db, &sql]).expect(0);
+    assert_eq!(rows_in(&store, &copy), "count(*)\n5\n");
 }

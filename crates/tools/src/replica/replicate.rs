@@ -253,6 +253,7 @@ impl Replicas {
     ) -> std::result::Result<Ended, Failure> {
         if !self.open.contains_key(db) {
             let replica = self.begin(db, progress)?;
+            let compacted = replica.shipper.take_compacted();
             let point = replica.point();
             self.figures_of(db).is_at(point.clone());
             results.push(Shipped::Began {
@@ -290,7 +291,6 @@ impl Replicas {
         let since_ms = point.time_ms;
         self.figures_of(db).is_at(point);
         let db = db.to_path_buf();
-        let compacted = replica.shipper.take_compacted();
         let ended = match step {
             Step::Idle => Ended::Complete,
             Step::HeldBack => Ended::HeldBack,

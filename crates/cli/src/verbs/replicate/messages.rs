@@ -1,92 +1,49 @@
-//! `densite replicate DB|DIR URL`
+//! What `densite replicate` says: lines on stderr by level, or events on stdout.
 
-use crate::args::{Common, ReplicateArgs};
-use crate::failure::Outcome;
+use crate::args::{Common, LogLevel};
 use crate::out;
 use crate::progress::Bar;
-use crate::sqlite;
-use densite_tools::replica::{Replicas, ReplicateOptions, Shipped};
+use densite_tools::replica::Shipped;
 use densite_tools::{Error, Progress};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// How often the wait for the next round looks for a signal.
-const LOOK: Duration = Duration::from_millis(50);
 /// A restore point that is held back for so long is reported.
 const LATE: Duration = Duration::from_secs(10);
 
-pub(crate) fn run(common: Common, args: &ReplicateArgs) -> Outcome {
-    let api = sqlite::api()?;
-    let options = ReplicateOptions {
-        retain: args.retain,
-        base_every: args.base_every,
-        takeover: args.takeover,
-    };
-    let mut replicas = Replicas::new(api, &args.db, &args.url, options)?;
-    let mut bar = Bar::interruptible(common)?;
-    let mut told = Told::new(common);
-    // The last one of a database of several that is not shipped any more.
-    let mut failed = None;
-    loop {
-        let begun = Instant::now();
-        let is_last = args.once || bar.cancelled();
-        // The last round ships what was committed before the signal.
-        let results = match is_last {
-            true => replicas.round(&mut Bar::new(common))?,
-            false => replicas.round(&mut bar)?,
-        };
-        for result in results {
-            let Some(error) = told.tell(&mut bar, result, is_last) else {
-                continue;
-            };
-            if !replicas.is_directory() {
-                return Err(error.into());
-            }
-            if !is_last {
-                bar.message(&error.to_string());
-            }
-            failed = Some(error);
-        }
-        if is_last {
-            return match told.failed().or(failed) {
-                Some(error) => Err(error.into()),
-                None => Ok(0),
-            };
-        }
-        while begun.elapsed() < args.interval && !bar.cancelled() {
-            std::thread::sleep(LOOK.min(args.interval.saturating_sub(begun.elapsed())));
-        }
-    }
-}
-
 /// Tells the user what changes, once.
-struct Told {
+pub(super) struct Told {
     common: Common,
+    level: LogLevel,
     /// The last failure of each database, until it succeeds.
     failures: BTreeMap<PathBuf, Error>,
     /// Since when a database is held back, and whether that was told.
     held: BTreeMap<PathBuf, (Instant, bool)>,
+    /// Whether the failure to write the metrics was told.
+    has_no_metrics: bool,
 }
 
 impl Told {
-    fn new(common: Common) -> Told {
+    pub(super) fn new(common: Common, level: LogLevel) -> Told {
         Told {
             common,
+            level,
             failures: BTreeMap::new(),
             held: BTreeMap::new(),
+            has_no_metrics: false,
         }
     }
 
     /// A failure that has not passed.
-    fn failed(mut self) -> Option<Error> {
+    pub(super) fn failed(mut self) -> Option<Error> {
         self.failures.pop_first().map(|(_, error)| error)
     }
 
     /// Tells one result. Returns a final failure. The failures of the last round are told at the
     /// end.
-    fn tell(&mut self, bar: &mut Bar, result: Shipped, is_last: bool) -> Option<Error> {
+    pub(super) fn tell(&mut self, bar: &mut Bar, result: Shipped, is_last: bool) -> Option<Error> {
         match result {
             Shipped::Began {
                 db,
@@ -103,7 +60,7 @@ impl Told {
                 );
                 let event = json!({ "event": "began", "database": db, "replica": url,
                     "generation": generation, "restore_point": n });
-                self.line(bar, &text, &event);
+                self.line(bar, LogLevel::Info, &text, &event);
             }
             Shipped::Point {
                 db,
@@ -114,11 +71,15 @@ impl Told {
                 if !is_held_back {
                     self.recovered(bar, &db);
                 }
-                self.event(&json!({ "event": "shipped", "database": db,
-                    "restore_point": n, "bytes": bytes, "held_back": is_held_back }));
+                let text = format!("{}: restore point {n}, {bytes} bytes", db.display());
+                let event = json!({ "event": "shipped", "database": db,
+                    "restore_point": n, "bytes": bytes, "held_back": is_held_back });
+                self.line(bar, LogLevel::Debug, &text, &event);
             }
             Shipped::Compacted { db, bytes } => {
-                self.event(&json!({ "event": "compacted", "database": db, "bytes": bytes }));
+                let text = format!("{}: merged deltas into {bytes} bytes", db.display());
+                let event = json!({ "event": "compacted", "database": db, "bytes": bytes });
+                self.line(bar, LogLevel::Debug, &text, &event);
             }
             Shipped::HeldBack { db, since_ms } => self.held_back(bar, db, since_ms),
             Shipped::Failed {
@@ -134,7 +95,7 @@ impl Told {
                     let text = format!("{error}; it is tried again");
                     let event = json!({ "event": "failed", "database": db,
                         "message": error.to_string() });
-                    self.line(bar, &text, &event);
+                    self.line(bar, LogLevel::Warn, &text, &event);
                 }
                 if is_final {
                     return Some(error);
@@ -159,7 +120,7 @@ impl Told {
             );
             let event = json!({ "event": "held_back", "database": db,
                 "newest_time_ms": since_ms });
-            self.line(bar, &text, &event);
+            self.line(bar, LogLevel::Warn, &text, &event);
         }
     }
 
@@ -168,15 +129,41 @@ impl Told {
         let late = self.held.remove(db).is_some_and(|(_, is_told)| is_told);
         if self.failures.remove(db).is_some() || late {
             let text = format!("{} is replicated again", db.display());
-            self.line(bar, &text, &json!({ "event": "recovered", "database": db }));
+            let event = json!({ "event": "recovered", "database": db });
+            self.line(bar, LogLevel::Info, &text, &event);
         }
     }
 
-    /// A line for people, or an event for programs.
-    fn line(&self, bar: &mut Bar, text: &str, event: &serde_json::Value) {
+    /// A database of several is not shipped any more.
+    pub(super) fn ended(&self, bar: &mut Bar, error: &Error) {
+        self.message(bar, LogLevel::Error, &error.to_string());
+    }
+
+    /// The metrics were written, or not.
+    pub(super) fn metrics(&mut self, bar: &mut Bar, written: Result<(), Error>) {
+        match written {
+            Ok(()) => self.has_no_metrics = false,
+            Err(error) if !self.has_no_metrics => {
+                self.has_no_metrics = true;
+                let text = format!("the metrics cannot be written: {error}");
+                self.message(bar, LogLevel::Warn, &text);
+            }
+            Err(_) => {}
+        }
+    }
+
+    /// A line for people, if its level is wanted, or an event for programs.
+    fn line(&self, bar: &mut Bar, level: LogLevel, text: &str, event: &serde_json::Value) {
         match self.common.json {
             true => self.event(event),
-            false => bar.message(text),
+            false => self.message(bar, level, text),
+        }
+    }
+
+    /// A line for people, if its level is wanted.
+    fn message(&self, bar: &mut Bar, level: LogLevel, text: &str) {
+        if level <= self.level {
+            bar.message(text);
         }
     }
 

@@ -1,0 +1,66 @@
+//! `densite replicate DB|DIR URL`
+
+mod messages;
+mod metrics;
+
+use crate::args::{Common, ReplicateArgs};
+use crate::failure::Outcome;
+use crate::progress::Bar;
+use crate::sqlite;
+use densite_tools::Progress;
+use densite_tools::replica::{Replicas, ReplicateOptions};
+use messages::Told;
+use metrics::Metrics;
+use std::time::{Duration, Instant};
+
+/// How often the wait for the next round looks for a signal.
+const LOOK: Duration = Duration::from_millis(50);
+
+pub(crate) fn run(common: Common, args: &ReplicateArgs) -> Outcome {
+    let api = sqlite::api()?;
+    let options = ReplicateOptions {
+        retain: args.retain,
+        base_every: args.base_every,
+        takeover: args.takeover,
+    };
+    let mut replicas = Replicas::new(api, &args.db, &args.url, options)?;
+    let mut bar = Bar::interruptible(common)?;
+    let mut told = Told::new(common, args.log_level);
+    let mut metrics = Metrics::new(args.metrics.as_deref());
+    // The last one of a database of several that is not shipped any more.
+    let mut failed = None;
+    loop {
+        let begun = Instant::now();
+        let is_last = args.once || bar.cancelled();
+        // The last round ships what was committed before the signal, even if time stamps do not show
+        // it.
+        let results = match is_last {
+            true => replicas.thorough_round(&mut Bar::new(common))?,
+            false => replicas.round(&mut bar)?,
+        };
+        for result in results {
+            let Some(error) = told.tell(&mut bar, result, is_last) else {
+                continue;
+            };
+            if !replicas.is_directory() {
+                told.metrics(&mut bar, metrics.write(replicas.figures(), true));
+                return Err(error.into());
+            }
+            if !is_last {
+                told.ended(&mut bar, &error);
+            }
+            failed = Some(error);
+        }
+        told.metrics(&mut bar, metrics.write(replicas.figures(), is_last));
+        if is_last {
+            return match told.failed().or(failed) {
+                Some(error) => Err(error.into()),
+                None => Ok(0),
+            };
+        }
+        while begun.elapsed() < args.interval && !bar.cancelled() {
+            std::thread::sleep(LOOK.min(args.interval.saturating_sub(begun.elapsed())));
+            told.metrics(&mut bar, metrics.write(replicas.figures(), false));
+        }
+    }
+}
