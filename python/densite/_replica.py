@@ -6,8 +6,9 @@ import os
 import time
 from typing import Any, Optional, Union, cast
 
+from ._aside import may_be_shared
 from ._driver import ask, closed_after, cursor_of, module_of, text
-from ._log import coded, failure
+from ._log import code_of, coded, failure
 from ._results import ReplicaStatus
 
 TYPE_CHECKING = False
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 #: The longest wait of one statement. Other threads can use the connection, and Python handles
 #: Ctrl-C, between two statements.
 _SLICE_SECONDS = 0.25
+#: The pause before a wait is tried again.
+_PAUSE_SECONDS = 0.005
 
 
 def replicate(
@@ -90,10 +93,19 @@ def replicate_wait(con: sqlite3.Connection, seconds: float) -> bool:
             raise failure(module.ProgrammingError, f"seconds={seconds}: use a time in seconds, 0 or more")
         end = time.monotonic() + seconds
         ticket = _ask(con, module, "SELECT densite_replicate_ticket()")
+        free = time.monotonic()
         while True:
             left = max(0.0, min(_SLICE_SECONDS, end - time.monotonic()))
-            if _ask(con, module, "SELECT densite_replicate_wait(?, ?)", left, ticket):
-                return True
+            try:
+                if _ask(con, module, "SELECT densite_replicate_wait(?, ?)", left, ticket):
+                    return True
+                free = time.monotonic()
+            except module.OperationalError as error:
+                # A statement of another thread is a transaction while it runs.
+                is_over = time.monotonic() - free > _SLICE_SECONDS
+                if is_over or code_of(error) != 3 or not may_be_shared(con, module):
+                    raise
+                time.sleep(_PAUSE_SECONDS)
             if time.monotonic() >= end:
                 return False
 

@@ -58,12 +58,21 @@ class Replicate(Files):
             densite.replicate_wait(self.con, 1)
 
     def test_the_last_close_sends_what_is_new(self):
-        densite.replicate(self.con, self.replica, interval=60)
+        before = os.getcwd()
+        self.addCleanup(os.chdir, before)
+        os.chdir(self.dir)
+        densite.replicate(self.con, "replica", interval=60)
+        # A directory is the one that it was at the call.
+        os.chdir(before)
         self.assertTrue(densite.replicate_wait(self.con, 60))
         before = set(self.replica.iterdir())
         self.add()
         self.con.close()
         self.assertEqual(len(set(self.replica.iterdir()) - before), 1)
+
+    def test_the_guide_is_right(self):
+        module = self.guide("python.md", "Replicas")
+        self.assertEqual(module.output, module.says)
 
     def test_wrong_calls_are_refused(self):
         with self.assertRaisesRegex(sqlite3.OperationalError, "nothing ships"):

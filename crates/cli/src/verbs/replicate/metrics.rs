@@ -92,7 +92,8 @@ impl Metrics<'_> {
         }
     }
 
-    /// Writes the file, if there is one and it is old enough or this is the last time. It is replaced as a whole.
+    /// Writes the file, if there is one and it is old enough or this is the last time. It is
+    /// replaced as a whole.
     ///
     /// # Errors
     /// Those of the file system.

@@ -32,8 +32,8 @@ pub(crate) fn run(common: Common, args: &ReplicateArgs) -> Outcome {
     loop {
         let begun = Instant::now();
         let is_last = args.once || bar.cancelled();
-        // The last round ships what was committed before the signal, even if time stamps do not show
-        // it.
+        // The last round ships what was committed before the signal, even if time stamps do not
+        // show it.
         let results = match is_last {
             true => replicas.thorough_round(&mut Bar::new(common))?,
             false => replicas.round(&mut bar)?,

@@ -7,6 +7,7 @@ use super::{follower, status, wait};
 use crate::form::{self, Form};
 use crate::target;
 use densite_sqlite::{Code, Connection, Error, Result, Value, ValueRef, create_function, ffi};
+use std::borrow::Cow;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -52,12 +53,14 @@ fn replicate(member: &Member, connection: &Connection, given: &[ValueRef<'_>]) -
         [url, options] => (url.as_str(), options.as_str()),
         _ => (None, None),
     };
+    let url = url.filter(|url| !url.is_empty());
     let (Some(url), Some(options)) = (url, options) else {
         return Err(Error::new(
             Code::ERROR,
             "densite_replicate takes a URL, and then options as text, as in densite_replicate('s3://BUCKET/PREFIX', 'interval=1'); or NULL, which stops",
         ));
     };
+    let url = &*absolute(url);
     let options = Options::parse(options).map_err(|e| from_tools(&e))?;
     may_ship(connection)?;
     if let Some(path) = member.path().filter(|_| !member.is_shipped()) {
@@ -78,6 +81,16 @@ fn replicate(member: &Member, connection: &Connection, given: &[ValueRef<'_>]) -
         )));
     }
     Ok(Value::from(said(connection, &shipping)))
+}
+
+/// A directory stays the same one if the process changes its own.
+fn absolute(url: &str) -> Cow<'_, str> {
+    if url.contains("://") {
+        return url.into();
+    }
+    let path = std::path::absolute(url).ok();
+    let path = path.and_then(|path| path.into_os_string().into_string().ok());
+    path.map_or(url.into(), Cow::from)
 }
 
 /// Stops. Returns the last status; NULL if nothing ships here.

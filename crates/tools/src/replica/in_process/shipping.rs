@@ -13,8 +13,10 @@ use std::time::{Duration, Instant};
 
 /// How long stopping, or the last close, waits until what is new was sent.
 const END: Duration = Duration::from_secs(5);
-/// The pause before a round that somebody waits for, if the one before it was in vain.
-const RETRY: Duration = Duration::from_millis(50);
+/// The pause before a round that is waited for, if the restore point was held back.
+const HELD_BACK: Duration = Duration::from_millis(50);
+/// The same after a failure.
+const FAILED: Duration = Duration::from_secs(1);
 
 /// See the module's documentation.
 pub(super) struct Shipping {
@@ -27,7 +29,9 @@ pub(super) struct Shipping {
 #[derive(Default)]
 struct State {
     figures: Option<Figures>,
-    /// The newest ticket that is waited for.
+    /// The waits that are under way.
+    waiting: usize,
+    /// The newest ticket of a wait.
     asked: u64,
     /// All commits before this ticket was made are in the bucket.
     answered: u64,
@@ -36,6 +40,21 @@ struct State {
     has_ended: bool,
     /// The thread ended by a bug.
     is_broken: bool,
+}
+
+impl State {
+    /// Why it has ended, if it has failed.
+    fn failure(&self) -> Option<String> {
+        let broken = "the thread that ships it ended by a bug; please report it";
+        let failure = self.figures.as_ref().and_then(Figures::failure);
+        let broken = self.is_broken.then_some(broken);
+        broken.or(failure).map(str::to_owned)
+    }
+
+    /// Whether a wait under way needs another round.
+    fn is_wanted(&self) -> bool {
+        self.waiting > 0 && self.asked > self.answered
+    }
 }
 
 /// Tickets, in the order in which they were made. 0 is none.
@@ -111,8 +130,7 @@ impl Shipping {
         loop {
             let (asked, is_wanted, ends_by) = {
                 let state = self.state.lock();
-                let is_wanted = state.asked > state.answered;
-                (state.asked, is_wanted, state.ends_by)
+                (state.asked, state.is_wanted(), state.ends_by)
             };
             let begun = Instant::now();
             let mut progress = Until(self);
@@ -125,6 +143,11 @@ impl Shipping {
             let is_final = figures.as_ref().is_some_and(Figures::is_final);
             let is_complete =
                 (figures.as_ref().and_then(Figures::complete)).is_some_and(|at| at >= begun);
+            let retry = match figures.as_ref().and_then(Figures::failure) {
+                _ if is_complete => Duration::ZERO,
+                None => HELD_BACK,
+                Some(_) => FAILED,
+            };
             let mut state = self.state.lock();
             state.figures = figures;
             if is_complete && is_wanted {
@@ -135,23 +158,21 @@ impl Shipping {
             if is_final || ends_by.is_some() {
                 return;
             }
-            self.pause(begun, interval, is_complete);
+            self.pause(begun, interval, retry.min(interval));
         }
     }
 
-    /// Waits for the next round: until the interval has passed, or the round is wanted at once.
-    fn pause(&self, begun: Instant, interval: Duration, is_complete: bool) {
+    /// Waits for the next round: until the interval has passed, or `retry` if it is wanted.
+    fn pause(&self, begun: Instant, interval: Duration, retry: Duration) {
         let ended = Instant::now();
         let mut state = self.state.lock();
         loop {
             if state.ends_by.is_some() {
                 return;
             }
-            let is_wanted = state.asked > state.answered;
-            let until = match (is_wanted, is_complete) {
-                (true, true) => return,
-                (true, false) => ended + RETRY.min(interval),
-                (false, _) => begun + interval,
+            let until = match state.is_wanted() {
+                true => ended + retry,
+                false => begun + interval,
             };
             let now = Instant::now();
             if now >= until {
@@ -187,34 +208,28 @@ impl Shipping {
         self.state.lock().has_ended
     }
 
-    /// Begins to wait for everything that was committed before this ticket was made.
-    pub(super) fn ask(&self, ticket: u64) {
-        let mut state = self.state.lock();
-        state.asked = state.asked.max(ticket);
-        drop(state);
-        self.news.notify_all();
-    }
-
-    /// Waits for the answer to a ticket, at most until this moment.
+    /// Waits until everything that was committed before this ticket was made is in the bucket, at
+    /// most until this moment.
     pub(super) fn wait(&self, ticket: u64, until: Instant) -> Waited {
         let mut state = self.state.lock();
-        loop {
+        state.asked = state.asked.max(ticket);
+        state.waiting += 1;
+        self.news.notify_all();
+        let waited = loop {
             if state.answered >= ticket {
-                return Waited::Acknowledged;
+                break Waited::Acknowledged;
             }
             if state.has_ended {
-                let failure = state.figures.as_ref().and_then(Figures::failure);
-                let failure = failure.map(str::to_owned);
-                let broken = "the thread that ships it ended by a bug; please report it";
-                let is_broken = state.is_broken.then(|| broken.to_owned());
-                return Waited::Ended(is_broken.or(failure));
+                break Waited::Ended(state.failure());
             }
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                return Waited::TimedOut;
+                break Waited::TimedOut;
             }
             state = self.news.wait_for(state, left);
-        }
+        };
+        state.waiting -= 1;
+        waited
     }
 
     /// Ends it: sends what is new, for a limited time. A request that is under way then ends later,

@@ -40,7 +40,6 @@ pub(super) fn wait(
     let until = Instant::now() + Duration::from_secs_f64(seconds);
     let shipping = member.shipping().ok_or_else(nothing_ships)?;
     holds_nothing(connection)?;
-    shipping.ask(ticket);
     loop {
         let step = until.min(Instant::now() + LOOK_EVERY);
         match shipping.wait(ticket, step) {
