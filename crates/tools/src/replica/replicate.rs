@@ -253,7 +253,6 @@ impl Replicas {
     ) -> std::result::Result<Ended, Failure> {
         if !self.open.contains_key(db) {
             let replica = self.begin(db, progress)?;
-            let compacted = replica.shipper.take_compacted();
             let point = replica.point();
             self.figures_of(db).is_at(point.clone());
             results.push(Shipped::Began {
@@ -287,6 +286,7 @@ impl Replicas {
         let inside = gate::enter();
         state.rest(step == Step::Idle, db);
         drop(inside);
+        let compacted = shipper.take_compacted();
         let point = replica.point();
         let since_ms = point.time_ms;
         self.figures_of(db).is_at(point);

@@ -100,7 +100,9 @@ impl Source for Database {
             Err(e) if e.code.primary() == densite_sqlite::Code::BUSY => Ok(None),
             Err(e) => Err(wrong(&e)),
         };
-        self.image = held.map(Hold::settle).transpose()?.flatten();
+        let image = held.map(Hold::settle).transpose()?.flatten();
+        // After an error its segments are not held any longer.
+        self.image = image.filter(|_| point.is_ok());
         point
     }
 
