@@ -7,6 +7,8 @@ mod bad_input;
 mod busy;
 mod chroma_real;
 mod damage;
+#[cfg(feature = "remote")]
+mod follow;
 mod json;
 mod load;
 mod load_ends;

@@ -46,6 +46,17 @@ impl Store {
         ran
     }
 
+    /// Removes the object of the bucket whose name ends so. Returns its name.
+    pub(crate) fn lose(&self, end: &str) -> String {
+        let listed = self.s3.request("GET", "/bucket?list-type=2");
+        let keys = listed.split("<Key>").skip(1);
+        let mut keys = keys.filter_map(|rest| rest.split("</Key>").next());
+        let key = keys.find(|key| key.ends_with(end));
+        let key = key.expect("an object").to_owned();
+        self.s3.remove(&key);
+        key.rsplit('/').next().unwrap_or_default().to_owned()
+    }
+
     /// The number of blobs in the published database.
     fn count(&self) -> String {
         let sql = "SELECT count(*), sum(length(a)) FROM t";

@@ -544,3 +544,38 @@ fn bad_input_is_one_sentence_and_changes_nothing() {
     let left = names(dir.path());
     assert!(!left.iter().any(|name| name.contains("tmp")), "{left:?}");
 }
+
+/// With `--json` each line of the output is one object, also the last one.
+#[test]
+fn a_failure_is_the_last_event_on_a_line_of_its_own() {
+    let dir = temp();
+    let (db, bucket) = (at(&dir, "a.db"), at(&dir, "bucket"));
+    densite(&["sql", "--create", &db, SCHEMA]).expect(0);
+    densite(&["replicate", &db, &bucket, "--once"]).expect(0);
+    std::fs::write(format!("{db}-replica"), "0123456789abcdef\n").expect("written");
+    let refused = densite(&["replicate", &db, &bucket, "--json"]).expect(1);
+    let lines: Vec<Value> = (refused.out.lines())
+        .map(|line| serde_json::from_str(line).expect("a JSON object on each line"))
+        .collect();
+    let error = &lines.last().expect("an error")["error"];
+    assert_eq!(error["exit_code"], 1, "{refused:?}");
+}
+
+#[test]
+fn merging_while_shipping_is_an_event() {
+    let dir = temp();
+    let (db, bucket) = (at(&dir, "a.db"), at(&dir, "bucket"));
+    densite(&["sql", "--create", &db, SCHEMA]).expect(0);
+    let mut shipping = Shipping::start(&db, &bucket, &[]);
+    shipping.event("began");
+    let mut writer = Other::on(&db);
+    for _ in 0..64 {
+        writer.run(&transaction());
+        shipping.event("shipped");
+    }
+    let mut line = String::new();
+    shipping.events.read_line(&mut line).expect("a line");
+    let event: Value = serde_json::from_str(&line).expect("JSON");
+    assert_eq!(event["event"], "compacted", "{event}");
+    assert!(event["bytes"].as_u64() > Some(0), "{event}");
+}

@@ -127,11 +127,10 @@ impl<'a, S: Sink> Assembly<'a, S> {
             let Some(len) = self.source.image_len(&self.at)? else {
                 return Ok(Copied::Lost);
             };
-            if let Some(range) = self.repeated {
-                self.pending.push(range);
-                self.pending = joined(std::mem::take(&mut self.pending));
+            let mut read = self.read_pending(len)?;
+            if let Some((start, end)) = self.repeated {
+                read.push((start, self.read(start, end.min(len).saturating_sub(start))?));
             }
-            let read = self.read_pending(len)?;
             if self.source.is_kept(&self.at)? {
                 for (offset, bytes) in read {
                     self.writer.put(offset, &bytes)?;

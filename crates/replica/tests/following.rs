@@ -148,7 +148,7 @@ fn error_within(follower: &Follower, polls: u32) -> Option<Error> {
 #[track_caller]
 fn is_missing(error: Option<Error>, path: &str) {
     match &error {
-        Some(Error::Gap { missing, .. }) if path.ends_with(missing) => {}
+        Some(Error::Gap { missing, .. }) if missing.ends_with(path) || path.ends_with(missing) => {}
         _ => panic!("{path} is missing, and not {error:?}"),
     }
 }
@@ -190,6 +190,25 @@ fn a_missing_delta_is_an_error_within_a_few_polls() {
         let (path, _) = lose(&disk, "-delta-000000000004");
         is_missing(error_within(&follower, 8), &path);
     }
+}
+
+/// No poll asks for what exists behind several missing deltas. A list shows them.
+#[test]
+fn several_missing_deltas_are_an_error_of_the_next_check() {
+    let mut database = Database::new(14);
+    let disk = SimDisk::new(14);
+    let folder = bucket(&disk);
+    let mut shipper = begin(&folder, &mut database, &quick(), 0).expect("begin");
+    let follower = follow(&disk).expect("follow");
+    follower.check().expect("nothing is missing");
+    ship(&mut database, &mut shipper, 4, &mut 0);
+    let (path, bytes) = lose(&disk, "-delta-000000000001");
+    lose(&disk, "-delta-000000000002");
+    assert_eq!(error_within(&follower, 70), None);
+    is_missing(follower.check().err(), &path);
+    is_missing(follow(&disk).err(), &path);
+    disk.put_file(&path, &bytes);
+    is_missing(error_within(&follower, 10), "-delta-000000000002");
 }
 
 /// Deltas that are missing, or were removed after their time, do not matter to a follower that is

@@ -34,7 +34,7 @@ impl S3 {
             command
         });
         let store = S3(server);
-        store.request("PUT", "/bucket");
+        let _ = store.request("PUT", "/bucket");
         Some(store)
     }
 
@@ -48,12 +48,28 @@ impl S3 {
     ///
     /// # Panics
     /// If there is no answer.
+    #[must_use]
     pub fn request(&self, method: &str, path: &str) -> String {
+        self.send(method, path, "")
+    }
+
+    /// Removes an object of the bucket.
+    ///
+    /// # Panics
+    /// If it cannot be removed.
+    pub fn remove(&self, key: &str) {
+        // The server asks for a signature, and does not judge it.
+        let signed = "Authorization: AWS4-HMAC-SHA256 Credential=id/20260101/us-east-1/s3/aws4_request, SignedHeaders=host, Signature=0\r\n";
+        let answer = self.send("DELETE", &format!("/bucket/{key}"), signed);
+        assert!(answer.starts_with("HTTP/1.1 204"), "{key}: {answer}");
+    }
+
+    fn send(&self, method: &str, path: &str, headers: &str) -> String {
         let mut server = TcpStream::connect((Ipv4Addr::LOCALHOST, self.0.port)).expect("connected");
         let port = self.0.port;
         write!(
             server,
-            "{method} {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+            "{method} {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Length: 0\r\n{headers}Connection: close\r\n\r\n"
         )
         .expect("sent");
         let mut answer = Vec::new();

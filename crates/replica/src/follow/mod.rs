@@ -33,16 +33,16 @@ const BEYOND_AT: u32 = 3;
 const HEAD_EVERY: u32 = 64;
 /// Which of them.
 const HEAD_AT: u32 = 7;
-/// Before a poll, the head is read if it was read longer ago: objects that it does not name any more
-/// stay for an hour.
-const HEAD_AGE: Duration = Duration::from_secs(20 * 60);
+/// Before a poll, the head and the list of deltas are read if that was longer ago: objects that the
+/// head does not name any more stay for an hour.
+const CHECK_AGE: Duration = Duration::from_secs(20 * 60);
 
 /// What is known of a replica.
 struct Known {
     snapshot: Arc<Snapshot>,
-    /// The head, and when it was read last.
     head: Head,
-    head_read: Instant,
+    /// When the head and the list of deltas were read last.
+    checked: Instant,
     asked: Instant,
     /// When the bucket answered last.
     answered: Instant,
@@ -86,7 +86,7 @@ impl Follower {
         let known = Mutex::new(Known {
             snapshot: Arc::new(snapshot),
             head,
-            head_read: asked,
+            checked: asked,
             asked,
             answered: asked,
             idle: 0,
@@ -131,9 +131,29 @@ impl Follower {
         (Arc::clone(&known.snapshot), known.answered.elapsed())
     }
 
+    /// Reads the head and the list of deltas now, as happens every 20 minutes: no gap stays unnoticed,
+    /// and no object is read that was removed long after it was replaced.
+    ///
+    /// # Errors
+    /// See [`Error`].
+    pub fn check(&self) -> Result<()> {
+        self.checked(&mut self.known.lock()).map(drop)
+    }
+
+    /// The same. Returns whether there is a later state.
+    fn checked(&self, known: &mut Known) -> Result<bool> {
+        let is_after = self.by_head(known)?;
+        if !is_after && self.bucket.has_lists() {
+            let snapshot = &known.snapshot;
+            end_after(&*self.bucket, snapshot.generation(), snapshot.last())?;
+        }
+        known.checked = Instant::now();
+        Ok(is_after)
+    }
+
     /// Asks once. Returns whether there is a later state.
     fn poll(&self, known: &mut Known) -> Result<bool> {
-        if known.head_read.elapsed() >= HEAD_AGE && self.by_head(known)? {
+        if known.checked.elapsed() >= CHECK_AGE && self.checked(known)? {
             return Ok(true);
         }
         match known.idle {
@@ -197,7 +217,6 @@ impl Follower {
             }
             known.head = head;
         }
-        known.head_read = Instant::now();
         Ok(is_after)
     }
 }
