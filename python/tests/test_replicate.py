@@ -159,6 +159,26 @@ class Replicate(Files):
         self.assertEqual(self.rows(self.con, "SELECT count(*) FROM t"), [(20,)])
         self.assertIsNone(densite.replica_status(self.con)["error"])
 
+    def test_a_child_that_lives_does_not_keep_the_replica(self):
+        densite.replicate(self.con, self.replica, interval=0.1)
+        self.assertTrue(densite.replicate_wait(self.con, 60))
+        read, write = os.pipe()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)
+            child = os.fork()
+        if child == 0:
+            os.close(write)
+            os.read(read, 1)
+            os._exit(0)
+        os.close(read)
+        try:
+            densite.replicate(self.con, None)
+            densite.replicate(self.con, self.replica)
+            self.assertTrue(densite.replicate_wait(self.con, 60))
+        finally:
+            os.close(write)
+            os.waitpid(child, 0)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -10,3 +10,4 @@ mod order;
 mod progress;
 #[cfg(feature = "remote")]
 mod remote;
+mod replicate;

@@ -343,6 +343,24 @@ fn what_cannot_be_shipped_is_refused_at_once() {
     assert!(!place.dir.path().join("r").exists());
 }
 
+#[test]
+fn an_interrupt_ends_a_wait() {
+    let place = Place::new();
+    let con = place.create("WAL");
+    std::fs::write(place.dir.path().join("r"), "in the way").expect("a file");
+    start(&con, &place.url("r"));
+    let handle = con.get_interrupt_handle();
+    let interrupt = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(300));
+        handle.interrupt();
+    });
+    let begun = Instant::now();
+    let said = refusal(&con, "SELECT densite_replicate_wait(60)");
+    assert!(said.contains("interrupted"), "{said}");
+    assert!(begun.elapsed() < Duration::from_secs(30));
+    interrupt.join().expect("interrupted");
+}
+
 /// A wait for every commit, while other connections write without a pause, ends.
 #[test]
 fn a_wait_ends_while_others_write_all_the_time() {
