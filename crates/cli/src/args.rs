@@ -118,7 +118,7 @@ pub(crate) enum LogLevel {
 pub(crate) struct RestoreArgs {
     /// The replica: s3://BUCKET/PREFIX, or a directory
     pub(crate) url: PathBuf,
-    /// The database to create
+    /// The database to create, or a directory, for all replicas right below URL
     #[arg(required_unless_present = "verify_only")]
     pub(crate) db: Option<PathBuf>,
     /// The moment to restore, in UTC unless it names an offset: '2026-11-27 14:00:00', with T in
@@ -134,6 +134,9 @@ pub(crate) struct RestoreArgs {
     /// Restore to a temporary file, verify it and remove it
     #[arg(long, conflicts_with_all = ["db", "force"])]
     pub(crate) verify_only: bool,
+    /// With --verify-only: all replicas right below URL
+    #[arg(long, requires = "verify_only")]
+    pub(crate) all: bool,
 }
 
 #[derive(Debug, Args)]

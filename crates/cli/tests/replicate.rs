@@ -579,3 +579,56 @@ fn merging_while_shipping_is_an_event() {
     assert_eq!(event["event"], "compacted", "{event}");
     assert!(event["bytes"].as_u64() > Some(0), "{event}");
 }
+
+/// A directory that was shipped is restored at once, and what exists already is passed over.
+#[test]
+fn all_databases_of_a_directory_are_restored() {
+    let dir = temp();
+    let (apps, url, copies) = (at(&dir, "apps"), at(&dir, "replicas"), at(&dir, "copies"));
+    std::fs::create_dir(&apps).expect("made");
+    for n in 1..=3 {
+        let sql = format!("CREATE TABLE t(n); INSERT INTO t VALUES ({n})");
+        densite(&["sql", "--create", &format!("{apps}/{n}.db"), &sql]).expect(0);
+    }
+    densite(&["replicate", &apps, &url, "--once"]).expect(0);
+    let into = format!("{copies}/");
+    let report = densite(&["restore", &url, &into, "--json"])
+        .expect(0)
+        .json();
+    assert_eq!(report["restored"].as_array().map(Vec::len), Some(3));
+    let value = |n: u32| {
+        let db = format!("{copies}/{n}.db");
+        let out = densite(&["sql", &db, "SELECT n FROM t", "--format", "csv"]);
+        out.expect(0).out
+    };
+    assert_eq!(value(2), "n\n2\n");
+
+    // One is missing, one is the user's own by now, and one cannot be restored.
+    std::fs::remove_file(format!("{copies}/1.db")).expect("removed");
+    std::fs::remove_file(format!("{copies}/3.db")).expect("removed");
+    densite(&["sql", &format!("{copies}/2.db"), "UPDATE t SET n = 20"]).expect(0);
+    let third = Path::new(&url).join("3.db");
+    let base = names(&third).into_iter().find(|n| n.contains("-base-"));
+    std::fs::write(third.join(base.expect("a base")), "nothing").expect("written");
+    let report = densite(&["restore", &url, &copies, "--json"])
+        .expect(5)
+        .json();
+    assert_eq!(
+        report["restored"].as_array().map(Vec::len),
+        Some(1),
+        "{report}"
+    );
+    assert_eq!(report["existing"].as_array().map(Vec::len), Some(1));
+    assert_eq!(report["failed"][0]["kind"], "damaged", "{report}");
+    assert_eq!((value(1), value(2)), ("n\n1\n".into(), "n\n20\n".into()));
+    let report = densite(&["restore", &url, "--verify-only", "--all", "--json"]).expect(5);
+    assert_eq!(report.json()["restored"].as_array().map(Vec::len), Some(2));
+    densite(&["restore", &url, &copies, "--force", "--yes", "--json"]).expect(5);
+    assert_eq!(value(2), "n\n2\n");
+    densite(&["restore", &apps, &copies])
+        .expect(1)
+        .says("there are no replicas below this");
+    densite(&["restore", &url, &copies, "--number", "0"])
+        .expect(2)
+        .says("--at TIME");
+}

@@ -393,3 +393,28 @@ fn a_program_ships_to_a_bucket() {
     store.run(&["sql", &db, &sql]).expect(0);
     assert_eq!(rows_in(&store, &copy), "count(*)\n6\n");
 }
+
+/// All replicas right below a URL are restored at once.
+#[test]
+fn all_replicas_of_a_folder_of_a_bucket_are_restored() {
+    let Some(store) = Store::new() else {
+        return;
+    };
+    let dir = temp();
+    let (apps, copies) = (at(&dir, "apps"), at(&dir, "copies"));
+    std::fs::create_dir(&apps).expect("made");
+    for n in 1..=3 {
+        let sql = format!("CREATE TABLE t(n); INSERT INTO t VALUES ({n})");
+        densite(&["sql", "--create", &format!("{apps}/{n}.db"), &sql]).expect(0);
+    }
+    store
+        .run(&["replicate", &apps, "s3://bucket/all", "--once"])
+        .expect(0);
+    store
+        .run(&["restore", "s3://bucket/all/", &format!("{copies}/")])
+        .expect(0);
+    assert_eq!(
+        crate::common::names(copies.as_ref()),
+        ["1.db", "2.db", "3.db"]
+    );
+}

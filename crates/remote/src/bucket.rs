@@ -212,6 +212,22 @@ impl Bucket {
         again(|| self.list_once(begin, after))
     }
 
+    /// The names of the folders right below the prefix, in their order.
+    ///
+    /// # Errors
+    /// See [`Problem`].
+    pub fn folders(&self) -> Result<Vec<String>> {
+        again(|| {
+            self.object.run(TIME, async move |store, prefix| {
+                let listed = store.list_with_delimiter(Some(&prefix)).await?;
+                let names = listed.common_prefixes.iter().filter_map(Path::filename);
+                let mut names: Vec<String> = names.map(str::to_owned).collect();
+                names.sort();
+                Ok(names)
+            })
+        })
+    }
+
     fn list_once(&self, begin: &str, after: &str) -> Result<Vec<(String, u64)>> {
         let (begin, after) = (begin.to_owned(), after.to_owned());
         self.object.run(TIME, async move |store, prefix| {

@@ -31,6 +31,7 @@ pub use bucket::{Bucket, Listed, RemoteObject, Stored, Upload};
 pub use error::{Error, Result};
 pub use folder::Folder;
 pub use follow::{Follower, Snapshot};
+pub use names::HEAD;
 pub use replicas::{GenerationInfo, ReplicaInfo, replicas};
 pub use restore::{At, Restore, Restored};
 pub use shipper::{Options, Shipper, Step};

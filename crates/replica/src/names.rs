@@ -3,7 +3,7 @@
 use crate::error::{Error, Result};
 
 /// The object that says what the others are.
-pub(crate) const HEAD: &str = "head";
+pub const HEAD: &str = "head";
 
 /// An image of the whole file, as of restore point `n`.
 pub(crate) fn base(generation: &str, n: u64) -> String {

@@ -52,7 +52,7 @@ pub use followed::Followed;
 pub use last_error::take_last_error;
 pub use locked_view::{LockedView, ViewBytes};
 pub use main_file::{followed, with_handle};
-pub use remote::{RemoteFile, bucket, is_replica, is_url, remote_cost, shown_url, upload};
+pub use remote::{RemoteFile, bucket, folders, is_replica, is_url, remote_cost, shown_url, upload};
 pub use restore_point::restore_point;
 pub use sql::create_functions;
 pub use vfs::{NAME, host_vfs, register};

@@ -14,5 +14,6 @@ pub(crate) mod replicas;
 pub(crate) mod replicate;
 pub(crate) mod report;
 pub(crate) mod restore;
+mod restore_all;
 pub(crate) mod sql;
 pub(crate) mod vacuum;

@@ -7,9 +7,11 @@ use crate::out;
 use crate::progress::Bar;
 use crate::shown;
 use crate::sqlite;
+use crate::verbs::restore_all;
 use densite_tools::Error;
 use densite_tools::replica::{At, RestoreReport, restore, time_text, verify};
-use serde_json::json;
+use serde_json::{Value, json};
+use std::path::PathBuf;
 
 pub(crate) fn run(common: Common, args: &RestoreArgs) -> Outcome {
     let api = sqlite::api()?;
@@ -19,7 +21,12 @@ pub(crate) fn run(common: Common, args: &RestoreArgs) -> Outcome {
         (None, None) => At::Newest,
     };
     if let Some(db) = args.db.as_ref().filter(|db| args.force && db.exists()) {
-        consent(common, &format!("Replace {}?", db.display()))?;
+        let what = if db.is_dir() { "databases in " } else { "" };
+        consent(common, &format!("Replace {what}{}?", db.display()))?;
+    }
+    let into_directory = |db: &PathBuf| db.is_dir() || db.to_string_lossy().ends_with('/');
+    if args.db.as_ref().is_some_and(into_directory) || (args.db.is_none() && args.all) {
+        return restore_all::run(common, args, at);
     }
     let mut bar = Bar::interruptible(common)?;
     let report = match &args.db {
@@ -40,9 +47,10 @@ pub(crate) fn run(common: Common, args: &RestoreArgs) -> Outcome {
     Ok(0)
 }
 
-fn tell(common: Common, report: &RestoreReport) {
+/// The JSON object of a report.
+pub(super) fn object(report: &RestoreReport) -> Value {
     let restored = &report.restored;
-    let object = json!({
+    json!({
         "verb": "restore",
         "source": report.source,
         "destination": report.destination,
@@ -57,33 +65,51 @@ fn tell(common: Common, report: &RestoreReport) {
         "has_log": report.has_log,
         "rows_waiting": report.rows_waiting,
         "seconds": report.elapsed.as_secs_f64(),
-    });
+    })
+}
+
+/// The same as a line of text.
+pub(super) fn line(report: &RestoreReport) -> String {
+    let restored = &report.restored;
     let what = match &report.destination {
         Some(path) => format!("{}: restored", shown::path(path)),
         None => format!("{}: verified", shown::path(&report.source)),
     };
-    let text = format!(
-        "{what}, as of {} (restore point {} of {}); {} pages verified, {} read in {:.1} s\n",
+    format!(
+        "{what}, as of {} (restore point {} of {}); {} pages verified, {} read in {:.1} s",
         time_text(restored.time_ms),
         restored.n,
         restored.generation,
         out::thousands(report.pages),
         indicatif::BinaryBytes(restored.bytes),
         report.elapsed.as_secs_f64(),
-    );
-    let text = if common.quiet { String::new() } else { text };
-    out::report(common, &object, &text, "the database was restored");
+    )
+}
+
+fn tell(common: Common, report: &RestoreReport) {
+    let text = match common.quiet {
+        true => String::new(),
+        false => line(report) + "\n",
+    };
+    out::report(common, &object(report), &text, "the database was restored");
+    for note in notes(report) {
+        out::message(common, &note);
+    }
+}
+
+/// What the user should know of the log.
+pub(super) fn notes(report: &RestoreReport) -> Vec<String> {
+    let mut notes = Vec::new();
     if report.rows_waiting > 0 {
-        let text = format!(
+        notes.push(format!(
             "{} rows wait in its log (densite_ingest); they are applied when a program opens it for ingest",
             out::thousands(report.rows_waiting)
-        );
-        out::message(common, &text);
+        ));
     }
     if report.lacks_log {
-        out::message(
-            common,
-            "the database names a log (densite_ingest) that was missing when it was shipped; before ingest is used again, give up the rows that were not applied: DROP TABLE densite_applied",
+        notes.push(
+            "the database names a log (densite_ingest) that was missing when it was shipped; before ingest is used again, give up the rows that were not applied: DROP TABLE densite_applied".to_owned(),
         );
     }
+    notes
 }

@@ -46,6 +46,34 @@ impl Place {
         })
     }
 
+    /// The names of the replicas right below a URL or a directory, in their order.
+    ///
+    /// # Errors
+    /// [`Error::Remote`], [`Error::NotFound`], [`Error::Io`]; [`Error::Setting`] for a URL that is
+    /// not understood.
+    pub(super) fn below(url: &Path) -> Result<Vec<String>> {
+        let text = url.to_string_lossy();
+        if is_url(&text) {
+            return densite_vfs::folders(&text).map_err(|message| Error::Remote {
+                path: PathBuf::from(shown_url(&text)),
+                message,
+            });
+        }
+        let dir = text.strip_prefix("file://").map_or(url, Path::new);
+        let failed = |e| Error::from_std(dir, "read it", &e);
+        let mut names = Vec::new();
+        for entry in std::fs::read_dir(dir).map_err(failed)? {
+            let entry = entry.map_err(failed)?;
+            if entry.path().join(densite_replica::HEAD).is_file()
+                && let Ok(name) = entry.file_name().into_string()
+            {
+                names.push(name);
+            }
+        }
+        names.sort();
+        Ok(names)
+    }
+
     fn open(url: &Path, folder: impl FnOnce(&Path, &str) -> Result<Folder>) -> Result<Place> {
         let text = url.to_string_lossy();
         if is_url(&text) {

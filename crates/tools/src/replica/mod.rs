@@ -9,6 +9,7 @@ mod owner;
 mod quiet;
 mod replicate;
 mod restore;
+mod restore_all;
 mod restored_log;
 mod source;
 mod state;
@@ -19,6 +20,7 @@ pub use figures::{Figures, PointInBucket};
 pub use in_process::create_functions;
 pub use replicate::{Replicas, ReplicateOptions, Shipped};
 pub use restore::{RestoreReport, restore, verify};
+pub use restore_all::{RestoredAll, restore_all, verify_all};
 
 use crate::error::Result;
 use bucket::Place;

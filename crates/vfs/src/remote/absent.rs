@@ -48,6 +48,14 @@ pub fn bucket(url: &str) -> Result<Box<dyn Bucket>, String> {
     Err(refused(url))
 }
 
+/// Refuses a URL.
+///
+/// # Errors
+/// Always: a sentence with the URL.
+pub fn folders(url: &str) -> Result<Vec<String>, String> {
+    Err(refused(url))
+}
+
 fn refused(url: &str) -> String {
     format!(
         "{}: this build of Densite has no remote files; build it with the feature remote",

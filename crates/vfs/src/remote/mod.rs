@@ -8,7 +8,7 @@ mod following;
 mod prefix;
 
 use following::Following;
-pub use prefix::bucket;
+pub use prefix::{bucket, folders};
 
 use crate::followed::Followed;
 use crate::last_error::report;

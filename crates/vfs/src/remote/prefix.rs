@@ -17,6 +17,17 @@ pub fn bucket(url: &str) -> std::result::Result<Box<dyn Bucket>, String> {
     Ok(Box::new(Prefix::over(client, bucket, url, options)))
 }
 
+/// The names of the folders right below a URL of object storage.
+///
+/// # Errors
+/// A sentence with the URL, without secrets.
+pub fn folders(url: &str) -> std::result::Result<Vec<String>, String> {
+    let client: &'static Client = CLIENT.get();
+    let bucket = densite_remote::Bucket::open(client, url, &Options::default());
+    let folders = bucket.and_then(|bucket| bucket.folders());
+    folders.map_err(|e| e.to_string())
+}
+
 /// The objects under a URL.
 pub(super) struct Prefix {
     client: &'static Client,

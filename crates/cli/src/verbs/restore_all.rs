@@ -1,0 +1,101 @@
+//! `densite restore URL DIRECTORY`: all replicas right below a URL.
+
+use super::restore::{line, notes, object};
+use crate::args::{Common, RestoreArgs};
+use crate::exit::exit_code;
+use crate::failure::{Failure, Outcome};
+use crate::out;
+use crate::progress::Bar;
+use crate::sqlite;
+use densite_tools::Progress as _;
+use densite_tools::replica::{At, RestoredAll, restore_all, verify_all};
+use serde_json::{Value, json};
+
+pub(super) fn run(common: Common, args: &RestoreArgs, at: At) -> Outcome {
+    if let At::Number(_) = at {
+        let text = "--number is of one database; restore a directory with --at TIME".to_owned();
+        return Err(Failure::Other("setting", 2, text, json!({})));
+    }
+    let api = sqlite::api()?;
+    let mut bar = Bar::interruptible(common)?;
+    let mut told = Told::new(common);
+    let mut tell = |bar: &mut Bar, result| told.tell(bar, result);
+    match &args.db {
+        Some(dir) => {
+            let to = (dir.as_path(), args.force);
+            restore_all(api, &args.url, at, to, &mut bar, &mut tell)?;
+        }
+        None => verify_all(api, &args.url, at, &mut bar, &mut tell)?,
+    }
+    drop(bar);
+    told.end()
+}
+
+/// What became of the databases.
+struct Told {
+    common: Common,
+    done: Vec<Value>,
+    existing: Vec<Value>,
+    failed: Vec<Value>,
+    /// The exit code of the first failure.
+    code: u8,
+}
+
+impl Told {
+    fn new(common: Common) -> Told {
+        Told {
+            common,
+            done: Vec::new(),
+            existing: Vec::new(),
+            failed: Vec::new(),
+            code: 0,
+        }
+    }
+
+    fn tell(&mut self, bar: &mut Bar, result: RestoredAll) {
+        match result {
+            RestoredAll::Done(report) => {
+                self.done.push(object(&report));
+                self.line(bar, &line(&report));
+                for note in notes(&report) {
+                    self.line(bar, &note);
+                }
+            }
+            RestoredAll::Exists(path) => {
+                self.line(
+                    bar,
+                    &format!("{}: exists already, unchanged", path.display()),
+                );
+                self.existing.push(json!(path));
+            }
+            RestoredAll::Failed(path, e) => {
+                if self.code == 0 {
+                    self.code = exit_code(&e);
+                }
+                self.line(bar, &format!("{}: not restored: {e}", path.display()));
+                self.failed
+                    .push(json!({ "destination": path, "kind": e.kind(),
+                    "message": e.to_string() }));
+            }
+            _ => {}
+        }
+    }
+
+    fn line(&self, bar: &mut Bar, text: &str) {
+        if !self.common.json {
+            bar.message(text);
+        }
+    }
+
+    fn end(self) -> Outcome {
+        let text = format!(
+            "{} restored, {} exist already, {} failed\n",
+            self.done.len(),
+            self.existing.len(),
+            self.failed.len()
+        );
+        let object = json!({ "verb": "restore", "restored": self.done,
+            "existing": self.existing, "failed": self.failed });
+        Ok(out::verdict(self.common, &object, &text, self.code)?)
+    }
+}

@@ -1,0 +1,107 @@
+//! Restores all databases of a directory that was shipped.
+
+use super::bucket::Place;
+use super::restore::{RestoreReport, restore, verify};
+use crate::error::{Error, Result};
+use crate::progress::Progress;
+use densite_replica::At;
+use densite_sqlite::Api;
+use std::path::{Path, PathBuf};
+
+/// What became of one database.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum RestoredAll {
+    /// It was restored, or verified.
+    Done(Box<RestoreReport>),
+    /// A file of this name exists already, and is unchanged.
+    Exists(PathBuf),
+    /// It could not be restored. The others can be.
+    Failed(PathBuf, Error),
+}
+
+/// Restores each replica right below a URL or a directory to its name in the directory `dst`, which
+/// is made if it is missing. Databases that exist already are passed over, unless `replaces`: so an
+/// interrupted call is repeated. `told` gets what became of each, in the order of their names.
+///
+/// # Errors
+/// [`Error::Remote`] if there is none; [`Error::Interrupted`]. Failures of single databases go to
+/// `told`.
+pub fn restore_all<P: Progress>(
+    api: Api,
+    url: &Path,
+    at: At,
+    (dst, replaces): (&Path, bool),
+    progress: &mut P,
+    told: &mut dyn FnMut(&mut P, RestoredAll),
+) -> Result<()> {
+    let names = named(url)?;
+    std::fs::create_dir_all(dst).map_err(|e| Error::from_std(dst, "create it", &e))?;
+    for name in names {
+        let path = dst.join(&name);
+        if !replaces && std::fs::symlink_metadata(&path).is_ok() {
+            told(progress, RestoredAll::Exists(path));
+            continue;
+        }
+        let done = restore(api, &below(url, &name), at, &path, replaces, progress);
+        tell(path, done, progress, told)?;
+    }
+    Ok(())
+}
+
+/// Verifies each replica right below a URL or a directory, without keeping what was restored.
+///
+/// # Errors
+/// As [`restore_all`].
+pub fn verify_all<P: Progress>(
+    api: Api,
+    url: &Path,
+    at: At,
+    progress: &mut P,
+    told: &mut dyn FnMut(&mut P, RestoredAll),
+) -> Result<()> {
+    for name in named(url)? {
+        let from = below(url, &name);
+        let done = verify(api, &from, at, progress);
+        tell(PathBuf::from(name), done, progress, told)?;
+    }
+    Ok(())
+}
+
+fn tell<P>(
+    path: PathBuf,
+    done: Result<RestoreReport>,
+    progress: &mut P,
+    told: &mut dyn FnMut(&mut P, RestoredAll),
+) -> Result<()> {
+    let result = match done {
+        Ok(report) => RestoredAll::Done(Box::new(report)),
+        Err(e @ Error::Interrupted { .. }) => return Err(e),
+        Err(e) => RestoredAll::Failed(path, e),
+    };
+    told(progress, result);
+    Ok(())
+}
+
+/// The names of the replicas; there is at least one.
+fn named(url: &Path) -> Result<Vec<String>> {
+    let names = Place::below(url)?;
+    match names.is_empty() {
+        false => Ok(names),
+        true => {
+            let path = Place::to_read(url)?.shown().to_path_buf();
+            Err(Error::Remote {
+                message: format!(
+                    "{}: there are no replicas below this; densite replicate DIRECTORY URL makes one of each database",
+                    path.display()
+                ),
+                path,
+            })
+        }
+    }
+}
+
+fn below(url: &Path, name: &str) -> PathBuf {
+    let text = url.to_string_lossy();
+    PathBuf::from(format!("{}/{name}", text.trim_end_matches('/')))
+}
