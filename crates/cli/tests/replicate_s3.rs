@@ -392,6 +392,15 @@ fn a_program_ships_to_a_bucket() {
     );
     store.run(&["sql", &db, &sql]).expect(0);
     assert_eq!(rows_in(&store, &copy), "count(*)\n6\n");
+    // It does not wait for ever: a bucket that does not answer delays it by 5 seconds.
+    let late = std::time::Duration::from_secs(60);
+    store.proxy.always(Some(Fault::Late(late)));
+    let begun = std::time::Instant::now();
+    store.run(&["sql", &db, &sql]).expect(0);
+    assert!(begun.elapsed() < late / 2, "{:?}", begun.elapsed());
+    store.proxy.always(None);
+    store.run(&["replicate", &db, URL, "--once"]).expect(0);
+    assert_eq!(rows_in(&store, &copy), "count(*)\n7\n");
 }
 
 /// All replicas right below a URL are restored at once.
