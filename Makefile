@@ -36,7 +36,8 @@
 #                      target/examples
 #   make sqlite-suite  SQLite's own tests with Densite as the default VFS
 #   make crash         crash, kill and model tests for MINUTES=60 in all, shared equally by the
-#                      parts; prints one line for each part at the end
+#                      parts; prints one line for each part at the end. Builds versitygw, a second
+#                      object store, if Go is installed
 #                        SEED=1      the first seed (default: new seeds in each run)
 #                        ONLY=store  only parts whose names contain this
 #   make fuzz          the fuzzers of the decoders and of the log's files, each for MINUTES=60, from
@@ -163,6 +164,7 @@ bench: need-build
 crash: FROM_HERE := PYTHONPATH=python:tests PYTHONDONTWRITEBYTECODE=1 DENSITE_LIBRARY='$(CURDIR)/target/release/libdensite.so'
 crash: need-build ext
 	@scripts/need.sh crash
+	@crates/testing/versitygw/setup.sh target/versitygw || echo 'versitygw is missing, for the reason above: a second object store is not tested' >&2
 	$(FROM_HERE) python3 -m long --minutes '$(MINUTES)' --seed '$(SEED)' --only '$(ONLY)' --command target/release/densite --dir target/crash -- cargo test --release --workspace --locked
 
 fuzz: need-build

@@ -32,6 +32,8 @@ mod replicate;
 mod replicate_log;
 #[cfg(feature = "remote")]
 mod replicate_s3;
+#[cfg(feature = "remote")]
+mod replicate_signed;
 mod report;
 mod round_trip;
 mod shown;
