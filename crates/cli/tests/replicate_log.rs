@@ -179,3 +179,25 @@ fn long_crash_shipped_logs() {
         10
     });
 }
+
+/// A wait within a program covers rows of ingest, which no commit of the database shows.
+#[test]
+fn a_wait_covers_rows_of_the_log() {
+    let dir = temp();
+    let (db, url) = made(&dir, "WAL");
+    let mut program = Other::on(&db);
+    program.run(&format!(
+        "{OPEN} SELECT densite_pause('vote'); SELECT densite_replicate('{url}', 'interval=60')"
+    ));
+    let wait = "SELECT densite_replicate_wait(60)";
+    assert!(program.ask(wait).ends_with("1\n"));
+    for n in 1..=3 {
+        program.run(&format!("INSERT INTO vote_in VALUES ({}, 'x')", n + 1));
+        assert!(program.ask(wait).ends_with("1\n"));
+        let copy = at(&dir, "restored.db");
+        let restore = ["restore", &url, &copy, "--force", "--yes", "--json"];
+        let report = densite(&restore).expect(0).json();
+        assert_eq!(report["rows_waiting"], n, "{report}");
+    }
+    program.kill();
+}

@@ -11,6 +11,8 @@ use crate::tls;
 use densite_disk::sync::Mutex;
 use reqwest::redirect::{Action, Attempt, Policy};
 use std::ffi::OsString;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// The most redirects that are followed.
@@ -38,15 +40,20 @@ struct Key {
     is_plain: bool,
     timeout: Duration,
     proxies: [Option<OsString>; PROXIES.len()],
+    /// The files of certificates that the user names, as they are now.
+    certificates: Vec<(PathBuf, Vec<Stamp>)>,
 }
+
+/// What tells one state of a file from another: device, inode, length, and time of its last change
+/// in seconds and nanoseconds.
+type Stamp = (u64, u64, u64, i64, i64);
 
 /// The clients of a process, the newest last.
 #[derive(Debug, Default)]
 pub(crate) struct WebClients(Mutex<Vec<(Key, reqwest::Client)>>);
 
 impl WebClients {
-    /// The client for a file. A file of certificates can have changed, so with one the client is of
-    /// this file alone.
+    /// The client for a file. Files share it that have the same options, and the same certificates.
     ///
     /// # Errors
     /// Those of certificates and settings.
@@ -56,14 +63,13 @@ impl WebClients {
         options: &Options,
     ) -> Result<reqwest::Client, Problem> {
         let is_plain = matches!(location, Location::Web(url) if url.scheme() == "http");
-        let is_set = |name: &&str| std::env::var_os(name).is_some();
-        if options.ca_file.is_some() || CERTIFICATES.iter().any(is_set) {
-            return web_client(is_plain, options);
-        }
+        let named = CERTIFICATES.iter().filter_map(std::env::var_os);
+        let named = named.map(PathBuf::from).chain(options.ca_file.clone());
         let key = Key {
             is_plain,
             timeout: options.timeout,
             proxies: PROXIES.map(std::env::var_os),
+            certificates: named.map(|path| (path.clone(), stamps(&path))).collect(),
         };
         let mut clients = self.0.lock();
         if let Some((_, client)) = clients.iter().find(|(known, _)| *known == key) {
@@ -76,6 +82,22 @@ impl WebClients {
         clients.push((key, client.clone()));
         Ok(client)
     }
+}
+
+/// The state of a file, or of each file in a directory; none if there is none.
+fn stamps(path: &Path) -> Vec<Stamp> {
+    let stamp = |path: &Path| {
+        let meta = std::fs::metadata(path).ok()?;
+        let changed = (meta.mtime(), meta.mtime_nsec());
+        Some((meta.dev(), meta.ino(), meta.len(), changed.0, changed.1))
+    };
+    let mut stamps: Vec<Stamp> = stamp(path).into_iter().collect();
+    if let Ok(entries) = std::fs::read_dir(path) {
+        let files = entries.flatten().filter_map(|entry| stamp(&entry.path()));
+        stamps.extend(files);
+        stamps.sort_unstable();
+    }
+    stamps
 }
 
 /// A client that trusts the certificates of these options.
@@ -98,5 +120,24 @@ fn redirect(attempt: Attempt<'_>) -> Action {
     match attempt.previous().iter().any(is_tls) && !is_tls(attempt.url()) {
         true => attempt.error("a redirect from https to http"),
         false => attempt.follow(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_changed_file_of_certificates_has_another_stamp() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let file = dir.path().join("ca.pem");
+        assert_eq!(stamps(&file), []);
+        std::fs::write(&file, "one").expect("written");
+        let (of_file, of_dir) = (stamps(&file), stamps(dir.path()));
+        assert_eq!((of_file.len(), of_dir.len()), (1, 2));
+        assert_eq!(stamps(&file), of_file);
+        std::fs::write(&file, "other").expect("written");
+        assert_ne!(stamps(&file), of_file);
+        assert_ne!(stamps(dir.path()), of_dir);
     }
 }
