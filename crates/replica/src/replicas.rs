@@ -46,7 +46,7 @@ pub struct GenerationInfo {
 /// generation.
 ///
 /// # Errors
-/// [`Error::NoReplica`](crate::Error::NoReplica); the bucket's.
+/// [`Error::NoReplica`]; the bucket's.
 pub fn replicas(bucket: &dyn Bucket) -> Result<ReplicaInfo> {
     let (head, _) = head(bucket)?;
     let all = bucket.list("", "")?;

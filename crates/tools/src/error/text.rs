@@ -32,7 +32,7 @@ impl fmt::Display for Error {
             Error::IsDirectory { path } => {
                 write!(
                     f,
-                    "{} is a directory, not a database; name the database file in it",
+                    "{} is a directory, not a database; name the database file in it, or a replica with a slash at its end",
                     path.display()
                 )
             }
