@@ -38,6 +38,7 @@ options.add_argument("--plain", default="bench/data/tpch-sf0.1.db", help="TPC-H 
 options.add_argument("--command", default="target/release/densite")
 options.add_argument("--generator", default="target/release/densite-bench")
 options.add_argument("--server", default="target/s3-server/env/bin/moto_server")
+options.add_argument("--litestream", default="target/peers/bin/litestream", help="the peer, for the measure beside; bench/peers/setup.sh installs it")
 options.add_argument("--child", help=argparse.SUPPRESS)
 options = options.parse_args()
 
@@ -500,6 +501,153 @@ def slowdown(store, folder):
     return [], own, info
 
 
+def ingest(store, folder):
+    """Rows of ingest in turn without a shipper, with one to the bucket (whose server takes one of the same cores), and with one to a directory."""
+    seconds, info = max(1, options.seconds / 10), {}
+    path, url = os.path.join(folder, "log.db"), "s3://bucket/log"
+    ways = {"none": None, "bucket": url, "directory": os.path.join(folder, "replica")}
+    rates = {way: [] for way in ways}
+    con = opened(path)
+    con.execute("PRAGMA journal_mode=WAL")
+    con.execute("CREATE TABLE event(id INTEGER PRIMARY KEY, at REAL, who TEXT, what TEXT)")
+    con.close()
+    number, rows, sent = 1, 0, 0
+    for turn in range(options.rounds):
+        names = list(ways)
+        for way in names[turn % 3 :] + names[: turn % 3]:
+            shipper = None
+            if ways[way]:
+                shipper = Shipper(store, path, ways[way])
+                shipper.wait("began", 1, 60)
+                shipper.rest(2.5)
+            store.take()
+            writer = child(store, "append", path=path, first=number, seconds=seconds)
+            taken = json.loads(writer.stdout.readline())
+            rates[way].append(taken["rate"])
+            writer.stdin.close()
+            writer.wait()
+            if shipper:
+                shipper.rest(2.5)
+                shipper.stop()
+            if way == "bucket":
+                rows += taken["next"] - number
+                counts = store.take()
+                sent += counts.sent()
+                for name, value in counts.info("rows of ingest").items():
+                    info[name] = info.get(name, 0) + value
+            number = taken["next"]
+    copy = os.path.join(folder, "copy.db")
+    run(store, "restore", url, copy)
+    con = opened(copy)
+    con.execute("CREATE VIRTUAL TABLE temp.event_in USING densite_ingest(event)")
+    found = con.execute("SELECT count(*), max(id) FROM event_in").fetchone()
+    con.close()
+    assert rows <= found[0] <= number - 1 and found[1] == found[0], f"{found} of {number - 1} rows"
+
+    def slower(way):
+        return (statistics.median(none / one for none, one in zip(rates["none"], rates[way])) - 1) * 100
+
+    own = [
+        ours("ingest, transactions of 100 rows, without a shipper, rows/s", statistics.median(rates["none"])),
+        ours("the same, shipped to a bucket on the same two cores: slower by, %", slower("bucket"), 5),
+        ours("the same, shipped to a directory: slower by, %", slower("directory"), 5),
+        ours("the same: bytes sent for each row", sent / rows),
+    ]
+    return [], own, {name: value for name, value in info.items() if isinstance(value, int)}
+
+
+def append(job):
+    con, number = opened(job["path"]), job["first"]
+    con.execute("CREATE VIRTUAL TABLE temp.event_in USING densite_ingest(event)")
+    chosen, first, begin = random.Random(number), number, time.monotonic()
+    while time.monotonic() < begin + job["seconds"]:
+        rows = [(number + i, time.time(), f"user {chosen.randrange(10_000)}", f"opened page {chosen.randrange(1_000)} of {chosen.getrandbits(64):x}") for i in range(100)]
+        con.execute("BEGIN")
+        con.executemany("INSERT INTO event_in VALUES (?, ?, ?, ?)", rows)
+        con.execute("COMMIT")
+        number += 100
+    print(json.dumps({"next": number, "rate": (number - first) / (time.monotonic() - begin)}), flush=True)
+    # The rows are applied before the process ends.
+    sys.stdin.read()
+    con.execute("SELECT densite_wait()")
+    con.close()
+
+
+def beside(store, folder):
+    """The same transactions on a compressed database and on a plain one, shipped by this program and by Litestream to servers of their own."""
+    import sqlite3
+
+    path, url, plain = original(folder), "s3://bucket/app", os.path.join(folder, "plain.db")
+    shutil.copyfile(options.plain, plain)
+    other = sqlite3.connect(plain, isolation_level=None, timeout=60)
+    other.execute("PRAGMA journal_mode=WAL")
+    theirs = Store()
+    # Litestream ends at once if this is set.
+    theirs.env.pop("AWS_CA_BUNDLE", None)
+    try:
+        settings = os.path.join(folder, "litestream.yml")
+        with open(settings, "w") as out:
+            out.write(f"""dbs:
+  - path: {plain}
+    replica:
+      type: s3
+      bucket: bucket
+      path: plain
+      endpoint: {theirs.env["AWS_ENDPOINT_URL"]}
+      region: us-east-1
+      access-key-id: x
+      secret-access-key: x
+      force-path-style: true
+""")
+        said = open(os.path.join(folder, "litestream.log"), "w")
+        peer = subprocess.Popen([options.litestream, "replicate", "-config", settings], stdout=said, stderr=said, env=theirs.env)
+        shipper = Shipper(store, path, url)
+        shipper.wait("began", 1, 60)
+        time.sleep(20)
+        first = store.take(), theirs.take()
+        con, begin = opened(path), time.monotonic()
+        count = int(options.seconds * RATE)
+        for number in range(1, count + 1):
+            time.sleep(max(0, begin + number / RATE - time.monotonic()))
+            change(con, number)
+            change(other, number)
+        time.sleep(20)
+        sent = store.take(), theirs.take()
+        busy, theirs_busy = cpu(shipper.process.pid), cpu(peer.pid)
+        time.sleep(60)
+        idle = store.take(), theirs.take()
+        written = state(con), state(other)
+        con.close()
+        shipper.stop()
+        peer.send_signal(signal.SIGTERM)
+        peer.wait(60)
+        store.take(), theirs.take()
+        newest, restored = os.path.join(folder, "newest.db"), os.path.join(folder, "restored.db")
+        run(store, "restore", url, newest)
+        back = subprocess.run([options.litestream, "restore", "-config", settings, "-o", restored, plain], env=theirs.env, capture_output=True, text=True)
+        if back.returncode:
+            raise SystemExit(f"litestream: {back.stderr}{open(said.name).read()[-3000:]}")
+        got = store.take(), theirs.take()
+        con, back = opened(newest), sqlite3.connect(restored)
+        assert state(con) == written[0], "the restored database differs"
+        info = {"Litestream's copy is the same": int(state(back) == written[1])}
+        con.close()
+    finally:
+        theirs.close()
+    for name, one in zip(("Densite", "Litestream"), sent):
+        info.update(one.info(name))
+    of = f"{count} transactions in {options.seconds:.0f} s"
+    return [
+        ours("first upload, MB", first[0].sent() / MB, None, first[1].sent() / MB),
+        ours(f"{of}: MB sent", sent[0].sent() / MB, None, sent[1].sent() / MB),
+        ours(f"{of}: requests", sent[0].requests(), None, sent[1].requests()),
+        ours(f"{of}: processor time of the shipper, s", busy, None, theirs_busy),
+        ours("idle, requests a minute", idle[0].requests(), 0, idle[1].requests()),
+        ours("restore after that, MB", got[0].got() / MB, None, got[1].got() / MB),
+        ours("restore after that, requests", got[0].requests(), None, got[1].requests()),
+    ], [], info
+
+
 def child(store, what, **job):
     return subprocess.Popen([sys.executable, __file__, "--child", what], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env={**store.env, "JOB": json.dumps(job)})
 
@@ -552,13 +700,18 @@ MEASURES = {
     "databases": ("many databases", databases),
     "latency": ("latency", latency),
     "slowdown": ("a writer beside the shipper", slowdown),
+    "ingest": ("rows of ingest beside the shipper", ingest),
+    "beside": ("beside Litestream", beside),
 }
 
 if options.child:
-    {"follow": follow, "watch": watch, "write": write}[options.child](json.loads(os.environ["JOB"]))
+    {"follow": follow, "watch": watch, "write": write, "append": append}[options.child](json.loads(os.environ["JOB"]))
     raise SystemExit
 for name, (title, measure) in MEASURES.items():
     if options.only not in name:
+        continue
+    if name == "beside" and not os.path.exists(options.litestream):
+        print(f"\n{title}: {options.litestream} is missing")
         continue
     with tempfile.TemporaryDirectory(dir=options.dir) as folder:
         about = result.machine(folder, densite.__version__)
