@@ -157,6 +157,7 @@ bench: need-build
 	$(if $(filter-out bulk,$(ONLY))$(DB),,$(PYBENCH) bulk.py --dir target --save bench $(if $(QUICK),--rows 100000 --keys 10000 --rounds 3) $(if $(ROUNDS),--rounds '$(ROUNDS)') && $(BENCH) report)
 	$(if $(filter-out applications,$(ONLY))$(DB),,$(PYBENCH) applications.py --dir target --save bench $(if $(QUICK),--seconds 1 --rounds 1) $(if $(ROUNDS),--rounds '$(ROUNDS)') && $(BENCH) report)
 	$(if $(filter-out replicate,$(ONLY))$(DB),,$(MAKE) s3-server)
+	@$(if $(filter-out replicate,$(ONLY))$(DB),,bench/peers/litestream.sh target/litestream || echo 'Litestream is missing, for the reason above: it is not compared with' >&2)
 	$(if $(filter-out replicate,$(ONLY))$(DB),,$(PYBENCH) replicate.py --dir target --save bench $(if $(QUICK),--seconds 6 --rounds 1 --databases 50) $(if $(ROUNDS),--rounds '$(ROUNDS)') && $(BENCH) report)
 
 # The long runs are ignored tests named long_..., which read DENSITE_MINUTES and DENSITE_SEED.

@@ -38,7 +38,7 @@ options.add_argument("--plain", default="bench/data/tpch-sf0.1.db", help="TPC-H 
 options.add_argument("--command", default="target/release/densite")
 options.add_argument("--generator", default="target/release/densite-bench")
 options.add_argument("--server", default="target/s3-server/env/bin/moto_server")
-options.add_argument("--litestream", default="target/peers/bin/litestream", help="the peer, for the measure beside; bench/peers/setup.sh installs it")
+options.add_argument("--litestream", default="target/litestream/bin/litestream", help="the peer, for the measure beside; bench/peers/litestream.sh builds it")
 options.add_argument("--child", help=argparse.SUPPRESS)
 options = options.parse_args()
 
