@@ -632,3 +632,26 @@ fn all_databases_of_a_directory_are_restored() {
         .expect(2)
         .says("--at TIME");
 }
+
+/// `--metrics` replaces no file that it did not write.
+#[test]
+fn metrics_do_not_replace_a_database() {
+    let dir = temp();
+    let (db, bucket) = (at(&dir, "a.db"), at(&dir, "bucket"));
+    densite(&["sql", "--create", &db, SCHEMA]).expect(0);
+    let before = std::fs::read(&db).expect("read");
+    let ship = ["replicate", &db, &bucket, "--once", "--metrics", &db];
+    densite(&ship).expect(1).says("other contents");
+    assert!(std::fs::read(&db).expect("read") == before);
+    assert!(!Path::new(&bucket).exists(), "nothing was shipped");
+    let file = at(&dir, "metrics.prom");
+    std::fs::write(&file, "").expect("written");
+    for _ in 0..2 {
+        densite(&["replicate", &db, &bucket, "--once", "--metrics", &file]).expect(0);
+    }
+    assert!(
+        std::fs::read_to_string(&file)
+            .expect("read")
+            .contains("densite_replica_lag")
+    );
+}

@@ -201,3 +201,50 @@ fn a_wait_covers_rows_of_the_log() {
     }
     program.kill();
 }
+
+/// Names change one after the other, so a restore can be killed in between. The next one goes on, or
+/// says what to do; no log is replaced by one with fewer rows.
+#[test]
+fn an_interrupted_restore_is_continued_or_explained() {
+    let dir = temp();
+    let (db, url) = made(&dir, "WAL");
+    add_waiting(&db, 2, 101);
+    densite(&["replicate", &db, &url, "--once"]).expect(0);
+    let copy = at(&dir, "copy.db");
+    let restore = ["restore", &url, &copy, "--json"];
+    densite(&restore).expect(0);
+    assert_eq!(counts(&copy), (1, 101));
+
+    // Killed when the database had two names, and its log a mark.
+    let partial = format!("{copy}-densite-tmp-restore-x");
+    std::fs::hard_link(&copy, &partial).expect("linked");
+    std::fs::write(format!("{copy}-log/new-restore"), "").expect("written");
+    densite(&restore).expect(1);
+    assert!(!std::path::Path::new(&partial).exists());
+    assert_eq!(counts(&copy), (1, 101));
+
+    // Killed before the database had its name.
+    std::fs::write(format!("{copy}-log/new-restore"), "").expect("written");
+    std::fs::remove_file(&copy).expect("removed");
+    densite(&restore).expect(0);
+    assert_eq!(counts(&copy), (1, 101));
+
+    // Killed after the log of the old database was put aside.
+    let (log, aside) = (format!("{copy}-log"), format!("{copy}-log-before-restore"));
+    std::fs::rename(&log, &aside).expect("renamed");
+    let force = ["restore", &url, &copy, "--force", "--yes"];
+    densite(&force).expect(1).says("rename it to");
+    std::fs::rename(&aside, &log).expect("renamed");
+    assert_eq!(counts(&copy), (1, 101));
+
+    // The rights of what is replaced stay.
+    crate::common::chmod(&copy, 0o640);
+    densite(&["restore", &url, &copy, "--force", "--yes"]).expect(0);
+    let mode = |path: &str| {
+        let meta = std::fs::metadata(path).expect("looked at");
+        std::os::unix::fs::PermissionsExt::mode(&meta.permissions()) & 0o777
+    };
+    assert_eq!((mode(&copy), mode(&log)), (0o640, 0o750));
+    assert_eq!(mode(&format!("{log}/state")), 0o640);
+    assert_eq!(counts(&copy), (1, 101));
+}

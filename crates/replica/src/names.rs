@@ -5,8 +5,17 @@ use crate::error::{Error, Result};
 /// The object that says what the others are.
 pub const HEAD: &str = "head";
 
-/// An image of the whole file, as of restore point `n`.
-pub(crate) fn base(generation: &str, n: u64) -> String {
+/// A new name for an image of the whole file, as of restore point `n`. It has a random part: an
+/// upload that was given up can still end later, and must not replace the one that was acknowledged.
+///
+/// # Errors
+/// [`Error::Source`] if the system gives no random bytes.
+pub(crate) fn base(generation: &str, n: u64) -> Result<String> {
+    Ok(format!("{}-{:08x}", bases(generation, n), random()? as u32))
+}
+
+/// How the names of all images as of restore point `n` begin.
+pub(crate) fn bases(generation: &str, n: u64) -> String {
     format!("{generation}-base-{n:012}")
 }
 
@@ -42,8 +51,11 @@ pub(crate) fn compacted_last(name: &str) -> Option<u64> {
 /// # Errors
 /// [`Error::Source`] if the system gives no random bytes.
 pub(crate) fn generation(epoch: u64) -> Result<String> {
-    let random = densite_disk::random::random_u64().map_err(|e| Error::Source(e.to_string()))?;
-    Ok(format!("g{epoch:04}-{:08x}", random as u32))
+    Ok(format!("g{epoch:04}-{:08x}", random()? as u32))
+}
+
+fn random() -> Result<u64> {
+    densite_disk::random::random_u64().map_err(|e| Error::Source(e.to_string()))
 }
 
 #[cfg(test)]
@@ -53,6 +65,9 @@ mod tests {
     #[test]
     fn names_sort_by_their_numbers() {
         assert!(delta("g1", 9) < delta("g1", 10));
+        let base = |n| base("g1", n).expect("random");
+        assert!(base(9) < bases("g1", 10) && bases("g1", 10) < base(10));
+        assert_ne!(base(9), base(9));
         assert_eq!(
             compacted_last(&compacted("g0001-00ff00ff", 5, 77)),
             Some(77)

@@ -39,6 +39,7 @@ mod tests {
     #[test]
     fn limits_exclude_what_comes_later() {
         let base = |n, time_ms| Base {
+            name: String::new(),
             n,
             commit: n,
             time_ms,

@@ -1,6 +1,6 @@
 //! What a replica has.
 
-use crate::bucket::Bucket;
+use crate::bucket::{Bucket, Listed};
 use crate::error::{Error, Result};
 use crate::format::{FOOTER_LEN, Footer, Generation};
 use crate::gap::end_of;
@@ -37,8 +37,7 @@ pub struct GenerationInfo {
     pub bases: u64,
     /// Bytes of its objects.
     pub bytes: u64,
-    /// The first missing delta, if there are later ones. Restore points from it on cannot be
-    /// restored.
+    /// The first missing object that others need. Restore points from it on cannot be restored.
     pub missing: Option<String>,
 }
 
@@ -80,7 +79,7 @@ pub fn replicas(bucket: &dyn Bucket) -> Result<ReplicaInfo> {
             commit: last.map(|(.., commit)| commit),
             bases: generation.bases.len() as u64,
             bytes,
-            missing: missing(generation, all.iter().map(|o| o.name.as_str())),
+            missing: missing(generation, &all),
         });
     }
     Ok(ReplicaInfo {
@@ -90,10 +89,20 @@ pub fn replicas(bucket: &dyn Bucket) -> Result<ReplicaInfo> {
     })
 }
 
-/// The first missing delta behind the newest base and what is merged behind it.
-fn missing<'a>(generation: &Generation, names: impl Iterator<Item = &'a str>) -> Option<String> {
-    let mut n = generation.bases.last()?.n;
+/// The first missing one of the newest base, what is merged behind it, and the deltas behind that.
+fn missing(generation: &Generation, all: &[Listed]) -> Option<String> {
+    let names = all.iter().map(|object| object.name.as_str());
+    let is_missing = |name: &str| all.iter().all(|object| object.name != name);
+    let base = generation.bases.last()?;
+    if is_missing(&base.name) {
+        return Some(base.name.clone());
+    }
+    let mut n = base.n;
     while let Some(next) = generation.compacted_after(n, NEWEST) {
+        let name = names::compacted(&generation.name, next.first, next.last);
+        if is_missing(&name) {
+            return Some(name);
+        }
         n = next.last;
     }
     match end_of(&generation.name, n, names) {

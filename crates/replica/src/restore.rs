@@ -82,7 +82,7 @@ impl<'a> Restore<'a> {
         let (head, _) = head(bucket)?;
         let (generation, limit) = choose(&head, at)?;
         let base = generation.base_within(limit).cloned();
-        let base = base.ok_or_else(|| Error::Missing(names::base(&generation.name, 0)))?;
+        let base = base.ok_or_else(|| Error::Missing(names::bases(&generation.name, 0)))?;
         Ok(Restore {
             bucket,
             at,
@@ -101,8 +101,7 @@ impl<'a> Restore<'a> {
             At::Time(time_ms) => format!("time-{time_ms}"),
             At::Number(n) => format!("number-{n}"),
         };
-        let base = names::base(&self.generation.name, self.base.n);
-        (self.base.bytes > WHOLE).then(|| format!("{base}-{at}"))
+        (self.base.bytes > WHOLE).then(|| format!("{}-{at}", self.base.name))
     }
 
     /// Writes the file as of the restore point to `file`, and syncs it. The file is empty, or was
@@ -183,7 +182,7 @@ struct Restoring<'a> {
 
 impl Restoring<'_> {
     fn run(mut self, generation: &Generation, base: &Base, limit: Limit) -> Result<Restored> {
-        let name = names::base(&generation.name, base.n);
+        let name = base.name.clone();
         let (mut footer, mut chain) = match base.bytes <= WHOLE {
             true => {
                 let bytes = self.get(&name)?;
@@ -219,13 +218,17 @@ impl Restoring<'_> {
             };
             let object = Object::decode(&next, bytes)?;
             let follows = &object.index.footer;
+            // Whoever began to take over can have ended the chain before the last base was sent.
+            if follows.kind == Kind::End {
+                break;
+            }
             if follows.previous != chain || follows.first != footer.last + 1 {
                 return Err(Error::Damaged {
                     object: next,
                     problem: "it does not follow the object before it".to_owned(),
                 });
             }
-            if follows.kind == Kind::End || follows.time_ms > limit.time_ms {
+            if follows.time_ms > limit.time_ms {
                 break;
             }
             (footer, chain) = self.apply(&object)?;

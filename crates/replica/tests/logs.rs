@@ -6,7 +6,7 @@ use densite_disk::OpenMode;
 use densite_log::{
     Batch, Begin, Hold, Image, Log, LogDir, LogId, Op, Options, Seq, Table, Txn, Value,
 };
-use densite_replica::{At, HandleSource, Result, Shipper, Source, Step};
+use densite_replica::{At, Bucket, HandleSource, Result, Shipper, Source, Step};
 use densite_sim_disk::SimDisk;
 use densite_store::{Mark, Written};
 use rand::RngExt;
@@ -209,7 +209,7 @@ fn history(seed: u64) -> (u32, u32) {
     for _ in 0..4 {
         world.is_busy = false;
         let rows = world.rows.clone();
-        let folder = bucket(&disk);
+        let folder: Arc<dyn Bucket> = bucket(&disk);
         let owner = world.database.owner.clone();
         let mut shipper = begin_from(&folder, &mut world, &options, &owner, now_ms).expect("begin");
         let (n, _, time_ms) = shipper.position();
@@ -279,7 +279,7 @@ fn long_crash_replica_logs() {
 fn what_is_pruned_is_not_in_merged_objects() {
     let mut world = World::new(1);
     let disk = SimDisk::new(1);
-    let folder = bucket(&disk);
+    let folder: Arc<dyn Bucket> = bucket(&disk);
     let owner = world.database.owner.clone();
     let mut shipper = begin_from(&folder, &mut world, &quick(), &owner, 0).expect("begin");
     let mut sent = 0;
@@ -305,7 +305,7 @@ fn a_log_at_rest_sends_nothing_and_a_subscriber_is_shipped() {
     let mut world = World::new(2);
     world.append();
     let disk = SimDisk::new(2);
-    let folder = bucket(&disk);
+    let folder: Arc<dyn Bucket> = bucket(&disk);
     let owner = world.database.owner.clone();
     let mut shipper = begin_from(&folder, &mut world, &quick(), &owner, 0).expect("begin");
     let calls = disk.calls();

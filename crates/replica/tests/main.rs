@@ -5,5 +5,6 @@ mod faults;
 mod following;
 mod histories;
 mod logs;
+mod lost;
 mod meanwhile;
 mod refused;

@@ -178,7 +178,7 @@ fn moments_and_numbers_without_a_restore_point_are_refused() {
     assert!(matches!(early, Err(Error::TooEarly { first_ms: 100 })));
     let beyond = restored(&folder, At::Number(2));
     assert!(matches!(beyond, Err(Error::NoSuchPoint(2))), "{beyond:?}");
-    lose(&disk, "-base-000000000000");
+    lose(&disk, "-base-000000000000-");
     let missing = restored(&folder, At::Newest);
     assert!(matches!(missing, Err(Error::Missing(_))), "{missing:?}");
 }

@@ -11,6 +11,7 @@ use crate::paths::{COMPANIONS, TEMP_MARK, beside};
 use crate::target::{Target, replaced_meanwhile};
 use densite_disk::{self as disk, Anchor, LockKind, RealFile, Rights, SyncKind};
 use std::hash::{BuildHasher, Hasher};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 /// What the names of files begin with that [`Temp::resume_own`] opens again.
@@ -32,6 +33,8 @@ pub(crate) struct Temp {
     identity: (u64, u64),
     /// The permission bits of the finished file if it does not replace the source.
     mode: u32,
+    /// Those of the finished file, in the place of its own.
+    rights: Option<Rights>,
     live: bool,
 }
 
@@ -90,11 +93,36 @@ impl Temp {
             path: path.clone(),
             dir,
             file,
+            rights: None,
             live: true,
         };
         // The process that had the lock can have finished it since.
         temp.must_be(&temp.name)?;
         Ok(temp)
+    }
+
+    /// Lets the finished file have the owner, group and mode that the file at `dst` has now.
+    pub(crate) fn take_rights_of(&mut self, dst: &Path) {
+        let meta = std::fs::symlink_metadata(dst).ok();
+        let meta = meta.filter(std::fs::Metadata::is_file);
+        self.rights = meta.map(|meta| Rights::of_meta(&meta));
+    }
+
+    /// Ends what an interrupted [`Temp::rename_to`] began: the finished file keeps `dst` as its only
+    /// name.
+    pub(crate) fn finish_interrupted(dst: &Path) {
+        let identity = |path: &Path| {
+            let meta = std::fs::symlink_metadata(path).ok()?;
+            Some((meta.dev(), meta.ino()))
+        };
+        let Some(own) = identity(dst) else {
+            return;
+        };
+        for other in crate::paths::leftovers(dst) {
+            if identity(&other) == Some(own) {
+                let _ = std::fs::remove_file(other);
+            }
+        }
     }
 
     /// Whether it has bytes that are worth keeping.
@@ -134,6 +162,7 @@ impl Temp {
                 name,
                 dir,
                 file,
+                rights: None,
                 live: true,
             });
         }
@@ -289,7 +318,9 @@ impl Temp {
     /// Gives the file its final mode, and makes it durable.
     fn complete(&self, dst: &Path) -> Result<()> {
         let own = self.file.rights();
-        own.and_then(|own| self.file.give(&own.with_mode(self.mode)))
+        let rights = own.map(|own| self.rights.unwrap_or(own.with_mode(self.mode)));
+        rights
+            .and_then(|rights| self.file.give(&rights))
             .map_err(|e| Error::from_disk(dst, "set the mode of", &e))?;
         self.sync()
     }

@@ -15,5 +15,6 @@ pub(crate) mod replicate;
 pub(crate) mod report;
 pub(crate) mod restore;
 mod restore_all;
+mod restored;
 pub(crate) mod sql;
 pub(crate) mod vacuum;

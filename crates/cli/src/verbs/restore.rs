@@ -5,12 +5,12 @@ use crate::ask::consent;
 use crate::failure::{Failure, Outcome};
 use crate::out;
 use crate::progress::Bar;
-use crate::shown;
 use crate::sqlite;
 use crate::verbs::restore_all;
+use crate::verbs::restored::{line, notes, object};
 use densite_tools::Error;
-use densite_tools::replica::{At, RestoreReport, restore, time_text, verify};
-use serde_json::{Value, json};
+use densite_tools::replica::{At, RestoreReport, restore, verify};
+use serde_json::json;
 use std::path::PathBuf;
 
 pub(crate) fn run(common: Common, args: &RestoreArgs) -> Outcome {
@@ -47,45 +47,6 @@ pub(crate) fn run(common: Common, args: &RestoreArgs) -> Outcome {
     Ok(0)
 }
 
-/// The JSON object of a report.
-pub(super) fn object(report: &RestoreReport) -> Value {
-    let restored = &report.restored;
-    json!({
-        "verb": "restore",
-        "source": report.source,
-        "destination": report.destination,
-        "generation": restored.generation,
-        "restore_point": restored.n,
-        "time": time_text(restored.time_ms),
-        "time_ms": restored.time_ms,
-        "pages": report.pages,
-        "bytes": restored.image_len,
-        "objects_read": restored.objects,
-        "bytes_read": restored.bytes,
-        "has_log": report.has_log,
-        "rows_waiting": report.rows_waiting,
-        "seconds": report.elapsed.as_secs_f64(),
-    })
-}
-
-/// The same as a line of text.
-pub(super) fn line(report: &RestoreReport) -> String {
-    let restored = &report.restored;
-    let what = match &report.destination {
-        Some(path) => format!("{}: restored", shown::path(path)),
-        None => format!("{}: verified", shown::path(&report.source)),
-    };
-    format!(
-        "{what}, as of {} (restore point {} of {}); {} pages verified, {} read in {:.1} s",
-        time_text(restored.time_ms),
-        restored.n,
-        restored.generation,
-        out::thousands(report.pages),
-        indicatif::BinaryBytes(restored.bytes),
-        report.elapsed.as_secs_f64(),
-    )
-}
-
 fn tell(common: Common, report: &RestoreReport) {
     let text = match common.quiet {
         true => String::new(),
@@ -95,21 +56,4 @@ fn tell(common: Common, report: &RestoreReport) {
     for note in notes(report) {
         out::message(common, &note);
     }
-}
-
-/// What the user should know of the log.
-pub(super) fn notes(report: &RestoreReport) -> Vec<String> {
-    let mut notes = Vec::new();
-    if report.rows_waiting > 0 {
-        notes.push(format!(
-            "{} rows wait in its log (densite_ingest); they are applied when a program opens it for ingest",
-            out::thousands(report.rows_waiting)
-        ));
-    }
-    if report.lacks_log {
-        notes.push(
-            "the database names a log (densite_ingest) that was missing when it was shipped; before ingest is used again, give up the rows that were not applied: DROP TABLE densite_applied".to_owned(),
-        );
-    }
-    notes
 }

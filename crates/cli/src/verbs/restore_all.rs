@@ -1,6 +1,6 @@
 //! `densite restore URL DIRECTORY`: all replicas right below a URL.
 
-use super::restore::{line, notes, object};
+use super::restored::{line, notes, object};
 use crate::args::{Common, RestoreArgs};
 use crate::exit::exit_code;
 use crate::failure::{Failure, Outcome};
@@ -18,7 +18,7 @@ pub(super) fn run(common: Common, args: &RestoreArgs, at: At) -> Outcome {
     }
     let api = sqlite::api()?;
     let mut bar = Bar::interruptible(common)?;
-    let mut told = Told::new(common);
+    let mut told = Told::new(common, args.verify_only);
     let mut tell = |bar: &mut Bar, result| told.tell(bar, result);
     match &args.db {
         Some(dir) => {
@@ -34,6 +34,7 @@ pub(super) fn run(common: Common, args: &RestoreArgs, at: At) -> Outcome {
 /// What became of the databases.
 struct Told {
     common: Common,
+    verifies: bool,
     done: Vec<Value>,
     existing: Vec<Value>,
     failed: Vec<Value>,
@@ -42,9 +43,10 @@ struct Told {
 }
 
 impl Told {
-    fn new(common: Common) -> Told {
+    fn new(common: Common, verifies: bool) -> Told {
         Told {
             common,
+            verifies,
             done: Vec::new(),
             existing: Vec::new(),
             failed: Vec::new(),
@@ -88,14 +90,24 @@ impl Told {
     }
 
     fn end(self) -> Outcome {
+        let verb = if self.verifies {
+            "verified"
+        } else {
+            "restored"
+        };
         let text = format!(
-            "{} restored, {} exist already, {} failed\n",
+            "{} {verb}, {} exist already, {} failed\n",
             self.done.len(),
             self.existing.len(),
             self.failed.len()
         );
         let object = json!({ "verb": "restore", "restored": self.done,
             "existing": self.existing, "failed": self.failed });
+        let text = if self.common.quiet {
+            String::new()
+        } else {
+            text
+        };
         Ok(out::verdict(self.common, &object, &text, self.code)?)
     }
 }

@@ -19,7 +19,7 @@ pub(super) fn merged(bucket: &dyn Bucket, head: &Head) -> Result<Snapshot> {
     let generation = head.newest_first().find(|g| !g.bases.is_empty());
     let generation = generation.ok_or(Error::NoReplica)?;
     let base = generation.bases.last().ok_or(Error::NoReplica)?;
-    let name = names::base(&generation.name, base.n);
+    let name = base.name.clone();
     let (holder, index) = opened(bucket, &name, base.bytes)?;
     let mut snapshot = Snapshot::base(&generation.name, &holder, &index);
     while let Some(next) = generation.compacted_after(snapshot.last(), NEWEST) {

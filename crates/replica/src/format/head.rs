@@ -6,6 +6,11 @@ use crate::format::REPLICA_FORMAT_VERSION;
 use crate::names::HEAD;
 use serde::{Deserialize, Serialize};
 
+/// Numbers of restore points are below this: they have 12 digits in names.
+const POINTS_MAX: u64 = 1_000_000_000_000;
+/// Objects have fewer bytes than this.
+const BYTES_MAX: u64 = 1 << 60;
+
 /// See the module's documentation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Head {
@@ -63,6 +68,8 @@ pub(crate) enum Gone {
 /// An image of the whole file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Base {
+    /// The name of the object.
+    pub(crate) name: String,
     /// The restore point that it is.
     pub(crate) n: u64,
     /// Its commit.
@@ -116,12 +123,35 @@ impl Head {
                 supported: REPLICA_FORMAT_VERSION,
             });
         }
-        serde_json::from_slice(bytes).map_err(|e| damaged(e.to_string()))
+        let head: Head = serde_json::from_slice(bytes).map_err(|e| damaged(e.to_string()))?;
+        let is_valid = head.newest_first().all(Generation::is_valid);
+        match is_valid {
+            true => Ok(head),
+            false => Err(damaged("a name or a number is out of range".to_owned())),
+        }
     }
 
     /// The generations, the newest first.
     pub(crate) fn newest_first(&self) -> impl Iterator<Item = &Generation> {
         std::iter::once(&self.current).chain(self.earlier.iter().rev())
+    }
+}
+
+impl Generation {
+    /// Whether names are names of objects, and numbers are small enough to be added.
+    fn is_valid(&self) -> bool {
+        let is_name = |name: &str| {
+            !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
+        };
+        let is_base =
+            |base: &Base| is_name(&base.name) && base.n < POINTS_MAX && base.bytes < BYTES_MAX;
+        let is_compacted = |c: &Compacted| {
+            (1..=c.last).contains(&c.first) && c.last < POINTS_MAX && c.bytes < BYTES_MAX
+        };
+        is_name(&self.name)
+            && self.epoch < POINTS_MAX
+            && self.bases.iter().all(is_base)
+            && self.compacted.iter().all(is_compacted)
     }
 }
 
@@ -137,6 +167,7 @@ mod tests {
             database: "00000000000000ab".into(),
             owner: "x".into(),
             bases: vec![Base {
+                name: "g0001-00ff00ff-base-000000000000-00000001".into(),
                 n: 0,
                 commit: 9,
                 time_ms: 5,
@@ -162,6 +193,25 @@ mod tests {
             }],
         };
         assert_eq!(Head::decode(&head.encode()), Ok(head.clone()));
+        let with = |change: &dyn Fn(&mut Generation)| {
+            let mut head = head.clone();
+            change(&mut head.current);
+            Head::decode(&head.encode())
+        };
+        let changes: [&dyn Fn(&mut Generation); 5] = [
+            &|g| g.name = "../../evil".into(),
+            &|g| g.bases[0].name = String::new(),
+            &|g| g.bases[0].bytes = 1 << 62,
+            &|g| g.compacted[0].last = u64::MAX,
+            &|g| g.compacted[0].first = 0,
+        ];
+        for (n, change) in changes.into_iter().enumerate() {
+            let found = with(change);
+            assert!(
+                matches!(found, Err(Error::Damaged { .. })),
+                "{n}: {found:?}"
+            );
+        }
         let newer = Head { version: 2, ..head };
         let found = Head::decode(&newer.encode());
         assert!(

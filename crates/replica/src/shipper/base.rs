@@ -48,46 +48,47 @@ impl Shipper {
         now_ms: u64,
         progress: &mut dyn FnMut(u64) -> bool,
     ) -> Result<Step> {
-        let (at, bytes) = loop {
+        let (at, base) = loop {
             if let Some(done) = self.upload_base(source, n, now_ms, progress)? {
                 break done;
             }
         };
-        let base = Base {
-            n,
-            commit: at.mark.commit(),
-            time_ms: at.time_ms,
-            bytes,
-        };
-        (self.heading).add_base(&*self.bucket, base, self.options.retain, now_ms)?;
-        self.at = at;
+        let bytes = base.bytes;
+        let retain = self.options.retain;
+        match self.heading.add_base(&*self.bucket, base, retain, now_ms)? {
+            true => self.at = at,
+            false => {
+                self.is_behind = true;
+                self.find_end(false)?;
+                self.is_behind = false;
+            }
+        }
         self.since_base = 0;
         self.loose_bytes = 0;
         self.shipped_ms = now_ms;
         self.recent.clear();
         Ok(Step::Shipped {
-            n,
+            n: self.at.n,
             bytes,
             is_held_back: false,
         })
     }
 
-    /// Uploads a base. Returns the position that it is and its bytes; `None` if the file changed so
-    /// much that what was sent is of no use.
+    /// Uploads a base. Returns the position that it is, and its entry of the head; `None` if the file
+    /// changed so much that what was sent is of no use.
     fn upload_base(
         &mut self,
         source: &mut dyn Source,
         n: u64,
         now_ms: u64,
         progress: &mut dyn FnMut(u64) -> bool,
-    ) -> Result<Option<(Position, u64)>> {
+    ) -> Result<Option<(Position, Base)>> {
         let start = source.newest()?.ok_or_else(empty)?;
         let Some(len) = source.image_len(&start)? else {
             return Ok(None);
         };
-        let upload = self
-            .bucket
-            .upload(&names::base(self.generation(), n), len)?;
+        let name = names::base(self.generation(), n)?;
+        let upload = self.bucket.upload(&name, len)?;
         let mut writer = Writer::new(upload);
         let assembly = Assembly::new(source, &mut writer, start, vec![(0, len)], progress);
         // Every query reads page 1, whose frame is often the first one.
@@ -123,7 +124,14 @@ impl Shipper {
             state_ms: time_ms,
             is_ended: false,
         };
-        Ok(Some((at, bytes)))
+        let base = Base {
+            name,
+            n,
+            commit: to.commit(),
+            time_ms,
+            bytes,
+        };
+        Ok(Some((at, base)))
     }
 }
 

@@ -8,6 +8,7 @@ use crate::error::{Error, Result};
 use crate::format::{Base, Compacted, Generation, Gone, Head, REPLICA_FORMAT_VERSION, Superseded};
 use crate::names;
 use crate::restore;
+use densite_disk::hash::xxh3_128;
 use densite_store::Mark;
 use std::time::Duration;
 
@@ -20,8 +21,8 @@ const REMOVED: usize = 50;
 pub(super) struct Heading {
     head: Head,
     version: String,
-    /// A head whose storing was not acknowledged. It can be in the bucket.
-    unsure: Option<Vec<u8>>,
+    /// Hashes of heads whose storing was not acknowledged. One of them can be in the bucket.
+    unsure: Vec<u128>,
 }
 
 impl Heading {
@@ -34,7 +35,7 @@ impl Heading {
             Ok((head, version)) => Ok(Some(Heading {
                 head,
                 version,
-                unsure: None,
+                unsure: Vec::new(),
             })),
             Err(Error::NoReplica) => Ok(None),
             Err(e) => Err(e),
@@ -64,7 +65,7 @@ impl Heading {
         Ok(Heading {
             head,
             version,
-            unsure: None,
+            unsure: Vec::new(),
         })
     }
 
@@ -95,16 +96,22 @@ impl Heading {
         newest: &Mark,
         owner: &str,
     ) -> Result<()> {
-        let mut head = self.head.clone();
-        let next = generation(head.current.epoch + 1, newest, owner)?;
-        let before = std::mem::replace(&mut head.current, next);
-        if !before.bases.is_empty() {
-            head.earlier.push(before);
+        let epoch = self.head.current.epoch;
+        while self.head.current.epoch == epoch {
+            let mut head = self.head.clone();
+            let next = generation(epoch + 1, newest, owner)?;
+            let before = std::mem::replace(&mut head.current, next);
+            if !before.bases.is_empty() {
+                head.earlier.push(before);
+            }
+            // What was stored earlier can be the generation, or a change before it.
+            self.put(bucket, head)?;
         }
-        self.put(bucket, head)
+        Ok(())
     }
 
-    /// Adds a base, and drops restore points that are older than `retain`.
+    /// Adds a base, and drops restore points that are older than `retain`. Returns false if an
+    /// earlier attempt was stored instead.
     ///
     /// # Errors
     /// As [`Heading::put`].
@@ -114,7 +121,7 @@ impl Heading {
         base: Base,
         retain: Duration,
         now_ms: u64,
-    ) -> Result<()> {
+    ) -> Result<bool> {
         let mut head = self.head.clone();
         head.current.bases.push(base);
         let limit_ms = now_ms.saturating_sub(millis(retain.max(GRACE)));
@@ -142,7 +149,8 @@ impl Heading {
             .collect();
         current.compacted.push(merged);
         supersede(&mut head, replaced, now_ms);
-        self.put(bucket, head)
+        // If an earlier attempt was stored, these are merged the next time.
+        self.put(bucket, head).map(drop)
     }
 
     /// Removes some objects that were superseded long ago. The next change of the head forgets
@@ -171,28 +179,35 @@ impl Heading {
         Ok(())
     }
 
-    /// Stores another head in the place of this one.
+    /// Stores another head in the place of this one. Returns false if an earlier attempt, whose
+    /// answer got lost, was stored instead: then this is that head now. Others can have continued
+    /// from it, so it must not be replaced as if it had not been stored.
     ///
     /// # Errors
     /// The bucket's; [`Error::TakenOver`] if another process has replaced it.
-    fn put(&mut self, bucket: &dyn Bucket, head: Head) -> Result<()> {
+    fn put(&mut self, bucket: &dyn Bucket, head: Head) -> Result<bool> {
         let bytes = head.encode();
-        let unsure = self.unsure.replace(bytes.clone());
-        let mut stored = bucket.replace(names::HEAD, &bytes, &self.version)?;
-        if stored.is_none() {
-            let now = bucket.get(names::HEAD)?.ok_or(Error::TakenOver)?;
-            if now.bytes == bytes {
-                // The answer to this request got lost.
-                stored = Some(now.version);
-            } else if unsure.is_some_and(|unsure| now.bytes == unsure) {
-                // The answer to the attempt before got lost.
-                stored = bucket.replace(names::HEAD, &bytes, &now.version)?;
+        let replaced = bucket.replace(names::HEAD, &bytes, &self.version);
+        let replaced = replaced.inspect_err(|_| self.unsure.push(xxh3_128(&bytes)))?;
+        let (head, version, is_stored) = match replaced {
+            Some(version) => (head, version, true),
+            None => {
+                let now = bucket.get(names::HEAD)?.ok_or(Error::TakenOver)?;
+                let is_earlier = self.unsure.contains(&xxh3_128(&now.bytes));
+                match now.bytes == bytes {
+                    // The answer to this request got lost.
+                    true => (head, now.version, true),
+                    false if is_earlier => (Head::decode(&now.bytes)?, now.version, false),
+                    false => return Err(Error::TakenOver),
+                }
             }
-        }
-        self.version = stored.ok_or(Error::TakenOver)?;
-        self.head = head;
-        self.unsure = None;
-        Ok(())
+        };
+        *self = Heading {
+            head,
+            version,
+            unsure: Vec::new(),
+        };
+        Ok(is_stored)
     }
 }
 
@@ -244,7 +259,7 @@ fn before(bucket: &dyn Bucket, generation: &str, n: Option<u64>) -> Result<Vec<S
     let Some(n) = n else {
         return Ok(names.collect());
     };
-    let (base, delta) = (names::base(generation, n), names::delta(generation, n));
+    let (base, delta) = (names::bases(generation, n), names::delta(generation, n));
     let deltas = names::deltas(generation);
     let is_before = |name: &String| match names::compacted_last(name) {
         Some(last) => last <= n,

@@ -45,6 +45,7 @@ impl Shipper {
             at: start(newest, 0),
             writer: writer.map_err(|e| Error::Source(e.to_string()))?,
             unsure: None,
+            is_behind: false,
             recent: Recent::default(),
             since_base: 0,
             loose_bytes: 0,
@@ -89,7 +90,7 @@ impl Shipper {
 
     /// Sets the position to the end of the chain. If it is to be continued, it must have no gap: no
     /// later restore point could be restored.
-    fn find_end(&mut self, continues: bool) -> Result<End> {
+    pub(super) fn find_end(&mut self, continues: bool) -> Result<End> {
         let Some(base) = self.heading.newest_base() else {
             return Ok(End::NoBase);
         };
@@ -99,10 +100,14 @@ impl Shipper {
         if continues {
             let names = deltas.iter().map(|delta| delta.name.as_str());
             end_of(generation, self.heading.merged_to(), names)?;
+            if !deltas.is_empty() {
+                // Without the base, nothing that is sent could be restored.
+                footer(&*self.bucket, &base.name)?;
+            }
         }
         let last = match deltas.last() {
             Some(delta) => delta.name.clone(),
-            None => names::base(generation, base.n),
+            None => base.name.clone(),
         };
         let (footer, chain) = footer(&*self.bucket, &last)?;
         let merged = names::delta(generation, self.heading.merged_to());
@@ -134,6 +139,7 @@ impl Shipper {
         (self.heading).begin_generation(&*self.bucket, newest, &self.options.owner)?;
         self.at = start(*newest, self.at.time_ms);
         self.unsure = None;
+        self.is_behind = false;
         self.recent.clear();
         self.loose_bytes = 0;
         Ok(())
@@ -160,7 +166,7 @@ impl Shipper {
 }
 
 /// How a chain ends.
-enum End {
+pub(super) enum End {
     /// It has no base: the first upload was interrupted.
     NoBase,
     /// With an end: a base was to follow, or a takeover did not get further.

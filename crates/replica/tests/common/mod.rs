@@ -3,7 +3,7 @@
 
 use densite_disk::{File, OpenMode, SyncKind};
 use densite_replica::{
-    At, Folder, HandleSource, Options, Restore, Restored, Shipper, Source, Step,
+    At, Bucket, Folder, HandleSource, Options, Restore, Restored, Shipper, Source, Step,
 };
 use densite_sim_disk::SimDisk;
 use densite_store::{CodecChoice, Handle, Options as StoreOptions};
@@ -111,9 +111,9 @@ pub(crate) fn reader(disk: &SimDisk) -> Folder {
     Folder::reader(Box::new(disk.dir("/bucket")), "/bucket")
 }
 
-/// Removes the object whose name ends so, and returns its path and bytes.
+/// Removes the object whose name has this, and returns its path and bytes.
 pub(crate) fn lose(disk: &SimDisk, end: &str) -> (String, Vec<u8>) {
-    let path = disk.paths().into_iter().find(|path| path.ends_with(end));
+    let path = disk.paths().into_iter().find(|path| path.contains(end));
     let path = path.unwrap_or_else(|| panic!("no object {end}"));
     let bytes = disk.contents(&path).expect("contents");
     disk.remove(&path).expect("remove");
@@ -138,12 +138,13 @@ pub(crate) fn begin(
     now_ms: u64,
 ) -> densite_replica::Result<Shipper> {
     let owner = database.owner.clone();
-    begin_from(bucket, &mut database.source(), options, &owner, now_ms)
+    let bucket: Arc<dyn Bucket> = bucket.clone();
+    begin_from(&bucket, &mut database.source(), options, &owner, now_ms)
 }
 
 /// The same for any source, as the copy of this owner.
 pub(crate) fn begin_from(
-    bucket: &Arc<Folder>,
+    bucket: &Arc<dyn Bucket>,
     source: &mut dyn Source,
     options: &Options,
     owner: &str,
@@ -164,10 +165,18 @@ pub(crate) fn restored(
     restored_to(&SimDisk::new(0), bucket, at)
 }
 
+/// The same from any bucket.
+pub(crate) fn restored_from(
+    bucket: &dyn Bucket,
+    at: At,
+) -> densite_replica::Result<(Restored, Vec<Vec<u8>>)> {
+    restored_to(&SimDisk::new(0), bucket, at)
+}
+
 /// Restores to `/r.db` of a disk, with the log in `/r.db-log`.
 pub(crate) fn restored_to(
     disk: &SimDisk,
-    bucket: &Folder,
+    bucket: &dyn Bucket,
     at: At,
 ) -> densite_replica::Result<(Restored, Vec<Vec<u8>>)> {
     let file = disk.open("/r.db", OpenMode::Create).expect("create");

@@ -1,7 +1,7 @@
 //! Restores a database from a replica, and proves it.
 
 use super::bucket::Place;
-use super::restored_log::RestoredLog;
+use super::restored_log::{LOG, RestoredLog, clear_interrupted};
 use crate::check::{Checked, check};
 use crate::db::{Access, Through};
 use crate::error::{Error, Result};
@@ -14,9 +14,6 @@ use densite_replica::{At, Error as Wrong, Restore, Restored};
 use densite_sqlite::{Api, ffi};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-
-/// What the name of a log adds to that of its database.
-const LOG: &str = "-log";
 
 /// The permission bits of a restored file, before the umask.
 const MODE: u32 = 0o666;
@@ -59,6 +56,8 @@ pub fn restore(
     progress: &mut dyn Progress,
 ) -> Result<RestoreReport> {
     is_no_companion(dst)?;
+    Temp::finish_interrupted(dst);
+    clear_interrupted(dst)?;
     match std::fs::symlink_metadata(dst) {
         Ok(_) if replaces => must_be_unused(api, dst)?,
         Ok(_) => {
@@ -75,17 +74,19 @@ pub fn restore(
     if let Some(path) = left.into_iter().find(|path| path.exists()) {
         return Err(Error::Exists { path });
     }
-    let (temp, log, mut report) = restore_beside(api, url, at, dst, true, progress)?;
-    // The log gets its name first: a database does not name a log that is not there.
-    let placed = log.place(&beside(dst, LOG), temp.path())?;
+    let (mut temp, log, mut report) = restore_beside(api, url, at, dst, true, progress)?;
+    if replaces {
+        temp.take_rights_of(dst);
+    }
+    let placing = log.prepare(dst)?;
     let renamed = match replaces {
         true => temp.rename_over(dst),
         false => temp.rename_to(dst),
     };
     match renamed {
-        Ok(()) => placed.keep(dst),
+        Ok(()) => placing.finish(dst)?,
         Err(e) => {
-            placed.undo();
+            placing.undo();
             return Err(e);
         }
     }

@@ -3,12 +3,21 @@
 
 use crate::error::{Error, Result};
 use crate::log::Beside;
+use crate::paths::beside;
 use densite_disk::{Dir, RealDir};
 use densite_sqlite::Api;
-use std::fs::{self, DirBuilder, Permissions};
+use std::fs::{self, DirBuilder, Metadata, Permissions};
 use std::io::ErrorKind;
-use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _, chown};
 use std::path::{Path, PathBuf};
+
+/// What the name of a log adds to that of its database.
+pub(super) const LOG: &str = "-log";
+/// The same for the log that a database had before a restore.
+const ASIDE: &str = "-log-before-restore";
+/// A file in a log whose database has no name yet. The first writer of a log removes files whose
+/// names begin so.
+const MARK: &str = "new-restore";
 
 /// See the module's documentation.
 pub(super) struct RestoredLog {
@@ -79,32 +88,59 @@ impl RestoredLog {
         }
     }
 
-    /// Gives the directory its name, if the database has a log. One that has the name already is put
-    /// aside, with a name that begins as `temp`.
+    /// Prepares the names for a database at `db`. A log that it has now is put aside. If there is
+    /// none, and none of the database, this one gets its name.
+    ///
+    /// A process can be killed between any two changes of names. So an old database never gets a new
+    /// log, which lacks rows: it has its own, or none, which every use of ingest reports.
     ///
     /// # Errors
     /// [`Error::Io`], [`Error::Permission`].
-    pub(super) fn place(mut self, name: &Path, temp: &Path) -> Result<Placed> {
-        let mut placed = Placed {
-            name: name.to_path_buf(),
-            old: None,
-            is_new: false,
+    pub(super) fn prepare(mut self, db: &Path) -> Result<Placing> {
+        let mut placing = Placing {
+            name: beside(db, LOG),
+            aside: beside(db, ASIDE),
+            has_old: false,
+            is_placed: false,
+            log: None,
         };
-        if fs::symlink_metadata(name).is_ok() {
-            let old = crate::paths::beside(temp, "-log-replaced");
-            rename(name, &old)?;
-            placed.old = Some(old);
+        if fs::symlink_metadata(&placing.name).is_ok() {
+            rename(&placing.name, &placing.aside)?;
+            placing.has_old = true;
         }
-        if self.exists {
-            if let Err(e) = rename(&self.path, name) {
-                placed.undo();
-                return Err(e);
-            }
+        if self.exists && fs::symlink_metadata(db).is_err() {
+            let marked = fs::write(self.path.join(MARK), "");
+            marked.map_err(|e| Error::from_std(&self.path, "write in it", &e))?;
+            rename(&self.path, &placing.name)?;
             self.live = false;
-            placed.is_new = true;
+            placing.is_placed = true;
+        } else if self.exists {
+            placing.log = Some(self);
         }
-        Ok(placed)
+        Ok(placing)
     }
+}
+
+/// Returns an error if a restore was interrupted that had put the log of `db` aside. Removes the log
+/// of one that was interrupted before its database had a name.
+///
+/// # Errors
+/// [`Error::Setting`] that says what to do.
+pub(super) fn clear_interrupted(db: &Path) -> Result<()> {
+    let (name, aside) = (beside(db, LOG), beside(db, ASIDE));
+    if fs::symlink_metadata(&aside).is_ok() {
+        return Err(Error::Setting(format!(
+            "{}: an interrupted restore left the log that {} had before; if the database is the old one, rename it to {}, otherwise remove it",
+            aside.display(),
+            db.display(),
+            name.display()
+        )));
+    }
+    if fs::symlink_metadata(db).is_err() && name.join(MARK).is_file() {
+        let removed = fs::remove_dir_all(&name);
+        removed.map_err(|e| Error::from_std(&name, "remove it", &e))?;
+    }
+    Ok(())
 }
 
 impl Drop for RestoredLog {
@@ -115,39 +151,62 @@ impl Drop for RestoredLog {
     }
 }
 
-/// A log that has its name, while its database has not.
+/// A restored log whose database gets its name.
 #[must_use]
-pub(super) struct Placed {
+pub(super) struct Placing {
     name: PathBuf,
-    /// The log that had the name before.
-    old: Option<PathBuf>,
-    is_new: bool,
+    /// Where the log is that the database had before.
+    aside: PathBuf,
+    has_old: bool,
+    /// The restored log has its name already.
+    is_placed: bool,
+    /// The restored log, if it gets its name after the database.
+    log: Option<RestoredLog>,
 }
 
-impl Placed {
-    /// The database at `db` has its name, too. Whoever can open it can open the log.
-    pub(super) fn keep(self, db: &Path) {
-        if self.is_new
-            && let Ok(meta) = fs::metadata(db)
-        {
-            let mode = meta.permissions().mode() & 0o666;
-            let mode = Permissions::from_mode(mode | (mode & 0o444) >> 2);
-            let _ = fs::set_permissions(&self.name, mode);
+impl Placing {
+    /// The database at `db` has its name. Whoever can open it can open the log.
+    ///
+    /// # Errors
+    /// [`Error::Io`], [`Error::Permission`].
+    pub(super) fn finish(self, db: &Path) -> Result<()> {
+        if let Some(mut log) = self.log {
+            rename(&log.path, &self.name)?;
+            log.live = false;
+        } else if self.is_placed {
+            let _ = fs::remove_file(self.name.join(MARK));
         }
-        if let Some(old) = self.old {
-            let _ = fs::remove_dir_all(old);
+        if let Ok(meta) = fs::metadata(db) {
+            give(&self.name, &meta);
         }
+        if self.has_old {
+            let _ = fs::remove_dir_all(self.aside);
+        }
+        Ok(())
     }
 
-    /// The database did not get its name: the log that had the name before gets it again.
+    /// The database did not get its name: the log that it had before gets its name again.
     pub(super) fn undo(self) {
-        if self.is_new {
+        if self.is_placed {
             let _ = fs::remove_dir_all(&self.name);
         }
-        if let Some(old) = self.old {
-            let _ = fs::rename(old, &self.name);
+        if self.has_old {
+            let _ = fs::rename(&self.aside, &self.name);
         }
     }
+}
+
+/// Gives a log the owner, group and mode of its database, as far as this user can.
+fn give(log: &Path, like: &Metadata) {
+    let mode = like.permissions().mode() & 0o666;
+    let own = |path: &Path, mode: u32| {
+        let _ = chown(path, Some(like.uid()), Some(like.gid()));
+        let _ = fs::set_permissions(path, Permissions::from_mode(mode));
+    };
+    for entry in fs::read_dir(log).into_iter().flatten().flatten() {
+        own(&entry.path(), mode | 0o600);
+    }
+    own(log, mode | 0o700 | (mode & 0o444) >> 2);
 }
 
 fn rename(from: &Path, to: &Path) -> Result<()> {

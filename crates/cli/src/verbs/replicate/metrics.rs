@@ -2,10 +2,15 @@
 //! its node exporter.
 
 use densite_tools::replica::Figures;
-use densite_tools::{Result, write_file};
+use densite_tools::{Error, Result, write_file};
 use std::fmt::Write as _;
+use std::fs::File;
+use std::io::{ErrorKind, Read as _};
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// What the file begins with.
+const BEGIN: &str = "# HELP densite_replica_";
 
 /// The file is written so often.
 const EVERY: Duration = Duration::from_secs(5);
@@ -85,18 +90,23 @@ const METRICS: [Metric; 9] = [
 ];
 
 impl Metrics<'_> {
-    pub(super) fn new(file: Option<&Path>) -> Metrics<'_> {
-        Metrics {
+    /// Writes nothing yet.
+    ///
+    /// # Errors
+    /// If the file exists and has other contents.
+    pub(super) fn new(file: Option<&Path>) -> Result<Metrics<'_>> {
+        file.map_or(Ok(()), must_be_own)?;
+        Ok(Metrics {
             file,
             written: None,
-        }
+        })
     }
 
     /// Writes the file, if there is one and it is old enough or this is the last time. It is
     /// replaced as a whole.
     ///
     /// # Errors
-    /// Those of the file system.
+    /// A file of other contents is not replaced; those of the file system.
     pub(super) fn write<'f>(
         &mut self,
         figures: impl Iterator<Item = &'f Figures>,
@@ -108,9 +118,29 @@ impl Metrics<'_> {
         if !is_last && self.written.is_some_and(|at| at.elapsed() < EVERY) {
             return Ok(());
         }
+        must_be_own(file)?;
         self.written = Some(Instant::now());
         let figures: Vec<&Figures> = figures.collect();
         write_file(file, text(&figures).as_bytes(), true)
+    }
+}
+
+/// Returns an error if the file exists and is not one that this module wrote: it can be anything, a
+/// database or an object of the replica among them.
+fn must_be_own(file: &Path) -> Result<()> {
+    let mut begin = vec![0; BEGIN.len()];
+    let read = File::open(file).and_then(|mut open| open.read_exact(&mut begin));
+    let is_own = match read {
+        Ok(()) => begin == BEGIN.as_bytes(),
+        Err(e) if e.kind() == ErrorKind::NotFound => true,
+        Err(_) => std::fs::metadata(file).is_ok_and(|meta| meta.is_file() && meta.len() == 0),
+    };
+    match is_own {
+        true => Ok(()),
+        false => Err(Error::Setting(format!(
+            "{}: --metrics does not replace this file, because it has other contents; choose another name, or remove it",
+            file.display()
+        ))),
     }
 }
 

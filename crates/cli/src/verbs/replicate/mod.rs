@@ -26,7 +26,7 @@ pub(crate) fn run(common: Common, args: &ReplicateArgs) -> Outcome {
     let mut replicas = Replicas::new(api, &args.db, &args.url, options)?;
     let mut bar = Bar::interruptible(common)?;
     let mut told = Told::new(common, args.log_level);
-    let mut metrics = Metrics::new(args.metrics.as_deref());
+    let mut metrics = Metrics::new(args.metrics.as_deref())?;
     // The last one of a database of several that is not shipped any more.
     let mut failed = None;
     loop {
