@@ -655,3 +655,25 @@ fn metrics_do_not_replace_a_database() {
             .contains("densite_replica_lag")
     );
 }
+
+/// In a rollback mode, a vacuum that waits holds back restore points. The shipper lets it in.
+#[test]
+fn a_vacuum_gets_in_in_a_rollback_mode() {
+    let dir = temp();
+    let (db, bucket) = (at(&dir, "a.db"), at(&dir, "bucket"));
+    densite(&["sql", "--create", &db, SCHEMA]).expect(0);
+    let mut shipping = Shipping::start(&db, &bucket, &["--interval", "1"]);
+    shipping.event("began");
+    densite(&["sql", &db, &transaction()]).expect(0);
+    shipping.event("shipped");
+    densite(&["vacuum", &db, "--yes", "--timeout", "60"]).expect(0);
+    densite(&["sql", &db, &transaction()]).expect(0);
+    let generation = loop {
+        let event = shipping.event("shipped");
+        if event["restore_point"] == 0 || event["restore_point"] == 1 {
+            break event;
+        }
+    };
+    assert_eq!(shipping.stop(), Some(0), "{generation}");
+    assert_eq!(restored(&dir, &bucket, &[]).1, 2);
+}

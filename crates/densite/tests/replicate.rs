@@ -28,6 +28,7 @@ fn a_program_ships_a_database_whose_rows_come_through_a_log() {
     let restored = || {
         let copy = dir.path().join("copy.db");
         let _ = std::fs::remove_file(&copy);
+        let _ = std::fs::remove_dir_all(dir.path().join("copy.db-log"));
         let api = densite_linked::api().expect("the linked SQLite");
         let replica = &replica;
         restore(api, replica, At::Newest, &copy, false, &mut Silent).expect("restores");

@@ -2,7 +2,7 @@
 //! crash at that moment.
 
 use crate::common::{DIR, ID, Row, dir, open, options, random_txn, read_all, seeds, tables};
-use densite_disk::Dir as _;
+use densite_disk::{Dir as _, OpenMode};
 use densite_log::{Begin, Hold, Image, Log, LogDir, Options, RestoredLog, Seq, Span, Txn};
 use densite_sim_disk::SimDisk;
 use rand::rngs::SmallRng;
@@ -148,6 +148,7 @@ fn history(seed: u64) {
             }
         }
         let image = hold.settle().expect("settle").expect("an image");
+        image.check().expect("no damage");
         shipped.add(&image);
         drop(image);
         let (_disk, copy) = shipped.open();
@@ -239,4 +240,33 @@ fn a_copy_that_lacks_bytes_or_has_another_state_is_refused() {
     let mut cut = shipped.segments.clone();
     cut.get_mut(&1).expect("a segment").pop();
     finish(&cut, &shipped.state).expect_err("a byte is missing");
+}
+
+#[test]
+fn a_check_finds_a_changed_byte() {
+    let disk = SimDisk::new(1);
+    let log = open(&disk);
+    let mut rng = SmallRng::seed_from_u64(1);
+    for _ in 0..5 {
+        let (txn, _) = random_txn(&log, &tables(), &mut rng);
+        log.append(txn).expect("append");
+    }
+    let image = || {
+        let hold = Hold::take(dir(&disk)).expect("hold").expect("a log");
+        hold.settle().expect("settle").expect("an image")
+    };
+    image().check().expect("no damage");
+    let (_, end) = image().span().end();
+    let file = disk.dir(DIR);
+    let file = file
+        .open("000000000001.seg", OpenMode::Write)
+        .expect("open");
+    for at in [4096, 4300, end - 9] {
+        let mut byte = [0];
+        file.read_at(&mut byte, at).expect("read");
+        file.write_at(&[byte[0] ^ 1], at).expect("write");
+        image().check().expect_err("damage");
+        file.write_at(&byte, at).expect("write");
+    }
+    image().check().expect("no damage");
 }

@@ -15,6 +15,7 @@ use crate::files::{Files, LogDir, Segment, damaged};
 use crate::format::DATA_OFF;
 use crate::format::record::{RECORD_LEN, RecordHeader};
 use crate::format::word::EndWord;
+use crate::scan::{Peek, Walk};
 use crate::state::State;
 use crate::{Error, Result, id_in, recover};
 use std::collections::BTreeMap;
@@ -230,6 +231,29 @@ impl Image {
                 "it does not name the end of the previous segment",
             )),
         }
+    }
+
+    /// Reads all records, and checks that they follow one another up to the end.
+    ///
+    /// # Errors
+    /// `Damaged`, `Io`.
+    pub fn check(&self) -> Result<()> {
+        for number in self.hold.segments.keys().copied() {
+            let segment = self.hold.files.held(number)?;
+            let segment = segment.ok_or_else(|| damaged(number, 0, "the segment is missing"))?;
+            let (end, check) = self.segment_end(number)?;
+            let mut walk = Walk::new(segment);
+            while walk.at() < end {
+                match walk.peek(end)? {
+                    Peek::Record(record) => walk.pass(&record),
+                    Peek::Nothing(problem) => return Err(damaged(number, walk.at(), problem)),
+                }
+            }
+            if walk.at() != end || walk.prev() != check {
+                return Err(damaged(number, end, "it does not end where it should"));
+            }
+        }
+        Ok(())
     }
 
     /// Reads bytes of a segment that [`Image::after`] named.

@@ -99,6 +99,8 @@ impl Shipper {
         };
         let log = match image {
             Some(image) => {
+                // A damaged log would be noticed by a restore only, when the source is gone.
+                image.check()?;
                 let all = image.after(None)?;
                 Some(Shipper::put_log(&mut writer, &image, &all)?)
             }

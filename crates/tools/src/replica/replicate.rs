@@ -284,7 +284,7 @@ impl Replicas {
         let step = step.map_err(|e| Failure::of(place, e))?;
         *has_failed = false;
         let inside = gate::enter();
-        state.rest(step == Step::Idle, db);
+        state.rest(&step, db);
         drop(inside);
         let compacted = shipper.take_compacted();
         let point = replica.point();

@@ -7,6 +7,7 @@
 use super::quiet::Files;
 use super::source::Database;
 use crate::error::Result;
+use densite_replica::Step;
 use densite_sqlite::Api;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -34,6 +35,8 @@ pub(super) enum State {
         /// Whether a change after that gave them other time stamps. Otherwise the database is
         /// looked at once more when they are old enough.
         is_certain: bool,
+        /// Readers or writers hold back a restore point: it is tried in each round.
+        is_held_back: bool,
     },
 }
 
@@ -54,15 +57,21 @@ impl State {
         db: &Path,
         look: Look,
     ) -> Result<Option<&mut Database>> {
-        if let State::Closed { files, is_certain } = self {
+        if let State::Closed {
+            files,
+            is_certain,
+            is_held_back,
+        } = self
+        {
             let now = Files::of(db);
             let is_same = now == *files;
-            let looks_same = is_same && (*is_certain || !now.are_settled());
+            let looks_same = is_same && (*is_certain || !now.are_settled()) && !*is_held_back;
             if looks_same && look == Look::AtFiles {
                 return Ok(None);
             }
             // Without a change it is closed again at once.
-            *self = State::open(Database::open(api, db)?, is_same);
+            let rests = is_same || *is_held_back;
+            *self = State::open(Database::open(api, db)?, rests);
         }
         match self {
             State::Open(database, _) => {
@@ -73,15 +82,21 @@ impl State {
         }
     }
 
-    /// Notes whether a step found nothing. Closes the database after a while without changes.
-    pub(super) fn rest(&mut self, is_idle: bool, db: &Path) {
+    /// Notes what a step found. Closes the database after a while without changes. Also if a restore
+    /// point is held back for so long: what holds it back can be a vacuum, which waits until the
+    /// database is closed.
+    pub(super) fn rest(&mut self, step: &Step, db: &Path) {
         let State::Open(_, since) = self else {
             return;
         };
-        if !is_idle {
-            *since = None;
-            return;
-        }
+        let is_held_back = match step {
+            Step::Idle => false,
+            Step::HeldBack => true,
+            Step::Shipped { .. } | Step::Compacted { .. } => {
+                *since = None;
+                return;
+            }
+        };
         if since.get_or_insert_with(Instant::now).elapsed() < REST {
             return;
         }
@@ -89,11 +104,13 @@ impl State {
         *self = State::Closed {
             files: Files::of(db),
             is_certain: false,
+            is_held_back,
         };
         let files = Files::of(db);
         *self = State::Closed {
             is_certain: files.are_settled(),
             files,
+            is_held_back,
         };
     }
 }
