@@ -24,6 +24,7 @@
 #                      target/wheels/densite-*-py3-none-manylinux_*.whl
 #   make chroma        two releases of Chroma, for tests of its directories: target/chroma-venvs
 #   make s3-server     moto, an S3-compatible server for tests: target/s3-server
+#   make nats-server   nats-server for tests, if Go is installed: target/nats-server
 #   make python-test   tests of the wheel and the Python package, with the installed Pythons,
 #                      pysqlite3 and apsw
 #   make pairwise      examples/pairwise: computes all pairs of 300 samples with a coordinator and 4
@@ -70,7 +71,7 @@ MDBOOK := 0.5.4
 # The version of cargo-deny, which is installed in target/cargo-deny.
 DENY := 0.20.2
 
-.PHONY: help demo remote-demo test none-skipped cargo-test crash-test chroma everyday-part s3-server python-test bench crash docs examples fuzz lint deny ext pairwise pairwise-test sqlite-suite wheel need-build need-test
+.PHONY: help demo remote-demo test none-skipped cargo-test crash-test chroma everyday-part s3-server nats-server python-test bench crash docs examples fuzz lint deny ext pairwise pairwise-test sqlite-suite wheel need-build need-test
 
 help:
 	@sed -n '2,/^$$/s/^# \{0,1\}//p' Makefile
@@ -104,7 +105,7 @@ test: none-skipped need-test ext cargo-test crash-test python-test examples pair
 none-skipped:
 	@mkdir -p target && rm -f '$(DENSITE_SKIPPED)'
 
-cargo-test: need-test ext chroma s3-server everyday-part
+cargo-test: need-test ext chroma s3-server nats-server everyday-part
 	cargo test --workspace --locked
 
 # Tests the program that runs the parts of `make crash`.
@@ -117,6 +118,10 @@ everyday-part: need-test
 
 s3-server: need-test
 	crates/testing/s3/setup.sh target/s3-server
+
+# Without Go, the tests that need it are skipped.
+nats-server: need-test
+	crates/testing/nats/setup.sh target/nats-server || echo 'nats-server is missing, for the reason above: streams on a server are not tested' >&2
 
 chroma: need-test
 	crates/cli/tests/chroma/setup.sh target/chroma-venvs
@@ -175,6 +180,7 @@ lint: need-build
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	cargo clippy -p densite-tools -p densite-vfs --lib --locked -- -D warnings  # without the features chroma and remote
+	cargo clippy -p densite-stream --lib --no-default-features --locked -- -D warnings
 	cargo fmt --manifest-path examples/rust/Cargo.toml --check
 	cargo clippy --manifest-path examples/rust/Cargo.toml --locked -- -D warnings
 	RUSTDOCFLAGS='-D warnings -A rustdoc::private_intra_doc_links' cargo doc --workspace --no-deps --document-private-items --locked

@@ -4,6 +4,7 @@
 
 mod fault_proxy;
 mod long_run;
+mod nats;
 mod s3;
 mod server;
 mod skip;
@@ -12,6 +13,7 @@ mod web;
 
 pub use fault_proxy::{Fault, FaultProxy};
 pub use long_run::long_run;
+pub use nats::Nats;
 pub use s3::S3;
 pub use skip::skip;
 pub use versitygw::Versitygw;

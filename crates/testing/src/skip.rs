@@ -12,6 +12,12 @@ use std::io::Write;
 pub fn skip(why: &str) {
     let strict = std::env::var("DENSITE_NO_SKIP").is_ok_and(|v| v == "1");
     assert!(!strict, "skipped under DENSITE_NO_SKIP=1: {why}");
+    report(why);
+}
+
+/// As [`skip`], but also under `DENSITE_NO_SKIP=1`: for what a set-up has tried to install, and could
+/// not.
+pub(crate) fn report(why: &str) {
     eprintln!("skipped: {why}");
     if let Some(path) = std::env::var_os("DENSITE_SKIPPED") {
         let mut options = std::fs::OpenOptions::new();
