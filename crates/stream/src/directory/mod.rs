@@ -1,0 +1,182 @@
+//! A stream in a local directory, for tests and for several processes of one machine.
+//!
+//! One file has all messages. An appender holds the lock of the file `lock`, writes a record, syncs
+//! it, and then writes the end word. Readers read only up to the end word, so no reader sees a
+//! message that a power cut can take back. A record behind the end word was written by a process
+//! that was killed: the next appender writes it again, syncs it and keeps it. A torn record there
+//! is written over. A removal of old messages writes a new file and renames it.
+
+mod file;
+mod format;
+mod known;
+mod lock;
+
+use crate::{
+    Durability, Error, Extent, Identity, Message, Name, Position, Result, Stream, SyncInterval,
+    Take,
+};
+use densite_disk::sync::{Mutex, MutexGuard};
+use densite_disk::{Dir, File, OpenMode, RealDir};
+use file::{StreamFile, failed};
+use format::{Header, MAX_PAYLOAD};
+use known::Known;
+use lock::Locked;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// The longest and the shortest pause of a reader that waits.
+const PAUSE: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(20));
+
+/// A stream in a local directory.
+///
+/// An open one holds 8 bytes of memory for each message, and reads the whole file when it is
+/// opened.
+pub struct Directory {
+    dir: Mutex<RealDir>,
+    lock: Mutex<Box<dyn File>>,
+    known: Mutex<Known>,
+    identity: Identity,
+    process: u32,
+}
+
+impl Directory {
+    /// Opens the stream in the directory at `path`, and makes both if they are missing.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] if the directory cannot be made or a newer program wrote the stream,
+    /// [`Error::Damaged`], [`Error::TryAgain`].
+    pub fn open(path: impl Into<PathBuf>) -> Result<Directory> {
+        let dir = RealDir::create(path).map_err(failed)?;
+        let lock = dir.open("lock", OpenMode::Create).map_err(failed)?;
+        let file = {
+            let _locked = Locked::take(&*lock)?;
+            if !dir.exists(file::NAME).map_err(failed)? {
+                let mut identity = Identity([0; 16]);
+                densite_disk::random::random_bytes(&mut identity.0).map_err(failed)?;
+                StreamFile::make(&dir, Header { identity, first: 1 }, None)?;
+            }
+            let mut known = Known::of(StreamFile::open(&dir, None)?)?;
+            known.settle()?;
+            known
+        };
+        Ok(Directory {
+            identity: file.header().identity,
+            dir: Mutex::new(dir),
+            lock: Mutex::new(lock),
+            known: Mutex::new(file),
+            process: std::process::id(),
+        })
+    }
+
+    /// What is known of the file that now has its name, up to its end.
+    fn follow(&self) -> Result<MutexGuard<'_, Known>> {
+        if std::process::id() != self.process {
+            return Err(Error::Forked);
+        }
+        let mut known = self.known.lock();
+        let dir = self.dir.lock();
+        if !known.is_named(&dir)? {
+            *known = Known::of(StreamFile::open(&dir, Some(self.identity))?)?;
+        }
+        known.follow()?;
+        Ok(known)
+    }
+
+    /// As [`Directory::follow`], for a caller that has the lock: also behind the end word.
+    fn settle(&self) -> Result<MutexGuard<'_, Known>> {
+        let mut known = self.follow()?;
+        known.settle()?;
+        Ok(known)
+    }
+}
+
+impl Stream for Directory {
+    fn identity(&self) -> Identity {
+        self.identity
+    }
+
+    fn max_payload(&self) -> Result<usize> {
+        Ok(MAX_PAYLOAD)
+    }
+
+    fn append(&self, origin: &Name, expected: u64, bytes: &[u8]) -> Result<u64> {
+        if bytes.len() > MAX_PAYLOAD {
+            return Err(Error::TooLarge {
+                bytes: bytes.len(),
+                max: MAX_PAYLOAD,
+            });
+        }
+        let lock = self.lock.lock();
+        let _locked = Locked::take(&**lock)?;
+        let mut known = self.settle()?;
+        let found = known.last_of(origin);
+        let first = known.extent().first;
+        if found == 0 && expected != 0 && expected < first {
+            return Err(Error::Lost {
+                wanted: expected,
+                first,
+            });
+        }
+        if found != expected {
+            return Err(Error::Conflict {
+                origin: origin.clone(),
+                expected,
+                found,
+            });
+        }
+        known.append(origin, bytes)
+    }
+
+    fn last_of(&self, origin: &Name) -> Result<Option<Message>> {
+        let known = self.follow()?;
+        match known.last_of(origin) {
+            0 => Ok(None),
+            sequence => known.read(sequence).map(Some),
+        }
+    }
+
+    fn read_after(&self, after: Position, take: Take) -> Result<Vec<Message>> {
+        let until = Instant::now() + take.wait;
+        let mut pause = PAUSE.0;
+        loop {
+            let found = self.follow()?.read_after(after, take)?;
+            let left = until.saturating_duration_since(Instant::now());
+            if !found.is_empty() || left.is_zero() {
+                return Ok(found);
+            }
+            std::thread::sleep(pause.min(left));
+            pause = (pause * 2).min(PAUSE.1);
+        }
+    }
+
+    fn extent(&self) -> Result<Extent> {
+        Ok(self.follow()?.extent())
+    }
+
+    fn durability(&self) -> Result<Durability> {
+        Ok(Durability {
+            replicas: 1,
+            sync: SyncInterval::Always,
+        })
+    }
+
+    fn trim(&self, first: u64) -> Result<()> {
+        let lock = self.lock.lock();
+        let _locked = Locked::take(&**lock)?;
+        let mut known = self.settle()?;
+        if let Some(why) = known.needs_below(first) {
+            return Err(Error::Refused(why));
+        }
+        if first <= known.extent().first {
+            return Ok(());
+        }
+        let header = Header {
+            identity: self.identity,
+            first,
+        };
+        let dir = self.dir.lock();
+        StreamFile::make(&dir, header, Some(&*known))?;
+        *known = Known::of(StreamFile::open(&dir, Some(self.identity))?)?;
+        Ok(())
+    }
+}

@@ -1,0 +1,248 @@
+//! A stream on a NATS server with JetStream.
+//!
+//! An origin publishes to the subject `densite.DATABASE.ORIGIN`, with the last sequence of that
+//! subject that it expects. The server refuses a message with another one, so a message is stored
+//! once, with no window of time. One thread of this value talks to the server.
+
+mod connection;
+mod monitor;
+mod options;
+mod problem;
+mod reading;
+mod settings;
+mod thread;
+mod tls;
+
+use crate::{
+    Durability, Error, Extent, Identity, Message, Name, Position, Result, Stream, SyncInterval,
+    Take,
+};
+use async_nats::jetstream::context::PublishErrorKind;
+use async_nats::jetstream::message::PublishMessage;
+use async_nats::jetstream::stream::PurgeErrorKind;
+use connection::{Connection, extent};
+use densite_disk::sync::Mutex;
+use futures_util::TryStreamExt;
+pub use options::Options;
+use reading::Reading;
+use std::sync::Arc;
+use thread::Thread;
+
+/// Requests that one call makes at most, one after the other.
+const REQUESTS: u32 = 4;
+
+/// A stream on a NATS server with JetStream, version 2.12 or newer.
+pub struct JetStream {
+    connection: Arc<Connection>,
+    options: Options,
+    /// The reader at the position where the last read ended.
+    reading: Mutex<Option<Reading>>,
+    thread: Thread,
+}
+
+impl JetStream {
+    /// Connects to the server, and makes the stream of the database if it is missing.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] if the server is too old or has no JetStream, or if the stream belongs to
+    /// another database or has settings that can lose messages; [`Error::TryAgain`].
+    pub fn open(options: Options, database: &Name) -> Result<JetStream> {
+        let thread = Thread::start()?;
+        let (database, wanted) = (database.clone(), options.clone());
+        let connection = thread.run(options.timeout * REQUESTS, async move {
+            Connection::open(&wanted, database).await
+        })?;
+        Ok(JetStream {
+            connection: Arc::new(connection),
+            options,
+            reading: Mutex::new(None),
+            thread,
+        })
+    }
+
+    /// Runs requests on the thread.
+    fn run<T, F>(&self, task: impl FnOnce(Arc<Connection>) -> F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T>> + Send + 'static,
+    {
+        let time = self.options.timeout * REQUESTS;
+        self.thread.run(time, task(Arc::clone(&self.connection)))
+    }
+
+    /// Removes the consumer of a reader that is not needed.
+    fn forget(&self, reading: Reading) {
+        let connection = Arc::clone(&self.connection);
+        self.thread.spawn(async move {
+            let name = reading.into_name();
+            // Otherwise the server removes it some minutes later.
+            let _ = connection.stream.delete_consumer(&name).await;
+        });
+    }
+}
+
+impl Stream for JetStream {
+    fn identity(&self) -> Identity {
+        self.connection.identity
+    }
+
+    fn max_payload(&self) -> Result<usize> {
+        self.run(|connection| async move { connection.max_payload().await })
+    }
+
+    fn append(&self, origin: &Name, expected: u64, bytes: &[u8]) -> Result<u64> {
+        let (origin, bytes) = (origin.clone(), bytes.to_vec());
+        self.run(|connection| async move { append(&connection, origin, expected, bytes).await })
+    }
+
+    fn last_of(&self, origin: &Name) -> Result<Option<Message>> {
+        let origin = origin.clone();
+        self.run(|connection| async move {
+            let last = connection.last_of(&origin).await?;
+            connection.info().await?;
+            Ok(last)
+        })
+    }
+
+    fn read_after(&self, after: Position, take: Take) -> Result<Vec<Message>> {
+        let (connection, kept) = (Arc::clone(&self.connection), self.reading.lock().take());
+        let time = take.wait + self.options.timeout * REQUESTS;
+        let (found, reading) = self.thread.run(time, async move {
+            reading::read(&connection, kept, after, take).await
+        })?;
+        let other = std::mem::replace(&mut *self.reading.lock(), reading);
+        if let Some(other) = other {
+            self.forget(other);
+        }
+        Ok(found)
+    }
+
+    fn extent(&self) -> Result<Extent> {
+        self.run(|connection| async move { Ok(extent(&connection.info().await?)) })
+    }
+
+    fn durability(&self) -> Result<Durability> {
+        let options = self.options.clone();
+        self.run(|connection| async move {
+            let replicas = connection.info().await?.config.num_replicas;
+            let sync = match options.monitors.is_empty() {
+                true => SyncInterval::Unknown,
+                false => {
+                    let tls = tls::config(&options)?;
+                    monitor::sync_interval(&options.monitors, tls, options.timeout).await?
+                }
+            };
+            Ok(Durability { replicas, sync })
+        })
+    }
+
+    fn trim(&self, first: u64) -> Result<()> {
+        self.run(|connection| async move { trim(&connection, first).await })
+    }
+}
+
+async fn append(
+    connection: &Connection,
+    origin: Name,
+    expected: u64,
+    bytes: Vec<u8>,
+) -> Result<u64> {
+    let len = bytes.len();
+    let message = PublishMessage::build()
+        .expected_last_subject_sequence(expected)
+        .expected_stream(&connection.name)
+        .payload(bytes.into());
+    let subject = settings::subject(&connection.database, origin.as_str());
+    let sent = connection.context.send_publish(subject, message).await;
+    let done = match sent {
+        Ok(acknowledgement) => acknowledgement.await,
+        Err(e) => Err(e),
+    };
+    let e = match done {
+        Ok(done) => {
+            if expected == 0 {
+                // Another stream of this name would take a first message, too.
+                connection.info().await?;
+            }
+            return Ok(done.sequence);
+        }
+        Err(e) => e,
+    };
+    let asked = "a message was not acknowledged";
+    match e.kind() {
+        PublishErrorKind::WrongLastSequence => {
+            let extent = extent(&connection.info().await?);
+            let found = connection.last_of(&origin).await?;
+            let found = found.map_or(0, |found| found.sequence);
+            Err(if found == 0 && expected < extent.first {
+                Error::Lost {
+                    wanted: expected,
+                    first: extent.first,
+                }
+            } else {
+                Error::Conflict {
+                    origin,
+                    expected,
+                    found,
+                }
+            })
+        }
+        PublishErrorKind::MaxPayloadExceeded => Err(Error::TooLarge {
+            bytes: len,
+            max: connection.max_payload().await?,
+        }),
+        PublishErrorKind::StreamNotFound => {
+            // The server also says so while it starts.
+            connection.info().await?;
+            Err(Error::TryAgain(format!("{asked}: {e}")))
+        }
+        _ => {
+            let max = connection.max_payload().await?;
+            if len > max {
+                return Err(Error::TooLarge { bytes: len, max });
+            }
+            Err(connection.failed(asked, &e))
+        }
+    }
+}
+
+async fn trim(connection: &Connection, first: u64) -> Result<()> {
+    let info = connection.info().await?;
+    let last = extent(&info).last;
+    if first > last + 1 {
+        return Err(Error::Refused(format!(
+            "the stream ends at {last}, before {first}"
+        )));
+    }
+    let all = settings::subject(&connection.database, "*");
+    let asked = "the origins of the stream";
+    let origins = connection.stream.info_with_subjects(all).await;
+    let mut origins = origins.map_err(|e| connection.failed(asked, &e))?;
+    while let Some((subject, _)) = origins
+        .try_next()
+        .await
+        .map_err(|e| connection.failed(asked, &e))?
+    {
+        let origin: Name = subject.rsplit('.').next().unwrap_or_default().parse()?;
+        let at = connection.last_of(&origin).await?.map_or(0, |m| m.sequence);
+        if at < first {
+            return Err(Error::Refused(format!(
+                "message {at} has to stay: it is the last one of {origin}"
+            )));
+        }
+    }
+    if first <= extent(&info).first {
+        return Ok(());
+    }
+    if info.config.deny_purge {
+        return Err(Error::Refused(format!(
+            "the stream {} was made so that nothing can be removed from it (deny_purge)",
+            connection.name
+        )));
+    }
+    let done = connection.stream.purge().sequence(first).await;
+    done.map(drop).map_err(|e| match e.kind() {
+        PurgeErrorKind::JetStream(said) => connection.failed("messages were not removed", &said),
+        _ => connection.failed("messages were not removed", &e),
+    })
+}

@@ -1,0 +1,244 @@
+//! Reading messages in order, through a consumer of the server that lasts from call to call.
+//!
+//! The consumer is in the server's memory and belongs to the stream that it was made for: a stream
+//! that is removed, and a server that restarts, end it. Then it is made again, and whether the
+//! stream still has the message of the position is checked each time. So messages that a server
+//! lost are noticed before anything behind them is read.
+
+use super::connection::{Connection, extent};
+use super::settings;
+use crate::{Error, Message, Position, Result, Take};
+use async_nats::connection::State;
+use async_nats::jetstream::consumer::pull::{Config, Stream as Messages};
+use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy};
+use futures_util::{FutureExt, StreamExt};
+use std::time::Duration;
+use tokio::sync::watch;
+use tokio::time::{Instant, timeout_at};
+
+/// How long a request for messages lasts, and how often the server says that it is still there. An
+/// idle member receives one message in two minutes.
+const EXPIRES: Duration = Duration::from_secs(600);
+const HEARTBEAT: Duration = Duration::from_secs(120);
+
+/// How long the server keeps a consumer without a reader.
+const INACTIVE: Duration = Duration::from_secs(300);
+
+/// How many messages, and how many bytes at least, are requested at once.
+const BATCH: usize = 1000;
+const BATCH_BYTES: usize = 8 << 20;
+
+/// The pause before a consumer that ended is made again.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// How often the connection's task gets a turn before a read that has messages returns them.
+const TURNS: u32 = 3;
+
+/// A reader at one position.
+pub(super) struct Reading {
+    at: Position,
+    messages: Messages,
+    /// The name of the consumer.
+    name: String,
+    /// A message that had no room in the last read.
+    kept: Option<Message>,
+    connected: watch::Receiver<u64>,
+}
+
+impl Reading {
+    /// Begins behind a position.
+    async fn begin(connection: &Connection, after: Position) -> Result<Reading> {
+        let mut connected = connection.connected.clone();
+        connected.mark_unchanged();
+        let failed = |e: &(dyn std::error::Error + 'static)| connection.failed("a consumer", e);
+        let config = Config {
+            deliver_policy: DeliverPolicy::ByStartSequence {
+                start_sequence: after.sequence + 1,
+            },
+            ack_policy: AckPolicy::None,
+            filter_subject: settings::subject(&connection.database, "*"),
+            inactive_threshold: INACTIVE,
+            num_replicas: 1,
+            memory_storage: true,
+            ..Config::default()
+        };
+        let consumer = connection.stream.create_consumer(config).await;
+        let consumer = consumer.map_err(|e| match e.kind() {
+            async_nats::jetstream::stream::ConsumerErrorKind::JetStream(said) => failed(&said),
+            _ => failed(&e),
+        })?;
+        let name = consumer.cached_info().name.clone();
+        // After the consumer was made: one of the wrong stream is noticed here.
+        check(connection, after).await?;
+        let max_payload = connection.context.client().server_info().max_payload;
+        let messages = consumer
+            .stream()
+            .max_messages_per_batch(BATCH)
+            .max_bytes_per_batch(BATCH_BYTES.max(2 * max_payload))
+            .expires(EXPIRES)
+            .heartbeat(HEARTBEAT)
+            .messages()
+            .await
+            .map_err(|e| failed(&e))?;
+        Ok(Reading {
+            at: after,
+            messages,
+            name,
+            kept: None,
+            connected,
+        })
+    }
+
+    /// Whether the next read at a position can go on with this.
+    fn continues(&self, after: Position) -> bool {
+        self.at == after && !self.connected.has_changed().unwrap_or(true)
+    }
+
+    /// The name of its consumer on the server.
+    pub(super) fn into_name(self) -> String {
+        self.name
+    }
+
+    /// The next message. `Ok(None)`: the consumer has ended.
+    async fn next(&mut self, connection: &Connection) -> Result<Option<Message>> {
+        loop {
+            if let Some(message) = self.kept.take() {
+                return Ok(Some(message));
+            }
+            let found = tokio::select! {
+                biased;
+                found = self.messages.next() => found,
+                _ = self.connected.changed() => return Ok(None),
+            };
+            let Some(Ok(found)) = found else {
+                return Ok(None);
+            };
+            let place = found.info().map_err(|e| {
+                Error::TryAgain(format!("a message of the stream is not as expected: {e}"))
+            })?;
+            let (sequence, time) = (place.stream_sequence, place.published);
+            if sequence <= self.at.sequence {
+                continue;
+            }
+            if sequence > self.at.sequence + 1 {
+                return Err(Error::Lost {
+                    wanted: self.at.sequence + 1,
+                    first: sequence,
+                });
+            }
+            let time = time.unix_timestamp_nanos();
+            let message = found.message;
+            let bytes = message.payload.into();
+            let parsed = connection.parsed(&message.subject, sequence, time, bytes)?;
+            return Ok(Some(parsed));
+        }
+    }
+
+    /// Messages until the deadline for the first one, and then those that are here. `Ok(None)`: the
+    /// consumer has ended.
+    async fn take(
+        &mut self,
+        connection: &Connection,
+        take: Take,
+        until: Instant,
+    ) -> Result<Option<Vec<Message>>> {
+        let (mut found, mut bytes, mut turns) = (Vec::new(), 0, 0);
+        while found.len() < take.messages {
+            let next = if found.is_empty() {
+                match timeout_at(until, self.next(connection)).await {
+                    Ok(next) => Some(next?),
+                    Err(_) => return Ok(Some(found)),
+                }
+            } else {
+                match self.next(connection).now_or_never() {
+                    // The next read begins with this error.
+                    Some(Err(_)) => break,
+                    Some(Ok(next)) => Some(next),
+                    None => None,
+                }
+            };
+            match next {
+                Some(Some(message)) => {
+                    bytes += message.bytes.len();
+                    if bytes > take.bytes && !found.is_empty() {
+                        self.kept = Some(message);
+                        break;
+                    }
+                    self.at = message.position();
+                    found.push(message);
+                    turns = 0;
+                }
+                Some(None) if found.is_empty() => return Ok(None),
+                Some(None) => break,
+                None if turns == TURNS => break,
+                None => {
+                    turns += 1;
+                    tokio::task::yield_now().await;
+                }
+            }
+        }
+        Ok(Some(found))
+    }
+}
+
+/// Whether the stream still has the message of a position.
+async fn check(connection: &Connection, after: Position) -> Result<()> {
+    let extent = extent(&connection.info().await?);
+    let diverged = Error::Diverged {
+        sequence: after.sequence,
+        last: extent.last,
+    };
+    if after.sequence > extent.last {
+        return Err(diverged);
+    }
+    if after.sequence + 1 < extent.first {
+        return Err(Error::Lost {
+            wanted: after.sequence + 1,
+            first: extent.first,
+        });
+    }
+    // The message itself can have been removed: then it cannot be compared.
+    if after.sequence > 0 && after.sequence >= extent.first {
+        let found = connection.message(after.sequence).await?;
+        if found.is_some_and(|found| found.position() != after) {
+            return Err(diverged);
+        }
+    }
+    Ok(())
+}
+
+/// Reads behind a position, and returns the reader for the next read.
+pub(super) async fn read(
+    connection: &Connection,
+    kept: Option<Reading>,
+    after: Position,
+    take: Take,
+) -> Result<(Vec<Message>, Option<Reading>)> {
+    let until = Instant::now() + take.wait;
+    let mut kept = kept;
+    loop {
+        let mut reading = match kept.take() {
+            Some(reading) if reading.continues(after) => reading,
+            _ => match Reading::begin(connection, after).await {
+                Ok(reading) => reading,
+                // The server restarts, or its consumer is not ready.
+                Err(Error::TryAgain(_)) if Instant::now() + PAUSE < until => {
+                    tokio::time::sleep(PAUSE).await;
+                    continue;
+                }
+                Err(e) => return Err(e),
+            },
+        };
+        match reading.take(connection, take, until).await? {
+            Some(found) => {
+                let state = connection.context.client().connection_state();
+                if found.is_empty() && state != State::Connected {
+                    return Err(Error::TryAgain("the server cannot be reached".into()));
+                }
+                return Ok((found, Some(reading)));
+            }
+            None if Instant::now() >= until => return Ok((Vec::new(), None)),
+            None => tokio::time::sleep(PAUSE).await,
+        }
+    }
+}

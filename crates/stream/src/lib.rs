@@ -1,0 +1,25 @@
+//! One total order of messages that many machines append to and read.
+//!
+//! A [`Stream`] belongs to one database. Each member of the database appends under its own name, its
+//! *origin*, and all members read the same messages in the same order. [`Directory`] keeps a stream
+//! in a local directory, without a server. With the feature `nats`, `JetStream` keeps it on a NATS
+//! server. docs/FORMAT.md has the bytes of a directory, docs/decisions/streams.md the reasons.
+
+#![forbid(unsafe_code)]
+#![warn(missing_docs)]
+
+mod directory;
+mod error;
+#[cfg(feature = "nats")]
+mod jetstream;
+mod message;
+mod name;
+mod stream;
+
+pub use directory::Directory;
+pub use error::{Error, Result};
+#[cfg(feature = "nats")]
+pub use jetstream::{JetStream, Options};
+pub use message::{Durability, Extent, Identity, Message, Position, SyncInterval, Take};
+pub use name::Name;
+pub use stream::Stream;

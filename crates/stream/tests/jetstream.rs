@@ -1,0 +1,272 @@
+//! Streams on a real server of NATS.
+
+use crate::contract::{Place, contract};
+use crate::members::{append_numbers, name, open as open_place, read_all};
+use async_nats::jetstream::stream::Config;
+use async_nats::jetstream::{self, Context};
+use densite_stream::{Error, JetStream, Options, Result, Stream, SyncInterval};
+use densite_testing::Nats;
+use std::path::Path;
+use std::process::Command;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+const STREAM: &str = "DENSITE";
+
+/// A server with a directory of its own.
+struct Server {
+    nats: Mutex<Nats>,
+    own: TempDir,
+}
+
+/// The options of the tests, for "URL|MONITOR".
+fn options(at: &str) -> Options {
+    let (url, monitor) = at.split_once('|').expect("two addresses");
+    Options {
+        monitors: vec![monitor.to_owned()],
+        can_be_trimmed: true,
+        timeout: Duration::from_secs(3),
+        ..Options::new(url, STREAM)
+    }
+}
+
+pub(crate) fn open(at: &str) -> Result<JetStream> {
+    JetStream::open(options(at), &name("app"))
+}
+
+impl Server {
+    fn start(settings: &str) -> Option<Server> {
+        let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/nats-server");
+        let own = tempfile::tempdir().expect("a directory");
+        let nats = Mutex::new(Nats::start(&dir, own.path(), settings)?);
+        Some(Server { nats, own })
+    }
+
+    fn at(&self) -> String {
+        let nats = self.nats.lock().expect("the server");
+        format!("{}|{}", nats.url(), nats.monitor())
+    }
+
+    /// What an operator does, with a client of NATS.
+    fn administer<F: Future<Output = ()>>(&self, task: impl FnOnce(Context) -> F) {
+        let url = self.nats.lock().expect("the server").url();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .expect("a runtime");
+        runtime.block_on(async {
+            let client = async_nats::connect(url).await.expect("a connection");
+            task(jetstream::new(client)).await;
+        });
+    }
+}
+
+impl Place for Server {
+    fn name(&self) -> String {
+        format!("nats={}", self.at())
+    }
+
+    fn remove(&self) {
+        self.administer(|context| async move {
+            context.delete_stream(STREAM).await.expect("removed");
+        });
+    }
+
+    fn kill(&self) {
+        let mut nats = self.nats.lock().expect("the server");
+        nats.kill();
+        nats.restart();
+    }
+
+    fn copy(&self) {
+        let mut nats = self.nats.lock().expect("the server");
+        nats.kill();
+        copy(&nats.store(), &self.own.path().join("copy"));
+        nats.restart();
+    }
+
+    fn put_back(&self) {
+        let mut nats = self.nats.lock().expect("the server");
+        nats.kill();
+        std::fs::remove_dir_all(nats.store()).expect("removed");
+        copy(&self.own.path().join("copy"), &nats.store());
+        nats.restart();
+    }
+}
+
+fn copy(from: &Path, to: &Path) {
+    let done = Command::new("cp").arg("-a").args([from, to]).status();
+    assert!(done.expect("cp").success());
+}
+
+fn place() -> Option<Server> {
+    Server::start("")
+}
+
+contract!(place);
+
+#[test]
+fn a_stream_that_loses_messages_is_refused() {
+    let Some(server) = place() else { return };
+    let config = |subject: &str| Config {
+        name: STREAM.into(),
+        subjects: vec![subject.into()],
+        ..Config::default()
+    };
+    let old = Config {
+        max_age: Duration::from_secs(3600),
+        ..config("densite.app.*")
+    };
+    for (word, config) in [("subjects", config("densite.other.*")), ("age", old)] {
+        server.administer(|context| async move {
+            context.create_stream(config).await.expect("made");
+        });
+        match open(&server.at()).map(drop) {
+            Err(Error::Refused(said)) => assert!(said.contains(word), "{word}: {said}"),
+            other => panic!("{word}: {other:?}"),
+        }
+        server.remove();
+    }
+}
+
+/// As for one that a member makes without another wish.
+#[test]
+fn a_stream_that_cannot_be_trimmed_says_so() {
+    let Some(server) = place() else { return };
+    let wanted = Options {
+        can_be_trimmed: false,
+        ..options(&server.at())
+    };
+    let stream = JetStream::open(wanted, &name("app")).expect("a stream");
+    append_numbers(&stream, &name("a"), 3);
+    match stream.trim(2) {
+        Err(Error::Refused(said)) => assert!(said.contains("purge"), "{said}"),
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(read_all(&stream, 3).len(), 3);
+}
+
+#[test]
+fn a_sync_every_two_minutes_is_seen() {
+    let Some(server) = place() else { return };
+    let own = server.own.path().join("nats.conf");
+    let text = std::fs::read_to_string(&own).expect("the configuration");
+    let text = text.replace("sync_interval: always", "sync_interval: \"2m\"");
+    std::fs::write(&own, text).expect("the configuration");
+    server.kill();
+    let durability = open(&server.at()).expect("a stream").durability();
+    let durability = durability.expect("known");
+    let two = SyncInterval::Every(Duration::from_secs(120));
+    assert_eq!(durability.sync, two);
+    assert!(!durability.survives_a_power_cut());
+    let unseen = Options {
+        monitors: Vec::new(),
+        ..options(&server.at())
+    };
+    let unseen = JetStream::open(unseen, &name("app")).expect("a stream");
+    let unseen = unseen.durability().expect("known");
+    assert_eq!(unseen.sync, SyncInterval::Unknown);
+}
+
+#[test]
+fn a_server_that_is_away_can_be_tried_again() {
+    let Some(server) = place() else { return };
+    let stream = open_place(&server.name());
+    append_numbers(&*stream, &name("a"), 1);
+    server.nats.lock().expect("the server").kill();
+    let away = [
+        stream.append(&name("a"), 1, b"x").map(drop),
+        stream.extent().map(drop),
+        open(&server.at()).map(drop),
+    ];
+    for away in away {
+        assert!(matches!(away, Err(Error::TryAgain(_))), "{away:?}");
+    }
+    server.nats.lock().expect("the server").restart();
+    // The client can have sent the message that it kept.
+    let begun = Instant::now();
+    loop {
+        match stream.append(&name("a"), 1, b"x") {
+            Ok(2) | Err(Error::Conflict { found: 2, .. }) => break,
+            Err(Error::TryAgain(_)) if begun.elapsed() < Duration::from_secs(20) => {}
+            other => panic!("{other:?}"),
+        }
+    }
+    let read = read_all(&*stream, 2);
+    assert_eq!((read.len(), read[1].bytes.as_slice()), (2, &b"x"[..]));
+}
+
+#[test]
+fn a_server_without_jetstream_is_refused() {
+    let Some(server) = place() else { return };
+    let own = server.own.path().join("nats.conf");
+    let text = std::fs::read_to_string(&own).expect("the configuration");
+    let (before, _) = text.split_once("jetstream").expect("its settings");
+    std::fs::write(&own, before).expect("the configuration");
+    server.kill();
+    match open(&server.at()).map(drop) {
+        Err(Error::Refused(said)) => assert!(said.contains("-js"), "{said}"),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Makes a key and a certificate for `localhost`; `None` without openssl.
+fn certificate(dir: &Path) -> Option<()> {
+    let done = Command::new("openssl")
+        .args(["req", "-x509", "-newkey", "ec", "-nodes", "-days", "2"])
+        .args(["-pkeyopt", "ec_paramgen_curve:prime256v1"])
+        .args(["-subj", "/CN=localhost", "-keyout", "key.pem"])
+        .args(["-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"])
+        .args(["-addext", "basicConstraints=critical,CA:false"])
+        .args(["-out", "cert.pem"])
+        .current_dir(dir)
+        .output();
+    if !done.is_ok_and(|done| done.status.success()) {
+        densite_testing::skip("there is no openssl for a server with TLS");
+        return None;
+    }
+    Some(())
+}
+
+#[test]
+fn users_and_certificates_are_judged() {
+    let keys = tempfile::tempdir().expect("a directory");
+    let Some(()) = certificate(keys.path()) else {
+        return;
+    };
+    let file = |name: &str| keys.path().join(name);
+    let settings = format!(
+        "tls {{ cert_file: {:?}, key_file: {:?} }}\nauthorization {{ user: u, password: secret }}",
+        file("cert.pem"),
+        file("key.pem")
+    );
+    let Some(server) = Server::start(&settings) else {
+        return;
+    };
+    let fine = Options {
+        user: Some(("u".into(), "secret".into())),
+        ca_file: Some(file("cert.pem")),
+        ..options(&server.at())
+    };
+    let open = |options| JetStream::open(options, &name("app"));
+    let stream = open(fine.clone()).expect("a stream");
+    append_numbers(&stream, &name("a"), 3);
+    assert_eq!(read_all(&stream, 3).len(), 3);
+    let stranger = Options {
+        user: Some(("u".into(), "guess".into())),
+        ..fine.clone()
+    };
+    let found = open(stranger).map(drop);
+    assert!(matches!(found, Err(Error::Refused(_))), "{found:?}");
+    let untrusted = Options {
+        ca_file: None,
+        ..fine
+    };
+    match open(untrusted).map(drop) {
+        Err(Error::TryAgain(said) | Error::Refused(said)) => {
+            assert!(said.contains("certificate"), "{said}");
+        }
+        other => panic!("{other:?}"),
+    }
+}

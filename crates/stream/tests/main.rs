@@ -1,0 +1,7 @@
+//! The contract of streams, on each implementation.
+
+mod contract;
+mod directory;
+#[cfg(feature = "nats")]
+mod jetstream;
+mod members;
