@@ -130,6 +130,28 @@ fn a_stream_that_loses_messages_is_refused() {
     }
 }
 
+#[test]
+fn a_full_stream_can_be_tried_again() {
+    let Some(server) = place() else { return };
+    server.administer(|context| async move {
+        let config = Config {
+            name: STREAM.into(),
+            subjects: vec!["densite.app.*".into()],
+            discard: jetstream::stream::DiscardPolicy::New,
+            max_bytes: 10_000,
+            ..Config::default()
+        };
+        context.create_stream(config).await.expect("made");
+    });
+    let stream = open_place(&server.name());
+    assert_eq!(stream.append(&name("a"), 0, &[1; 6000]), Ok(1));
+    match stream.append(&name("a"), 1, &[2; 6000]) {
+        Err(Error::TryAgain(said)) => assert!(said.contains("maximum bytes"), "{said}"),
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(read_all(&*stream, 1).len(), 1);
+}
+
 /// As for one that a member makes without another wish.
 #[test]
 fn a_stream_that_cannot_be_trimmed_says_so() {

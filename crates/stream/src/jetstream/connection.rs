@@ -43,7 +43,7 @@ impl Connection {
                 ),
                 false => Error::Refused(format!(
                     "the NATS server {} has no JetStream: start it with -js",
-                    options.servers.join(", ")
+                    options.shown_servers()
                 )),
             })?;
         let info = created.cached_info();
@@ -159,7 +159,7 @@ impl Connection {
 
 /// Connects to one of the servers.
 async fn connect(options: &Options, count: watch::Sender<u64>) -> Result<Context> {
-    let wanted = options.servers.join(", ");
+    let wanted = options.shown_servers();
     let count = Arc::new(count);
     let mut connect = ConnectOptions::new()
         .name("densite")

@@ -2,12 +2,14 @@
 //!
 //! The consumer is in the server's memory and belongs to the stream that it was made for: a stream
 //! that is removed, and a server that restarts, end it. Then it is made again, and whether the
-//! stream still has the message of the position is checked each time. So messages that a server
-//! lost are noticed before anything behind them is read.
+//! stream still has the message of the position is checked each time. A cluster can begin a consumer
+//! again by itself. So each begins with the message of the position, and a message that comes a
+//! second time has the position checked again. Messages that a server lost are thus noticed before
+//! anything behind them is read.
 
 use super::connection::{Connection, extent};
 use super::settings;
-use crate::{Error, Message, Position, Result, Take};
+use crate::{Error, Extent, Message, Position, Result, Take};
 use async_nats::connection::State;
 use async_nats::jetstream::consumer::pull::{Config, Stream as Messages};
 use async_nats::jetstream::consumer::{AckPolicy, DeliverPolicy};
@@ -31,12 +33,19 @@ const BATCH_BYTES: usize = 8 << 20;
 /// The pause before a consumer that ended is made again.
 const PAUSE: Duration = Duration::from_millis(100);
 
+/// How long a read waits for messages that the server has.
+const ARRIVAL: Duration = Duration::from_secs(5);
+
 /// How often the connection's task gets a turn before a read that has messages returns them.
 const TURNS: u32 = 3;
 
 /// A reader at one position.
 pub(super) struct Reading {
     at: Position,
+    /// Whether the consumer sends the message of the position first.
+    begins_at: bool,
+    /// The last sequence of the stream when the consumer was made.
+    last: u64,
     messages: Messages,
     /// The name of the consumer.
     name: String,
@@ -53,7 +62,7 @@ impl Reading {
         let failed = |e: &(dyn std::error::Error + 'static)| connection.failed("a consumer", e);
         let config = Config {
             deliver_policy: DeliverPolicy::ByStartSequence {
-                start_sequence: after.sequence + 1,
+                start_sequence: after.sequence.max(1),
             },
             ack_policy: AckPolicy::None,
             filter_subject: settings::subject(&connection.database, "*"),
@@ -69,7 +78,7 @@ impl Reading {
         })?;
         let name = consumer.cached_info().name.clone();
         // After the consumer was made: one of the wrong stream is noticed here.
-        check(connection, after).await?;
+        let extent = check(connection, after).await?;
         let max_payload = connection.context.client().server_info().max_payload;
         let messages = consumer
             .stream()
@@ -82,6 +91,8 @@ impl Reading {
             .map_err(|e| failed(&e))?;
         Ok(Reading {
             at: after,
+            begins_at: after.sequence >= extent.first,
+            last: extent.last,
             messages,
             name,
             kept: None,
@@ -117,9 +128,6 @@ impl Reading {
                 Error::TryAgain(format!("a message of the stream is not as expected: {e}"))
             })?;
             let (sequence, time) = (place.stream_sequence, place.published);
-            if sequence <= self.at.sequence {
-                continue;
-            }
             if sequence > self.at.sequence + 1 {
                 return Err(Error::Lost {
                     wanted: self.at.sequence + 1,
@@ -130,7 +138,12 @@ impl Reading {
             let message = found.message;
             let bytes = message.payload.into();
             let parsed = connection.parsed(&message.subject, sequence, time, bytes)?;
-            return Ok(Some(parsed));
+            if sequence > self.at.sequence {
+                return Ok(Some(parsed));
+            }
+            if !std::mem::take(&mut self.begins_at) || parsed.position() != self.at {
+                return Ok(None);
+            }
         }
     }
 
@@ -181,8 +194,8 @@ impl Reading {
     }
 }
 
-/// Whether the stream still has the message of a position.
-async fn check(connection: &Connection, after: Position) -> Result<()> {
+/// Which messages the stream has, after the check that it still has that of a position.
+async fn check(connection: &Connection, after: Position) -> Result<Extent> {
     let extent = extent(&connection.info().await?);
     let diverged = Error::Diverged {
         sequence: after.sequence,
@@ -204,7 +217,7 @@ async fn check(connection: &Connection, after: Position) -> Result<()> {
             return Err(diverged);
         }
     }
-    Ok(())
+    Ok(extent)
 }
 
 /// Reads behind a position, and returns the reader for the next read.
@@ -228,6 +241,10 @@ pub(super) async fn read(
                 }
                 Err(e) => return Err(e),
             },
+        };
+        let until = match reading.at.sequence < reading.last {
+            true => until.max(Instant::now() + ARRIVAL),
+            false => until,
         };
         match reading.take(connection, take, until).await? {
             Some(found) => {
