@@ -46,7 +46,7 @@ pub trait Stream: Send + Sync {
     /// returns nothing if the time is over before.
     ///
     /// A read that continues where the last one ended is fast: use one reader at a time. While there
-    /// are no messages, some minutes can pass until it notices that the stream was removed.
+    /// are no messages, a minute can pass until it notices that the stream was removed.
     ///
     /// # Errors
     /// [`Lost`](crate::Error::Lost) if the next message was removed,

@@ -1,11 +1,14 @@
 //! Streams on a real server of NATS.
 
 use crate::contract::{Place, contract};
-use crate::members::{append_numbers, name, open as open_place, read_all};
+use crate::members::{
+    append_numbers, append_once, check_numbers, name, open as open_place, read_all, take,
+};
 use async_nats::jetstream::stream::Config;
 use async_nats::jetstream::{self, Context};
-use densite_stream::{Error, JetStream, Options, Result, Stream, SyncInterval};
+use densite_stream::{Error, JetStream, Message, Options, Result, Stream, SyncInterval};
 use densite_testing::Nats;
+use futures_util::StreamExt;
 use std::path::Path;
 use std::process::Command;
 use std::sync::Mutex;
@@ -289,6 +292,151 @@ fn users_and_certificates_are_judged() {
         Err(Error::TryAgain(said) | Error::Refused(said)) => {
             assert!(said.contains("certificate"), "{said}");
         }
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Three servers of one cluster, each with a directory of its own.
+fn cluster() -> Option<Vec<Server>> {
+    let listener = || std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let listeners = [listener(), listener(), listener()];
+    let routes: Vec<u16> = listeners
+        .iter()
+        .map(|l| l.local_addr().expect("an address").port())
+        .collect();
+    drop(listeners);
+    let all: Vec<String> = routes
+        .iter()
+        .map(|port| format!("nats://127.0.0.1:{port}"))
+        .collect();
+    let start = |(number, port): (usize, &u16)| {
+        Server::start(&format!(
+            "server_name: s{number}\ncluster {{ name: c, listen: \"127.0.0.1:{port}\", \
+             routes: {all:?} }}"
+        ))
+    };
+    routes.iter().enumerate().map(start).collect()
+}
+
+/// Opens a stream of a cluster through these servers, as soon as the cluster has a leader.
+fn open_in(servers: &[&Server], replicas: usize) -> JetStream {
+    let addresses: Vec<String> = servers.iter().map(|server| server.at()).collect();
+    let pairs = addresses.iter().map(|at| at.split_once('|').expect("two"));
+    let (urls, monitors) = pairs.map(|(a, b)| (a.into(), b.into())).unzip();
+    let wanted = Options {
+        servers: urls,
+        monitors,
+        replicas,
+        ..options(&addresses[0])
+    };
+    let begun = Instant::now();
+    loop {
+        match JetStream::open(wanted.clone(), &name("app")) {
+            Ok(stream) => return stream,
+            Err(Error::TryAgain(_)) if begun.elapsed() < Duration::from_secs(40) => {
+                std::thread::sleep(Duration::from_millis(100));
+            }
+            Err(e) => panic!("{e}"),
+        }
+    }
+}
+
+#[test]
+fn three_servers_lose_nothing_when_one_after_the_other_is_killed() {
+    let Some(servers) = cluster() else { return };
+    let all: Vec<&Server> = servers.iter().collect();
+    let (writer, reader) = (open_in(&all, 3), open_in(&all, 3));
+    assert_eq!(writer.identity(), reader.identity());
+    let durability = writer.durability().expect("known");
+    assert_eq!(
+        (durability.replicas, durability.sync),
+        (3, SyncInterval::Always)
+    );
+    let count = 600;
+    let a = name("a");
+    std::thread::scope(|scope| {
+        let writing = scope.spawn(|| append_numbers(&writer, &a, count));
+        let reading = scope.spawn(|| read_all(&reader, count));
+        for server in &servers {
+            std::thread::sleep(Duration::from_millis(300));
+            server.kill();
+        }
+        writing.join().expect("the writer");
+        let read = reading.join().expect("the reader");
+        assert_eq!(check_numbers(&read, &a), count);
+    });
+}
+
+/// The server of the stream or of its only consumer, by its place in the cluster.
+fn leader(servers: &[Server], of_consumer: bool) -> usize {
+    let (send, leader) = std::sync::mpsc::channel();
+    servers[0].administer(|context| async move {
+        let stream = context.get_stream(STREAM).await.expect("the stream");
+        let cluster = match of_consumer {
+            false => stream.cached_info().cluster.clone(),
+            true => {
+                let consumer = stream.consumers().next().await;
+                consumer.expect("a consumer").expect("its state").cluster
+            }
+        };
+        let leader = cluster.expect("a cluster").leader.expect("a leader");
+        send.send(leader).expect("sent");
+    });
+    let leader = leader.recv().expect("a leader");
+    leader[1..].parse().expect("a number")
+}
+
+/// A reader that is connected to another server than the one with the stream, after three messages.
+fn reader_beside(servers: &[Server]) -> (usize, JetStream, Vec<Message>) {
+    let all: Vec<&Server> = servers.iter().collect();
+    append_numbers(&open_in(&all, 1), &name("a"), 3);
+    let place = leader(servers, false);
+    let reader = open_in(&[&servers[(place + 1) % 3]], 1);
+    let read = read_all(&reader, 3);
+    assert_eq!(
+        leader(servers, true),
+        place,
+        "a consumer is where its stream is"
+    );
+    (place, reader, read)
+}
+
+fn next(reader: &JetStream, after: &Message) -> Result<Vec<Message>> {
+    let begun = Instant::now();
+    loop {
+        match reader.read_after(after.position(), take(Duration::from_secs(1))) {
+            Err(Error::TryAgain(_)) => {}
+            Ok(found) if found.is_empty() => {}
+            found => return found,
+        }
+        assert!(begun.elapsed() < Duration::from_secs(30), "nothing comes");
+    }
+}
+
+#[test]
+fn a_reader_goes_on_after_a_restart_that_its_connection_does_not_notice() {
+    let Some(servers) = cluster() else { return };
+    let (place, reader, read) = reader_beside(&servers);
+    servers[place].kill();
+    append_once(&open_in(&[&servers[place]], 1), &name("b"), 0, b"x");
+    let found = next(&reader, &read[2]).expect("read");
+    assert_eq!(found[0].bytes, b"x");
+}
+
+#[test]
+fn an_older_copy_is_noticed_through_another_server() {
+    let Some(servers) = cluster() else { return };
+    let (place, reader, read) = reader_beside(&servers);
+    servers[place].copy();
+    let writer = open_in(&[&servers[place]], 1);
+    append_once(&writer, &name("b"), 0, b"lost");
+    let lost = next(&reader, &read[2]).expect("read");
+    servers[place].put_back();
+    let writer = open_in(&[&servers[place]], 1);
+    append_once(&writer, &name("c"), 0, b"other");
+    append_once(&writer, &name("d"), 0, b"more");
+    match next(&reader, &lost[0]) {
+        Err(Error::Diverged { sequence: 4, .. }) => {}
         other => panic!("{other:?}"),
     }
 }

@@ -18,10 +18,12 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
 
-/// How long a request for messages lasts, and how often the server says that it is still there. An
-/// idle member receives one message in two minutes.
+/// How long a request for messages lasts.
 const EXPIRES: Duration = Duration::from_secs(600);
-const HEARTBEAT: Duration = Duration::from_secs(120);
+
+/// The pauses between two questions to the server while no message comes: the first and the longest
+/// one. A consumer that is gone does not answer, if the client stays connected to another server.
+const QUESTION: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
 
 /// How long the server keeps a consumer without a reader.
 const INACTIVE: Duration = Duration::from_secs(300);
@@ -49,6 +51,8 @@ pub(super) struct Reading {
     messages: Messages,
     /// The name of the consumer.
     name: String,
+    /// When the server is asked next, and the pause after that.
+    question: (Instant, Duration),
     /// A message that had no room in the last read.
     kept: Option<Message>,
     connected: watch::Receiver<u64>,
@@ -85,7 +89,6 @@ impl Reading {
             .max_messages_per_batch(BATCH)
             .max_bytes_per_batch(BATCH_BYTES.max(2 * max_payload))
             .expires(EXPIRES)
-            .heartbeat(HEARTBEAT)
             .messages()
             .await
             .map_err(|e| failed(&e))?;
@@ -95,6 +98,7 @@ impl Reading {
             last: extent.last,
             messages,
             name,
+            question: first_question(),
             kept: None,
             connected,
         })
@@ -147,6 +151,14 @@ impl Reading {
         }
     }
 
+    /// Asks the server whether the reader is really at the end.
+    async fn is_served(&mut self, connection: &Connection) -> Result<bool> {
+        let pause = (self.question.1 * 2).min(QUESTION.1);
+        self.question = (Instant::now() + pause, pause);
+        let last = extent(&connection.info().await?).last;
+        Ok(last == self.at.sequence)
+    }
+
     /// Messages until the deadline for the first one, and then those that are here. `Ok(None)`: the
     /// consumer has ended.
     async fn take(
@@ -158,9 +170,12 @@ impl Reading {
         let (mut found, mut bytes, mut turns) = (Vec::new(), 0, 0);
         while found.len() < take.messages {
             let next = if found.is_empty() {
-                match timeout_at(until, self.next(connection)).await {
+                let (question, _) = self.question;
+                match timeout_at(until.min(question), self.next(connection)).await {
                     Ok(next) => Some(next?),
-                    Err(_) => return Ok(Some(found)),
+                    Err(_) if Instant::now() < question => return Ok(Some(found)),
+                    Err(_) if self.is_served(connection).await? => continue,
+                    Err(_) => return Ok(None),
                 }
             } else {
                 match self.next(connection).now_or_never() {
@@ -178,6 +193,7 @@ impl Reading {
                         break;
                     }
                     self.at = message.position();
+                    self.question = first_question();
                     found.push(message);
                     turns = 0;
                 }
@@ -192,6 +208,10 @@ impl Reading {
         }
         Ok(Some(found))
     }
+}
+
+fn first_question() -> (Instant, Duration) {
+    (Instant::now() + QUESTION.0, QUESTION.0)
 }
 
 /// Which messages the stream has, after the check that it still has that of a position.
