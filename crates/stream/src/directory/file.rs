@@ -2,7 +2,7 @@
 
 use super::format::{self, End, Header, NoHeader, RECORD_LEN, RECORDS, RecordHead};
 use crate::{Error, Identity, Message, Result};
-use densite_disk::{Dir, ErrorKind, File, OpenMode, RealDir, SyncKind};
+use densite_disk::{Dir, ErrorKind, File, OpenMode, SyncKind};
 
 /// The name of the file.
 pub(super) const NAME: &str = "stream";
@@ -27,9 +27,9 @@ pub(super) struct StreamFile {
 }
 
 impl StreamFile {
-    /// Makes the file, in the place of one that is there. It begins with the messages of `source`
+    /// Makes the file, in the place of one that exists. Its name is not durable yet. It begins with the messages of `source`
     /// from the first sequence of the header on.
-    pub(super) fn make(dir: &RealDir, header: Header, source: Option<&dyn Source>) -> Result<()> {
+    pub(super) fn make(dir: &dyn Dir, header: Header, source: Option<&dyn Source>) -> Result<()> {
         let file = dir.open(NEW, OpenMode::Create).map_err(failed)?;
         file.set_len(0).map_err(failed)?;
         let seed = header.seed();
@@ -54,12 +54,11 @@ impl StreamFile {
         file.write_at(&end.encode(seed), format::END_OFFSET)
             .map_err(failed)?;
         file.sync(SyncKind::Full).map_err(failed)?;
-        dir.rename(NEW, NAME).map_err(failed)?;
-        dir.sync().map_err(failed)
+        dir.rename(NEW, NAME).map_err(failed)
     }
 
     /// Opens the file. With `expected`, it has to be the same stream.
-    pub(super) fn open(dir: &RealDir, expected: Option<Identity>) -> Result<StreamFile> {
+    pub(super) fn open(dir: &dyn Dir, expected: Option<Identity>) -> Result<StreamFile> {
         let changed = |expected, found| Error::IdentityChanged { expected, found };
         let file = match (dir.open(NAME, OpenMode::Write), expected) {
             (Err(e), Some(expected)) if e.kind == ErrorKind::NotFound => {
@@ -102,7 +101,7 @@ impl StreamFile {
     }
 
     /// Whether its name still leads to it.
-    pub(super) fn is_named(&self, dir: &RealDir) -> Result<bool> {
+    pub(super) fn is_named(&self, dir: &dyn Dir) -> Result<bool> {
         let named = dir.identity(NAME).map_err(failed)?;
         Ok(named == Some(self.file.identity().map_err(failed)?))
     }

@@ -1,14 +1,16 @@
 //! What is known of a stream's file: where each message is, and the last one of each origin.
 
-use super::file::{Source, StreamFile, damaged};
+use super::file::{Source, StreamFile, damaged, failed};
 use super::format::{End, Header};
 use crate::{Error, Extent, Message, Name, Position, Result, Take};
-use densite_disk::RealDir;
+use densite_disk::Dir;
 use std::collections::BTreeMap;
 use std::time::SystemTime;
 
 pub(super) struct Known {
     file: StreamFile,
+    /// Whether its name is known to be durable: a process can be killed behind the rename.
+    is_name_durable: bool,
     /// The offset of each message, from the first one on.
     offsets: Vec<u64>,
     last: BTreeMap<Name, u64>,
@@ -24,6 +26,7 @@ impl Known {
         let mut known = Known {
             end: file.start(),
             file,
+            is_name_durable: false,
             offsets: Vec::new(),
             last: BTreeMap::new(),
         };
@@ -35,7 +38,7 @@ impl Known {
         self.file.header()
     }
 
-    pub(super) fn is_named(&self, dir: &RealDir) -> Result<bool> {
+    pub(super) fn is_named(&self, dir: &dyn Dir) -> Result<bool> {
         self.file.is_named(dir)
     }
 
@@ -55,8 +58,13 @@ impl Known {
         Ok(())
     }
 
-    /// Keeps the records that a killed process wrote and did not publish. Only under the lock.
-    pub(super) fn settle(&mut self) -> Result<()> {
+    /// Makes durable what a killed process did not: the name, and records that it wrote and did not
+    /// publish. Only under the lock.
+    pub(super) fn settle(&mut self, dir: &dyn Dir) -> Result<()> {
+        if !self.is_name_durable {
+            dir.sync().map_err(failed)?;
+            self.is_name_durable = true;
+        }
         let from = self.end;
         let mut to = from;
         let mut found = Vec::new();

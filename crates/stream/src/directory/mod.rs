@@ -4,7 +4,8 @@
 //! it, and then writes the end word. Readers read only up to the end word, so no reader sees a
 //! message that a power cut can take back. A record behind the end word was written by a process
 //! that was killed: the next appender writes it again, syncs it and keeps it. A torn record there
-//! is written over. A removal of old messages writes a new file and renames it.
+//! is written over. A removal of old messages writes a new file and renames it. Nothing is
+//! acknowledged before the name of its file is durable.
 
 mod file;
 mod format;
@@ -32,7 +33,7 @@ const PAUSE: (Duration, Duration) = (Duration::from_millis(1), Duration::from_mi
 /// An open one holds 8 bytes of memory for each message, and reads the whole file when it is
 /// opened.
 pub struct Directory {
-    dir: Mutex<RealDir>,
+    dir: Mutex<Box<dyn Dir>>,
     lock: Mutex<Box<dyn File>>,
     known: Mutex<Known>,
     identity: Identity,
@@ -47,16 +48,24 @@ impl Directory {
     /// [`Error::Damaged`], [`Error::TryAgain`].
     pub fn open(path: impl Into<PathBuf>) -> Result<Directory> {
         let dir = RealDir::create(path).map_err(failed)?;
+        Directory::open_in(Box::new(dir))
+    }
+
+    /// As [`Directory::open`], in a directory that exists: for tests, one of a simulated disk.
+    ///
+    /// # Errors
+    /// As [`Directory::open`].
+    pub fn open_in(dir: Box<dyn Dir>) -> Result<Directory> {
         let lock = dir.open("lock", OpenMode::Create).map_err(failed)?;
         let file = {
             let _locked = Locked::take(&*lock)?;
             if !dir.exists(file::NAME).map_err(failed)? {
                 let mut identity = Identity([0; 16]);
                 densite_disk::random::random_bytes(&mut identity.0).map_err(failed)?;
-                StreamFile::make(&dir, Header { identity, first: 1 }, None)?;
+                StreamFile::make(&*dir, Header { identity, first: 1 }, None)?;
             }
-            let mut known = Known::of(StreamFile::open(&dir, None)?)?;
-            known.settle()?;
+            let mut known = Known::of(StreamFile::open(&*dir, None)?)?;
+            known.settle(&*dir)?;
             known
         };
         Ok(Directory {
@@ -75,8 +84,8 @@ impl Directory {
         }
         let mut known = self.known.lock();
         let dir = self.dir.lock();
-        if !known.is_named(&dir)? {
-            *known = Known::of(StreamFile::open(&dir, Some(self.identity))?)?;
+        if !known.is_named(&**dir)? {
+            *known = Known::of(StreamFile::open(&**dir, Some(self.identity))?)?;
         }
         known.follow()?;
         Ok(known)
@@ -85,7 +94,7 @@ impl Directory {
     /// As [`Directory::follow`], for a caller that has the lock: also behind the end word.
     fn settle(&self) -> Result<MutexGuard<'_, Known>> {
         let mut known = self.follow()?;
-        known.settle()?;
+        known.settle(&**self.dir.lock())?;
         Ok(known)
     }
 }
@@ -175,8 +184,8 @@ impl Stream for Directory {
             first,
         };
         let dir = self.dir.lock();
-        StreamFile::make(&dir, header, Some(&*known))?;
-        *known = Known::of(StreamFile::open(&dir, Some(self.identity))?)?;
-        Ok(())
+        StreamFile::make(&**dir, header, Some(&*known))?;
+        *known = Known::of(StreamFile::open(&**dir, Some(self.identity))?)?;
+        known.settle(&**dir)
     }
 }
