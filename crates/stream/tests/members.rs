@@ -50,8 +50,14 @@ pub(crate) fn append_once(stream: &dyn Stream, origin: &Name, last: u64, bytes: 
 
 /// Appends the numbers from 0 to `count`, as text.
 pub(crate) fn append_numbers(stream: &dyn Stream, origin: &Name, count: u64) {
-    let mut last = stream.last_of(origin).expect("the last message");
-    let mut sequence = last.take().map_or(0, |message| message.sequence);
+    let begun = Instant::now();
+    let last = loop {
+        match stream.last_of(origin) {
+            Err(Error::TryAgain(_)) if begun.elapsed() < PATIENCE => {}
+            last => break last.expect("the last message"),
+        }
+    };
+    let mut sequence = last.map_or(0, |message| message.sequence);
     for number in 0..count {
         sequence = append_once(stream, origin, sequence, number.to_string().as_bytes());
     }

@@ -24,6 +24,7 @@ use connection::{Connection, extent};
 use densite_disk::sync::Mutex;
 use futures_util::TryStreamExt;
 pub use options::Options;
+use problem::is_wrong_sequence;
 use reading::Reading;
 use std::sync::Arc;
 use thread::Thread;
@@ -170,11 +171,13 @@ async fn append(
     };
     let asked = "a message was not acknowledged";
     match e.kind() {
-        PublishErrorKind::WrongLastSequence => {
+        _ if is_wrong_sequence(&e) => {
             let extent = extent(&connection.info().await?);
             let found = connection.last_of(&origin).await?;
             let found = found.map_or(0, |found| found.sequence);
-            Err(if found == 0 && expected < extent.first {
+            Err(if found == expected {
+                Error::TryAgain(format!("an earlier message of {origin} is on its way"))
+            } else if found == 0 && expected < extent.first {
                 Error::Lost {
                     wanted: expected,
                     first: extent.first,

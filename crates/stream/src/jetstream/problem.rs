@@ -22,6 +22,18 @@ pub(super) fn is_missing(e: &(dyn StdError + 'static)) -> bool {
     server_error(e).is_some_and(|e| e.error_code() == ErrorCode::STREAM_NOT_FOUND)
 }
 
+/// Whether the origin's last message is another one than expected. A cluster has a second code for
+/// this, while an earlier message of the origin is on its way.
+pub(super) fn is_wrong_sequence(e: &(dyn StdError + 'static)) -> bool {
+    server_error(e).is_some_and(|e| {
+        [
+            ErrorCode::STREAM_WRONG_LAST_SEQUENCE,
+            ErrorCode::STREAM_WRONG_LAST_SEQUENCE_CONSTANT,
+        ]
+        .contains(&e.error_code())
+    })
+}
+
 /// The error for a request. `asked` says for what: "the stream could not be read".
 pub(super) fn judged(asked: &str, e: &(dyn StdError + 'static)) -> Error {
     let Some(server) = server_error(e) else {
