@@ -677,3 +677,25 @@ fn a_vacuum_gets_in_in_a_rollback_mode() {
     assert_eq!(shipping.stop(), Some(0), "{generation}");
     assert_eq!(restored(&dir, &bucket, &[]).1, 2);
 }
+
+/// What is not replicated is said.
+#[test]
+fn an_empty_directory_and_a_missing_log_are_told() {
+    let dir = temp();
+    let (empty, bucket) = (at(&dir, "empty"), at(&dir, "bucket"));
+    std::fs::create_dir(&empty).expect("made");
+    let ran = densite(&["replicate", &empty, &bucket, "--once"]).expect(0);
+    assert!(
+        ran.err.contains("there is no compressed database here"),
+        "{ran:?}"
+    );
+    let db = at(&dir, "a.db");
+    let sql = "CREATE TABLE t(a INTEGER PRIMARY KEY); CREATE VIRTUAL TABLE temp.t_in USING densite_ingest(t);
+        INSERT INTO t_in VALUES (1); SELECT densite_wait()";
+    densite(&["sql", "--create", &db, sql]).expect(0);
+    let ran = densite(&["replicate", &db, &bucket, "--once"]).expect(0);
+    assert!(!ran.err.contains("names a log"), "{ran:?}");
+    std::fs::remove_dir_all(format!("{db}-log")).expect("removed");
+    let ran = densite(&["replicate", &db, &bucket, "--once"]).expect(0);
+    assert!(ran.err.contains("names a log"), "{ran:?}");
+}

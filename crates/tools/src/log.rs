@@ -44,6 +44,11 @@ pub(crate) fn names_log(api: Api, db: &Path) -> bool {
     matches!(named, Some(Ok(Some(_))))
 }
 
+/// Whether a database names a log that is not beside it.
+pub(crate) fn is_missing(api: Api, db: &Path) -> bool {
+    matches!(Beside::find(db), Ok(None)) && names_log(api, db)
+}
+
 /// The error for a missing log that the database names; `None` if the database names no log.
 fn lost(api: Api, db: &Path) -> Option<Error> {
     if !names_log(api, db) {

@@ -56,6 +56,8 @@ pub enum Shipped {
         generation: String,
         /// The newest restore point in the bucket.
         n: u64,
+        /// The database names a log (`densite_ingest`) that is not beside it.
+        lacks_log: bool,
     },
     /// A restore point is in the bucket.
     Point {
@@ -260,6 +262,7 @@ impl Replicas {
                 url: replica.place.shown().to_path_buf(),
                 generation: point.generation,
                 n: point.n,
+                lacks_log: crate::log::is_missing(self.api, db),
             });
             self.open.insert(db.to_path_buf(), replica);
         }

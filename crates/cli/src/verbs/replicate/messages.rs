@@ -23,6 +23,8 @@ pub(super) struct Told {
     held: BTreeMap<PathBuf, (Instant, bool)>,
     /// Whether the failure to write the metrics was told.
     has_no_metrics: bool,
+    /// Whether it was told that there is no database.
+    has_nothing: bool,
 }
 
 impl Told {
@@ -33,6 +35,7 @@ impl Told {
             failures: BTreeMap::new(),
             held: BTreeMap::new(),
             has_no_metrics: false,
+            has_nothing: false,
         }
     }
 
@@ -50,6 +53,7 @@ impl Told {
                 url,
                 generation,
                 n,
+                lacks_log,
             } => {
                 bar.rest();
                 self.recovered(bar, &db);
@@ -61,6 +65,13 @@ impl Told {
                 let event = json!({ "event": "began", "database": db, "replica": url,
                     "generation": generation, "restore_point": n });
                 self.line(bar, LogLevel::Info, &text, &event);
+                if lacks_log {
+                    let warning = format!(
+                        "{}: the database names a log (densite_ingest) that is not beside it; rows that waited in it are not replicated",
+                        db.display()
+                    );
+                    self.message(bar, LogLevel::Warn, &warning);
+                }
             }
             Shipped::Point {
                 db,
@@ -149,6 +160,17 @@ impl Told {
                 self.message(bar, LogLevel::Warn, &text);
             }
             Err(_) => {}
+        }
+    }
+
+    /// Tells once that a directory has no databases.
+    pub(super) fn nothing(&mut self, bar: &mut Bar, dir: &Path) {
+        if !std::mem::replace(&mut self.has_nothing, true) {
+            let text = format!(
+                "{}: there is no compressed database here (densite compress makes one); nothing is replicated",
+                dir.display()
+            );
+            self.message(bar, LogLevel::Warn, &text);
         }
     }
 

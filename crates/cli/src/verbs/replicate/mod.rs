@@ -38,6 +38,9 @@ pub(crate) fn run(common: Common, args: &ReplicateArgs) -> Outcome {
             true => replicas.thorough_round(&mut Bar::new(common))?,
             false => replicas.round(&mut bar)?,
         };
+        if replicas.is_directory() && replicas.figures().next().is_none() {
+            told.nothing(&mut bar, &args.db);
+        }
         for result in results {
             let Some(error) = told.tell(&mut bar, result, is_last) else {
                 continue;
