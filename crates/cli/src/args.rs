@@ -131,6 +131,9 @@ pub(crate) struct RestoreArgs {
     /// Replace DB if it exists
     #[arg(long)]
     pub(crate) force: bool,
+    /// Restore the database alone, without the rows that wait in its log
+    #[arg(long)]
+    pub(crate) without_log: bool,
     /// Restore to a temporary file, verify it and remove it
     #[arg(long, conflicts_with_all = ["db", "force"])]
     pub(crate) verify_only: bool,

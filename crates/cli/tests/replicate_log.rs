@@ -248,3 +248,27 @@ fn an_interrupted_restore_is_continued_or_explained() {
     assert_eq!(mode(&format!("{log}/state")), 0o640);
     assert_eq!(counts(&copy), (1, 101));
 }
+
+/// A damaged log is noticed before a new base is sent. If a replica has one, the database is restored
+/// without it.
+#[test]
+fn a_damaged_log_stops_a_base_and_not_the_restore_of_the_database() {
+    let dir = temp();
+    let (db, url) = made(&dir, "WAL");
+    add_waiting(&db, 2, 101);
+    densite(&["replicate", &db, &url, "--once"]).expect(0);
+    let segment = format!("{db}-log/000000000001.seg");
+    let mut bytes = std::fs::read(&segment).expect("read");
+    bytes[4200] ^= 1;
+    std::fs::write(&segment, bytes).expect("written");
+    let again = at(&dir, "again");
+    densite(&["replicate", &db, &again, "--once"])
+        .expect(1)
+        .says("000000000001.seg");
+
+    let copy = at(&dir, "copy.db");
+    densite(&["restore", &url, &copy, "--without-log"]).expect(0);
+    assert!(!std::path::Path::new(&format!("{copy}-log")).exists());
+    let sql = ["sql", &copy, "SELECT count(*) FROM vote", "--format", "csv"];
+    assert_eq!(densite(&sql).expect(0).out, "count(*)\n1\n");
+}

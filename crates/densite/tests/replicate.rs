@@ -1,7 +1,7 @@
 //! A program ships its database by SQL functions, also one with rows in a log.
 
 use densite_tools::Silent;
-use densite_tools::replica::{At, restore};
+use densite_tools::replica::{At, RestoreOptions, restore};
 use std::time::Duration;
 
 #[test]
@@ -31,7 +31,14 @@ fn a_program_ships_a_database_whose_rows_come_through_a_log() {
         let _ = std::fs::remove_dir_all(dir.path().join("copy.db-log"));
         let api = densite_linked::api().expect("the linked SQLite");
         let replica = &replica;
-        restore(api, replica, At::Newest, &copy, false, &mut Silent).expect("restores");
+        restore(
+            api,
+            replica,
+            RestoreOptions::new(At::Newest),
+            &copy,
+            &mut Silent,
+        )
+        .expect("restores");
         rows(&densite::open(&copy).expect("opens"))
     };
     assert_eq!(restored(), 100);

@@ -71,6 +71,7 @@ pub struct Restore<'a> {
     limit: Limit,
     generation: Generation,
     base: Base,
+    without_log: bool,
 }
 
 impl<'a> Restore<'a> {
@@ -89,7 +90,17 @@ impl<'a> Restore<'a> {
             limit,
             generation: generation.clone(),
             base,
+            without_log: false,
         })
+    }
+
+    /// Restores the database alone, without its log.
+    #[must_use]
+    pub fn without_log(self) -> Restore<'a> {
+        Restore {
+            without_log: true,
+            ..self
+        }
     }
 
     /// Names what is restored: a file that an interrupted restore of the same name left can be
@@ -121,7 +132,7 @@ impl<'a> Restore<'a> {
         let restoring = Restoring {
             bucket: self.bucket,
             file,
-            log: RestoredLog::new(log),
+            log: (!self.without_log).then(|| RestoredLog::new(log)),
             state: Vec::new(),
             progress,
             objects: 0,
@@ -168,7 +179,8 @@ fn choose(head: &Head, at: At) -> Result<(&Generation, Limit)> {
 struct Restoring<'a> {
     bucket: &'a dyn Bucket,
     file: &'a dyn File,
-    log: RestoredLog<'a>,
+    /// `None` if the database is restored alone.
+    log: Option<RestoredLog<'a>>,
     /// The state of the log.
     state: Vec<u8>,
     progress: &'a mut dyn FnMut(u64, u64) -> bool,
@@ -238,9 +250,10 @@ impl Restoring<'_> {
 
     fn finish(mut self, generation: &Generation, footer: &Footer) -> Result<Restored> {
         let local = Error::Local;
-        if let Some(log) = &footer.log {
-            self.state.truncate(log.state_len as usize);
-            let finished = self.log.finish(&log.span, &self.state);
+        let has_log = footer.log.is_some() && self.log.is_some();
+        if let (Some(logged), Some(log)) = (&footer.log, self.log.take()) {
+            self.state.truncate(logged.state_len as usize);
+            let finished = log.finish(&logged.span, &self.state);
             finished.map_err(log_failed)?;
         }
         self.file.set_len(footer.image_len).map_err(local)?;
@@ -255,7 +268,7 @@ impl Restoring<'_> {
             time_ms: footer.time_ms,
             mark,
             image_len: footer.image_len,
-            has_log: footer.log.is_some(),
+            has_log,
             objects: self.objects,
             bytes: self.bytes,
         })
@@ -283,7 +296,10 @@ impl Restoring<'_> {
     fn write(&mut self, bytes: &[u8], offset: u64) -> Result<()> {
         match place(offset) {
             Place::File => self.file.write_at(bytes, offset).map_err(Error::Local),
-            Place::Segment(number, at) => self.log.write(number, bytes, at).map_err(log_failed),
+            Place::Segment(number, at) => match &mut self.log {
+                Some(log) => log.write(number, bytes, at).map_err(log_failed),
+                None => Ok(()),
+            },
             Place::State(at) => {
                 let at = usize::try_from(at).unwrap_or(usize::MAX);
                 let end = at.saturating_add(bytes.len());

@@ -3,7 +3,7 @@
 mod common;
 
 use densite_tools::Silent;
-use densite_tools::replica::{At, create_functions, restore};
+use densite_tools::replica::{At, RestoreOptions, create_functions, restore};
 use rusqlite::Connection;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -55,7 +55,14 @@ impl Place {
         let _ = std::fs::remove_file(&copy);
         let url = self.url(name);
         let url = Path::new(&url);
-        restore(common::api(), url, At::Newest, &copy, false, &mut Silent).expect("restored");
+        restore(
+            common::api(),
+            url,
+            RestoreOptions::new(At::Newest),
+            &copy,
+            &mut Silent,
+        )
+        .expect("restored");
         number(&common::open(&copy), "SELECT count(*) FROM t")
     }
 }

@@ -9,7 +9,7 @@ use crate::sqlite;
 use crate::verbs::restore_all;
 use crate::verbs::restored::{line, notes, object};
 use densite_tools::Error;
-use densite_tools::replica::{At, RestoreReport, restore, verify};
+use densite_tools::replica::{At, RestoreOptions, RestoreReport, restore, verify};
 use serde_json::json;
 use std::path::PathBuf;
 
@@ -20,17 +20,22 @@ pub(crate) fn run(common: Common, args: &RestoreArgs) -> Outcome {
         (None, Some(n)) => At::Number(n),
         (None, None) => At::Newest,
     };
+    let options = RestoreOptions {
+        replaces: args.force,
+        without_log: args.without_log,
+        ..RestoreOptions::new(at)
+    };
     if let Some(db) = args.db.as_ref().filter(|db| args.force && db.exists()) {
         let what = if db.is_dir() { "databases in " } else { "" };
         consent(common, &format!("Replace {what}{}?", db.display()))?;
     }
     let into_directory = |db: &PathBuf| db.is_dir() || db.to_string_lossy().ends_with('/');
     if args.db.as_ref().is_some_and(into_directory) || (args.db.is_none() && args.all) {
-        return restore_all::run(common, args, at);
+        return restore_all::run(common, args, options);
     }
     let mut bar = Bar::interruptible(common)?;
     let report = match &args.db {
-        Some(db) => match restore(api, &args.url, at, db, args.force, &mut bar) {
+        Some(db) => match restore(api, &args.url, options, db, &mut bar) {
             Err(Error::Exists { path }) if path == *db => {
                 let text = format!(
                     "{} exists already and was not changed; choose another name, or replace it with --force",
@@ -40,7 +45,7 @@ pub(crate) fn run(common: Common, args: &RestoreArgs) -> Outcome {
             }
             done => done?,
         },
-        None => verify(api, &args.url, at, &mut bar)?,
+        None => verify(api, &args.url, options, &mut bar)?,
     };
     drop(bar);
     tell(common, &report);

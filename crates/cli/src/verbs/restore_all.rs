@@ -8,11 +8,11 @@ use crate::out;
 use crate::progress::Bar;
 use crate::sqlite;
 use densite_tools::Progress as _;
-use densite_tools::replica::{At, RestoredAll, restore_all, verify_all};
+use densite_tools::replica::{At, RestoreOptions, RestoredAll, restore_all, verify_all};
 use serde_json::{Value, json};
 
-pub(super) fn run(common: Common, args: &RestoreArgs, at: At) -> Outcome {
-    if let At::Number(_) = at {
+pub(super) fn run(common: Common, args: &RestoreArgs, options: RestoreOptions) -> Outcome {
+    if let At::Number(_) = options.at {
         let text = "--number is of one database; restore a directory with --at TIME".to_owned();
         return Err(Failure::Other("setting", 2, text, json!({})));
     }
@@ -22,10 +22,9 @@ pub(super) fn run(common: Common, args: &RestoreArgs, at: At) -> Outcome {
     let mut tell = |bar: &mut Bar, result| told.tell(bar, result);
     match &args.db {
         Some(dir) => {
-            let to = (dir.as_path(), args.force);
-            restore_all(api, &args.url, at, to, &mut bar, &mut tell)?;
+            restore_all(api, &args.url, options, dir, &mut bar, &mut tell)?;
         }
-        None => verify_all(api, &args.url, at, &mut bar, &mut tell)?,
+        None => verify_all(api, &args.url, options, &mut bar, &mut tell)?,
     }
     drop(bar);
     told.end()

@@ -55,7 +55,7 @@ pub(super) fn notes(report: &RestoreReport) -> Vec<String> {
     }
     if report.lacks_log {
         notes.push(
-            "the database names a log (densite_ingest) that was missing when it was shipped; before ingest is used again, give up the rows that were not applied: DROP TABLE densite_applied".to_owned(),
+            "the database names a log (densite_ingest) that was not restored; before ingest is used again, give up the rows that were not applied: DROP TABLE densite_applied".to_owned(),
         );
     }
     notes

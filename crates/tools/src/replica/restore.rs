@@ -18,6 +18,29 @@ use std::time::{Duration, Instant};
 /// The permission bits of a restored file, before the umask.
 const MODE: u32 = 0o666;
 
+/// What is restored, and how.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RestoreOptions {
+    /// The restore point.
+    pub at: At,
+    /// Replace an existing database.
+    pub replaces: bool,
+    /// Restore the database alone: its log is damaged, or its rows are to be given up.
+    pub without_log: bool,
+}
+
+impl RestoreOptions {
+    /// A restore point, to a new file, with the log.
+    #[must_use]
+    pub fn new(at: At) -> RestoreOptions {
+        RestoreOptions {
+            at,
+            replaces: false,
+            without_log: false,
+        }
+    }
+}
+
 /// The result of a restore.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
@@ -50,11 +73,11 @@ pub struct RestoreReport {
 pub fn restore(
     api: Api,
     url: &Path,
-    at: At,
+    options: RestoreOptions,
     dst: &Path,
-    replaces: bool,
     progress: &mut dyn Progress,
 ) -> Result<RestoreReport> {
+    let replaces = options.replaces;
     is_no_companion(dst)?;
     Temp::finish_interrupted(dst);
     clear_interrupted(dst)?;
@@ -74,7 +97,7 @@ pub fn restore(
     if let Some(path) = left.into_iter().find(|path| path.exists()) {
         return Err(Error::Exists { path });
     }
-    let (mut temp, log, mut report) = restore_beside(api, url, at, dst, true, progress)?;
+    let (mut temp, log, mut report) = restore_beside(api, url, options, (dst, true), progress)?;
     if replaces {
         temp.take_rights_of(dst);
     }
@@ -116,23 +139,31 @@ fn must_be_unused(api: Api, dst: &Path) -> Result<()> {
 ///
 /// # Errors
 /// As [`restore()`].
-pub fn verify(api: Api, url: &Path, at: At, progress: &mut dyn Progress) -> Result<RestoreReport> {
+pub fn verify(
+    api: Api,
+    url: &Path,
+    options: RestoreOptions,
+    progress: &mut dyn Progress,
+) -> Result<RestoreReport> {
     let wanted = std::env::temp_dir().join("densite-verify");
-    let (_, _, report) = restore_beside(api, url, at, &wanted, false, progress)?;
+    let (_, _, report) = restore_beside(api, url, options, (&wanted, false), progress)?;
     Ok(report)
 }
 
 fn restore_beside(
     api: Api,
     url: &Path,
-    at: At,
-    wanted: &Path,
-    resumes: bool,
+    options: RestoreOptions,
+    (wanted, resumes): (&Path, bool),
     progress: &mut dyn Progress,
 ) -> Result<(Temp, RestoredLog, RestoreReport)> {
     let started = Instant::now();
     let place = Place::to_read(url)?;
-    let found = Restore::find(place.bucket(), at).map_err(|e| place.failed(&e))?;
+    let found = Restore::find(place.bucket(), options.at).map_err(|e| place.failed(&e))?;
+    let found = match options.without_log {
+        true => found.without_log(),
+        false => found,
+    };
     let temp = match (found.name(), resumes) {
         (Some(name), true) => Temp::resume_own(wanted, MODE, &format!("restore-{name}"))?,
         _ => Temp::create_own(wanted, MODE)?,

@@ -1,10 +1,9 @@
 //! Restores all databases of a directory that was shipped.
 
 use super::bucket::Place;
-use super::restore::{RestoreReport, restore, verify};
+use super::restore::{RestoreOptions, RestoreReport, restore, verify};
 use crate::error::{Error, Result};
 use crate::progress::Progress;
-use densite_replica::At;
 use densite_sqlite::Api;
 use std::path::{Path, PathBuf};
 
@@ -21,7 +20,7 @@ pub enum RestoredAll {
 }
 
 /// Restores each replica right below a URL or a directory to its name in the directory `dst`, which
-/// is made if it is missing. Databases that exist already are passed over, unless `replaces`: so an
+/// is made if it is missing. Databases that exist already are passed over, unless they are replaced: so an
 /// interrupted call is repeated. `told` gets what became of each, in the order of their names.
 ///
 /// # Errors
@@ -30,8 +29,8 @@ pub enum RestoredAll {
 pub fn restore_all<P: Progress>(
     api: Api,
     url: &Path,
-    at: At,
-    (dst, replaces): (&Path, bool),
+    options: RestoreOptions,
+    dst: &Path,
     progress: &mut P,
     told: &mut dyn FnMut(&mut P, RestoredAll),
 ) -> Result<()> {
@@ -39,11 +38,11 @@ pub fn restore_all<P: Progress>(
     std::fs::create_dir_all(dst).map_err(|e| Error::from_std(dst, "create it", &e))?;
     for name in names {
         let path = dst.join(&name);
-        if !replaces && std::fs::symlink_metadata(&path).is_ok() {
+        if !options.replaces && std::fs::symlink_metadata(&path).is_ok() {
             told(progress, RestoredAll::Exists(path));
             continue;
         }
-        let done = restore(api, &below(url, &name), at, &path, replaces, progress);
+        let done = restore(api, &below(url, &name), options, &path, progress);
         tell(path, done, progress, told)?;
     }
     Ok(())
@@ -56,13 +55,13 @@ pub fn restore_all<P: Progress>(
 pub fn verify_all<P: Progress>(
     api: Api,
     url: &Path,
-    at: At,
+    options: RestoreOptions,
     progress: &mut P,
     told: &mut dyn FnMut(&mut P, RestoredAll),
 ) -> Result<()> {
     for name in named(url)? {
         let from = below(url, &name);
-        let done = verify(api, &from, at, progress);
+        let done = verify(api, &from, options, progress);
         tell(PathBuf::from(name), done, progress, told)?;
     }
     Ok(())
