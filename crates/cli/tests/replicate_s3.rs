@@ -419,6 +419,10 @@ fn all_replicas_of_a_folder_of_a_bucket_are_restored() {
     store
         .run(&["replicate", &apps, "s3://bucket/all", "--once"])
         .expect(0);
+    // Another folder beside them does not matter.
+    store
+        .run(&["publish", &format!("{apps}/1.db"), "s3://bucket/all/logs/x"])
+        .expect(0);
     store
         .run(&["restore", "s3://bucket/all/", &format!("{copies}/")])
         .expect(0);

@@ -54,10 +54,23 @@ impl Place {
     pub(super) fn below(url: &Path) -> Result<Vec<String>> {
         let text = url.to_string_lossy();
         if is_url(&text) {
-            return densite_vfs::folders(&text).map_err(|message| Error::Remote {
+            let folders = densite_vfs::folders(&text).map_err(|message| Error::Remote {
                 path: PathBuf::from(shown_url(&text)),
                 message,
-            });
+            })?;
+            // Other objects can lie beside replicas.
+            let mut names = Vec::new();
+            for name in folders {
+                let url = format!("{}/{name}", text.trim_end_matches('/'));
+                let Ok(place) = Place::to_read(Path::new(&url)) else {
+                    continue;
+                };
+                let head = place.bucket().get(densite_replica::HEAD);
+                if head.map_err(|e| place.failed(&e))?.is_some() {
+                    names.push(name);
+                }
+            }
+            return Ok(names);
         }
         let dir = text.strip_prefix("file://").map_or(url, Path::new);
         let failed = |e| Error::from_std(dir, "read it", &e);
