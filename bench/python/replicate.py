@@ -147,6 +147,11 @@ class Store:
             counts, self.counts = getattr(self, "counts", None), collections.defaultdict(lambda: [0, 0, 0])
         return Counts(counts or {})
 
+    def total(self):
+        """Bytes that were sent since the last take."""
+        with self.lock:
+            return Counts(getattr(self, "counts", None) or {}).sent()
+
     def close(self):
         self.proxy.shutdown()
         self.server.terminate()
@@ -603,7 +608,11 @@ def beside(store, folder):
         peer = subprocess.Popen([options.litestream, "replicate", "-config", settings], stdout=said, stderr=said, env=theirs.env)
         shipper = Shipper(store, path, url)
         shipper.wait("began", 1, 60)
-        time.sleep(20)
+        # Litestream uploads for a while.
+        before = -1
+        while before != theirs.total():
+            before = theirs.total()
+            time.sleep(10)
         first = store.take(), theirs.take()
         con, begin = opened(path), time.monotonic()
         count = int(options.seconds * RATE)
@@ -726,8 +735,9 @@ for name, (title, measure) in MEASURES.items():
     for what, value in info.items():
         print(f"    {what}: {value}")
     if options.save:
-        for suffix, label, figures in (("-peer", PEER, peer), ("", "not measured", own)):
+        other = "Litestream 0.5.18, in the same run" if name == "beside" else PEER
+        for suffix, label, figures in (("-peer", other, peer), ("", "not measured", own)):
             if figures:
                 found = result.outcome(f"replicate-{name}{suffix}", title, DATA, label, figures, about)
-                found["info"] = {} if suffix else info
+                found["info"] = {} if suffix and own else info
                 result.save(options.save, found)
