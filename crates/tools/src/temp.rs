@@ -61,14 +61,14 @@ impl Temp {
         Temp::create_in(open_parent(wanted)?, wanted, most, false)
     }
 
-    /// As [`Temp::create_own`], with the name `WANTED-densite-tmp-NAME`. If an earlier run left such
+    /// As [`Temp::create_own`], with the name `WANTED-densite-tmp-restore-NAME`. If an earlier run left such
     /// a file, opens that one. Those of other names are removed.
     ///
     /// # Errors
     /// [`Error::Locked`] if another process has it.
     pub(crate) fn resume_own(wanted: &Path, most: u32, name: &str) -> Result<Temp> {
         let dir = open_parent(wanted)?;
-        let path = beside(wanted, &format!("{TEMP_MARK}{name}"));
+        let path = beside(wanted, &format!("{RESUMABLE}{name}"));
         for other in crate::paths::leftovers(wanted) {
             if other != path && other.to_string_lossy().contains(RESUMABLE) {
                 remove_unused(&dir, &name_of(&other)?);

@@ -165,7 +165,7 @@ fn restore_beside(
         false => found,
     };
     let temp = match (found.name(), resumes) {
-        (Some(name), true) => Temp::resume_own(wanted, MODE, &format!("restore-{name}"))?,
+        (Some(name), true) => Temp::resume_own(wanted, MODE, &name)?,
         _ => Temp::create_own(wanted, MODE)?,
     };
     match restore_into(api, &place, found, (wanted, &temp), progress) {

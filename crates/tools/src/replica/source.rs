@@ -3,7 +3,7 @@
 //! The handle takes no lock. So a writer never waits for a copy, except while the connection
 //! checkpoints, or takes SHARED for a moment in a rollback mode.
 
-use super::log::Beside;
+use super::log;
 use crate::db::{Access, Through, from_sqlite};
 use crate::error::{Error, Result};
 use crate::form::{self, Form};
@@ -24,7 +24,6 @@ pub(super) struct Database {
     target: Target,
     connection: Connection,
     handle: Handle,
-    log: Beside,
     /// The log as of the last restore point.
     image: Option<Image>,
 }
@@ -58,9 +57,9 @@ impl Database {
         let file = Through::Host.file(api, &target, Access::Read)?;
         let handle = form::open_store(&target, file);
         let handle = handle.map_err(|e| Error::from_store(path, "read", e))?;
+        log::find_end(&target.path)?;
         Ok(Database {
             api,
-            log: Beside::open(&target.path)?,
             image: None,
             target,
             connection,
@@ -93,7 +92,7 @@ fn wrong(e: &densite_sqlite::Error) -> Wrong {
 impl Source for Database {
     fn restore_point(&mut self) -> densite_replica::Result<Option<Mark>> {
         self.image = None;
-        let held = self.log.hold()?;
+        let held = log::hold(&self.target.path)?;
         let point = match densite_vfs::restore_point(&self.connection) {
             Ok(mark) => Ok(mark),
             // A writer has the database; it is tried again.
