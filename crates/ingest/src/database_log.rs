@@ -10,10 +10,10 @@ use crate::naming::Naming;
 use crate::open_log::OpenLog;
 use crate::patience::patience;
 use crate::position::{self, Position};
-use crate::room::Room;
+use crate::room::{Room, WhenFull};
 use crate::storage::{StorageBackend, host};
 use densite_disk::sync::Mutex;
-use densite_log::{self as log, Log, LogId, Patience, Seq, Waiting};
+use densite_log::{self as log, Log, LogId, Patience, Seq, Txn, Waiting};
 use densite_sqlite::{Code, Connection, PerProcess, Result};
 use std::collections::HashMap;
 use std::path::Path;
@@ -117,7 +117,7 @@ impl DatabaseLog {
 
     /// Makes a log for a database without one. Returns it and its position, which begins above this
     /// number.
-    fn create(
+    pub(crate) fn create(
         file: &DatabaseFile,
         above: Seq,
         patience: Patience<'_>,
@@ -296,6 +296,21 @@ impl DatabaseLog {
             )));
         }
         Ok(())
+    }
+
+    /// Appends a transaction that belongs to no table of the connection, outside of transactions.
+    /// Returns the number of its last row.
+    ///
+    /// # Errors
+    /// As a COMMIT of rows.
+    pub(crate) fn append(&self, connection: &Connection, txn: Txn) -> Result<Seq> {
+        self.naming.check(connection)?;
+        self.room.hold_back(connection, WhenFull::Wait)?;
+        self.naming.be_named(connection)?;
+        self.open.overwritten().check()?;
+        self.log().note_time();
+        let appended = self.log().append(txn).map_err(|e| self.failed(e))?;
+        Ok(appended.last)
     }
 
     /// The log, and what this process knows of the database beside it.

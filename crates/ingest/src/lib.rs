@@ -30,10 +30,12 @@ mod in_the_way;
 pub mod json;
 mod listen;
 mod marks;
+mod member;
 mod names;
 mod naming;
 mod open_log;
 mod overwritten;
+mod own_triggers;
 mod patience;
 mod paused;
 mod pending;
@@ -90,6 +92,7 @@ pub fn create_functions_on(
     listen::create(connection, &session)?;
     changes::create(connection)?;
     status::create(connection, &session)?;
+    member::functions::create(connection, &session)?;
     let tables = vtab::Tables::new(session.clone());
     create_module::<vtab::Ingest>(connection, "densite_ingest", tables)?;
     let number = |seq: u64| Value::Integer(i64::try_from(seq).unwrap_or(i64::MAX));
@@ -126,7 +129,8 @@ pub fn create_functions_on(
         -1,
         ffi::DIRECTONLY,
         move |connection, arguments| {
-            let (seq, until) = wait::asked("densite_wait", arguments)?;
+            let (arguments, in_stream) = wait::or_stream(arguments);
+            let (seq, until) = wait::asked("densite_wait", &arguments)?;
             let Some(database_log) = own.database_log(connection)? else {
                 return match seq {
                     None | Some(0) => Ok(Value::Integer(0)),
@@ -155,9 +159,11 @@ pub fn create_functions_on(
                     format!("densite_wait: row {seq} is not in the log, which ends at {last}"),
                 ));
             }
-            database_log
-                .wait_applied(connection, seq, until)
-                .map(number)
+            let reached = match in_stream {
+                true => member::wait::wait(&database_log, connection, seq, until),
+                false => database_log.wait_applied(connection, seq, until),
+            };
+            reached.map(number)
         },
     )?;
     stored::make(connection, &session)

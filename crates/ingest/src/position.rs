@@ -5,22 +5,27 @@
 //! applied. While later rows are applied in another order ([`crate::ClusteredLimits`]), it also has
 //! that order's id, its last number, and how many of its places are done; otherwise zeros. The row
 //! changes in the transaction that applies rows. It also has the [`Rate`] at which rows are applied.
+//! In a member of a stream ([`crate::member`]) it also has the place in the stream.
 
 use crate::error::refused;
+use crate::member;
 use crate::rate::Rate;
 use densite_log::{LogId, Seq};
 use densite_sqlite::{Connection, Error, Result, Value, ValueRef};
 
 /// Names of the tables.
-pub(crate) const OWN_TABLES: [&str; 4] = [
+pub(crate) const OWN_TABLES: [&str; 7] = [
     "densite_applied",
     "densite_clustered",
     "densite_rejects",
     "densite_ingest_tables",
+    "densite_member",
+    "densite_origins",
+    "densite_digests",
 ];
 
 const TABLES: &str = r#"
-CREATE TABLE IF NOT EXISTS main.densite_applied(id INTEGER PRIMARY KEY CHECK (id = 1), log BLOB NOT NULL, seq INTEGER NOT NULL, clustered INTEGER NOT NULL DEFAULT 0, clustered_last INTEGER NOT NULL DEFAULT 0, clustered_done INTEGER NOT NULL DEFAULT 0, paused TEXT NOT NULL DEFAULT '', applied_at INTEGER NOT NULL DEFAULT 0, applied_rate REAL NOT NULL DEFAULT 0);
+CREATE TABLE IF NOT EXISTS main.densite_applied(id INTEGER PRIMARY KEY CHECK (id = 1), log BLOB NOT NULL, seq INTEGER NOT NULL, clustered INTEGER NOT NULL DEFAULT 0, clustered_last INTEGER NOT NULL DEFAULT 0, clustered_done INTEGER NOT NULL DEFAULT 0, paused TEXT NOT NULL DEFAULT '', applied_at INTEGER NOT NULL DEFAULT 0, applied_rate REAL NOT NULL DEFAULT 0, stream BLOB, stream_message INTEGER NOT NULL DEFAULT 0, stream_mark INTEGER NOT NULL DEFAULT 0, stream_row INTEGER NOT NULL DEFAULT 0);
 CREATE TABLE IF NOT EXISTS main.densite_clustered(id INTEGER PRIMARY KEY, basis TEXT NOT NULL, permutation BLOB NOT NULL);
 CREATE TABLE IF NOT EXISTS main.densite_rejects(seq INTEGER PRIMARY KEY, "table" TEXT NOT NULL, "row" TEXT NOT NULL, error TEXT NOT NULL, at TEXT NOT NULL, op TEXT NOT NULL DEFAULT 'insert', on_conflict TEXT NOT NULL DEFAULT 'abort');
 "#;
@@ -45,6 +50,23 @@ pub struct Position {
     pub clustered: Option<ClusteredPosition>,
     /// No rows are applied until `densite_resume`.
     pub is_paused: bool,
+    /// The place in the stream, if the database is a member of one: then rows are applied from
+    /// there, also its own.
+    pub(crate) stream: Option<StreamPlace>,
+}
+
+/// How far a member has applied a stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct StreamPlace {
+    /// The stream's identity.
+    pub(crate) identity: [u8; 16],
+    /// Messages up to this sequence are applied whole.
+    pub(crate) message: u64,
+    /// The mark of that message.
+    pub(crate) mark: u64,
+    /// The number in the stream of the last row that is applied: of this message, or of the next
+    /// one, which is then applied in part.
+    pub(crate) row: Seq,
 }
 
 /// The progress of a clustered apply.
@@ -66,6 +88,7 @@ impl Position {
             seq,
             clustered: None,
             is_paused: false,
+            stream: None,
         }
     }
 
@@ -92,7 +115,7 @@ impl Position {
             return Ok(None);
         }
         let mut statement = connection
-            .prepare("SELECT log, seq, clustered, clustered_last, clustered_done, paused FROM main.densite_applied")
+            .prepare("SELECT log, seq, clustered, clustered_last, clustered_done, paused, stream, stream_message, stream_mark, stream_row FROM main.densite_applied")
             .map_err(of_an_earlier_version)?;
         if !statement.step()? {
             return Ok(None);
@@ -106,18 +129,33 @@ impl Position {
             _ => None,
         };
         let is_paused = statement.column(5).as_str() != Some("");
+        let identity = statement.column(6).as_bytes();
+        let stream = match identity {
+            None => Some(None),
+            Some(identity) => identity.try_into().ok().and_then(|identity| {
+                Some(Some(StreamPlace {
+                    identity,
+                    message: number(7)?,
+                    mark: statement.column(8).as_i64()?.cast_unsigned(),
+                    row: number(9)?,
+                }))
+            }),
+        };
         let place = number(4).and_then(|n| u32::try_from(n).ok());
-        match (id, number(1), number(2), number(3), place) {
-            (Some(id), Some(seq), Some(clustered), Some(last), Some(done)) => Ok(Some(Position {
-                id: LogId(id),
-                seq,
-                clustered: (clustered != 0).then_some(ClusteredPosition {
-                    id: clustered.cast_signed(),
-                    last,
-                    done,
-                }),
-                is_paused,
-            })),
+        match (id, number(1), number(2), number(3), place, stream) {
+            (Some(id), Some(seq), Some(clustered), Some(last), Some(done), Some(stream)) => {
+                Ok(Some(Position {
+                    id: LogId(id),
+                    seq,
+                    clustered: (clustered != 0).then_some(ClusteredPosition {
+                        id: clustered.cast_signed(),
+                        last,
+                        done,
+                    }),
+                    is_paused,
+                    stream,
+                }))
+            }
             _ => Err(refused(
                 "the table densite_applied has invalid values: only Densite may change it; restore the database",
             )),
@@ -128,7 +166,7 @@ impl Position {
     pub(crate) fn write(&self, connection: &Connection, rows: usize) -> Result<()> {
         let rate = Rate::read(connection).map_err(of_an_earlier_version)?;
         let mut update = connection.prepare(
-            "UPDATE main.densite_applied SET seq = ?1, clustered = ?2, clustered_last = ?3, clustered_done = ?4, applied_at = ?5, applied_rate = ?6",
+            "UPDATE main.densite_applied SET seq = ?1, clustered = ?2, clustered_last = ?3, clustered_done = ?4, applied_at = ?5, applied_rate = ?6, stream_message = ?7, stream_mark = ?8, stream_row = ?9",
         )?;
         let (id, last, done) = self.clustered.map_or((0, 0, 0), |s| (s.id, s.last, s.done));
         update.bind(1, &number(self.seq))?;
@@ -138,6 +176,12 @@ impl Position {
         for (i, value) in (5..).zip(rate.with(rows).values()) {
             update.bind(i, &value)?;
         }
+        let place = self
+            .stream
+            .map_or((0, 0, 0), |s| (s.message, s.mark, s.row));
+        update.bind(7, &number(place.0))?;
+        update.bind(8, &Value::Integer(place.1.cast_signed()))?;
+        update.bind(9, &number(place.2))?;
         update.step()?;
         Ok(())
     }
@@ -210,6 +254,9 @@ pub(crate) fn write_anew(connection: &Connection) -> Result<()> {
     connection.exec(TABLES)?;
     if there.contains(&"densite_ingest_tables") {
         connection.exec(STORED)?;
+    }
+    if there.contains(&"densite_member") {
+        connection.exec(member::TABLES)?;
     }
     for name in there {
         connection.exec(&format!(

@@ -11,6 +11,7 @@ use crate::error::refused;
 use crate::in_the_way::{Waiter, holds_main, stops_the_worker};
 use crate::open_log::OpenLog;
 use densite_disk::sync::Mutex;
+use densite_log::Txn;
 use densite_sqlite::{Code, Connection, Error, Result};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -18,7 +19,7 @@ use std::time::{Duration, Instant};
 /// How often a waiting writer checks for room.
 const POLL: Duration = Duration::from_millis(5);
 /// How long a check of the unapplied bytes stays valid.
-const LOOK_EVERY: Duration = Duration::from_millis(20);
+pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// What a writer does if too many bytes are unapplied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,6 +39,8 @@ pub(crate) struct Room {
     worker: Arc<DatabaseWorker>,
     /// When the unapplied bytes were last measured, and whether they were too many.
     pressure: Mutex<(Option<Instant>, bool)>,
+    /// When the largest transaction was last asked for, and its bytes; 0: no limit.
+    largest: Mutex<Option<(Instant, u64)>>,
 }
 
 impl Room {
@@ -46,6 +49,7 @@ impl Room {
             open,
             worker,
             pressure: Mutex::default(),
+            largest: Mutex::default(),
         }
     }
 
@@ -66,6 +70,32 @@ impl Room {
                 Err(e)
             }
         }
+    }
+
+    /// Refuses a transaction that is too large for the stream of which the database is a member.
+    ///
+    /// # Errors
+    /// `TOOBIG`; the log's.
+    pub(crate) fn fits(&self, txn: &Txn) -> Result<()> {
+        let bytes = txn.packed_max();
+        let mut largest = self.largest.lock();
+        let most = match *largest {
+            Some((asked, most)) if asked.elapsed() < LOOK_EVERY => most,
+            _ => {
+                let config = self.open.log().config().map_err(|e| self.open.failed(e))?;
+                *largest = Some((Instant::now(), config.max_transaction_bytes));
+                config.max_transaction_bytes
+            }
+        };
+        if most == 0 || bytes <= most {
+            return Ok(());
+        }
+        Err(Error::new(
+            Code::TOOBIG,
+            format!(
+                "the transaction has {bytes} bytes, and a message of the stream takes {most}: commit more often, or raise max_payload of the server"
+            ),
+        ))
     }
 
     /// Back-pressure: waits or fails while more bytes are unapplied than `max_unapplied_bytes`

@@ -179,6 +179,7 @@ impl Session {
         inner.cancel();
         let txn = inner.pending.txn(database_log.log().new_txn());
         let txn = Arc::new(txn.map_err(|e| inner.failed(e))?);
+        database_log.room().fits(&txn)?;
         database_log.log().note_time();
         let appended = database_log
             .log()

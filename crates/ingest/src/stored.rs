@@ -6,6 +6,7 @@
 
 use crate::database_log::DatabaseLog;
 use crate::error::refused;
+use crate::member::Membership;
 use crate::names::between_commas;
 use crate::position::STORED;
 use crate::session::Session;
@@ -104,6 +105,7 @@ pub(crate) fn make(connection: &Connection, session: &Session) -> Result<()> {
         return Ok(());
     }
     let made = make_all(connection);
+    start_member(connection, session);
     // SQLite takes the connection's newest error as the result of opening. This one succeeds.
     connection.exec("SELECT 1").and(made)
 }
@@ -121,6 +123,16 @@ fn make_all(connection: &Connection) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Starts the worker of a member of a stream: rows of other members come without a writer here. An
+/// error comes again with the first wait or row.
+fn start_member(connection: &Connection, session: &Session) {
+    if let Ok(Some(_)) = patiently(|| Membership::read(connection))
+        && let Ok(Some(log)) = session.database_log(connection)
+    {
+        log.worker().applying(connection).ok();
+    }
 }
 
 /// The tables and their options.

@@ -1,10 +1,10 @@
 //! A target table, as the schema describes it.
 
 use crate::affinity::{Affinity, Cell};
-use crate::changes::IS_OURS;
 use crate::collation::Collation;
 use crate::default::{Default, evaluated};
 use crate::error::refused;
+use crate::own_triggers::is_ours;
 use crate::policy::Upsert;
 use densite_sqlite::{Code, Connection, Error, Result, Value, ValueRef, quoted};
 
@@ -115,9 +115,11 @@ impl Target {
             let row = connection.query_row(sql, &[Value::from(name.as_str())])?;
             Ok(row.is_some())
         };
-        // Those that record changes do nothing that matters here.
-        let triggers =
-            format!("SELECT 1 FROM main.sqlite_schema WHERE type = 'trigger' AND NOT ({IS_OURS})");
+        // Densite's own do nothing that matters here.
+        let triggers = format!(
+            "SELECT 1 FROM main.sqlite_schema WHERE type = 'trigger' AND NOT {}",
+            is_ours()
+        );
         let own_triggers = count(&format!("{triggers} AND tbl_name = ?1 COLLATE NOCASE"))?;
         let any_trigger = connection.query_i64(&triggers)?.is_some();
         let is_child = connection

@@ -49,6 +49,17 @@ pub(crate) fn asked(
     }
 }
 
+/// The arguments of `densite_wait` without the word `'stream'` behind the row, and whether it was
+/// there.
+pub(crate) fn or_stream<'a>(arguments: &[ValueRef<'a>]) -> (Vec<ValueRef<'a>>, bool) {
+    let mut arguments = arguments.to_vec();
+    let in_stream = arguments.get(1).and_then(|word| word.as_str()) == Some("stream");
+    if in_stream {
+        arguments.remove(1);
+    }
+    (arguments, in_stream)
+}
+
 /// The error of a wait for rows that this error keeps from being applied.
 fn not_applied(error: Error) -> Error {
     Error::new(

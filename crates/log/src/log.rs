@@ -236,8 +236,9 @@ impl Log {
     pub fn set_config(&self, change: impl FnOnce(&mut Config)) -> Result<Config> {
         self.shared.may_write()?;
         self.shared.dir.with_state(|state| {
+            let before = state.config;
             change(&mut state.config);
-            Ok((state.config, true))
+            Ok((state.config, state.config != before))
         })
     }
 

@@ -11,9 +11,10 @@
 //!     48     8  max_unapplied_bytes 0: no limit
 //!     56     8  retain_bytes
 //!     64     8  max_retained_bytes  0: no limit
-//!     72     4  subscribers
-//!     76     4  cancelled
-//!     80        of each subscriber: 8 bytes position (2^62: it was dropped), 1 byte length of the name, the name; of each cancelled run of rows: first
+//!     72     8  max_transaction_bytes  0: no limit
+//!     80     4  subscribers
+//!     84     4  cancelled
+//!     88        of each subscriber: 8 bytes position (2^62: it was dropped), 1 byte length of the name, the name; of each cancelled run of rows: first
 //!               and last, 8 bytes each, ascending; then 8 bytes: xxh3 of all before
 //! ```
 //!
@@ -29,7 +30,7 @@ use densite_disk::{ErrorKind, Fields, OpenMode, SyncKind};
 use std::collections::BTreeMap;
 
 const MAGIC: &[u8; 16] = b"Densite logst\r\n\0";
-const FIXED_LEN: usize = 80;
+const FIXED_LEN: usize = 88;
 const PURGE: u32 = 1;
 /// The longest state, bytes. It fits a million rolled-back transactions that are not pruned.
 const LEN_MAX: usize = 16 << 20;
@@ -54,6 +55,9 @@ pub struct Config {
     pub retain_bytes: u64,
     /// Pruning drops a subscriber for which more bytes of rows are kept; 0: no limit.
     pub max_retained_bytes: u64,
+    /// Most bytes of a transaction's rows; 0: no limit but the log's own. Stored here for the
+    /// layers above.
+    pub max_transaction_bytes: u64,
 }
 
 /// Everything in the state file.
@@ -83,6 +87,7 @@ impl State {
                 max_unapplied_bytes: 0,
                 retain_bytes: 0,
                 max_retained_bytes: 0,
+                max_transaction_bytes: 0,
             },
             subscribers: BTreeMap::new(),
             cancelled: Vec::new(),
@@ -101,6 +106,7 @@ impl State {
             self.config.max_unapplied_bytes,
             self.config.retain_bytes,
             self.config.max_retained_bytes,
+            self.config.max_transaction_bytes,
         ] {
             out.extend_from_slice(&field.to_le_bytes());
         }
@@ -150,6 +156,7 @@ impl State {
         state.config.max_unapplied_bytes = take.u64()?;
         state.config.retain_bytes = take.u64()?;
         state.config.max_retained_bytes = take.u64()?;
+        state.config.max_transaction_bytes = take.u64()?;
         let (subscribers, cancelled) = (take.u32()?, take.u32()?);
         for _ in 0..subscribers {
             let (position, len) = (take.u64()?, take.u8()?);

@@ -5,6 +5,9 @@ use crate::{Error, Result};
 use densite_disk::Fields;
 use std::sync::Arc;
 
+/// Bytes of a record's header in a value of [`pack_records`](crate::pack_records).
+pub(crate) const PACKED_HEADER_LEN: usize = 20;
+
 /// A table as it was when the batch was written. Each segment has a record of it before its first
 /// batch.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -84,6 +87,12 @@ impl Table {
                 found,
             }),
         }
+    }
+
+    /// The most bytes that rows of this table with these bytes take in a value of
+    /// [`pack_records`](crate::pack_records).
+    pub(crate) fn packed_max(&self, bytes: usize) -> usize {
+        PACKED_HEADER_LEN + bytes + 4 + self.encoded.len()
     }
 
     pub(crate) fn encoded(&self) -> &Arc<[u8]> {

@@ -89,6 +89,12 @@ impl Txn {
         self.rows
     }
 
+    /// The most bytes that its records take in a value of [`pack_records`](crate::pack_records).
+    pub fn packed_max(&self) -> u64 {
+        let parts = self.parts.iter();
+        parts.map(|p| p.table().packed_max(p.bytes()) as u64).sum()
+    }
+
     /// Upper bound of the bytes of its records.
     pub(crate) fn stored_max(&self) -> u64 {
         self.stored_max

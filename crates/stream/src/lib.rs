@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
+mod address;
 mod directory;
 mod error;
 #[cfg(feature = "nats")]
@@ -16,6 +17,7 @@ mod message;
 mod name;
 mod stream;
 
+pub use address::{Access, Address, without_password};
 pub use directory::Directory;
 pub use error::{Error, Result};
 #[cfg(feature = "nats")]

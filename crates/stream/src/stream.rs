@@ -42,6 +42,12 @@ pub trait Stream: Send + Sync {
     /// As all calls.
     fn last_of(&self, origin: &Name) -> Result<Option<Message>>;
 
+    /// The message with this sequence; `None` if the stream does not have it.
+    ///
+    /// # Errors
+    /// As all calls.
+    fn message(&self, sequence: u64) -> Result<Option<Message>>;
+
     /// The messages behind a position, in order and without gaps. Waits until there is one, and
     /// returns nothing if the time is over before.
     ///

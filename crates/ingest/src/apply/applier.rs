@@ -5,20 +5,28 @@ use super::Applying;
 use super::checkpoint_scheduler::CheckpointScheduler;
 use super::clustered::ClusteredOrder;
 use super::log_order::LogOrder;
+use super::message;
 use super::order::{Define, Next, Order, Prepared};
 use super::outcome::{Did, Failed};
+use super::records::{LogRecords, Reached};
 use super::round::{Batch, Round, Turn};
 use super::rows::Work;
+use super::stream_order::StreamOrder;
 use crate::clustered::Definition;
+use crate::error::refused;
+use crate::member::{Control, Membership, Running};
 use crate::paused;
-use crate::position::Position;
+use crate::position::StreamPlace;
 use densite_log::Seq;
-use densite_sqlite::Result;
+use densite_sqlite::{Connection, Error, Result};
+use std::sync::Arc;
 
 /// See the module.
 pub(super) struct Applier {
-    log_order: LogOrder,
+    log_order: LogOrder<LogRecords>,
     clustered: ClusteredOrder,
+    /// In a member of a stream: it takes the place of the other two.
+    stream: Option<StreamOrder>,
     scheduler: CheckpointScheduler,
     round: Round,
 }
@@ -30,8 +38,9 @@ impl Applier {
     /// SQLite's.
     pub(super) fn open(applying: &Applying) -> Result<Applier> {
         Ok(Applier {
-            log_order: LogOrder::default(),
+            log_order: LogOrder::of(LogRecords::of(&applying.open)),
             clustered: ClusteredOrder::default(),
+            stream: None,
             scheduler: CheckpointScheduler::new(applying.open.storage().wal_bytes()),
             round: Round::open(applying)?,
         })
@@ -57,6 +66,14 @@ impl Applier {
         if named.is_paused {
             return paused::reason(self.round.connection()).map(Did::Waits);
         }
+        if let Some(place) = named.stream {
+            if let Some(error) = self.be_member(applying, place)? {
+                return Ok(Did::Waits(error));
+            }
+        } else {
+            self.stream = None;
+            applying.end_member();
+        }
         self.round.check_schema(applying)?;
         let turn = Turn {
             applying,
@@ -66,9 +83,22 @@ impl Applier {
         let Applier {
             log_order,
             clustered,
+            stream,
             scheduler,
             round,
         } = self;
+        if let Some(stream) = stream {
+            let next = stream.next(round, &turn)?.unwrap_or(Next::Nothing);
+            let running = Arc::clone(stream.running());
+            let is_message = matches!(next, Next::Message(_));
+            let step = Step::new(round, scheduler, stream);
+            let did = step.of_member(running).make(turn, next);
+            if is_message {
+                // It can have stopped this member.
+                self.stream = None;
+            }
+            return did;
+        }
         if clustered.is_due(round, &turn)? {
             log_order.forget();
             if let Some(next) = clustered.next(round, &turn)? {
@@ -79,9 +109,29 @@ impl Applier {
         Step::new(round, scheduler, log_order).make(turn, next)
     }
 
+    /// Starts what a member needs. Returns the reason if it may not go on.
+    fn be_member(&mut self, applying: &Applying, place: StreamPlace) -> Result<Option<Error>> {
+        if self.stream.is_some() {
+            return Ok(None);
+        }
+        let membership = Membership::read(self.round.connection())?;
+        let membership = membership.ok_or_else(|| {
+            refused("the table densite_member is missing: only Densite may change it; restore the database")
+        })?;
+        if let Some(reason) = membership.stands_still(&applying.open) {
+            return Ok(Some(reason));
+        }
+        let running = applying.begin_member(membership, place)?;
+        self.stream = Some(StreamOrder::of(&running));
+        Ok(None)
+    }
+
     /// Whether it knows of waiting rows.
     pub(super) fn has_more(&self) -> bool {
-        self.clustered.has_more() || self.log_order.has_more()
+        match &self.stream {
+            Some(stream) => stream.has_more(),
+            None => self.clustered.has_more() || self.log_order.has_more(),
+        }
     }
 }
 
@@ -90,6 +140,7 @@ struct Step<'a> {
     round: &'a mut Round,
     scheduler: &'a mut CheckpointScheduler,
     order: &'a mut dyn Order,
+    member: Option<Arc<Running>>,
 }
 
 impl<'a> Step<'a> {
@@ -102,20 +153,31 @@ impl<'a> Step<'a> {
             round,
             scheduler,
             order,
+            member: None,
         }
+    }
+
+    /// The order is that of a stream, which this member reads.
+    fn of_member(mut self, running: Arc<Running>) -> Step<'a> {
+        self.member = Some(running);
+        self
     }
 
     fn make(&mut self, turn: Turn<'_>, next: Next) -> Result<Did> {
         match next {
             Next::Rows => self.rows(turn),
-            Next::Numbers(end) => self.pass(&turn, end),
+            Next::Numbers(end) => self.pass(&turn, &end),
+            Next::Message(control) => self.message(&turn, *control),
             Next::Definition(define) => self.define(&turn, define),
             Next::Nothing => {
                 let position = turn.named.seq;
                 let connection = self.round.connection();
                 self.scheduler
                     .when_idle(connection, turn.applying, position)?;
-                Ok(Did::Nothing(position))
+                Ok(match self.member {
+                    Some(_) => Did::AwaitsStream(position),
+                    None => Did::Nothing(position),
+                })
             }
         }
     }
@@ -162,17 +224,45 @@ impl<'a> Step<'a> {
         }
     }
 
-    /// The log ends with numbers that no row has: their rows were rolled back or are lost. The
-    /// position moves past them. Otherwise connections would wait for it forever.
-    fn pass(&mut self, turn: &Turn<'_>, end: Seq) -> Result<Did> {
+    /// Numbers follow that no row has: their rows were rolled back or are lost. The position moves
+    /// past them. Otherwise connections would wait for it forever.
+    fn pass(&mut self, turn: &Turn<'_>, end: &Reached) -> Result<Did> {
+        self.go_to(turn, end, |_| Ok(()))
+    }
+
+    /// Applies a message of the stream that has no rows for tables.
+    fn message(&mut self, turn: &Turn<'_>, control: Control) -> Result<Did> {
+        let Some(member) = self.member.clone() else {
+            return Ok(Did::Nothing(turn.named.seq));
+        };
+        let reached = self.order.after_message(&turn.named);
+        let own = member.membership().origin.as_str();
+        let prepared = message::prepare(&control, self.round.connection(), own)?;
+        let did = self.go_to(turn, &reached, |connection| prepared.write(connection));
+        if matches!(did, Ok(Did::Applied(_))) {
+            prepared.done(&member);
+        }
+        did
+    }
+
+    /// Moves the position without rows. `write` makes the other changes.
+    fn go_to(
+        &mut self,
+        turn: &Turn<'_>,
+        end: &Reached,
+        write: impl FnOnce(&Connection) -> Result<()>,
+    ) -> Result<Did> {
         self.scheduler.set_synchronous(self.round.connection())?;
-        let next = Position::at(turn.named.id, end);
-        match self.round.move_position(turn, next, |_| Ok(())) {
+        let write = |connection: &Connection| {
+            end.origins.write(connection)?;
+            write(connection)
+        };
+        match self.round.move_position(turn, end.position, write) {
             Ok(_) => {
-                self.order.passed(end);
-                let connection = self.round.connection();
-                self.scheduler.after(connection, turn.applying, end, 0)?;
-                Ok(Did::Applied(end))
+                self.order.passed(&end.position);
+                let (connection, last) = (self.round.connection(), end.position.seq);
+                self.scheduler.after(connection, turn.applying, last, 0)?;
+                Ok(Did::Applied(last))
             }
             Err(Failed::Other(e) | Failed::Commit(e)) => Err(e),
             Err(_) => Ok(Did::Applied(turn.named.seq)),

@@ -73,7 +73,7 @@ impl Applying {
             };
             // Closed before `inside` is dropped.
             let is_over = match &done {
-                Ok(Did::Nothing(_)) => active.elapsed() > LINGER,
+                Ok(Did::Nothing(_) | Did::AwaitsStream(_)) => active.elapsed() > LINGER,
                 Err(error) => !error.is_busy() || idle_at.is_some(),
                 _ => false,
             };
@@ -103,6 +103,12 @@ impl Applying {
                     // The wait ends early only if there is news. An error shows in the next round.
                     self.wait_for_rows(seq, applier.is_some().then_some(LINGER));
                 }
+                Ok(Did::AwaitsStream(seq)) => {
+                    (idle, known) = (Some(seq), Some(seq));
+                    self.got_to(seq);
+                    self.open.unapplied().keep_up(self.open.log());
+                    self.wait_for_messages(applier.is_some().then_some(LINGER));
+                }
                 Ok(Did::Waits(error)) => self.is_stopped_by(error, begun),
                 Ok(Did::Unnamed) => self.is_stopped_by(unnamed(self.open.dir()), begun),
                 Err(error) => {
@@ -127,5 +133,6 @@ impl Applying {
         if let Some(mut applier) = applier {
             self.finish(&mut applier, last, known);
         }
+        self.end_member();
     }
 }

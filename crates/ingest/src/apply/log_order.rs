@@ -1,29 +1,47 @@
-//! Applying rows in the order of the log, or in one with the same result (rule 5).
+//! Applying rows in the order in which they come, or in one with the same result (rule 5).
 
 use super::batch::ordered;
 use super::order::{Next, Order, Prepared};
 use super::outcome::Failed;
 use super::pace::Room;
 use super::queue::Queue;
+use super::records::{Reached, RecordSource};
 use super::round::{Batch, Round, Turn};
 use super::rows::Rows;
 use super::values::Values;
 use crate::position::Position;
 use crate::unit::Unit;
-use densite_log::Seq;
 use densite_sqlite::Result;
 
 /// See the module.
-#[derive(Default)]
-pub(super) struct LogOrder {
-    queue: Queue,
+pub(super) struct LogOrder<S> {
+    queue: Queue<S>,
     /// The index of the plan of each record of the current batch.
     of: Vec<usize>,
     /// The limits of the current batch.
     room: Room,
 }
 
-impl LogOrder {
+impl<S: RecordSource> LogOrder<S> {
+    /// For the rows of this source.
+    pub(super) fn of(source: S) -> LogOrder<S> {
+        LogOrder {
+            queue: Queue::new(source),
+            of: Vec::new(),
+            room: Room::default(),
+        }
+    }
+
+    /// Where the rows come from.
+    pub(super) fn source(&self) -> &S {
+        self.queue.source()
+    }
+
+    /// Where the rows come from.
+    pub(super) fn source_mut(&mut self) -> &mut S {
+        self.queue.source_mut()
+    }
+
     /// Forgets the rows that were read, because they are applied in another order.
     pub(super) fn forget(&mut self) {
         self.queue.forget();
@@ -31,7 +49,12 @@ impl LogOrder {
 
     /// Whether it knows of waiting rows.
     pub(super) fn has_more(&self) -> bool {
-        self.queue.len() > 0 || !self.queue.is_at_end()
+        self.has_rows() || !self.queue.is_at_end()
+    }
+
+    /// Whether it has read rows that are not applied.
+    pub(super) fn has_rows(&self) -> bool {
+        self.queue.len() > 0
     }
 
     /// The first rows of the queue, ordered. Makes plans for their records.
@@ -52,31 +75,30 @@ impl LogOrder {
     }
 }
 
-impl Order for LogOrder {
+impl<S: RecordSource> Order for LogOrder<S> {
     fn next(&mut self, round: &mut Round, turn: &Turn<'_>) -> Result<Option<Next>> {
-        let position = turn.named.seq;
         self.room = round.pace.room(turn.is_beside);
-        let open = &turn.applying.open;
-        self.queue.fill(open, position, self.room, round.whole)?;
+        self.queue.fill(&turn.named, self.room, round.whole)?;
         if self.queue.len() > 0 {
             return Ok(Some(Next::Rows));
         }
-        let end = self.queue.end().unwrap_or(position);
-        Ok(Some(match end > position {
-            true => Next::Numbers(end),
-            false => Next::Nothing,
-        }))
+        let end = self.queue.source().end(&turn.named);
+        Ok(Some(end.map_or(Next::Nothing, Next::Numbers)))
     }
 
     fn batch(&mut self, round: &mut Round, turn: &Turn<'_>) -> Result<Prepared> {
         let rows = self.queue.batch(self.room, round.whole);
         let is_full = !self.queue.is_at_end() || rows < self.queue.len();
         let units = self.plan(round, rows)?;
-        let last = self.queue.reach(rows).unwrap_or(turn.named.seq);
+        let reached = match self.queue.reach(rows) {
+            Some(last) => self.queue.source().at(&turn.named, last),
+            None => Reached::at(turn.named),
+        };
         Ok(Prepared::Rows(Batch {
             values: Values::of(self.queue.records(), &units),
             units,
-            next: Position::at(turn.named.id, last),
+            next: reached.position,
+            origins: reached.origins,
             rows,
             asked: self.room.rows,
             // A single row can take any time, and so can a transaction that must not be divided.
@@ -94,11 +116,11 @@ impl Order for LogOrder {
     }
 
     fn committed(&mut self, batch: &Batch) -> bool {
-        self.queue.passed(batch.rows, batch.next.seq);
+        self.queue.passed(batch.rows, &batch.next);
         !batch.is_full && self.queue.len() == 0
     }
 
-    fn passed(&mut self, end: Seq) {
+    fn passed(&mut self, end: &Position) {
         self.queue.jump(end);
     }
 

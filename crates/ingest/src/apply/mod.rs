@@ -17,6 +17,8 @@ mod connection;
 mod incremental_sync;
 mod leading;
 mod log_order;
+mod membership;
+mod message;
 mod order;
 mod outcome;
 mod pace;
@@ -24,12 +26,15 @@ mod plan;
 mod planner;
 mod pruning;
 mod queue;
+mod records;
 mod reject;
 mod replay;
 mod round;
 mod rows;
 mod sort;
 mod source;
+mod stream_order;
+mod stream_records;
 mod turns;
 mod values;
 mod wal;
@@ -40,6 +45,7 @@ pub(crate) use replay::replay;
 pub(crate) use worker::DatabaseWorker;
 
 use crate::connection_spec::ConnectionSpec;
+use crate::member::Running;
 use crate::open_log::OpenLog;
 use crate::position::Position;
 use densite_disk::sync::{Condvar, Mutex};
@@ -82,6 +88,8 @@ pub(crate) struct Applying {
     /// Wakes a worker that delays its next batch.
     hurry: Condvar,
     pruning: Pruning,
+    /// The member of a stream at work, while this process applies.
+    member: Mutex<Option<Arc<Running>>>,
 }
 
 impl Applying {
@@ -96,6 +104,7 @@ impl Applying {
             news: Condvar::new(),
             hurry: Condvar::new(),
             pruning: Pruning::default(),
+            member: Mutex::default(),
         }
     }
 
@@ -164,6 +173,11 @@ impl Applying {
     pub(crate) fn confirms(&self, seq: Seq) -> bool {
         let state = self.state.lock();
         !state.leads || state.applied >= seq
+    }
+
+    /// The member of a stream that is at work in this process.
+    pub(crate) fn member(&self) -> Option<Arc<Running>> {
+        self.member.lock().clone()
     }
 
     /// Whether this process is the applier: then its worker reads the database for each batch.

@@ -4,19 +4,22 @@
 //! order how the transaction ended. An order reads and plans. It never writes to the database.
 
 use super::outcome::Failed;
+use super::records::Reached;
 use super::round::{Batch, Round, Turn};
 use super::rows::Rows;
 use crate::clustered::Definition;
+use crate::member::Control;
 use crate::position::Position;
-use densite_log::Seq;
 use densite_sqlite::Result;
 
 /// The next step of an order.
 pub(super) enum Next {
     /// Rows: [`Order::batch`] returns them.
     Rows,
-    /// Numbers up to this one that no row has.
-    Numbers(Seq),
+    /// Numbers up to this position that no row has.
+    Numbers(Reached),
+    /// A message of the stream that has no rows for tables.
+    Message(Box<Control>),
     /// The order itself, which is written to the database before its first row.
     Definition(Define),
     /// Nothing: everything is applied.
@@ -58,8 +61,14 @@ pub(super) trait Order {
     /// known.
     fn committed(&mut self, batch: &Batch) -> bool;
 
-    /// Called when the position has moved past the numbers of [`Next::Numbers`], up to this one.
-    fn passed(&mut self, _end: Seq) {}
+    /// The position behind a [`Next::Message`].
+    fn after_message(&self, named: &Position) -> Reached {
+        Reached::at(*named)
+    }
+
+    /// Called when the position has moved past the numbers of [`Next::Numbers`], up to this one, or past a
+    /// [`Next::Message`].
+    fn passed(&mut self, _end: &Position) {}
 
     /// Called when the batch is not committed. Records what the failure says about its rows.
     fn failed(&mut self, round: &mut Round, batch: &Batch, failed: &Failed);

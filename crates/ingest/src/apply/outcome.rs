@@ -9,6 +9,8 @@ pub(super) enum Did {
     Applied(Seq),
     /// There was no work; everything is applied up to here.
     Nothing(Seq),
+    /// Everything that came from the stream is applied; own rows are applied up to here.
+    AwaitsStream(Seq),
     /// There are rows, and this error keeps them from being applied.
     Waits(Error),
     /// The database does not name the log: the transaction that writes the name is not committed

@@ -1,15 +1,16 @@
-//! Rows that the worker has read from the log and not applied yet.
+//! Rows that the worker has read and not applied yet.
 //!
-//! The queue is bounded in bytes. A batch ends where a transaction of the log ends, so a reader of
+//! The queue is bounded in bytes. A batch ends where a transaction ends, so a reader of
 //! the table sees all of a transaction or none of it. Only a transaction that is larger than a
 //! batch is applied in parts. A transaction of at most [`UNDIVIDED`] rows is never divided, however
 //! long it takes.
 
 use super::pace::{Room, UNDIVIDED};
+use super::records::RecordSource;
 use super::rows::Poison;
 use crate::clustered::bytes;
-use crate::open_log::OpenLog;
-use densite_log::{Next, Reader, Record, Seq, TxnId, keep_whole_transactions};
+use crate::position::Position;
+use densite_log::{Next, Record, Seq, TxnId, keep_whole_transactions};
 use densite_sqlite::{Error, Result};
 
 /// Most decoded bytes in the queue. A single record can be larger, and so can a transaction that is
@@ -17,15 +18,16 @@ use densite_sqlite::{Error, Result};
 const BYTES: usize = 48 << 20;
 
 /// See the module.
-#[derive(Default)]
-pub(super) struct Queue {
-    reader: Option<Reader>,
-    /// In the order of the log. The first record's `skip` says how much of it is applied.
+pub(super) struct Queue<S> {
+    source: S,
+    /// The source was restarted, and has not failed since.
+    is_begun: bool,
+    /// In the order of the source. The first record's `skip` says how much of it is applied.
     records: Vec<Record>,
     rows: usize,
     /// Bytes of memory that the records take.
     bytes: usize,
-    /// The log had no more rows when it was read.
+    /// The source had no more rows when it was read.
     at_end: bool,
     /// The first transaction, if it is applied in parts: it took too long, or a part is already
     /// applied.
@@ -41,35 +43,40 @@ fn rows(record: &Record) -> usize {
     record.rows.len() - record.skip
 }
 
-impl Queue {
-    /// Reads the rows behind `position`, until the queue has the rows of a batch or is full, or the
-    /// log ends. The rows of a batch include the end of the first transaction, unless that is
+impl<S: RecordSource> Queue<S> {
+    /// An empty queue.
+    pub(super) fn new(source: S) -> Queue<S> {
+        Queue {
+            source,
+            is_begun: false,
+            records: Vec::new(),
+            rows: 0,
+            bytes: 0,
+            at_end: false,
+            divided: None,
+            trouble: None,
+            before: 0,
+            poison: Poison::new(),
+        }
+    }
+
+    /// Reads the rows behind `named`, until the queue has the rows of a batch or is full, or the
+    /// source ends. The rows of a batch include the end of the first transaction, unless that is
     /// larger than a batch. With `whole` they always include it.
     ///
     /// # Errors
-    /// The log's, once all whole transactions in front of the place that cannot be read are
+    /// The source's, once all whole transactions in front of the place that cannot be read are
     /// applied.
-    pub(super) fn fill(
-        &mut self,
-        open: &OpenLog,
-        position: Seq,
-        room: Room,
-        whole: bool,
-    ) -> Result<()> {
-        let failed = |e| open.failed(e);
-        if self.reader.is_none() || position != self.before {
+    pub(super) fn fill(&mut self, named: &Position, room: Room, whole: bool) -> Result<()> {
+        let position = self.source.applied(named);
+        if !self.is_begun || position != self.before {
             // The first time, or another process has moved the database forward or back.
-            self.records.clear();
-            (self.rows, self.bytes) = (0, 0);
-            (self.trouble, self.divided) = (None, None);
-            self.poison.clear();
+            self.forget();
+            self.source.restart(named)?;
             self.before = position;
-            self.reader = Some(open.log().read_after(position).map_err(failed)?);
+            self.is_begun = true;
         }
         let is_divided = self.is_divided();
-        let Some(reader) = &mut self.reader else {
-            return Ok(());
-        };
         // The end of the first transaction is not read yet.
         let mut is_cut = !self.records.iter().any(|r| r.ends_transaction);
         self.at_end = false;
@@ -82,7 +89,7 @@ impl Queue {
                 true => usize::MAX,
                 false => BYTES.saturating_sub(self.bytes),
             };
-            match reader.next_within(most) {
+            match self.source.next_within(most) {
                 Ok(Next::Record(record)) => {
                     self.rows += rows(&record);
                     self.bytes += bytes(&record);
@@ -98,14 +105,14 @@ impl Queue {
                     keep_whole_transactions(&mut self.records);
                     self.rows = self.records.iter().map(rows).sum();
                     self.bytes = self.records.iter().map(bytes).sum();
-                    self.trouble = Some(failed(e));
+                    self.trouble = Some(e);
                 }
             }
         }
         match self.trouble.take_if(|_| self.rows == 0) {
-            // The reader is behind the rows that were kept.
+            // The source is behind the rows that were kept.
             Some(error) => {
-                self.reader = None;
+                self.is_begun = false;
                 Err(error)
             }
             None => Ok(()),
@@ -126,20 +133,30 @@ impl Queue {
         self.at_end
     }
 
-    /// How far the log was read. It is behind the queue's last row if the log ends with numbers
-    /// that no row has.
-    pub(super) fn end(&self) -> Option<Seq> {
-        self.reader.as_ref().map(Reader::position)
+    /// Where the rows come from.
+    pub(super) fn source(&self) -> &S {
+        &self.source
+    }
+
+    /// Where the rows come from.
+    pub(super) fn source_mut(&mut self) -> &mut S {
+        &mut self.source
     }
 
     /// Moves the empty queue to this position.
-    pub(super) fn jump(&mut self, position: Seq) {
-        self.before = position;
+    pub(super) fn jump(&mut self, position: &Position) {
+        self.before = self.source.applied(position);
+        self.source.passed(position);
     }
 
     /// Forgets the rows that were read, because they are applied in another order.
     pub(super) fn forget(&mut self) {
-        *self = Queue::default();
+        self.is_begun = false;
+        self.records.clear();
+        (self.rows, self.bytes) = (0, 0);
+        (self.trouble, self.divided) = (None, None);
+        self.at_end = false;
+        self.poison.clear();
     }
 
     /// Rows to reject without another attempt.
@@ -240,8 +257,10 @@ impl Queue {
         last
     }
 
-    /// Removes the first rows, which are applied up to `last`.
-    pub(super) fn passed(&mut self, count: usize, last: Seq) {
+    /// Removes the first rows, which are applied up to this position.
+    pub(super) fn passed(&mut self, count: usize, position: &Position) {
+        let last = self.source.applied(position);
+        self.source.passed(position);
         let (mut left, mut gone) = (count, 0);
         for record in &mut self.records {
             let has = rows(record);

@@ -17,6 +17,8 @@ use super::values::Values;
 use crate::changes;
 use crate::clustered::Definition;
 use crate::database_file::still_has_its_name;
+use crate::member::Origins;
+use crate::own_triggers;
 use crate::position::Position;
 use crate::unit::Unit;
 use densite_log::Record;
@@ -38,6 +40,8 @@ pub(super) struct Batch {
     pub(super) values: Values,
     /// The position after this batch.
     pub(super) next: Position,
+    /// How far the rows of each origin of a stream are applied then.
+    pub(super) origins: Origins,
     /// Number of rows that it takes from the order.
     pub(super) rows: usize,
     /// Number of rows that it could have had.
@@ -210,7 +214,7 @@ impl Round {
             let deferred =
                 "SELECT 1 FROM main.sqlite_schema WHERE type = 'table' AND sql LIKE '%DEFERRED%'";
             self.whole = self.connection.query_i64(deferred)?.is_some();
-            self.records = changes::without_triggers(&self.connection)?;
+            self.records = own_triggers::without_triggers(&self.connection)?;
             self.schema = schema;
         }
         Ok(())
@@ -239,6 +243,7 @@ impl Round {
         if turn.named.clustered.is_some() && batch.next.clustered.is_none() {
             Definition::clear(&self.connection)?;
         }
+        batch.origins.write(&self.connection)?;
         let inserted = begun.elapsed();
         self.finish(turn.applying, batch.next, rows)?;
         let held = begun.elapsed();

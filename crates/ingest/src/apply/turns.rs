@@ -150,14 +150,26 @@ impl Applying {
         }
     }
 
+    /// Waits until messages come from the stream, or as [`Applying::wait_for_rows`] does.
+    pub(super) fn wait_for_messages(&self, at_most: Option<Duration>) {
+        self.wait(Seq::MAX, at_most, || {
+            self.member()
+                .is_some_and(|member| member.incoming().has_news())
+        });
+    }
+
     /// Waits until there are rows after `seq`, until it is time to prune again, or until a
     /// connection waits although all rows are applied: the database can have gone back.
     pub(super) fn wait_for_rows(&self, seq: Seq, at_most: Option<Duration>) {
+        self.wait(seq, at_most, || false);
+    }
+
+    fn wait(&self, seq: Seq, at_most: Option<Duration>, has_news: impl Fn() -> bool) {
         let until = at_most.map(|time| Instant::now() + time);
         loop {
             // Read before the checks: other threads set their requests before they ring.
             let rings = self.open.log().rings();
-            if self.stops() {
+            if self.stops() || has_news() {
                 return;
             }
             let has_none_left = !self.open.log().retry_rollbacks();

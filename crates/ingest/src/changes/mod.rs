@@ -14,7 +14,7 @@ mod recorder;
 
 pub(crate) use recorded::{IS_OURS, config};
 
-use densite_sqlite::{Connection, Result, ffi};
+use densite_sqlite::{Connection, Result};
 
 /// Names of the tables.
 pub(crate) const OWN_TABLES: [&str; 2] = ["densite_changed", "densite_change_subscribers"];
@@ -28,18 +28,6 @@ pub(crate) fn create(connection: &Connection) -> Result<()> {
 /// Adds the recorder to a connection of Densite's own.
 pub(crate) fn create_recorder(connection: &Connection) -> Result<()> {
     recorder::create(connection).map(drop)
-}
-
-/// Turns the triggers of a connection off, if only those of recorded tables would run: they cost
-/// time for each row. Returns whether it did. Each transaction then has to [`join`].
-///
-/// # Errors
-/// SQLite's.
-pub(crate) fn without_triggers(connection: &Connection) -> Result<bool> {
-    let triggers = format!("SELECT min({IS_OURS}) FROM main.sqlite_schema WHERE type = 'trigger'");
-    let only_ours = connection.query_i64(&triggers)? == Some(1);
-    connection.set_config(ffi::DBCONFIG_ENABLE_TRIGGER, !only_ours)?;
-    Ok(only_ours)
 }
 
 /// Makes the connection's transaction take part in recording.

@@ -194,6 +194,7 @@ fn state() {
     state.config.max_unapplied_bytes = 0x1112_1314_1516;
     state.config.retain_bytes = 0x2122_2324_2526;
     state.config.max_retained_bytes = 0x3132_3334_3536;
+    state.config.max_transaction_bytes = 0x4142_4344_4546;
     state.subscribers.insert("indexer".into(), 77);
     state.cancel(20, 29);
     state.cancel(5, 9);
@@ -204,7 +205,7 @@ fn state() {
     check(
         "log state",
         include_str!("../state.rs"),
-        &b[..80],
+        &b[..88],
         &[
             ("magic", b"Densite logst\r\n\0".to_vec()),
             ("version", le4(1)),
@@ -214,6 +215,7 @@ fn state() {
             ("max_unapplied_bytes", le8(0x1112_1314_1516)),
             ("retain_bytes", le8(0x2122_2324_2526)),
             ("max_retained_bytes", le8(0x3132_3334_3536)),
+            ("max_transaction_bytes", le8(0x4142_4344_4546)),
             ("subscribers", le4(1)),
             ("cancelled", le4(2)),
         ],
@@ -224,7 +226,7 @@ fn state() {
         b"indexer".to_vec(),
         [5, 12, 20, 29].map(le8).concat(),
     ];
-    let body = [b[..80].to_vec(), rest.concat()].concat();
+    let body = [b[..88].to_vec(), rest.concat()].concat();
     assert_eq!(b, [body.clone(), le8(xxh3_64(&body))].concat());
 }
 
@@ -270,6 +272,7 @@ fn every_table_is_tested() {
             "log record",
             "log state",
             "log times",
+            "message record",
             "piece batch",
             "segment",
             "writer slot"

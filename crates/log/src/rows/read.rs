@@ -95,6 +95,11 @@ impl Rows {
         self.payload.len()
     }
 
+    /// The rows as in the payload of a record that is not compressed.
+    pub(crate) fn payload(&self) -> &[u8] {
+        &self.payload
+    }
+
     /// Whether an [`EncodedBatch`](crate::EncodedBatch) shares this memory.
     pub fn is_shared(&self) -> bool {
         matches!(self.payload, Payload::Shared(_))

@@ -51,6 +51,23 @@ impl Directory {
         Directory::open_in(Box::new(dir))
     }
 
+    /// Opens the stream in the directory at `path`, which exists.
+    ///
+    /// # Errors
+    /// As [`Directory::open`]; [`Error::Refused`] if there is no stream.
+    pub fn find(path: impl Into<PathBuf>) -> Result<Directory> {
+        let path = path.into();
+        let dir = RealDir::new(&path);
+        match dir.exists(file::NAME) {
+            Ok(true) => Directory::open_in(Box::new(dir)),
+            Ok(false) => Err(Error::Refused(format!(
+                "there is no stream in {}",
+                path.display()
+            ))),
+            Err(e) => Err(failed(e)),
+        }
+    }
+
     /// As [`Directory::open`], in a directory that exists: for tests, one of a simulated disk.
     ///
     /// # Errors
@@ -141,6 +158,15 @@ impl Stream for Directory {
         match known.last_of(origin) {
             0 => Ok(None),
             sequence => known.read(sequence).map(Some),
+        }
+    }
+
+    fn message(&self, sequence: u64) -> Result<Option<Message>> {
+        let known = self.follow()?;
+        let Extent { first, last } = known.extent();
+        match (first..=last).contains(&sequence) {
+            true => known.read(sequence).map(Some),
+            false => Ok(None),
         }
     }
 

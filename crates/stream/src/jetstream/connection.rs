@@ -33,22 +33,38 @@ impl Connection {
     pub(super) async fn open(options: &Options, database: Name) -> Result<Connection> {
         let (count, connected) = watch::channel(0);
         let context = connect(options, count).await?;
-        let created = context
-            .get_or_create_stream(settings::new(options, &database))
-            .await
-            .map_err(|e| match context.client().server_info().jetstream {
-                true => judged(
-                    &format!("the stream {} cannot be opened", options.stream),
-                    &e,
-                ),
-                false => Error::Refused(format!(
-                    "the NATS server {} has no JetStream: start it with -js",
-                    options.shown_servers()
-                )),
-            })?;
-        let info = created.cached_info();
+        let failed = |e: &(dyn std::error::Error + 'static)| match context
+            .client()
+            .server_info()
+            .jetstream
+        {
+            true if is_missing(e) => Error::Refused(format!(
+                "there is no stream {} on {}",
+                options.stream,
+                options.shown_servers()
+            )),
+            true => judged(
+                &format!("the stream {} cannot be opened", options.stream),
+                e,
+            ),
+            false => Error::Refused(format!(
+                "the NATS server {} has no JetStream: start it with -js",
+                options.shown_servers()
+            )),
+        };
+        let info = match options.create {
+            true => {
+                let wanted = settings::new(options, &database);
+                let created = context.get_or_create_stream(wanted).await;
+                created.map_err(|e| failed(&e))?.cached_info().clone()
+            }
+            false => {
+                let found = context.get_stream(&options.stream).await;
+                found.map_err(|e| failed(&e))?.cached_info().clone()
+            }
+        };
         settings::check(&info.config, &database)?;
-        let identity = identity(info);
+        let identity = identity(&info);
         let name = options.stream.clone();
         let stream = context.get_stream_no_info(&name).await;
         let stream = stream.map_err(|e| judged("the name of the stream", &e))?;

@@ -105,6 +105,14 @@ impl Stream for JetStream {
         })
     }
 
+    fn message(&self, sequence: u64) -> Result<Option<Message>> {
+        self.run(|connection| async move {
+            let found = connection.message(sequence).await?;
+            connection.info().await?;
+            Ok(found)
+        })
+    }
+
     fn read_after(&self, after: Position, take: Take) -> Result<Vec<Message>> {
         let (connection, kept) = (Arc::clone(&self.connection), self.reading.lock().take());
         let time = take.wait + self.options.timeout * REQUESTS;

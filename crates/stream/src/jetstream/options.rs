@@ -29,6 +29,8 @@ pub struct Options {
     /// Whether [`Stream::trim`](crate::Stream::trim) can remove messages from a new stream. The
     /// server never allows it for a stream that was made without it.
     pub can_be_trimmed: bool,
+    /// Whether the stream is made if it is missing. Otherwise that is an error.
+    pub create: bool,
     /// How long one call waits for the server.
     pub timeout: Duration,
 }
@@ -47,6 +49,7 @@ impl Options {
             monitors: Vec::new(),
             replicas: 1,
             can_be_trimmed: false,
+            create: true,
             timeout: Duration::from_secs(10),
         }
     }
@@ -80,6 +83,7 @@ impl fmt::Debug for Options {
             .field("monitors", &self.monitors)
             .field("replicas", &self.replicas)
             .field("can_be_trimmed", &self.can_be_trimmed)
+            .field("create", &self.create)
             .field("timeout", &self.timeout)
             .finish()
     }

@@ -1,0 +1,125 @@
+//! What a member does with a message of the stream that has no rows for tables.
+
+use super::reject::{is_of_the_row, reject};
+use crate::member::{Body, Control, Digests, Running, What, digest, guards, stop};
+use densite_log::{Record, Value as LogValue};
+use densite_sqlite::{Connection, Result, Value};
+use std::collections::BTreeMap;
+
+/// A message that is about to be applied.
+pub(super) struct Prepared<'a> {
+    control: &'a Control,
+    /// The name of this member.
+    own: &'a str,
+    /// The digests that the message wants.
+    tables: Option<BTreeMap<String, String>>,
+}
+
+/// Computes what the message wants to know. No transaction is open.
+///
+/// # Errors
+/// SQLite's.
+pub(super) fn prepare<'a>(
+    control: &'a Control,
+    connection: &Connection,
+    own: &'a str,
+) -> Result<Prepared<'a>> {
+    let tables = match control.what {
+        What::Body(Body::DigestsWanted) => Some(digest::compute(connection)?),
+        _ => None,
+    };
+    Ok(Prepared {
+        control,
+        own,
+        tables,
+    })
+}
+
+impl Prepared<'_> {
+    /// Applies the message, within the connection's transaction.
+    ///
+    /// # Errors
+    /// SQLite's.
+    pub(super) fn write(&self, connection: &Connection) -> Result<()> {
+        let control = self.control;
+        let origin = Value::from(control.origin.as_str());
+        match &control.what {
+            What::Schema(record) => change_schema(connection, record),
+            What::Body(Body::Joined(_)) => join(connection, control),
+            What::Body(Body::Left) => {
+                let update = "UPDATE main.densite_origins SET has_left = 1 WHERE origin = ?1";
+                connection.query_row(update, &[origin]).map(drop)
+            }
+            What::Body(Body::DigestsWanted) => {
+                if let Some(before) = digest::last_request(connection)? {
+                    self.judge(connection, before, true)?;
+                }
+                match self.digests() {
+                    Some(digests) => digest::store(connection, self.own, &digests),
+                    None => Ok(()),
+                }
+            }
+            What::Body(Body::Digests(digests)) => {
+                if control.origin != self.own {
+                    digest::store(connection, &control.origin, digests)?;
+                }
+                self.judge(connection, digests.message, false)
+            }
+            What::Body(Body::Rows(_)) => Ok(()),
+        }
+    }
+
+    fn digests(&self) -> Option<Digests> {
+        self.tables.clone().map(|tables| Digests {
+            message: self.control.position.sequence,
+            tables,
+        })
+    }
+
+    fn judge(&self, connection: &Connection, message: u64, now: bool) -> Result<()> {
+        match digest::judge(connection, self.own, message, now)? {
+            Some(reason) => stop(connection, &reason),
+            None => Ok(()),
+        }
+    }
+
+    /// Call it when the transaction is committed.
+    pub(super) fn done(&self, member: &Running) {
+        if let Some(digests) = self.digests() {
+            member.send(Body::Digests(digests));
+        }
+    }
+}
+
+/// A new origin gets the next number. One that joined before keeps its own.
+fn join(connection: &Connection, control: &Control) -> Result<()> {
+    let sql = "INSERT INTO main.densite_origins(origin, number, log, seq) \
+         VALUES (?1, (SELECT coalesce(max(number), 0) + 1 FROM main.densite_origins), ?2, ?3) \
+         ON CONFLICT (origin) DO UPDATE SET log = excluded.log, seq = excluded.seq, has_left = 0";
+    let values = [
+        Value::from(control.origin.as_str()),
+        Value::Blob(control.log.0.to_vec()),
+        Value::Integer(i64::try_from(control.to).unwrap_or(i64::MAX)),
+    ];
+    connection.query_row(sql, &values).map(drop)
+}
+
+/// Runs a change of the schema. If it fails, all members reject it.
+fn change_schema(connection: &Connection, record: &Record) -> Result<()> {
+    let Some(LogValue::Text(sql)) = record.rows.get(0, 0) else {
+        return Ok(());
+    };
+    let sql = String::from_utf8_lossy(sql);
+    connection.exec("SAVEPOINT densite_schema")?;
+    let done = connection
+        .exec(&sql)
+        .and_then(|()| guards::make(connection));
+    match done {
+        Ok(()) => connection.exec("RELEASE densite_schema"),
+        Err(e) if is_of_the_row(&e) => {
+            connection.exec("ROLLBACK TO densite_schema; RELEASE densite_schema")?;
+            reject(connection, record, 0, &e.message)
+        }
+        Err(e) => Err(e),
+    }
+}

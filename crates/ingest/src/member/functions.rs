@@ -1,0 +1,176 @@
+//! The SQL functions of a member.
+
+use super::demands;
+use super::joining;
+use super::message::Body;
+use super::{Membership, SCHEMA, guards};
+use crate::database_log::DatabaseLog;
+use crate::error::refused;
+use crate::functions::database_log;
+use crate::position::Position;
+use crate::session::Session;
+use densite_log::{Batch, Op, Seq, Table, Txn, Value as LogValue};
+use densite_sqlite::{
+    Connection, Result, Value, ValueRef, create_function, create_table_function, ffi,
+};
+use densite_stream::without_password;
+use std::sync::Arc;
+
+/// Statements that change the schema.
+const CHANGES: [&str; 3] = ["create", "alter", "drop"];
+
+/// Adds the functions to a connection.
+pub(crate) fn create(connection: &Connection, session: &Arc<Session>) -> Result<()> {
+    guards::create(connection, false)?;
+    let flags = ffi::DIRECTONLY;
+    let own = Arc::clone(session);
+    create_function(connection, "densite_join", -1, flags, move |c, given| {
+        joining::join(&own, c, given)
+    })?;
+    let own = Arc::clone(session);
+    create_function(connection, "densite_leave", -1, flags, move |c, given| {
+        joining::leave(&own, c, given)
+    })?;
+    let own = Arc::clone(session);
+    create_function(connection, "densite_schema", 1, flags, move |c, given| {
+        schema(&own, c, given)
+    })?;
+    let own = Arc::clone(session);
+    create_function(connection, "densite_compare", 0, flags, move |c, _| {
+        compare(&own, c)
+    })?;
+    let own = Arc::clone(session);
+    let columns = [
+        "address",
+        "origin",
+        "message",
+        "last_message",
+        "messages_behind",
+        "rows_to_send",
+        "members",
+        "stopped",
+        "trouble",
+    ];
+    create_table_function(
+        connection,
+        "densite_stream_status",
+        &columns,
+        &[],
+        move |connection, _| status(&own, connection),
+    )
+}
+
+fn number(n: u64) -> Value {
+    Value::Integer(i64::try_from(n).unwrap_or(i64::MAX))
+}
+
+/// Appends a change of the schema to the log. Returns its number.
+fn schema(session: &Session, connection: &Connection, given: &[ValueRef<'_>]) -> Result<Value> {
+    let sql = given.first().and_then(|sql| sql.as_str()).ok_or_else(|| {
+        refused("densite_schema wants a statement, as in densite_schema('ALTER TABLE vote ADD COLUMN at')")
+    })?;
+    if Membership::read(connection)?.is_none() {
+        return Err(refused(
+            "densite_schema: this database is no member of a stream; run the statement itself",
+        ));
+    }
+    let first = sql
+        .split_whitespace()
+        .next()
+        .unwrap_or_default()
+        .to_ascii_lowercase();
+    if !CHANGES.contains(&first.as_str()) {
+        return Err(refused(format!(
+            "densite_schema: {first} does not change the schema; it takes CREATE, ALTER and DROP"
+        )));
+    }
+    if let Some(word) = demands::differs(sql) {
+        return Err(refused(format!(
+            "densite_schema: {word} gives another value on each member; let the application compute the value"
+        )));
+    }
+    let (statement, rest) = connection.prepare_with_tail(sql)?;
+    drop(statement);
+    if !rest.trim().is_empty() {
+        return Err(refused(
+            "densite_schema takes one statement; call it once for each",
+        ));
+    }
+    let database_log = database_log(session, connection)?;
+    let failed = |e| database_log.failed(e);
+    let table = Table::new(SCHEMA, ["sql"], 0, []).map_err(failed)?;
+    let mut batch = Batch::new(&table, Op::Insert);
+    batch
+        .push(&[LogValue::Text(sql.as_bytes())])
+        .map_err(failed)?;
+    let txn = Txn::of(database_log.log().new_txn(), &batch).map_err(failed)?;
+    database_log.append(connection, txn).map(number)
+}
+
+/// Asks all members to compare their tables.
+fn compare(session: &Session, connection: &Connection) -> Result<Value> {
+    let database_log = database_log(session, connection)?;
+    match database_log.worker().applying(connection)?.member() {
+        Some(member) => {
+            member.send(Body::DigestsWanted);
+            Ok(Value::Integer(1))
+        }
+        None => Err(refused(
+            "densite_compare: this process does not apply the stream of this database; call it in the one that does",
+        )),
+    }
+}
+
+/// The row of figures; none if the database is no member.
+fn status(session: &Session, connection: &Connection) -> Result<Vec<Vec<Value>>> {
+    let Some(member) = Membership::read(connection)? else {
+        return Ok(Vec::new());
+    };
+    let Some(position) = Position::read(connection)? else {
+        return Ok(Vec::new());
+    };
+    let place = position.stream;
+    let (sent, trouble, last) = match session.database_log(connection) {
+        Ok(Some(log)) => told(&log, &member),
+        Ok(None) => (None, None, None),
+        Err(e) => (None, Some(e.message), None),
+    };
+    let applied = place.map_or(0, |place| place.message);
+    let members = "SELECT group_concat(origin, ' ') FROM (SELECT origin FROM main.densite_origins WHERE has_left = 0 ORDER BY number)";
+    let members = connection.query_string(members)?.unwrap_or_default();
+    let optional = |text: Option<String>| text.map_or(Value::Null, Value::Text);
+    let behind = last.map_or(Value::Null, |last| number(last.saturating_sub(applied)));
+    Ok(vec![vec![
+        Value::Text(without_password(&member.address)),
+        Value::from(member.origin.as_str()),
+        number(applied),
+        last.map_or(Value::Null, number),
+        behind,
+        sent.map_or(Value::Null, number),
+        Value::Text(members),
+        optional((!member.stopped.is_empty()).then(|| member.stopped.clone())),
+        optional(trouble),
+    ]])
+}
+
+/// Rows to send, the trouble, and the last message of the stream.
+fn told(
+    database_log: &DatabaseLog,
+    member: &Membership,
+) -> (Option<Seq>, Option<String>, Option<u64>) {
+    let running = database_log.worker().known().and_then(|w| w.member());
+    let end = database_log.log().last().ok();
+    let sent = running
+        .as_ref()
+        .and_then(|running| running.acknowledged().get());
+    let rows = end.zip(sent).map(|(end, sent)| end.saturating_sub(sent));
+    let extent = match &running {
+        Some(running) => running.extent().map_err(|e| refused(e.to_string())),
+        None => member.extent(),
+    };
+    let trouble = running.and_then(|running| running.trouble());
+    match extent {
+        Ok(extent) => (rows, trouble, Some(extent.last)),
+        Err(e) => (rows, trouble.or(Some(e.message)), None),
+    }
+}

@@ -1,0 +1,562 @@
+//! `densite_join(address [, settings])` and `densite_leave([settings])`.
+//!
+//! A database becomes a member in one transaction, in which it also announces itself in the stream.
+//! If the transaction fails after that, the stream has an origin without a database, and is told
+//! that it left.
+
+use super::demands;
+use super::forwarder::largest_transaction;
+use super::guards;
+use super::message::{Body, Joined, Message, ROW_BITS};
+use super::tables::{Membership, Settings, home};
+use crate::connection_spec::ConnectionSpec;
+use crate::database_file::DatabaseFile;
+use crate::database_log::DatabaseLog;
+use crate::error::refused;
+use crate::position::{Position, StreamPlace};
+use crate::room::LOOK_EVERY;
+use crate::session::Session;
+use densite_log::{LogId, Seq};
+use densite_sqlite::{Connection, Error, Result, Value, ValueRef};
+use densite_stream::{Durability, Error as StreamError, Name, Stream, SyncInterval};
+use serde::Deserialize;
+use std::sync::Arc;
+
+/// Most attempts to append a message while others of the same origin come.
+const ATTEMPTS: u32 = 20;
+/// The shortest time that the transaction waits for others, milliseconds.
+const BUSY_MS: i64 = 5000;
+
+/// The second argument of `densite_join`: what is here, and the [`Settings`].
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Options {
+    /// The name of the new member.
+    origin: Option<String>,
+    /// This database was moved here, and the other one is gone.
+    moved: bool,
+    /// Rows of a copy that the stream may lack are given up.
+    discard: bool,
+    /// The stream lost messages that this member has applied: read it again.
+    after_loss: bool,
+}
+
+const OPTIONS: [&str; 4] = ["origin", "moved", "discard", "after_loss"];
+
+/// Reads the second argument.
+fn parsed(json: &str) -> serde_json::Result<(Options, Settings)> {
+    let all: serde_json::Map<String, serde_json::Value> = serde_json::from_str(json)?;
+    let (own, others) = all
+        .into_iter()
+        .partition(|(name, _)| OPTIONS.contains(&name.as_str()));
+    Ok((
+        serde_json::from_value(serde_json::Value::Object(own))?,
+        serde_json::from_value(serde_json::Value::Object(others))?,
+    ))
+}
+
+fn of_stream(error: StreamError) -> Error {
+    refused(error.to_string())
+}
+
+/// The only text argument at this place.
+fn text<'a>(given: &[ValueRef<'a>], place: usize) -> Option<&'a str> {
+    given.get(place).and_then(|value| value.as_str())
+}
+
+/// See the module. Returns the name of the member.
+///
+/// # Errors
+/// What stands against joining; SQLite's, the log's, the stream's.
+pub(crate) fn join(
+    session: &Session,
+    connection: &Connection,
+    given: &[ValueRef<'_>],
+) -> Result<Value> {
+    let address = text(given, 0).filter(|_| given.len() <= 2).ok_or_else(|| {
+        refused("densite_join wants the address of a stream, and settings as a JSON object if there are any, as in densite_join('nats://host:4222/STREAM')")
+    })?;
+    let (options, settings) = parsed(text(given, 1).unwrap_or("{}"))
+        .map_err(|e| refused(format!("densite_join: the settings are not valid: {e}")))?;
+    if !connection.is_autocommit() {
+        return Err(refused(
+            "densite_join: this connection has a transaction open; end it first",
+        ));
+    }
+    let joining = Joining::of(session, connection, address, options, settings)?;
+    let origin = match Membership::read(connection)? {
+        None => joining.first(connection)?,
+        Some(known) => joining.again(connection, known)?,
+    };
+    // The session keeps the log open, and so the member at work.
+    if let Some(log) = session.database_log(connection)? {
+        log.worker().applying(connection)?;
+        log.log().ring();
+    }
+    Ok(Value::from(origin.as_str()))
+}
+
+/// Where a new member begins.
+struct Begin {
+    log: LogId,
+    /// The last row of the log that is not for the stream.
+    seq: Seq,
+    place: StreamPlace,
+    /// The database has no tables.
+    is_empty: bool,
+    /// The stream begins with what the database has.
+    founds: bool,
+}
+
+/// A database and a stream.
+struct Joining<'a> {
+    session: &'a Session,
+    file: DatabaseFile,
+    /// A connection to the database for the transaction.
+    own: Connection,
+    address: &'a str,
+    options: Options,
+    settings: Settings,
+    stream: Arc<dyn Stream>,
+}
+
+impl<'a> Joining<'a> {
+    fn of(
+        session: &'a Session,
+        connection: &Connection,
+        address: &'a str,
+        options: Options,
+        settings: Settings,
+    ) -> Result<Joining<'a>> {
+        let file = DatabaseFile::of(connection, session.storage())?;
+        let parsed = densite_stream::Address::parse(address).map_err(of_stream)?;
+        let unmet = demands::unmet(connection)?;
+        if !unmet.is_empty() {
+            return Err(refused(format!(
+                "{}: the database cannot join a stream: {}",
+                file.path,
+                unmet.join("; ")
+            )));
+        }
+        let own = ConnectionSpec::of(connection, &file.path).open()?;
+        let timeout = connection.query_i64("PRAGMA busy_timeout")?.unwrap_or(0);
+        own.busy_timeout(i32::try_from(timeout.max(BUSY_MS)).unwrap_or(i32::MAX))?;
+        let stream = parsed.open(&settings.access()?).map_err(of_stream)?;
+        if !settings.trust_server {
+            trusted(stream.durability().map_err(of_stream)?)?;
+        }
+        Ok(Joining {
+            session,
+            file,
+            own,
+            address,
+            options,
+            settings,
+            stream,
+        })
+    }
+
+    /// The database joins a stream for the first time.
+    fn first(&self, connection: &Connection) -> Result<Name> {
+        let is_empty = demands::is_empty(connection)?;
+        self.may_begin(is_empty)?;
+        let log = DatabaseLog::open_or_create(connection, self.session.storage())?;
+        let end = log.log().last().map_err(|e| log.failed(e))?;
+        log.wait_applied(connection, end, None)?;
+        let place = StreamPlace {
+            identity: self.stream.identity().0,
+            message: 0,
+            mark: 0,
+            row: 0,
+        };
+        self.limit(&log)?;
+        let origin = self.enter(|position| {
+            if position.clustered.is_some() {
+                return Err(refused(
+                    "many rows are being applied; wait for them (densite_wait) and join again",
+                ));
+            }
+            Ok(Begin {
+                log: position.id,
+                seq: position.seq,
+                place,
+                is_empty,
+                founds: !is_empty,
+            })
+        })?;
+        Ok(origin)
+    }
+
+    /// A stream with messages wants a copy of a member, unless it has everything from the beginning
+    /// and began with an empty database.
+    fn may_begin(&self, is_empty: bool) -> Result<()> {
+        let extent = self.stream.extent().map_err(of_stream)?;
+        if extent.last == 0 {
+            return Ok(());
+        }
+        let first = self.stream.message(1).map_err(of_stream)?;
+        let first = first.and_then(|first| Message::decode(&first.bytes).ok());
+        let began_empty =
+            matches!(first.map(|first| first.body), Some(Body::Joined(joined)) if joined.is_empty);
+        if is_empty && began_empty {
+            return Ok(());
+        }
+        let why = match (is_empty, began_empty) {
+            (false, _) => "and this database is none of its members",
+            (true, _) => {
+                "of which this database has none, and the stream did not begin with an empty database"
+            }
+        };
+        Err(refused(format!(
+            "{}: the stream has {} messages, {why}; join a copy of a member, or a database that `densite restore` made of one",
+            self.file.path, extent.last
+        )))
+    }
+
+    /// The database was a member before, or is a copy of one.
+    fn again(&self, connection: &Connection, known: Membership) -> Result<Name> {
+        let position = Position::read(connection)?;
+        let Some((position, place)) = position.and_then(|p| Some((p, p.stream?))) else {
+            return Err(refused(
+                "the database has no place in its stream; restore it",
+            ));
+        };
+        if place.identity != self.stream.identity().0 {
+            return Err(refused(format!(
+                "{}: the database is a member of another stream, {}; leave that one first (densite leave)",
+                self.file.path,
+                densite_stream::without_password(&known.address)
+            )));
+        }
+        let is_home = home(self.file.storage.as_ref(), &self.file.log_dir()) == Some(known.home);
+        match is_home || self.options.moved {
+            true => self.go_on(connection, known, place),
+            false => self.copy(known, position, place),
+        }
+    }
+
+    /// The same member: with other settings, at another place, or after the stream lost messages.
+    fn go_on(
+        &self,
+        connection: &Connection,
+        known: Membership,
+        place: StreamPlace,
+    ) -> Result<Name> {
+        let log = DatabaseLog::of(connection)?.ok_or_else(|| refused("the database has no log"))?;
+        self.limit(&log)?;
+        let place = match self.options.after_loss {
+            true => self.again_from()?,
+            false => place,
+        };
+        let home = home(self.file.storage.as_ref(), log.dir()).unwrap_or(known.home);
+        let membership = Membership {
+            address: self.address.to_owned(),
+            settings: self.settings.clone(),
+            home,
+            stopped: String::new(),
+            ..known
+        };
+        self.own
+            .exec("PRAGMA main.synchronous = FULL; BEGIN IMMEDIATE")?;
+        membership.write(&self.own)?;
+        guards::make(&self.own)?;
+        write_place(&self.own, &place)?;
+        self.own.exec("COMMIT")?;
+        Ok(membership.origin)
+    }
+
+    /// The place behind the first message of the stream: rows that were applied are passed over.
+    fn again_from(&self) -> Result<StreamPlace> {
+        let extent = self.stream.extent().map_err(of_stream)?;
+        let identity = self.stream.identity().0;
+        let first = match extent.first {
+            // Everything is read again.
+            1 => None,
+            first => self.stream.message(first).map_err(of_stream)?,
+        };
+        Ok(match first.map(|message| message.position()) {
+            None => StreamPlace {
+                identity,
+                message: 0,
+                mark: 0,
+                row: 0,
+            },
+            Some(position) => StreamPlace {
+                identity,
+                message: position.sequence,
+                mark: position.mark,
+                row: ((position.sequence + 1) << ROW_BITS) - 1,
+            },
+        })
+    }
+
+    /// A copy becomes a member of its own, at the place of the original when it was copied.
+    fn copy(&self, known: Membership, position: Position, place: StreamPlace) -> Result<Name> {
+        let dir = self.file.log_dir();
+        if dir.exists() {
+            self.give_up_log(&known, position)?;
+        }
+        let above = crate::position::last_reject(&self.own)?;
+        let (log, begin) = DatabaseLog::create(&self.file, above, &densite_log::usual)?;
+        self.limit(&log)?;
+        let origin = self.enter(|_| {
+            let sql = "UPDATE main.densite_applied SET log = ?1, seq = ?2";
+            let values = [
+                Value::Blob(begin.id.0.to_vec()),
+                Value::Integer(begin.seq.cast_signed()),
+            ];
+            self.own.query_row(sql, &values)?;
+            Ok(Begin {
+                log: begin.id,
+                seq: begin.seq,
+                place,
+                is_empty: false,
+                founds: false,
+            })
+        })?;
+        Ok(origin)
+    }
+
+    /// Moves the log of a copy away.
+    fn give_up_log(&self, known: &Membership, position: Position) -> Result<()> {
+        let dir = self.file.log_dir();
+        if !self.options.discard {
+            let files = self.file.storage.log_dir(&dir, &self.file.path);
+            let log = densite_log::Log::open_read_only(files, position.id);
+            let last = log.and_then(|log| log.last());
+            let last = last.map_err(|e| crate::error::from_log(&dir, e))?;
+            if last > position.seq {
+                return Err(refused(format!(
+                    "{}: this copy of {} has {} rows in its log that it had not applied from the stream; if the original is gone, join with --moved, and they are sent; otherwise the original sends them: join with --discard",
+                    self.file.path,
+                    known.origin,
+                    last - position.seq
+                )));
+            }
+        }
+        let mut to = dir.clone();
+        to.set_file_name(format!(
+            "{}-of-{}",
+            dir.file_name().unwrap_or_default().to_string_lossy(),
+            known.origin
+        ));
+        std::fs::rename(&dir, &to).map_err(|e| {
+            refused(format!(
+                "{}: the log of the original cannot be moved to {}: {e}",
+                dir.display(),
+                to.display()
+            ))
+        })
+    }
+
+    /// Announces a new member and stores it, in one transaction.
+    fn enter(&self, begin: impl FnOnce(Position) -> Result<Begin>) -> Result<Name> {
+        let origin: Name = match &self.options.origin {
+            Some(name) => name.parse().map_err(of_stream)?,
+            None => free_name()?,
+        };
+        let taken = self.stream.last_of(&origin).map_err(of_stream)?;
+        if taken.is_some() {
+            return Err(refused(format!(
+                "the stream has a member with the name {origin}; choose another one"
+            )));
+        }
+        self.own
+            .exec("PRAGMA main.synchronous = FULL; BEGIN IMMEDIATE")?;
+        let entered = self.enter_within(&origin, begin);
+        if entered.is_err() && !self.own.is_autocommit() {
+            self.own.exec("ROLLBACK").ok();
+        }
+        entered.map(|()| origin)
+    }
+
+    fn enter_within(
+        &self,
+        origin: &Name,
+        begin: impl FnOnce(Position) -> Result<Begin>,
+    ) -> Result<()> {
+        let position = Position::read(&self.own)?;
+        let position = position.ok_or_else(|| refused("the database names no log"))?;
+        let begin = begin(position)?;
+        let membership = Membership {
+            address: self.address.to_owned(),
+            settings: self.settings.clone(),
+            origin: origin.clone(),
+            begun: begin.seq,
+            home: home(self.file.storage.as_ref(), &self.file.log_dir()).unwrap_or(0),
+            stopped: String::new(),
+        };
+        membership.write(&self.own)?;
+        guards::make(&self.own)?;
+        write_place(&self.own, &begin.place)?;
+        let joined = Message {
+            log: begin.log,
+            from: begin.seq,
+            to: begin.seq,
+            body: Body::Joined(Joined {
+                is_empty: begin.is_empty,
+            }),
+        };
+        let joined = joined.encode().map_err(|e| refused(e.to_string()))?;
+        let sequence = self.stream.append(origin, 0, &joined).map_err(of_stream)?;
+        let done = match sequence > 1 && begin.founds {
+            true => Err(refused(
+                "another database joined this stream at the same time, and this one is no copy of it",
+            )),
+            false => self.own.exec("COMMIT"),
+        };
+        if done.is_err() {
+            say_left(&*self.stream, origin).ok();
+        }
+        done
+    }
+
+    /// Transactions of a member fit into one message.
+    fn limit(&self, log: &DatabaseLog) -> Result<()> {
+        let most = self.stream.max_payload().map_err(of_stream)?;
+        let set = log.log().set_config(|config| {
+            config.max_transaction_bytes = largest_transaction(most) as u64;
+        });
+        set.map_err(|e| log.failed(e))?;
+        // Until then, other processes can append larger transactions.
+        std::thread::sleep(2 * LOOK_EVERY);
+        Ok(())
+    }
+}
+
+fn write_place(connection: &Connection, place: &StreamPlace) -> Result<()> {
+    let sql = "UPDATE main.densite_applied SET stream = ?1, stream_message = ?2, stream_mark = ?3, stream_row = ?4";
+    let values = [
+        Value::Blob(place.identity.to_vec()),
+        Value::Integer(place.message.cast_signed()),
+        Value::Integer(place.mark.cast_signed()),
+        Value::Integer(place.row.cast_signed()),
+    ];
+    connection.query_row(sql, &values).map(drop)
+}
+
+/// A name that no other member has: that of the machine, and some random letters.
+fn free_name() -> Result<Name> {
+    let mut random = [0; 4];
+    densite_disk::random::random_bytes(&mut random).map_err(|e| refused(e.to_string()))?;
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let host: String = (host.trim().chars())
+        .map(|c| if c.is_ascii_alphanumeric() { c } else { '-' })
+        .take(40)
+        .collect();
+    let host = if host.is_empty() { "member" } else { &host };
+    let random = u32::from_le_bytes(random);
+    format!("{host}-{random:08x}").parse().map_err(of_stream)
+}
+
+/// Refuses servers that can lose what they acknowledged.
+fn trusted(durability: Durability) -> Result<()> {
+    if durability.survives_a_power_cut() {
+        return Ok(());
+    }
+    let why = match durability.sync {
+        SyncInterval::Unknown => "a client cannot see whether this server syncs messages before it acknowledges them: name its monitoring port (--monitor http://host:8222)".to_owned(),
+        SyncInterval::Every(time) => format!(
+            "the server syncs messages every {} seconds, so a power cut loses some that it acknowledged: set sync_interval to always, or use three replicas",
+            time.as_secs()
+        ),
+        SyncInterval::Always => return Ok(()),
+    };
+    Err(refused(format!(
+        "{why}; or say that you trust it (--trust-server)"
+    )))
+}
+
+/// Tells the stream that an origin left.
+fn say_left(stream: &dyn Stream, origin: &Name) -> Result<()> {
+    for _ in 0..ATTEMPTS {
+        let last = stream.last_of(origin).map_err(of_stream)?;
+        let Some(last) = last else {
+            return Ok(());
+        };
+        let message = Message::decode(&last.bytes).map_err(refused)?;
+        let left = Message {
+            from: message.to,
+            body: Body::Left,
+            ..message
+        };
+        let left = left.encode().map_err(|e| refused(e.to_string()))?;
+        match stream.append(origin, last.sequence, &left) {
+            Err(StreamError::Conflict { .. }) => {}
+            done => return done.map(drop).map_err(of_stream),
+        }
+    }
+    Err(refused(format!(
+        "the stream could not be told that {origin} left: it takes other messages of that name all the time"
+    )))
+}
+
+/// The argument of `densite_leave`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Leaving {
+    /// Leave also if the stream cannot be told.
+    force: bool,
+}
+
+/// Makes a member an independent database: rows of its log that it has not applied from the stream
+/// are applied from the log. Returns the name that it had.
+///
+/// # Errors
+/// SQLite's, the stream's; an error if the database is no member or has rejects.
+pub(crate) fn leave(
+    session: &Session,
+    connection: &Connection,
+    given: &[ValueRef<'_>],
+) -> Result<Value> {
+    let options: Leaving = match given {
+        [] => Leaving::default(),
+        [json] => serde_json::from_str(json.as_str().unwrap_or_default())
+            .map_err(|e| refused(format!("densite_leave: the settings are not valid: {e}")))?,
+        _ => return Err(refused("densite_leave wants nothing, or settings as JSON")),
+    };
+    if !connection.is_autocommit() {
+        return Err(refused(
+            "densite_leave: this connection has a transaction open; end it first",
+        ));
+    }
+    let member = Membership::read(connection)?
+        .ok_or_else(|| refused("densite_leave: this database is no member of a stream"))?;
+    let rejects = crate::position::rejects(connection)?;
+    if rejects > 0 {
+        return Err(refused(format!(
+            "densite_rejects has {rejects} rows with numbers of the stream: insert what is needed again, delete them, and leave then"
+        )));
+    }
+    let file = DatabaseFile::of(connection, session.storage())?;
+    let own = ConnectionSpec::of(connection, &file.path).open()?;
+    own.busy_timeout(BUSY_MS as i32)?;
+    own.exec("PRAGMA main.synchronous = FULL; BEGIN IMMEDIATE")?;
+    guards::remove(&own)?;
+    own.exec(
+        "UPDATE main.densite_applied SET stream = NULL, stream_message = 0, stream_mark = 0, stream_row = 0; \
+         DROP TABLE main.densite_member; DROP TABLE main.densite_origins; DROP TABLE main.densite_digests",
+    )?;
+    let is_home = home(file.storage.as_ref(), &file.log_dir()) == Some(member.home);
+    if is_home {
+        let told = tell(&member);
+        if told.is_err() && !options.force {
+            own.exec("ROLLBACK")?;
+            return Err(told.err().unwrap_or_else(|| refused("the stream")));
+        }
+    }
+    own.exec("COMMIT")?;
+    if let Ok(Some(log)) = DatabaseLog::of(connection) {
+        let set = log
+            .log()
+            .set_config(|config| config.max_transaction_bytes = 0);
+        set.map_err(|e| log.failed(e))?;
+        log.log().ring();
+    }
+    Ok(Value::from(member.origin.as_str()))
+}
+
+fn tell(member: &Membership) -> Result<()> {
+    let stream = member.address()?.find(&member.settings.access()?);
+    say_left(&*stream.map_err(of_stream)?, &member.origin)
+}

@@ -1,0 +1,41 @@
+//! A database as a member of a stream: rows of many machines, applied in one order by each.
+//!
+//! A member acknowledges rows from its own log, as every database does. One process of it, the one
+//! that applies, has two more threads. The [`forwarder`] appends the rows of the log to the stream,
+//! under the member's name there, its *origin*. [`Incoming`] reads the stream, and the worker
+//! applies what comes: rows of all members, its own among them (`crates/ingest/src/apply/stream_order.rs`).
+//! The position in `densite_applied` moves in the same transaction: the place in the stream, and
+//! how far the own log was applied. So readers see table and own waiting rows as one, as without a
+//! stream, and the log is pruned as without one.
+//!
+//! docs/decisions/cluster.md has the reasons.
+
+mod acknowledged;
+mod control;
+mod demands;
+pub(crate) mod digest;
+mod forwarder;
+pub(crate) mod functions;
+pub(crate) mod guards;
+mod incoming;
+mod joining;
+mod link;
+mod message;
+mod origins;
+mod outbox;
+mod running;
+mod shared;
+mod tables;
+mod troubles;
+pub(crate) mod wait;
+
+pub(crate) use control::{Control, What};
+pub(crate) use guards::IS_GUARD;
+pub(crate) use incoming::{Came, Incoming, Item};
+pub(crate) use message::{Body, Digests, ROW_BITS};
+pub(crate) use origins::Origins;
+pub(crate) use running::Running;
+pub(crate) use tables::{Membership, TABLES, is_own, stop, tables_of};
+
+/// The name of the table in the log whose rows change the schema: they have one column, `sql`.
+pub(crate) const SCHEMA: &str = "";

@@ -1,0 +1,118 @@
+//! A member at work: what its threads share, in the process that applies.
+
+use super::acknowledged::Acknowledged;
+use super::forwarder::Forwarder;
+use super::incoming::Incoming;
+use super::link::Link;
+use super::message::Body;
+use super::outbox::Outbox;
+use super::shared::Shared;
+use super::tables::Membership;
+use super::troubles::Troubles;
+use crate::open_log::OpenLog;
+use crate::position::StreamPlace;
+use densite_sqlite::{Code, Error, Result};
+use densite_stream::Extent;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+/// Pause after a panic of a thread.
+const AFTER_PANIC: Duration = Duration::from_millis(500);
+
+/// See the module. Its threads end soon after it is dropped.
+pub(crate) struct Running {
+    membership: Membership,
+    shared: Arc<Shared>,
+}
+
+impl Running {
+    /// Starts the threads of a member at this place.
+    ///
+    /// # Errors
+    /// An error if the threads cannot start or the address is not valid.
+    pub(crate) fn start(
+        open: &Arc<OpenLog>,
+        membership: Membership,
+        place: StreamPlace,
+    ) -> Result<Running> {
+        let access = membership.settings.access()?;
+        let shared = Arc::new(Shared {
+            link: Link::new(membership.address()?, access, place.identity),
+            incoming: Incoming::default(),
+            outbox: Outbox::default(),
+            troubles: Troubles::default(),
+            acknowledged: Acknowledged::default(),
+        });
+        let running = Running {
+            membership,
+            shared: Arc::clone(&shared),
+        };
+        let weak: Weak<OpenLog> = Arc::downgrade(open);
+        let (reads, rings) = (Arc::clone(&shared), weak.clone());
+        spawn("densite-incoming", move || {
+            reads.incoming.read(&reads.link, &reads.troubles, || {
+                if let Some(open) = rings.upgrade() {
+                    open.log().ring();
+                }
+            });
+        })?;
+        let forwarder = Forwarder::new(shared, weak, &running.membership);
+        spawn("densite-forward", move || forwarder.run())?;
+        Ok(running)
+    }
+
+    pub(crate) fn membership(&self) -> &Membership {
+        &self.membership
+    }
+
+    pub(crate) fn incoming(&self) -> &Incoming {
+        &self.shared.incoming
+    }
+
+    pub(crate) fn acknowledged(&self) -> &Acknowledged {
+        &self.shared.acknowledged
+    }
+
+    /// Which messages the stream has.
+    ///
+    /// # Errors
+    /// The stream's.
+    pub(crate) fn extent(&self) -> densite_stream::Result<Extent> {
+        self.shared.link.stream()?.extent()
+    }
+
+    /// What the user should know.
+    pub(crate) fn trouble(&self) -> Option<String> {
+        self.shared.troubles.said()
+    }
+
+    /// Sends a message that has no rows.
+    pub(crate) fn send(&self, body: Body) {
+        self.shared.outbox.push(body);
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.shared.incoming.stop();
+        self.shared.outbox.stop();
+    }
+}
+
+/// Runs a body on a thread of its own. After a panic it begins again: what it has to do is known
+/// from the log and the stream.
+fn spawn(name: &str, body: impl Fn() + Send + 'static) -> Result<()> {
+    let again = move || {
+        while catch_unwind(AssertUnwindSafe(&body)).is_err() {
+            std::thread::sleep(AFTER_PANIC);
+        }
+    };
+    let spawned = std::thread::Builder::new().name(name.into()).spawn(again);
+    spawned.map(drop).map_err(|e| {
+        Error::new(
+            Code::NOMEM,
+            format!("the threads of the member cannot start: {e}"),
+        )
+    })
+}

@@ -1,0 +1,16 @@
+//! What the threads of a member share with the worker.
+
+use super::acknowledged::Acknowledged;
+use super::incoming::Incoming;
+use super::link::Link;
+use super::outbox::Outbox;
+use super::troubles::Troubles;
+
+/// See the module.
+pub(crate) struct Shared {
+    pub(crate) link: Link,
+    pub(crate) incoming: Incoming,
+    pub(crate) outbox: Outbox,
+    pub(crate) troubles: Troubles,
+    pub(crate) acknowledged: Acknowledged,
+}

@@ -1,0 +1,165 @@
+//! Who can join a stream, copies of members, and leaving.
+
+use super::{Cluster, copy_dir, ingest, settle, wait_for};
+use crate::common::{self, all, one, refusal};
+
+const SCHEMA: &str = "CREATE TABLE vote(id INTEGER PRIMARY KEY, n INT)";
+
+#[test]
+fn a_database_that_is_no_copy_of_a_member_is_refused() {
+    let cluster = Cluster::new();
+    let _a = cluster.founder("a", SCHEMA);
+    let other = common::open(&cluster.path("other"));
+    other.execute_batch(SCHEMA).expect("a table");
+    let join = format!("SELECT densite_join('{}')", cluster.address());
+    let said = refusal(&other, &join);
+    assert!(said.contains("join a copy of a member"), "{said}");
+    let empty = common::open(&cluster.path("empty"));
+    let said = refusal(&empty, &join);
+    assert!(
+        said.contains("did not begin with an empty database"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_stream_that_began_empty_makes_new_members() {
+    let cluster = Cluster::new();
+    let a = cluster.founder("a", "");
+    one::<i64>(
+        &a,
+        &format!("SELECT densite_wait(densite_schema('{SCHEMA}'))"),
+    );
+    ingest(&a, "vote", "");
+    a.execute_batch("INSERT INTO vote_in VALUES (1, 1), (2, 2)")
+        .expect("rows");
+    settle(&[&a]);
+    let b = cluster.founder("b", "");
+    wait_for(
+        &b,
+        "SELECT count(*) FROM sqlite_schema WHERE name = 'vote'",
+        &["1"],
+    );
+    wait_for(&b, "SELECT * FROM vote", &["1|1", "2|2"]);
+    settle(&[&a, &b]);
+}
+
+#[test]
+fn a_copy_of_a_member_waits_for_a_decision() {
+    let cluster = Cluster::new();
+    let a = cluster.founder("a", SCHEMA);
+    ingest(&a, "vote", "");
+    a.execute_batch("INSERT INTO vote_in VALUES (1, 1)")
+        .expect("a row");
+    settle(&[&a]);
+    a.close().expect("closes");
+    for name in ["b", "c"] {
+        std::fs::copy(cluster.path("a"), cluster.path(name)).expect("copied");
+        copy_dir(
+            &cluster.path("a").with_extension("db-log"),
+            &cluster.path(name).with_extension("db-log"),
+        );
+    }
+    let b = common::open(&cluster.path("b"));
+    ingest(&b, "vote", "");
+    b.execute_batch("INSERT INTO vote_in VALUES (2, 2)")
+        .expect("it waits in the log");
+    let said = refusal(&b, "SELECT densite_wait()");
+    assert!(said.contains("a copy of a, a member"), "{said}");
+    let said = refusal(&b, &format!("SELECT densite_join('{}')", cluster.address()));
+    assert!(
+        said.contains("1 rows in its log") && said.contains("--discard"),
+        "{said}"
+    );
+    // The copy that has sent nothing has nothing to give up.
+    let c = common::open(&cluster.path("c"));
+    cluster.join(&c, "c");
+    drop(c);
+    let c = common::open(&cluster.path("c"));
+    ingest(&c, "vote", "");
+    c.execute_batch("INSERT INTO vote_in VALUES (3, 3)")
+        .expect("a row");
+    let a = common::open(&cluster.path("a"));
+    ingest(&a, "vote", "");
+    settle(&[&a, &c]);
+    for con in [&a, &c] {
+        assert_eq!(all(con, "SELECT * FROM vote"), ["1|1", "3|3"]);
+    }
+    assert!(cluster.path("c").with_extension("db-log-of-a").exists());
+}
+
+#[test]
+fn a_moved_member_goes_on() {
+    let cluster = Cluster::new();
+    let a = cluster.founder("a", SCHEMA);
+    ingest(&a, "vote", "");
+    a.execute_batch("INSERT INTO vote_in VALUES (1, 1)")
+        .expect("a row");
+    settle(&[&a]);
+    a.close().expect("closes");
+    let (from, to) = (cluster.path("a"), cluster.path("moved"));
+    std::fs::copy(&from, &to).expect("copied");
+    copy_dir(&from.with_extension("db-log"), &to.with_extension("db-log"));
+    std::fs::remove_file(&from).expect("removed");
+    std::fs::remove_dir_all(from.with_extension("db-log")).expect("removed");
+    let moved = common::open(&to);
+    let join = format!(
+        "SELECT densite_join('{}', '{{\"moved\": true}}')",
+        cluster.address()
+    );
+    assert_eq!(one::<String>(&moved, &join), "a");
+    ingest(&moved, "vote", "");
+    moved
+        .execute_batch("INSERT INTO vote_in VALUES (2, 2)")
+        .expect("a row");
+    settle(&[&moved]);
+    assert_eq!(all(&moved, "SELECT * FROM vote"), ["1|1", "2|2"]);
+}
+
+#[test]
+fn a_member_that_left_is_an_ordinary_database() {
+    let cluster = Cluster::new();
+    let a = cluster.founder("a", SCHEMA);
+    let b = cluster.copy(&a, "b");
+    for con in [&a, &b] {
+        ingest(con, "vote", "");
+    }
+    assert_eq!(one::<String>(&b, "SELECT densite_leave()"), "b");
+    b.execute_batch("INSERT INTO vote_in VALUES (7, 7)")
+        .expect("a row");
+    common::wait(&b);
+    assert_eq!(all(&b, "SELECT * FROM vote"), ["7|7"]);
+    assert!(all(&b, "SELECT * FROM densite_stream_status()").is_empty());
+    settle(&[&a]);
+    assert_eq!(
+        all(&a, "SELECT members FROM densite_stream_status()"),
+        ["a"]
+    );
+    let said = refusal(&b, "SELECT densite_leave()");
+    assert!(said.contains("no member"), "{said}");
+}
+
+#[test]
+fn what_stands_against_joining_is_listed() {
+    let cluster = Cluster::new();
+    let con = common::open(&cluster.path("a"));
+    con.execute_batch(&format!(
+        "{SCHEMA}; CREATE TRIGGER t AFTER INSERT ON vote BEGIN UPDATE vote SET n = random(); END"
+    ))
+    .expect("a trigger");
+    for (sql, word) in [
+        (
+            format!("SELECT densite_join('{}')", cluster.address()),
+            "the trigger t uses random",
+        ),
+        ("SELECT densite_join('localhost')".into(), "no scheme"),
+        (
+            "SELECT densite_join('file:///x', '{\"monitr\": 1}')".into(),
+            "monitr",
+        ),
+        ("SELECT densite_join()".into(), "wants the address"),
+    ] {
+        let said = refusal(&con, &sql);
+        assert!(said.contains(word), "{sql}: {said}");
+    }
+}
