@@ -158,6 +158,9 @@ pub(crate) fn create(connection: &Connection, session: &Arc<Session>) -> Result<
             Some((name, given)) if name.as_str() == Some("changes") => {
                 changes::config(connection, given)
             }
+            Some((name, given)) if name.as_str() == Some("changes_max_retained_bytes") => {
+                changes::config_max_bytes(connection, given)
+            }
             _ => config(|| self::database_log(&own, connection), given),
         },
     )
@@ -207,7 +210,7 @@ fn config(
         Some("max_retained_bytes") => Setting::Retained,
         _ => {
             return Err(refused(
-                "densite_config wants 'auto_prune', 'max_unapplied_bytes', 'retain_bytes', 'max_retained_bytes', 'ingest' or 'changes', and then a value to set it",
+                "densite_config wants 'auto_prune', 'max_unapplied_bytes', 'retain_bytes', 'max_retained_bytes', 'changes_max_retained_bytes', 'ingest' or 'changes', and then a value to set it",
             ));
         }
     };

@@ -90,7 +90,7 @@ pub fn create_functions_on(
     functions::create(connection, &session)?;
     feed::create(connection, &session)?;
     listen::create(connection, &session)?;
-    changes::create(connection)?;
+    changes::create(connection, session.storage())?;
     status::create(connection, &session)?;
     member::functions::create(connection, &session)?;
     let tables = vtab::Tables::new(session.clone());

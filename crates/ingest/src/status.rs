@@ -5,6 +5,7 @@
 //! Both read only, and start no worker. A figure of the database is as the connection sees it: in a
 //! transaction as of its first read. Figures of the log are of now.
 
+use crate::changes;
 use crate::database_log::DatabaseLog;
 use crate::paused;
 use crate::position::{self, Position};
@@ -39,15 +40,26 @@ pub(crate) fn create(connection: &Connection, session: &Arc<Session>) -> Result<
         },
     )?;
     let own = Arc::clone(session);
-    let columns = ["name", "position", "rows_behind", "bytes_behind"];
+    let columns = [
+        "name",
+        "feed",
+        "position",
+        "rows_behind",
+        "bytes_behind",
+        "dropped",
+    ];
     create_table_function(
         connection,
         "densite_subscribers",
         &columns,
         &[],
-        move |connection, _| match own.database_log(connection)? {
-            Some(database_log) => subscribers(&database_log),
-            None => Ok(Vec::new()),
+        move |connection, _| {
+            let mut found = match own.database_log(connection)? {
+                Some(database_log) => subscribers(&database_log)?,
+                None => Vec::new(),
+            };
+            found.extend(subscribers_of_changes(connection)?);
+            Ok(found)
         },
     )
 }
@@ -92,17 +104,39 @@ fn status(connection: &Connection, database_log: &DatabaseLog) -> Result<Vec<Vec
     ]])
 }
 
+/// The row of a subscriber; without a lag (position, rows, bytes) it was dropped.
+fn subscriber(name: String, feed: &str, lag: Option<[Value; 3]>) -> Vec<Value> {
+    let is_dropped = lag.is_none();
+    let [position, rows, bytes] = lag.unwrap_or([Value::Null, Value::Null, Value::Null]);
+    let dropped = Value::Integer(i64::from(is_dropped));
+    vec![
+        Value::Text(name),
+        Value::from(feed),
+        position,
+        rows,
+        bytes,
+        dropped,
+    ]
+}
+
 fn subscribers(database_log: &DatabaseLog) -> Result<Vec<Vec<Value>>> {
     let failed = |e| database_log.failed(e);
-    database_log.log().is_in_place().map_err(failed)?;
-    let subscribers = database_log.log().subscribers().map_err(failed)?;
-    let row = |subscriber: log::Subscriber| {
-        vec![
-            Value::Text(subscriber.name),
-            number(subscriber.position),
-            number(subscriber.rows_behind),
-            number(subscriber.bytes_behind),
-        ]
+    let log = database_log.log();
+    log.is_in_place().map_err(failed)?;
+    let kept = log.subscribers().map_err(failed)?.into_iter().map(|s| {
+        let lag = [s.position, s.rows_behind, s.bytes_behind].map(number);
+        subscriber(s.name, "log", Some(lag))
+    });
+    let dropped = log.dropped_subscribers().map_err(failed)?.into_iter();
+    let dropped = dropped.map(|name| subscriber(name, "log", None));
+    Ok(kept.chain(dropped).collect())
+}
+
+fn subscribers_of_changes(connection: &Connection) -> Result<Vec<Vec<Value>>> {
+    let all = changes::subscribers(connection)?.into_iter();
+    let row = |s: changes::Subscriber| {
+        let lag = (s.lag).map(|lag| [lag.position, lag.changes, lag.bytes].map(Value::Integer));
+        subscriber(s.name, "changes", lag)
     };
-    Ok(subscribers.into_iter().map(row).collect())
+    Ok(all.map(row).collect())
 }

@@ -21,28 +21,32 @@ const PREPARED: Duration = Duration::from_secs(2);
 /// The longest accepted time, a year. More is a mistake.
 const LONGEST: f64 = 366.0 * 86400.0;
 
+/// Until when a function waits that is given this many seconds; `Some(None)` without a limit (no
+/// argument or NULL), `None` if they are no such number.
+pub(crate) fn deadline(seconds: Option<&ValueRef<'_>>) -> Option<Option<Instant>> {
+    let seconds = match seconds {
+        None | Some(ValueRef::Null) => return Some(None),
+        Some(ValueRef::Integer(n)) => *n as f64,
+        Some(ValueRef::Real(x)) => *x,
+        Some(_) => return None,
+    };
+    let is_possible = (0.0..=LONGEST).contains(&seconds);
+    is_possible.then(|| Instant::now().checked_add(Duration::from_secs_f64(seconds)))
+}
+
 /// The arguments of `densite_wait([seq [, seconds]])`, or of another function of this name: the row
 /// (`None` and NULL: the last one), and the deadline.
 pub(crate) fn asked(
     name: &str,
     arguments: &[ValueRef<'_>],
 ) -> Result<(Option<Seq>, Option<Instant>)> {
-    let seconds = match arguments.get(1) {
-        None | Some(ValueRef::Null) => None,
-        Some(ValueRef::Integer(n)) => Some(*n as f64),
-        Some(ValueRef::Real(x)) => Some(*x),
-        Some(_) => Some(-1.0),
-    };
     let seq = match arguments.first() {
         None | Some(ValueRef::Null) => Some(None),
         Some(ValueRef::Integer(seq)) => u64::try_from(*seq).ok().map(Some),
         Some(_) => None,
     };
-    match (seq, seconds) {
-        (Some(seq), None) if arguments.len() <= 2 => Ok((seq, None)),
-        (Some(seq), Some(s)) if arguments.len() <= 2 && (0.0..=LONGEST).contains(&s) => {
-            Ok((seq, Instant::now().checked_add(Duration::from_secs_f64(s))))
-        }
+    match (seq, deadline(arguments.get(1))) {
+        (Some(seq), Some(until)) if arguments.len() <= 2 => Ok((seq, until)),
         _ => Err(refused(format!(
             "{name} takes a sequence number (NULL: the last one), and then for how many seconds it waits at most; or nothing"
         ))),

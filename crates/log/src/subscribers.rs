@@ -133,4 +133,15 @@ impl Log {
             .map(subscriber)
             .collect()
     }
+
+    /// The names of subscribers that were dropped and have not come back.
+    ///
+    /// # Errors
+    /// `Io`, `Damaged`.
+    pub fn dropped_subscribers(&self) -> Result<Vec<String>> {
+        let state = self.shared.dir.state()?;
+        let all = state.subscribers.into_iter();
+        let dropped = all.filter(|(_, position)| *position == DROPPED);
+        Ok(dropped.map(|(name, _)| name).collect())
+    }
 }

@@ -68,6 +68,11 @@ impl OwnedStatement {
         self.statement.reset();
     }
 
+    /// As [`Statement::take_prepared_again`].
+    pub fn take_prepared_again(&mut self) -> bool {
+        self.statement.take_prepared_again()
+    }
+
     /// As [`Statement::column`].
     pub fn column(&self, index: usize) -> ValueRef<'_> {
         self.statement.column(index)

@@ -189,6 +189,13 @@ impl Statement<'_> {
         unsafe { status(self.ptr(), ffi::STMTSTATUS_REPREPARE, 0) > 0 }
     }
 
+    /// As [`Statement::was_prepared_again`], but since this was last called.
+    pub fn take_prepared_again(&mut self) -> bool {
+        let status = self.connection.api().raw().stmt_status;
+        // SAFETY: as above; the counter is reset.
+        unsafe { status(self.ptr(), ffi::STMTSTATUS_REPREPARE, 1) > 0 }
+    }
+
     /// The number of columns of its rows; 0 for a statement without rows.
     pub fn column_count(&self) -> usize {
         // SAFETY: a live statement.

@@ -2,10 +2,13 @@
 
 use super::queue::{self, Piece};
 use super::recorder::Changes;
+use super::{subscribers, wait};
 use crate::affinity::from_log;
 use crate::error::refused;
 use crate::json::object;
+use crate::storage::StorageBackend;
 use crate::unit::op_name;
+use crate::wait::deadline;
 use densite_log::{Op, PieceBatch};
 use densite_sqlite::{
     Connection, Result, Value, ValueRef, create_function, create_table_function, ffi,
@@ -16,7 +19,11 @@ use std::sync::Arc;
 const CHANGES: usize = 1000;
 
 /// Adds the functions to a connection.
-pub(super) fn create(connection: &Connection, changes: Arc<Changes>) -> Result<()> {
+pub(super) fn create(
+    connection: &Connection,
+    changes: Arc<Changes>,
+    storage: &Arc<dyn StorageBackend>,
+) -> Result<()> {
     let flags = ffi::DIRECTONLY;
     create_function(
         connection,
@@ -37,7 +44,7 @@ pub(super) fn create(connection: &Connection, changes: Arc<Changes>) -> Result<(
                     "densite_changes_ack wants a subscriber's name and the number of a change, as in densite_changes_ack('copy', 120)",
                 ));
             };
-            queue::atomically(connection, || queue::acknowledge(connection, name, seq))
+            queue::atomically(connection, || subscribers::acknowledge(connection, name, seq))
                 .map(Value::Integer)
         },
     )?;
@@ -50,8 +57,24 @@ pub(super) fn create(connection: &Connection, changes: Arc<Changes>) -> Result<(
             let name = name(given).ok_or_else(|| {
             refused("densite_changes_unsubscribe wants a subscriber's name, as in densite_changes_unsubscribe('copy')")
         })?;
-            queue::atomically(connection, || queue::unsubscribe(connection, name))
+            queue::atomically(connection, || subscribers::unsubscribe(connection, name))
                 .map(|()| Value::Null)
+        },
+    )?;
+    let storage = Arc::clone(storage);
+    create_function(
+        connection,
+        "densite_changes_wait",
+        -1,
+        flags,
+        move |connection, given| {
+            let until = deadline(given.get(1)).filter(|_| given.len() <= 2);
+            let (Some(name), Some(until)) = (name(given), until) else {
+                return Err(refused(
+                    "densite_changes_wait wants a subscriber's name, and then for how many seconds it waits at most, as in densite_changes_wait('copy', 10)",
+                ));
+            };
+            wait::wait(connection, storage.as_ref(), name, until).map(Value::Integer)
         },
     )?;
     let columns = [
@@ -99,7 +122,7 @@ fn subscribe(connection: &Connection, recorder: &Changes, given: &[ValueRef<'_>]
             "densite_changes_subscribe: this transaction has already written to a recorded table; subscribe at its beginning, or in another transaction",
         ));
     }
-    let subscribed = || queue::subscribe(connection, name, from_start);
+    let subscribed = || subscribers::subscribe(connection, name, from_start);
     queue::atomically(connection, subscribed).map(Value::Integer)
 }
 
@@ -119,7 +142,7 @@ fn changes(connection: &Connection, arguments: &[Option<Value>]) -> Result<Vec<V
             )));
         }
     };
-    let position = queue::position(connection, name)?;
+    let position = subscribers::position(connection, name)?;
     let mut rows = Vec::new();
     if limit > 0 {
         queue::read_after(connection, position, |piece| {

@@ -11,18 +11,39 @@ mod feed;
 mod queue;
 mod recorded;
 mod recorder;
+mod subscribers;
+mod wait;
 
 pub(crate) use recorded::{IS_OURS, config};
+pub(crate) use subscribers::{Subscriber, all as subscribers};
 
-use densite_sqlite::{Connection, Result};
+use crate::error::refused;
+use crate::storage::StorageBackend;
+use densite_sqlite::{Connection, Result, Value, ValueRef};
+use std::sync::Arc;
 
 /// Names of the tables.
 pub(crate) const OWN_TABLES: [&str; 2] = ["densite_changed", "densite_change_subscribers"];
 
 /// Adds the recorder and the functions for subscribers to a connection.
-pub(crate) fn create(connection: &Connection) -> Result<()> {
+pub(crate) fn create(connection: &Connection, storage: &Arc<dyn StorageBackend>) -> Result<()> {
     let changes = recorder::create(connection)?;
-    feed::create(connection, changes)
+    feed::create(connection, changes, storage)
+}
+
+/// `densite_config('changes_max_retained_bytes' [, bytes])`: reads or sets the most bytes that are
+/// kept for a subscriber.
+pub(crate) fn config_max_bytes(connection: &Connection, given: &[ValueRef<'_>]) -> Result<Value> {
+    let wants = || refused("changes_max_retained_bytes is a number of bytes, 0 for no limit");
+    match given {
+        [] => {}
+        [bytes] => {
+            let bytes = bytes.as_i64().filter(|n| *n >= 0).ok_or_else(wants)?;
+            queue::atomically(connection, || subscribers::set_max_bytes(connection, bytes))?;
+        }
+        _ => return Err(wants()),
+    }
+    subscribers::max_bytes(connection).map(Value::Integer)
 }
 
 /// Adds the recorder to a connection of Densite's own.

@@ -1,5 +1,5 @@
-//! The stored changes and their subscribers: the tables `densite_changed` and
-//! `densite_change_subscribers` (docs/FORMAT.md, What tables became).
+//! The stored changes: the tables `densite_changed` and `densite_change_subscribers` (docs/FORMAT.md,
+//! What tables became). [`super::subscribers`] has the positions in the second one.
 //!
 //! Changes are numbered from 1 in the order of the commits. Invariant: a number is never used again.
 //! The last one is the greatest number in either table: changes are removed only once every
@@ -12,9 +12,9 @@ use densite_sqlite::{Code, Connection, Error, OwnedStatement, Result, Value, Val
 use std::sync::Arc;
 
 const TABLES: &str = "
-CREATE TABLE IF NOT EXISTS main.densite_changed(seq INTEGER PRIMARY KEY, ends_transaction INTEGER NOT NULL, changes BLOB NOT NULL);
-CREATE TABLE IF NOT EXISTS main.densite_change_subscribers(name TEXT PRIMARY KEY, seq INTEGER NOT NULL) WITHOUT ROWID;
-INSERT OR IGNORE INTO main.densite_change_subscribers VALUES ('', 0);
+CREATE TABLE IF NOT EXISTS main.densite_changed(seq INTEGER PRIMARY KEY, ends_transaction INTEGER NOT NULL, total INTEGER NOT NULL, changes BLOB NOT NULL);
+CREATE TABLE IF NOT EXISTS main.densite_change_subscribers(name TEXT PRIMARY KEY, seq INTEGER, max_bytes INTEGER NOT NULL DEFAULT 0) WITHOUT ROWID;
+INSERT OR IGNORE INTO main.densite_change_subscribers(name, seq) VALUES ('', 0);
 ";
 
 /// The bytes of batches that share a row of `densite_changed`.
@@ -57,81 +57,120 @@ pub(super) fn has_tables(connection: &Connection) -> Result<bool> {
     Ok(connection.query_i64(known)? == Some(2))
 }
 
-const LAST: &str = "SELECT max((SELECT ifnull(max(seq), 0) FROM main.densite_changed), (SELECT ifnull(max(seq), 0) FROM main.densite_change_subscribers))";
+pub(super) const LAST: &str = "SELECT max((SELECT ifnull(max(seq), 0) FROM main.densite_changed), (SELECT ifnull(max(seq), 0) FROM main.densite_change_subscribers))";
 
 /// The number of the last change; 0 if there was none.
-fn last(connection: &Connection) -> Result<i64> {
+pub(super) fn last(connection: &Connection) -> Result<i64> {
     Ok(connection.query_i64(LAST)?.unwrap_or(0))
 }
 
-/// The statements of each transaction that can change a recorded table. Compiling them would take
-/// longer than a small transaction.
-#[derive(Default)]
-pub(super) struct Queue {
-    schema_version: Option<OwnedStatement>,
-    attached: Option<OwnedStatement>,
-    subscribers: Option<OwnedStatement>,
-    last: Option<OwnedStatement>,
-    insert: Option<OwnedStatement>,
+/// What a transaction needs to know of the queue. It holds for the whole transaction, because the
+/// transaction has the write lock.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Status {
+    /// The number of the last change; 0 if there was none.
+    pub(super) last: i64,
+    /// `total` of the last stored changes; 0 if there are none.
+    total: i64,
+    /// Changes must be stored.
+    pub(super) has_subscribers: bool,
+    /// The most bytes that are kept for a subscriber; 0: no limit.
+    pub(super) max_bytes: i64,
 }
 
-/// The first column of the first row, if it is an integer.
-fn number(
-    statement: &mut Option<OwnedStatement>,
+const STATUS: &str = "SELECT max(seq), max(name > '' AND seq IS NOT NULL), max(max_bytes), (SELECT max(seq) FROM main.densite_changed), (SELECT total FROM main.densite_changed ORDER BY seq DESC LIMIT 1) FROM main.densite_change_subscribers";
+const INSERT: &str = "INSERT INTO main.densite_changed VALUES (?1, ?2, ?3, ?4)";
+
+/// The statements of each transaction that can change a recorded table. Compiling them would take
+/// longer than a small transaction.
+///
+/// SQLite compiles a statement again if the schema has changed since. So they also say whether what
+/// is known of the schema still holds, at no cost.
+#[derive(Default)]
+pub(super) struct Queue {
+    status: Option<OwnedStatement>,
+    insert: Option<OwnedStatement>,
+    attached: Option<OwnedStatement>,
+    /// The schema is the one of the last [`Queue::knows_schema`].
+    is_schema_known: bool,
+}
+
+/// The statement, which is compiled if it is missing.
+fn compiled<'a>(
+    statement: &'a mut Option<OwnedStatement>,
     connection: &Connection,
     sql: &str,
-) -> Result<Option<i64>> {
-    let statement = match statement {
-        Some(statement) => statement,
-        none => none.insert(OwnedStatement::prepare(connection, sql)?),
-    };
-    let found = statement.step().map(|found| match found {
-        true => statement.column(0).as_i64(),
-        false => None,
-    });
-    statement.reset();
-    found
+) -> Result<&'a mut OwnedStatement> {
+    match statement {
+        Some(statement) => Ok(statement),
+        none => Ok(none.insert(OwnedStatement::prepare(connection, sql)?)),
+    }
 }
 
 impl Queue {
-    pub(super) fn schema_version(&mut self, connection: &Connection) -> Result<Option<i64>> {
-        let sql = "PRAGMA main.schema_version";
-        number(&mut self.schema_version, connection, sql)
+    /// Reads the status at the beginning of a transaction; `None` if the tables are missing.
+    pub(super) fn status(&mut self, connection: &Connection) -> Result<Option<Status>> {
+        let read = self.read_status(connection);
+        if !matches!(read, Ok(Some(_))) {
+            // The next transaction does not rely on statements of tables that may be missing.
+            *self = Queue::default();
+        }
+        read
+    }
+
+    fn read_status(&mut self, connection: &Connection) -> Result<Option<Status>> {
+        if (self.status.is_none() || self.insert.is_none()) && !has_tables(connection)? {
+            return Ok(None);
+        }
+        compiled(&mut self.insert, connection, INSERT)?;
+        let statement = compiled(&mut self.status, connection, STATUS)?;
+        let stepped = statement.step();
+        self.is_schema_known &= !statement.take_prepared_again();
+        let number = |i| statement.column(i).as_i64().unwrap_or(0);
+        let status = Status {
+            last: number(0).max(number(3)),
+            total: number(4),
+            has_subscribers: number(1) == 1,
+            max_bytes: number(2),
+        };
+        statement.reset();
+        match stepped {
+            Ok(_) => Ok(Some(status)),
+            Err(_) if !has_tables(connection)? => Ok(None),
+            Err(e) => Err(e),
+        }
+    }
+
+    /// Whether the schema has not changed since [`Queue::knows_schema`].
+    pub(super) fn is_schema_known(&self) -> bool {
+        self.is_schema_known
+    }
+
+    /// The caller has read the schema.
+    pub(super) fn knows_schema(&mut self) {
+        self.is_schema_known = true;
     }
 
     /// Whether the connection has attached databases.
     pub(super) fn has_attached(&mut self, connection: &Connection) -> Result<bool> {
         let sql = "SELECT 1 FROM pragma_database_list WHERE seq > 1";
-        Ok(number(&mut self.attached, connection, sql)?.is_some())
+        let statement = compiled(&mut self.attached, connection, sql)?;
+        let found = statement.step();
+        statement.reset();
+        found
     }
 
-    /// Whether changes must be stored.
-    pub(super) fn has_subscribers(&mut self, connection: &Connection) -> Result<bool> {
-        let sql = "SELECT 1 FROM main.densite_change_subscribers WHERE name > '' LIMIT 1";
-        Ok(number(&mut self.subscribers, connection, sql)?.is_some())
-    }
-
-    /// The number of the last change; 0 if there was none.
-    pub(super) fn last(&mut self, connection: &Connection) -> Result<i64> {
-        Ok(number(&mut self.last, connection, LAST)?.unwrap_or(0))
-    }
-
-    /// Stores the changes of a transaction, behind the number of the last one.
+    /// Stores the changes of a transaction, behind those before it. Returns the bytes up to the last
+    /// ones, as `total` counts them.
     pub(super) fn append(
         &mut self,
         connection: &Connection,
-        last: i64,
+        before: Status,
         batches: &[Arc<EncodedBatch>],
-    ) -> Result<()> {
-        let mut seq = last;
+    ) -> Result<i64> {
+        let (mut seq, mut total) = (before.last, before.total);
         let row = connection.last_insert_rowid();
-        let insert = match &mut self.insert {
-            Some(insert) => insert,
-            none => {
-                let sql = "INSERT INTO main.densite_changed VALUES (?1, ?2, ?3)";
-                none.insert(OwnedStatement::prepare(connection, sql)?)
-            }
-        };
+        let insert = compiled(&mut self.insert, connection, INSERT)?;
         let mut rest = batches;
         while !rest.is_empty() {
             let mut bytes = 0;
@@ -144,100 +183,35 @@ impl Queue {
             rest = others;
             seq += piece.iter().map(|batch| batch.len() as i64).sum::<i64>();
             let packed = pack_piece(piece).map_err(|e| refused(e.to_string()))?;
+            total += packed.len() as i64;
             insert.bind(1, ValueRef::Integer(seq))?;
             insert.bind(2, ValueRef::Integer(i64::from(rest.is_empty())))?;
-            insert.bind(3, ValueRef::Blob(&packed))?;
+            insert.bind(3, ValueRef::Integer(total))?;
+            insert.bind(4, ValueRef::Blob(&packed))?;
             let inserted = insert.step();
             insert.reset();
+            self.is_schema_known &= !insert.take_prepared_again();
             inserted?;
         }
         connection.set_last_insert_rowid(row);
-        Ok(())
+        Ok(total)
     }
 }
 
-/// Removes what the current transaction has stored behind this number. Returns the number.
-pub(super) fn remove_after(connection: &Connection, seq: i64) -> Result<i64> {
-    let delete = "DELETE FROM main.densite_changed WHERE seq > ?1";
-    connection.query_row(delete, &[Value::Integer(seq)])?;
-    Ok(seq)
-}
-
-/// Adds a subscriber at a position. If there is one of this name, it keeps its own.
-pub(super) fn subscribe(connection: &Connection, name: &str, from_start: bool) -> Result<i64> {
-    make_tables(connection)?;
-    if let Some(position) = known_position(connection, name)? {
-        return Ok(position);
-    }
-    let first = "SELECT min(seq) FROM main.densite_change_subscribers WHERE name > ''";
-    let position = match (from_start, connection.query_i64(first)?) {
-        // Changes up to there can have been removed.
-        (true, Some(first)) => first,
-        _ => last(connection)?,
-    };
-    let insert = "INSERT INTO main.densite_change_subscribers VALUES (?1, ?2)";
-    connection.query_row(insert, &[Value::from(name), Value::Integer(position)])?;
-    Ok(position)
-}
-
-fn known_position(connection: &Connection, name: &str) -> Result<Option<i64>> {
-    let known = "SELECT seq FROM main.densite_change_subscribers WHERE name = ?1 AND name > ''";
-    let row = connection.query_row(known, &[Value::from(name)])?;
-    Ok(match row.as_deref() {
-        Some([Value::Integer(seq)]) => Some(*seq),
-        _ => None,
-    })
-}
-
-/// The position of a subscriber.
+/// The stored bytes up to `total`.
 ///
 /// # Errors
-/// If there is no such subscriber.
-pub(super) fn position(connection: &Connection, name: &str) -> Result<i64> {
-    let known = match has_tables(connection)? {
-        true => known_position(connection, name)?,
-        false => None,
-    };
-    known.ok_or_else(|| {
-        refused(format!(
-            "there is no subscriber {name:?} of changes; densite_changes_subscribe('{}') adds it",
-            name.replace('\'', "''")
-        ))
-    })
+/// SQLite's.
+pub(super) fn retained(connection: &Connection, total: i64) -> Result<i64> {
+    let first = "SELECT total - length(changes) FROM main.densite_changed ORDER BY seq LIMIT 1";
+    Ok(total - connection.query_i64(first)?.unwrap_or(total))
 }
 
-/// The subscriber has done everything up to this change. Removes changes that all subscribers have
-/// done.
-pub(super) fn acknowledge(connection: &Connection, name: &str, seq: i64) -> Result<i64> {
-    let (now, last) = (position(connection, name)?, last(connection)?);
-    if seq > last {
-        return Err(refused(format!(
-            "densite_changes_ack: change {seq} does not exist; the last one is {last}"
-        )));
-    }
-    if seq <= now {
-        return Ok(now);
-    }
-    let update = "UPDATE main.densite_change_subscribers SET seq = max(seq, ?2) WHERE name = ?1";
-    connection.query_row(update, &[Value::from(name), Value::Integer(seq)])?;
-    prune(connection)?;
-    Ok(seq)
-}
-
-/// Removes a subscriber.
-pub(super) fn unsubscribe(connection: &Connection, name: &str) -> Result<()> {
-    position(connection, name)?;
-    let last = Value::Integer(last(connection)?);
-    let keep = "UPDATE main.densite_change_subscribers SET seq = ?1 WHERE name = ''";
-    connection.query_row(keep, &[last])?;
-    let delete = "DELETE FROM main.densite_change_subscribers WHERE name = ?1";
-    connection.query_row(delete, &[Value::from(name)])?;
-    prune(connection)
-}
-
-fn prune(connection: &Connection) -> Result<()> {
-    // Without subscribers, nothing is needed.
-    connection.exec("DELETE FROM main.densite_changed WHERE seq <= ifnull((SELECT min(seq) FROM main.densite_change_subscribers WHERE name > ''), 9223372036854775807)")
+/// Removes what the current transaction has stored behind this number.
+pub(super) fn remove_after(connection: &Connection, seq: i64) -> Result<()> {
+    let delete = "DELETE FROM main.densite_changed WHERE seq > ?1";
+    connection.query_row(delete, &[Value::Integer(seq)])?;
+    Ok(())
 }
 
 /// Changes that were stored together.

@@ -8,8 +8,9 @@
 //! Invariant: the pending changes are those of the transaction so far. If any cannot be recorded,
 //! xSync fails, and SQLite rolls the transaction back.
 
-use super::queue::{self, Queue};
+use super::queue::{self, Queue, Status};
 use super::recorded::{Recorded, all};
+use super::subscribers::drop_slow;
 use crate::affinity::to_log;
 use crate::error::refused;
 use crate::marks::Marks;
@@ -34,21 +35,20 @@ pub(super) fn create(connection: &Connection) -> Result<Arc<Changes>> {
 /// What the recorder of a connection knows.
 #[derive(Default)]
 struct State {
-    /// The recorded tables, as of this version of the schema.
+    /// The recorded tables, if `Queue::is_schema_known`.
     tables: Vec<Recorded>,
-    has_queue: bool,
     is_utf8: bool,
-    version: Option<i64>,
     /// Ends with the transaction.
     observation: Option<Observation>,
     pending: Pending,
     marks: Marks,
-    /// Changes of the main database are stored.
-    has_subscribers: bool,
+    /// As of the beginning of the transaction. Changes of the main database are stored if it has
+    /// subscribers.
+    before: Status,
     /// The transaction has taken part in recording. So rows may have changed before.
     is_open: bool,
-    /// A COMMIT that was busy has stored changes, behind this number.
-    stored_after: Option<i64>,
+    /// A COMMIT that was busy has stored changes.
+    has_stored: bool,
     /// Why the transaction cannot be recorded.
     failed: Option<String>,
     /// Tables of attached databases that have changed.
@@ -69,13 +69,11 @@ impl Changes {
 impl State {
     /// Reads the recorded tables if the schema has changed.
     fn read_schema(&mut self, connection: &Connection, queue: &mut Queue) -> Result<()> {
-        let version = queue.schema_version(connection)?;
-        if self.version != version || version.is_none() {
+        if !queue.is_schema_known() {
             self.tables = all(connection)?;
-            self.has_queue = queue::has_tables(connection)?;
             let encoding = connection.query_string("PRAGMA main.encoding")?;
             self.is_utf8 = encoding.as_deref() == Some("UTF-8");
-            self.version = version;
+            queue.knows_schema();
         }
         Ok(())
     }
@@ -120,23 +118,30 @@ impl State {
             return Err(refused(reason));
         }
         self.refuse_attached(connection)?;
-        if self.pending.rows() == 0 && self.stored_after.is_none() {
+        if self.pending.rows() == 0 && !self.has_stored {
             return Ok(());
         }
-        self.check_schema(connection, queue)?;
         let batches = self.pending.encoded().map_err(|e| refused(e.to_string()))?;
         // A COMMIT that is busy is repeated. Meanwhile rows can have come, or have been rolled back
         // together with some of the changes that were stored.
-        let before = match self.stored_after {
-            Some(before) => queue::remove_after(connection, before)?,
-            None => queue.last(connection)?,
-        };
-        self.stored_after = Some(before);
-        queue.append(connection, before, &batches)
+        if std::mem::replace(&mut self.has_stored, true) {
+            queue::remove_after(connection, self.before.last)?;
+        }
+        let total = queue.append(connection, self.before, &batches)?;
+        // Storing them has noticed a changed schema.
+        self.check_schema(connection, queue)?;
+        match self.before.max_bytes {
+            0 => Ok(()),
+            max if queue::retained(connection, total)? > max => drop_slow(connection, max),
+            _ => Ok(()),
+        }
     }
 
     /// The pending rows were laid out by the schema at the beginning of the transaction.
     fn check_schema(&mut self, connection: &Connection, queue: &mut Queue) -> Result<()> {
+        if queue.is_schema_known() {
+            return Ok(());
+        }
         self.read_schema(connection, queue)?;
         let batches = 0..self.pending.batches();
         for (table, op) in batches.filter_map(|batch| self.pending.kind(batch)) {
@@ -170,7 +175,7 @@ impl State {
     fn end(&mut self) {
         self.observation = None;
         self.is_open = false;
-        self.stored_after = None;
+        self.has_stored = false;
         self.pending.clear();
         self.marks.clear();
         self.failed = None;
@@ -189,7 +194,7 @@ impl Observer for Changes {
             }
             return;
         }
-        if !state.has_subscribers {
+        if !state.before.has_subscribers {
             return;
         }
         if let Err(reason) = state.record(change) {
@@ -245,10 +250,10 @@ impl VirtualTable for Recorder {
         let (mut state, mut queue) = (self.changes.0.lock(), self.queue.lock());
         state.end();
         state.is_open = true;
+        state.before = queue.status(connection)?.unwrap_or_default();
         state.read_schema(connection, &mut queue)?;
-        state.has_subscribers = state.has_queue && queue.has_subscribers(connection)?;
         // A recorded table of an attached database is found by the hook, and refused.
-        if state.has_subscribers || queue.has_attached(connection)? {
+        if state.before.has_subscribers || queue.has_attached(connection)? {
             let observation = Observation::begin(connection, self.changes.clone(), state.is_utf8)?;
             state.observation = Some(observation);
         }
