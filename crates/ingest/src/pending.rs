@@ -18,6 +18,9 @@ const TXN_BYTES: u64 = 1000 << 20;
 const READ_ROWS: usize = 512;
 const READ_BYTES: u64 = 64 << 10;
 
+/// The most bytes that an empty batch keeps for the next transaction.
+const SPARE_BYTES: usize = 64 << 10;
+
 /// An encoded batch, and an upper bound of the bytes up to its end, which count for the
 /// transaction's limit.
 struct Done {
@@ -31,6 +34,10 @@ pub(crate) struct Pending {
     done: Vec<Done>,
     /// The last batch, if it can get more rows.
     open: Option<Batch>,
+    /// An empty batch, whose memory the next one of the same table and operation takes over.
+    spare: Option<Batch>,
+    /// Rows are stored for a while only.
+    is_for_a_while: bool,
     /// Number of all rows.
     rows: u64,
     /// A rollback to a savepoint failed.
@@ -42,6 +49,14 @@ fn is_full(batch: &Batch) -> bool {
 }
 
 impl Pending {
+    /// For rows that are stored for a while only.
+    pub(crate) fn for_a_while() -> Pending {
+        Pending {
+            is_for_a_while: true,
+            ..Pending::default()
+        }
+    }
+
     pub(crate) fn rows(&self) -> u64 {
         self.rows
     }
@@ -91,7 +106,10 @@ impl Pending {
         if bytes >= BATCH_BYTES {
             self.add(EncodedBatch::of_row(table, op, row)?, bytes);
         } else {
-            let open = self.open.get_or_insert_with(|| Batch::new(table, op));
+            let fits = |b: &mut Batch| b.op() == op && Arc::ptr_eq(b.table(), table);
+            let spare = &mut self.spare;
+            let fresh = || spare.take_if(fits).unwrap_or_else(|| Batch::new(table, op));
+            let open = self.open.get_or_insert_with(fresh);
             open.push(row)?;
         }
         self.rows += 1;
@@ -114,9 +132,13 @@ impl Pending {
         // A batch whose rows were all removed is dropped.
         self.open.take_if(|batch| batch.is_empty());
         if let Some(batch) = &self.open {
-            let encoded = batch.encode()?;
+            let encoded = match self.is_for_a_while {
+                true => batch.encode_for_a_while()?,
+                false => batch.encode()?,
+            };
             let bytes = batch.bytes_max();
-            self.open = None;
+            self.spare = self.open.take();
+            self.spare.iter_mut().for_each(Batch::clear);
             self.add(encoded, bytes);
         }
         Ok(())
@@ -155,7 +177,17 @@ impl Pending {
 
     /// Removes all rows.
     pub(crate) fn clear(&mut self) {
-        *self = Pending::default();
+        let mut spare = self.open.take().or_else(|| self.spare.take());
+        spare.take_if(|batch| batch.capacity() > SPARE_BYTES);
+        spare.iter_mut().for_each(Batch::clear);
+        self.done.clear();
+        self.done.shrink_to(16);
+        *self = Pending {
+            done: std::mem::take(&mut self.done),
+            spare,
+            is_for_a_while: self.is_for_a_while,
+            ..Pending::default()
+        };
     }
 
     /// All rows as a transaction of the log.

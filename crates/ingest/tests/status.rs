@@ -191,6 +191,14 @@ fn the_lag_of_a_slow_subscriber_is_shown() {
     let bytes = database_log.log().bytes_after(1).expect("counted");
     let slow = "SELECT bytes_behind FROM densite_subscribers() WHERE name = 'slow'";
     assert_eq!(one::<i64>(&con, slow), bytes as i64);
+    // One that is dropped is shown until it comes back.
+    one::<i64>(&con, "SELECT densite_config('max_retained_bytes', 1)");
+    wait(&con);
+    one::<i64>(&con, "SELECT densite_prune()");
+    let all_of = "SELECT name, feed, position, dropped FROM densite_subscribers()";
+    assert_eq!(all(&con, all_of), ["fast|log|3|0", "slow|log|NULL|1"]);
+    one::<i64>(&con, "SELECT densite_subscribe('slow')");
+    assert_eq!(all(&con, all_of), ["fast|log|3|0", "slow|log|3|0"]);
 }
 
 /// In a clustered apply, rows behind the position are applied. They do not wait.

@@ -3,9 +3,12 @@
 use crate::Result;
 use crate::encoded::EncodedBatch;
 use crate::op::Op;
-use crate::rows::{Payload, Rows, RowsBuilder, Value};
+use crate::rows::{Payload, Rows, RowsBuilder, TEXTUAL, Value};
 use crate::table::Table;
 use std::sync::Arc;
+
+/// Mean bytes of text of a value from which on rows are mostly text.
+const MOSTLY_TEXT: usize = 16;
 
 /// Rows of one table with one operation.
 #[derive(Debug, Clone)]
@@ -74,7 +77,26 @@ impl Batch {
     /// # Errors
     /// `TooLarge` for more than 1 GiB; `Limit` for more than 16,777,216 rows.
     pub fn encode(&self) -> Result<EncodedBatch> {
-        EncodedBatch::of_rows(&self.table, self.op, &self.rows)
+        EncodedBatch::of_rows(&self.table, self.op, &self.rows, TEXTUAL)
+    }
+
+    /// As [`Batch::encode`], for rows that are soon removed again: they are compressed only if they
+    /// are mostly text. Otherwise it takes longer than it takes to write them.
+    ///
+    /// # Errors
+    /// As [`Batch::encode`].
+    pub fn encode_for_a_while(&self) -> Result<EncodedBatch> {
+        EncodedBatch::of_rows(&self.table, self.op, &self.rows, MOSTLY_TEXT)
+    }
+
+    /// Removes all rows, and keeps their memory for others.
+    pub fn clear(&mut self) {
+        self.rows.clear();
+    }
+
+    /// Bytes of memory that rows can take without more memory.
+    pub fn capacity(&self) -> usize {
+        self.rows.capacity()
     }
 
     /// The table that the rows belong to.

@@ -6,7 +6,7 @@
 
 use crate::format::record::{MAX_PAYLOAD, MAX_ROWS, RecordHeader, padded};
 use crate::op::Op;
-use crate::rows::{Payload, Rows, RowsBuilder, Value, encode_row, is_textual, room_for};
+use crate::rows::{Payload, Rows, RowsBuilder, TEXTUAL, Value, encode_row, is_textual, room_for};
 use crate::table::Table;
 use crate::{Error, Result};
 use densite_disk::hash::xxh3_64;
@@ -27,8 +27,14 @@ pub struct EncodedBatch {
 }
 
 impl EncodedBatch {
-    /// Encodes collected rows, at least one.
-    pub(crate) fn of_rows(table: &Arc<Table>, op: Op, rows: &RowsBuilder) -> Result<EncodedBatch> {
+    /// Encodes collected rows, at least one. They are compressed if they have more than `mean` bytes
+    /// of text for each value.
+    pub(crate) fn of_rows(
+        table: &Arc<Table>,
+        op: Op,
+        rows: &RowsBuilder,
+        mean: usize,
+    ) -> Result<EncodedBatch> {
         limited(rows.bytes_max())?;
         if rows.len() > MAX_ROWS as usize {
             return Err(Error::Limit("a batch of the log has at most 16777216 rows"));
@@ -39,7 +45,7 @@ impl EncodedBatch {
             op,
             rows.len(),
             raw,
-            rows.is_textual(),
+            rows.is_textual(mean),
         ))
     }
 
@@ -53,7 +59,7 @@ impl EncodedBatch {
         let bytes: u64 = row.iter().map(|value| value.bytes() as u64).sum();
         limited(bytes + 16 * row.len() as u64)?;
         let raw = encode_row(row);
-        let is_textual = is_textual(bytes as usize, row.len());
+        let is_textual = is_textual(bytes as usize, row.len(), TEXTUAL);
         Ok(EncodedBatch::new(table, op, 1, raw, is_textual))
     }
 

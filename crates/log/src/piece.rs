@@ -54,7 +54,10 @@ pub fn pack_piece(batches: &[Arc<EncodedBatch>]) -> Result<Vec<u8>> {
     }
     let count = u16::try_from(tables.len())
         .map_err(|_| Error::Limit("a transaction changes at most 65535 tables"))?;
-    let mut out = vec![VERSION, 0];
+    let tables_bytes: usize = tables.iter().map(|table| 4 + table.encoded().len()).sum();
+    let batches_bytes: usize = batches.iter().map(|b| 16 + b.payload().len()).sum();
+    let mut out = Vec::with_capacity(4 + tables_bytes + batches_bytes);
+    out.extend_from_slice(&[VERSION, 0]);
     out.extend_from_slice(&count.to_le_bytes());
     for table in tables {
         let encoded = table.encoded();

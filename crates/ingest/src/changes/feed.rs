@@ -44,8 +44,10 @@ pub(super) fn create(
                     "densite_changes_ack wants a subscriber's name and the number of a change, as in densite_changes_ack('copy', 120)",
                 ));
             };
-            queue::atomically(connection, || subscribers::acknowledge(connection, name, seq))
-                .map(Value::Integer)
+            queue::atomically(connection, || {
+                subscribers::acknowledge(connection, name, seq)
+            })
+            .map(Value::Integer)
         },
     )?;
     create_function(

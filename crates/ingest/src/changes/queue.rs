@@ -78,7 +78,8 @@ pub(super) struct Status {
     pub(super) max_bytes: i64,
 }
 
-const STATUS: &str = "SELECT max(seq), max(name > '' AND seq IS NOT NULL), max(max_bytes), (SELECT max(seq) FROM main.densite_changed), (SELECT total FROM main.densite_changed ORDER BY seq DESC LIMIT 1) FROM main.densite_change_subscribers";
+const SUBSCRIBERS: &str = "SELECT name > '', seq, max_bytes FROM main.densite_change_subscribers";
+const NEWEST: &str = "SELECT seq, total FROM main.densite_changed ORDER BY seq DESC LIMIT 1";
 const INSERT: &str = "INSERT INTO main.densite_changed VALUES (?1, ?2, ?3, ?4)";
 
 /// The statements of each transaction that can change a recorded table. Compiling them would take
@@ -88,7 +89,8 @@ const INSERT: &str = "INSERT INTO main.densite_changed VALUES (?1, ?2, ?3, ?4)";
 /// is known of the schema still holds, at no cost.
 #[derive(Default)]
 pub(super) struct Queue {
-    status: Option<OwnedStatement>,
+    subscribers: Option<OwnedStatement>,
+    newest: Option<OwnedStatement>,
     insert: Option<OwnedStatement>,
     attached: Option<OwnedStatement>,
     /// The schema is the one of the last [`Queue::knows_schema`].
@@ -107,6 +109,19 @@ fn compiled<'a>(
     }
 }
 
+/// Calls `take` for each row.
+fn each(statement: &mut OwnedStatement, mut take: impl FnMut(&OwnedStatement)) -> Result<()> {
+    let done = loop {
+        match statement.step() {
+            Ok(true) => take(statement),
+            Ok(false) => break Ok(()),
+            Err(e) => break Err(e),
+        }
+    };
+    statement.reset();
+    done
+}
+
 impl Queue {
     /// Reads the status at the beginning of a transaction; `None` if the tables are missing.
     pub(super) fn status(&mut self, connection: &Connection) -> Result<Option<Status>> {
@@ -119,26 +134,37 @@ impl Queue {
     }
 
     fn read_status(&mut self, connection: &Connection) -> Result<Option<Status>> {
-        if (self.status.is_none() || self.insert.is_none()) && !has_tables(connection)? {
+        if self.insert.is_none() && !has_tables(connection)? {
             return Ok(None);
         }
         compiled(&mut self.insert, connection, INSERT)?;
-        let statement = compiled(&mut self.status, connection, STATUS)?;
-        let stepped = statement.step();
-        self.is_schema_known &= !statement.take_prepared_again();
-        let number = |i| statement.column(i).as_i64().unwrap_or(0);
-        let status = Status {
-            last: number(0).max(number(3)),
-            total: number(4),
-            has_subscribers: number(1) == 1,
-            max_bytes: number(2),
-        };
-        statement.reset();
-        match stepped {
-            Ok(_) => Ok(Some(status)),
+        let mut status = Status::default();
+        match self.read(connection, &mut status) {
+            Ok(()) => Ok(Some(status)),
             Err(_) if !has_tables(connection)? => Ok(None),
             Err(e) => Err(e),
         }
+    }
+
+    fn read(&mut self, connection: &Connection, status: &mut Status) -> Result<()> {
+        let rows = compiled(&mut self.subscribers, connection, SUBSCRIBERS)?;
+        let read = each(rows, |row| {
+            let position = row.column(1).as_i64();
+            status.last = status.last.max(position.unwrap_or(0));
+            status.has_subscribers |= row.column(0).as_i64() == Some(1) && position.is_some();
+            let max = row.column(2).as_i64().unwrap_or(0);
+            status.max_bytes = status.max_bytes.max(max);
+        });
+        self.is_schema_known &= !rows.take_prepared_again();
+        read?;
+        if !status.has_subscribers {
+            return Ok(());
+        }
+        let newest = compiled(&mut self.newest, connection, NEWEST)?;
+        each(newest, |row| {
+            status.last = status.last.max(row.column(0).as_i64().unwrap_or(0));
+            status.total = row.column(1).as_i64().unwrap_or(0);
+        })
     }
 
     /// Whether the schema has not changed since [`Queue::knows_schema`].

@@ -27,7 +27,10 @@ use std::sync::Arc;
 
 /// Adds the table to a connection. Every connection that writes to a recorded table needs it.
 pub(super) fn create(connection: &Connection) -> Result<Arc<Changes>> {
-    let changes = Arc::<Changes>::default();
+    let changes = Arc::new(Changes(Mutex::new(State {
+        pending: Pending::for_a_while(),
+        ..State::default()
+    })));
     create_module::<Recorder>(connection, "densite_recorder", changes.clone())?;
     Ok(changes)
 }
@@ -41,6 +44,8 @@ struct State {
     /// Ends with the transaction.
     observation: Option<Observation>,
     pending: Pending,
+    /// Empty memory for the values of a row.
+    row: Vec<LogValue<'static>>,
     marks: Marks,
     /// As of the beginning of the transaction. Changes of the main database are stored if it has
     /// subscribers.
@@ -56,7 +61,6 @@ struct State {
 }
 
 /// The changes of a connection.
-#[derive(Default)]
 pub(super) struct Changes(Mutex<State>);
 
 impl Changes {
@@ -98,14 +102,27 @@ impl State {
         let new = table.columns.iter().filter(|_| op != Op::Delete);
         let old = old.map(|column| column.stored(change.before(column.place)));
         let values = old.chain(new.map(|column| column.stored(change.after(column.place))));
-        let row: Result<Vec<LogValue<'_>>> = values.map(|v| v.map(to_log)).collect();
-        let row = row.map_err(|e| format!("{}: {}", table.name, e.message))?;
-        (self.pending.push(table.table(op), op, &row)).map_err(|e| {
-            format!(
-                "{}: the changes of this transaction cannot be recorded for densite_changes: {e}",
-                table.name
-            )
-        })
+        // Subtyping lends the memory of the empty vector to values of any lifetime.
+        let mut row: Vec<LogValue<'_>> = std::mem::take(&mut self.row);
+        let mut recorded = Ok(());
+        for value in values {
+            match value {
+                Ok(value) => row.push(to_log(value)),
+                Err(e) => recorded = Err(format!("{}: {}", table.name, e.message)),
+            }
+        }
+        if recorded.is_ok() {
+            recorded = self.pending.push(table.table(op), op, &row).map_err(|e| {
+                format!(
+                    "{}: the changes of this transaction cannot be recorded for densite_changes: {e}",
+                    table.name
+                )
+            });
+        }
+        row.clear();
+        // Collecting an empty vector from itself keeps its memory.
+        self.row = row.into_iter().map(|_| LogValue::Null).collect();
+        recorded
     }
 
     /// Stores the changes, within the transaction that is about to be committed.

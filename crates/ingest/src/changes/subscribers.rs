@@ -74,7 +74,8 @@ pub(super) fn subscribe(connection: &Connection, name: &str, from_start: bool) -
         (true, Some(first)) => first,
         _ => last(connection)?,
     };
-    let insert = "INSERT OR REPLACE INTO main.densite_change_subscribers(name, seq) VALUES (?1, ?2)";
+    let insert =
+        "INSERT OR REPLACE INTO main.densite_change_subscribers(name, seq) VALUES (?1, ?2)";
     connection.query_row(insert, &[Value::from(name), Value::Integer(position)])?;
     Ok(position)
 }
@@ -141,7 +142,10 @@ pub(super) fn unsubscribe(connection: &Connection, name: &str) -> Result<()> {
 
 /// Notes the last number, so that it is not used again if no subscriber stays.
 fn keep_last(connection: &Connection) -> Result<()> {
-    let keep = format!("UPDATE main.densite_change_subscribers SET seq = ({}) WHERE name = ''", queue::LAST);
+    let keep = format!(
+        "UPDATE main.densite_change_subscribers SET seq = ({}) WHERE name = ''",
+        queue::LAST
+    );
     connection.exec(&keep)
 }
 

@@ -2,6 +2,8 @@
 
 mod copy;
 mod histories;
+mod retained;
+mod waiting;
 
 use crate::common::{Db, all, one, refusal, wait};
 use rusqlite::Connection;

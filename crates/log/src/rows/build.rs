@@ -38,6 +38,16 @@ impl Column {
         self.words.truncate(rows);
     }
 
+    fn clear(&mut self) {
+        self.tags.clear();
+        self.words.clear();
+        self.bytes.clear();
+    }
+
+    fn capacity(&self) -> usize {
+        self.tags.capacity() + 8 * self.words.capacity() + self.bytes.capacity()
+    }
+
     /// The one form of all values except NULL, and whether there are NULLs.
     fn form(&self) -> (Form, bool) {
         let mut seen = [false; 5];
@@ -142,9 +152,13 @@ fn put_lens(lens: impl Iterator<Item = u64> + Clone, out: &mut Vec<u8>) {
     }
 }
 
-/// Whether so many values contain enough text for compression to pay. Numbers are packed already.
-pub(crate) fn is_textual(var_bytes: usize, values: usize) -> bool {
-    var_bytes >= 256 && var_bytes > values * 2
+/// In the log, compression pays from this many bytes of text for each value on. Numbers are packed
+/// already.
+pub(crate) const TEXTUAL: usize = 2;
+
+/// Whether values have at least 256 bytes of text, and more than `mean` for each value.
+pub(crate) fn is_textual(var_bytes: usize, values: usize, mean: usize) -> bool {
+    var_bytes >= 256 && var_bytes > values * mean
 }
 
 /// Larger buffers are allocated as mappings of their own. A large transaction frees many of them
@@ -233,8 +247,20 @@ impl RowsBuilder {
         fixed + self.var_bytes as u64
     }
 
-    pub(crate) fn is_textual(&self) -> bool {
-        is_textual(self.var_bytes, self.rows * self.columns.len())
+    /// See [`is_textual`].
+    pub(crate) fn is_textual(&self, mean: usize) -> bool {
+        is_textual(self.var_bytes, self.rows * self.columns.len(), mean)
+    }
+
+    /// Removes all rows and keeps the memory.
+    pub(crate) fn clear(&mut self) {
+        self.columns.iter_mut().for_each(Column::clear);
+        (self.rows, self.var_bytes) = (0, 0);
+    }
+
+    /// Bytes of memory that rows can take without more memory.
+    pub(crate) fn capacity(&self) -> usize {
+        self.columns.iter().map(Column::capacity).sum()
     }
 
     pub(crate) fn encode(&self) -> Vec<u8> {

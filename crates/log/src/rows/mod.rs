@@ -9,7 +9,7 @@ mod read;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use build::{RowsBuilder, encode_row, is_textual, room_for};
+pub(crate) use build::{RowsBuilder, TEXTUAL, encode_row, is_textual, room_for};
 pub(crate) use read::Payload;
 pub use read::Rows;
 
