@@ -44,7 +44,9 @@
 #   make fuzz          the fuzzers of the decoders and of the log's files, each for MINUTES=60, from
 #                      SEED if given; 10,000 mutants of each format that `load` reads; 2,000 of each
 #                      kind of database
-#   make lint          format, clippy and documentation; every warning is an error
+#   make lint          format, clippy, documentation and `make crates`; every warning is an error
+#   make crates        packages the crates as for crates.io (target/package), and compiles a project
+#                      with them: target/crates
 #   make deny          licenses, sources and banned dependencies (deny.toml)
 #                        CHECK=advisories   known vulnerabilities instead; needs the network
 #   make docs          the documentation as a book: target/book; fails on broken links and anchors
@@ -71,7 +73,7 @@ MDBOOK := 0.5.4
 # The version of cargo-deny, which is installed in target/cargo-deny.
 DENY := 0.20.2
 
-.PHONY: help demo remote-demo test none-skipped cargo-test crash-test chroma everyday-part s3-server nats-server python-test bench crash docs examples fuzz lint deny ext pairwise pairwise-test sqlite-suite wheel need-build need-test
+.PHONY: help demo remote-demo test none-skipped cargo-test crash-test chroma everyday-part s3-server nats-server python-test bench crash docs examples fuzz lint deny crates ext pairwise pairwise-test sqlite-suite wheel need-build need-test
 
 help:
 	@sed -n '2,/^$$/s/^# \{0,1\}//p' Makefile
@@ -184,6 +186,11 @@ lint: need-build
 	cargo fmt --manifest-path examples/rust/Cargo.toml --check
 	cargo clippy --manifest-path examples/rust/Cargo.toml --locked -- -D warnings
 	RUSTDOCFLAGS='-D warnings -A rustdoc::private_intra_doc_links' cargo doc --workspace --no-deps --document-private-items --locked
+	$(MAKE) crates
+
+crates: need-build
+	@scripts/need.sh python
+	scripts/crates.sh target/crates
 
 deny: need-build
 	@[ "$$(target/cargo-deny/bin/cargo-deny --version 2>/dev/null)" = 'cargo-deny $(DENY)' ] || { \
