@@ -7,7 +7,7 @@
 # browser, other languages) is reported, but not a failure: these tests are skipped. Rust is never
 # installed, because it is not a Debian package. Prints nothing if nothing is missing.
 set -u
-rust_min=1.95
+rust_min=1.89
 has() { command -v "$1" >/dev/null 2>&1; }
 
 find_missing() { # find_missing WORK: sets needed, wished (packages) and why_needed, why_wished
@@ -25,7 +25,8 @@ find_missing() { # find_missing WORK: sets needed, wished (packages) and why_nee
     need strace strace has strace ;;
   wheel)
     need python3 python3 has python3
-    need binutils "readelf and strip" has readelf ;;
+    need python3-venv "Python's venv" python3 -c 'import ensurepip, venv'
+    need binutils strip has strip ;;
   remote-demo)
     need nginx-light nginx test -x /usr/sbin/nginx
     need openssl openssl has openssl
