@@ -129,7 +129,7 @@ chroma: need-test
 	crates/cli/tests/chroma/setup.sh target/chroma-venvs
 
 python-test: need-test wheel
-	python/tests/run.sh target/release/libdensite.so target/python-test
+	python/tests/run.sh target/release/libdensite.so target/wheels target/python-test
 	python/tests/wheel.sh target/wheels target/python-test
 
 examples: need-build ext
@@ -137,7 +137,7 @@ examples: need-build ext
 
 wheel: ext
 	@scripts/need.sh wheel
-	python3 python/wheel.py target/release target/wheels
+	python/wheel.sh target/release target/wheels
 
 # The example needs only Python's standard library and the package in this folder.
 pairwise pairwise-test: export PYTHONPATH := $(CURDIR)/python:$(CURDIR)/examples

@@ -2,16 +2,19 @@
 # wheel.sh WHEELS DIR
 #
 # Installs the wheel in WHEELS into a new environment in DIR, without an index. Tests the package,
-# the library and the command of the wheel.
+# the library and the command of the wheel. Then does the same with the checkout, as `pip install .`
+# does.
 set -euo pipefail
-[ $# = 2 ] || { sed -n 2,5p "$0" >&2; exit 2; }
+[ $# = 2 ] || { sed -n 2,6p "$0" >&2; exit 2; }
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 wheels=("$1"/densite-*-py3-none-manylinux_*.whl)
 wheel=$(realpath "${wheels[0]}")
 mkdir -p "$2"; cd "$2"
-rm -rf wheel-env
-python3 -m venv wheel-env
-wheel-env/bin/pip install --quiet --disable-pip-version-check --no-index "$wheel"
-env -u PYTHONPATH -u DENSITE_LIBRARY wheel-env/bin/python -I -W error - <<'PROGRAM'
+. "$here/../../scripts/again.sh"
+. "$here/../../scripts/environment.sh"
+
+check() { # check ENVIRONMENT
+env -u PYTHONPATH -u DENSITE_LIBRARY "$1/bin/python" -I -W error - <<'PROGRAM'
 import os, pathlib, subprocess, sys, tempfile
 import densite
 
@@ -45,7 +48,18 @@ assert pathlib.Path(densite.library_path()).is_relative_to(pathlib.Path(densite.
 # Programs are shipped with the library, which the wheel holds stripped.
 size = os.path.getsize(densite.library_path())
 assert size <= 13_000_000, f"the stripped library has {size} bytes, and at most 13,000,000 are promised"
-print(f"the wheel of densite {densite.__version__} works")
+print(f"densite {densite.__version__} works in {sys.prefix}")
 PROGRAM
-wheel-env/bin/pip uninstall --quiet --yes --disable-pip-version-check densite
-[ ! -e wheel-env/bin/densite ] || { echo "uninstalling left the command: wheel-env/bin/densite is still there" >&2; exit 1; }
+"$1/bin/pip" uninstall --quiet --yes --disable-pip-version-check densite
+[ ! -e "$1/bin/densite" ] || { echo "uninstalling left the command: $1/bin/densite is still there" >&2; exit 1; }
+}
+
+rm -rf wheel-env
+python3 -m venv wheel-env
+wheel-env/bin/pip install --quiet --disable-pip-version-check --no-index "$wheel"
+check wheel-env
+
+# With the pinned hatchling, so that this needs no network.
+environment checkout-env "$here/../build-requirements.txt" hatchling
+checkout-env/bin/pip install --quiet --disable-pip-version-check --no-index --no-deps --no-build-isolation "$here/../.."
+check checkout-env

@@ -2,7 +2,6 @@
 
 import json
 import os
-import pathlib
 import sqlite3
 import subprocess
 import sys
@@ -15,19 +14,12 @@ import densite
 import web
 from support import Files
 
-PYTHON = pathlib.Path(__file__).resolve().parent.parent.parent
-
 
 class Datasette(Files):
     def setUp(self):
         super().setUp()
         self.library("datasette")
-        # The metadata that pip installs from the wheel: the name and the entry points.
-        info = self.dir / f"installed/densite-{densite.__version__}.dist-info"
-        info.mkdir(parents=True)
-        (info / "METADATA").write_text((PYTHON / "METADATA").read_text().replace("@VERSION@", densite.__version__))
-        (info / "entry_points.txt").write_text((PYTHON / "entry_points.txt").read_text())
-        self.environment = {**os.environ, "PYTHONPATH": f"{os.environ.get('PYTHONPATH', '')}:{info.parent}"}
+        self.environment = dict(os.environ)
         for name, connect in (("small", densite.connect), ("plain", sqlite3.connect)):
             con = connect(self.dir / f"{name}.db")
             con.execute("CREATE TABLE person(id INTEGER PRIMARY KEY, name TEXT)")
