@@ -3,7 +3,6 @@ import java.nio.file.Path;
 import java.sql.Connection;
 import java.sql.DriverManager;
 import java.sql.SQLException;
-import org.sqlite.SQLiteConfig;
 
 /**
  * Densite from Java with sqlite-jdbc: {@code java -cp sqlite-jdbc.jar Weather.java LIBRARY FOLDER}
@@ -41,9 +40,8 @@ public class Weather {
 
     /** Loads the library. It stays in SQLite and serves all later connections of the process. */
     static void load(Path library) throws SQLException {
-        SQLiteConfig config = new SQLiteConfig();
-        config.enableLoadExtension(true);
-        try (Connection loader = config.createConnection("jdbc:sqlite::memory:"); var load = loader.prepareStatement("SELECT load_extension(?)")) {
+        String url = "jdbc:sqlite::memory:?enable_load_extension=true";
+        try (Connection loader = DriverManager.getConnection(url); var load = loader.prepareStatement("SELECT load_extension(?)")) {
             load.setString(1, library.toString());
             load.execute();
             System.out.println(text(loader, "SELECT 'Densite ' || densite_version() || ' in SQLite ' || sqlite_version()"));

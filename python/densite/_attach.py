@@ -70,6 +70,25 @@ def attach(sqlite_module: Optional[ModuleType] = None) -> None:
         _attached.add(name)
 
 
+def make_default(sqlite_module: ModuleType) -> None:
+    """As :func:`attach`, and all later connections of this SQLite open files through Densite, also
+    without ``vfs=densite``."""
+    attach(sqlite_module)
+    library = _library_behind(sqlite_module)
+    if library is None:
+        con = sqlite_module.connect(":memory:")
+        try:
+            con.enable_load_extension(True)
+            con.execute("SELECT load_extension(?, 'sqlite3_densite_default_init')", (library_path(),)).fetchall()
+        finally:
+            con.close()
+        return
+    library.sqlite3_vfs_find.restype = ctypes.c_void_p
+    library.sqlite3_vfs_register.argtypes = [ctypes.c_void_p, ctypes.c_int]
+    if library.sqlite3_vfs_register(library.sqlite3_vfs_find(b"densite"), 1) != 0:
+        raise MemoryError("SQLite has no memory to make Densite the default VFS; free memory and try again")
+
+
 def _c_module(module: ModuleType) -> Optional[ModuleType]:
     """The compiled module behind a driver: ``_sqlite3`` for ``sqlite3``, ``pysqlite3._sqlite3`` for
     ``pysqlite3``."""

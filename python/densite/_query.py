@@ -35,9 +35,29 @@ def _new_capsule() -> Callable[..., Any]:
     return ctypes.PYFUNCTYPE(ctypes.py_object, c_void_p, c_void_p, c_void_p)(("PyCapsule_New", ctypes.pythonapi))
 
 
+class _Row(tuple):  # type: ignore[type-arg]
+    """A row of a loop over a result: a tuple that also has the names of its columns, as ``_fields``.
+    ``pandas.DataFrame(result)`` takes them from there."""
+
+    __slots__ = ()
+    _fields: Tuple[str, ...] = ()
+
+    def __reduce__(self) -> Any:
+        # pickle would look for the class of these columns by its name.
+        return tuple, (tuple(self),)
+
+
+@lru_cache(maxsize=256)
+def _row_of(names: Tuple[str, ...]) -> type:
+    """The class of rows with these columns. collections.namedtuple would refuse names such as
+    ``count(*)``."""
+    return type("_Row", (_Row,), {"__slots__": (), "_fields": names})
+
+
 class Result:
     """The rows of a statement. They can be read once: as an Arrow stream
-    (``__arrow_c_stream__``), as NumPy arrays (:meth:`to_numpy`), or as tuples.
+    (``__arrow_c_stream__``), as NumPy arrays (:meth:`to_numpy`), or as tuples. The tuples of a loop
+    know the names of their columns, so ``pandas.DataFrame(result)`` has them if there is a row.
 
     Reading is streamed: at most 65,536 rows are in memory at a time, apart from those that the
     reader keeps. Until its end the result keeps the connection's read transaction open, as a cursor
@@ -196,7 +216,9 @@ class Result:
 
     def __iter__(self) -> Iterator[Tuple[Any, ...]]:
         with self._ended_by_failure():
-            return self._each(self._read())
+            rows = self._read()
+            names = tuple(column[0] for column in rows.description)
+            return self._each(map(_row_of(names), rows))
 
     def _each(self, rows: Any) -> Iterator[Tuple[Any, ...]]:
         """The rows. This generator keeps `self` alive: in `for row in densite.query(...)` nothing

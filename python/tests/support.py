@@ -72,13 +72,17 @@ class Files(unittest.TestCase):
             thread.join()
             signal.signal(signal.SIGINT, before)
 
-    def guide(self, name, heading, **names):
-        """Runs the Python code of a section of a guide, unchanged, in the test's directory. Returns
-        its module. `output` of the module is what it printed, `says` the output in the guide."""
+    def section(self, name, heading):
+        """The text of a section of a guide."""
         text = (pathlib.Path(__file__).resolve().parent.parent.parent / "docs/guides" / name).read_text(encoding="utf-8")
         _, title, rest = text.partition(f"\n## {heading}\n")
         self.assertTrue(title, f"{name} has no section {heading!r}")
-        section = rest.partition("\n## ")[0]
+        return rest.partition("\n## ")[0]
+
+    def guide(self, name, heading, **names):
+        """Runs the Python code of a section of a guide, unchanged, in the test's directory. Returns
+        its module. `output` of the module is what it printed, `says` the output in the guide."""
+        section = self.section(name, heading)
         blocks = re.findall(r"```python\n(.*?)```", section, re.DOTALL)
         self.assertTrue(blocks, f"section {heading!r} of {name} has no Python code")
         before = os.getcwd()

@@ -4,6 +4,7 @@ import gc
 import itertools
 import os
 import pathlib
+import pickle
 import random
 import sqlite3
 import subprocess
@@ -54,6 +55,13 @@ class Query(Files):
         self.assertEqual(next(rows), (0, 0))
         del rows
         con.execute("DROP TABLE t")  # no statement reads it any more
+
+    def test_the_tuples_of_a_loop_have_the_names_of_their_columns(self):
+        con = self.filled()
+        (row,) = densite.query(con, "SELECT a, count(*) AS n, 1 AS \"class\" FROM t WHERE a = 1")
+        self.assertEqual((row, row._fields), ((1, 100, 1), ("a", "n", "class")))
+        copy = pickle.loads(pickle.dumps(row))
+        self.assertEqual((copy, type(copy)), ((1, 100, 1), tuple))
 
     def test_repeated_keys_and_null_keys_are_joined_as_in_sqlite(self):
         con = self.filled()

@@ -8,6 +8,7 @@ Densite file.
 from __future__ import annotations
 
 import os
+import sys
 from contextlib import closing
 from typing import Any, Dict, Iterable, List, Optional, Tuple
 
@@ -22,13 +23,16 @@ _SETTINGS = ("level", "threads", "decoded_cache")
 
 
 class DatabaseClient(client.DatabaseClient):
-    """``manage.py dbshell`` runs ``densite sql``, which can read Densite files."""
+    """``manage.py dbshell`` runs ``densite sql``, which can read Densite files. The command is
+    beside the interpreter if pip has installed it into this environment, otherwise on the PATH."""
 
     executable_name = "densite"
 
     @classmethod
     def settings_to_cmd_args_env(cls, settings_dict: Dict[str, Any], parameters: Iterable[str]) -> Tuple[List[str], Optional[Dict[str, str]]]:
-        return [cls.executable_name, "sql", str(settings_dict["NAME"]), *parameters], None
+        beside = os.path.join(os.path.dirname(sys.executable), cls.executable_name)
+        command = beside if os.access(beside, os.X_OK) else cls.executable_name
+        return [command, "sql", str(settings_dict["NAME"]), *parameters], None
 
 
 class DatabaseCreation(creation.DatabaseCreation):

@@ -197,3 +197,15 @@ class Django(Files):
         command.chmod(0o755)
         output = self.manage("dbshell", PATH=f"{command.parent}:{os.environ['PATH']}")
         self.assertEqual(output, f"sql {self.dir / 'site.db'}\n")
+
+    def test_dbshell_prefers_the_command_beside_the_interpreter(self):
+        from densite.django.base import DatabaseClient  # noqa: PLC0415
+
+        settings = {"NAME": "site.db"}
+        interpreter = sys.executable
+        self.addCleanup(setattr, sys, "executable", interpreter)
+        sys.executable = str(self.dir / "python")
+        self.assertEqual(DatabaseClient.settings_to_cmd_args_env(settings, []), (["densite", "sql", "site.db"], None))
+        command = self.dir / "densite"
+        command.touch(0o755)
+        self.assertEqual(DatabaseClient.settings_to_cmd_args_env(settings, []), ([str(command), "sql", "site.db"], None))

@@ -3,6 +3,7 @@
 import threading
 
 import densite
+import web
 from support import Files
 
 
@@ -16,6 +17,7 @@ class SQLAlchemy(Files):
         self.assertEqual(guide.books, 2)
         self.assertEqual(guide.found, [("Hopper",)])
         self.assertEqual(guide.ids, [1, 2])
+        self.assertEqual(guide.authors, 3)
         with guide.engine.connect() as connection:
             self.assertEqual(connection.execute(sa.text("SELECT densite_log_last()")).scalar(), 2)
         self.assertEqual([path.name for path in self.dir.glob("*.db")], ["shop.db"])
@@ -68,3 +70,35 @@ class SQLAlchemy(Files):
         self.assertEqual(([column.name for column in reflected.columns], [index.name for index in reflected.indexes]), (["a", "b"], ["ix_t_b"]))
         with engine.connect() as connection:
             self.assertEqual(connection.scalar(sa.select(sa.func.count()).select_from(reflected)), 20)
+
+    def test_the_dialect_takes_paths_uris_parameters_and_remote_databases(self):
+        sa = self.library("sqlalchemy")
+        path = self.dir / "a b.db"
+        con = densite.connect(path)
+        con.execute("CREATE TABLE t(a)")
+        con.close()
+        site = web.serve(self, self.dir)
+        quoted = path.name.replace(" ", "%20")
+        for database, query, level in (
+            (str(path), {}, "3"),
+            (str(path), {"level": "7", "timeout": "9.5"}, "7"),
+            (f"file://{self.dir}/{quoted}", {"level": "7", "uri": "true"}, "7"),
+            (f"{site}/{quoted}", {}, "3"),
+        ):
+            engine = sa.create_engine(sa.URL.create("sqlite+densite", database=database, query=query))
+            self.addCleanup(engine.dispose)
+            self.assertIsInstance(engine.pool, sa.QueuePool)
+            with engine.connect() as connection:
+                self.assertEqual(sa.inspect(connection).get_table_names(), ["t"], database)
+                self.assertEqual(connection.scalar(sa.text("PRAGMA densite_level")), level, database)
+        memory = sa.create_engine("sqlite+densite://")
+        self.addCleanup(memory.dispose)
+        with memory.connect() as connection:
+            self.assertEqual(connection.scalar(sa.text("SELECT densite_version()")), densite.__version__)
+
+    def test_a_wrong_parameter_of_the_dialect_is_an_error(self):
+        sa = self.library("sqlalchemy")
+        engine = sa.create_engine("sqlite+densite:///a.db?levle=9")
+        self.addCleanup(engine.dispose)
+        with self.assertRaisesRegex(sa.exc.OperationalError, "unable to open|level"):
+            engine.connect()
