@@ -2,14 +2,15 @@
 //!
 //! [`Set`]s of columns come from the Arrow C data interface ([`arrow`]) or from plain buffers;
 //! `densite_columns(handle)` is a set as a table. A [`Query`] returns rows as Arrow record batches,
-//! and `densite_query(handle, sql, …)` prepares it. [`changes`] run statements outside of the
-//! driver. [`text`] writes dates, times and decimals. docs/decisions/bulk.md has the reasons.
+//! and `densite_query(handle, sql, …)` prepares it. A [`Batcher`] takes rows that were read already.
+//! [`changes`] run statements outside of the driver. [`text`] writes dates, times and decimals. docs/decisions/bulk.md has the reasons.
 //! `unsafe` is in four modules: `memory`, `arrow`, `confined` and `sink`.
 
 #![warn(missing_docs)]
 
 pub mod arrow;
 mod batch;
+mod batcher;
 mod bits;
 mod build;
 mod change;
@@ -36,6 +37,7 @@ pub mod text;
 mod values;
 
 pub use batch::{Batch, OwnedColumn};
+pub use batcher::{Batcher, RealText};
 pub use bits::Bits;
 pub use change::changes;
 pub use chunk::{Chunk, Data, Places, since};

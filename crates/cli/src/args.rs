@@ -234,14 +234,21 @@ pub(crate) struct ReportArgs {
 pub(crate) struct SqlArgs {
     /// The database, compressed or plain, a URL, or a file: URI
     pub(crate) db: String,
-    /// The SQL statements; without them, they are read from stdin
+    /// The SQL statements and dot commands; without them, they are read from stdin, at a terminal
+    /// with a prompt
     pub(crate) sql: Option<String>,
     /// Create a compressed database if the file does not exist
     #[arg(long)]
     pub(crate) create: bool,
-    /// The format of the results
-    #[arg(long, value_enum, default_value_t = Format::Table)]
-    pub(crate) format: Format,
+    /// The format of the results [default: by the extension of --output, otherwise table]
+    #[arg(long, value_enum)]
+    pub(crate) format: Option<Format>,
+    /// The file for the results, which is replaced [default: stdout]
+    #[arg(long, short, value_name = "FILE", conflicts_with = "json")]
+    pub(crate) output: Option<PathBuf>,
+    /// The value of the parameter :NAME, @NAME or $NAME; a number, or otherwise text
+    #[arg(long, value_name = "NAME=VALUE", value_parser = parameter)]
+    pub(crate) param: Vec<(String, String)>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -382,11 +389,45 @@ impl FileFormat {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
     /// A table with borders, for people
+    #[value(aliases = ["box", "column"])]
     Table,
     /// Comma-separated values with a header line
     Csv,
     /// An array of objects for each result
     Json,
+    /// An object on a line of its own for each row
+    #[value(alias = "ndjson")]
+    Jsonl,
+    /// A Markdown table
+    Markdown,
+    /// A line for each value
+    Line,
+    /// A Parquet file, for one result
+    Parquet,
+    /// An Arrow file, for one result
+    #[value(alias = "feather")]
+    Arrow,
+}
+
+impl Format {
+    /// The format that the extension of a name stands for.
+    pub(crate) fn of_name(path: &std::path::Path) -> Option<Format> {
+        let extension = path.extension()?.to_str()?.to_ascii_lowercase();
+        Some(match extension.as_str() {
+            "csv" => Format::Csv,
+            "json" => Format::Json,
+            "jsonl" | "ndjson" => Format::Jsonl,
+            "md" => Format::Markdown,
+            "parquet" => Format::Parquet,
+            "arrow" | "feather" => Format::Arrow,
+            _ => return None,
+        })
+    }
+
+    /// Whether the format is a file of columns, and no text.
+    pub(crate) fn is_binary(self) -> bool {
+        matches!(self, Format::Parquet | Format::Arrow)
+    }
 }
 
 /// Parses an integer within bounds; the error states the bounds.
@@ -459,6 +500,16 @@ fn moment(text: &str) -> Result<u64, String> {
         .ok_or_else(|| "a moment is a date and a time, such as '2026-11-27 14:00:00' (UTC) or 2026-11-27T15:00:00+01:00".to_string())
 }
 
+/// Parses the name and the value of a parameter.
+fn parameter(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.trim_start_matches([':', '@', '$', '?']).is_empty() => {
+            Ok((name.to_owned(), value.to_owned()))
+        }
+        _ => Err("a parameter is NAME=VALUE".to_owned()),
+    }
+}
+
 fn delimiter(text: &str) -> Result<u8, String> {
     match text.as_bytes() {
         b"\\t" => Ok(b'\t'),
@@ -511,6 +562,12 @@ mod tests {
         assert!(timeout("-1").is_err() && timeout("NaN").is_err() && timeout("x").is_err());
         assert_eq!(interval("0.5"), Ok(Duration::from_millis(500)));
         assert!(interval("0").is_err() && hours("0.5").is_err() && hours("inf").is_err());
+    }
+
+    #[test]
+    fn a_parameter_has_a_name() {
+        assert_eq!(parameter(":a=b=c"), Ok((":a".into(), "b=c".into())));
+        assert!(parameter("a").is_err() && parameter("=b").is_err() && parameter(":=b").is_err());
     }
 
     #[test]

@@ -36,6 +36,8 @@ mod replicate_s3;
 mod replicate_signed;
 mod report;
 mod round_trip;
+mod shell;
+mod shell_commands;
 mod shown;
 mod sql;
 mod vacuum;

@@ -69,15 +69,24 @@ pub(crate) fn load(
     progress: &mut dyn Progress,
 ) -> Result<Loaded, Stop> {
     db.set_prepared_statement_cache_capacity(STATEMENTS);
-    db.execute_batch("BEGIN IMMEDIATE")?;
+    // In the caller's transaction, the rows are a part of it.
+    let (begin, commit, undo) = match db.is_autocommit() {
+        true => ("BEGIN IMMEDIATE", "COMMIT", "ROLLBACK"),
+        false => (
+            "SAVEPOINT densite_load",
+            "RELEASE densite_load",
+            "ROLLBACK TO densite_load; RELEASE densite_load",
+        ),
+    };
+    db.execute_batch(begin)?;
     let done = within(db, source, options, progress).and_then(|loaded| {
-        db.execute_batch("COMMIT")?;
+        db.execute_batch(commit)?;
         Ok(loaded)
     });
     if done.is_err() {
         // The earlier error is more useful than one of this rollback. Closing the connection also
         // rolls back.
-        db.execute_batch("ROLLBACK").ok();
+        db.execute_batch(undo).ok();
     }
     done
 }

@@ -4,6 +4,7 @@
 //! that fit into memory are sorted by the key first.
 
 mod csv;
+pub(crate) mod failure;
 pub(crate) mod insert;
 mod jsonl;
 mod order;

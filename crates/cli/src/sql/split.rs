@@ -67,6 +67,16 @@ impl Splitter {
         self.kind == Kind::Blank && self.within == Within::Code
     }
 
+    /// The line that comes next, from 1.
+    pub(crate) fn line(&self) -> u64 {
+        self.line
+    }
+
+    /// Passes over a line that is not SQL.
+    pub(crate) fn skip(&mut self, line: &str) {
+        self.line += u64::from(line.ends_with('\n'));
+    }
+
     /// Takes the next line, including its line end, and returns the statements that end in it. A
     /// word, a quote or a comment mark must not be split between two calls.
     pub(crate) fn push(&mut self, line: &str) -> Vec<Piece> {

@@ -56,6 +56,29 @@ pub(crate) fn densite<S: AsRef<std::ffi::OsStr>>(args: &[S]) -> Ran {
     run(Command::new(DENSITE).args(args))
 }
 
+/// Runs the command with these arguments and this text on stdin.
+pub(crate) fn piped(args: &[&str], text: &[u8]) -> Ran {
+    let mut child = Command::new(DENSITE)
+        .args(args)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the command runs");
+    child
+        .stdin
+        .take()
+        .expect("a pipe")
+        .write_all(text)
+        .expect("it reads");
+    let out = child.wait_with_output().expect("it ends");
+    Ran {
+        code: out.status.code().unwrap_or(-1),
+        out: String::from_utf8(out.stdout).expect("UTF-8"),
+        err: String::from_utf8(out.stderr).expect("UTF-8"),
+    }
+}
+
 /// Runs any command.
 pub(crate) fn run(command: &mut Command) -> Ran {
     command.stdin(Stdio::null());

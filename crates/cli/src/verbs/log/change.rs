@@ -5,8 +5,9 @@ use crate::args::{Common, DbArg, From, SubscribeArgs, UnsubscribeArgs};
 use crate::failure::{Failure, Outcome};
 use crate::out;
 use crate::shown::shown;
+use crate::sql::failure::{At, failure};
+use crate::sql::open::open;
 use crate::sqlite;
-use crate::verbs::sql::{failure, open};
 use densite_tools::log::Beside;
 use rusqlite::{Connection, Params};
 use serde_json::{Value, json};
@@ -21,8 +22,9 @@ fn call(path: &Path, sql: &str, params: impl Params) -> Result<Option<i64>, Fail
     let name = path.to_string_lossy();
     let db: Connection = open(&name, false)?;
     let answer = db.query_row(sql, params, |row| row.get(0));
-    let answer = answer.map_err(|e| failure(&name, None, &e))?;
-    db.close().map_err(|(_, e)| failure(&name, None, &e))?;
+    let answer = answer.map_err(|e| failure(&name, At::Database, &e))?;
+    db.close()
+        .map_err(|(_, e)| failure(&name, At::Database, &e))?;
     Ok(answer)
 }
 

@@ -1,0 +1,172 @@
+//! `.dump`: the database as SQL, in the form of the sqlite3 shell.
+//!
+//! A savepoint gives all tables the same state. Virtual tables are written into the schema
+//! directly, because CREATE VIRTUAL TABLE would make their shadow tables a second time.
+
+use super::super::failure::{At, failure};
+use super::super::literal::literal;
+use super::super::session::{Flow, Session};
+use crate::failure::Failure;
+use densite_sqlite::quoted;
+use rusqlite::Connection;
+use rusqlite::types::ValueRef;
+use std::fmt::Write;
+
+/// Printed before SQL text is printed, so that memory is bounded.
+const PART: usize = 1 << 16;
+
+enum Stop {
+    Sql(rusqlite::Error),
+    Output(std::io::Error),
+}
+
+impl From<rusqlite::Error> for Stop {
+    fn from(e: rusqlite::Error) -> Stop {
+        Stop::Sql(e)
+    }
+}
+
+impl From<std::io::Error> for Stop {
+    fn from(e: std::io::Error) -> Stop {
+        Stop::Output(e)
+    }
+}
+
+/// A table, index, trigger or view.
+struct Object {
+    name: String,
+    kind: String,
+    sql: String,
+}
+
+pub(super) fn run(session: &mut Session, patterns: &[String]) -> Result<Flow, Failure> {
+    let db = std::rc::Rc::clone(&session.connection);
+    let mut print = |text: &str| session.output.text(text);
+    let done = db
+        .execute_batch("SAVEPOINT densite_dump")
+        .map_err(Stop::Sql)
+        .and_then(|()| {
+            let done = dump(&db, patterns, &mut print);
+            let released = db.execute_batch("RELEASE densite_dump").map_err(Stop::Sql);
+            done.and(released)
+        });
+    match done {
+        Ok(()) => Ok(Flow::Next),
+        Err(Stop::Output(e)) => Err(e.into()),
+        Err(Stop::Sql(e)) => Err(failure(&session.db, At::Prompt, &e)),
+    }
+}
+
+fn dump(
+    db: &Connection,
+    patterns: &[String],
+    print: &mut dyn FnMut(&str) -> std::io::Result<()>,
+) -> Result<(), Stop> {
+    print("PRAGMA foreign_keys=OFF;\nBEGIN TRANSACTION;\n")?;
+    let objects = objects(db, patterns)?;
+    let (tables, others): (Vec<&Object>, Vec<&Object>) =
+        objects.iter().partition(|o| o.kind == "table");
+    let mut has_virtual = false;
+    for table in tables {
+        let name = table.name.as_str();
+        let is_virtual = table
+            .sql
+            .to_ascii_uppercase()
+            .starts_with("CREATE VIRTUAL TABLE");
+        if name == "sqlite_sequence" {
+            print("DELETE FROM sqlite_sequence;\n")?;
+        } else if name.starts_with("sqlite_stat") {
+            print("ANALYZE sqlite_schema;\n")?;
+        } else if name.starts_with("sqlite_") {
+            continue;
+        } else if is_virtual {
+            if !std::mem::replace(&mut has_virtual, true) {
+                print("PRAGMA writable_schema=ON;\n")?;
+            }
+            let text = |text: &str| literal(ValueRef::Text(text.as_bytes()));
+            print(&format!(
+                "INSERT INTO sqlite_schema(type,name,tbl_name,rootpage,sql)VALUES('table',{0},{0},0,{1});\n",
+                text(name),
+                text(&table.sql),
+            ))?;
+            continue;
+        } else {
+            print(&format!("{};\n", table.sql))?;
+        }
+        rows(db, name, print)?;
+    }
+    for object in others {
+        print(&format!("{};\n", object.sql))?;
+    }
+    if has_virtual {
+        print("PRAGMA writable_schema=OFF;\n")?;
+    }
+    print("COMMIT;\n")?;
+    Ok(())
+}
+
+/// The objects with SQL, in the order in which they were made; those of matching tables.
+fn objects(db: &Connection, patterns: &[String]) -> rusqlite::Result<Vec<Object>> {
+    // sqlite_sequence exists only after the first table with AUTOINCREMENT.
+    let mut statement = db.prepare(
+        "SELECT name, type, sql, tbl_name FROM main.sqlite_schema WHERE sql IS NOT NULL
+         ORDER BY name = 'sqlite_sequence', rowid",
+    )?;
+    let mut like = db.prepare("SELECT ?1 LIKE ?2")?;
+    let mut rows = statement.query([])?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        let table: String = row.get(3)?;
+        let mut is_wanted = patterns.is_empty();
+        for pattern in patterns {
+            is_wanted |= like.query_row([&table, pattern], |row| row.get::<_, bool>(0))?;
+        }
+        if is_wanted {
+            found.push(Object {
+                name: row.get(0)?,
+                kind: row.get(1)?,
+                sql: row.get(2)?,
+            });
+        }
+    }
+    Ok(found)
+}
+
+/// An INSERT for each row of a table.
+fn rows(
+    db: &Connection,
+    table: &str,
+    print: &mut dyn FnMut(&str) -> std::io::Result<()>,
+) -> Result<(), Stop> {
+    let mut info = db.prepare("SELECT name, hidden FROM main.pragma_table_xinfo(?1)")?;
+    let columns = info.query_map([table], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let columns: Vec<(String, i64)> = columns.collect::<rusqlite::Result<_>>()?;
+    // Generated columns take no values.
+    let stored: Vec<String> = columns
+        .iter()
+        .filter(|(_, hidden)| *hidden == 0)
+        .map(|(name, _)| quoted(name))
+        .collect();
+    let listed = match stored.len() == columns.len() {
+        true => String::new(),
+        false => format!("({})", stored.join(",")),
+    };
+    let sql = format!("SELECT {} FROM main.{}", stored.join(","), quoted(table));
+    let mut statement = db.prepare(&sql)?;
+    let mut rows = statement.query([])?;
+    let mut text = String::new();
+    while let Some(row) = rows.next()? {
+        let _ = write!(text, "INSERT INTO {}{listed} VALUES(", quoted(table));
+        for column in 0..stored.len() {
+            let comma = if column == 0 { "" } else { "," };
+            let _ = write!(text, "{comma}{}", literal(row.get_ref(column)?));
+        }
+        text += ");\n";
+        if text.len() >= PART {
+            print(&text)?;
+            text.clear();
+        }
+    }
+    print(&text)?;
+    Ok(())
+}

@@ -1,0 +1,135 @@
+//! `.import FILE TABLE`: loads a file as `densite load` does.
+//!
+//! As in the sqlite3 shell, the first line of a CSV file is a row if the table exists, and has the
+//! names of the columns otherwise.
+
+use super::super::failure::{At, failure, other};
+use super::super::interrupt::Interrupts;
+use super::super::session::{Flow, Session};
+use crate::args::{FileFormat, LoadArgs, Quote};
+use crate::failure::Failure;
+use crate::load::failure::input;
+use crate::load::insert::{Options, Stop, load};
+use crate::load::{format_of, open, target};
+use crate::out;
+use crate::progress::Bar;
+use densite_tools::Progress;
+
+/// Memory for sorting rows, in MiB.
+const MEMORY: u64 = 64;
+
+struct Importing<'a> {
+    bar: Bar,
+    interrupts: &'a Interrupts,
+}
+
+impl Progress for Importing<'_> {
+    fn phase(&mut self, name: &'static str, total: u64) {
+        self.bar.phase(name, total);
+    }
+
+    fn done(&mut self, done: u64) {
+        self.bar.done(done);
+    }
+
+    fn message(&mut self, text: &str) {
+        self.bar.message(text);
+    }
+
+    fn cancelled(&mut self) -> bool {
+        self.interrupts.has_come()
+    }
+}
+
+/// The file, the table, and whether the file is CSV whatever its name, and how many of its first
+/// lines are no rows.
+fn parse(arguments: &[String]) -> Result<(&str, &str, bool, u64), Failure> {
+    let (mut names, mut is_csv, mut skip) = (Vec::new(), false, 0);
+    let mut rest = arguments.iter();
+    while let Some(word) = rest.next() {
+        match word.as_str() {
+            "--csv" | "-csv" => is_csv = true,
+            "--skip" | "-skip" => {
+                let lines = rest.next().and_then(|n| n.parse().ok());
+                skip = lines.ok_or_else(|| other("--skip takes a number of lines".to_owned()))?;
+            }
+            option if option.starts_with("--") => {
+                return Err(other(format!(
+                    "{option} is no option of .import, which has --csv and --skip N"
+                )));
+            }
+            name => names.push(name),
+        }
+    }
+    match names.as_slice() {
+        [file, table] => Ok((file, table, is_csv, skip)),
+        _ => Err(other(
+            "the command is .import [--csv] [--skip N] FILE TABLE".to_owned(),
+        )),
+    }
+}
+
+pub(super) fn run(session: &mut Session, arguments: &[String]) -> Result<Flow, Failure> {
+    let (file, table, is_csv, skip) = parse(arguments)?;
+    let sql = |e: rusqlite::Error| failure(&session.db, At::Prompt, &e);
+    let exists = target::find_table(&session.connection, table)
+        .map_err(sql)?
+        .is_some();
+    let mut args = LoadArgs {
+        db: session.db.clone(),
+        table: table.to_owned(),
+        file: file.into(),
+        format: is_csv.then_some(FileFormat::Csv),
+        no_header: exists,
+        delimiter: None,
+        quote: Quote::Double,
+        null: None,
+        skip_errors: false,
+        memory: MEMORY,
+    };
+    let format = format_of(&args).unwrap_or(FileFormat::Csv);
+    args.no_header &= format == FileFormat::Csv;
+    let mut source = open(&args, format).map_err(|bad| input(&args.file, "line", bad))?;
+    let unit = source.unit();
+    for _ in 0..skip {
+        // A line that is no row is skipped too.
+        let _ = source.next();
+    }
+    let options = Options {
+        table,
+        skip_errors: false,
+        by_order: args.no_header,
+        memory: MEMORY << 20,
+    };
+    let mut progress = Importing {
+        bar: Bar::new(session.common),
+        interrupts: &session.interrupts,
+    };
+    progress.phase(
+        "load",
+        std::fs::metadata(file).map_or(0, |about| about.len()),
+    );
+    let done = load(
+        &session.connection,
+        source.as_mut(),
+        &options,
+        &mut progress,
+    );
+    drop(progress);
+    match done {
+        Ok(loaded) => {
+            let rows = out::thousands(loaded.rows);
+            out::message(session.common, &format!("{rows} rows into {table}"));
+            Ok(Flow::Next)
+        }
+        Err(Stop::Input(bad)) => Err(input(&args.file, unit, bad)),
+        Err(Stop::Table(reason)) => Err(other(reason)),
+        Err(Stop::Sql(e)) => Err(sql(e)),
+        Err(Stop::Interrupted) => Err(Failure::Other(
+            "interrupted",
+            130,
+            "interrupted; nothing was loaded".to_owned(),
+            serde_json::json!({}),
+        )),
+    }
+}

@@ -1,0 +1,128 @@
+//! Prints results in a format.
+//!
+//! | value | table, markdown, line | CSV | JSON, JSON lines |
+//! |---|---|---|---|
+//! | NULL | nothing | nothing | `null` |
+//! | integer, real | digits | digits | number; infinite reals are `"Infinity"`, `"-Infinity"` |
+//! | text | control characters as `^X` | quoted where needed; empty text is `""` | string |
+//! | blob | `X'00FF'` | `X'00FF'` | `{"hex": "00FF"}` |
+//!
+//! Parquet and Arrow have columns of one type each: [`columnar`].
+
+mod columnar;
+mod csv;
+mod json;
+mod line;
+mod markdown;
+mod table;
+mod values;
+
+pub(crate) use json::Wrapped;
+
+use crate::args::Format;
+use rusqlite::types::ValueRef;
+use std::io::{self, Write};
+
+/// A column of a result.
+#[derive(Debug, Clone)]
+pub(crate) struct Column {
+    pub(crate) name: String,
+    /// The type that its table declares.
+    pub(crate) declared: Option<String>,
+}
+
+/// Receives the results of statements, one after the other.
+pub(crate) trait Sink {
+    /// Begins a result with these columns.
+    fn begin(&mut self, out: &mut dyn Write, columns: &[Column]) -> io::Result<()>;
+    /// Adds a row of the result.
+    fn row(&mut self, out: &mut dyn Write, values: &[ValueRef<'_>]) -> io::Result<()>;
+    /// Ends the result after its last row.
+    fn end(&mut self, out: &mut dyn Write) -> io::Result<()>;
+    /// Ends the result at an error, after some of its rows.
+    fn stop(&mut self, out: &mut dyn Write) -> io::Result<()> {
+        self.end(out)
+    }
+}
+
+/// The sink of a format; `has_header` says whether tables and CSV begin with the column names.
+pub(crate) fn sink(format: Format, has_header: bool) -> Box<dyn Sink> {
+    match format {
+        Format::Table => Box::new(table::Tables::new(has_header)),
+        Format::Csv => Box::new(csv::Csv { has_header }),
+        Format::Json => Box::new(json::Json::default()),
+        Format::Jsonl => Box::new(json::Lines::default()),
+        Format::Markdown => Box::new(markdown::Markdown::default()),
+        Format::Line => Box::new(line::Lines::default()),
+        Format::Parquet => Box::new(columnar::Columnar::new(columnar::parquet)),
+        Format::Arrow => Box::new(columnar::Columnar::new(columnar::arrow)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn print(format: Format) -> String {
+        print_to(sink(format, true).as_mut())
+    }
+
+    fn print_to(sink: &mut dyn Sink) -> String {
+        let mut out = Vec::new();
+        let column = |name: &str| Column {
+            name: name.to_owned(),
+            declared: None,
+        };
+        sink.begin(&mut out, &["a", "b", "a"].map(column))
+            .expect("memory");
+        for row in [
+            [ValueRef::Null, ValueRef::Integer(-1), ValueRef::Real(2.0)],
+            [
+                ValueRef::Text(b""),
+                ValueRef::Text(b"x,\"y\""),
+                ValueRef::Blob(&[0, 255]),
+            ],
+            [
+                ValueRef::Real(f64::INFINITY),
+                ValueRef::Text(b"\x1b[2J"),
+                ValueRef::Text(b"\xff"),
+            ],
+        ] {
+            sink.row(&mut out, &row).expect("memory");
+        }
+        sink.end(&mut out).expect("memory");
+        String::from_utf8(out).expect("UTF-8")
+    }
+
+    #[test]
+    fn csv_tells_null_from_empty() {
+        assert_eq!(
+            print(Format::Csv),
+            "a,b,a\n,-1,2.0\n\"\",\"x,\"\"y\"\"\",X'00FF'\nInf,\x1b[2J,\u{fffd}\n"
+        );
+    }
+
+    #[test]
+    fn json_is_json() {
+        let rows: Value = serde_json::from_str(&print(Format::Json)).expect("JSON");
+        assert_eq!(
+            rows,
+            json!([
+                { "a": null, "b": -1, "a:1": 2.0 },
+                { "a": "", "b": "x,\"y\"", "a:1": { "hex": "00FF" } },
+                { "a": "Infinity", "b": "\u{1b}[2J", "a:1": "\u{fffd}" },
+            ])
+        );
+        let whole: Value = serde_json::from_str(&print_to(&mut Wrapped::default())).expect("JSON");
+        assert_eq!(whole["columns"], json!(["a", "b", "a:1"]));
+        assert_eq!(whole["rows"], rows);
+    }
+
+    #[test]
+    fn tables_show_no_control_characters() {
+        let text = print(Format::Table);
+        assert!(text.contains("^[[2J") && !text.contains('\x1b'), "{text}");
+        assert!(text.contains("X'00FF'"));
+    }
+}

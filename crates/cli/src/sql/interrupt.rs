@@ -1,0 +1,52 @@
+//! Ctrl-C at the prompt stops the statement that runs, and not the shell.
+
+use crate::failure::Failure;
+use rusqlite::{Connection, InterruptHandle};
+use signal_hook::consts::SIGINT;
+use signal_hook::iterator::Signals;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Catches SIGINT, once it is asked to.
+#[derive(Default)]
+pub(crate) struct Interrupts {
+    /// Whether a signal has come since the last command began; `None` if signals end the process.
+    came: Option<Arc<AtomicBool>>,
+}
+
+impl Interrupts {
+    /// From now on a signal stops the connection's statement.
+    pub(crate) fn catch(&mut self, db: &Connection) -> Result<(), Failure> {
+        let handle: InterruptHandle = db.get_interrupt_handle();
+        let mut signals = Signals::new([SIGINT])?;
+        let came = Arc::new(AtomicBool::new(false));
+        self.came = Some(Arc::clone(&came));
+        std::thread::Builder::new()
+            .name("densite-interrupt".to_owned())
+            .spawn(move || {
+                for _ in signals.forever() {
+                    came.store(true, Ordering::Relaxed);
+                    handle.interrupt();
+                }
+            })?;
+        Ok(())
+    }
+
+    /// Whether signals stop a statement instead of the process.
+    pub(crate) fn are_caught(&self) -> bool {
+        self.came.is_some()
+    }
+
+    /// Forgets earlier signals, at the beginning of a command.
+    pub(crate) fn clear(&self) {
+        if let Some(came) = &self.came {
+            came.store(false, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether a signal has come since.
+    pub(crate) fn has_come(&self) -> bool {
+        let came = self.came.as_ref();
+        came.is_some_and(|came| came.load(Ordering::Relaxed))
+    }
+}

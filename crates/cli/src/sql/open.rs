@@ -1,0 +1,195 @@
+//! Opens the database of a verb that runs SQL, and names it in messages.
+
+use super::failure::{At, failure};
+use crate::failure::Failure;
+use crate::sqlite;
+use rusqlite::{Connection, ErrorCode, OpenFlags, ffi};
+use serde_json::json;
+use std::path::Path;
+use std::rc::Rc;
+use std::time::Duration;
+
+/// How long a statement waits for another connection's lock.
+pub(crate) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Opens the database. A missing database is created if `create` is set. Problems with the path are
+/// reported in our words, because SQLite only says that it cannot open the file.
+pub(crate) fn open(db: &str, create: bool) -> Result<Connection, Failure> {
+    let uri = db.starts_with("file:");
+    if !uri && db != ":memory:" && !densite_vfs::is_url(db) && !densite_vfs::is_replica(db) {
+        let path = Path::new(db);
+        match std::fs::metadata(path) {
+            Ok(meta) if meta.is_dir() => {
+                return Err(densite_tools::Error::IsDirectory {
+                    path: path.to_path_buf(),
+                }
+                .into());
+            }
+            Ok(_) => {}
+            Err(_) => {
+                let dir = densite_tools::parent_of(path);
+                if !dir.is_dir() {
+                    return Err(densite_tools::Error::NotFound { path: dir }.into());
+                }
+                if !create {
+                    return Err(Failure::Other(
+                        "not_found",
+                        1,
+                        format!(
+                            "{db}: there is no such file; check the path, or give --create to create a new database"
+                        ),
+                        json!({ "path": db }),
+                    ));
+                }
+            }
+        }
+    }
+    let mut flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    if create {
+        flags |= OpenFlags::SQLITE_OPEN_CREATE;
+    }
+    if uri {
+        flags |= OpenFlags::SQLITE_OPEN_URI;
+    }
+    let name = match uri {
+        true => with_our_vfs(db),
+        false => db.to_owned(),
+    };
+    let ready = Connection::open_with_flags_and_vfs(name, flags, sqlite::VFS).and_then(|c| {
+        c.busy_timeout(BUSY_TIMEOUT)?;
+        // SQLite's own default; the linked library was built with another one.
+        c.pragma_update(None, "foreign_keys", false)?;
+        Ok(c)
+    });
+    ready.map_err(|e| failure(&shown_name(db), At::Database, &without_name(e, db)))
+}
+
+/// An error of opening without the name that SQLite was given, which can have secrets.
+fn without_name(e: rusqlite::Error, db: &str) -> rusqlite::Error {
+    let shown = shown_name(db);
+    match e {
+        rusqlite::Error::SqliteFailure(code, Some(said)) if shown != db => {
+            let said = said.replace(&with_our_vfs(db), &shown).replace(db, &shown);
+            rusqlite::Error::SqliteFailure(code, Some(said))
+        }
+        other => other,
+    }
+}
+
+/// A database's name for messages. A URL can have secrets, which are left out.
+pub(crate) fn shown_name(db: &str) -> String {
+    let path = db.strip_prefix("file:").unwrap_or(db);
+    match densite_vfs::is_url(path) {
+        // In a URI the URL's own query is escaped.
+        true => {
+            let escaped = path.find("%3F").or_else(|| path.find("%3f"));
+            densite_vfs::shown_url(path.get(..escaped.unwrap_or(path.len())).unwrap_or(path))
+        }
+        false => db.to_owned(),
+    }
+}
+
+/// The URI with our VFS added. If it names a VFS itself, unknown parameters are an error.
+fn with_our_vfs(uri: &str) -> String {
+    let (uri, fragment) = match uri.split_once('#') {
+        Some((uri, fragment)) => (uri, format!("#{fragment}")),
+        None => (uri, String::new()),
+    };
+    let parameters = uri.split_once('?').map(|(_, parameters)| parameters);
+    let mut keys = parameters.into_iter().flat_map(|p| p.split('&'));
+    if keys.any(|p| p.starts_with("vfs=")) {
+        return format!("{uri}{fragment}");
+    }
+    let between = match parameters {
+        Some(_) => '&',
+        None => '?',
+    };
+    format!("{uri}{between}vfs={}{fragment}", sqlite::VFS)
+}
+
+/// The database of a verb. If the verb created it, dropping this removes it while it is empty,
+/// unless it is kept.
+pub(crate) struct Opened {
+    /// `None` after closing.
+    db: Option<Rc<Connection>>,
+    is_new: bool,
+}
+
+impl Opened {
+    /// Opens the database, and creates a missing one if `create` is set.
+    pub(crate) fn new(db: &str, create: bool) -> Result<Opened, Failure> {
+        let is_new = create && is_missing(db);
+        let db = Some(Rc::new(open(db, create)?));
+        Ok(Opened { db, is_new })
+    }
+
+    /// The connection, to be dropped before [`Opened::keep`].
+    pub(crate) fn get(&self) -> Result<Rc<Connection>, Failure> {
+        let closed = || Failure::Other("sqlite", 1, "the database is closed".to_owned(), json!({}));
+        self.db.clone().ok_or_else(closed)
+    }
+
+    /// Closes the database and keeps what it has.
+    pub(crate) fn keep(mut self) -> rusqlite::Result<()> {
+        match self.db.take().and_then(Rc::into_inner) {
+            Some(db) => db.close().map_err(|(_, e)| e),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Drop for Opened {
+    fn drop(&mut self) {
+        if let Some(db) = self.db.take().filter(|_| self.is_new) {
+            // If the file cannot be removed, it stays and is empty. The failure itself is more
+            // useful to the user.
+            remove(&db).ok();
+        }
+    }
+}
+
+/// Whether opening the database creates its file.
+fn is_missing(db: &str) -> bool {
+    let mut flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    if db.starts_with("file:") {
+        flags |= OpenFlags::SQLITE_OPEN_URI;
+    }
+    let opened = Connection::open_with_flags_and_vfs(db, flags, sqlite::VFS);
+    opened.is_err_and(|e| e.sqlite_error_code() == Some(ErrorCode::CannotOpen))
+}
+
+/// Removes the file of an unused database, under a lock that keeps other connections from starting
+/// to use it.
+fn remove(db: &Connection) -> rusqlite::Result<()> {
+    if !db.is_autocommit() {
+        db.execute_batch("ROLLBACK")?;
+    }
+    // In an empty file, BEGIN EXCLUSIVE starts with a write, which fails on a full disk. In this
+    // locking mode the connection keeps the lock that it took for the write.
+    db.pragma_update(None, "locking_mode", "EXCLUSIVE")?;
+    let begun = db.execute_batch("BEGIN EXCLUSIVE");
+    let no_room = |e: &rusqlite::Error| {
+        let code = e.sqlite_extended_error_code();
+        matches!(code, Some(ffi::SQLITE_FULL | ffi::SQLITE_IOERR_WRITE))
+    };
+    if let Err(e) = begun
+        && !no_room(&e)
+    {
+        return Err(e);
+    }
+    let is_empty = db.query_row(
+        "SELECT NOT EXISTS (SELECT 1 FROM main.sqlite_schema) AND user_version = 0 AND application_id = 0
+         FROM pragma_user_version, pragma_application_id",
+        [],
+        |row| row.get(0),
+    );
+    if is_empty == Ok(true)
+        && let Some(path) = db.path()
+    {
+        std::fs::remove_file(path).ok();
+    }
+    if !db.is_autocommit() {
+        db.execute_batch("ROLLBACK")?;
+    }
+    Ok(())
+}

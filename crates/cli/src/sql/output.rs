@@ -1,0 +1,191 @@
+//! Where results go, and in which format.
+
+use super::format::{Column, Sink, sink};
+use crate::args::Format;
+use crate::failure::Failure;
+use rusqlite::Rows;
+use rusqlite::types::ValueRef;
+use serde_json::json;
+use std::fs::File;
+use std::io::{self, BufWriter, IsTerminal, Read, Write};
+use std::path::{Path, PathBuf};
+
+/// The beginnings of files that an output never replaces.
+const DATABASES: [&[u8]; 2] = [b"SQLite format 3\0", b"Densite format\r\n"];
+
+/// The output of a session: standard output, or a file.
+pub(crate) struct Output {
+    out: Box<dyn Write>,
+    /// The file; `None` for standard output.
+    file: Option<PathBuf>,
+    /// Whether standard output follows after the next result.
+    is_once: bool,
+    format: Format,
+    has_header: bool,
+    sink: Box<dyn Sink>,
+}
+
+fn stdout() -> Box<dyn Write> {
+    Box::new(BufWriter::new(io::stdout()))
+}
+
+impl Output {
+    pub(crate) fn new(format: Format) -> Output {
+        Output {
+            out: stdout(),
+            file: None,
+            is_once: false,
+            format,
+            has_header: true,
+            sink: sink(format, true),
+        }
+    }
+
+    /// Results go to this sink, whatever the format.
+    pub(crate) fn with_sink(self, sink: Box<dyn Sink>) -> Output {
+        Output { sink, ..self }
+    }
+
+    pub(crate) fn format(&self) -> Format {
+        self.format
+    }
+
+    pub(crate) fn has_header(&self) -> bool {
+        self.has_header
+    }
+
+    /// The file that results go to; `None` for standard output.
+    pub(crate) fn file(&self) -> Option<&Path> {
+        self.file.as_deref()
+    }
+
+    pub(crate) fn set_format(&mut self, format: Format) {
+        self.format = format;
+        self.sink = sink(format, self.has_header);
+    }
+
+    pub(crate) fn set_header(&mut self, has_header: bool) {
+        self.has_header = has_header;
+        self.sink = sink(self.format, has_header);
+    }
+
+    /// Sends the following results to a file, which is replaced, or only the next one.
+    pub(crate) fn redirect(&mut self, path: &Path, is_once: bool) -> Result<(), Failure> {
+        self.restore()?;
+        may_replace(path)?;
+        let file = File::create(path).map_err(|e| {
+            let text = format!("{}: cannot be written: {e}", path.display());
+            Failure::Other("io", 1, text, json!({ "path": path.to_string_lossy() }))
+        })?;
+        self.out = Box::new(BufWriter::new(file));
+        (self.file, self.is_once) = (Some(path.to_owned()), is_once);
+        // A file of columns has one result.
+        self.sink = sink(self.format, self.has_header);
+        Ok(())
+    }
+
+    /// Sends the following results to standard output.
+    pub(crate) fn restore(&mut self) -> Result<(), Failure> {
+        self.flush()?;
+        if self.file.take().is_some() {
+            self.out = stdout();
+            self.sink = sink(self.format, self.has_header);
+        }
+        self.is_once = false;
+        Ok(())
+    }
+
+    /// Ends the output of a statement or command.
+    pub(crate) fn end_of_command(&mut self) -> Result<(), Failure> {
+        match self.is_once {
+            true => self.restore(),
+            false => Ok(()),
+        }
+    }
+
+    pub(crate) fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+
+    /// Prints text that is not a result.
+    pub(crate) fn text(&mut self, text: &str) -> io::Result<()> {
+        self.out.write_all(text.as_bytes())
+    }
+
+    /// Prints the result of a statement. The outer error is one of the output, the inner one is
+    /// SQLite's. `fetched` is called once the first row has arrived.
+    pub(crate) fn print(
+        &mut self,
+        columns: &[Column],
+        rows: &mut Rows<'_>,
+        fetched: impl FnOnce(),
+    ) -> io::Result<rusqlite::Result<()>> {
+        if self.format.is_binary() && self.file.is_none() && io::stdout().is_terminal() {
+            return Err(io::Error::other(
+                "this format is not for a terminal; name a file with --output or .output",
+            ));
+        }
+        // Fetches the first row before the header is printed, so a statement that fails at once
+        // prints no header.
+        let mut row = match rows.next() {
+            Ok(row) => row,
+            Err(e) => return Ok(Err(e)),
+        };
+        fetched();
+        let Output { sink, out, .. } = self;
+        sink.begin(out, columns)?;
+        let mut done = Ok(());
+        while let Some(r) = row {
+            let values: Result<Vec<ValueRef<'_>>, _> =
+                (0..columns.len()).map(|i| r.get_ref(i)).collect();
+            match values {
+                Ok(values) => sink.row(out, &values)?,
+                Err(e) => {
+                    done = Err(e);
+                    break;
+                }
+            }
+            match rows.next() {
+                Ok(next) => row = next,
+                Err(e) => {
+                    done = Err(e);
+                    break;
+                }
+            }
+        }
+        match done {
+            Ok(()) => sink.end(out)?,
+            Err(_) => sink.stop(out)?,
+        }
+        Ok(done)
+    }
+}
+
+/// Refuses to replace a database, which nobody means to.
+fn may_replace(path: &Path) -> Result<(), Failure> {
+    let mut start = Vec::new();
+    let longest = DATABASES.iter().map(|magic| magic.len()).max();
+    let read = std::fs::metadata(path)
+        .ok()
+        .filter(|about| about.is_file())
+        .and_then(|_| File::open(path).ok())
+        .map(|file| {
+            file.take(longest.unwrap_or(0) as u64)
+                .read_to_end(&mut start)
+        });
+    match read {
+        Some(Ok(_)) if DATABASES.iter().any(|magic| start.starts_with(magic)) => {
+            let text = format!(
+                "{} is a database, which an output does not replace; choose another file",
+                path.display()
+            );
+            Err(Failure::Other(
+                "exists",
+                1,
+                text,
+                json!({ "path": path.to_string_lossy() }),
+            ))
+        }
+        _ => Ok(()),
+    }
+}

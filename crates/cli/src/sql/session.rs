@@ -1,0 +1,164 @@
+//! What statements and dot commands share: the connection, the output, parameters, and settings.
+
+use super::failure::{At, failure, other};
+use super::format::{Column, Wrapped};
+use super::interrupt::Interrupts;
+use super::open::{Opened, shown_name};
+use super::output::Output;
+use super::params::Params;
+use super::split::Piece;
+use crate::args::{Common, Format, SqlArgs};
+use crate::failure::Failure;
+use crate::progress::Fetching;
+use rusqlite::fallible_iterator::FallibleIterator;
+use rusqlite::{Batch, Connection};
+use std::fs::File;
+use std::rc::Rc;
+use std::time::Instant;
+
+/// What follows after a command.
+#[derive(Debug)]
+pub(crate) enum Flow {
+    /// The next command.
+    Next,
+    /// The commands of a file, then the next one.
+    Read { name: String, file: File },
+    /// The end, with this exit code.
+    End(u8),
+}
+
+/// A place in a text: the number of a statement, and the line in which it begins, both from 1.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Place {
+    pub(crate) statement: u64,
+    pub(crate) line: u64,
+}
+
+/// A run of statements and dot commands.
+pub(crate) struct Session {
+    pub(crate) common: Common,
+    /// The name of the database for messages.
+    pub(crate) db: String,
+    is_remote: bool,
+    pub(crate) connection: Rc<Connection>,
+    opened: Opened,
+    pub(crate) output: Output,
+    pub(crate) params: Params,
+    pub(crate) is_timed: bool,
+    pub(crate) interrupts: Interrupts,
+    /// The statement or command that runs.
+    pub(crate) place: Place,
+}
+
+impl Session {
+    pub(crate) fn new(common: Common, args: &SqlArgs) -> Result<Session, Failure> {
+        let opened = Opened::new(&args.db, args.create)?;
+        let by_name = args.output.as_deref().and_then(Format::of_name);
+        let format = args.format.or(by_name).unwrap_or(Format::Table);
+        let mut output = Output::new(format);
+        if common.json {
+            output = output.with_sink(Box::new(Wrapped::default()));
+        } else if let Some(file) = &args.output {
+            output.redirect(file, false)?;
+        }
+        Ok(Session {
+            common,
+            db: shown_name(&args.db),
+            is_remote: densite_vfs::is_url(args.db.strip_prefix("file:").unwrap_or(&args.db)),
+            connection: opened.get()?,
+            opened,
+            output,
+            params: Params::new(&args.param),
+            is_timed: false,
+            interrupts: Interrupts::default(),
+            place: Place::default(),
+        })
+    }
+
+    /// Runs a statement and prints its result.
+    pub(crate) fn statement(&mut self, piece: &Piece) -> Result<(), Failure> {
+        self.place.statement += 1;
+        self.place.line = piece.line;
+        let begin = Instant::now();
+        self.run(piece)?;
+        self.output.end_of_command()?;
+        if self.is_timed {
+            let seconds = begin.elapsed().as_secs_f64();
+            self.output
+                .text(&format!("Run Time: real {seconds:.6}\n"))?;
+        }
+        Ok(())
+    }
+
+    fn run(&mut self, piece: &Piece) -> Result<(), Failure> {
+        // Clears a message of the VFS from an earlier statement that succeeded after all.
+        let _ = densite_vfs::take_last_error();
+        let at = match self.interrupts.are_caught() {
+            true => At::Prompt,
+            false => At::Statement(self.place.statement, piece),
+        };
+        let failed = |e: rusqlite::Error| failure(&self.db, at, &e);
+        let mut batch = Batch::new(&self.connection, &piece.sql);
+        let fetching = Fetching::new(self.common, self.is_remote);
+        while let Some(mut statement) = batch.next().map_err(failed)? {
+            self.params.bind(&mut statement).map_err(failed)??;
+            let column = |column: rusqlite::Column<'_>| Column {
+                name: column.name().to_owned(),
+                declared: column.decl_type().map(str::to_owned),
+            };
+            let columns: Vec<Column> = statement.columns().map(column).collect();
+            let is_readonly = statement.readonly();
+            let mut rows = statement.raw_query();
+            if columns.is_empty() {
+                while rows.next().map_err(failed)?.is_some() {}
+                continue;
+            }
+            match self.output.print(&columns, &mut rows, || fetching.end()) {
+                Ok(done) => done.map_err(failed)?,
+                Err(e) => {
+                    // A change counts only if the statement ends without an error.
+                    while !is_readonly && rows.next().map_err(failed)?.is_some() {}
+                    return Err(e.into());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// An open transaction is rolled back at the end, which is an error, because its changes are
+    /// lost.
+    pub(crate) fn check_closed(&self) -> Result<(), Failure> {
+        match self.connection.is_autocommit() {
+            true => Ok(()),
+            false => Err(other(
+                "the text ends inside a transaction, which was rolled back; end it with COMMIT"
+                    .to_string(),
+            )),
+        }
+    }
+
+    /// Closes the database, after `done`. Returns the output for the end of a JSON object, the
+    /// number of changed rows, and the result.
+    pub(crate) fn close<T>(self, done: Result<T, Failure>) -> (Output, u64, Result<T, Failure>) {
+        let Session {
+            db,
+            connection,
+            opened,
+            output,
+            ..
+        } = self;
+        let changes = connection.total_changes();
+        drop(connection);
+        let closed = match &done {
+            Ok(_) | Err(Failure::Closed) => opened.keep(),
+            // A database that the failed run created, and that has nothing, is removed.
+            Err(_) => {
+                drop(opened);
+                Ok(())
+            }
+        };
+        // The last close finishes the work of WAL mode. An error there is an error of the command.
+        let done = closed.map_err(|e| failure(&db, At::Database, &e)).and(done);
+        (output, changes, done)
+    }
+}
