@@ -30,6 +30,7 @@ mod remote_signed;
 mod replace;
 mod replicate;
 mod replicate_log;
+mod replicate_refused;
 #[cfg(feature = "remote")]
 mod replicate_s3;
 #[cfg(feature = "remote")]

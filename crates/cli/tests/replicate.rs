@@ -86,6 +86,11 @@ impl Shipping {
         self.child.wait().expect("ended");
     }
 
+    /// Waits until it ends by itself. Returns its exit code.
+    pub(crate) fn ended(mut self) -> Option<i32> {
+        self.child.wait().expect("ended").code()
+    }
+
     /// Ends it as a service manager does. Returns its exit code.
     pub(crate) fn stop(mut self) -> Option<i32> {
         let id = rustix::process::Pid::from_child(&self.child);

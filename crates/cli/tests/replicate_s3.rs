@@ -98,7 +98,18 @@ fn refusals_of_the_store_are_one_sentence() {
     store.proxy.always(None);
     store
         .run(&["replicate", &db, "s3://missing/x", "--once"])
-        .expect(1);
+        .expect(1)
+        .says("there is no such bucket (404); create it, or check the URL");
+    for arguments in [
+        &["restore", "s3://missing/x", &at(&dir, "b.db")][..],
+        &["replicas", "s3://missing/x"],
+        &["sql", "s3://missing/x/", "SELECT 1"],
+    ] {
+        store
+            .run(arguments)
+            .expect(1)
+            .says("there is no such bucket (404); create it, or check the URL");
+    }
     store
         .run(&["replicate", &db, "https://host/x", "--once"])
         .expect(1)

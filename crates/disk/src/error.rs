@@ -106,22 +106,32 @@ impl Error {
     }
 }
 
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.kind == ErrorKind::TooManyFiles {
-            let known = self.code.and_then(too_many_files);
-            return f.write_str(known.unwrap_or("too many files are open; close some"));
-        }
-        let what = match self.kind {
+impl Error {
+    /// What is wrong, for users: without the call and its code.
+    #[must_use]
+    pub fn problem(&self) -> &'static str {
+        match self.kind {
             ErrorKind::Full => "the disk is full",
             ErrorKind::NotFound => "no such file",
             ErrorKind::Exists => "the file exists already",
             ErrorKind::Permission => "permission denied or read-only",
             ErrorKind::NotAFile => "not a regular file",
             ErrorKind::NotADirectory => "not a directory (links are not followed here)",
-            ErrorKind::TooManyFiles => "too many open files",
+            ErrorKind::TooManyFiles => {
+                let known = self.code.and_then(too_many_files);
+                known.unwrap_or("too many files are open; close some")
+            }
             ErrorKind::Io => "input/output error",
-        };
+        }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let what = self.problem();
+        if self.kind == ErrorKind::TooManyFiles {
+            return f.write_str(what);
+        }
         write!(f, "{what} ({:?}", self.op)?;
         if let Some(code) = self.code {
             write!(f, ", code {code}")?;

@@ -139,7 +139,7 @@ impl Bucket {
     /// # Errors
     /// See [`Problem`].
     pub fn create(&self, name: &str, bytes: &[u8]) -> Result<Option<String>> {
-        again(|| self.put(name, bytes, PutMode::Create))
+        again(|| self.put(name, bytes, PutMode::Create)).map_err(Error::of_write)
     }
 
     /// Replaces an object with this ETag. Returns the new one; `None` if it has another one.
@@ -151,7 +151,8 @@ impl Bucket {
             e_tag: Some(tag.to_owned()),
             version: None,
         };
-        again(|| self.put(name, bytes, PutMode::Update(version.clone())))
+        let put = again(|| self.put(name, bytes, PutMode::Update(version.clone())));
+        put.map_err(Error::of_write)
     }
 
     fn put(&self, name: &str, bytes: &[u8], mode: PutMode) -> Result<Option<String>> {
@@ -199,8 +200,25 @@ impl Bucket {
         });
         match done {
             Err(e) if *e.problem() == Problem::NotFound => Ok(()),
-            done => done,
+            done => done.map_err(Error::of_write),
         }
+    }
+
+    /// Returns an error if the bucket does not exist.
+    ///
+    /// # Errors
+    /// [`Problem::NoBucket`]; see [`Problem`].
+    pub fn must_exist(&self) -> Result<()> {
+        let listed = again(|| {
+            self.object.run(TIME, async move |store, prefix| {
+                // One entry is enough.
+                store.list(Some(&prefix)).try_next().await.map(drop)
+            })
+        });
+        listed.map_err(|e| match e.problem() {
+            Problem::NotFound => e.of_write(),
+            _ => e,
+        })
     }
 
     /// Names and lengths of the objects whose names begin with `begin` and come after `after`, in
@@ -305,10 +323,13 @@ impl BucketUpload<'_> {
         let (name, size) = (self.name.clone(), self.part);
         let writer = match self.writer.take() {
             Some(writer) => writer,
-            None => object.run(TIME, async move |store, prefix| {
-                let upload = store.put_multipart(&prefix.join(name)).await?;
-                Ok(WriteMultipart::new_with_chunk_size(upload, size))
-            })?,
+            None => {
+                let begun = object.run(TIME, async move |store, prefix| {
+                    let upload = store.put_multipart(&prefix.join(name)).await?;
+                    Ok(WriteMultipart::new_with_chunk_size(upload, size))
+                });
+                begun.map_err(Error::of_write)?
+            }
         };
         let sent = object.run(TIME, async move |_, _| {
             let mut writer = writer;
@@ -323,7 +344,7 @@ impl BucketUpload<'_> {
                 }
             }
         });
-        self.writer = Some(sent?);
+        self.writer = Some(sent.map_err(Error::of_write)?);
         Ok(())
     }
 
@@ -334,7 +355,7 @@ impl BucketUpload<'_> {
     pub fn finish(mut self) -> Result<()> {
         let object = &self.bucket.object;
         let (name, rest) = (self.name.clone(), std::mem::take(&mut self.rest));
-        match self.writer.take() {
+        let done = match self.writer.take() {
             None => object.run(TIME, async move |store, prefix| {
                 store.put(&prefix.join(name), rest.into()).await.map(drop)
             }),
@@ -344,7 +365,8 @@ impl BucketUpload<'_> {
                 }
                 writer.finish().await.map(drop)
             }),
-        }
+        };
+        done.map_err(Error::of_write)
     }
 }
 

@@ -22,6 +22,14 @@ impl Error {
         }
     }
 
+    /// The error of a request that writes.
+    pub(crate) fn of_write(self) -> Error {
+        Error {
+            problem: self.problem.of_write(),
+            ..self
+        }
+    }
+
     /// What went wrong.
     #[must_use]
     pub fn problem(&self) -> &Problem {
@@ -37,6 +45,8 @@ pub enum Problem {
     Url(String),
     /// There is no such file (404).
     NotFound,
+    /// There is no such bucket (404).
+    NoBucket,
     /// The server does not allow it: its status, 401 or 403.
     Refused(u16),
     /// The bucket is in this other region.
@@ -81,6 +91,22 @@ pub enum Problem {
     Setting(String),
     /// Another failure, with the reason.
     Other(String),
+    /// The same for a write.
+    Unwritten(String),
+}
+
+impl Problem {
+    /// The problem of a request that writes.
+    pub(crate) fn of_write(self) -> Problem {
+        match self {
+            Problem::NotFound => Problem::NoBucket,
+            Problem::Other(why) => Problem::Unwritten(why),
+            Problem::Timeout(time, Some(last)) => {
+                Problem::Timeout(time, Some(Box::new(last.of_write())))
+            }
+            same => same,
+        }
+    }
 }
 
 impl fmt::Display for Problem {
@@ -88,6 +114,9 @@ impl fmt::Display for Problem {
         match self {
             Problem::Url(why) => write!(f, "this is no URL of a file: {why}"),
             Problem::NotFound => f.write_str("the server has no such file (404); check the URL"),
+            Problem::NoBucket => {
+                f.write_str("there is no such bucket (404); create it, or check the URL")
+            }
             Problem::Refused(status) => write!(
                 f,
                 "the server does not allow it ({status}); check the credentials and the rights of the file, and whether a presigned URL has expired"
@@ -148,8 +177,32 @@ impl fmt::Display for Problem {
             ),
             Problem::Setting(why) => f.write_str(why),
             Problem::Other(why) => write!(f, "it cannot be read: {why}"),
+            Problem::Unwritten(why) => write!(f, "it cannot be written: {why}"),
         }
     }
 }
 
 impl std::error::Error for Problem {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failed_write_is_not_called_a_read() {
+        let last = Some(Box::new(Problem::Other("the connection broke".into())));
+        let time = Duration::from_secs(9);
+        for problem in [
+            Problem::Other("the connection broke".into()),
+            Problem::Timeout(time, last),
+        ] {
+            let said = problem.of_write().to_string();
+            assert!(
+                said.ends_with("it cannot be written: the connection broke"),
+                "{said}"
+            );
+        }
+        let said = Problem::NotFound.of_write().to_string();
+        assert!(said.starts_with("there is no such bucket"), "{said}");
+    }
+}

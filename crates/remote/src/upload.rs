@@ -34,6 +34,16 @@ pub fn upload(
     options: &Options,
     progress: &mut dyn FnMut(u64) -> bool,
 ) -> Result<()> {
+    send(client, file, url, options, progress).map_err(Error::of_write)
+}
+
+fn send(
+    client: &'static Client,
+    file: &dyn File,
+    url: &str,
+    options: &Options,
+    progress: &mut dyn FnMut(u64) -> bool,
+) -> Result<()> {
     if !matches!(Location::parse(url)?, Location::Bucket { .. }) {
         let why = "files are uploaded to s3://BUCKET/KEY; for a web server, name a file and copy it there";
         return Err(Error::new(shown(url), Problem::Url(why.into())));

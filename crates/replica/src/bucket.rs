@@ -64,6 +64,13 @@ pub trait Bucket: Send + Sync {
     /// # Errors
     /// As [`Bucket::get`].
     fn remove(&self, name: &str) -> Result<()>;
+    /// Returns an error if the bucket itself does not exist. Asked when there is no replica.
+    ///
+    /// # Errors
+    /// As [`Bucket::get`].
+    fn must_exist(&self) -> Result<()> {
+        Ok(())
+    }
     /// Whether [`Bucket::list`] works. A web server has no lists.
     fn has_lists(&self) -> bool {
         true

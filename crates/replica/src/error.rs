@@ -91,6 +91,12 @@ pub enum Error {
     /// The database cannot be read.
     #[error("{0}")]
     Source(String),
+    /// A stored page of the database is damaged, so it is not sent as a base. What the replica has
+    /// stays.
+    #[error(
+        "the database is damaged: {0}; no base of it is sent, and the replica keeps what it has; restore the database from there or from a backup"
+    )]
+    SourceDamaged(String),
     /// The database changes faster than it can be copied.
     #[error("the database changes faster than it can be copied")]
     TooFast,

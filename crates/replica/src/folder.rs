@@ -64,7 +64,7 @@ impl Folder {
     }
 
     fn failed(&self, e: &densite_disk::Error) -> Error {
-        Error::Bucket(format!("{}: {e}", self.name))
+        failed(&self.name, e)
     }
 
     /// Whether this may write.
@@ -124,6 +124,17 @@ impl Folder {
             is_finished: false,
         })
     }
+}
+
+/// What is wrong with a directory, and what to do.
+fn failed(name: &str, e: &densite_disk::Error) -> Error {
+    let advice = match e.kind {
+        ErrorKind::Permission => "; check its owner and mode",
+        ErrorKind::Full => "; free some disk space",
+        ErrorKind::NotFound => "; check the path",
+        _ => "",
+    };
+    Error::Bucket(format!("{name}: {}{advice}", e.problem()))
 }
 
 /// What a version of a small object is called: a hash of its bytes.
@@ -217,9 +228,12 @@ impl Bucket for Folder {
         });
         let mut listed = Vec::with_capacity(names.len());
         for name in names {
-            // It can have been removed just now.
-            if let Some((_, len)) = self.open(&name)? {
-                listed.push(Listed { name, len });
+            let file = self.dir().open(&name, OpenMode::Read);
+            match file.and_then(|file| file.len()) {
+                Ok(len) => listed.push(Listed { name, len }),
+                // It was removed just now, or is a directory, which is no object.
+                Err(e) if matches!(e.kind, ErrorKind::NotFound | ErrorKind::NotAFile) => {}
+                Err(e) => return Err(self.failed(&e)),
             }
         }
         Ok(listed)
@@ -237,7 +251,7 @@ struct OpenObject {
 impl RemoteObject for OpenObject {
     fn read_at(&self, buf: &mut [u8], offset: u64) -> Result<usize> {
         let read = self.file.lock().read_at(buf, offset);
-        read.map_err(|e| Error::Bucket(format!("{}: {e}", self.name)))
+        read.map_err(|e| failed(&self.name, &e))
     }
 
     fn len(&self) -> u64 {

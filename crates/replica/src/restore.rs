@@ -60,7 +60,10 @@ pub struct Restored {
 /// # Errors
 /// [`Error::NoReplica`] and those of [`Head::decode`] and the bucket.
 pub(crate) fn head(bucket: &dyn Bucket) -> Result<(Head, String)> {
-    let stored = bucket.get(names::HEAD)?.ok_or(Error::NoReplica)?;
+    let Some(stored) = bucket.get(names::HEAD)? else {
+        bucket.must_exist()?;
+        return Err(Error::NoReplica);
+    };
     Ok((Head::decode(&stored.bytes)?, stored.version))
 }
 

@@ -1,6 +1,6 @@
 //! The database that is shipped.
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use densite_log::Image;
 use densite_store::{Handle, Mark, Written};
 
@@ -36,6 +36,14 @@ pub trait Source {
     /// # Errors
     /// As [`Source::restore_point`].
     fn read(&mut self, buf: &mut [u8], offset: u64) -> Result<usize>;
+    /// Verifies the checksums of some stored pages from `first` on (1 is the first), and with the
+    /// first ones those of everything else that the newest commit needs. Returns the page after
+    /// them; `None` at the end.
+    ///
+    /// # Errors
+    /// [`Error::SourceDamaged`](crate::Error::SourceDamaged); otherwise as
+    /// [`Source::restore_point`].
+    fn check_stored(&mut self, first: u32) -> Result<Option<u32>>;
     /// Whether every byte that `mark` needs is still in its place.
     ///
     /// # Errors
@@ -70,6 +78,13 @@ impl Source for HandleSource<'_> {
 
     fn read(&mut self, buf: &mut [u8], offset: u64) -> Result<usize> {
         Ok(self.0.read_stored(buf, offset)?)
+    }
+
+    fn check_stored(&mut self, first: u32) -> Result<Option<u32>> {
+        self.0.check_stored(first).map_err(|e| match e {
+            densite_store::Error::Corrupt(damage) => Error::SourceDamaged(damage.to_string()),
+            e => e.into(),
+        })
     }
 
     fn is_kept(&mut self, mark: &Mark) -> Result<bool> {

@@ -1,14 +1,16 @@
 //! The log of a database is shipped with it: each restore point has the rows that were appended and
 //! not yet applied, and no log ends before its database or begins behind it.
 
-use crate::common::{DB, Database, PAGE, begin_from, bucket, quick, reader, restored_to};
+use crate::common::{
+    DB, Database, PAGE, Staged, Staging, begin_from, bucket, quick, reader, restored_to,
+};
 use densite_disk::OpenMode;
 use densite_log::{
     Batch, Begin, Hold, Image, Log, LogDir, LogId, Op, Options, Seq, Table, Txn, Value,
 };
-use densite_replica::{At, Bucket, HandleSource, Result, Shipper, Source, Step};
+use densite_replica::{At, Bucket, Result, Shipper, Source, Step};
 use densite_sim_disk::SimDisk;
-use densite_store::{Mark, Written};
+use densite_store::Mark;
 use rand::RngExt;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -113,13 +115,13 @@ impl World {
     fn dir(&self) -> LogDir {
         log_dir(&self.database.disk, DB)
     }
-
-    fn source(&mut self) -> HandleSource<'_> {
-        self.database.source()
-    }
 }
 
-impl Source for World {
+impl Staged for World {
+    fn database(&mut self) -> &mut Database {
+        &mut self.database
+    }
+
     fn restore_point(&mut self) -> Result<Option<Mark>> {
         let hold = Hold::take(self.dir())?;
         if self.is_busy {
@@ -127,7 +129,7 @@ impl Source for World {
         }
         let point = match self.holds_back {
             true => None,
-            false => self.source().restore_point()?,
+            false => self.database.source().restore_point()?,
         };
         if self.is_busy {
             self.work();
@@ -138,26 +140,6 @@ impl Source for World {
 
     fn take_log(&mut self) -> Option<Image> {
         self.image.take()
-    }
-
-    fn newest(&mut self) -> Result<Option<Mark>> {
-        self.source().newest()
-    }
-
-    fn written(&mut self, from: &Mark, to: &Mark) -> Result<Written> {
-        self.source().written(from, to)
-    }
-
-    fn image_len(&mut self, mark: &Mark) -> Result<Option<u64>> {
-        self.source().image_len(mark)
-    }
-
-    fn read(&mut self, buf: &mut [u8], offset: u64) -> Result<usize> {
-        self.source().read(buf, offset)
-    }
-
-    fn is_kept(&mut self, mark: &Mark) -> Result<bool> {
-        self.source().is_kept(mark)
     }
 }
 
@@ -211,7 +193,7 @@ fn history(seed: u64) -> (u32, u32) {
         let rows = world.rows.clone();
         let folder: Arc<dyn Bucket> = bucket(&disk);
         let owner = world.database.owner.clone();
-        let mut shipper = begin_from(&folder, &mut world, &options, &owner, now_ms).expect("begin");
+        let mut shipper = begin_from(&folder, &mut Staging(&mut world), &options, &owner, now_ms).expect("begin");
         let (n, _, time_ms) = shipper.position();
         points.entry(n).or_insert((time_ms, rows));
         world.is_busy = !seed.is_multiple_of(4);
@@ -254,7 +236,7 @@ fn history(seed: u64) -> (u32, u32) {
 }
 
 fn step(shipper: &mut Shipper, world: &mut World, now_ms: u64) -> Step {
-    shipper.step(world, now_ms, &mut |_| true).expect("step")
+    shipper.step(&mut Staging(world), now_ms, &mut |_| true).expect("step")
 }
 
 #[test]
@@ -281,7 +263,7 @@ fn what_is_pruned_is_not_in_merged_objects() {
     let disk = SimDisk::new(1);
     let folder: Arc<dyn Bucket> = bucket(&disk);
     let owner = world.database.owner.clone();
-    let mut shipper = begin_from(&folder, &mut world, &quick(), &owner, 0).expect("begin");
+    let mut shipper = begin_from(&folder, &mut Staging(&mut world), &quick(), &owner, 0).expect("begin");
     let mut sent = 0;
     for n in 1..=200 {
         for _ in 0..10 {
@@ -307,7 +289,7 @@ fn a_log_at_rest_sends_nothing_and_a_subscriber_is_shipped() {
     let disk = SimDisk::new(2);
     let folder: Arc<dyn Bucket> = bucket(&disk);
     let owner = world.database.owner.clone();
-    let mut shipper = begin_from(&folder, &mut world, &quick(), &owner, 0).expect("begin");
+    let mut shipper = begin_from(&folder, &mut Staging(&mut world), &quick(), &owner, 0).expect("begin");
     let calls = disk.calls();
     for n in 1..50 {
         assert_eq!(step(&mut shipper, &mut world, n * 1000), Step::Idle);

@@ -1,9 +1,8 @@
 //! A base is the state of one commit, however many commits are made while it is copied.
 
-use crate::common::{Database, PAGE, bucket, quick, restored};
-use densite_replica::{At, HandleSource, Result, Shipper, Source};
+use crate::common::{Database, PAGE, Staged, Staging, bucket, quick, restored};
+use densite_replica::{At, Shipper};
 use densite_sim_disk::SimDisk;
-use densite_store::{Mark, Written};
 use rand::RngExt;
 use std::collections::BTreeMap;
 
@@ -15,10 +14,6 @@ struct Busy<'a> {
 }
 
 impl Busy<'_> {
-    fn source(&mut self) -> HandleSource<'_> {
-        self.database.source()
-    }
-
     fn write(&mut self) {
         for _ in 0..self.database.rng.random_range(1..6) {
             self.database.commit(20);
@@ -29,36 +24,15 @@ impl Busy<'_> {
     }
 }
 
-impl Source for Busy<'_> {
-    fn restore_point(&mut self) -> Result<Option<Mark>> {
-        self.source().restore_point()
+impl Staged for Busy<'_> {
+    fn database(&mut self) -> &mut Database {
+        self.database
     }
 
-    fn take_log(&mut self) -> Option<densite_log::Image> {
-        None
-    }
-
-    fn newest(&mut self) -> Result<Option<Mark>> {
-        self.source().newest()
-    }
-
-    fn written(&mut self, from: &Mark, to: &Mark) -> Result<Written> {
-        self.source().written(from, to)
-    }
-
-    fn image_len(&mut self, mark: &Mark) -> Result<Option<u64>> {
-        self.source().image_len(mark)
-    }
-
-    fn read(&mut self, buf: &mut [u8], offset: u64) -> Result<usize> {
+    fn before_read(&mut self) {
         if self.states.len() < 200 {
             self.write();
         }
-        self.source().read(buf, offset)
-    }
-
-    fn is_kept(&mut self, mark: &Mark) -> Result<bool> {
-        self.source().is_kept(mark)
     }
 }
 
@@ -82,7 +56,13 @@ fn a_base_is_one_commit_while_others_write() {
             states: BTreeMap::new(),
         };
         busy.write();
-        let begun = Shipper::begin(folder.clone(), &mut busy, quick(), 0, &mut |_| true);
+        let begun = Shipper::begin(
+            folder.clone(),
+            &mut Staging(&mut busy),
+            quick(),
+            0,
+            &mut |_| true,
+        );
         drop(begun.expect("begin"));
         assert!(busy.states.len() > 20, "nothing was written meanwhile");
         let (done, pages) = restored(&folder, At::Newest).expect("restore");

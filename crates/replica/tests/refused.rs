@@ -1,8 +1,8 @@
 //! Two writers, other databases, older copies, and damage.
 
 use crate::common::{DB, Database, begin, bucket, lose, open, quick, reader, restored, ship};
-use densite_replica::{At, Error, Folder, Step};
-use densite_sim_disk::SimDisk;
+use densite_replica::{At, Bucket, Error, Folder, Step};
+use densite_sim_disk::{Fault, FaultKind, OpSet, SimDisk};
 
 fn take_over() -> densite_replica::Options {
     densite_replica::Options {
@@ -19,6 +19,21 @@ fn a_directory_has_one_writer() {
     assert!(matches!(second, Err(Error::AnotherWriter { .. })));
     drop(first);
     drop(bucket(&disk));
+}
+
+#[test]
+fn a_failure_of_a_directory_is_said_without_codes() {
+    let disk = SimDisk::new(1);
+    let folder = bucket(&disk);
+    for (kind, said) in [
+        (FaultKind::Io, "/bucket: input/output error"),
+        (FaultKind::Full, "/bucket: the disk is full; free some disk space"),
+    ] {
+        disk.fail(Fault::new(kind, OpSet::ALL));
+        let failed = folder.create("x", b"x");
+        disk.clear_faults();
+        assert_eq!(failed, Err(Error::Bucket(said.to_owned())));
+    }
 }
 
 /// Both ship to the same bucket: the lock of the directory is no matter of the shipper's.
@@ -129,6 +144,91 @@ fn an_older_copy_that_was_put_back_is_noticed() {
     assert!(matches!(refused.err(), Some(Error::AnotherHistory)));
     let (_, pages) = restored(&folder, At::Newest).expect("restore");
     assert!(pages == later);
+}
+
+/// A shipper that runs notices it, too. It begins no generation: this can be a mistake.
+#[test]
+fn an_older_copy_that_was_put_back_stops_a_running_shipper() {
+    let mut database = Database::new(8);
+    let disk = SimDisk::new(8);
+    let early = database.disk.contents(DB).expect("contents");
+    let folder = bucket(&disk);
+    let mut shipper = begin(&folder, &mut database, &quick(), 0).expect("begin");
+    ship(&mut database, &mut shipper, 3, &mut 0);
+    let before = disk.snapshot();
+    let mut older = Database::new(8);
+    older.disk.put_file("/older.db", &early);
+    older.handle = open(&older.disk, "/older.db");
+    for commits in [0, 1, 4] {
+        for _ in 0..commits {
+            older.commit(5);
+        }
+        let step = shipper.step(&mut older.source(), 9000, &mut |_| true);
+        assert!(matches!(step, Err(Error::AnotherHistory)), "{step:?}");
+    }
+    let same = |path: &String| disk.contents(path) == before.contents(path);
+    assert!(disk.paths() == before.paths() && disk.paths().iter().all(same));
+    let (_, pages) = restored(&folder, At::Newest).expect("restore");
+    assert!(pages == database.pages);
+}
+
+/// Flips a bit in the frame of a page, which is written no more, and returns the damaged database.
+fn damaged(mut database: Database) -> Database {
+    let bytes = database.disk.contents(DB).expect("contents");
+    for at in (16_384..bytes.len()).step_by(97) {
+        let mut changed = bytes.clone();
+        changed[at] ^= 1;
+        database.disk.put_file(DB, &changed);
+        database.handle = open(&database.disk, DB);
+        let found = database.handle.check(&mut |_, _| true);
+        let of_frame = found.is_ok_and(|found| found.problems.iter().any(|p| p.page.is_some()));
+        if of_frame {
+            return database;
+        }
+    }
+    panic!("no frame was met");
+}
+
+/// A base with it would take the place of the last copy that has the page.
+#[test]
+fn a_damaged_page_is_not_sent_as_a_base() {
+    let mut database = Database::new(12);
+    database.handle.close_clean().expect("close");
+    let owner = database.owner.clone();
+    let disk = SimDisk::new(12);
+    let folder = bucket(&disk);
+    let mut shipper = begin(&folder, &mut database, &quick(), 0).expect("begin");
+    ship(&mut database, &mut shipper, 3, &mut 0);
+    database.handle.close_clean().expect("close");
+    let good = database.pages.clone();
+    let mut database = damaged(database);
+    database.owner = owner;
+
+    let names_page = |e: Option<Error>| match e {
+        Some(Error::SourceDamaged(what)) => assert!(what.contains("(page "), "{what}"),
+        e => panic!("{e:?}"),
+    };
+    // Neither a running shipper, nor a takeover, nor a new replica sends it.
+    let day = 25 * 3_600_000;
+    database.handle.write_at(&[1], 0).expect("write");
+    database.handle.publish().expect("publish");
+    let step = shipper.step(&mut database.source(), day, &mut |_| true);
+    names_page(step.err());
+    let (_, pages) = restored(&folder, At::Newest).expect("restore");
+    assert!(pages == good);
+    names_page(begin(&folder, &mut database, &take_over(), day).err());
+    let empty = SimDisk::new(13);
+    names_page(begin(&bucket(&empty), &mut database, &quick(), day).err());
+    assert_eq!(reader(&empty).list("", "").expect("list"), []);
+    // Deltas continue, and the base is tried again later.
+    let step = shipper.step(&mut database.source(), day + 1000, &mut |_| true);
+    assert!(matches!(step, Ok(Step::Shipped { n: 4, .. })), "{step:?}");
+    let (done, _) = restored(&folder, At::Newest).expect("restore");
+    assert_eq!(done.n, 4);
+    database.handle.write_at(&[2], 0).expect("write");
+    database.handle.publish().expect("publish");
+    let step = shipper.step(&mut database.source(), day + 601_000, &mut |_| true);
+    names_page(step.err());
 }
 
 /// Every flipped byte of every object is found, or does not matter to the result.

@@ -1,27 +1,7 @@
 #!/bin/bash
 # setup.sh DIR
 #
-# Builds versitygw, a server with the interface of S3, at a fixed version: DIR/bin/versitygw, 45 MB.
-# This takes three minutes of processor time. Does nothing if it is up to date. Nothing outside DIR
-# is touched.
-set -euo pipefail
-version=v1.8.0
-here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-[ $# = 1 ] || { sed -n 2,6p "$0" >&2; exit 2; }
-mkdir -p "$1"; cd "$1"
-exec 9>lock; flock 9
-
-[ "$(cat built 2>/dev/null)" != "$version" ] || exit 0
-. "$here/../../../scripts/again.sh"
-# Where the archive of Go's own site is unpacked.
-PATH=$PATH:/usr/local/go/bin
-command -v go >/dev/null || {
-  echo "Go is missing, which builds versitygw: install Go 1.21 or newer" >&2
-  exit 1
-}
-echo "building versitygw $version in $PWD; this takes some minutes" >&2
-rm -rf bin built
-export GOBIN=$PWD/bin GOPATH=$PWD/go GOCACHE=$PWD/cache GOFLAGS=-modcacherw CGO_ENABLED=0
-again go install -ldflags '-s -w' "github.com/versity/versitygw/cmd/versitygw@$version"
-rm -rf go cache
-echo "$version" >built
+# Builds versitygw, a server with the interface of S3: DIR/bin/versitygw, 45 MB.
+[ $# = 1 ] || { sed -n 2,4p "$0" >&2; exit 2; }
+exec "$(dirname "${BASH_SOURCE[0]}")/../../../scripts/go-program.sh" "$1" \
+  github.com/versity/versitygw/cmd/versitygw v1.8.0 1.21 'three minutes'

@@ -96,6 +96,13 @@ pub enum Error {
         /// What is wrong and where.
         what: String,
     },
+    /// A replica is damaged, or a database that is shipped.
+    Replica {
+        /// The replica, without secrets.
+        path: PathBuf,
+        /// What is wrong and where, and what to do.
+        what: String,
+    },
     /// A newer version of this program wrote the file.
     NewerFormat {
         /// The database.
@@ -171,7 +178,7 @@ impl Error {
             Error::SeveralLinks { .. } => "several_links",
             Error::Locked { .. } => "locked",
             Error::NoSpace { .. } => "no_space",
-            Error::Damaged { .. } => "damaged",
+            Error::Damaged { .. } | Error::Replica { .. } => "damaged",
             Error::NewerFormat { .. } => "newer_format",
             Error::Interrupted { .. } => "interrupted",
             Error::Unsupported(_) => "unsupported",
@@ -198,6 +205,7 @@ impl Error {
             | Error::Locked { path, .. }
             | Error::NoSpace { dir: path, .. }
             | Error::Damaged { path, .. }
+            | Error::Replica { path, .. }
             | Error::NewerFormat { path, .. }
             | Error::Interrupted { path }
             | Error::Io { path, .. }

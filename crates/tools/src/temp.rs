@@ -70,8 +70,10 @@ impl Temp {
         let dir = open_parent(wanted)?;
         let path = beside(wanted, &format!("{RESUMABLE}{name}"));
         for other in crate::paths::leftovers(wanted) {
-            if other != path && other.to_string_lossy().contains(RESUMABLE) {
-                remove_unused(&dir, &name_of(&other)?);
+            let name = other.to_string_lossy();
+            let is_beside = COMPANIONS.iter().any(|end| name.ends_with(end));
+            if other != path && name.contains(RESUMABLE) && !is_beside {
+                remove_unused(&dir, &other)?;
             }
         }
         let failed = |e: disk::Error| Error::from_disk(&path, "open", &e);
@@ -98,6 +100,9 @@ impl Temp {
         };
         // The process that had the lock can have finished it since.
         temp.must_be(&temp.name)?;
+        for end in COMPANIONS {
+            let _ = temp.dir.remove(&format!("{}{end}", temp.name));
+        }
         Ok(temp)
     }
 
@@ -128,6 +133,16 @@ impl Temp {
     /// Whether it has bytes that are worth keeping.
     pub(crate) fn is_large(&self) -> bool {
         self.sizes().is_ok_and(|(len, _)| len >= LARGE)
+    }
+
+    /// Removes what an earlier run left in it.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub(crate) fn emptied(self) -> Result<Temp> {
+        let emptied = disk::File::set_len(&self.file, 0);
+        emptied.map_err(|e| Error::from_disk(&self.path, "empty", &e))?;
+        Ok(self)
     }
 
     /// Leaves the file for a later [`Temp::resume_own`].
@@ -351,12 +366,19 @@ impl Drop for Temp {
 }
 
 /// Removes a file that an interrupted run of this user left.
-fn remove_unused(dir: &Anchor, name: &str) {
-    if let Ok(Some(file)) = dir.reopen_private(name)
+fn remove_unused(dir: &Anchor, path: &Path) -> Result<()> {
+    let name = name_of(path)?;
+    if let Ok(Some(file)) = dir.reopen_private(&name)
         && disk::File::try_lock(&file, LockKind::Exclusive).is_ok_and(|locked| locked)
     {
-        let _ = dir.remove(name);
+        // The log first: without the file, it would not be found again.
+        let _ = std::fs::remove_dir_all(beside(path, "-log"));
+        for end in COMPANIONS {
+            let _ = dir.remove(&format!("{name}{end}"));
+        }
+        let _ = dir.remove(&name);
     }
+    Ok(())
 }
 
 /// Opens the directory in which `wanted` will be.

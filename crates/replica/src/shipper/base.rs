@@ -20,9 +20,55 @@ const BEGINNING: u64 = 64 << 10;
 /// Only in the base of a file of more bytes. Smaller ones are read as a whole.
 const BEGINNING_FROM: u64 = 1 << 20;
 
+/// After damage of the database was found, its pages are not verified again for this time.
+const DAMAGE_AGE_MS: u64 = 10 * 60_000;
+
+/// Proves that the stored pages of the database were verified just now.
+pub(super) struct Verified(());
+
+/// Damage of the database that was found, and when.
+pub(super) struct Damage {
+    found_ms: u64,
+    error: Error,
+}
+
 impl Shipper {
+    /// Verifies every stored page, before anything in the bucket changes: a base with a damaged page
+    /// would take the place of the last copy that has it.
+    ///
+    /// # Errors
+    /// [`Error::SourceDamaged`], for some time without reading again; the source's.
+    pub(super) fn verify(
+        &mut self,
+        source: &mut dyn Source,
+        now_ms: u64,
+        progress: &mut dyn FnMut(u64) -> bool,
+    ) -> Result<Verified> {
+        if let Some(damage) = self.known_damage(now_ms) {
+            return Err(damage.error.clone());
+        }
+        self.damage = None;
+        verified(source, progress).inspect_err(|e| {
+            if matches!(e, Error::SourceDamaged(_)) {
+                self.damage = Some(Damage {
+                    found_ms: now_ms,
+                    error: e.clone(),
+                });
+            }
+        })
+    }
+
+    fn known_damage(&self, now_ms: u64) -> Option<&Damage> {
+        let is_known = |d: &&Damage| now_ms.saturating_sub(d.found_ms) < DAMAGE_AGE_MS;
+        self.damage.as_ref().filter(is_known)
+    }
+
     /// Whether the next change is shipped with a new base.
     pub(super) fn base_is_due(&self, now_ms: u64) -> bool {
+        // Deltas do not carry old damage along. They continue while no base can be sent.
+        if self.known_damage(now_ms).is_some() {
+            return false;
+        }
         self.heading.newest_base().is_some_and(|base| {
             now_ms.saturating_sub(base.time_ms) >= millis(self.options.base_every)
                 || self.since_base > (GROWTH * base.bytes).max(GROWTH_LEAST)
@@ -36,14 +82,16 @@ impl Shipper {
         now_ms: u64,
         progress: &mut dyn FnMut(u64) -> bool,
     ) -> Result<Step> {
+        let verified = self.verify(source, now_ms, progress)?;
         self.end_chain(now_ms)?;
-        self.ship_base(source, self.at.n, now_ms, progress)
+        self.ship_base(source, verified, self.at.n, now_ms, progress)
     }
 
     /// Ships a base as restore point `n` of the current generation.
     pub(super) fn ship_base(
         &mut self,
         source: &mut dyn Source,
+        _: Verified,
         n: u64,
         now_ms: u64,
         progress: &mut dyn FnMut(u64) -> bool,
@@ -135,6 +183,24 @@ impl Shipper {
         };
         Ok(Some((at, base)))
     }
+}
+
+/// Verifies every stored page.
+///
+/// # Errors
+/// [`Error::SourceDamaged`], [`Error::Stopped`]; the source's.
+pub(super) fn verified(
+    source: &mut dyn Source,
+    progress: &mut dyn FnMut(u64) -> bool,
+) -> Result<Verified> {
+    let mut next = Some(1);
+    while let Some(first) = next {
+        next = source.check_stored(first)?;
+        if !progress(0) {
+            return Err(Error::Stopped);
+        }
+    }
+    Ok(Verified(()))
 }
 
 /// The error for a database without bytes.

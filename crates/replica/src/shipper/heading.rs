@@ -74,6 +74,11 @@ impl Heading {
         &self.head.current
     }
 
+    /// Whether the current generation is of the database file that has this commit.
+    pub(super) fn is_of(&self, mark: &Mark) -> bool {
+        self.head.current.database == database(mark)
+    }
+
     /// The newest base of the current generation.
     pub(super) fn newest_base(&self) -> Option<&Base> {
         self.head.current.bases.last()
@@ -270,7 +275,7 @@ fn before(bucket: &dyn Bucket, generation: &str, n: Option<u64>) -> Result<Vec<S
 }
 
 /// How the head names a database file.
-pub(super) fn database(mark: &Mark) -> String {
+fn database(mark: &Mark) -> String {
     format!("{:016x}", mark.salt())
 }
 

@@ -20,6 +20,7 @@ use crate::extents::Writer;
 use crate::format::{Footer, Kind, NO_HASH};
 use crate::names;
 use crate::source::Source;
+use base::Damage;
 use deltas::Delta;
 use densite_store::{Mark, Written};
 use heading::Heading;
@@ -133,6 +134,8 @@ pub struct Shipper {
     shipped_ms: u64,
     /// Bytes of the merged object of the newest step that also shipped.
     compacted: Option<u64>,
+    /// Damage of the database, which keeps it from being sent as a base.
+    damage: Option<Damage>,
 }
 
 impl Shipper {
@@ -184,7 +187,8 @@ impl Shipper {
         }
         if self.at.is_ended || self.heading.newest_base().is_none() {
             // A base could not be shipped before.
-            return self.ship_base(source, self.at.n, now_ms, progress);
+            let verified = self.verify(source, now_ms, progress)?;
+            return self.ship_base(source, verified, self.at.n, now_ms, progress);
         }
         // Objects that are not needed do no harm if they stay.
         let _ = self.heading.clear(&*self.bucket, now_ms);
@@ -216,10 +220,13 @@ impl Shipper {
                 }
             }
             Written::Ranges(_) | Written::Unknown => self.next_base(source, now_ms, progress),
+            // An older state was put back over the file.
+            Written::AnotherHistory if self.heading.is_of(&point) => Err(Error::AnotherHistory),
             Written::AnotherHistory => {
-                // Other contents came into the place of the file while this process shipped it.
+                // It was vacuumed or converted while this process shipped it.
+                let verified = self.verify(source, now_ms, progress)?;
                 self.new_generation(&point, now_ms)?;
-                self.ship_base(source, 0, now_ms, progress)
+                self.ship_base(source, verified, 0, now_ms, progress)
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Beginning a replica, continuing one, and taking one over.
 
-use super::base::empty;
-use super::heading::{Heading, database};
+use super::base::{empty, verified};
+use super::heading::Heading;
 use super::logging::LogShipped;
 use super::recent::Recent;
 use super::{Options, Position, Shipper};
@@ -31,10 +31,12 @@ impl Shipper {
     ) -> Result<Shipper> {
         let newest = source.newest()?.ok_or_else(empty)?;
         let (heading, is_new) = match Heading::read(&*bucket)? {
-            Some(heading) => (heading, false),
+            Some(heading) => (heading, None),
             None => {
+                let verified = verified(source, progress)?;
                 must_be_atomic(&*bucket)?;
-                (Heading::create(&*bucket, &newest, &options.owner)?, true)
+                let heading = Heading::create(&*bucket, &newest, &options.owner)?;
+                (heading, Some(verified))
             }
         };
         let writer = densite_disk::random::random_u64();
@@ -51,10 +53,11 @@ impl Shipper {
             loose_bytes: 0,
             shipped_ms: now_ms,
             compacted: None,
+            damage: None,
         };
         match is_new {
-            true => drop(shipper.ship_base(source, 0, now_ms, progress)?),
-            false => shipper.resume(source, &newest, now_ms, progress)?,
+            Some(verified) => drop(shipper.ship_base(source, verified, 0, now_ms, progress)?),
+            None => shipper.resume(source, &newest, now_ms, progress)?,
         }
         Ok(shipper)
     }
@@ -71,21 +74,26 @@ impl Shipper {
             return Err(Error::AnotherDatabase);
         }
         // The same copy with another file: it was vacuumed or converted.
-        let is_same = self.heading.current().database == database(newest);
+        let is_same = self.heading.is_of(newest);
         let continues = is_same && !self.options.takeover;
         let end = self.find_end(continues)?;
         if !continues {
+            let verified = self.verify(source, now_ms, progress)?;
             self.new_generation(newest, now_ms)?;
-            return self.ship_base(source, 0, now_ms, progress).map(drop);
+            let shipped = self.ship_base(source, verified, 0, now_ms, progress);
+            return shipped.map(drop);
         }
-        let shipped = match end {
-            End::NoBase | End::Ended => self.ship_base(source, self.at.n, now_ms, progress),
+        match end {
+            End::NoBase | End::Ended => {
+                let verified = self.verify(source, now_ms, progress)?;
+                let shipped = self.ship_base(source, verified, self.at.n, now_ms, progress);
+                shipped.map(drop)
+            }
             End::At(mark) => match source.written(&mark, newest)? {
-                Written::AnotherHistory => return Err(Error::AnotherHistory),
-                Written::Ranges(_) | Written::Unknown => return Ok(()),
+                Written::AnotherHistory => Err(Error::AnotherHistory),
+                Written::Ranges(_) | Written::Unknown => Ok(()),
             },
-        };
-        shipped.map(drop)
+        }
     }
 
     /// Sets the position to the end of the chain. If it is to be continued, it must have no gap: no

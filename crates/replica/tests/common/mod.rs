@@ -6,7 +6,8 @@ use densite_replica::{
     At, Bucket, Folder, HandleSource, Options, Restore, Restored, Shipper, Source, Step,
 };
 use densite_sim_disk::SimDisk;
-use densite_store::{CodecChoice, Handle, Options as StoreOptions};
+use densite_log::Image;
+use densite_store::{CodecChoice, Handle, Mark, Options as StoreOptions, Written};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use std::sync::Arc;
@@ -89,6 +90,60 @@ impl Database {
     /// The database as a source.
     pub(crate) fn source(&mut self) -> HandleSource<'_> {
         HandleSource(&mut self.handle)
+    }
+}
+
+/// A database of a test that has something else to do in some calls of its source.
+pub(crate) trait Staged {
+    fn database(&mut self) -> &mut Database;
+
+    fn restore_point(&mut self) -> densite_replica::Result<Option<Mark>> {
+        self.database().source().restore_point()
+    }
+
+    fn take_log(&mut self) -> Option<Image> {
+        None
+    }
+
+    /// Is called before bytes are read.
+    fn before_read(&mut self) {}
+}
+
+/// The source of such a database.
+pub(crate) struct Staging<'a, T>(pub(crate) &'a mut T);
+
+impl<T: Staged> Source for Staging<'_, T> {
+    fn restore_point(&mut self) -> densite_replica::Result<Option<Mark>> {
+        self.0.restore_point()
+    }
+
+    fn take_log(&mut self) -> Option<Image> {
+        self.0.take_log()
+    }
+
+    fn newest(&mut self) -> densite_replica::Result<Option<Mark>> {
+        self.0.database().source().newest()
+    }
+
+    fn written(&mut self, from: &Mark, to: &Mark) -> densite_replica::Result<Written> {
+        self.0.database().source().written(from, to)
+    }
+
+    fn image_len(&mut self, mark: &Mark) -> densite_replica::Result<Option<u64>> {
+        self.0.database().source().image_len(mark)
+    }
+
+    fn read(&mut self, buf: &mut [u8], offset: u64) -> densite_replica::Result<usize> {
+        self.0.before_read();
+        self.0.database().source().read(buf, offset)
+    }
+
+    fn check_stored(&mut self, first: u32) -> densite_replica::Result<Option<u32>> {
+        self.0.database().source().check_stored(first)
+    }
+
+    fn is_kept(&mut self, mark: &Mark) -> densite_replica::Result<bool> {
+        self.0.database().source().is_kept(mark)
     }
 }
 

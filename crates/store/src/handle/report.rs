@@ -61,4 +61,14 @@ impl Handle {
     pub fn check(&mut self, progress: &mut dyn FnMut(u64, u64) -> bool) -> Result<CheckReport> {
         report::check(&mut self.connection.open, progress)
     }
+
+    /// Verifies the checksums of the map nodes and frames of some pages from `first` on (1 is the
+    /// first), and with page 1 those of the dictionaries and of the space table. Decodes nothing.
+    /// Returns the page after them; `None` at the end of the database.
+    ///
+    /// # Errors
+    /// I/O; [`Error::Corrupt`](crate::Error::Corrupt) for the first damage.
+    pub fn check_stored(&mut self, first: u32) -> Result<Option<u32>> {
+        report::check_stored(&mut self.connection.open, first)
+    }
 }

@@ -4,6 +4,7 @@ mod check;
 mod frames;
 mod space;
 mod stats;
+mod stored;
 mod walk;
 
 pub use check::CheckReport;
@@ -14,3 +15,4 @@ pub use space::SpaceFigures;
 pub(crate) use space::{live_by_unit, space};
 pub use stats::Stats;
 pub(crate) use stats::stats;
+pub(crate) use stored::check_stored;

@@ -24,9 +24,10 @@ impl Error {
         match self {
             Error::Locked { .. } => ErrorClass::Locked,
             Error::NoSpace { .. } => ErrorClass::NoSpace,
-            Error::IsDirectory { .. } | Error::NotADatabase { .. } | Error::Damaged { .. } => {
-                ErrorClass::Damaged
-            }
+            Error::IsDirectory { .. }
+            | Error::NotADatabase { .. }
+            | Error::Damaged { .. }
+            | Error::Replica { .. } => ErrorClass::Damaged,
             #[cfg(feature = "chroma")]
             Error::NotChroma { .. } => ErrorClass::Damaged,
             Error::Interrupted { .. } => ErrorClass::Interrupted,

@@ -127,6 +127,7 @@ impl fmt::Display for Error {
                     path.display()
                 )
             }
+            Error::Replica { path, what } => write!(f, "{}: {what}", path.display()),
             Error::NewerFormat {
                 path,
                 found,

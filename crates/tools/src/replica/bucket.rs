@@ -153,7 +153,10 @@ fn failed(shown: &Path, e: &Wrong) -> Error {
             found: *found,
             supported: *supported,
         },
-        Wrong::Damaged { .. } | Wrong::Missing(_) | Wrong::Gap { .. } => Error::Damaged {
+        Wrong::Damaged { .. }
+        | Wrong::Missing(_)
+        | Wrong::Gap { .. }
+        | Wrong::SourceDamaged(_) => Error::Replica {
             path,
             what: e.to_string(),
         },

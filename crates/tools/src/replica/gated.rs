@@ -40,6 +40,11 @@ impl Source for Gated<'_> {
         self.0.read(buf, offset)
     }
 
+    fn check_stored(&mut self, first: u32) -> Result<Option<u32>> {
+        let _inside = gate::enter();
+        self.0.check_stored(first)
+    }
+
     fn is_kept(&mut self, mark: &Mark) -> Result<bool> {
         let _inside = gate::enter();
         self.0.is_kept(mark)

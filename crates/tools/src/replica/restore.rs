@@ -18,6 +18,9 @@ use std::time::{Duration, Instant};
 /// The permission bits of a restored file, before the umask.
 const MODE: u32 = 0o666;
 
+/// The name of a restore that is not continued.
+const WHOLE: &str = "whole";
+
 /// What is restored, and how.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RestoreOptions {
@@ -164,10 +167,17 @@ fn restore_beside(
         true => found.without_log(),
         false => found,
     };
+    // A name that the next restore to the same path knows, so that it finds what a killed one left.
     let temp = match (found.name(), resumes) {
         (Some(name), true) => Temp::resume_own(wanted, MODE, &name)?,
-        _ => Temp::create_own(wanted, MODE)?,
+        (None, true) => Temp::resume_own(wanted, MODE, WHOLE)?.emptied()?,
+        (_, false) => {
+            let number = densite_disk::random::random_u64();
+            let number = number.map_err(|e| Error::from_disk(wanted, "name a copy of", &e))?;
+            Temp::resume_own(wanted, MODE, &format!("{number:016x}"))?
+        }
     };
+    let resumes = resumes && found.name().is_some();
     match restore_into(api, &place, found, (wanted, &temp), progress) {
         Ok((log, mut report)) => {
             report.elapsed = started.elapsed();
@@ -175,7 +185,8 @@ fn restore_beside(
         }
         Err(e) => {
             // What was read is of use for the next try, unless it is wrong.
-            if resumes && !matches!(e, Error::Damaged { .. }) && temp.is_large() {
+            let is_of_use = !matches!(e, Error::Damaged { .. } | Error::Replica { .. });
+            if resumes && is_of_use && temp.is_large() {
                 temp.leave();
             }
             Err(e)
@@ -220,14 +231,14 @@ fn restore_into(
     }
     let checked = checked?;
     if !checked.ok() || checked.cut.is_some() {
-        return Err(Error::Damaged {
+        return Err(Error::Replica {
             path: place.shown().to_path_buf(),
             what: problem(&checked),
         });
     }
-    let rows_waiting = waiting.map_err(|what| Error::Damaged {
+    let rows_waiting = waiting.map_err(|what| Error::Replica {
         path: place.shown().to_path_buf(),
-        what,
+        what: format!("{what}; restore an earlier moment, or the database --without-log"),
     })?;
     let report = RestoreReport {
         source: place.shown().to_path_buf(),

@@ -125,6 +125,16 @@ impl Source for Database {
         HandleSource(&mut self.handle).read(buf, offset)
     }
 
+    fn check_stored(&mut self, first: u32) -> densite_replica::Result<Option<u32>> {
+        let checked = HandleSource(&mut self.handle).check_stored(first);
+        checked.map_err(|e| match e {
+            Wrong::SourceDamaged(what) => {
+                Wrong::SourceDamaged(format!("{}: {what}", self.target.given.display()))
+            }
+            e => e,
+        })
+    }
+
     fn is_kept(&mut self, mark: &Mark) -> densite_replica::Result<bool> {
         HandleSource(&mut self.handle).is_kept(mark)
     }

@@ -98,14 +98,7 @@ impl Bucket for Prefix {
     }
 
     fn create(&self, name: &str, bytes: &[u8]) -> Result<Option<String>> {
-        self.bucket
-            .create(name, bytes)
-            .map_err(|e| match e.problem() {
-                Problem::NotFound => Error::Bucket(
-                    "there is no such bucket (404); create it, or check the URL".into(),
-                ),
-                _ => failed(&e),
-            })
+        self.bucket.create(name, bytes).map_err(|e| failed(&e))
     }
 
     fn replace(&self, name: &str, bytes: &[u8], version: &str) -> Result<Option<String>> {
@@ -120,6 +113,13 @@ impl Bucket for Prefix {
 
     fn remove(&self, name: &str) -> Result<()> {
         self.bucket.remove(name).map_err(|e| failed(&e))
+    }
+
+    fn must_exist(&self) -> Result<()> {
+        if self.has_lists() {
+            self.bucket.must_exist().map_err(|e| failed(&e))?;
+        }
+        Ok(())
     }
 
     fn has_lists(&self) -> bool {

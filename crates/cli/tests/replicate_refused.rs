@@ -1,0 +1,149 @@
+//! What `densite replicate`, `restore` and `replicas` refuse: damage, older states, and what lies
+//! beside a replica. Each is one sentence, and nothing is lost.
+
+use crate::common::{at, densite, names, temp};
+use crate::replicate::Shipping;
+use std::os::unix::fs::PermissionsExt as _;
+use tempfile::TempDir;
+
+const ROWS: &str = "CREATE TABLE t(id INTEGER PRIMARY KEY, x TEXT);
+    WITH n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 3000)
+    INSERT INTO t SELECT i, hex(randomblob(100)) FROM n";
+
+fn made(dir: &TempDir) -> (String, String) {
+    let db = at(dir, "a.db");
+    densite(&["sql", "--create", &db, ROWS]).expect(0);
+    (db, at(dir, "bucket"))
+}
+
+fn count(db: &str) -> String {
+    let sql = ["sql", db, "SELECT count(*) FROM t", "--format", "csv"];
+    densite(&sql).expect(0).out
+}
+
+/// A base with the page would take the place of the last copy that has it.
+#[test]
+fn a_damaged_page_stops_a_base_and_the_replica_keeps_its_state() {
+    let dir = temp();
+    let (db, url) = made(&dir);
+    densite(&["replicate", &db, &url, "--once"]).expect(0);
+    let mut bytes = std::fs::read(&db).expect("read");
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    std::fs::write(&db, bytes).expect("written");
+    let before = names(std::path::Path::new(&url));
+    for arguments in [
+        &["replicate", &db, &url, "--once", "--takeover"][..],
+        &["replicate", &db, &at(&dir, "another"), "--once"],
+    ] {
+        densite(arguments)
+            .expect(5)
+            .says("a.db: frame at offset")
+            .says("(page ")
+            .says("restore the database from there or from a backup");
+    }
+    assert_eq!(names(std::path::Path::new(&url)), before);
+    let copy = at(&dir, "copy.db");
+    densite(&["restore", &url, &copy]).expect(0);
+    assert_eq!(count(&copy), "count(*)\n3000\n");
+}
+
+/// Shipping ends, and says how to continue. The replica keeps the newer state.
+#[test]
+fn an_older_state_that_is_put_back_stops_a_running_command() {
+    for is_renamed in [false, true] {
+        let dir = temp();
+        let (db, url) = made(&dir);
+        let (old, copy) = (at(&dir, "old.db"), at(&dir, "copy.db"));
+        std::fs::copy(&db, &old).expect("copied");
+        let mut shipping = Shipping::start(&db, &url, &[]);
+        shipping.event("began");
+        densite(&["sql", &db, "DELETE FROM t WHERE id > 2000"]).expect(0);
+        shipping.event("shipped");
+        match is_renamed {
+            true => std::fs::rename(&old, &db).expect("renamed"),
+            false => drop(std::fs::copy(&old, &db).expect("copied")),
+        }
+        densite(&["sql", &db, "DELETE FROM t WHERE id > 1000"]).expect(0);
+        let failed = shipping.event("failed");
+        let said = failed["message"].to_string();
+        assert!(
+            said.contains("an older copy was put back; continue here with --takeover"),
+            "{said}"
+        );
+        assert_eq!(shipping.ended(), Some(1));
+        densite(&["restore", &url, &copy]).expect(0);
+        assert_eq!(count(&copy), "count(*)\n2000\n");
+        densite(&["replicate", &db, &url, "--once", "--takeover"]).expect(0);
+    }
+}
+
+#[test]
+fn a_folder_in_the_directory_of_a_replica_does_not_matter() {
+    let dir = temp();
+    let (db, url) = made(&dir);
+    densite(&["replicate", &db, &url, "--once"]).expect(0);
+    let before = densite(&["replicas", &url, "--json"]).expect(0).json();
+    std::fs::create_dir(format!("{url}/.snapshots")).expect("made");
+    std::fs::create_dir(format!("{url}/g9999-folder-delta-000000000007")).expect("made");
+    let after = densite(&["replicas", &url, "--json"]).expect(0).json();
+    assert_eq!(before["objects"], after["objects"]);
+    densite(&["sql", &db, "DELETE FROM t WHERE id > 2000"]).expect(0);
+    densite(&["replicate", &db, &url, "--once"]).expect(0);
+    densite(&["restore", &url, &at(&dir, "copy.db")]).expect(0);
+    assert_eq!(count(&format!("{url}/")), "count(*)\n2000\n");
+}
+
+/// What a killed restore leaves is removed by the next one to the same name.
+#[test]
+fn files_of_a_killed_restore_are_removed_by_the_next_one() {
+    let dir = temp();
+    let (db, url) = made(&dir);
+    densite(&["replicate", &db, &url, "--once"]).expect(0);
+    let leave = |path: &str| {
+        for end in ["", "-wal", "-shm"] {
+            let path = format!("{path}{end}");
+            std::fs::write(&path, vec![7; 100_000]).expect("written");
+            let own = std::fs::Permissions::from_mode(0o600);
+            std::fs::set_permissions(&path, own).expect("private");
+        }
+        std::fs::create_dir(format!("{path}-log")).expect("made");
+        std::fs::write(format!("{path}-log/x"), "").expect("written");
+    };
+    let left = || {
+        let mut names = names(dir.path());
+        names.retain(|name| name.contains("-densite-tmp-"));
+        names
+    };
+    let copy = at(&dir, "copy.db");
+    for name in ["whole", "0123-newest"] {
+        leave(&format!("{copy}-densite-tmp-restore-{name}"));
+        densite(&["restore", &url, &copy]).expect(0);
+        assert_eq!(left(), [""; 0], "{name}");
+        assert_eq!(count(&copy), "count(*)\n3000\n");
+        std::fs::remove_file(&copy).expect("removed");
+    }
+    leave(&at(&dir, "densite-verify-densite-tmp-restore-0123456789abcdef"));
+    let mut verify = std::process::Command::new(crate::common::DENSITE);
+    verify.args(["restore", "--verify-only", &url]);
+    crate::common::run(verify.env("TMPDIR", dir.path())).expect(0);
+    assert_eq!(left(), [""; 0]);
+}
+
+/// The advice for a replica is not that for a file.
+#[test]
+fn a_damaged_object_has_one_advice() {
+    let dir = temp();
+    let (db, url) = made(&dir);
+    densite(&["replicate", &db, &url, "--once"]).expect(0);
+    let names = names(std::path::Path::new(&url));
+    let base = names.iter().find(|name| name.contains("-base-"));
+    let base = format!("{url}/{}", base.expect("a base"));
+    let mut bytes = std::fs::read(&base).expect("read");
+    bytes[20_000] ^= 1;
+    std::fs::write(&base, bytes).expect("written");
+    let failed = densite(&["restore", &url, &at(&dir, "copy.db")])
+        .expect(5)
+        .says("restore an earlier moment");
+    assert!(!failed.err.contains("from a backup"), "{}", failed.err);
+}
