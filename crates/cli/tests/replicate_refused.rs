@@ -123,7 +123,10 @@ fn files_of_a_killed_restore_are_removed_by_the_next_one() {
         assert_eq!(count(&copy), "count(*)\n3000\n");
         std::fs::remove_file(&copy).expect("removed");
     }
-    leave(&at(&dir, "densite-verify-densite-tmp-restore-0123456789abcdef"));
+    leave(&at(
+        &dir,
+        "densite-verify-densite-tmp-restore-0123456789abcdef",
+    ));
     let mut verify = std::process::Command::new(crate::common::DENSITE);
     verify.args(["restore", "--verify-only", &url]);
     crate::common::run(verify.env("TMPDIR", dir.path())).expect(0);

@@ -51,6 +51,7 @@ pub(crate) fn create(connection: &Connection, session: &Arc<Session>) -> Result<
                     "densite_ack wants a subscriber's name and a sequence number, as in densite_ack('indexer', 120)",
                 ));
             };
+            refuse_own(name)?;
             let seq = u64::try_from(seq)
                 .map_err(|_| refused(format!("densite_ack: {seq} is no sequence number")))?;
             let database_log = database_log(connection)?;
@@ -71,6 +72,7 @@ pub(crate) fn create(connection: &Connection, session: &Arc<Session>) -> Result<
             let name = text(given, 0).ok_or_else(|| {
                 refused("densite_unsubscribe wants a subscriber's name, as in densite_unsubscribe('indexer')")
             })?;
+            refuse_own(name)?;
             let database_log = database_log(connection)?;
             database_log
                 .log()
@@ -166,6 +168,16 @@ pub(crate) fn create(connection: &Connection, session: &Arc<Session>) -> Result<
     )
 }
 
+/// Refuses the names of Densite's own subscribers.
+fn refuse_own(name: &str) -> Result<()> {
+    match name.starts_with("densite_") {
+        true => Err(refused(format!(
+            "{name} is a name of Densite's own; choose another one"
+        ))),
+        false => Ok(()),
+    }
+}
+
 fn text<'a>(given: &[ValueRef<'a>], i: usize) -> Option<&'a str> {
     given.get(i).and_then(|v| v.as_str())
 }
@@ -186,6 +198,7 @@ fn subscribe(session: &Session, connection: &Connection, given: &[ValueRef<'_>])
             "densite_subscribe wants a name, and then 'start' or 'now' (the default), as in densite_subscribe('indexer', 'start')",
         ));
     };
+    refuse_own(name)?;
     let database_log = DatabaseLog::open_or_create(connection, session.storage())?;
     let at = database_log.log().subscribe(name, begin);
     Ok(Value::Integer(

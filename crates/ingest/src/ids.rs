@@ -11,6 +11,7 @@ use crate::affinity::from_log;
 use crate::connection_spec::ConnectionSpec;
 use crate::error::{mixed, refused};
 use crate::in_the_way::stops_the_worker;
+use crate::member;
 use crate::open_log::OpenLog;
 use crate::position::Position;
 use densite_disk::sync::Mutex;
@@ -151,6 +152,9 @@ impl TableIds {
             position.ok_or_else(|| refused("the database names another log, or none"))?;
         let table = [Value::from(self.table.as_str())];
         let (name, column) = (quoted(&self.table), quoted(&self.column));
+        if let Some(range) = member::ids::range(&own)? {
+            return self.reserved_in(&own, block, size, range, position.seq);
+        }
         let mut above = own
             .query_i64(&format!("SELECT max({column}) FROM main.{name}"))?
             .unwrap_or(0)
@@ -161,7 +165,7 @@ impl TableIds {
         // After a restore, waiting rows can have ids above the database's number.
         if block.last.is_none() {
             above = above.max(
-                self.waiting(position.seq)
+                self.waiting(position.seq, &(0..i64::MAX))
                     .map_err(|e| self.open.failed(e))?,
             );
         }
@@ -186,8 +190,48 @@ impl TableIds {
         Ok(above + 1..last + 1)
     }
 
-    /// The largest id of this table's new rows behind a position of the log.
-    fn waiting(&self, position: Seq) -> log::Result<i64> {
+    /// Reserves `size` ids of the range of a member, in the transaction of this connection.
+    fn reserved_in(
+        &self,
+        own: &Connection,
+        block: &Block,
+        size: i64,
+        range: Range<i64>,
+        position: Seq,
+    ) -> Result<Range<i64>> {
+        let (name, column) = (quoted(&self.table), quoted(&self.column));
+        let (first, end) = (range.start, range.end);
+        let rows = own.query_i64(&format!(
+            "SELECT max({column}) FROM main.{name} WHERE {column} >= {first} AND {column} < {end}"
+        ))?;
+        let waiting = match block.last {
+            // After a restore, waiting rows can have ids above the reserved ones.
+            None => Some(
+                self.waiting(position, &range)
+                    .map_err(|e| self.open.failed(e))?,
+            ),
+            Some(_) => None,
+        };
+        let known = [
+            rows,
+            member::ids::last(own, &self.table)?,
+            waiting,
+            Some(block.above),
+            Some(block.ids.end - 1),
+        ];
+        let known = known.into_iter().flatten().filter(|id| range.contains(id));
+        let above = known.max().unwrap_or(first - 1);
+        let last = above.saturating_add(size).min(end - 1);
+        if last <= above {
+            return Err(Error::new(Code::FULL, "all ids of this member are in use"));
+        }
+        member::ids::reserve(own, &self.table, last)?;
+        self.open.sync_failed().record(own.exec("COMMIT"))?;
+        Ok(above + 1..last + 1)
+    }
+
+    /// The largest id within a range of this table's new rows behind a position of the log.
+    fn waiting(&self, position: Seq, range: &Range<i64>) -> log::Result<i64> {
         let log = self.open.log();
         let mut largest = 0;
         if log.last()? <= position {
@@ -200,7 +244,10 @@ impl TableIds {
             }
             for row in record.skip..record.rows.len() {
                 let id = record.rows.row(row).next().map(from_log);
-                largest = largest.max(id.and_then(|id| id.as_i64()).unwrap_or(0));
+                let id = id.and_then(|id| id.as_i64()).unwrap_or(0);
+                if range.contains(&id) {
+                    largest = largest.max(id);
+                }
             }
         }
         Ok(largest)

@@ -14,7 +14,7 @@ use densite_log::{LogId, Seq};
 use densite_sqlite::{Connection, Error, Result, Value, ValueRef};
 
 /// Names of the tables.
-pub(crate) const OWN_TABLES: [&str; 7] = [
+pub(crate) const OWN_TABLES: [&str; 8] = [
     "densite_applied",
     "densite_clustered",
     "densite_rejects",
@@ -22,6 +22,7 @@ pub(crate) const OWN_TABLES: [&str; 7] = [
     "densite_member",
     "densite_origins",
     "densite_digests",
+    "densite_member_ids",
 ];
 
 const TABLES: &str = r#"

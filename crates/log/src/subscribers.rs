@@ -4,6 +4,9 @@ use crate::log::Log;
 use crate::state::{DROPPED, State, check_name};
 use crate::{Error, Result, Seq};
 
+/// Names with this beginning are of the layers above. Such a subscriber is never dropped.
+const OWN: &str = "densite_";
+
 /// Where a new subscriber begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Begin {
@@ -104,8 +107,10 @@ impl Log {
     pub(crate) fn drop_slow(&self, state: &mut State) -> Result<bool> {
         let limit = state.config.max_retained_bytes;
         let mut has_dropped = false;
-        for position in state.subscribers.values_mut() {
-            if limit > 0 && *position != DROPPED && self.bytes_after(*position)? > limit {
+        for (name, position) in &mut state.subscribers {
+            let is_own = name.starts_with(OWN);
+            if limit > 0 && !is_own && *position != DROPPED && self.bytes_after(*position)? > limit
+            {
                 *position = DROPPED;
                 has_dropped = true;
             }

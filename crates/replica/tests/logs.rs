@@ -193,7 +193,8 @@ fn history(seed: u64) -> (u32, u32) {
         let rows = world.rows.clone();
         let folder: Arc<dyn Bucket> = bucket(&disk);
         let owner = world.database.owner.clone();
-        let mut shipper = begin_from(&folder, &mut Staging(&mut world), &options, &owner, now_ms).expect("begin");
+        let mut shipper =
+            begin_from(&folder, &mut Staging(&mut world), &options, &owner, now_ms).expect("begin");
         let (n, _, time_ms) = shipper.position();
         points.entry(n).or_insert((time_ms, rows));
         world.is_busy = !seed.is_multiple_of(4);
@@ -236,7 +237,9 @@ fn history(seed: u64) -> (u32, u32) {
 }
 
 fn step(shipper: &mut Shipper, world: &mut World, now_ms: u64) -> Step {
-    shipper.step(&mut Staging(world), now_ms, &mut |_| true).expect("step")
+    shipper
+        .step(&mut Staging(world), now_ms, &mut |_| true)
+        .expect("step")
 }
 
 #[test]
@@ -263,7 +266,8 @@ fn what_is_pruned_is_not_in_merged_objects() {
     let disk = SimDisk::new(1);
     let folder: Arc<dyn Bucket> = bucket(&disk);
     let owner = world.database.owner.clone();
-    let mut shipper = begin_from(&folder, &mut Staging(&mut world), &quick(), &owner, 0).expect("begin");
+    let mut shipper =
+        begin_from(&folder, &mut Staging(&mut world), &quick(), &owner, 0).expect("begin");
     let mut sent = 0;
     for n in 1..=200 {
         for _ in 0..10 {
@@ -289,7 +293,8 @@ fn a_log_at_rest_sends_nothing_and_a_subscriber_is_shipped() {
     let disk = SimDisk::new(2);
     let folder: Arc<dyn Bucket> = bucket(&disk);
     let owner = world.database.owner.clone();
-    let mut shipper = begin_from(&folder, &mut Staging(&mut world), &quick(), &owner, 0).expect("begin");
+    let mut shipper =
+        begin_from(&folder, &mut Staging(&mut world), &quick(), &owner, 0).expect("begin");
     let calls = disk.calls();
     for n in 1..50 {
         assert_eq!(step(&mut shipper, &mut world, n * 1000), Step::Idle);

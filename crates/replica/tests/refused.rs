@@ -27,7 +27,10 @@ fn a_failure_of_a_directory_is_said_without_codes() {
     let folder = bucket(&disk);
     for (kind, said) in [
         (FaultKind::Io, "/bucket: input/output error"),
-        (FaultKind::Full, "/bucket: the disk is full; free some disk space"),
+        (
+            FaultKind::Full,
+            "/bucket: the disk is full; free some disk space",
+        ),
     ] {
         disk.fail(Fault::new(kind, OpSet::ALL));
         let failed = folder.create("x", b"x");

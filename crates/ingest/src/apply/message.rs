@@ -86,6 +86,7 @@ impl Prepared<'_> {
     /// Call it when the transaction is committed.
     pub(super) fn done(&self, member: &Running) {
         if let Some(digests) = self.digests() {
+            member.compares();
             member.send(Body::Digests(digests));
         }
     }

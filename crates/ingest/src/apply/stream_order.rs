@@ -53,6 +53,9 @@ impl Order for StreamOrder {
             .order
             .next(round, turn)
             .inspect_err(|_| self.at = None)?;
+        if matches!(next, Some(Next::Nothing)) {
+            self.running.rests();
+        }
         let control = self.order.source().control();
         Ok(match (next, control) {
             (Some(Next::Nothing), Some(control)) => Some(Next::Message(Box::new(control.clone()))),
@@ -70,6 +73,7 @@ impl Order for StreamOrder {
 
     fn committed(&mut self, batch: &Batch) -> bool {
         self.at = batch.next.stream;
+        self.running.applied();
         self.order.committed(batch) && !self.running.incoming().has_news()
     }
 

@@ -7,6 +7,7 @@
 
 use super::SCHEMA;
 use super::message::{Body, HEADER_LEN, Message, ROW_BITS};
+use super::retained::Retained;
 use super::shared::Shared;
 use super::tables::Membership;
 use crate::open_log::OpenLog;
@@ -14,7 +15,7 @@ use densite_disk::sync::Mutex;
 use densite_log::{LogId, Reader, Record, Seq};
 use densite_stream::{Error, Name, Result, Stream};
 use std::sync::{Arc, Weak};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// A message is sent when its rows take this many bytes, before compression. One transaction can
 /// take more.
@@ -48,6 +49,7 @@ pub(crate) struct Forwarder {
     origin: Name,
     begun: Seq,
     rows: Mutex<Rows>,
+    retained: Mutex<Retained>,
 }
 
 /// Rows that were read and not sent.
@@ -79,6 +81,7 @@ impl Forwarder {
             origin: membership.origin.clone(),
             begun: membership.begun,
             rows: Mutex::default(),
+            retained: Mutex::default(),
         }
     }
 
@@ -114,6 +117,10 @@ impl Forwarder {
             }
         };
         self.shared.acknowledged.set(at.to);
+        if let Some(open) = self.open.upgrade() {
+            let mut retained = self.retained.lock();
+            self.log(retained.sent(open.log(), at.to, Instant::now()))?;
+        }
         if let Some(body) = self.shared.outbox.first() {
             let message = self.message(at.to, at.to, body)?;
             at.sequence = self.append(&*stream, at.sequence, &message)?;
@@ -158,6 +165,7 @@ impl Forwarder {
     /// Finds out what the stream has of this origin.
     fn settle(&self, stream: &dyn Stream, open: &OpenLog) -> Result<Settled> {
         let max_payload = stream.max_payload()?;
+        *self.retained.lock() = self.log(Retained::begin(open.log(), stream.durability()?))?;
         let Some(last) = stream.last_of(&self.origin)? else {
             return Ok(Settled {
                 sequence: 0,

@@ -8,6 +8,7 @@ use super::demands;
 use super::forwarder::largest_transaction;
 use super::guards;
 use super::message::{Body, Joined, Message, ROW_BITS};
+use super::retained;
 use super::tables::{Membership, Settings, home};
 use crate::connection_spec::ConnectionSpec;
 use crate::database_file::DatabaseFile;
@@ -535,7 +536,7 @@ pub(crate) fn leave(
     guards::remove(&own)?;
     own.exec(
         "UPDATE main.densite_applied SET stream = NULL, stream_message = 0, stream_mark = 0, stream_row = 0; \
-         DROP TABLE main.densite_member; DROP TABLE main.densite_origins; DROP TABLE main.densite_digests",
+         DROP TABLE main.densite_member; DROP TABLE main.densite_origins; DROP TABLE main.densite_digests; DROP TABLE main.densite_member_ids",
     )?;
     let is_home = home(file.storage.as_ref(), &file.log_dir()) == Some(member.home);
     if is_home {
@@ -551,6 +552,10 @@ pub(crate) fn leave(
             .log()
             .set_config(|config| config.max_transaction_bytes = 0);
         set.map_err(|e| log.failed(e))?;
+        match log.log().unsubscribe(retained::NAME) {
+            Err(densite_log::Error::NoSubscriber(_)) => {}
+            done => done.map_err(|e| log.failed(e))?,
+        }
         log.log().ring();
     }
     Ok(Value::from(member.origin.as_str()))

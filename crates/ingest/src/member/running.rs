@@ -11,11 +11,12 @@ use super::tables::Membership;
 use super::troubles::Troubles;
 use crate::open_log::OpenLog;
 use crate::position::StreamPlace;
+use densite_disk::sync::Mutex;
 use densite_sqlite::{Code, Error, Result};
 use densite_stream::Extent;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Weak};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Pause after a panic of a thread.
 const AFTER_PANIC: Duration = Duration::from_millis(500);
@@ -24,7 +25,19 @@ const AFTER_PANIC: Duration = Duration::from_millis(500);
 pub(crate) struct Running {
     membership: Membership,
     shared: Arc<Shared>,
+    compared: Mutex<Compared>,
 }
+
+/// When members are asked to compare their tables.
+struct Compared {
+    /// The last time, or when this process began.
+    at: Instant,
+    /// Rows were applied since.
+    is_old: bool,
+}
+
+/// Members compare their tables after this time, if rows were applied.
+const COMPARE_EVERY: Duration = Duration::from_secs(3600);
 
 impl Running {
     /// Starts the threads of a member at this place.
@@ -47,6 +60,10 @@ impl Running {
         let running = Running {
             membership,
             shared: Arc::clone(&shared),
+            compared: Mutex::new(Compared {
+                at: Instant::now(),
+                is_old: false,
+            }),
         };
         let weak: Weak<OpenLog> = Arc::downgrade(open);
         let (reads, rings) = (Arc::clone(&shared), weak.clone());
@@ -60,6 +77,28 @@ impl Running {
         let forwarder = Forwarder::new(shared, weak, &running.membership);
         spawn("densite-forward", move || forwarder.run())?;
         Ok(running)
+    }
+
+    /// Rows were applied.
+    pub(crate) fn applied(&self) {
+        self.compared.lock().is_old = true;
+    }
+
+    /// The members compare their tables now.
+    pub(crate) fn compares(&self) {
+        *self.compared.lock() = Compared {
+            at: Instant::now(),
+            is_old: false,
+        };
+    }
+
+    /// Everything is applied: asks the members to compare if it is time.
+    pub(crate) fn rests(&self) {
+        let mut compared = self.compared.lock();
+        if compared.is_old && compared.at.elapsed() >= COMPARE_EVERY {
+            (compared.at, compared.is_old) = (Instant::now(), false);
+            self.send(Body::DigestsWanted);
+        }
     }
 
     pub(crate) fn membership(&self) -> &Membership {

@@ -221,3 +221,55 @@ fn members_that_differ_stop() {
     assert_eq!(one::<i64>(&a, "SELECT count(*) FROM vote"), 3);
     assert_eq!(one::<i64>(&c, "SELECT count(*) FROM vote"), 1);
 }
+
+#[test]
+fn no_two_members_give_out_the_same_id() {
+    let cluster = Cluster::new();
+    let a = cluster.founder(
+        "a",
+        "CREATE TABLE note(id INTEGER PRIMARY KEY AUTOINCREMENT, by TEXT)",
+    );
+    let b = cluster.copy(&a, "b");
+    settle(&[&a, &b]);
+    for con in [&a, &b] {
+        ingest(con, "note", "");
+    }
+    for i in 0..300 {
+        for (con, n, by) in [(&a, 1i64, "a"), (&b, 2, "b")] {
+            con.execute("INSERT INTO note_in(by) VALUES (?1)", [by])
+                .expect("a row");
+            assert_eq!(con.last_insert_rowid(), (n << 40) + 1 + i);
+        }
+    }
+    settle(&[&a, &b]);
+    let notes = "SELECT by, count(*), min(id) >> 40 FROM note GROUP BY by";
+    for con in [&a, &b] {
+        assert_eq!(all(con, notes), ["a|300|1", "b|300|2"]);
+        assert_eq!(one::<i64>(con, "SELECT count(*) FROM densite_rejects"), 0);
+    }
+    b.close().expect("closes");
+    let b = crate::common::open(&cluster.path("b"));
+    ingest(&b, "note", "");
+    b.execute("INSERT INTO note_in(by) VALUES ('again')", [])
+        .expect("a row");
+    assert!(b.last_insert_rowid() > (2 << 40) + 300, "never twice");
+}
+
+#[test]
+fn a_wait_for_the_stream_ends_when_the_stream_has_the_row() {
+    let cluster = Cluster::new();
+    let a = cluster.founder("a", SCHEMA);
+    ingest(&a, "vote", "");
+    a.execute_batch("INSERT INTO vote_in VALUES (1, 1)")
+        .expect("a row");
+    let last = one::<i64>(&a, "SELECT densite_last_seq()");
+    let wait = format!("SELECT densite_wait({last}, 'stream', 20)");
+    assert_eq!(one::<i64>(&a, &wait), last);
+    settle(&[&a]);
+    assert_eq!(one::<i64>(&a, "SELECT densite_wait(NULL, 'stream')"), last);
+    let said = refusal(&a, "SELECT densite_unsubscribe('densite_stream')");
+    assert!(said.contains("Densite's own"), "{said}");
+    one::<String>(&a, "SELECT densite_leave()");
+    let said = refusal(&a, "SELECT densite_wait(1, 'stream')");
+    assert!(said.contains("no member"), "{said}");
+}

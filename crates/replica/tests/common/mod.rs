@@ -2,11 +2,11 @@
 //! directory of another simulated disk.
 
 use densite_disk::{File, OpenMode, SyncKind};
+use densite_log::Image;
 use densite_replica::{
     At, Bucket, Folder, HandleSource, Options, Restore, Restored, Shipper, Source, Step,
 };
 use densite_sim_disk::SimDisk;
-use densite_log::Image;
 use densite_store::{CodecChoice, Handle, Mark, Options as StoreOptions, Written};
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};

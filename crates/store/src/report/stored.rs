@@ -163,9 +163,7 @@ mod tests {
         for page in 0..5000u64 {
             let mut bytes = vec![0; PAGE];
             rng.fill(&mut bytes[..200]);
-            handle
-                .write_at(&bytes, page * PAGE as u64)
-                .expect("write");
+            handle.write_at(&bytes, page * PAGE as u64).expect("write");
         }
         handle.publish().expect("publish");
         handle.sync(SyncKind::Full).expect("sync");

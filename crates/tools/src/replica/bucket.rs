@@ -153,13 +153,12 @@ fn failed(shown: &Path, e: &Wrong) -> Error {
             found: *found,
             supported: *supported,
         },
-        Wrong::Damaged { .. }
-        | Wrong::Missing(_)
-        | Wrong::Gap { .. }
-        | Wrong::SourceDamaged(_) => Error::Replica {
-            path,
-            what: e.to_string(),
-        },
+        Wrong::Damaged { .. } | Wrong::Missing(_) | Wrong::Gap { .. } | Wrong::SourceDamaged(_) => {
+            Error::Replica {
+                path,
+                what: e.to_string(),
+            }
+        }
         // These begin with the name of the directory already.
         Wrong::Bucket(message) if message.starts_with(&*shown.to_string_lossy()) => Error::Remote {
             path,

@@ -1,0 +1,52 @@
+//! Ids of new rows of a member: each member has a range of its own, so that no two give out the
+//! same.
+
+use super::Membership;
+use densite_sqlite::{Code, Connection, Error, Result, Value};
+use std::ops::Range;
+
+/// Ids of a member, as a power of two. Up to 8192 members, all are below 2^53, which JavaScript's
+/// numbers hold exactly.
+const BITS: u32 = 40;
+
+/// The ids that this member gives out; `None` if the database is no member.
+///
+/// # Errors
+/// BUSY until the member has applied that it joined; SQLite's.
+pub(crate) fn range(connection: &Connection) -> Result<Option<Range<i64>>> {
+    let Some(member) = Membership::read(connection)? else {
+        return Ok(None);
+    };
+    let number = "SELECT number FROM main.densite_origins WHERE origin = ?1";
+    let row = connection.query_row(number, &[Value::from(member.origin.as_str())])?;
+    match row.as_deref() {
+        Some([Value::Integer(number)]) => {
+            let first = number << BITS;
+            Ok(Some(first + 1..first + (1 << BITS)))
+        }
+        _ => Err(Error::new(
+            Code::BUSY,
+            "this member has not read from the stream yet that it joined, and ids come with that; try again",
+        )),
+    }
+}
+
+/// The last id of a table that was reserved.
+///
+/// # Errors
+/// SQLite's.
+pub(crate) fn last(connection: &Connection, table: &str) -> Result<Option<i64>> {
+    let sql = "SELECT last FROM main.densite_member_ids WHERE \"table\" = ?1";
+    let row = connection.query_row(sql, &[Value::from(table)])?;
+    Ok(row.and_then(|row| row.first()?.as_ref().as_i64()))
+}
+
+/// Notes that ids of a table are reserved up to this one, within the connection's transaction.
+///
+/// # Errors
+/// SQLite's.
+pub(crate) fn reserve(connection: &Connection, table: &str, last: i64) -> Result<()> {
+    let sql = "INSERT OR REPLACE INTO main.densite_member_ids(\"table\", last) VALUES (?1, ?2)";
+    let values = [Value::from(table), Value::Integer(last)];
+    connection.query_row(sql, &values).map(drop)
+}
