@@ -26,8 +26,14 @@ use std::time::{Duration, Instant};
 const FEWEST: i64 = 64;
 /// The largest block.
 const MOST: i64 = 1 << 16;
-/// A block that lasts less than this is followed by one of twice the size.
+/// A block that lasts less than this is followed by one of twice the size,
 const SOON: Duration = Duration::from_secs(10);
+/// and one that lasts less than this by one of 16 times the size: each reservation waits for the
+/// worker's lock, and writers that begin must not do so often.
+const AT_ONCE: Duration = Duration::from_millis(500);
+/// How often a reservation tries to get the lock. The worker leaves it for a moment only, between
+/// two transactions, which SQLite's own longer and longer pauses would miss.
+const TRY_EVERY: Duration = Duration::from_millis(1);
 /// The shortest time that a reservation waits for other transactions, milliseconds.
 const BUSY_MS: i64 = 2000;
 
@@ -126,6 +132,7 @@ impl TableIds {
             return Ok(false);
         }
         let size = match block.last {
+            Some((since, size)) if since.elapsed() < AT_ONCE => (size * 16).min(MOST),
             Some((since, size)) if since.elapsed() < SOON => (size * 2).min(MOST),
             Some((_, size)) => (size / 2).max(FEWEST),
             None => FEWEST,
@@ -144,9 +151,11 @@ impl TableIds {
         let path = &self.open.file().path;
         let own = ConnectionSpec::of(connection, path).open()?;
         let timeout = connection.query_i64("PRAGMA busy_timeout")?.unwrap_or(0);
-        own.busy_timeout(i32::try_from(timeout.max(BUSY_MS)).unwrap_or(i32::MAX))?;
+        let timeout = i32::try_from(timeout.max(BUSY_MS)).unwrap_or(i32::MAX);
+        own.busy_timeout(timeout)?;
         // A block that a power cut takes back would be given out again.
-        own.exec("PRAGMA main.synchronous = FULL; BEGIN IMMEDIATE")?;
+        own.exec("PRAGMA main.synchronous = FULL")?;
+        begin(&own, timeout)?;
         let position = Position::read(&own)?.filter(|p| p.id == self.open.id());
         let position =
             position.ok_or_else(|| refused("the database names another log, or none"))?;
@@ -251,5 +260,20 @@ impl TableIds {
             }
         }
         Ok(largest)
+    }
+}
+
+/// Begins a transaction with the write lock, and waits for it at most `timeout` milliseconds.
+fn begin(own: &Connection, timeout: i32) -> Result<()> {
+    let until = Instant::now() + Duration::from_millis(timeout.unsigned_abs().into());
+    own.busy_timeout(0)?;
+    loop {
+        match own.exec("BEGIN IMMEDIATE") {
+            Err(e) if e.is_busy() && Instant::now() < until => std::thread::sleep(TRY_EVERY),
+            begun => {
+                own.busy_timeout(timeout)?;
+                return begun;
+            }
+        }
     }
 }
