@@ -41,6 +41,7 @@ mod pieces;
 mod prune;
 mod reader;
 mod record_pack;
+mod records;
 mod recover;
 mod recycle;
 mod rows;

@@ -174,6 +174,7 @@ impl Tail {
 
     /// Makes durable that a failed write left no records behind the appended word.
     fn clean(&mut self) -> Result<()> {
+        self.take_back()?;
         self.open()?;
         let zeroed = self.zero_remains();
         match (zeroed, self.sync()) {

@@ -8,22 +8,31 @@
 
 use crate::end_word::{read_whole_word, read_word};
 use crate::files::{Files, Segment, damaged, segment_name};
-use crate::format::record::{ENDS, Kind, RECORD_LEN, RecordHeader};
 use crate::format::word::EndWord;
 use crate::format::{DATA_OFF, MAX_SEQ};
 use crate::named::Named;
 use crate::pieces::Pieces;
+use crate::records::Records;
 use crate::txn::{Appended, Txn};
 use crate::{Error, Options, Result, Seq};
-use densite_disk::hash::xxh3_64;
 use densite_disk::{File, OpenMode, Stamp};
 use std::collections::HashMap;
-use std::ops::Range;
 use std::sync::Arc;
 
 /// No real log reaches this limit, but a damaged file can claim it.
 pub(crate) const NO_NUMBERS: Error =
     Error::Limit("the log has no numbers left for more rows or segments");
+
+/// What a failed write can have left in the last segment.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Remains {
+    /// The end of the log before it.
+    before: EndWord,
+    /// Where its bytes end.
+    end: u64,
+    /// The appended word that it wrote or would have written.
+    word: EndWord,
+}
 
 /// What one process knows of the end of the log.
 pub(crate) struct Tail {
@@ -48,8 +57,8 @@ pub(crate) struct Tail {
     tables: HashMap<Arc<[u8]>, u32>,
     /// Buffer for the bytes of a group, or of a part of it; kept to reuse its memory.
     buf: Vec<u8>,
-    /// Where a failed write can have left records, and in which segment.
-    pub(crate) remains: Option<(u64, Range<u64>)>,
+    /// What a failed write can have left.
+    pub(crate) remains: Option<Remains>,
     /// [`Tail::settle`] has something to do, or did not complete.
     pub(crate) must_settle: bool,
 }
@@ -176,11 +185,7 @@ impl Tail {
         }
         self.open()?;
         let mut buf = std::mem::take(&mut self.buf);
-        let mut put = Put {
-            next: self.appended,
-            tables: HashMap::new(),
-            appended: Vec::with_capacity(group.len()),
-        };
+        let mut put = Records::behind(self.appended, self.end.off as u32, group.len());
         let (end, done) = self.write(group, bytes, &mut put, &mut buf);
         buf.clear();
         buf.shrink_to(self.options.group_bytes_max);
@@ -190,17 +195,30 @@ impl Tail {
             .and_then(|()| announce(&put.appended))
             .and_then(|()| self.write_appended(&put.next));
         if let Err(e) = done {
-            // A write that failed can have changed the word.
-            self.write_appended(&before).ok();
             // A complete part of the group must not appear in the log later.
             self.must_settle = true;
-            self.remains = Some((self.appended.segment, self.appended.off..end));
-            self.zero_remains().ok();
+            self.remains = Some(Remains {
+                before,
+                end,
+                word: put.next,
+            });
+            // A write that failed can have changed the word. While the word covers the group, other
+            // processes append behind it, so its records must stay.
+            if self.restore_appended(&before) {
+                self.zero_remains().ok();
+            }
             return Err(e);
         }
         self.appended = put.next;
         self.tables.extend(put.tables);
         Ok(put.appended)
+    }
+
+    /// Writes an earlier appended word again. Returns whether the file has it.
+    fn restore_appended(&mut self, before: &EndWord) -> bool {
+        let written = self.write_appended(before);
+        let read = || read_word(self.appended_file.as_ref(), &self.files);
+        written.is_ok() || matches!(read(), Ok(Some(word)) if word == *before)
     }
 
     fn write_appended(&mut self, word: &EndWord) -> Result<()> {
@@ -209,15 +227,30 @@ impl Tail {
 
     /// Overwrites what a failed write left, except where other records were written since.
     pub(crate) fn zero_remains(&mut self) -> Result<()> {
-        let Some((number, bytes)) = self.remains.clone() else {
+        let Some(remains) = &self.remains else {
             return Ok(());
         };
-        if number == self.appended.segment {
+        let (from, to) = (remains.before.off, remains.end);
+        if remains.before.segment == self.appended.segment {
             self.open()?;
             let file = self.file()?;
-            let to = bytes.end.min(file.len()?);
-            let from = bytes.start.max(self.appended.off);
+            let to = to.min(file.len()?);
+            let from = from.max(self.appended.off);
             crate::free_segment::write_zeros(file, from, to)?;
+        }
+        Ok(())
+    }
+
+    /// Takes the appended word back if it covers a group whose write failed, and nothing is behind
+    /// the group or is synced. The caller holds both locks.
+    pub(crate) fn take_back(&mut self) -> Result<()> {
+        let Some(Remains { before, word, .. }) = self.remains else {
+            return Ok(());
+        };
+        if self.appended == word && self.end.segment == before.segment && self.end.off <= before.off
+        {
+            self.write_appended(&before)?;
+            self.appended = before;
         }
         Ok(())
     }
@@ -234,62 +267,6 @@ impl Tail {
     /// Syncs the end word itself, so that the next process that opens the log finds the end at once.
     pub(crate) fn sync_word(&mut self) -> Result<()> {
         Ok(self.end_file.sync(densite_disk::SyncKind::Data)?)
-    }
-
-    /// Appends the records of a transaction to the group.
-    fn put(&self, txn: &Txn, salt: u64, to: &mut Put, pieces: &mut Pieces<'_>) -> Result<()> {
-        let synced = self.end.off as u32;
-        let first = to.next.next_seq;
-        let mut parts = txn.parts().iter().peekable();
-        while let Some(part) = parts.next() {
-            let mut header = RecordHeader {
-                kind: Kind::Table,
-                op: 0,
-                codec: 0,
-                flags: 0,
-                stored_len: 0,
-                raw_len: 0,
-                count: 0,
-                table: 0,
-                synced,
-                first_seq: to.next.next_seq,
-                txn: txn.id().0,
-                payload_check: 0,
-                prev: to.next.check,
-                check: 0,
-            };
-            let bytes = part.table().encoded();
-            let known = self.tables.get(bytes).or_else(|| to.tables.get(bytes));
-            let table = match known {
-                Some(at) => *at,
-                None => {
-                    let at = to.next.off as u32;
-                    to.tables.insert(bytes.clone(), at);
-                    header.payload_check = xxh3_64(bytes);
-                    put_record(&mut header, bytes, salt, &mut to.next, pieces)?;
-                    at
-                }
-            };
-            header = RecordHeader {
-                kind: Kind::Batch,
-                op: part.op() as u8,
-                codec: part.codec(),
-                flags: if parts.peek().is_none() { ENDS } else { 0 },
-                raw_len: part.bytes() as u32,
-                count: part.len() as u32,
-                table,
-                payload_check: part.payload_check(),
-                prev: to.next.check,
-                ..header
-            };
-            put_record(&mut header, part.payload(), salt, &mut to.next, pieces)?;
-            to.next.next_seq += part.len() as u64;
-        }
-        to.appended.push(Appended {
-            first,
-            last: to.next.last_seq(),
-        });
-        Ok(())
     }
 
     pub(crate) fn open(&mut self) -> Result<()> {
@@ -328,7 +305,7 @@ impl Tail {
         &mut self,
         group: &[Arc<Txn>],
         bytes: u64,
-        to: &mut Put,
+        to: &mut Records,
         buf: &mut Vec<u8>,
     ) -> (u64, Result<()>) {
         let at = self.appended.off;
@@ -340,7 +317,7 @@ impl Tail {
         let mut pieces = Pieces::new(file, at, buf, bytes, most);
         let mut txns = group.iter();
         let written = txns
-            .try_for_each(|txn| self.put(txn, salt, to, &mut pieces))
+            .try_for_each(|txn| to.put(txn, salt, &self.tables, &mut pieces))
             .and_then(|()| pieces.write());
         let end = pieces.end();
         let written = written.and_then(|()| {
@@ -380,33 +357,4 @@ impl Tail {
         }
         Ok(())
     }
-}
-
-/// The state of a group while its records are written.
-struct Put {
-    /// The end of the log behind the group so far.
-    next: EndWord,
-    /// Tables that the group writes to the segment, and their offsets.
-    tables: HashMap<Arc<[u8]>, u32>,
-    /// The rows of each transaction.
-    appended: Vec<Appended>,
-}
-
-fn put_record(
-    header: &mut RecordHeader,
-    payload: &[u8],
-    salt: u64,
-    next: &mut EndWord,
-    pieces: &mut Pieces<'_>,
-) -> Result<()> {
-    header.stored_len = payload.len() as u32;
-    if header.kind == Kind::Table {
-        header.raw_len = header.stored_len;
-    }
-    header.put(salt, next.off, pieces.room(RECORD_LEN)?);
-    pieces.put(payload)?;
-    next.off += header.padded_len();
-    next.check = header.check;
-    let padding = next.off - pieces.end();
-    pieces.put([0; 8].get(..padding as usize).unwrap_or_default())
 }

@@ -139,6 +139,43 @@ fn a_failed_append_does_not_come_back_when_the_disk_works_again() {
     assert!(failed > 8 && unsealed > 2, "{failed}, {unsealed}");
 }
 
+/// The write of the appended word fails after it took effect, and so does the one that takes it
+/// back. Another process that appends meanwhile continues behind the group that failed.
+#[test]
+fn a_failed_word_that_cannot_be_taken_back_damages_nothing() {
+    for (prefix, both) in [(4096, false), (4096, true), (20, false), (0, false)] {
+        let disk = SimDisk::new(1);
+        let (log, other) = (open(&disk), open(&disk));
+        let mut rng = SmallRng::seed_from_u64(1);
+        let mut model = BTreeMap::new();
+        let mut append = |log: &Log, model: &mut BTreeMap<Seq, Row>| {
+            let (txn, rows) = random_txn(log, &tables(), &mut rng);
+            let done = log.append(txn);
+            if let Ok(at) = &done {
+                add(model, at.first, rows);
+            }
+            done
+        };
+        append(&log, &mut model).expect("appends");
+        append(&other, &mut model).expect("appends");
+        let word = |prefix| {
+            Fault::new(FaultKind::Io, Call::Write)
+                .on_path("/appended")
+                .with_prefix(prefix)
+        };
+        disk.fail(word(prefix));
+        disk.fail(word(0));
+        append(&log, &mut model).expect_err("the word cannot be written");
+        let (one, two) = if both { (&log, &other) } else { (&other, &log) };
+        let what = format!("{prefix}, {both}");
+        append(one, &mut model).expect(&what);
+        append(two, &mut model).expect(&what);
+        assert_eq!(read_all(&open(&disk), 0).expect(&what), model, "{what}");
+        let survivor = open(&disk.survivor(1));
+        assert_eq!(read_all(&survivor, 0).expect(&what), model, "{what}, a cut");
+    }
+}
+
 #[test]
 fn a_full_disk_is_an_error_and_the_log_works_afterwards() {
     let disk = SimDisk::new(3);

@@ -1,0 +1,119 @@
+//! The records of a group of transactions, as they are written to a segment.
+
+use crate::Result;
+use crate::format::record::{ENDS, Kind, RECORD_LEN, RecordHeader};
+use crate::format::word::EndWord;
+use crate::pieces::Pieces;
+use crate::txn::{Appended, Txn};
+use densite_disk::hash::xxh3_64;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Offsets of tables in a segment, by their bytes.
+pub(crate) type Tables = HashMap<Arc<[u8]>, u32>;
+
+/// A group whose records are written.
+pub(crate) struct Records {
+    /// The end of the log behind the group so far.
+    pub(crate) next: EndWord,
+    /// How far the segment is synced.
+    synced: u32,
+    /// Tables that the group writes to the segment.
+    pub(crate) tables: Tables,
+    /// The rows of each transaction.
+    pub(crate) appended: Vec<Appended>,
+}
+
+impl Records {
+    /// A group of this many transactions behind this end of the log.
+    pub(crate) fn behind(next: EndWord, synced: u32, txns: usize) -> Records {
+        Records {
+            next,
+            synced,
+            tables: Tables::new(),
+            appended: Vec::with_capacity(txns),
+        }
+    }
+
+    /// Adds the records of a transaction. `known` has the tables that are in the segment already.
+    ///
+    /// # Errors
+    /// Those of writing pieces.
+    pub(crate) fn put(
+        &mut self,
+        txn: &Txn,
+        salt: u64,
+        known: &Tables,
+        pieces: &mut Pieces<'_>,
+    ) -> Result<()> {
+        let first = self.next.next_seq;
+        let mut parts = txn.parts().iter().peekable();
+        while let Some(part) = parts.next() {
+            let mut header = RecordHeader {
+                kind: Kind::Table,
+                op: 0,
+                codec: 0,
+                flags: 0,
+                stored_len: 0,
+                raw_len: 0,
+                count: 0,
+                table: 0,
+                synced: self.synced,
+                first_seq: self.next.next_seq,
+                txn: txn.id().0,
+                payload_check: 0,
+                prev: self.next.check,
+                check: 0,
+            };
+            let bytes = part.table().encoded();
+            let table = match known.get(bytes).or_else(|| self.tables.get(bytes)) {
+                Some(at) => *at,
+                None => {
+                    let at = self.next.off as u32;
+                    self.tables.insert(bytes.clone(), at);
+                    header.payload_check = xxh3_64(bytes);
+                    put_record(&mut header, bytes, salt, &mut self.next, pieces)?;
+                    at
+                }
+            };
+            header = RecordHeader {
+                kind: Kind::Batch,
+                op: part.op() as u8,
+                codec: part.codec(),
+                flags: if parts.peek().is_none() { ENDS } else { 0 },
+                raw_len: part.bytes() as u32,
+                count: part.len() as u32,
+                table,
+                payload_check: part.payload_check(),
+                prev: self.next.check,
+                ..header
+            };
+            put_record(&mut header, part.payload(), salt, &mut self.next, pieces)?;
+            self.next.next_seq += part.len() as u64;
+        }
+        self.appended.push(Appended {
+            first,
+            last: self.next.last_seq(),
+        });
+        Ok(())
+    }
+}
+
+fn put_record(
+    header: &mut RecordHeader,
+    payload: &[u8],
+    salt: u64,
+    next: &mut EndWord,
+    pieces: &mut Pieces<'_>,
+) -> Result<()> {
+    header.stored_len = payload.len() as u32;
+    if header.kind == Kind::Table {
+        header.raw_len = header.stored_len;
+    }
+    header.put(salt, next.off, pieces.room(RECORD_LEN)?);
+    pieces.put(payload)?;
+    next.off += header.padded_len();
+    next.check = header.check;
+    let padding = next.off - pieces.end();
+    pieces.put([0; 8].get(..padding as usize).unwrap_or_default())
+}
