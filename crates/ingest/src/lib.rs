@@ -66,6 +66,7 @@ pub use rate::applied_per_second;
 pub use storage::{FileInfo, StorageBackend};
 
 use densite_sqlite::{Code, Connection, Error, Result, Value, create_function, create_module, ffi};
+use position::number;
 use session::Session;
 use std::sync::Arc;
 
@@ -95,7 +96,6 @@ pub fn create_functions_on(
     member::functions::create(connection, &session)?;
     let tables = vtab::Tables::new(session.clone());
     create_module::<vtab::Ingest>(connection, "densite_ingest", tables)?;
-    let number = |seq: u64| Value::Integer(i64::try_from(seq).unwrap_or(i64::MAX));
     let own = session.clone();
     create_function(
         connection,

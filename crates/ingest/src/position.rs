@@ -93,14 +93,15 @@ impl Position {
         }
     }
 
-    /// The highest number that the database refers to.
-    pub(crate) fn end(&self) -> Seq {
+    /// The highest number that the database refers to. In a clustered apply, some rows behind
+    /// `seq` are applied.
+    pub fn end(&self) -> Seq {
         self.clustered.map_or(self.seq, |s| s.last.max(self.seq))
     }
 
     /// How many rows up to `last`, the end of the log, are not applied. Numbers that no row has
     /// count too.
-    pub(crate) fn unapplied(&self, last: Seq) -> u64 {
+    pub fn unapplied(&self, last: Seq) -> u64 {
         let done = self.clustered.map_or(0, |s| u64::from(s.done));
         last.saturating_sub(self.seq).saturating_sub(done)
     }
@@ -225,9 +226,9 @@ fn of_rejects(connection: &Connection, aggregate: &str) -> Result<u64> {
     Ok(number.and_then(|n| u64::try_from(n).ok()).unwrap_or(0))
 }
 
-/// The number as SQLite stores it.
-fn number(seq: Seq) -> Value {
-    Value::Integer(i64::try_from(seq).unwrap_or(i64::MAX))
+/// A number as SQLite stores it.
+pub(crate) fn number(n: u64) -> Value {
+    Value::Integer(i64::try_from(n).unwrap_or(i64::MAX))
 }
 
 /// Writes all pages of Densite's tables again, within the connection's transaction.

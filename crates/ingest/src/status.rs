@@ -8,7 +8,7 @@
 use crate::changes;
 use crate::database_log::DatabaseLog;
 use crate::paused;
-use crate::position::{self, Position};
+use crate::position::{self, Position, number};
 use crate::rate::Rate;
 use crate::session::Session;
 use densite_log as log;
@@ -62,11 +62,6 @@ pub(crate) fn create(connection: &Connection, session: &Arc<Session>) -> Result<
             Ok(found)
         },
     )
-}
-
-/// A number as SQLite has it.
-fn number(n: u64) -> Value {
-    Value::Integer(i64::try_from(n).unwrap_or(i64::MAX))
 }
 
 /// The row of figures; none if the database no longer names a log.

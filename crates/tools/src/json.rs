@@ -70,7 +70,7 @@ pub fn log(figures: &Figures) -> Value {
         "segments": status.segments,
         "bytes": status.bytes,
         "free_segment_bytes": status.free_segment_bytes,
-        "applied": applied.map(|a| a.seq),
+        "applied": applied.map(|a| a.position.seq),
         "unapplied_rows": figures.unapplied_rows(),
         "unapplied_bytes": figures.unapplied_bytes,
         "oldest_unapplied_seconds": figures.oldest_unapplied().map(|time| time.as_secs_f64()),

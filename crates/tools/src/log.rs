@@ -5,8 +5,9 @@ use crate::error::{Error, Result};
 use crate::paths::utf8;
 use crate::target;
 use densite_disk::RealDir;
+use densite_ingest::Position;
 use densite_log::{Log, LogDir, LogId, Status, Subscriber};
-use densite_sqlite::{Api, Connection, Value};
+use densite_sqlite::{Api, Connection};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -108,26 +109,15 @@ impl Beside {
     /// The position of the database in the log; `None` if it cannot be read.
     pub fn applied(&self, api: Api) -> Option<Applied> {
         let db = connect(api, &self.db)?;
-        let position = "SELECT log, seq, max(seq, clustered_last), clustered_done, paused FROM main.densite_applied";
-        let (log, seq, end, done, paused) = match db.query_row(position, &[]).ok()??.as_slice() {
-            [
-                Value::Blob(log),
-                Value::Integer(seq),
-                Value::Integer(end),
-                Value::Integer(done),
-                Value::Text(paused),
-            ] => (log.clone(), *seq, *end, *done, paused.clone()),
-            _ => return None,
-        };
+        let position = Position::read(&db).ok()??;
+        let paused = db.query_string("SELECT paused FROM main.densite_applied");
         let rejects = db.query_i64("SELECT count(*) FROM main.densite_rejects");
         Some(Applied {
-            is_same: log == self.id.0,
-            seq: u64::try_from(seq).ok()?,
-            end: u64::try_from(end).ok()?,
-            done: u64::try_from(done).ok()?,
+            is_same: position.id == self.id,
+            position,
             per_second: densite_ingest::applied_per_second(&db).ok()?,
             rejects: u64::try_from(rejects.ok()??).ok()?,
-            paused: serde_json::from_str(&paused).unwrap_or_default(),
+            paused: serde_json::from_str(&paused.ok()??).unwrap_or_default(),
         })
     }
 
@@ -142,10 +132,10 @@ impl Beside {
         let all = || -> densite_log::Result<_> {
             let unapplied = applied
                 .as_ref()
-                .map(|a| log.bytes_after(a.seq))
+                .map(|a| log.bytes_after(a.position.seq))
                 .transpose()?;
             let waited = match &applied {
-                Some(applied) => log.time_waited(applied.seq)?,
+                Some(applied) => log.time_waited(applied.position.seq)?,
                 None => None,
             };
             Ok((
@@ -176,7 +166,12 @@ impl Beside {
 pub(crate) fn left_behind(api: Api, db: &Path, copy: &Path) -> Option<String> {
     let beside = Beside::find(db).ok()??;
     let applied = beside.applied(api).filter(|a| a.is_same)?;
-    let rows = beside.read().ok()?.last().ok()?.checked_sub(applied.seq)?;
+    let rows = beside
+        .read()
+        .ok()?
+        .last()
+        .ok()?
+        .checked_sub(applied.position.seq)?;
     (rows > 0).then(|| {
         format!(
             "{} lacks the rows that wait in the log of {} ({rows} {}); to include them, wait until they are applied (densite_wait) and copy again",
@@ -193,13 +188,8 @@ pub(crate) fn left_behind(api: Api, db: &Path, copy: &Path) -> Option<String> {
 pub struct Applied {
     /// Whether the database names this log.
     pub is_same: bool,
-    /// The last applied row.
-    pub seq: u64,
-    /// The last row that the database knows. During clustered apply, some rows after `seq` are
-    /// applied.
-    pub end: u64,
-    /// How many rows after `seq` are applied, during clustered apply.
-    pub done: u64,
+    /// How far rows are applied.
+    pub position: Position,
     /// How many rows a second are applied: a mean over about the last ten seconds.
     pub per_second: f64,
     /// The number of rows that tables refused.
@@ -244,8 +234,7 @@ impl Figures {
     /// The number of rows that are not applied.
     pub fn unapplied_rows(&self) -> Option<u64> {
         let applied = self.applied.as_ref()?;
-        let rows = self.status.last.saturating_sub(applied.seq);
-        Some(rows.saturating_sub(applied.done))
+        Some(applied.position.unapplied(self.status.last))
     }
 
     /// About how long the oldest row that is not applied waits: at most an eighth and a tenth of a
@@ -260,21 +249,21 @@ impl Figures {
     pub fn misfit(&self) -> Option<String> {
         let applied = self.applied.as_ref()?;
         let (first, last) = (self.began, self.status.last);
+        let end = applied.position.end();
         if !applied.is_same {
             return Some("the database names another log than this one; put back the log that belongs to it, or give that one up (DROP TABLE densite_applied, and move this log away)".to_owned());
         }
-        if last < applied.end {
+        if last < end {
             return Some(format!(
-                "this is an older state of the log: it ends at row {last}, but the database is applied up to row {}; put back the newest state, or give it up \
-                 (DROP TABLE densite_applied, and move this log away)",
-                applied.end
+                "this is an older state of the log: it ends at row {last}, but the database is applied up to row {end}; put back the newest state, or give it up \
+                 (DROP TABLE densite_applied, and move this log away)"
             ));
         }
-        let lacks_rows = first > applied.seq.saturating_add(1);
+        let lacks_rows = first > applied.position.seq.saturating_add(1);
         lacks_rows.then(|| {
             format!(
                 "the database is applied up to row {}, but the log begins at row {first}: the database is older than the log reaches back; put back the newest copy of the database",
-                applied.seq
+                applied.position.seq
             )
         })
     }

@@ -79,11 +79,11 @@ impl RestoredLog {
             .read()
             .and_then(|open| open.status().map_err(|e| log.failed(&e)));
         let status = status.map_err(|e| e.to_string())?;
-        match status.first <= applied.seq + 1 && applied.end <= status.last {
-            true => Ok(status.last - applied.seq),
+        match status.first <= applied.position.seq + 1 && applied.position.end() <= status.last {
+            true => Ok(status.last - applied.position.seq),
             false => Err(format!(
                 "the restored log has the rows {} to {}, and the database has applied {} of them",
-                status.first, status.last, applied.seq
+                status.first, status.last, applied.position.seq
             )),
         }
     }

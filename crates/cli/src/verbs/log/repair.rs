@@ -25,7 +25,7 @@ pub(super) fn run(common: Common, beside: &Beside) -> Result<Repaired, Failure> 
     let io = |e: densite_disk::Error| Failure::from(beside.failed(&e.into()));
     let applied = || beside.applied(api).filter(|a| a.is_same);
     let hold = || {
-        let seq = applied().map(|a| a.seq);
+        let seq = applied().map(|a| a.position.seq);
         Salvage::begin(beside.dir.clone(), beside.id, seq).map_err(failed)
     };
     // The lock is not held while the user thinks about the answer.
@@ -60,7 +60,7 @@ pub(super) fn run(common: Common, beside: &Beside) -> Result<Repaired, Failure> 
     let done = held.run(Some(dir.clone())).and_then(|salvaged| {
         // The numbers of rows that are in the database but lost in the log must not be used again.
         let mut options = Options::new(beside.id);
-        options.above = applied().map_or(0, |a| a.end);
+        options.above = applied().map_or(0, |a| a.position.end());
         drop(Log::open(dir, options)?);
         // The database has a log at all times.
         exchange(&beside.path, &new)?;

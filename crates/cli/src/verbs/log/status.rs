@@ -50,7 +50,7 @@ fn text(beside: &Beside, figures: &Figures) -> String {
     );
     row("free segments", out::bytes(status.free_segment_bytes));
     if let Some(applied) = &figures.applied {
-        row("applied up to", out::thousands(applied.seq));
+        row("applied up to", out::thousands(applied.position.seq));
         let rows = out::thousands(figures.unapplied_rows().unwrap_or(0));
         let bytes = out::bytes(figures.unapplied_bytes.unwrap_or(0));
         let waits = figures.oldest_unapplied();
