@@ -25,29 +25,30 @@ pub(super) fn create(
     storage: &Arc<dyn StorageBackend>,
 ) -> Result<()> {
     let flags = ffi::DIRECTONLY;
+    let own = Arc::clone(&changes);
     create_function(
         connection,
         "densite_changes_subscribe",
         -1,
         flags,
-        move |connection, given| subscribe(connection, &changes, given),
+        move |connection, given| subscribe(connection, &own, given),
     )?;
+    let own = Arc::clone(&changes);
     create_function(
         connection,
         "densite_changes_ack",
         2,
         flags,
-        |connection, given| {
+        move |connection, given| {
             let (Some(name), Some(seq)) = (name(given), given.get(1).and_then(|v| v.as_i64()))
             else {
                 return Err(refused(
                     "densite_changes_ack wants a subscriber's name and the number of a change, as in densite_changes_ack('copy', 120)",
                 ));
             };
-            queue::atomically(connection, || {
-                subscribers::acknowledge(connection, name, seq)
-            })
-            .map(Value::Integer)
+            let committed = own.last_committed();
+            let acknowledge = || subscribers::acknowledge(connection, name, seq, committed);
+            queue::atomically(connection, acknowledge).map(Value::Integer)
         },
     )?;
     create_function(
@@ -93,7 +94,7 @@ pub(super) fn create(
         "densite_changes",
         &columns,
         &["subscriber", "max_changes"],
-        self::changes,
+        move |connection, arguments| self::changes(connection, &changes, arguments),
     )
 }
 
@@ -128,7 +129,11 @@ fn subscribe(connection: &Connection, recorder: &Changes, given: &[ValueRef<'_>]
     queue::atomically(connection, subscribed).map(Value::Integer)
 }
 
-fn changes(connection: &Connection, arguments: &[Option<Value>]) -> Result<Vec<Vec<Value>>> {
+fn changes(
+    connection: &Connection,
+    recorder: &Changes,
+    arguments: &[Option<Value>],
+) -> Result<Vec<Vec<Value>>> {
     let (Some(Some(Value::Text(name))), limit) = (arguments.first(), arguments.get(1)) else {
         return Err(refused(
             "densite_changes wants a subscriber's name, as in densite_changes('copy', 100); densite_changes_subscribe('copy') adds one",
@@ -146,8 +151,12 @@ fn changes(connection: &Connection, arguments: &[Option<Value>]) -> Result<Vec<V
     };
     let position = subscribers::position(connection, name)?;
     let mut rows = Vec::new();
+    let committed = recorder.last_committed().unwrap_or(i64::MAX);
     if limit > 0 {
         queue::read_after(connection, position, |piece| {
+            if piece.first > committed {
+                return false;
+            }
             let behind = usize::try_from(position + 1 - piece.first).unwrap_or(0);
             let room = limit - rows.len();
             rows.extend(entries(&piece).skip(behind).take(room));

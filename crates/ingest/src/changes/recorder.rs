@@ -64,6 +64,13 @@ struct State {
 pub(super) struct Changes(Mutex<State>);
 
 impl Changes {
+    /// The number of the last committed change, if a COMMIT that was busy has stored others behind
+    /// it. The next COMMIT stores them again, perhaps with other numbers.
+    pub(super) fn last_committed(&self) -> Option<i64> {
+        let state = self.0.lock();
+        state.has_stored.then_some(state.before.last)
+    }
+
     /// Whether the current transaction may have changed recorded tables.
     pub(super) fn may_have_changed(&self) -> bool {
         self.0.lock().is_open

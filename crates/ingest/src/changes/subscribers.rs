@@ -113,8 +113,18 @@ pub(super) fn position(connection: &Connection, name: &str) -> Result<i64> {
 
 /// The subscriber has done everything up to this change. Removes changes that all subscribers have
 /// done.
-pub(super) fn acknowledge(connection: &Connection, name: &str, seq: i64) -> Result<i64> {
+///
+/// # Errors
+/// If the change does not exist or is not committed: `committed` is the last one that is, if not all
+/// are.
+pub(super) fn acknowledge(
+    connection: &Connection,
+    name: &str,
+    seq: i64,
+    committed: Option<i64>,
+) -> Result<i64> {
     let (now, last) = (position(connection, name)?, last(connection)?);
+    let last = committed.unwrap_or(last);
     if seq > last {
         return Err(refused(format!(
             "densite_changes_ack: change {seq} does not exist; the last one is {last}"

@@ -105,6 +105,10 @@ fn a_commit_that_is_busy_is_repeated() {
     assert_eq!(one::<i64>(&reader, "SELECT count(*) FROM t"), 0);
     run(&con, "BEGIN; INSERT INTO t VALUES (1, 1, 1)");
     refusal(&con, "COMMIT");
+    // They are no changes before they are committed.
+    assert_eq!(all(&con, NEXT), [""; 0]);
+    let says = refusal(&con, "SELECT densite_changes_ack('s', 1)");
+    assert!(says.contains("change 1 does not exist"), "{says}");
     run(&con, "INSERT INTO t VALUES (2, 2, 2)");
     refusal(&con, "COMMIT");
     run(&reader, "COMMIT");
