@@ -10,14 +10,13 @@ from __future__ import annotations
 import json
 import sqlite3
 import sys
-import time
 from pathlib import Path
 from typing import Optional
 
 from .database import connect
 
-#: How long the follower sleeps if there are no changes, in seconds.
-IDLE_SECONDS = 0.05
+#: The longest wait for a change, in seconds. A signal ends the follower after that.
+WAIT_SECONDS = 1
 
 
 class Follower:
@@ -65,6 +64,10 @@ class Follower:
             self._acknowledge(last)
         return len(changes)
 
+    def wait(self) -> None:
+        """Waits until there are changes, for at most a second."""
+        self._events.execute("SELECT densite_changes_wait('search', ?)", [WAIT_SECONDS])
+
     def _acknowledge(self, seq: int) -> None:
         self._events.execute("SELECT densite_changes_ack('search', ?)", [seq])
 
@@ -85,5 +88,5 @@ def _apply(search: sqlite3.Connection, old: Optional[str], new: Optional[str]) -
 if __name__ == "__main__":
     follower = Follower(Path(sys.argv[1]))
     while True:
-        if follower.step() == 0:
-            time.sleep(IDLE_SECONDS)
+        follower.wait()
+        follower.step()
