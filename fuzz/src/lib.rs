@@ -10,6 +10,7 @@
 
 mod mem;
 mod pickle;
+mod piece;
 mod sample;
 mod store;
 mod target;
@@ -20,8 +21,8 @@ pub use target::Target;
 
 /// All targets.
 pub fn all() -> impl Iterator<Item = &'static Target> {
-    let chroma = std::slice::from_ref(&pickle::PICKLE);
-    store::TARGETS.iter().chain(typed::TARGETS).chain(chroma)
+    let others = [&pickle::PICKLE, &piece::PIECE];
+    store::TARGETS.iter().chain(typed::TARGETS).chain(others)
 }
 
 /// The target of this name.
