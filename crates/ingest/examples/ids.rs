@@ -66,7 +66,7 @@ fn run(automatic: &str) -> f64 {
         (child, input.expect("piped"), lines)
     };
     let mut writers: Vec<_> = (0..PROCESSES).map(start).collect();
-    let mut turn = |writers: &mut Vec<_>| {
+    let turn = |writers: &mut Vec<_>| {
         for (_, _, lines) in writers.iter_mut() {
             let line: Option<std::io::Result<String>> = Iterator::next(lines);
             line.expect("a line").expect("reads");
