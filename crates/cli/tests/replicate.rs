@@ -52,7 +52,19 @@ pub(crate) struct Shipping {
 
 impl Shipping {
     pub(crate) fn start(db: &str, url: &str, more: &[&str]) -> Shipping {
-        let mut child = Command::new(DENSITE)
+        Shipping::start_with(db, url, more, |_| {})
+    }
+
+    /// The same with other settings of the process.
+    pub(crate) fn start_with(
+        db: &str,
+        url: &str,
+        more: &[&str],
+        set: impl FnOnce(&mut Command),
+    ) -> Shipping {
+        let mut command = Command::new(DENSITE);
+        set(&mut command);
+        let mut child = command
             .args(["replicate", db, url, "--json"])
             .args(match more {
                 [] => &["--interval", "0.1"],
@@ -86,9 +98,11 @@ impl Shipping {
         self.child.wait().expect("ended");
     }
 
-    /// Waits until it ends by itself. Returns its exit code.
-    pub(crate) fn ended(mut self) -> Option<i32> {
-        self.child.wait().expect("ended").code()
+    /// Waits until it ends by itself. Returns its exit code, and the last line that it prints.
+    pub(crate) fn ended(mut self) -> (Option<i32>, String) {
+        let last = (&mut self.events).lines().last().expect("a line");
+        let code = self.child.wait().expect("ended").code();
+        (code, last.expect("a line"))
     }
 
     /// Ends it as a service manager does. Returns its exit code.
@@ -574,7 +588,7 @@ fn merging_while_shipping_is_an_event() {
     let mut shipping = Shipping::start(&db, &bucket, &[]);
     shipping.event("began");
     let mut writer = Other::on(&db);
-    for _ in 0..64 {
+    for _ in 0..65 {
         writer.run(&transaction());
         shipping.event("shipped");
     }

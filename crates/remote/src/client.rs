@@ -30,12 +30,19 @@ impl Client {
             .map(|opened| self.share(opened))
     }
 
-    /// The same for a file of `len` bytes whose end is read first.
+    /// The same for a file of `len` bytes, of which the last `end` are read first.
     ///
     /// # Errors
     /// See [`Problem`](crate::Problem).
-    pub fn open_end(&'static self, url: &str, options: &Options, len: u64) -> Result<Arc<Remote>> {
-        Remote::open(&self.transport, url, options, Part::End(len)).map(|opened| self.share(opened))
+    pub fn open_end(
+        &'static self,
+        url: &str,
+        options: &Options,
+        len: u64,
+        end: u64,
+    ) -> Result<Arc<Remote>> {
+        let part = Part::End { len, end };
+        Remote::open(&self.transport, url, options, part).map(|opened| self.share(opened))
     }
 
     /// What reading the files that are open has cost.

@@ -9,7 +9,6 @@
 //! first, so after a few reads near the beginning, all of the beginning is asked for. All other
 //! reads ask for what is needed.
 
-use crate::blocks::BLOCK;
 use std::collections::VecDeque;
 use std::ops::Range;
 
@@ -27,12 +26,6 @@ const BEGINNING: u64 = 64;
 const READS: u32 = 3;
 /// How many earlier requests are remembered.
 const REMEMBERED: usize = 4;
-
-/// The blocks at the end of a file of so many bytes that are asked for together.
-pub(crate) fn end_of(len: u64) -> Range<u64> {
-    let total = len.div_ceil(BLOCK);
-    total.saturating_sub(END)..total
-}
 
 /// The newest requests, the newest last.
 #[derive(Debug, Default)]

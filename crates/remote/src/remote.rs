@@ -8,7 +8,7 @@ use crate::error::{Problem, Result};
 use crate::flight::Flight;
 use crate::object::Object;
 use crate::options::Options;
-use crate::plan::{MOST, Plan, end_of};
+use crate::plan::{MOST, Plan};
 use crate::transport::Transport;
 use crate::version::Version;
 use densite_disk::sync::Mutex;
@@ -25,8 +25,8 @@ const TRIES: u32 = 5;
 pub(crate) enum Part {
     /// The head of the file.
     Beginning,
-    /// The end of a file of so many bytes.
-    End(u64),
+    /// The last `end` bytes of a file of `len`.
+    End { len: u64, end: u64 },
 }
 
 /// One version of a remote file, open for reading.
@@ -54,7 +54,10 @@ impl Remote {
         let object = Object::new(transport, url, options)?;
         let asked = match part {
             Part::Beginning => 0..FIRST,
-            Part::End(len) => end_of(len),
+            Part::End { len, end } => {
+                let total = len.div_ceil(BLOCK);
+                total.saturating_sub(end.div_ceil(BLOCK))..total
+            }
         };
         let bytes = asked.start * BLOCK..asked.end * BLOCK;
         let mut first = object.first(bytes.clone())?;

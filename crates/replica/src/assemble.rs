@@ -54,8 +54,8 @@ pub(crate) struct Assembly<'a, S> {
     progress: &'a mut dyn FnMut(u64) -> bool,
     /// Whether it waits while readers hold back the restore point.
     waits: bool,
-    /// A range that is copied again at the end.
-    repeated: Option<(u64, u64)>,
+    /// Ranges that are copied again at the end.
+    repeated: Ranges,
 }
 
 impl<'a, S: Sink> Assembly<'a, S> {
@@ -77,13 +77,13 @@ impl<'a, S: Sink> Assembly<'a, S> {
             is_point: false,
             progress,
             waits: false,
-            repeated: None,
+            repeated: Ranges::new(),
         }
     }
 
-    /// Makes it copy a range again at the end, so that one read of the end of the object has it.
-    pub(crate) fn repeating(mut self, range: Option<(u64, u64)>) -> Self {
-        self.repeated = range;
+    /// Makes it copy ranges again at the end, so that one read of the end of the object has them.
+    pub(crate) fn repeating(mut self, ranges: Ranges) -> Self {
+        self.repeated = ranges;
         self
     }
 
@@ -127,10 +127,8 @@ impl<'a, S: Sink> Assembly<'a, S> {
             let Some(len) = self.source.image_len(&self.at)? else {
                 return Ok(Copied::Lost);
             };
-            let mut read = self.read_pending(len)?;
-            if let Some((start, end)) = self.repeated {
-                read.push((start, self.read(start, end.min(len).saturating_sub(start))?));
-            }
+            let mut read = self.read_ranges(&self.pending.clone(), len)?;
+            read.extend(self.read_ranges(&self.repeated.clone(), len)?);
             if self.source.is_kept(&self.at)? {
                 for (offset, bytes) in read {
                     self.writer.put(offset, &bytes)?;
@@ -203,11 +201,11 @@ impl<'a, S: Sink> Assembly<'a, S> {
         }
     }
 
-    /// The bytes of the pending ranges before `len`.
-    fn read_pending(&mut self, len: u64) -> Result<Vec<(u64, Vec<u8>)>> {
-        let mut read = Vec::with_capacity(self.pending.len());
-        for (start, end) in self.pending.clone() {
-            let end = end.min(len);
+    /// The bytes of ranges before `len`.
+    fn read_ranges(&mut self, ranges: &Ranges, len: u64) -> Result<Vec<(u64, Vec<u8>)>> {
+        let mut read = Vec::with_capacity(ranges.len());
+        for (start, end) in ranges {
+            let (start, end) = (*start, (*end).min(len));
             if start < end {
                 read.push((start, self.read(start, end - start)?));
             }

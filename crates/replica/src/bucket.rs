@@ -71,16 +71,20 @@ pub trait Bucket: Send + Sync {
     fn must_exist(&self) -> Result<()> {
         Ok(())
     }
+    /// How many objects are read at once: requests take time that is spent waiting.
+    fn at_once(&self) -> usize {
+        1
+    }
     /// Whether [`Bucket::list`] works. A web server has no lists.
     fn has_lists(&self) -> bool {
         true
     }
     /// Opens an object to read it by ranges; `None` if there is none of this name. `len` is its
-    /// length, and its end is read first.
+    /// length, and the last `end` bytes are read first.
     ///
     /// # Errors
     /// As [`Bucket::get`].
-    fn object(&self, name: &str, len: u64) -> Result<Option<Arc<dyn RemoteObject>>>;
+    fn object(&self, name: &str, len: u64, end: u64) -> Result<Option<Arc<dyn RemoteObject>>>;
     /// The objects whose names begin with `prefix` and come after `after`, in the order of their
     /// names.
     ///

@@ -206,7 +206,7 @@ impl Bucket for Folder {
         }
     }
 
-    fn object(&self, name: &str, _: u64) -> Result<Option<Arc<dyn RemoteObject>>> {
+    fn object(&self, name: &str, _: u64, _: u64) -> Result<Option<Arc<dyn RemoteObject>>> {
         let Some((file, len)) = self.open(name)? else {
             return Ok(None);
         };

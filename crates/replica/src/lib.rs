@@ -10,6 +10,7 @@
 
 mod assemble;
 mod bucket;
+mod chain;
 mod compact;
 mod error;
 mod extents;

@@ -36,13 +36,19 @@ pub(crate) fn deltas(generation: &str) -> String {
 
 /// What changed between restore point `first - 1` and `last`.
 pub(crate) fn compacted(generation: &str, first: u64, last: u64) -> String {
-    format!("{generation}-compacted-{first:012}-{last:012}")
+    format!("{}{first:012}-{last:012}", all_compacted(generation))
 }
 
-/// The last restore point in the name of a compacted delta.
-pub(crate) fn compacted_last(name: &str) -> Option<u64> {
+/// How the names of all compacted deltas begin.
+pub(crate) fn all_compacted(generation: &str) -> String {
+    format!("{generation}-compacted-")
+}
+
+/// The first and the last restore point in the name of a compacted delta.
+pub(crate) fn compacted_numbers(name: &str) -> Option<(u64, u64)> {
     let (_, numbers) = name.rsplit_once("-compacted-")?;
-    numbers.split_once('-')?.1.parse().ok()
+    let (first, last) = numbers.split_once('-')?;
+    Some((first.parse().ok()?, last.parse().ok()?))
 }
 
 /// A new name for a generation: its number and a random part, so that two writers never choose the
@@ -69,10 +75,10 @@ mod tests {
         assert!(base(9) < bases("g1", 10) && bases("g1", 10) < base(10));
         assert_ne!(base(9), base(9));
         assert_eq!(
-            compacted_last(&compacted("g0001-00ff00ff", 5, 77)),
-            Some(77)
+            compacted_numbers(&compacted("g0001-00ff00ff", 5, 77)),
+            Some((5, 77))
         );
-        assert_eq!(compacted_last(&delta("g0001-00ff00ff", 77)), None);
+        assert_eq!(compacted_numbers(&delta("g0001-00ff00ff", 77)), None);
         assert_eq!(delta_number("g1", &delta("g1", 77)), Some(77));
         assert_eq!(delta_number("g2", &delta("g1", 77)), None);
         assert_ne!(

@@ -50,6 +50,7 @@ mod tests {
             last,
             time_ms,
             bytes: 1,
+            merges: 1,
         };
         let generation = Generation {
             name: "g".into(),
@@ -62,6 +63,7 @@ mod tests {
                 compacted(5, 8, 180),
                 compacted(10, 12, 220),
             ],
+            rests: false,
         };
         let at = |time_ms| Limit {
             n: u64::MAX,

@@ -1,10 +1,10 @@
 //! Puts a file and its log together from the objects of a replica.
 
-use crate::bucket::Bucket;
+use crate::bucket::{Bucket, Stored};
+use crate::chain::Chain;
 use crate::error::{Error, Result};
 use crate::extents::{Index, Object};
 use crate::format::{Base, Footer, Generation, Head, Kind};
-use crate::gap::end_after;
 use crate::log::{Place, place};
 use crate::names;
 use crate::plan::{Limit, NEWEST};
@@ -17,6 +17,8 @@ use densite_store::Mark;
 const WHOLE: u64 = 32 << 20;
 /// Bytes of one request for a part of a larger one.
 const PART: u64 = 16 << 20;
+/// A delta of more bytes is read alone.
+const LARGE: u64 = 8 << 20;
 /// Bytes that are asked for to learn what a large object has.
 const END: u64 = 64 << 10;
 
@@ -206,47 +208,44 @@ impl Restoring<'_> {
             }
             false => self.apply_large(&name, base.bytes)?,
         };
-        // Up to which delta the newest state goes.
-        let mut end = u64::MAX;
-        while footer.last < limit.n.min(end) {
-            let next = match generation.compacted_after(footer.last, limit) {
-                Some(c) => {
-                    self.expected += c.bytes;
-                    names::compacted(&generation.name, c.first, c.last)
-                }
-                None => {
-                    if limit == NEWEST && end == u64::MAX {
-                        end = end_after(self.bucket, &generation.name, footer.last)?;
-                        continue;
-                    }
-                    names::delta(&generation.name, footer.last + 1)
-                }
-            };
-            let Some(bytes) = self.get(&next)? else {
-                let is_delta = names::delta_number(&generation.name, &next).is_some();
-                // The chain ends here, unless later deltas exist.
-                match is_delta && end == u64::MAX {
-                    true => end_after(self.bucket, &generation.name, footer.last)?,
-                    false => return Err(Error::Missing(next)),
+        let mut chain_of = Chain::behind(self.bucket, generation, base, limit)?;
+        self.expected += chain_of.merged_bytes();
+        // Large deltas follow large ones: these are read one by one, for their memory.
+        let mut at_once = self.bucket.at_once();
+        'chain: loop {
+            let names = chain_of.next(at_once);
+            if names.is_empty() {
+                break;
+            }
+            let found = get_all(self.bucket, &names);
+            at_once = self.bucket.at_once();
+            for (name, stored) in names.into_iter().zip(found) {
+                let Some(stored) = stored? else {
+                    chain_of.ends_before(&name)?;
+                    break 'chain;
                 };
-                break;
-            };
-            let object = Object::decode(&next, bytes)?;
-            let follows = &object.index.footer;
-            // Whoever began to take over can have ended the chain before the last base was sent.
-            if follows.kind == Kind::End {
-                break;
+                if stored.len > LARGE {
+                    at_once = 1;
+                }
+                self.objects += 1;
+                self.received(stored.len)?;
+                let object = Object::decode(&name, stored.bytes)?;
+                let follows = &object.index.footer;
+                // Whoever began to take over can have ended the chain before the last base was sent.
+                if follows.kind == Kind::End {
+                    break 'chain;
+                }
+                if follows.previous != chain || follows.first != footer.last + 1 {
+                    return Err(Error::Damaged {
+                        object: name,
+                        problem: "it does not follow the object before it".to_owned(),
+                    });
+                }
+                if follows.time_ms > limit.time_ms {
+                    break 'chain;
+                }
+                (footer, chain) = self.apply(&object)?;
             }
-            if follows.previous != chain || follows.first != footer.last + 1 {
-                return Err(Error::Damaged {
-                    object: next,
-                    problem: "it does not follow the object before it".to_owned(),
-                });
-            }
-            if follows.time_ms > limit.time_ms {
-                break;
-            }
-            (footer, chain) = self.apply(&object)?;
         }
         self.finish(generation, &footer)
     }
@@ -386,6 +385,23 @@ impl Restoring<'_> {
             false => Err(damaged()),
         }
     }
+}
+
+/// Reads several objects at once.
+fn get_all(bucket: &dyn Bucket, names: &[String]) -> Vec<Result<Option<Stored>>> {
+    if let [name] = names {
+        return vec![bucket.get(name)];
+    }
+    std::thread::scope(|scope| {
+        let reading: Vec<_> = names
+            .iter()
+            .map(|name| scope.spawn(move || bucket.get(name)))
+            .collect();
+        let panicked = |_| Err(Error::Bucket("a thread panicked".to_owned()));
+        let read = reading.into_iter();
+        read.map(|thread| thread.join().unwrap_or_else(panicked))
+            .collect()
+    })
 }
 
 fn log_failed(e: densite_log::Error) -> Error {

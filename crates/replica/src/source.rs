@@ -44,6 +44,12 @@ pub trait Source {
     /// [`Error::SourceDamaged`](crate::Error::SourceDamaged); otherwise as
     /// [`Source::restore_point`].
     fn check_stored(&mut self, first: u32) -> Result<Option<u32>>;
+    /// Ranges of bytes, start and end, that readers need first, up to `most` bytes. Others can
+    /// write over them meanwhile.
+    ///
+    /// # Errors
+    /// As [`Source::restore_point`].
+    fn first_places(&mut self, most: u64) -> Result<Vec<(u64, u64)>>;
     /// Whether every byte that `mark` needs is still in its place.
     ///
     /// # Errors
@@ -85,6 +91,10 @@ impl Source for HandleSource<'_> {
             densite_store::Error::Corrupt(damage) => Error::SourceDamaged(damage.to_string()),
             e => e.into(),
         })
+    }
+
+    fn first_places(&mut self, most: u64) -> Result<Vec<(u64, u64)>> {
+        Ok(self.0.first_places(&[1], most)?)
     }
 
     fn is_kept(&mut self, mark: &Mark) -> Result<bool> {

@@ -199,16 +199,18 @@ fn several_missing_deltas_are_an_error_of_the_next_check() {
     let disk = SimDisk::new(14);
     let folder = bucket(&disk);
     let mut shipper = begin(&folder, &mut database, &quick(), 0).expect("begin");
+    // Behind a base the head says that no delta follows; a change of that would show the gap.
+    ship(&mut database, &mut shipper, 1, &mut 0);
     let follower = follow(&disk).expect("follow");
     follower.check().expect("nothing is missing");
     ship(&mut database, &mut shipper, 4, &mut 0);
-    let (path, bytes) = lose(&disk, "-delta-000000000001");
-    lose(&disk, "-delta-000000000002");
+    let (path, bytes) = lose(&disk, "-delta-000000000002");
+    lose(&disk, "-delta-000000000003");
     assert_eq!(error_within(&follower, 70), None);
     is_missing(follower.check().err(), &path);
     is_missing(follow(&disk).err(), &path);
     disk.put_file(&path, &bytes);
-    is_missing(error_within(&follower, 10), "-delta-000000000002");
+    is_missing(error_within(&follower, 10), "-delta-000000000003");
 }
 
 /// Deltas that are missing, or were removed after their time, do not matter to a follower that is

@@ -129,7 +129,7 @@ fn idle_steps_send_nothing() {
     assert_eq!(disk.calls(), calls);
 }
 
-/// After some time without a change, a restore reads the base and one object.
+/// After some time without a change, a restore reads the base and at most five objects.
 #[test]
 fn at_rest_deltas_are_merged() {
     let mut database = Database::new(3);
@@ -145,7 +145,7 @@ fn at_rest_deltas_are_merged() {
     assert!(matches!(step, Ok(Step::Compacted { .. })), "{step:?}");
     let (done, pages) = restored(&folder, At::Newest).expect("restore");
     assert!(pages == database.pages);
-    assert!(done.objects <= 4, "{} objects", done.objects);
+    assert!(done.objects <= 6, "{} objects", done.objects);
 }
 
 /// Old restore points go, with their objects, an hour after a newer base took their place.

@@ -141,8 +141,8 @@ impl Bucket for Flaky {
         }
     }
 
-    fn object(&self, name: &str, len: u64) -> Result<Option<Arc<dyn RemoteObject>>> {
-        self.read(|folder| folder.object(name, len))
+    fn object(&self, name: &str, len: u64, end: u64) -> Result<Option<Arc<dyn RemoteObject>>> {
+        self.read(|folder| folder.object(name, len, end))
     }
 
     fn list(&self, prefix: &str, after: &str) -> Result<Vec<Listed>> {

@@ -7,4 +7,6 @@ mod histories;
 mod logs;
 mod lost;
 mod meanwhile;
+mod merging;
 mod refused;
+mod retention;

@@ -359,7 +359,7 @@ fn merging_while_shipping_is_told() {
     let folder = bucket(&disk);
     let mut shipper = begin(&folder, &mut database, &quick(), 0).expect("begin");
     let mut now_ms = 0;
-    ship(&mut database, &mut shipper, 63, &mut now_ms);
+    ship(&mut database, &mut shipper, 64, &mut now_ms);
     assert_eq!(shipper.take_compacted(), None);
     ship(&mut database, &mut shipper, 1, &mut now_ms);
     assert!(shipper.take_compacted() > Some(0));

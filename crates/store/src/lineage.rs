@@ -12,8 +12,8 @@ use crate::format::tip::Tip;
 use crate::format::trailer::Trailer;
 use densite_disk::File;
 
-/// The most commits that are followed back.
-const MAX_SINCE: usize = 4096;
+/// The most commits that are followed back when a process reads what others have committed.
+pub(crate) const MAX_SINCE: usize = 4096;
 
 /// What the commits before the newest one show.
 pub(crate) enum Lineage {
@@ -25,8 +25,8 @@ pub(crate) enum Lineage {
     Unknown,
 }
 
-/// Follows the chain back to `ours`, from the newest commit `tip`. `back` has its trailers back to
-/// the last fold.
+/// Follows the chain back to `ours`, from the newest commit `tip`, over at most `most` commits.
+/// `back` has its trailers back to the last fold.
 ///
 /// # Errors
 /// I/O.
@@ -36,6 +36,7 @@ pub(crate) fn of(
     ours: &Tip,
     tip: &Tip,
     back: &[(Tip, Trailer)],
+    most: usize,
 ) -> Result<Lineage> {
     let mut since: Vec<(Tip, Vec<(u64, u64)>)> = back
         .iter()
@@ -46,7 +47,7 @@ pub(crate) fn of(
         if at.commit <= ours.commit {
             return Ok(Lineage::Another);
         }
-        if since.len() > MAX_SINCE {
+        if since.len() > most {
             return Ok(Lineage::Unknown);
         }
         let trailer = match chain::read_trailer(file, salt, &at) {
@@ -94,7 +95,7 @@ mod tests {
         let mut back = Vec::new();
         let met = recover::walk_back(file, salt, tip, &mut back, &mut |_| false);
         assert!(!met.expect("walk"));
-        of(file, salt, ours, tip, &back).expect("lineage")
+        of(file, salt, ours, tip, &back, MAX_SINCE).expect("lineage")
     }
 
     #[test]

@@ -14,17 +14,22 @@ use std::sync::Arc;
 /// several.
 const SMALL: u64 = 1 << 20;
 
+/// So many bytes at the end of a large object are read first: its table is there.
+pub(super) const END: u64 = 192 << 10;
+/// The same for a base. It also has there what a first query needs.
+pub(crate) const BASE_END: u64 = 448 << 10;
+
 /// The newest base, and the merged objects after it.
 pub(super) fn merged(bucket: &dyn Bucket, head: &Head) -> Result<Snapshot> {
     let generation = head.newest_first().find(|g| !g.bases.is_empty());
     let generation = generation.ok_or(Error::NoReplica)?;
     let base = generation.bases.last().ok_or(Error::NoReplica)?;
     let name = base.name.clone();
-    let (holder, index) = opened(bucket, &name, base.bytes)?;
+    let (holder, index) = opened(bucket, &name, base.bytes, BASE_END)?;
     let mut snapshot = Snapshot::base(&generation.name, &holder, &index);
     while let Some(next) = generation.compacted_after(snapshot.last(), NEWEST) {
         let name = names::compacted(&generation.name, next.first, next.last);
-        let (holder, index) = opened(bucket, &name, next.bytes)?;
+        let (holder, index) = opened(bucket, &name, next.bytes, END)?;
         snapshot.must_precede(&name, &index.footer)?;
         snapshot.lay(&holder, &index);
     }
@@ -32,9 +37,9 @@ pub(super) fn merged(bucket: &dyn Bucket, head: &Head) -> Result<Snapshot> {
 }
 
 /// Reads an object of so many bytes, if it is small, or opens it to read it by ranges.
-fn opened(bucket: &dyn Bucket, name: &str, len: u64) -> Result<(Holder, Index)> {
+fn opened(bucket: &dyn Bucket, name: &str, len: u64, end: u64) -> Result<(Holder, Index)> {
     if len > SMALL {
-        return by_ranges(bucket, name, len);
+        return by_ranges(bucket, name, len, end);
     }
     let stored = bucket.get(name)?;
     let stored = stored.ok_or_else(|| Error::Missing(name.to_owned()))?;
@@ -43,9 +48,14 @@ fn opened(bucket: &dyn Bucket, name: &str, len: u64) -> Result<(Holder, Index)> 
     Ok((Holder::Memory(Arc::new(object)), index))
 }
 
-/// Opens an object of so many bytes to read it by ranges.
-pub(super) fn by_ranges(bucket: &dyn Bucket, name: &str, len: u64) -> Result<(Holder, Index)> {
-    let object = bucket.object(name, len)?;
+/// Opens an object of so many bytes to read it by ranges. So many of them at its end come first.
+pub(super) fn by_ranges(
+    bucket: &dyn Bucket,
+    name: &str,
+    len: u64,
+    end: u64,
+) -> Result<(Holder, Index)> {
+    let object = bucket.object(name, len, end)?;
     let object = object.ok_or_else(|| Error::Missing(name.to_owned()))?;
     let index = index(name, object.len(), &mut |buf, offset| {
         object.read_at(buf, offset)

@@ -11,6 +11,8 @@
 mod load;
 mod snapshot;
 
+pub(crate) use load::BASE_END;
+
 pub use snapshot::Snapshot;
 
 use crate::bucket::Bucket;
@@ -224,6 +226,9 @@ impl Follower {
 /// The state after the newest base that the head names, and all objects behind it.
 fn build(bucket: &dyn Bucket, head: &Head) -> Result<Snapshot> {
     let mut snapshot = load::merged(bucket, head)?;
+    if head.current.rests && snapshot.generation() == head.current.name {
+        return Ok(snapshot);
+    }
     let end = match bucket.has_lists() {
         true => end_after(bucket, snapshot.generation(), snapshot.last())?,
         false => u64::MAX,
@@ -272,7 +277,7 @@ fn lay(bucket: &dyn Bucket, snapshot: &mut Snapshot, delta: Delta) -> Result<()>
         return Ok(());
     }
     drop(object);
-    let (holder, index) = load::by_ranges(bucket, &name, len)?;
+    let (holder, index) = load::by_ranges(bucket, &name, len, load::END)?;
     snapshot.lay(&holder, &index);
     Ok(())
 }

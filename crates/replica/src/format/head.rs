@@ -11,6 +11,9 @@ const POINTS_MAX: u64 = 1_000_000_000_000;
 /// Objects have fewer bytes than this.
 const BYTES_MAX: u64 = 1 << 60;
 
+/// No byte is merged as often as this.
+const MERGES_MAX: u32 = 1_000_000;
+
 /// See the module's documentation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Head {
@@ -39,30 +42,21 @@ pub(crate) struct Generation {
     pub(crate) bases: Vec<Base>,
     /// Its compacted deltas, by their first number; they do not overlap.
     pub(crate) compacted: Vec<Compacted>,
+    /// No delta follows the newest base and the compacted deltas behind it. The head says otherwise
+    /// before the next one is created.
+    pub(crate) rests: bool,
 }
 
-/// Objects that are not needed any more. Readers that know an older head can still read them.
+/// The objects of a generation that lead only to restore points before one. Readers that know an
+/// older head can still read them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Superseded {
-    /// What it is.
-    pub(crate) what: Gone,
+    /// The name of the generation.
+    pub(crate) generation: String,
+    /// That restore point; none: all objects.
+    pub(crate) n: Option<u64>,
     /// Since when, in milliseconds since 1970.
     pub(crate) since_ms: u64,
-}
-
-/// What is not needed any more.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum Gone {
-    /// An object of this name.
-    Object(String),
-    /// The objects of a generation that lead only to restore points before one.
-    Before {
-        /// The name of the generation.
-        generation: String,
-        /// That restore point; none: all objects.
-        n: Option<u64>,
-    },
 }
 
 /// An image of the whole file.
@@ -91,6 +85,8 @@ pub(crate) struct Compacted {
     pub(crate) time_ms: u64,
     /// Bytes of the object.
     pub(crate) bytes: u64,
+    /// How often the bytes in it were merged, at most.
+    pub(crate) merges: u32,
 }
 
 impl Head {
@@ -146,7 +142,10 @@ impl Generation {
         let is_base =
             |base: &Base| is_name(&base.name) && base.n < POINTS_MAX && base.bytes < BYTES_MAX;
         let is_compacted = |c: &Compacted| {
-            (1..=c.last).contains(&c.first) && c.last < POINTS_MAX && c.bytes < BYTES_MAX
+            (1..=c.last).contains(&c.first)
+                && c.last < POINTS_MAX
+                && c.bytes < BYTES_MAX
+                && c.merges < MERGES_MAX
         };
         is_name(&self.name)
             && self.epoch < POINTS_MAX
@@ -178,17 +177,17 @@ mod tests {
                 last: 64,
                 time_ms: 7,
                 bytes: 10,
+                merges: 1,
             }],
+            rests: true,
         };
         let head = Head {
             version: 1,
             current: generation,
             earlier: Vec::new(),
             superseded: vec![Superseded {
-                what: Gone::Before {
-                    generation: "g".into(),
-                    n: Some(4),
-                },
+                generation: "g".into(),
+                n: Some(4),
                 since_ms: 4,
             }],
         };

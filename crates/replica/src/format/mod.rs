@@ -3,7 +3,7 @@
 mod head;
 mod object;
 
-pub(crate) use head::{Base, Compacted, Generation, Gone, Head, Superseded};
+pub(crate) use head::{Base, Compacted, Generation, Head, Superseded};
 pub(crate) use object::{
     EXTENT_LEN, FOOTER_LEN, Footer, Kind, Logged, NO_HASH, REPLICA_FORMAT_VERSION,
 };

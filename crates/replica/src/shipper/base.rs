@@ -5,20 +5,22 @@ use super::{Position, Shipper, Step, millis};
 use crate::assemble::{Assembly, Copied};
 use crate::error::{Error, Result};
 use crate::extents::Writer;
+use crate::follow::BASE_END;
 use crate::format::{Base, Footer, Kind, NO_HASH};
 use crate::names;
 use crate::source::Source;
-use densite_store::PREAMBLE_LEN;
 
 /// When the deltas since a base have so many times its bytes, a new base is shipped.
 const GROWTH: u64 = 4;
 /// No new base comes for deltas of fewer bytes.
 const GROWTH_LEAST: u64 = 4 << 20;
-/// So many bytes behind the preamble are stored a second time, at the end of a base: followers read
-/// that first.
-const BEGINNING: u64 = 64 << 10;
+/// So many bytes that readers need first are stored a second time, at the end of a base, which
+/// followers read first ([`BASE_END`]).
+const FIRST: u64 = 384 << 10;
+// The table and the footer come behind it.
+const _: () = assert!(FIRST + (32 << 10) <= BASE_END);
 /// Only in the base of a file of more bytes. Smaller ones are read as a whole.
-const BEGINNING_FROM: u64 = 1 << 20;
+const FIRST_FROM: u64 = 1 << 20;
 
 /// After damage of the database was found, its pages are not verified again for this time.
 const DAMAGE_AGE_MS: u64 = 10 * 60_000;
@@ -103,6 +105,7 @@ impl Shipper {
         };
         let bytes = base.bytes;
         let retain = self.options.retain;
+        // Until the next delta, nothing follows.
         match self.heading.add_base(&*self.bucket, base, retain, now_ms)? {
             true => self.at = at,
             false => {
@@ -135,14 +138,16 @@ impl Shipper {
         let Some(len) = source.image_len(&start)? else {
             return Ok(None);
         };
+        let first = match len > FIRST_FROM {
+            true => source.first_places(FIRST)?,
+            false => Vec::new(),
+        };
         let name = names::base(self.generation(), n)?;
         let upload = self.bucket.upload(&name, len)?;
         let mut writer = Writer::new(upload);
         let assembly = Assembly::new(source, &mut writer, start, vec![(0, len)], progress);
-        // Every query reads page 1, whose frame is often the first one.
-        let beginning = (PREAMBLE_LEN, PREAMBLE_LEN + BEGINNING);
-        let assembly = assembly.repeating((len > BEGINNING_FROM).then_some(beginning));
-        let Copied::Whole(to, image_len, image) = assembly.waiting().run()? else {
+        let assembly = assembly.repeating(first).waiting();
+        let Copied::Whole(to, image_len, image) = assembly.run()? else {
             return Ok(None);
         };
         let log = match image {

@@ -1,4 +1,9 @@
 //! Merging deltas, so that a restore needs few requests.
+//!
+//! A restore reads every object behind the base. While the database changes, there are at most
+//! [`MOST`]; at rest there are at most [`AT_REST`]. If there is one more, the newest ones that were
+//! merged least often become one. So with `m` merges of each byte, the objects have up to
+//! `(MOST + m)! / (MOST! m!)` deltas: no other way of merging needs fewer merges for that.
 
 use super::{Shipper, Step, millis};
 use crate::compact;
@@ -6,42 +11,60 @@ use crate::error::{Error, Result};
 use crate::format::Compacted;
 use crate::names;
 
-/// How many deltas are merged at once.
-const MANY: u64 = 64;
-/// At rest, so many deltas are merged.
+/// So many objects are behind a base, at most.
+const MOST: usize = 64;
+/// The same while the database does not change. With the head, a list and the base, a restore takes
+/// three requests more.
+const AT_REST: usize = 5;
+/// At least so many deltas are merged because of their bytes.
 const SOME: u64 = 5;
-/// An older merged object is merged again while it has at most so many times the bytes of what is
-/// behind it. So there are only logarithmically many, and a byte is merged as often.
-const RATIO: u64 = 2;
 /// Deltas of so many bytes are merged, even if they are few: they are merged in memory.
 const LARGE: u64 = 32 << 20;
-/// Merged objects of more bytes are not merged again.
+/// So many bytes are merged at once.
 const LARGEST: u64 = 128 << 20;
+/// An object of more bytes is not merged again.
+const FULL: u64 = LARGEST / 2;
+
+/// An object behind the base.
+#[derive(Debug, Clone, Copy)]
+struct Piece {
+    /// How often its bytes were merged.
+    merges: u32,
+    bytes: u64,
+}
 
 impl Shipper {
     /// Merges deltas if there are many.
     pub(super) fn compact_many(&mut self, now_ms: u64) -> Result<()> {
-        if self.loose() >= MANY || (self.loose() >= SOME && self.loose_bytes >= LARGE) {
-            self.compacted = Some(self.compact(now_ms)?);
+        let (pieces, merged) = self.pieces();
+        let is_large = self.loose() >= SOME && self.loose_bytes >= LARGE;
+        let most = match is_large {
+            true => pieces.len().saturating_sub(1).min(MOST),
+            false => MOST,
+        };
+        if let Some(begin) = chosen(&pieces, merged, most) {
+            self.compacted = Some(self.compact(&pieces, begin, false, now_ms)?);
         }
         Ok(())
     }
 
     /// Nothing has changed: merges deltas after a while.
     pub(super) fn rest(&mut self, now_ms: u64) -> Result<Step> {
+        let (pieces, merged) = self.pieces();
         let rested = now_ms.saturating_sub(self.shipped_ms) >= millis(self.options.rest);
-        match rested && !self.is_merged() {
-            true => Ok(Step::Compacted {
-                bytes: self.compact(now_ms)?,
+        match chosen(&pieces, merged, AT_REST).filter(|_| rested) {
+            Some(begin) => Ok(Step::Compacted {
+                bytes: self.compact(&pieces, begin, true, now_ms)?,
             }),
-            false => Ok(Step::Idle),
+            None => Ok(Step::Idle),
         }
     }
 
     /// Whether nothing is left to do while the database does not change.
     #[must_use]
     pub fn is_merged(&self) -> bool {
-        self.loose() < SOME
+        let (pieces, merged) = self.pieces();
+        chosen(&pieces, merged, AT_REST).is_none()
     }
 
     /// How many deltas are not merged.
@@ -49,29 +72,39 @@ impl Shipper {
         self.at.n.saturating_sub(self.heading.merged_to())
     }
 
-    /// Merges the deltas that are not merged, and merged ones before them that are not much larger.
-    /// Returns the bytes of the new object.
-    fn compact(&mut self, now_ms: u64) -> Result<u64> {
-        let current = self.heading.current();
-        let generation = &current.name;
-        let mut first = self.heading.merged_to() + 1;
-        let mut names: Vec<String> = (first..=self.at.n)
-            .map(|n| names::delta(generation, n))
-            .collect();
+    /// The merged objects behind the base.
+    fn merged(&self) -> impl Iterator<Item = &Compacted> {
         let base = self.heading.newest_base().map_or(0, |base| base.n);
-        let mut behind: u64 = names
-            .iter()
-            .map(|name| self.recent.get(name).map_or(0, |bytes| bytes.len() as u64))
-            .sum();
-        for older in current.compacted.iter().rev() {
-            let is_large = older.bytes > (RATIO * behind).min(LARGEST);
-            if older.first <= base || is_large {
-                break;
-            }
-            names.insert(0, names::compacted(generation, older.first, older.last));
-            behind += older.bytes;
-            first = older.first;
-        }
+        let all = self.heading.current().compacted.iter();
+        all.filter(move |c| c.first > base)
+    }
+
+    /// All objects behind the base, and how many of them are merged ones, which come first.
+    fn pieces(&self) -> (Vec<Piece>, usize) {
+        let merged = self.merged().map(|c| Piece {
+            merges: c.merges,
+            bytes: c.bytes,
+        });
+        let mut pieces: Vec<Piece> = merged.collect();
+        let merged = pieces.len();
+        let loose = self.loose();
+        let delta = Piece {
+            merges: 0,
+            bytes: self.loose_bytes / loose.max(1),
+        };
+        pieces.extend((0..loose).map(|_| delta));
+        (pieces, merged)
+    }
+
+    /// Merges the objects from `begin` on. Returns the bytes of the new object.
+    fn compact(&mut self, pieces: &[Piece], begin: usize, rests: bool, now_ms: u64) -> Result<u64> {
+        let generation = &self.heading.current().name;
+        let merged = self.merged().skip(begin);
+        let mut names: Vec<String> = merged
+            .map(|c| names::compacted(generation, c.first, c.last))
+            .collect();
+        let loose = self.heading.merged_to() + 1..=self.at.n;
+        names.extend(loose.map(|n| names::delta(generation, n)));
         let get = |name: &str| match self.recent.get(name) {
             Some(bytes) => Ok(bytes.to_vec()),
             None => match self.bucket.get(name)? {
@@ -82,22 +115,115 @@ impl Shipper {
         let Some((footer, merged)) = compact::merge(&names, get)? else {
             return Ok(0);
         };
-        let name = names::compacted(generation, first, footer.last);
+        let name = names::compacted(generation, footer.first, footer.last);
         // An attempt that was interrupted can have left it. No head names it.
         let mut upload = self.bucket.upload(&name, merged.len() as u64)?;
         upload.write(&merged)?;
         upload.finish()?;
         let bytes = merged.len() as u64;
+        let newest = pieces.get(begin..).unwrap_or_default();
         let entry = Compacted {
-            first,
+            first: footer.first,
             last: footer.last,
             time_ms: footer.time_ms,
             bytes,
+            merges: 1 + newest.iter().map(|piece| piece.merges).max().unwrap_or(0),
         };
-        self.heading.add_compacted(&*self.bucket, entry, now_ms)?;
+        self.heading.add_compacted(&*self.bucket, entry, rests)?;
         self.recent.clear();
         self.loose_bytes = 0;
         self.shipped_ms = now_ms;
         Ok(bytes)
+    }
+}
+
+/// From which object on the newest ones become one, so that there are at most `most`; `None` if there
+/// are not more. The first `merged` objects are merged ones. All deltas behind them are merged: no
+/// merged object comes behind a delta.
+fn chosen(pieces: &[Piece], merged: usize, most: usize) -> Option<usize> {
+    if pieces.len() <= most {
+        return None;
+    }
+    let is_apart = |piece: &Piece, merges: u32| piece.merges > merges || piece.bytes > FULL;
+    let mut merges = 0;
+    loop {
+        let begin = (pieces.iter().rposition(|p| is_apart(p, merges))).map_or(0, |at| at + 1);
+        let mut begin = begin.min(merged);
+        let before = begin.checked_sub(1).and_then(|at| pieces.get(at));
+        let is_last = before.is_none_or(|before| before.bytes > FULL);
+        let bytes = |begin: usize| -> u64 {
+            let newest = pieces.get(begin..).unwrap_or_default();
+            newest.iter().map(|piece| piece.bytes).sum()
+        };
+        if begin < most || is_last {
+            while bytes(begin) > LARGEST && begin < merged {
+                begin += 1;
+            }
+            return (pieces.len() - begin >= 2).then_some(begin);
+        }
+        merges = before.map_or(merges, |before| before.merges);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Merges as deltas of one byte come, and returns how often a byte was sent, and the objects.
+    fn merged(deltas: u64, most: usize) -> (f64, Vec<Piece>) {
+        let mut pieces: Vec<Piece> = Vec::new();
+        let mut sent = 0;
+        for _ in 0..deltas {
+            pieces.push(Piece {
+                merges: 0,
+                bytes: 1,
+            });
+            sent += join(&mut pieces, most);
+            assert!(pieces.len() <= most);
+        }
+        (sent as f64 / deltas as f64, pieces)
+    }
+
+    fn join(pieces: &mut Vec<Piece>, most: usize) -> u64 {
+        let merged = pieces.iter().filter(|piece| piece.merges > 0).count();
+        let Some(begin) = chosen(pieces, merged, most) else {
+            return 0;
+        };
+        let newest = pieces.split_off(begin);
+        assert!(newest.len() > 1);
+        let one = Piece {
+            merges: 1 + newest.iter().map(|p| p.merges).max().expect("pieces"),
+            bytes: newest.iter().map(|p| p.bytes).sum(),
+        };
+        pieces.push(one);
+        one.bytes
+    }
+
+    #[test]
+    fn a_byte_is_merged_seldom() {
+        assert!(merged(3_600, MOST).0 < 1.7, "{}", merged(3_600, MOST).0);
+        assert!(merged(86_400, MOST).0 < 3.0, "{}", merged(86_400, MOST).0);
+    }
+
+    #[test]
+    fn at_rest_few_are_left_and_more_are_not_merged() {
+        for deltas in [1, 5, 6, 64, 65, 100, 3_600] {
+            let (_, mut pieces) = merged(deltas, MOST);
+            join(&mut pieces, AT_REST);
+            assert!(pieces.len() <= AT_REST, "{deltas}: {pieces:?}");
+            assert_eq!(join(&mut pieces, AT_REST), 0);
+        }
+    }
+
+    #[test]
+    fn bytes_that_are_merged_at_once_are_bounded() {
+        let of = |merges, bytes| Piece { merges, bytes };
+        let full = [of(3, FULL + 1), of(0, 1), of(0, 1)];
+        assert_eq!(chosen(&full, 1, 1), Some(1));
+        assert_eq!(chosen(&full[..2], 1, 1), None);
+        let half = [of(1, FULL), of(1, FULL), of(1, 2)];
+        assert_eq!(chosen(&half, 3, 1), Some(1));
+        let large = [of(1, FULL), of(0, FULL), of(0, FULL)];
+        assert_eq!(chosen(&large, 1, 1), Some(1), "deltas are not left out");
     }
 }

@@ -111,7 +111,11 @@ impl Shipper {
 
     /// Creates a delta. If the bucket fails, it is created by the next step.
     pub(super) fn create_delta(&mut self, made: Made, now_ms: u64) -> Result<Step> {
-        match self.create(&made.name, &made.bytes) {
+        let created = match self.heading.end_rest(&*self.bucket) {
+            Ok(()) => self.create(&made.name, &made.bytes),
+            Err(e) => Err(e),
+        };
+        match created {
             Ok(()) => {}
             Err(e) => {
                 if matches!(e, Error::Bucket(_)) {

@@ -5,7 +5,7 @@
 use super::millis;
 use crate::bucket::Bucket;
 use crate::error::{Error, Result};
-use crate::format::{Base, Compacted, Generation, Gone, Head, REPLICA_FORMAT_VERSION, Superseded};
+use crate::format::{Base, Compacted, Generation, Head, REPLICA_FORMAT_VERSION, Superseded};
 use crate::names;
 use crate::restore;
 use densite_disk::hash::xxh3_128;
@@ -110,7 +110,25 @@ impl Heading {
                 head.earlier.push(before);
             }
             // What was stored earlier can be the generation, or a change before it.
-            self.put(bucket, head)?;
+            match self.put(bucket, head) {
+                Err(Error::TakenOver) => self.read_again(bucket)?,
+                done => drop(done?),
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads a head that the writer before has changed since: its chain has ended, but it can still
+    /// merge, or end a rest.
+    ///
+    /// # Errors
+    /// The bucket's; [`Error::TakenOver`] if there is another generation.
+    fn read_again(&mut self, bucket: &dyn Bucket) -> Result<()> {
+        let now = Heading::read(bucket)?.ok_or(Error::TakenOver)?;
+        let is_same = now.head.current.name == self.head.current.name;
+        match is_same && now.version != self.version {
+            true => *self = now,
+            false => return Err(Error::TakenOver),
         }
         Ok(())
     }
@@ -129,13 +147,27 @@ impl Heading {
     ) -> Result<bool> {
         let mut head = self.head.clone();
         head.current.bases.push(base);
+        head.current.rests = true;
         let limit_ms = now_ms.saturating_sub(millis(retain.max(GRACE)));
-        let gone = retire(&mut head, limit_ms);
-        supersede(&mut head, gone, now_ms);
+        retire(&mut head, limit_ms, now_ms);
         self.put(bucket, head)
     }
 
-    /// Adds a compacted delta in the place of those that it has merged.
+    /// A delta comes next. Until the head says so, readers can believe that none follows.
+    ///
+    /// # Errors
+    /// As [`Heading::put`].
+    pub(super) fn end_rest(&mut self, bucket: &dyn Bucket) -> Result<()> {
+        while self.head.current.rests {
+            let mut head = self.head.clone();
+            head.current.rests = false;
+            // If an earlier attempt was stored instead, that one is changed.
+            self.put(bucket, head)?;
+        }
+        Ok(())
+    }
+
+    /// Adds a compacted delta in the place of those that it has merged. `rests`: no delta follows.
     ///
     /// # Errors
     /// As [`Heading::put`].
@@ -143,17 +175,13 @@ impl Heading {
         &mut self,
         bucket: &dyn Bucket,
         merged: Compacted,
-        now_ms: u64,
+        rests: bool,
     ) -> Result<()> {
         let mut head = self.head.clone();
-        let current = &mut head.current;
-        let replaced = current
-            .compacted
-            .extract_if(.., |c| c.first >= merged.first)
-            .map(|c| Gone::Object(names::compacted(&current.name, c.first, c.last)))
-            .collect();
-        current.compacted.push(merged);
-        supersede(&mut head, replaced, now_ms);
+        head.current.rests = rests;
+        // Those that it has merged stay in the bucket, for restores to a moment among them.
+        head.current.compacted.retain(|c| c.first < merged.first);
+        head.current.compacted.push(merged);
         // If an earlier attempt was stored, these are merged the next time.
         self.put(bucket, head).map(drop)
     }
@@ -168,10 +196,8 @@ impl Heading {
         while let Some(at) = (self.head.superseded.iter())
             .position(|s| now_ms.saturating_sub(s.since_ms) >= millis(GRACE))
         {
-            let names = match &self.head.superseded[at].what {
-                Gone::Object(name) => vec![name.clone()],
-                Gone::Before { generation, n } => before(bucket, generation, *n)?,
-            };
+            let Superseded { generation, n, .. } = &self.head.superseded[at];
+            let names = before(bucket, generation, *n)?;
             for name in &names {
                 if removed == REMOVED {
                     return Ok(());
@@ -216,17 +242,8 @@ impl Heading {
     }
 }
 
-fn supersede(head: &mut Head, gone: Vec<Gone>, now_ms: u64) {
-    for what in gone {
-        head.superseded.push(Superseded {
-            what,
-            since_ms: now_ms,
-        });
-    }
-}
-
 /// Takes out of the head what no restore point after the limit needs.
-fn retire(head: &mut Head, limit_ms: u64) -> Vec<Gone> {
+fn retire(head: &mut Head, limit_ms: u64, now_ms: u64) {
     let mut gone = Vec::new();
     // A base is needed for the moments from its own to that of the next one.
     let mut next_ms = u64::MAX;
@@ -246,14 +263,15 @@ fn retire(head: &mut Head, limit_ms: u64) -> Vec<Gone> {
         }
         let n = generation.bases.first().map(|base| base.n);
         (generation.compacted).retain(|c| n.is_some_and(|n| c.first > n));
-        gone.push(Gone::Before {
+        gone.push(Superseded {
             generation: generation.name.clone(),
             n,
+            since_ms: now_ms,
         });
     }
+    head.superseded.extend(gone);
     head.earlier
         .retain(|generation| !generation.bases.is_empty());
-    gone
 }
 
 /// The objects of a generation that only lead to restore points before the base `n`; without one,
@@ -266,8 +284,8 @@ fn before(bucket: &dyn Bucket, generation: &str, n: Option<u64>) -> Result<Vec<S
     };
     let (base, delta) = (names::bases(generation, n), names::delta(generation, n));
     let deltas = names::deltas(generation);
-    let is_before = |name: &String| match names::compacted_last(name) {
-        Some(last) => last <= n,
+    let is_before = |name: &String| match names::compacted_numbers(name) {
+        Some((_, last)) => last <= n,
         None if name.starts_with(&deltas) => *name <= delta,
         None => *name < base,
     };
@@ -287,5 +305,6 @@ fn generation(epoch: u64, newest: &Mark, owner: &str) -> Result<Generation> {
         owner: owner.to_owned(),
         bases: Vec::new(),
         compacted: Vec::new(),
+        rests: false,
     })
 }

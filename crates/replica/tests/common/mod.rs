@@ -142,6 +142,10 @@ impl<T: Staged> Source for Staging<'_, T> {
         self.0.database().source().check_stored(first)
     }
 
+    fn first_places(&mut self, most: u64) -> densite_replica::Result<Vec<(u64, u64)>> {
+        self.0.database().source().first_places(most)
+    }
+
     fn is_kept(&mut self, mark: &Mark) -> densite_replica::Result<bool> {
         self.0.database().source().is_kept(mark)
     }

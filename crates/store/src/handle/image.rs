@@ -16,6 +16,9 @@ use crate::lineage::{self, Lineage};
 use crate::mark::{Mark, Written, joined};
 use crate::recover;
 
+/// The most commits between two marks. A day has 86,400 seconds.
+const SINCE: usize = 100_000;
+
 impl Handle {
     /// The newest commit; `None` while the file is empty.
     ///
@@ -47,7 +50,7 @@ impl Handle {
                 .into_iter()
                 .flat_map(|(_, trailer)| trailer.pieces)
                 .collect(),
-            Ok(false) => match lineage::of(file, salt, &ours, &to.tip, &back)? {
+            Ok(false) => match lineage::of(file, salt, &ours, &to.tip, &back, SINCE)? {
                 Lineage::Ours(since) => since.into_iter().flat_map(|(_, pieces)| pieces).collect(),
                 Lineage::Another => return Ok(Written::AnotherHistory),
                 Lineage::Unknown => return Ok(Written::Unknown),
@@ -223,6 +226,24 @@ mod tests {
                 disk.remove(&path).expect("remove");
             }
         }
+    }
+
+    /// As after hours without the process that copies it: what was written is known while the places
+    /// of the trailers in between are not used again.
+    #[test]
+    fn what_thousands_of_commits_wrote_is_known() {
+        let disk = SimDisk::new(5);
+        let mut rng = StdRng::seed_from_u64(5);
+        let (mut handle, mut model) = (open(&disk, "/a.db"), Vec::new());
+        commit(&mut handle, &mut model, &mut rng);
+        let from = handle.mark().expect("mark").expect("a commit");
+        for n in 0..6_000u32 {
+            handle.write_at(&n.to_le_bytes(), 0).expect("write");
+            handle.publish().expect("publish");
+        }
+        let to = handle.mark().expect("mark").expect("a commit");
+        let written = handle.written(&from, &to).expect("written");
+        assert!(matches!(written, Written::Ranges(_)), "{written:?}");
     }
 
     #[test]

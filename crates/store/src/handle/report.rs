@@ -71,4 +71,13 @@ impl Handle {
     pub fn check_stored(&mut self, first: u32) -> Result<Option<u32>> {
         report::check_stored(&mut self.connection.open, first)
     }
+
+    /// Ranges of bytes, start and end, that a reader on a slow line needs first: the newest
+    /// trailers, the upper page map, and the frames of `pages` with their models, up to `most` bytes.
+    ///
+    /// # Errors
+    /// I/O, damage.
+    pub fn first_places(&mut self, pages: &[u32], most: u64) -> Result<Vec<(u64, u64)>> {
+        report::first_places(&mut self.connection.open, pages, most)
+    }
 }

@@ -26,7 +26,7 @@ pub(crate) struct Source<'a> {
     pub(crate) cache: &'a NodeCache,
 }
 
-fn span(level: u32) -> u64 {
+pub(crate) fn span(level: u32) -> u64 {
     LEAF_FANOUT as u64 * (INNER_FANOUT as u64).pow(level)
 }
 

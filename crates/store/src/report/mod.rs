@@ -1,6 +1,7 @@
 //! Reports about a stored file: figures, frames, and whether everything in it is undamaged.
 
 mod check;
+mod first;
 mod frames;
 mod space;
 mod stats;
@@ -9,6 +10,7 @@ mod walk;
 
 pub use check::CheckReport;
 pub(crate) use check::check;
+pub(crate) use first::first_places;
 pub use frames::FrameInfo;
 pub(crate) use frames::{each_frame, model_description};
 pub use space::SpaceFigures;

@@ -100,7 +100,7 @@ impl Shared {
             }
             return Ok(());
         }
-        match lineage::of(file, self.salt, &ours, tip, &back)? {
+        match lineage::of(file, self.salt, &ours, tip, &back, lineage::MAX_SINCE)? {
             Lineage::Ours(since) => {
                 if let Some(mut writer) = self.writer.try_lock() {
                     writer.accounting.pass_fold(&ours, &since, file.len()?);

@@ -45,6 +45,11 @@ impl Source for Gated<'_> {
         self.0.check_stored(first)
     }
 
+    fn first_places(&mut self, most: u64) -> Result<Vec<(u64, u64)>> {
+        let _inside = gate::enter();
+        self.0.first_places(most)
+    }
+
     fn is_kept(&mut self, mark: &Mark) -> Result<bool> {
         let _inside = gate::enter();
         self.0.is_kept(mark)

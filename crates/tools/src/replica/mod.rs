@@ -2,6 +2,7 @@
 
 mod bucket;
 mod figures;
+mod first_pages;
 mod gated;
 mod in_process;
 mod log;

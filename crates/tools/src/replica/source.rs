@@ -3,6 +3,7 @@
 //! The handle takes no lock. So a writer never waits for a copy, except while the connection
 //! checkpoints, or takes SHARED for a moment in a rollback mode.
 
+use super::first_pages::first_pages;
 use super::log;
 use crate::db::{Access, Through, from_sqlite};
 use crate::error::{Error, Result};
@@ -85,7 +86,8 @@ impl Database {
     }
 }
 
-fn wrong(e: &densite_sqlite::Error) -> Wrong {
+/// An error of SQLite.
+pub(super) fn wrong(e: &densite_sqlite::Error) -> Wrong {
     Wrong::Source(e.message.clone())
 }
 
@@ -133,6 +135,11 @@ impl Source for Database {
             }
             e => e,
         })
+    }
+
+    fn first_places(&mut self, most: u64) -> densite_replica::Result<Vec<(u64, u64)>> {
+        let pages = first_pages(&self.connection, &mut self.handle)?;
+        Ok(self.handle.first_places(&pages, most)?)
     }
 
     fn is_kept(&mut self, mark: &Mark) -> densite_replica::Result<bool> {

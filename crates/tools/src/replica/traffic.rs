@@ -78,9 +78,14 @@ impl Bucket for Counted {
         self.bucket.has_lists()
     }
 
-    fn object(&self, name: &str, len: u64) -> Result<Option<Arc<dyn RemoteObject>>> {
+    fn must_exist(&self) -> Result<()> {
+        self.traffic.request(0);
+        self.bucket.must_exist()
+    }
+
+    fn object(&self, name: &str, len: u64, end: u64) -> Result<Option<Arc<dyn RemoteObject>>> {
         // Readers alone read by ranges.
-        self.bucket.object(name, len)
+        self.bucket.object(name, len, end)
     }
 
     fn list(&self, prefix: &str, after: &str) -> Result<Vec<Listed>> {

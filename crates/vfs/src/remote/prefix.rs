@@ -5,6 +5,9 @@ use densite_remote::{BucketUpload, Client, Got, Options, Problem, Remote};
 use densite_replica::{Bucket, Error, Listed, RemoteObject, Result, Stored, Upload};
 use std::sync::Arc;
 
+/// How many objects are read at once.
+const AT_ONCE: usize = 4;
+
 /// The objects under a URL of object storage.
 ///
 /// # Errors
@@ -122,13 +125,17 @@ impl Bucket for Prefix {
         Ok(())
     }
 
+    fn at_once(&self) -> usize {
+        AT_ONCE
+    }
+
     fn has_lists(&self) -> bool {
         self.bucket.has_lists()
     }
 
-    fn object(&self, name: &str, len: u64) -> Result<Option<Arc<dyn RemoteObject>>> {
+    fn object(&self, name: &str, len: u64, end: u64) -> Result<Option<Arc<dyn RemoteObject>>> {
         let url = format!("{}{name}", self.url);
-        match self.client.open_end(&url, &self.options, len) {
+        match self.client.open_end(&url, &self.options, len, end) {
             Ok(remote) => Ok(Some(Arc::new(ByRanges(remote)))),
             Err(e) if *e.problem() == Problem::NotFound => Ok(None),
             Err(e) => Err(failed(&e)),
