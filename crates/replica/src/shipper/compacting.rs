@@ -16,6 +16,9 @@ const MOST: usize = 64;
 /// The same while the database does not change. With the head, a list and the base, a restore takes
 /// three requests more.
 const AT_REST: usize = 5;
+/// At rest, an older object is merged while it has at most so many times the bytes of what is behind
+/// it.
+const RATIO: u64 = 2;
 /// At least so many deltas are merged because of their bytes.
 const SOME: u64 = 5;
 /// Deltas of so many bytes are merged, even if they are few: they are merged in memory.
@@ -54,7 +57,7 @@ impl Shipper {
         let rested = now_ms.saturating_sub(self.shipped_ms) >= millis(self.options.rest);
         match chosen(&pieces, merged, AT_REST).filter(|_| rested) {
             Some(begin) => Ok(Step::Compacted {
-                bytes: self.compact(&pieces, begin, true, now_ms)?,
+                bytes: self.compact(&pieces, widened(&pieces, begin), true, now_ms)?,
             }),
             None => Ok(Step::Idle),
         }
@@ -165,9 +168,30 @@ fn chosen(pieces: &[Piece], merged: usize, most: usize) -> Option<usize> {
     }
 }
 
+/// At rest, older objects are merged, too, while they are not much larger than what is behind them:
+/// a restore has fewer bytes that were written over.
+fn widened(pieces: &[Piece], begin: usize) -> usize {
+    let (older, newest) = pieces.split_at(begin.min(pieces.len()));
+    let mut behind: u64 = newest.iter().map(|piece| piece.bytes).sum();
+    let wide = older.iter().rev().take_while(|piece| {
+        let fits = piece.bytes <= (RATIO * behind).min(FULL) && behind + piece.bytes <= LARGEST;
+        behind += piece.bytes;
+        fits
+    });
+    begin - wide.count()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn at_rest_a_large_object_is_not_merged_with_little() {
+        let of = |bytes| Piece { merges: 1, bytes };
+        assert_eq!(widened(&[of(90), of(9), of(4), of(1), of(1)], 3), 1);
+        assert_eq!(widened(&[of(20), of(9), of(4), of(1), of(1)], 3), 0);
+        assert_eq!(widened(&[of(90), of(9)], 2), 2);
+    }
 
     /// Merges as deltas of one byte come, and returns how often a byte was sent, and the objects.
     fn merged(deltas: u64, most: usize) -> (f64, Vec<Piece>) {

@@ -86,8 +86,7 @@ impl Database {
     }
 }
 
-/// An error of SQLite.
-pub(super) fn wrong(e: &densite_sqlite::Error) -> Wrong {
+fn wrong(e: &densite_sqlite::Error) -> Wrong {
     Wrong::Source(e.message.clone())
 }
 
