@@ -47,6 +47,12 @@
 #   make lint          format, clippy, documentation and `make crates`; every warning is an error
 #   make crates        packages the crates as for crates.io (target/package), and compiles a project
 #                      with them: target/crates
+#   make dist          all packages of a release for this machine, and SHA256SUMS: target/dist
+#   make dist-try      installs each of them in an empty system (Debian 12 and 13 in target/chroots,
+#                      for root), and runs the five-minute start there
+#   make dist-aarch64  the packages for aarch64, by Debian's cross compiler, and tests of them under
+#                      qemu; for root
+#   make oldest-rust   a build with the Rust of Debian 13; for root
 #   make deny          licenses, sources and banned dependencies (deny.toml)
 #                        CHECK=advisories   known vulnerabilities instead; needs the network
 #   make docs          the documentation as a book: target/book; fails on broken links and anchors
@@ -73,7 +79,7 @@ MDBOOK := 0.5.4
 # The version of cargo-deny, which is installed in target/cargo-deny.
 DENY := 0.20.2
 
-.PHONY: help demo remote-demo test none-skipped cargo-test crash-test chroma everyday-part s3-server nats-server python-test bench crash docs examples fuzz lint deny crates ext pairwise pairwise-test sqlite-suite wheel need-build need-test
+.PHONY: help demo remote-demo test none-skipped cargo-test crash-test chroma everyday-part s3-server nats-server python-test bench crash docs examples fuzz lint deny crates dist dist-try dist-aarch64 oldest-rust ext pairwise pairwise-test sqlite-suite wheel need-build need-test
 
 help:
 	@sed -n '2,/^$$/s/^# \{0,1\}//p' Makefile
@@ -191,6 +197,22 @@ lint: need-build
 crates: need-build
 	@scripts/need.sh python
 	scripts/crates.sh target/crates
+
+dist: need-build
+	@scripts/need.sh wheel
+	scripts/dist/build.sh target/dist
+
+dist-try dist-aarch64 oldest-rust: need-build
+	@scripts/need.sh dist
+
+dist-try:
+	scripts/dist/try.sh target/dist
+
+dist-aarch64:
+	scripts/dist/aarch64.sh target/dist
+
+oldest-rust:
+	scripts/dist/oldest-rust.sh
 
 deny: need-build
 	@[ "$$(target/cargo-deny/bin/cargo-deny --version 2>/dev/null)" = 'cargo-deny $(DENY)' ] || { \

@@ -1,13 +1,13 @@
 #!/bin/bash
-# crates.sh DIR [CARGO-COMMAND]
+# crates.sh DIR [run]
 #
 # Packages the crates as `cargo publish` would, into target/package, and unpacks them in DIR. Then
-# checks (or CARGO-COMMAND: builds, tests) a project there, outside the workspace, that depends on
-# them as a user's project does: it sees only what the packages contain.
+# compiles, and with `run` also runs, a project there, outside the workspace, that depends on them as
+# a user's project does: it sees only what the packages contain.
 set -euo pipefail
 [ $# -ge 1 ] || { sed -n 2,6p "$0" >&2; exit 2; }
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-root=$PWD dir=$(realpath -m "$1") command=${2:-check}
+root=$PWD dir=$(realpath -m "$1") run=${2:-}
 
 published=$(cargo metadata --no-deps --format-version 1 --locked --offline | python3 -c '
 import json, sys
@@ -46,5 +46,6 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 PROGRAM
-cargo "$command" --quiet --workspace --offline
+cargo check --quiet --workspace --offline
+[ "$run" != run ] || cargo run --quiet --package user --offline -- "$dir/user.db"
 echo "$(wc -l <<<"$published") crates are packaged, and a project outside the workspace compiles with them"

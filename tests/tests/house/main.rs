@@ -4,4 +4,5 @@
 mod architecture;
 mod links;
 mod modules;
+mod packages;
 mod promises;

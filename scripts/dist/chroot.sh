@@ -1,0 +1,38 @@
+# To be sourced in the root of the checkout, as root. Debian systems of their own, in target/chroots:
+# what a package finds on a computer without Rust, Python packages or anything else of ours.
+
+# system NAME SUITE PACKAGE...: makes target/chroots/NAME, the release SUITE of Debian with these
+# packages, unless it has them. FOREIGN names other architectures of the packages.
+system() {
+  local name=$1 suite=$2 dir=target/chroots/$1 need="$*"
+  [ "$(id -u)" = 0 ] || { echo "a Debian system in $dir needs root; run this as root" >&2; return 1; }
+  [ "$(cat "$dir.made" 2>/dev/null)" != "$need" ] || return 0
+  shift 2
+  rm -rf "$dir" "$dir.made"; mkdir -p target/chroots
+  echo "making Debian $suite in $dir" >&2
+  again debootstrap --variant=minbase --include=ca-certificates "$suite" "$dir" >"$dir.log"
+  cp /etc/resolv.conf "$dir/etc"
+  cp /etc/ssl/certs/ca-certificates.crt "$dir/etc/ssl/certs"
+  mkdir -p "$dir/src" "$dir/registry"
+  inside "$name" sh -ec '
+    for arch in '"${FOREIGN:-}"'; do dpkg --add-architecture $arch; done
+    apt-get update -q; DEBIAN_FRONTEND=noninteractive apt-get install -qy --no-install-recommends "$@"; apt-get clean' sh "$@" >>"$dir.log" 2>&1 ||
+    { tail -n 20 "$dir.log" >&2; return 1; }
+  echo "$need" >"$dir.made"
+}
+
+# inside NAME COMMAND...: runs a command there. /src is the checkout, and cargo finds the crates that
+# were fetched outside. The mounts end with the command.
+inside() {
+  local dir=target/chroots/$1; shift
+  unshare --mount sh -ec '
+    dir=$1 registry=$2; shift 2
+    mount --bind . "$dir/src"
+    [ ! -d "$registry" ] || mount --bind "$registry" "$dir/registry"
+    mount -t proc proc "$dir/proc"
+    mount --rbind /dev "$dir/dev"
+    exec chroot "$dir" env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin LANG=C.UTF-8 CARGO_INCREMENTAL=0 CARGO_TARGET_DIR=/build "$@"
+  ' sh "$dir" "${CARGO_HOME:-$HOME/.cargo}/registry" sh -ec '
+    mkdir -p /root/.cargo; [ -e /root/.cargo/registry ] || ln -s /registry /root/.cargo/registry
+    cd /src; exec "$@"' sh "$@"
+}

@@ -1,0 +1,99 @@
+//! What makes packages names files, targets and versions that exist. No container engine and no
+//! workflow runs in the tests, so a wrong name would be found only at a release.
+
+use std::path::{Path, PathBuf};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+fn read(path: &str) -> String {
+    std::fs::read_to_string(root().join(path)).unwrap_or_else(|e| panic!("{path}: {e}"))
+}
+
+/// The text between the first `before` and the next `after`.
+fn between<'a>(text: &'a str, before: &str, after: &str) -> &'a str {
+    let (_, rest) = text.split_once(before).expect("the beginning");
+    rest.split_once(after).expect("the end").0
+}
+
+/// The Rust that `.ci/run` pins.
+fn toolchain() -> String {
+    between(&read(".ci/run"), "TOOLCHAIN=", "\n").to_owned()
+}
+
+#[test]
+fn the_dockerfile_names_files_that_exist() {
+    let text = read("Dockerfile");
+    let built = ["target/release/densite", "target/release/libdensite.so"];
+    let copied: Vec<&str> = text
+        .split_whitespace()
+        .filter_map(|word| word.strip_prefix("/src/"))
+        .collect();
+    assert_eq!(copied.len(), 6, "{copied:?}");
+    for path in copied {
+        assert!(
+            built.contains(&path) || root().join(path).exists(),
+            "{path}"
+        );
+    }
+    let image = between(&text, "FROM rust:", "-");
+    assert!(toolchain().starts_with(&format!("{image}.")), "{image}");
+    for package in ["densite-extension", "densite-cli"] {
+        assert!(text.contains(&format!("-p {package}")), "{package}");
+    }
+    // Both stages are the same Debian, so that the program finds the glibc that it was linked with.
+    assert!(text.contains("-trixie AS build") && text.contains("FROM debian:trixie-slim"));
+}
+
+#[test]
+fn the_workflow_runs_targets_and_scripts_that_exist() {
+    let text = read(".github/workflows/ci.yml");
+    let makefile = read("Makefile");
+    let mut words = text.split_whitespace().peekable();
+    let mut found = 0;
+    while let Some(word) = words.next() {
+        if word == "make" {
+            let target = words.peek().expect("a target");
+            let defined = makefile.lines().any(|line| {
+                line.split_once(':')
+                    .is_some_and(|(names, _)| names.split(' ').any(|name| name == *target))
+            });
+            // In the comment at the top, `makes` and similar are other words.
+            assert!(defined, "make {target}");
+            found += 1;
+        }
+        if word.starts_with("scripts/") || word == ".ci/run" {
+            assert!(root().join(word).exists(), "{word}");
+            found += 1;
+        }
+    }
+    assert_eq!(found, 4);
+}
+
+#[test]
+fn the_oldest_rust_is_the_same_everywhere() {
+    let oldest = between(&read("Cargo.toml"), "rust-version = \"", "\"").to_owned();
+    for (path, text) in [
+        ("examples/rust/Cargo.toml", format!("rust-version = \"{oldest}\"")),
+        ("scripts/need.sh", format!("rust_min={oldest}\n")),
+        ("docs/install.md", format!("Rust {oldest} or newer")),
+        ("docs/decisions/packages.md", format!("is {oldest}")),
+        ("README.md", format!("Rust {oldest} or newer")),
+        ("CONTRIBUTING.md", format!("Rust {oldest} or newer")),
+    ] {
+        assert!(read(path).contains(&text), "{path} does not say {text:?}");
+    }
+}
+
+#[test]
+fn all_parts_have_one_version() {
+    let cargo = read("Cargo.toml");
+    let version = between(&cargo, "\nversion = \"", "\"");
+    for line in cargo.lines().filter(|l| l.starts_with("densite") && l.contains("version")) {
+        assert!(line.contains(&format!("version = \"{version}\"")), "{line}");
+    }
+    let python = read("python/densite/_library.py");
+    assert!(python.contains(&format!("__version__ = \"{version}\"")));
+    assert!(read("CHANGELOG.md").contains(&format!("\n## {version}")));
+}
