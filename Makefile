@@ -52,6 +52,8 @@
 #                      for root), and runs the five-minute start there
 #   make dist-aarch64  the packages for aarch64, by Debian's cross compiler, and tests of them under
 #                      qemu; for root
+#   make dist-musl     a wheel and a tarball for musl, with a standard library that is compiled from
+#                      source; for root
 #   make oldest-rust   a build with the Rust of Debian 13; for root
 #   make deny          licenses, sources and banned dependencies (deny.toml)
 #                        CHECK=advisories   known vulnerabilities instead; needs the network
@@ -79,7 +81,7 @@ MDBOOK := 0.5.4
 # The version of cargo-deny, which is installed in target/cargo-deny.
 DENY := 0.20.2
 
-.PHONY: help demo remote-demo test none-skipped cargo-test crash-test chroma everyday-part s3-server nats-server python-test bench crash docs examples fuzz lint deny crates dist dist-try dist-aarch64 oldest-rust ext pairwise pairwise-test sqlite-suite wheel need-build need-test
+.PHONY: help demo remote-demo test none-skipped cargo-test crash-test chroma everyday-part s3-server nats-server python-test bench crash docs examples fuzz lint deny crates dist dist-try dist-aarch64 dist-musl oldest-rust ext pairwise pairwise-test sqlite-suite wheel need-build need-test
 
 help:
 	@sed -n '2,/^$$/s/^# \{0,1\}//p' Makefile
@@ -202,7 +204,7 @@ dist: need-build
 	@scripts/need.sh wheel
 	scripts/dist/build.sh target/dist
 
-dist-try dist-aarch64 oldest-rust: need-build
+dist-try dist-aarch64 dist-musl oldest-rust: need-build
 	@scripts/need.sh dist
 
 dist-try:
@@ -210,6 +212,9 @@ dist-try:
 
 dist-aarch64:
 	scripts/dist/aarch64.sh target/dist
+
+dist-musl:
+	scripts/dist/musl.sh target/dist
 
 oldest-rust:
 	scripts/dist/oldest-rust.sh

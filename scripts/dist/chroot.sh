@@ -36,3 +36,17 @@ inside() {
     mkdir -p /root/.cargo; [ -e /root/.cargo/registry ] || ln -s /registry /root/.cargo/registry
     cd /src; exec "$@"' sh "$@"
 }
+
+# sid_system: the system named sid, which has what builds for machines other than this one: Rust's
+# standard library for aarch64 and its source, from which cargo compiles that for musl.
+sid_system() {
+  FOREIGN=arm64 system sid sid cargo rustc libstd-rust-dev:arm64 rust-src gcc libc6-dev crossbuild-essential-arm64 qemu-user sqlite3:arm64 musl
+}
+
+# zigbuild TARGET [OPTION...]: builds the extension and the command there, with the variables of
+# zigbuild_env. Needs tools.sh.
+zigbuild_env=()
+zigbuild() {
+  inside sid env CARGO_ZIGBUILD_ZIG_PATH="/src${zig#"$PWD"}" CARGO_ZIGBUILD_CACHE_DIR=/tmp/zigbuild ZIG_GLOBAL_CACHE_DIR=/tmp/zig \
+    "${zigbuild_env[@]}" /src/target/dist-tools/bin/cargo-zigbuild zigbuild --release --locked -p densite-extension -p densite-cli --target "$@"
+}

@@ -16,11 +16,15 @@ export STRIP=strip
 wheels=$(mktemp -d "$out/wheels.XXXXXX")
 trap 'rm -rf "$wheels"' EXIT
 python/wheel.sh "$built" "$wheels"
-# A library that needs a newer glibc would change the name.
-mv "$wheels"/densite-*-manylinux_2_28_"$machine".whl "$out"
+case $target in
+*-musl) libc=-musl platform=musllinux_1_2 ;;
+*) libc='' platform=manylinux_2_28 ;;
+esac
+# A library that needs a newer libc would have another name.
+mv "$wheels"/densite-*-"$platform"_"$machine".whl "$out"
 
 # The tree of the tarball, which the .deb moves to /usr.
-stage=target/stage name=densite-$version-$machine-linux
+stage=target/stage name=densite-$version-$machine-linux$libc
 rm -rf "$stage"
 mkdir -p "$stage/bin" "$stage/lib"
 $STRIP --strip-unneeded -o "$stage/bin/densite" "$built/densite"
@@ -32,4 +36,5 @@ find "$stage/share" -type f -exec chmod 644 {} +
 stamp=$(git log -1 --format=@%ct 2>/dev/null || echo @0)
 tar --create --sort=name --owner=0 --group=0 --mtime="$stamp" --transform "s,^\.,$name," -C "$stage" . | gzip -9n >"$out/$name.tar.gz"
 
-cargo deb --quiet -p densite-cli --no-build --no-strip --target "$target" --output "$out"
+# Debian has glibc.
+[ -n "$libc" ] || cargo deb --quiet -p densite-cli --no-build --no-strip --target "$target" --output "$out"
