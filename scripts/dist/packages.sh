@@ -15,12 +15,17 @@ export STRIP=strip
 
 wheels=$(mktemp -d "$out/wheels.XXXXXX")
 trap 'rm -rf "$wheels"' EXIT
-python/wheel.sh "$built" "$wheels"
 case $target in
-*-musl) libc=-musl platform=musllinux_1_2 ;;
-*) libc='' platform=manylinux_2_28 ;;
+*-musl)
+  # auditwheel knows musl only on a machine that has it. The library needs nothing but musl itself.
+  libc=-musl platform=musllinux_1_2
+  [ "$(readelf -d "$built/libdensite.so" | grep -o 'NEEDED.*')" = 'NEEDED)             Shared library: [libc.so]' ]
+  DENSITE_BUILT=$built _PYTHON_HOST_PLATFORM=${platform}_$machine target/wheel-tools/bin/hatchling build -t wheel -d "$wheels" >&2 ;;
+*)
+  libc='' platform=manylinux_2_28
+  python/wheel.sh "$built" "$wheels" ;;
 esac
-# A library that needs a newer libc would have another name.
+# A library that needs a newer glibc would have another name.
 mv "$wheels"/densite-*-"$platform"_"$machine".whl "$out"
 
 # The tree of the tarball, which the .deb moves to /usr.

@@ -1,8 +1,9 @@
 # To be sourced in the root of the checkout, after scripts/again.sh and scripts/environment.sh. Puts
-# cargo's commands zigbuild and deb on the PATH. They are installed into target.
+# cargo's commands zigbuild and deb on the PATH, and makes target/wheel-tools. All is in target.
 #
 # zig links for glibc 2.28, that of Debian 10 and Red Hat 8.
 glibc=2.28
+environment target/wheel-tools python/build-requirements.txt hatchling
 environment target/dist-tools scripts/dist/requirements.txt ziglang
 zig=$(echo "$PWD"/target/dist-tools/lib/python3.*/site-packages/ziglang/zig)
 export CARGO_ZIGBUILD_ZIG_PATH=$zig
