@@ -530,3 +530,57 @@ fn sql_without_write_permission_names_what_to_check() {
         .expect(1)
         .says("nowhere: there is no such file or directory");
 }
+
+#[test]
+fn the_log_of_a_file_that_is_no_database_is_not_looked_for() {
+    let dir = temp();
+    let text = at(&dir, "a.txt");
+    std::fs::write(
+        &text,
+        "a text that is no database, and longer than a header",
+    )
+    .expect("written");
+    for verb in ["status", "tail", "check", "prune"] {
+        densite(&["log", verb, &text])
+            .expect(5)
+            .says("is not a SQLite database");
+    }
+    let db = at(&dir, "a.db");
+    plain(&db, 4096, 10);
+    densite(&["log", "status", &db])
+        .expect(1)
+        .says("has no log");
+}
+
+#[test]
+fn info_and_check_take_a_uri() {
+    let dir = temp();
+    let db = at(&dir, "a b.db");
+    plain(&db, 4096, 100);
+    densite(&["compress", &db]).expect(0);
+    let uri = format!("file:{}?level=9", db.replace(' ', "%20"));
+    let json = densite(&["info", &uri, "--json"]).expect(0).json();
+    assert_eq!(json["path"], db.as_str());
+    densite(&["check", &uri]).expect(0);
+    densite(&["info", &format!("file:{}/none.db", dir.path().display())])
+        .expect(1)
+        .says("none.db");
+}
+
+#[test]
+fn maintenance_takes_no_value() {
+    let dir = temp();
+    let db = at(&dir, "a.db");
+    plain(&db, 4096, 2000);
+    densite(&["compress", &db]).expect(0);
+    let length = || std::fs::metadata(&db).expect("metadata").len();
+    let before = length();
+    for value in ["off", "1"] {
+        densite(&["sql", &db, &format!("PRAGMA densite_maintain={value}")])
+            .expect(1)
+            .says("takes no value")
+            .says("maintain=off");
+    }
+    assert_eq!(length(), before);
+    densite(&["sql", &db, "PRAGMA densite_maintain"]).expect(0);
+}

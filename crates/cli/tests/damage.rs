@@ -123,3 +123,32 @@ fn a_lost_tail_is_reported_and_the_state_is_one_commit() {
     }
     assert!(cuts > 0, "no cut was seen");
 }
+
+/// A vacuum writes what SQLite reads, so a damaged source is found only in the new file.
+#[test]
+fn a_vacuum_of_a_damaged_plain_file_says_that_it_is_damaged() {
+    let dir = temp();
+    let db = at(&dir, "a.db");
+    let made = rusqlite::Connection::open(&db).expect("opens");
+    made.execute_batch(
+        "PRAGMA page_size=1024; CREATE TABLE t(id INTEGER PRIMARY KEY, a TEXT); CREATE INDEX i ON t(a);
+         WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n WHERE i<500)
+         INSERT INTO t SELECT i, 'name ' || (1000 + i) FROM n;",
+    )
+    .expect("made");
+    drop(made);
+    // The row id of a row in the middle of a page becomes 1. Before the text are the lengths of
+    // payload and header, the row id, and two types.
+    let mut bytes = fs::read(&db).expect("read");
+    let row = (4..bytes.len() - 9)
+        .find(|at| bytes[*at..].starts_with(b"name 1101") && bytes[at - 4] == 101);
+    bytes[row.expect("the row") - 4] = 1;
+    fs::write(&db, &bytes).expect("damaged");
+    let before = fs::read(&db).expect("read");
+    densite(&["vacuum", "--yes", &db])
+        .expect(5)
+        .says("a.db")
+        .says("Rowid 1 out of order");
+    assert_eq!(fs::read(&db).expect("read"), before);
+    assert_eq!(names(dir.path()), ["a.db"]);
+}

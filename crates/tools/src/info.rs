@@ -94,6 +94,8 @@ impl Info {
 /// # Errors
 /// See [`Error`]; [`Error::Locked`] while another connection writes to it.
 pub fn info(api: Api, path: &Path) -> Result<Info> {
+    let in_uri = crate::uri::path_in(path);
+    let path = in_uri.as_deref().unwrap_or(path);
     // Nothing is beside a remote file.
     let log = match target::remote_in(path) {
         Some(_) => None,

@@ -9,6 +9,9 @@ use densite_sqlite::{Code, Connection};
 use densite_store::Options;
 use std::path::Path;
 
+/// What an error of the check of a new database says was done.
+pub(crate) const VERIFY: &str = "verify";
+
 /// The lines of SQLite's integrity check. A damaged file gives lines too, not an error.
 pub(crate) fn lines(db: &Connection, path: &Path) -> Result<Vec<String>> {
     let mut lines = Vec::new();
@@ -46,7 +49,7 @@ fn said_ok(lines: &[String], path: &Path) -> Result<()> {
         Some("ok") => Ok(()),
         first => Err(Error::Io {
             path: path.to_path_buf(),
-            doing: "verify".into(),
+            doing: VERIFY.into(),
             message: format!(
                 "SQLite's integrity check says: {}",
                 first.unwrap_or("nothing")

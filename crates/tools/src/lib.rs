@@ -50,6 +50,7 @@ mod space;
 mod target;
 mod temp;
 mod trees;
+mod uri;
 mod vacuum;
 mod view;
 mod wal;

@@ -59,6 +59,13 @@ fn lost(api: Api, db: &Path) -> Option<Error> {
     Some(Error::from_log(&dir, &densite_log::Error::Missing))
 }
 
+/// The error for a file that is no database; `None` if it is one, or cannot be read.
+fn not_a_database(api: Api, db: &Path) -> Option<Error> {
+    let form = crate::form::form(api, &target::resolve(db).ok()?);
+    form.err()
+        .filter(|e| matches!(e, Error::NotADatabase { .. }))
+}
+
 impl Beside {
     /// Finds the log; `None` if there is no log beside the database.
     ///
@@ -83,13 +90,15 @@ impl Beside {
     /// Finds a log that must exist.
     ///
     /// # Errors
-    /// [`Error::NoLog`] in addition to the errors of [`Beside::find`]; [`Error::Log`] if the
-    /// database names a log.
+    /// [`Error::NoLog`] and [`Error::NotADatabase`] in addition to the errors of
+    /// [`Beside::find`]; [`Error::Log`] if the database names a log.
     pub fn expect(api: Api, db: &Path) -> Result<Beside> {
-        Beside::find(db)?.ok_or_else(|| {
-            lost(api, db).unwrap_or_else(|| Error::NoLog {
+        let found = Beside::find(db)?;
+        found.ok_or_else(|| match not_a_database(api, db) {
+            Some(e) => e,
+            None => lost(api, db).unwrap_or_else(|| Error::NoLog {
                 path: db.to_path_buf(),
-            })
+            }),
         })
     }
 

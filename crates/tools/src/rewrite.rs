@@ -10,6 +10,7 @@ use crate::copy::{self, Input};
 use crate::db::{Through, from_sqlite};
 use crate::error::{Error, Result};
 use crate::freelist::{self, PageSet};
+use crate::integrity;
 use crate::output::{self, Output};
 use crate::pages;
 use crate::progress::{Progress, Silent};
@@ -165,7 +166,8 @@ pub(crate) fn rewrite(mut job: Job<'_, '_>, progress: &mut dyn Progress) -> Resu
         form: job.to,
         temp: &temp,
     };
-    let proven = proof::prove(&old_side, &locked, old, &new_side, progress)?;
+    let proven = proof::prove(&old_side, &locked, old, &new_side, progress)
+        .map_err(|e| of_source(job.api, &locked, &target.given, e))?;
     Ok(Rewritten {
         pruned: view.is_changed(),
         temp,
@@ -173,6 +175,25 @@ pub(crate) fn rewrite(mut job: Job<'_, '_>, progress: &mut dyn Progress) -> Resu
         pages: len / u64::from(shape.page_size),
         proven,
     })
+}
+
+/// A new file that fails the integrity check has what the source has: a row that is missing in an
+/// index, or NULL where it is not allowed. Then the source is damaged, and the error says so.
+fn of_source(api: Api, locked: &LockedView, given: &Path, e: Error) -> Error {
+    let is_of_check = matches!(&e, Error::Io { doing, .. } if doing == integrity::VERIFY);
+    if !is_of_check {
+        return e;
+    }
+    let lines = view::connect(api, locked)
+        .ok()
+        .and_then(|db| integrity::lines(&db, given).ok());
+    match lines.as_deref().and_then(<[String]>::first) {
+        Some(line) if line != "ok" => Error::Damaged {
+            path: given.to_path_buf(),
+            what: format!("SQLite's integrity check says: {line}"),
+        },
+        _ => e,
+    }
 }
 
 /// Copies the pages of the draft in the way of `compress`.

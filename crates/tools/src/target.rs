@@ -65,8 +65,11 @@ impl Target {
     }
 }
 
-/// Resolves a database to read, which is an existing regular file or a URL.
+/// Resolves a database to read, which is an existing regular file, a `file:` URI of one, or a URL.
 pub(crate) fn resolve_to_read(api: Api, given: &Path) -> Result<Target> {
+    if let Some(path) = crate::uri::path_in(given) {
+        return resolve_to_read(api, &path);
+    }
     let Some(url) = remote_in(given) else {
         return resolve(given);
     };

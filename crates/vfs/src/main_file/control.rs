@@ -182,6 +182,12 @@ impl MainFile {
     /// Sets a setting if there is a value, and returns the value that is now in force.
     fn setting(&mut self, name: &str, value: Option<String>) -> Result<String, Wrong> {
         if name == "densite_maintain" {
+            if let Some(value) = value {
+                let message = format!(
+                    "PRAGMA densite_maintain reclaims space now and takes no value such as {value:?}; to turn maintenance off, open the database with maintain=off"
+                );
+                return Err(Wrong::new(Code::ERROR, message));
+            }
             return self.maintain_now().map(|bytes| bytes.to_string());
         }
         if let Some(value) = value.as_deref() {
