@@ -1,6 +1,7 @@
 //! The arguments of the command.
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use encoding_rs::Encoding;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -55,10 +56,12 @@ pub(crate) enum Verb {
     Vacuum(VacuumArgs),
     /// Write an HTML report on the use of space in a database and how to reclaim it
     Report(ReportArgs),
-    /// Run SQL on a database, compressed or plain
+    /// Run SQL on a database, compressed or plain; at a terminal, a shell
     Sql(SqlArgs),
-    /// Load all rows of a CSV, JSON lines or Parquet file into a table, or none
+    /// Load all rows of a CSV, JSON or Parquet file into a table, or none
     Load(LoadArgs),
+    /// Write a table or the result of a query to a CSV, JSON, Parquet or Arrow file
+    Export(ExportArgs),
     /// Show or change the log of a database and its subscribers
     #[command(subcommand)]
     Log(LogVerb),
@@ -340,15 +343,56 @@ pub(crate) struct LoadArgs {
     /// ordinary text
     #[arg(long, value_name = "QUOTE", default_value = "\"", value_parser = quote)]
     pub(crate) quote: Quote,
-    /// CSV: load fields with this text as NULL [default: no field is NULL]
+    /// CSV: load fields with this text, not in quotes, as NULL [default: no field is NULL]
     #[arg(long, value_name = "TEXT")]
     pub(crate) null: Option<String>,
+    /// CSV: the types of a new table's columns: auto (by their values), text, or
+    /// COLUMN=TYPE,... with INTEGER, REAL or TEXT; other columns are then auto
+    #[arg(long, value_name = "TYPES", default_value = "auto", value_parser = types)]
+    pub(crate) types: Types,
+    /// CSV, JSON: the encoding, such as latin1 or utf-16le [default: by the byte order mark,
+    /// otherwise UTF-8]
+    #[arg(long, value_name = "NAME", value_parser = encoding)]
+    pub(crate) encoding: Option<&'static Encoding>,
+    /// Update the rows that have the same value in these columns, and insert the others; the
+    /// columns are the key of a new table
+    #[arg(long, value_name = "COLUMN,...", value_delimiter = ',')]
+    pub(crate) upsert: Vec<String>,
     /// Skip rows that cannot be loaded, and print their number
     #[arg(long)]
     pub(crate) skip_errors: bool,
     /// Memory for sorting rows by the table's key, in MiB
     #[arg(long, value_name = "MIB", default_value = "256", value_parser = memory)]
     pub(crate) memory: u64,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ExportArgs {
+    /// The database, compressed or plain, a URL, or a file: URI
+    pub(crate) db: String,
+    /// The table or view, or a query
+    #[arg(value_name = "TABLE|QUERY")]
+    pub(crate) source: String,
+    /// The file to create, with .gz or .zst compressed; - is stdout
+    pub(crate) file: PathBuf,
+    /// The format of the file [default: by the extension of its name]
+    #[arg(long, value_enum)]
+    pub(crate) format: Option<Format>,
+    /// CSV: no line with the column names
+    #[arg(long)]
+    pub(crate) no_header: bool,
+    /// The value of the parameter :NAME, @NAME or $NAME; a number, or otherwise text
+    #[arg(long, value_name = "NAME=VALUE", value_parser = parameter)]
+    pub(crate) param: Vec<(String, String)>,
+}
+
+/// The types of the columns of a table that is created for a CSV file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Types {
+    /// All are TEXT.
+    Text,
+    /// By their values, except for these columns.
+    Auto(Vec<(String, &'static str)>),
 }
 
 /// Whether fields of a CSV file can be quoted.
@@ -369,6 +413,8 @@ impl Quote {
 pub(crate) enum FileFormat {
     /// Comma-separated values
     Csv,
+    /// A JSON array of objects
+    Json,
     /// A JSON object in each line
     Jsonl,
     /// Apache Parquet
@@ -380,6 +426,7 @@ impl FileFormat {
     pub(crate) fn name(self) -> &'static str {
         match self {
             FileFormat::Csv => "csv",
+            FileFormat::Json => "json",
             FileFormat::Jsonl => "jsonl",
             FileFormat::Parquet => "parquet",
         }
@@ -410,6 +457,12 @@ pub(crate) enum Format {
 }
 
 impl Format {
+    /// The name of the format.
+    pub(crate) fn name(self) -> String {
+        let value = self.to_possible_value();
+        value.map_or_else(String::new, |value| value.get_name().to_owned())
+    }
+
     /// The format that the extension of a name stands for.
     pub(crate) fn of_name(path: &std::path::Path) -> Option<Format> {
         let extension = path.extension()?.to_str()?.to_ascii_lowercase();
@@ -508,6 +561,35 @@ fn parameter(text: &str) -> Result<(String, String), String> {
         }
         _ => Err("a parameter is NAME=VALUE".to_owned()),
     }
+}
+
+/// Parses the types of columns.
+fn types(text: &str) -> Result<Types, String> {
+    let pair = |pair: &str| {
+        let (column, wanted) = pair.rsplit_once('=').unwrap_or((pair, ""));
+        let known = ["INTEGER", "REAL", "TEXT"];
+        let known = known.into_iter().find(|t| t.eq_ignore_ascii_case(wanted));
+        let known = known.filter(|_| !column.is_empty());
+        known
+            .map(|known| (column.to_owned(), known))
+            .ok_or_else(|| {
+                "types are auto, text, or COLUMN=TYPE,... with INTEGER, REAL or TEXT".to_owned()
+            })
+    };
+    match text {
+        "auto" => Ok(Types::Auto(Vec::new())),
+        "text" => Ok(Types::Text),
+        _ => Ok(Types::Auto(
+            text.split(',').map(pair).collect::<Result<_, _>>()?,
+        )),
+    }
+}
+
+/// Finds an encoding by one of its names.
+fn encoding(text: &str) -> Result<&'static Encoding, String> {
+    Encoding::for_label(text.as_bytes()).ok_or_else(|| {
+        "this encoding is not known; known ones are utf-8, utf-16le, utf-16be, latin1, windows-1252, shift_jis and the others of the web".to_owned()
+    })
 }
 
 fn delimiter(text: &str) -> Result<u8, String> {

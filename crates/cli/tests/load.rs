@@ -77,26 +77,55 @@ fn csv_is_loaded_into_an_existing_table() {
 }
 
 #[test]
-fn a_table_is_made_as_the_sqlite3_shell_makes_it() {
+fn a_new_table_has_types_that_lose_no_digits() {
     let dir = temp();
-    let file = write(&dir, "in.tsv", "id\tname\n007\ta\n");
+    let text =
+        "id,zip,price,note,big,mixed\n1,007,1.50,a,9223372036854775807,1\n2,10115,,\"\",-1,0.5\n";
+    let file = write(&dir, "in.csv", text);
     let db = at(&dir, "new.db");
     let ran = densite(&["load", &db, "t", &file]).expect(0);
-    assert!(
-        ran.out.contains("1 rows into the new table t in "),
-        "{}",
-        ran.out
-    );
-    assert_eq!(
-        rows(&db, "SELECT * FROM t"),
-        ["007,a"],
-        "the values stay text"
-    );
+    let told = "2 rows into the new table t in ";
+    assert!(ran.out.contains(told), "{}", ran.out);
     assert!(is_compressed(&db), "a new database is a compressed one");
+    let types = "SELECT group_concat(type, ' ') FROM pragma_table_info('t')";
+    assert_eq!(rows(&db, types), ["INTEGER TEXT REAL TEXT INTEGER REAL"]);
     assert_eq!(
-        rows(&db, "SELECT group_concat(type) FROM pragma_table_info('t')"),
-        ["\"TEXT,TEXT\""]
+        rows(&db, "SELECT *, price IS NULL, note IS NULL FROM t"),
+        [
+            "1,007,1.5,a,9223372036854775807,1.0,0,0",
+            "2,10115,,\"\",-1,0.5,1,0"
+        ]
     );
+    densite(&["load", &db, "u", &file, "--types", "text"]).expect(0);
+    assert_eq!(rows(&db, "SELECT price FROM u"), ["1.50", "\"\""]);
+    densite(&["load", &db, "v", &file, "--types", "id=TEXT,zip=integer"]).expect(0);
+    assert_eq!(
+        rows(&db, "SELECT quote(id), zip FROM v"),
+        ["'1',7", "'2',10115"]
+    );
+    for (types, code, words) in [
+        ("ID=BLOB", 2, "types are auto, text, or COLUMN=TYPE"),
+        ("nope=TEXT", 1, "column nope: is not a column of the file"),
+        (
+            "note=INTEGER",
+            1,
+            "line 2, column note, value \"a\": does not fit the type INTEGER",
+        ),
+    ] {
+        densite(&["load", &db, "w", &file, "--types", types])
+            .expect(code)
+            .says(words);
+    }
+    // The rows in memory decide. A later row that would lose digits is an error, and not changed.
+    let many: String = (0..30_000).map(|i| format!("{i},{i:0100}\n")).collect();
+    let file = write(&dir, "long.csv", format!("a,b\n{many}007,x\n"));
+    densite(&["load", &db, "x", &file, "--memory", "1"])
+        .expect(1)
+        .says("line 30002, column a, value \"007\": does not fit the type INTEGER");
+    densite(&[
+        "load", &db, "x", &file, "--memory", "1", "--types", "a=TEXT",
+    ])
+    .expect(0);
 }
 
 #[test]
@@ -260,7 +289,7 @@ fn json_lines() {
         ),
         // As a float it would lose digits.
         (
-            "{\"id\":1,\"name\":\"9999999999999999999\"}\n{\"id\":2,\"name\":[1,9223372036854775808]}\n",
+            "{\"id\":1,\"name\":\"9999999999999999999\"}\n{\"id\":2,\"name\":9223372036854775808}\n",
             &[
                 "line 2",
                 "value 9223372036854775808",

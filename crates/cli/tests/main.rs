@@ -7,11 +7,13 @@ mod bad_input;
 mod busy;
 mod chroma_real;
 mod damage;
+mod export;
 #[cfg(feature = "remote")]
 mod follow;
 mod json;
 mod load;
 mod load_ends;
+mod load_expected;
 mod load_failed;
 mod load_mutants;
 mod log;

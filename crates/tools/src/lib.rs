@@ -65,7 +65,7 @@ pub use gain::Gain;
 pub use holder::Holder;
 pub use info::{Info, JournalMode, info};
 pub use objects::{Object, ObjectColumn, ObjectKind, Objects};
-pub use page::write_file;
+pub use page::{NewFile, write_file};
 pub use progress::{Progress, Silent};
 pub use publish::publish;
 pub use rewrite::Prune;

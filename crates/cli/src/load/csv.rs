@@ -1,20 +1,15 @@
-//! Rows of a CSV file. Every field is text, as with `.import` of the sqlite3 shell. The columns of
-//! the table convert text to numbers.
+//! Rows of a CSV file. Every field is text. The columns of the table convert text to numbers, and
+//! [`types`](super::types) finds the types of a new one.
 
+use super::input::{Input, Text, unread};
 use super::records::{Fault, Record, Records, Wrong};
 use super::{Bad, Column, Row, Source};
 use crate::args::LoadArgs;
 use rusqlite::types::Value;
-use std::fs::File;
-use std::io::{self, BufReader, Cursor, Read};
-
-/// The bytes with which some programs begin UTF-8 files.
-const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 pub(super) struct Csv {
-    records: Records<BufReader<io::Chain<Cursor<Vec<u8>>, File>>>,
-    /// Length of the byte order mark.
-    mark: u64,
+    records: Records<Text>,
+    input: Input,
     columns: Vec<Column>,
     record: Record,
     /// The record is the first one of a file without a header line and has not been returned yet.
@@ -23,7 +18,7 @@ pub(super) struct Csv {
 }
 
 impl Csv {
-    pub(super) fn new(mut file: File, args: &LoadArgs, is_tsv: bool) -> Result<Csv, Bad> {
+    pub(super) fn new(input: Input, text: Text, args: &LoadArgs, is_tsv: bool) -> Result<Csv, Bad> {
         let delimiter = args.delimiter.unwrap_or(if is_tsv { b'\t' } else { b',' });
         let quote = args.quote.byte();
         if matches!(delimiter, b'\n' | b'\r') {
@@ -36,18 +31,9 @@ impl Csv {
                 "cannot be read with quotes as delimiters; give --quote none as well",
             ));
         }
-        let unread = |e: &io::Error| Bad::file(format!("cannot be read: {e}"));
-        let mut first = Vec::new();
-        let read = file.by_ref().take(BYTE_ORDER_MARK.len() as u64);
-        { read }.read_to_end(&mut first).map_err(|e| unread(&e))?;
-        let mark = match first == BYTE_ORDER_MARK {
-            true => std::mem::take(&mut first).len() as u64,
-            false => 0,
-        };
-        let input = BufReader::with_capacity(1 << 16, Cursor::new(first).chain(file));
         let mut csv = Csv {
-            records: Records::new(input, delimiter, quote),
-            mark,
+            records: Records::new(text, delimiter, quote),
+            input,
             columns: Vec::new(),
             record: Record::default(),
             is_ready: args.no_header,
@@ -58,14 +44,14 @@ impl Csv {
         }
         let names = (1..).zip(csv.record.fields());
         let names: Result<Vec<String>, _> = names
-            .map(|(i, name)| match args.no_header {
+            .map(|(i, (name, _))| match args.no_header {
                 true => Ok(format!("c{i}")),
                 false => std::str::from_utf8(name).map(str::to_owned),
             })
             .collect();
         let names = names.map_err(|_| Bad {
             at: Some(csv.record.line),
-            ..Bad::file("is not UTF-8; convert the file first")
+            ..Bad::file("is not UTF-8; name its encoding with --encoding")
         })?;
         let column = |name| Column {
             name,
@@ -80,7 +66,7 @@ impl Csv {
 
     fn bad(&self, wrong: Wrong) -> Bad {
         let (fault, line, field, is_one_line) = match wrong {
-            Wrong::Read(e) => return Bad::file(format!("cannot be read: {e}")),
+            Wrong::Read(e) => return unread(&e),
             Wrong::Field {
                 fault,
                 line,
@@ -133,13 +119,14 @@ impl Source for Csv {
             ));
         }
         let mut values = Vec::with_capacity(self.columns.len());
-        for (field, column) in self.record.fields().zip(&self.columns) {
+        for ((field, is_quoted), column) in self.record.fields().zip(&self.columns) {
             let text = std::str::from_utf8(field).map_err(|_| {
                 let shown = String::from_utf8_lossy(field).into_owned();
-                Bad::row(at, "is not UTF-8; convert the file first")
+                Bad::row(at, "is not UTF-8; name its encoding with --encoding")
                     .with(&column.name, Some(format!("{shown:?}")))
             })?;
-            values.push(Some(match self.null.as_deref() == Some(text) {
+            let is_null = !is_quoted && self.null.as_deref() == Some(text);
+            values.push(Some(match is_null {
                 true => Value::Null,
                 false => Value::Text(text.to_owned()),
             }));
@@ -148,6 +135,6 @@ impl Source for Csv {
     }
 
     fn bytes_read(&self) -> u64 {
-        self.mark + self.records.bytes()
+        self.input.bytes_read()
     }
 }

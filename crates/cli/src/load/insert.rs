@@ -2,7 +2,9 @@
 
 use super::order::Part;
 use super::target::{self, Target};
+use super::types::Decided;
 use super::{Bad, Row, Source, shown};
+use crate::args::Types;
 use densite_sqlite::quoted;
 use densite_tools::Progress;
 use rusqlite::types::Value;
@@ -11,7 +13,10 @@ use rusqlite::{Connection, params_from_iter};
 /// The result of a load.
 #[derive(Debug, Default)]
 pub(crate) struct Loaded {
+    /// Rows that were inserted or updated.
     pub(crate) rows: u64,
+    /// Rows that a trigger or a conflict clause of the table dropped.
+    pub(crate) ignored: u64,
     pub(crate) created: bool,
     /// Whether the rows were sorted by the key.
     pub(crate) sorted: bool,
@@ -48,6 +53,10 @@ pub(crate) struct Options<'a> {
     pub(crate) skip_errors: bool,
     /// Whether the columns of the file are assigned to those of the table in order.
     pub(crate) by_order: bool,
+    /// How a new table's columns of text get their types.
+    pub(crate) types: Option<&'a Types>,
+    /// The columns by which rows are updated; none if rows are only inserted.
+    pub(crate) upsert: &'a [String],
     /// The most bytes of rows that are kept in memory for sorting.
     pub(crate) memory: u64,
 }
@@ -56,6 +65,7 @@ struct Load<'a> {
     db: &'a Connection,
     options: &'a Options<'a>,
     target: Target,
+    types: Decided,
     /// For each column of the file, the index of the table's column.
     places: Vec<usize>,
     loaded: Loaded,
@@ -80,6 +90,7 @@ pub(crate) fn load(
     };
     db.execute_batch(begin)?;
     let done = within(db, source, options, progress).and_then(|loaded| {
+        progress.phase("committing", 0);
         db.execute_batch(commit)?;
         Ok(loaded)
     });
@@ -102,10 +113,17 @@ fn within(
         Some(Ok(target)) => Some(target),
         None => None,
     };
+    let key = Some(options.upsert).filter(|key| !key.is_empty());
+    let wrong = known.as_ref().zip(key);
+    let wrong = wrong.and_then(|(to, key)| target::wrong_key(db, options.table, to, key));
+    if let Some(reason) = wrong {
+        return Err(Stop::Table(reason));
+    }
     let mut load = Load {
         db,
         options,
         target: known.clone().unwrap_or_default(),
+        types: Decided::default(),
         places: Vec::new(),
         loaded: Loaded {
             created: known.is_none(),
@@ -114,29 +132,56 @@ fn within(
     };
     let mut is_known = known.is_some();
     loop {
+        let before = source.bytes_read();
         let (mut rows, is_end) = load.read(source, progress)?;
         if !is_known {
             // The first rows determine the columns.
-            if source.columns().is_empty() {
-                return Err(Stop::Input(Bad::file(
-                    "has no rows, so the columns of the new table are unknown",
-                )));
-            }
-            target::create(db, options.table, source.columns())?;
-            let made = target::find_table(db, options.table)?.and_then(Result::ok);
-            load.target = made.unwrap_or_default();
+            load.create(source, &rows)?;
             is_known = true;
         }
         load.sort(source, &mut rows)?;
-        for row in &rows {
-            load.insert(source, row)?;
-            if load.loaded.rows.is_multiple_of(TURN) && progress.cancelled() {
-                return Err(Stop::Interrupted);
+        let work = Work {
+            before,
+            after: source.bytes_read(),
+            rows: rows.len() as u64,
+        };
+        for (row, done) in rows.iter_mut().zip(0..) {
+            if u64::is_multiple_of(done, TURN) {
+                progress.done(work.position(done));
+                if progress.cancelled() {
+                    return Err(Stop::Interrupted);
+                }
             }
+            load.insert(source, row)?;
         }
         if is_end {
             return Ok(load.loaded);
         }
+    }
+}
+
+/// A part of the file, between reading and the insertion of its last row, for progress.
+struct Work {
+    before: u64,
+    after: u64,
+    rows: u64,
+}
+
+impl Work {
+    /// How much of the time for a part its insertion takes, in percent. Reading takes the rest.
+    const INSERTION: u64 = 80;
+
+    /// The position in the file that stands for this number of inserted rows.
+    fn position(&self, inserted: u64) -> u64 {
+        let read = Work::of_reading(self.before, self.after);
+        let rest = u128::from(self.after - read);
+        let share = rest * u128::from(inserted) / u128::from(self.rows.max(1));
+        read + share as u64
+    }
+
+    /// The position that stands for reading from one place to another.
+    fn of_reading(before: u64, now: u64) -> u64 {
+        before + now.saturating_sub(before) * (100 - Work::INSERTION) / 100
     }
 }
 
@@ -148,9 +193,10 @@ impl Load<'_> {
         progress: &mut dyn Progress,
     ) -> Result<(Vec<Row>, bool), Stop> {
         let (mut rows, mut bytes) = (Vec::new(), 0);
+        let before = source.bytes_read();
         while bytes < self.options.memory {
             if (rows.len() as u64).is_multiple_of(TURN) {
-                progress.done(source.bytes_read());
+                progress.done(Work::of_reading(before, source.bytes_read()));
                 if progress.cancelled() {
                     return Err(Stop::Interrupted);
                 }
@@ -165,6 +211,29 @@ impl Load<'_> {
             }
         }
         Ok((rows, false))
+    }
+
+    /// Creates the table for its first rows.
+    fn create(&mut self, source: &dyn Source, rows: &[Row]) -> Result<(), Stop> {
+        let mut columns = source.columns().to_vec();
+        if columns.is_empty() {
+            return Err(Stop::Input(Bad::file(
+                "has no rows, so the columns of the new table are unknown",
+            )));
+        }
+        let is_there = |name: &&String| columns.iter().any(|c| c.name.eq_ignore_ascii_case(name));
+        if let Some(name) = self.options.upsert.iter().find(|name| !is_there(name)) {
+            let bad = Bad::file("is named by --upsert, and the file has no such column");
+            return Err(Stop::Input(bad.with(name, None)));
+        }
+        if let Some(types) = self.options.types {
+            self.types = Decided::new(types, &mut columns, rows).map_err(Stop::Input)?;
+        }
+        let table = self.options.table;
+        target::create(self.db, table, &columns, self.options.upsert)?;
+        let made = target::find_table(self.db, table)?.and_then(Result::ok);
+        self.target = made.unwrap_or_default();
+        Ok(())
     }
 
     fn skip(&mut self, bad: Bad) -> Result<(), Stop> {
@@ -223,7 +292,9 @@ impl Load<'_> {
             .map(|row| row.at)
             .filter(|_| source.unit() == "line");
         self.map_columns(source, at).map_err(Stop::Input)?;
-        if !self.target.may_sort || self.options.skip_errors || self.target.key.is_empty() {
+        // Of several rows with one key, the last one in the file stays.
+        let may_sort = self.target.may_sort && self.options.upsert.is_empty();
+        if !may_sort || self.options.skip_errors || self.target.key.is_empty() {
             return Ok(());
         }
         let place_of = |name: &String| {
@@ -254,28 +325,32 @@ impl Load<'_> {
         Ok(())
     }
 
-    fn insert(&mut self, source: &dyn Source, row: &Row) -> Result<(), Stop> {
-        if let Err(bad) = self.map_columns(source, Some(row.at)) {
-            return Err(Stop::Input(bad));
+    fn insert(&mut self, source: &dyn Source, row: &mut Row) -> Result<(), Stop> {
+        self.map_columns(source, Some(row.at))
+            .map_err(Stop::Input)?;
+        if let Err(bad) = self.types.convert(row, source.columns()) {
+            return self.skip(bad);
         }
         let there = row.values.iter().zip(&self.places);
-        let (values, columns): (Vec<&Value>, Vec<String>) = there
+        let (values, columns): (Vec<&Value>, Vec<&str>) = there
             .filter_map(|(value, place)| {
                 let column = self.target.columns.get(*place)?;
-                Some((value.as_ref()?, quoted(column)))
+                Some((value.as_ref()?, column.as_str()))
             })
             .unzip();
-        let table = quoted(self.options.table);
-        let sql = match columns.len() {
-            0 => format!("INSERT INTO main.{table} DEFAULT VALUES"),
-            n => format!(
-                "INSERT INTO main.{table}({}) VALUES ({})",
-                columns.join(", "),
-                vec!["?"; n].join(", ")
-            ),
-        };
+        let is_there = |key: &&String| !columns.iter().any(|c| c.eq_ignore_ascii_case(key));
+        if let Some(missing) = self.options.upsert.iter().find(is_there) {
+            let bad = Bad::row(row.at, "has no value for this column of --upsert");
+            return self.skip(bad.with(missing, None));
+        }
+        let sql = statement(self.options, &columns);
         let mut statement = self.db.prepare_cached(&sql)?;
         match statement.execute(params_from_iter(values)) {
+            // A trigger with RAISE(IGNORE), or ON CONFLICT IGNORE, dropped the row.
+            Ok(0) => {
+                self.loaded.ignored += 1;
+                Ok(())
+            }
             Ok(_) => {
                 self.loaded.rows += 1;
                 Ok(())
@@ -320,6 +395,40 @@ impl Load<'_> {
         let value = value.and_then(|i| row.values.get(i)?.as_ref());
         Some(bad.with(column, value.map(shown)))
     }
+}
+
+/// The statement that inserts a row with these columns, or updates the row of its key.
+fn statement(options: &Options<'_>, columns: &[&str]) -> String {
+    let table = quoted(options.table);
+    let list = |columns: &[&str]| {
+        let quoted: Vec<String> = columns.iter().map(|c| quoted(c)).collect();
+        quoted.join(", ")
+    };
+    if columns.is_empty() {
+        return format!("INSERT INTO main.{table} DEFAULT VALUES");
+    }
+    let marks = vec!["?"; columns.len()].join(", ");
+    let insert = format!(
+        "INSERT INTO main.{table}({}) VALUES ({marks})",
+        list(columns)
+    );
+    if options.upsert.is_empty() {
+        return insert;
+    }
+    let key: Vec<&str> = options.upsert.iter().map(String::as_str).collect();
+    let is_key = |column: &&&str| key.iter().any(|k| k.eq_ignore_ascii_case(column));
+    let others = columns.iter().filter(|column| !is_key(column));
+    let sets = others.map(|column| format!("{0} = excluded.{0}", quoted(column)));
+    let sets: Vec<String> = sets.collect();
+    let then = match sets.is_empty() {
+        // A statement that changes a row counts it, and one that does nothing does not.
+        true => {
+            let first = key.first().map_or_else(String::new, |first| quoted(first));
+            format!("UPDATE SET {first} = excluded.{first}")
+        }
+        false => format!("UPDATE SET {}", sets.join(", ")),
+    };
+    format!("{insert} ON CONFLICT({}) DO {then}", list(&key))
 }
 
 /// The approximate memory of a row in bytes.

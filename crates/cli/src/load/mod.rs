@@ -5,12 +5,14 @@
 
 mod csv;
 pub(crate) mod failure;
+mod input;
 pub(crate) mod insert;
-mod jsonl;
+mod json;
 mod order;
 mod parquet;
 mod records;
 pub(crate) mod target;
+pub(crate) mod types;
 
 use crate::args::{FileFormat, LoadArgs};
 use rusqlite::types::Value;
@@ -99,12 +101,24 @@ pub(crate) struct Column {
     pub(crate) declared: &'static str,
 }
 
+/// The name without the end that stands for a compression.
+fn uncompressed(path: &Path) -> &Path {
+    let is_compressed = path
+        .extension()
+        .is_some_and(|e| e.eq_ignore_ascii_case("gz") || e.eq_ignore_ascii_case("zst"));
+    match path.file_stem() {
+        Some(stem) if is_compressed => Path::new(stem),
+        _ => path,
+    }
+}
+
 /// The format of the file: the requested one, or that of its extension.
 pub(crate) fn format_of(args: &LoadArgs) -> Option<FileFormat> {
     let by_name = || {
-        let extension = args.file.extension()?.to_str()?.to_ascii_lowercase();
-        match extension.as_str() {
+        let extension = uncompressed(&args.file).extension()?.to_str()?;
+        match extension.to_ascii_lowercase().as_str() {
             "csv" | "tsv" => Some(FileFormat::Csv),
+            "json" => Some(FileFormat::Json),
             "jsonl" | "ndjson" => Some(FileFormat::Jsonl),
             "parquet" => Some(FileFormat::Parquet),
             _ => None,
@@ -123,10 +137,17 @@ pub(crate) fn open(args: &LoadArgs, format: FileFormat) -> Result<Box<dyn Source
         false => File::open(&args.file),
     };
     let file = file.map_err(|e| Bad::file(format!("cannot be opened: {e}")))?;
+    if format == FileFormat::Parquet {
+        return Ok(Box::new(parquet::Parquet::new(file)?));
+    }
+    let (input, text) = input::text(file, args.encoding)?;
     Ok(match format {
-        FileFormat::Csv => Box::new(csv::Csv::new(file, args, is_tsv(&args.file))?),
-        FileFormat::Jsonl => Box::new(jsonl::Jsonl::new(file)),
-        FileFormat::Parquet => Box::new(parquet::Parquet::new(file)?),
+        FileFormat::Csv => {
+            let is_tsv = is_tsv(uncompressed(&args.file));
+            Box::new(csv::Csv::new(input, text, args, is_tsv)?)
+        }
+        FileFormat::Json => Box::new(json::Array::new(input, text)),
+        FileFormat::Jsonl | FileFormat::Parquet => Box::new(json::Lines::new(input, text)),
     })
 }
 

@@ -12,8 +12,8 @@ use std::io::{self, BufRead};
 #[derive(Debug, Default)]
 pub(super) struct Record {
     bytes: Vec<u8>,
-    /// The end offset of each field.
-    ends: Vec<usize>,
+    /// The end offset of each field, and whether it was quoted.
+    ends: Vec<(usize, bool)>,
     /// The line in which it begins, from 1.
     pub(super) line: u64,
 }
@@ -23,13 +23,18 @@ impl Record {
         self.ends.len()
     }
 
-    pub(super) fn fields(&self) -> impl Iterator<Item = &[u8]> {
+    /// The fields, and whether they were quoted.
+    pub(super) fn fields(&self) -> impl Iterator<Item = (&[u8], bool)> {
         let mut from = 0;
-        self.ends.iter().map(move |&to| {
+        self.ends.iter().map(move |&(to, is_quoted)| {
             let field = self.bytes.get(from..to).unwrap_or_default();
             from = to;
-            field
+            (field, is_quoted)
         })
+    }
+
+    fn end_field(&mut self, is_quoted: bool) {
+        self.ends.push((self.bytes.len(), is_quoted));
     }
 
     fn begin(&mut self, line: u64) {
@@ -87,8 +92,6 @@ pub(super) struct Records<R> {
     quote: Option<u8>,
     /// The current line, from 1.
     line: u64,
-    /// Bytes that were read.
-    bytes: u64,
     /// The last byte was a CR. An LF after it belongs to the same line end.
     is_behind_cr: bool,
     /// Records have one field, so an empty line is a record with an empty field.
@@ -102,7 +105,6 @@ impl<R: BufRead> Records<R> {
             delimiter,
             quote,
             line: 1,
-            bytes: 0,
             is_behind_cr: false,
             has_one_field: false,
         }
@@ -111,11 +113,6 @@ impl<R: BufRead> Records<R> {
     /// Sets that all further records have one field.
     pub(super) fn expect_one_field(&mut self) {
         self.has_one_field = true;
-    }
-
-    /// The number of bytes read so far.
-    pub(super) fn bytes(&self) -> u64 {
-        self.bytes
     }
 
     /// Reads the next record. Returns false at the end of the file. After a fault in one line the
@@ -169,7 +166,7 @@ impl<R: BufRead> Records<R> {
                         match behind.first() {
                             None => {}
                             Some(b) if *b == self.delimiter => {
-                                record.ends.push(record.bytes.len());
+                                record.end_field(false);
                                 at = At::Field;
                                 used += 1;
                             }
@@ -206,7 +203,7 @@ impl<R: BufRead> Records<R> {
                         used += 1;
                     }
                     At::Closing if byte == self.delimiter => {
-                        record.ends.push(record.bytes.len());
+                        record.end_field(true);
                         at = At::Field;
                         used += 1;
                     }
@@ -228,7 +225,6 @@ impl<R: BufRead> Records<R> {
                 used += 1;
             }
             self.input.consume(used);
-            self.bytes += used as u64;
             if is_whole {
                 break;
             }
@@ -247,7 +243,7 @@ impl<R: BufRead> Records<R> {
         if at == At::Record {
             return Ok(false);
         }
-        record.ends.push(record.bytes.len());
+        record.end_field(at == At::Closing);
         Ok(true)
     }
 }

@@ -76,9 +76,49 @@ pub(crate) fn find_table(
     })))
 }
 
-/// Creates a table with the columns of the file.
-pub(crate) fn create(db: &Connection, table: &str, columns: &[Column]) -> rusqlite::Result<()> {
-    let columns: Vec<String> = columns
+/// Why the columns cannot be the key of --upsert; `None` if they can.
+pub(crate) fn wrong_key(
+    db: &Connection,
+    table: &str,
+    target: &Target,
+    key: &[String],
+) -> Option<String> {
+    let unknown = key
+        .iter()
+        .find(|name| !target.columns.iter().any(|c| c.eq_ignore_ascii_case(name)));
+    if let Some(name) = unknown {
+        return Some(format!(
+            "--upsert names {name}, which is not a column of table {table}; the table has {}",
+            target.columns.join(", ")
+        ));
+    }
+    let names: Vec<String> = key.iter().map(|name| quoted(name)).collect();
+    let names = names.join(", ");
+    let first = key.first().map(|name| quoted(name))?;
+    let sql = format!(
+        "EXPLAIN INSERT INTO main.{}({first}) VALUES (NULL) ON CONFLICT({names}) DO NOTHING",
+        quoted(table)
+    );
+    let wrong = db.prepare(&sql).err()?;
+    match wrong.to_string().contains("ON CONFLICT clause") {
+        true => Some(format!(
+            "table {table} has no PRIMARY KEY or UNIQUE constraint on ({0}), which --upsert needs; \
+             run CREATE UNIQUE INDEX ... ON {1}({names})",
+            key.join(", "),
+            quoted(table)
+        )),
+        false => None,
+    }
+}
+
+/// Creates a table with the columns of the file, and this key, if there is one.
+pub(crate) fn create(
+    db: &Connection,
+    table: &str,
+    columns: &[Column],
+    key: &[String],
+) -> rusqlite::Result<()> {
+    let mut columns: Vec<String> = columns
         .iter()
         .map(|c| {
             format!("{} {}", quoted(&c.name), c.declared)
@@ -86,6 +126,10 @@ pub(crate) fn create(db: &Connection, table: &str, columns: &[Column]) -> rusqli
                 .to_owned()
         })
         .collect();
+    if !key.is_empty() {
+        let key: Vec<String> = key.iter().map(|name| quoted(name)).collect();
+        columns.push(format!("PRIMARY KEY({})", key.join(", ")));
+    }
     db.execute_batch(&format!(
         "CREATE TABLE main.{}({})",
         quoted(table),

@@ -1,9 +1,9 @@
-//! Ctrl-C at the prompt stops the statement that runs, and not the shell.
+//! Signals that stop the statement that runs, and not the process: Ctrl-C at the prompt.
 
 use crate::failure::Failure;
 use rusqlite::{Connection, InterruptHandle};
-use signal_hook::consts::SIGINT;
 use signal_hook::iterator::Signals;
+use std::ffi::c_int;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -15,10 +15,10 @@ pub(crate) struct Interrupts {
 }
 
 impl Interrupts {
-    /// From now on a signal stops the connection's statement.
-    pub(crate) fn catch(&mut self, db: &Connection) -> Result<(), Failure> {
+    /// From now on one of the signals stops the connection's statement.
+    pub(crate) fn catch(&mut self, db: &Connection, signals: &[c_int]) -> Result<(), Failure> {
         let handle: InterruptHandle = db.get_interrupt_handle();
-        let mut signals = Signals::new([SIGINT])?;
+        let mut signals = Signals::new(signals)?;
         let came = Arc::new(AtomicBool::new(false));
         self.came = Some(Arc::clone(&came));
         std::thread::Builder::new()

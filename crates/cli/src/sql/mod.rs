@@ -4,12 +4,12 @@
 
 mod dot;
 pub(crate) mod failure;
-mod format;
-mod interrupt;
+pub(crate) mod format;
+pub(crate) mod interrupt;
 mod literal;
 pub(crate) mod open;
-mod output;
-mod params;
+pub(crate) mod output;
+pub(crate) mod params;
 pub(crate) mod prompt;
 pub(crate) mod script;
 pub(crate) mod session;

@@ -162,7 +162,7 @@ impl Output {
 }
 
 /// Refuses to replace a database, which nobody means to.
-fn may_replace(path: &Path) -> Result<(), Failure> {
+pub(crate) fn may_replace(path: &Path) -> Result<(), Failure> {
     let mut start = Vec::new();
     let longest = DATABASES.iter().map(|magic| magic.len()).max();
     let read = std::fs::metadata(path)

@@ -1,6 +1,6 @@
 //! `densite load DB TABLE FILE`
 
-use crate::args::{Common, LoadArgs};
+use crate::args::{Common, FileFormat, LoadArgs};
 use crate::failure::{Failure, Outcome};
 use crate::load::failure::{details, input, sentence};
 use crate::load::insert::{Loaded, Options, Stop, load};
@@ -22,7 +22,7 @@ pub(crate) fn run(common: Common, args: &LoadArgs) -> Outcome {
             "usage",
             2,
             format!(
-                "{}: the format is not clear from the name; give --format csv, jsonl or parquet",
+                "{}: the format is not clear from the name; give --format csv, json, jsonl or parquet",
                 args.file.display()
             ),
             json!({}),
@@ -51,12 +51,14 @@ pub(crate) fn run(common: Common, args: &LoadArgs) -> Outcome {
     let options = Options {
         table: &args.table,
         skip_errors: args.skip_errors,
-        by_order: args.no_header,
+        by_order: args.no_header && format == FileFormat::Csv,
+        types: (format == FileFormat::Csv).then_some(&args.types),
+        upsert: &args.upsert,
         memory: args.memory << 20,
     };
     let done = load(&db, source.as_mut(), &options, &mut bar);
-    drop(bar);
     drop(db);
+    bar.rest();
     let unit = source.unit();
     let loaded = match done {
         Ok(loaded) => loaded,
@@ -71,6 +73,7 @@ pub(crate) fn run(common: Common, args: &LoadArgs) -> Outcome {
             return Err(Failure::Other("interrupted", 130, text, json!({})));
         }
     };
+    bar.phase("closing", 0);
     // The last close finishes the work of WAL mode. An error there is an error of the command, but
     // the rows are committed.
     opened
@@ -91,6 +94,7 @@ pub(crate) fn run(common: Common, args: &LoadArgs) -> Outcome {
         "format": format.name(),
         "created": loaded.created,
         "rows": loaded.rows,
+        "ignored": loaded.ignored,
         "skipped": loaded.skipped,
         "skipped_first": loaded.bad.iter().map(|bad| details(&args.file, unit, bad)).collect::<Vec<_>>(),
         "sorted": loaded.sorted,
@@ -132,6 +136,10 @@ fn text(common: Common, args: &LoadArgs, loaded: &Loaded, seconds: f64) -> Strin
         if loaded.created { "new " } else { "" },
         shown(&args.table),
     );
+    if loaded.ignored > 0 {
+        let ignored = out::thousands(loaded.ignored);
+        let _ = write!(text, "; {ignored} dropped by the rules of the table");
+    }
     if loaded.skipped > 0 {
         let _ = write!(text, "; {} left out", out::thousands(loaded.skipped));
     }

@@ -4,6 +4,7 @@ pub(crate) mod check;
 pub(crate) mod compress;
 mod converted;
 pub(crate) mod decompress;
+pub(crate) mod export;
 pub(crate) mod gain;
 pub(crate) mod info;
 pub(crate) mod load;

@@ -6,7 +6,7 @@
 use super::super::failure::{At, failure, other};
 use super::super::interrupt::Interrupts;
 use super::super::session::{Flow, Session};
-use crate::args::{FileFormat, LoadArgs, Quote};
+use crate::args::{FileFormat, LoadArgs, Quote, Types};
 use crate::failure::Failure;
 use crate::load::failure::input;
 use crate::load::insert::{Options, Stop, load};
@@ -84,6 +84,9 @@ pub(super) fn run(session: &mut Session, arguments: &[String]) -> Result<Flow, F
         delimiter: None,
         quote: Quote::Double,
         null: None,
+        types: Types::Text,
+        encoding: None,
+        upsert: Vec::new(),
         skip_errors: false,
         memory: MEMORY,
     };
@@ -99,6 +102,8 @@ pub(super) fn run(session: &mut Session, arguments: &[String]) -> Result<Flow, F
         table,
         skip_errors: false,
         by_order: args.no_header,
+        types: Some(&args.types),
+        upsert: &[],
         memory: MEMORY << 20,
     };
     let mut progress = Importing {

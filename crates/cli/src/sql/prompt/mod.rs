@@ -23,7 +23,8 @@ const FIRST: &str = "densite> ";
 const NEXT: &str = "    ...> ";
 
 pub(crate) fn run(session: &mut Session) -> Result<Then, Failure> {
-    session.interrupts.catch(&session.connection)?;
+    let signals = [signal_hook::consts::SIGINT];
+    session.interrupts.catch(&session.connection, &signals)?;
     let config = Config::builder()
         .completion_type(CompletionType::List)
         .auto_add_history(false)

@@ -1,0 +1,126 @@
+//! `densite export`: files that `densite load` reads back.
+
+use crate::common::{at, densite, names, temp};
+
+fn made(dir: &tempfile::TempDir) -> String {
+    let db = at(dir, "a.db");
+    let sql = "CREATE TABLE \"the table\"(id INTEGER PRIMARY KEY, x REAL, s TEXT, b BLOB);
+               INSERT INTO \"the table\" VALUES (1, 0.5, 'a, \"b\"', x'00ff'), (2, NULL, '', NULL),
+                 (3, 1e300, NULL, x''), (-4, -2.0, 'two' || char(10) || 'lines 😀', x'01');
+               CREATE VIEW v AS SELECT id, s FROM \"the table\";";
+    densite(&["sql", "--create", &db, sql]).expect(0);
+    db
+}
+
+fn content(db: &str, columns: &str) -> String {
+    let sql = format!("SELECT {columns} FROM \"the table\" ORDER BY id");
+    densite(&["sql", db, &sql, "--format", "csv"]).expect(0).out
+}
+
+#[test]
+fn what_is_exported_can_be_loaded_again() {
+    let dir = temp();
+    let db = made(&dir);
+    let exact = "id, quote(x), quote(s), quote(b)";
+    let file = at(&dir, "t.parquet");
+    let json = densite(&["export", &db, "the table", &file, "--json"])
+        .expect(0)
+        .json();
+    assert_eq!(
+        (json["rows"].as_u64(), json["format"].as_str()),
+        (Some(4), Some("parquet"))
+    );
+    let copy = at(&dir, "copy.db");
+    densite(&["load", &copy, "the table", &file]).expect(0);
+    assert_eq!(content(&copy, exact), content(&db, exact));
+    // Text formats have blobs as hexadecimal digits; everything else comes back, also compressed.
+    let text = "id, quote(x), quote(s)";
+    for name in [
+        "t.csv",
+        "t.csv.gz",
+        "t.csv.zst",
+        "t.jsonl",
+        "t.json.gz",
+        "t.ndjson.zst",
+        "t.json",
+    ] {
+        let (file, copy) = (at(&dir, name), at(&dir, &format!("{name}.db")));
+        let query = "SELECT id, x, s FROM \"the table\"";
+        densite(&["export", &db, query, &file]).expect(0);
+        // NULL is nothing, and the empty text is in quotes.
+        let null: &[&str] = if name.contains("csv") {
+            &["--null", ""]
+        } else {
+            &[]
+        };
+        let mut args = vec!["load", &copy, "the table", &file];
+        args.extend(null);
+        densite(&args).expect(0);
+        assert_eq!(content(&copy, text), content(&db, text), "{name}");
+    }
+}
+
+#[test]
+fn queries_views_and_stdout() {
+    let dir = temp();
+    let db = made(&dir);
+    let out = |args: &[&str]| {
+        let mut all = vec!["export", &db];
+        all.extend(args);
+        densite(&all).expect(0).out
+    };
+    assert_eq!(out(&["v", "-", "--format", "jsonl"]).lines().count(), 4);
+    let query = "WITH w AS (SELECT :n AS n) SELECT n FROM w";
+    assert_eq!(
+        out(&[query, "-", "--format", "csv", "--param", "n=5"]),
+        "n\n5\n"
+    );
+    assert_eq!(
+        out(&[
+            query,
+            "-",
+            "--format",
+            "csv",
+            "--param",
+            "n=5",
+            "--no-header"
+        ]),
+        "5\n"
+    );
+    for (args, code, words) in [
+        (&["nope", "x.csv"][..], 1, "there is no table or view nope"),
+        (&["SELECT nope", "x.csv"], 1, "no such column: nope"),
+        (&["v", "x.dat"], 2, "give --format"),
+        (&["v", "-"], 2, "give --format"),
+        (&["WITH a AS (SELECT 1) DELETE FROM v", "x.csv"], 1, ""),
+        (&["v", "-", "--format", "csv", "--json"], 2, "name a file"),
+    ] {
+        let mut all = vec!["export", &db];
+        all.extend(args);
+        densite(&all).expect(code).says(words);
+    }
+}
+
+#[test]
+fn a_file_is_replaced_only_with_yes_and_never_half() {
+    let dir = temp();
+    let db = made(&dir);
+    let file = at(&dir, "t.csv");
+    densite(&["export", &db, "v", &file]).expect(0);
+    let before = std::fs::read(&file).expect("read");
+    densite(&["export", &db, "SELECT 1", &file])
+        .expect(1)
+        .says("exists");
+    densite(&["export", &db, "SELECT 1", &db, "--format", "csv", "--yes"])
+        .expect(1)
+        .says("is a database");
+    // A statement that fails after its first rows.
+    let fails = "SELECT id, CASE id WHEN 3 THEN json('x') END FROM \"the table\"";
+    densite(&["export", &db, fails, &file, "--yes"])
+        .expect(1)
+        .says("malformed JSON");
+    assert_eq!(std::fs::read(&file).expect("read"), before);
+    densite(&["export", &db, "SELECT 1 AS a", &file, "--yes"]).expect(0);
+    assert_eq!(std::fs::read(&file).expect("read"), b"a\n1\n");
+    assert_eq!(names(dir.path()), ["a.db", "t.csv"]);
+}
