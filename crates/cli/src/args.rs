@@ -56,6 +56,8 @@ pub(crate) enum Verb {
     Vacuum(VacuumArgs),
     /// Write an HTML report on the use of space in a database and how to reclaim it
     Report(ReportArgs),
+    /// Say in five lines what to do with a database: compress, vacuum, settings
+    Advise(DbArg),
     /// Run SQL on a database, compressed or plain; at a terminal, a shell
     Sql(SqlArgs),
     /// Load all rows of a CSV, JSON or Parquet file into a table, or none

@@ -62,6 +62,7 @@ fn run(cli: &Cli) -> Outcome {
         Verb::Report(args) => verbs::report::run(cli.common, args),
         Verb::Sql(args) => verbs::sql::run(cli.common, args),
         Verb::Load(args) => verbs::load::run(cli.common, args),
+        Verb::Advise(args) => verbs::advise::run(cli.common, args),
         Verb::Export(args) => verbs::export::run(cli.common, args),
         Verb::Log(verb) => verbs::log::run(cli.common, verb),
         Verb::Replicate(args) => verbs::replicate::run(cli.common, args),

@@ -3,6 +3,7 @@
 
 mod common;
 
+mod advise;
 mod bad_input;
 mod busy;
 mod chroma_real;

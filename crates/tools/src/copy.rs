@@ -14,8 +14,9 @@ use densite_sqlite::Api;
 use densite_store::{Handle, Options, PageContext};
 use std::path::Path;
 
-/// Bytes read and written at a time; a multiple of every page size.
-const CHUNK: u64 = 1 << 20;
+/// Bytes read and written at a time, and of a piece of [`Input::held`]; a multiple of every page
+/// size.
+pub(crate) const PIECE: u64 = 1 << 20;
 
 /// Holes are made of blocks of this many zeros: at least one block of a file system.
 const HOLE: usize = 64 << 10;
@@ -33,7 +34,7 @@ pub(crate) struct Input<'a> {
     pub(crate) header: Header,
     /// Pages that become zeros in the copy.
     pub(crate) zero: PageSet,
-    /// The pieces of [`CHUNK`] bytes, numbered from 0, that hold data other than zeros, if known.
+    /// The pieces of [`PIECE`] bytes, numbered from 0, that hold data other than zeros, if known.
     pub(crate) held: Option<PageSet>,
     /// Whether the copy has zeros in unallocated bytes of pages where SQLite allows it.
     pub(crate) scrub: bool,
@@ -79,7 +80,7 @@ impl Input<'_> {
     /// The pages up to `count` that can hold data other than zeros. The work depends on the pieces
     /// that do, not on the length that the database claims to have.
     pub(crate) fn held_pages(&self, count: u32) -> Box<dyn Iterator<Item = u32> + '_> {
-        let each = u32::try_from(CHUNK).unwrap_or(1) / self.header.page_size.max(1);
+        let each = u32::try_from(PIECE).unwrap_or(1) / self.header.page_size.max(1);
         match &self.held {
             None => Box::new(1..=count),
             Some(held) => Box::new(held.pages().flat_map(move |piece| {
@@ -98,7 +99,7 @@ impl Input<'_> {
     ) -> Result<()> {
         let len = self.pages.len();
         progress.phase(phase, len);
-        let mut buf = vec![0u8; usize::try_from(CHUNK.min(len)).unwrap_or(0)];
+        let mut buf = vec![0u8; usize::try_from(PIECE.min(len)).unwrap_or(0)];
         let mut offset = 0;
         while offset < len {
             if progress.cancelled() {
@@ -106,9 +107,9 @@ impl Input<'_> {
                     path: self.path.to_path_buf(),
                 });
             }
-            let n = usize::try_from(CHUNK.min(len - offset)).unwrap_or(0);
+            let n = usize::try_from(PIECE.min(len - offset)).unwrap_or(0);
             // Skip pieces that hold no data: a damaged file can claim any length.
-            let piece = u32::try_from(offset / CHUNK).ok();
+            let piece = u32::try_from(offset / PIECE).ok();
             if let (Some(held), Some(piece)) = (&self.held, piece)
                 && !held.contains(piece)
             {
@@ -135,7 +136,7 @@ pub(crate) fn held(api: Api, target: &Target) -> Result<PageSet> {
     let mut held = PageSet::default();
     store
         .each_frame(&mut |frame| {
-            let piece = u64::from(frame.page.saturating_sub(1)) * size / CHUNK;
+            let piece = u64::from(frame.page.saturating_sub(1)) * size / PIECE;
             // Pieces beyond the range of the set are always copied.
             if let Ok(piece) = u32::try_from(piece) {
                 held.insert(piece);
@@ -147,7 +148,7 @@ pub(crate) fn held(api: Api, target: &Target) -> Result<PageSet> {
 
 /// Bytes that are written for a database of `len` bytes.
 pub(crate) fn held_bytes(held: &PageSet, len: u64) -> u64 {
-    len.min(held.len().saturating_mul(CHUNK))
+    len.min(held.len().saturating_mul(PIECE))
 }
 
 /// Pages spread over the file, without those in `without`. The same database always gives the same
@@ -203,6 +204,7 @@ pub(crate) fn to_compressed(
     let failed = |e| Error::from_store(temp.path(), "write", e);
     let mut store = open_store(temp, options.clone(), "copy")?;
     let samples = input.samples(progress)?;
+    progress.phase("learning", 0);
     store.learn(&samples, input.pages.len()).map_err(failed)?;
     let size = input.header.page_size as usize;
     let mut unpublished = 0u64;
@@ -302,7 +304,7 @@ fn prove(
     if len != input.pages.len() {
         return Err(differs(len.min(input.pages.len())));
     }
-    let mut copy = vec![0u8; usize::try_from(CHUNK.min(len)).unwrap_or(0)];
+    let mut copy = vec![0u8; usize::try_from(PIECE.min(len)).unwrap_or(0)];
     input.chunks("verifying", progress, |chunk, offset| {
         let Some(part) = copy.get_mut(..chunk.len()) else {
             return Err(differs(offset));

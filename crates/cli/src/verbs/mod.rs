@@ -1,5 +1,6 @@
 //! One file for each verb.
 
+pub(crate) mod advise;
 pub(crate) mod check;
 pub(crate) mod compress;
 mod converted;

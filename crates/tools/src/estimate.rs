@@ -1,0 +1,91 @@
+//! Estimates how large a plain database would be as a Densite file.
+//!
+//! Pieces spread over the file are compressed into a temporary file, with the models and
+//! dictionaries that a conversion of the whole file would learn. Their share is that of the file.
+
+use crate::copy::{self, Input, PIECE};
+use crate::db::Through;
+use crate::error::{Error, Result};
+use crate::form::{self, Form};
+use crate::freelist::{self, PageSet};
+use crate::pages::Pages;
+use crate::progress::Progress;
+use crate::source::Source;
+use crate::target;
+use crate::temp::Temp;
+use densite_sqlite::Api;
+use densite_store::Options;
+use std::path::Path;
+use std::time::Duration;
+
+/// How long to wait for a lock.
+const WAIT: Duration = Duration::from_secs(1);
+/// The most pieces that are compressed.
+const PIECES: u64 = 48;
+
+/// The estimated result of `compress`, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Estimate {
+    /// Length of the Densite file.
+    pub compressed_bytes: u64,
+    /// Bytes of the database that were compressed for the estimate.
+    pub sampled_bytes: u64,
+}
+
+/// Estimates the result of `compress` for a plain database. Writes to a temporary file only.
+///
+/// # Errors
+/// [`Error::Setting`] for other files; the errors of reading the database and of writing to the
+/// directory of temporary files; [`Error::Interrupted`].
+pub fn estimate(api: Api, path: &Path, progress: &mut dyn Progress) -> Result<Estimate> {
+    let target = target::resolve_to_read(api, path)?;
+    if form::form(api, &target)? != Form::Plain {
+        return Err(Error::Setting(format!(
+            "{}: only a plain database can be compressed",
+            target.given.display()
+        )));
+    }
+    let mut source = Source::shared(api, Through::Host, &target, WAIT)?;
+    let header = source.header();
+    let zero = freelist::leaves(&mut source, &header)?.unwrap_or_default();
+    let len = source.len();
+    let pieces = len.div_ceil(PIECE);
+    let taken = pieces.min(PIECES);
+    let mut held = PageSet::default();
+    let mut sampled_bytes = 0;
+    for i in 0..taken {
+        let piece = i * pieces / taken;
+        sampled_bytes += PIECE.min(len - piece * PIECE);
+        held.insert(u32::try_from(piece).unwrap_or(u32::MAX));
+    }
+    let mut input = Input {
+        pages: &mut source,
+        header,
+        zero,
+        held: Some(held),
+        scrub: true,
+        path: &target.given,
+    };
+    let wanted = std::env::temp_dir().join("densite-estimate");
+    let temp = Temp::create_own(&wanted, 0o600)?;
+    copy::to_compressed(&mut input, &temp, &Options::default(), progress)?;
+    let mut store = copy::open_store(&temp, Options::default(), "estimate")?;
+    let stats = store
+        .stats()
+        .map_err(|e| Error::from_store(temp.path(), "read", e))?;
+    let figures = stats.figures();
+    let figure = |name: &str| {
+        let found = figures.iter().find(|(n, _)| *n == name);
+        found.map_or(0, |(_, n)| *n)
+    };
+    let frames = figure("frame_bytes");
+    let fixed = figure("live_bytes").saturating_sub(frames);
+    let share = u128::from(frames) * u128::from(len) / u128::from(sampled_bytes.max(1));
+    Ok(Estimate {
+        compressed_bytes: u64::try_from(share)
+            .unwrap_or(u64::MAX)
+            .saturating_add(fixed),
+        sampled_bytes,
+    })
+}
