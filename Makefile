@@ -60,6 +60,7 @@
 #   make docs          the documentation as a book: target/book; fails on broken links and anchors
 #   make ext           the loadable extension and the command: target/release/libdensite.so,
 #                      target/release/densite
+#   make share         man pages, completions of the shells, and a magic file: target/share
 
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
@@ -81,7 +82,7 @@ MDBOOK := 0.5.4
 # The version of cargo-deny, which is installed in target/cargo-deny.
 DENY := 0.20.2
 
-.PHONY: help demo remote-demo test none-skipped cargo-test crash-test chroma everyday-part s3-server nats-server python-test bench crash docs examples fuzz lint deny crates dist dist-try dist-aarch64 dist-musl oldest-rust ext pairwise pairwise-test sqlite-suite wheel need-build need-test
+.PHONY: help share demo remote-demo test none-skipped cargo-test crash-test chroma everyday-part s3-server nats-server python-test bench crash docs examples fuzz lint deny crates dist dist-try dist-aarch64 dist-musl oldest-rust ext pairwise pairwise-test sqlite-suite wheel need-build need-test
 
 help:
 	@sed -n '2,/^$$/s/^# \{0,1\}//p' Makefile
@@ -94,6 +95,9 @@ need-test:
 
 ext: need-build
 	$(RELEASE) -p densite-extension -p densite-cli
+
+share: ext
+	target/release/densite share target/share
 
 demo: need-build
 	$(RELEASE) -p densite-extension -p densite-cli -p densite-bench

@@ -16,7 +16,8 @@ use std::time::Duration;
 #[command(
     after_help = "Exit codes: 0 done; 1 error; 2 usage; 3 the database is locked; 4 not enough disk space;\n\
                         5 damaged or not a database; 6 the user said no, or could not be asked; 7 internal error;\n\
-                        130 interrupted."
+                        130 interrupted.\n\
+                        Documentation: https://github.com/densite/densite/blob/main/docs/README.md"
 )]
 pub(crate) struct Cli {
     #[command(flatten)]
@@ -73,6 +74,15 @@ pub(crate) enum Verb {
     Restore(RestoreArgs),
     /// Show the generations, restore points and size of a replica
     Replicas(ReplicasArgs),
+    /// Write man pages, completions and the magic file into a directory
+    #[command(hide = true)]
+    Share(ShareArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ShareArgs {
+    /// The directory, as /usr/share
+    pub(crate) dir: PathBuf,
 }
 
 #[derive(Debug, Args)]

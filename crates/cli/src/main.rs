@@ -68,6 +68,7 @@ fn run(cli: &Cli) -> Outcome {
         Verb::Replicate(args) => verbs::replicate::run(cli.common, args),
         Verb::Restore(args) => verbs::restore::run(cli.common, args),
         Verb::Replicas(args) => verbs::replicas::run(cli.common, args),
+        Verb::Share(args) => verbs::share::run(args),
     }
 }
 

@@ -12,6 +12,9 @@ use std::time::Duration;
 /// The interval between two updates of the spinner for work of unknown length.
 const TURN: Duration = Duration::from_millis(100);
 
+/// How long work goes on in silence before a spinner shows it.
+const SILENCE: Duration = Duration::from_millis(500);
+
 /// Shows a progress bar if stderr is a terminal, and stops the work after a signal.
 pub(crate) struct Bar {
     common: Common,
@@ -25,10 +28,14 @@ impl Bar {
     /// A bar without signal handling.
     pub(crate) fn new(common: Common) -> Bar {
         let shown = !common.quiet && std::io::stderr().is_terminal();
+        let bar = match shown {
+            true => later("preparing"),
+            false => ProgressBar::hidden(),
+        };
         Bar {
             common,
             shown,
-            bar: ProgressBar::hidden(),
+            bar,
             stop: Arc::new(AtomicBool::new(false)),
         }
     }
@@ -50,6 +57,33 @@ impl Bar {
     pub(crate) fn rest(&mut self) {
         self.bar.finish_and_clear();
     }
+}
+
+/// A spinner for the time before the first phase, which is shown only if that takes long.
+fn later(name: &'static str) -> ProgressBar {
+    let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr())
+        .with_style(style(0))
+        .with_message(name);
+    let again = bar.clone();
+    std::thread::spawn(move || {
+        std::thread::sleep(SILENCE);
+        if !again.is_finished() {
+            again.enable_steady_tick(TURN);
+        }
+    });
+    bar
+}
+
+/// The look of a phase; 0: of unknown length.
+fn style(total: u64) -> ProgressStyle {
+    // For narrow terminals: name, bar, then the three figures.
+    let template = match total {
+        0 => "{msg:12} {spinner} {elapsed}",
+        _ => {
+            "{msg:12} {bar:24} {binary_bytes} of {binary_total_bytes}, {binary_bytes_per_sec}, {eta} left"
+        }
+    };
+    ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
 }
 
 /// Shows on a terminal what a statement has fetched from a remote database.
@@ -93,17 +127,8 @@ impl Progress for Bar {
         if !self.shown {
             return;
         }
-        // For narrow terminals: name, bar, then the three figures.
-        let template = match total {
-            0 => "{msg:12} {spinner} {elapsed}",
-            _ => {
-                "{msg:12} {bar:24} {binary_bytes} of {binary_total_bytes}, {binary_bytes_per_sec}, {eta} left"
-            }
-        };
-        let style =
-            ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
         self.bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr())
-            .with_style(style)
+            .with_style(style(total))
             .with_message(name);
         if total == 0 {
             self.bar.enable_steady_tick(TURN);

@@ -40,6 +40,7 @@ mod replicate_s3;
 mod replicate_signed;
 mod report;
 mod round_trip;
+mod share;
 mod shell;
 mod shell_commands;
 mod shown;

@@ -3,6 +3,7 @@
 use super::{gain, objects};
 use crate::args::{Common, InfoArgs};
 use crate::failure::Outcome;
+use crate::progress::Bar;
 use crate::shown::{self, shown};
 use crate::{out, sqlite};
 use densite_tools::log::Figures;
@@ -20,7 +21,9 @@ const SAID: [&str; 7] = [
 ];
 
 pub(crate) fn run(common: Common, args: &InfoArgs) -> Outcome {
+    let bar = Bar::new(common);
     let info = densite_tools::info(sqlite::api()?, &args.db)?;
+    drop(bar);
     for path in &info.leftovers {
         out::message(
             common,

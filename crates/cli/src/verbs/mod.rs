@@ -18,5 +18,6 @@ pub(crate) mod report;
 pub(crate) mod restore;
 mod restore_all;
 mod restored;
+pub(crate) mod share;
 pub(crate) mod sql;
 pub(crate) mod vacuum;

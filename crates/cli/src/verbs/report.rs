@@ -2,6 +2,7 @@
 
 use crate::args::{Common, ReportArgs};
 use crate::failure::{Failure, Outcome};
+use crate::progress::Bar;
 use crate::shown;
 use crate::{out, report, sqlite};
 use densite_tools::Error;
@@ -14,7 +15,9 @@ pub(crate) fn run(common: Common, args: &ReportArgs) -> Outcome {
     let api = sqlite::api()?;
     // Checked before the database is read, because that can take a while.
     may_write(common, args)?;
+    let bar = Bar::new(common);
     let info = densite_tools::info(api, &args.db)?;
+    drop(bar);
     let page = report::page(&info);
     densite_tools::write_file(&args.output, page.as_bytes(), common.yes)?;
     let object = json!({

@@ -21,7 +21,9 @@ pub(crate) fn run(common: Common, args: &VacuumArgs) -> Outcome {
     if let Some(directory) = ChromaVacuum::find(api, &args.path, &options)? {
         return of_chroma(common, args, &options, &directory);
     }
+    let bar = Bar::new(common);
     let plan = VacuumPlan::new(api, &args.path, &options)?;
+    drop(bar);
     if args.dry_run {
         out::result(common, &planned_json(&plan)?, &planned_text(&plan)?)?;
         return Ok(0);
