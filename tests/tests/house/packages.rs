@@ -75,7 +75,10 @@ fn the_workflow_runs_targets_and_scripts_that_exist() {
 fn the_oldest_rust_is_the_same_everywhere() {
     let oldest = between(&read("Cargo.toml"), "rust-version = \"", "\"").to_owned();
     for (path, text) in [
-        ("examples/rust/Cargo.toml", format!("rust-version = \"{oldest}\"")),
+        (
+            "examples/rust/Cargo.toml",
+            format!("rust-version = \"{oldest}\""),
+        ),
         ("scripts/need.sh", format!("rust_min={oldest}\n")),
         ("docs/install.md", format!("Rust {oldest} or newer")),
         ("docs/decisions/packages.md", format!("is {oldest}")),
@@ -90,7 +93,10 @@ fn the_oldest_rust_is_the_same_everywhere() {
 fn all_parts_have_one_version() {
     let cargo = read("Cargo.toml");
     let version = between(&cargo, "\nversion = \"", "\"");
-    for line in cargo.lines().filter(|l| l.starts_with("densite") && l.contains("version")) {
+    for line in cargo
+        .lines()
+        .filter(|l| l.starts_with("densite") && l.contains("version"))
+    {
         assert!(line.contains(&format!("version = \"{version}\"")), "{line}");
     }
     let python = read("python/densite/_library.py");
