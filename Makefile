@@ -82,7 +82,7 @@ MDBOOK := 0.5.4
 # The version of cargo-deny, which is installed in target/cargo-deny.
 DENY := 0.20.2
 
-.PHONY: help share demo remote-demo test none-skipped cargo-test crash-test chroma everyday-part s3-server nats-server python-test bench crash docs examples fuzz lint deny crates dist dist-try dist-aarch64 dist-musl oldest-rust ext pairwise pairwise-test sqlite-suite wheel need-build need-test
+.PHONY: help share demo remote-demo test none-skipped cargo-test crash-test chroma everyday-part s3-server nats-server python-test bench crash docs examples fuzz lint deny crates dist dist-try dist-aarch64 dist-musl oldest-rust ext pairwise pairwise-test sqlite-suite wheel need-build need-dist need-test
 
 help:
 	@sed -n '2,/^$$/s/^# \{0,1\}//p' Makefile
@@ -208,19 +208,19 @@ dist: need-build
 	@scripts/need.sh wheel
 	scripts/dist/build.sh target/dist
 
-dist-try dist-aarch64 dist-musl oldest-rust: need-build
+need-dist: need-build
 	@scripts/need.sh dist
 
-dist-try:
+dist-try: need-dist
 	scripts/dist/try.sh target/dist
 
-dist-aarch64:
+dist-aarch64: need-dist
 	scripts/dist/aarch64.sh target/dist
 
-dist-musl:
+dist-musl: need-dist
 	scripts/dist/musl.sh target/dist
 
-oldest-rust:
+oldest-rust: need-dist
 	scripts/dist/oldest-rust.sh
 
 deny: need-build
