@@ -16,6 +16,7 @@ Plain SQLite files stay plain and can be used normally. New and empty files beco
     reading the changes from that log;
 - :func:`replicate`, :func:`replicate_wait`, :func:`replica_status`: a replica in a bucket or on
     another disk;
+- :func:`join`, :func:`leave`, :func:`schema`, :func:`stream_status`: one database on many machines;
 - :func:`compress`, :func:`decompress`, :func:`publish`, :func:`vacuum`, :func:`check`, :func:`info`: files.
 """
 
@@ -38,6 +39,11 @@ if TYPE_CHECKING:
     from ._ingest import Reject as Reject
     from ._ingest import ingest as ingest
     from ._insert import insert as insert
+    from ._members import StreamStatus as StreamStatus
+    from ._members import join as join
+    from ._members import leave as leave
+    from ._members import schema as schema
+    from ._members import stream_status as stream_status
     from ._query import Result as Result
     from ._query import query as query
     from ._replica import replica_status as replica_status
@@ -63,6 +69,7 @@ __all__ = [
     "Reject",
     "ReplicaStatus",
     "Result",
+    "StreamStatus",
     "Subscription",
     "Vacuumed",
     "__version__",
@@ -74,12 +81,16 @@ __all__ = [
     "info",
     "ingest",
     "insert",
+    "join",
+    "leave",
     "library_path",
     "publish",
     "query",
     "replica_status",
     "replicate",
     "replicate_wait",
+    "schema",
+    "stream_status",
     "subscribe",
     "vacuum",
 ]
@@ -96,6 +107,11 @@ _LATER = {
     "Reject": "_ingest",
     "ingest": "_ingest",
     "insert": "_insert",
+    "StreamStatus": "_members",
+    "join": "_members",
+    "leave": "_members",
+    "schema": "_members",
+    "stream_status": "_members",
     "Result": "_query",
     "query": "_query",
     "replica_status": "_replica",

@@ -179,13 +179,15 @@ class Ingest:
                 "do not end transactions of this connection in the iterable, and do not share it with threads that do",
             ) from None
 
-    def wait(self, seq: Optional[int] = None, timeout: Optional[float] = None) -> int:
+    def wait(self, seq: Optional[int] = None, timeout: Optional[float] = None, stream: bool = False) -> int:
         """Waits until rows are in their tables or among the rejects.
 
         Args:
             seq: up to this sequence number. Default: all rows that were acknowledged to any
                 process.
             timeout: in seconds; 0 does not wait. Without it there is no limit.
+            stream: wait until the stream has the rows, and not until they are applied. For members
+                (:func:`densite.join`).
 
         Returns:
             the sequence number up to which it waited.
@@ -194,21 +196,26 @@ class Ingest:
             sqlite3.OperationalError: the timeout has passed (``code`` 3; the message has the
                 progress); this connection has an open transaction, which the worker may have to
                 wait for (``code`` 3); rows cannot be applied for a reason that is not in the rows;
-                no row has that number.
+                no row has that number; with ``stream``, the database is no member, or has stopped.
         """
         with coded(self._module):
             wanted = int(self._ask("SELECT densite_log_last()") or 0) if seq is None else int(seq)
             end = None if timeout is None else time.monotonic() + timeout
             while True:
                 left = _SLICE_SECONDS if end is None else max(0.0, min(_SLICE_SECONDS, end - time.monotonic()))
-                reached = int(self._ask("SELECT densite_wait(?, ?)", wanted, left))
+                where = ", 'stream'" if stream else ""
+                reached = int(self._ask(f"SELECT densite_wait(?{where}, ?)", wanted, left))
                 if reached >= wanted:
                     return wanted
                 if end is not None and time.monotonic() >= end:
+                    missing, why = (
+                        ("in the stream", "wait longer, or ask densite.stream_status for trouble")
+                        if stream
+                        else ("applied", "wait longer, or see whether a connection holds the database's write lock")
+                    )
                     raise failure(
                         self._module.OperationalError,
-                        f"row {wanted} of the log is not applied after {timeout} seconds: rows up to {reached} are; "
-                        "wait longer, or see whether a connection holds the database's write lock",
+                        f"row {wanted} of the log is not {missing} after {timeout} seconds: rows up to {reached} are; {why}",
                         3,
                     )
 
