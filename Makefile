@@ -32,6 +32,11 @@
 #                        SAMPLES=300 WORKERS=4    how many
 #                        PORT=8765   the port of the status page (default: a free one)
 #   make pairwise-test tests of examples/pairwise, with killed workers and a killed coordinator
+#   make pairwise-cluster   the same on several machines: workers with files of their own, in
+#                      directories of their own, are members of a stream of nats-server; kills them
+#                      and the server at random, and compares the files
+#                        SAMPLES=150 MACHINES=3 KILLS=20   how many
+#                        SEED=1      who is killed, and when
 #   make examples      the example programs in C, Rust, Go, Java and Node, if the language is
 #                      installed, and the tests of examples/views and examples/events:
 #                      target/examples
@@ -82,7 +87,7 @@ MDBOOK := 0.5.4
 # The version of cargo-deny, which is installed in target/cargo-deny.
 DENY := 0.20.2
 
-.PHONY: help share demo remote-demo test none-skipped cargo-test crash-test chroma everyday-part s3-server nats-server python-test bench crash docs examples fuzz lint deny crates dist dist-try dist-aarch64 dist-musl oldest-rust ext pairwise pairwise-test sqlite-suite wheel need-build need-dist need-test
+.PHONY: help share demo remote-demo test none-skipped cargo-test crash-test chroma everyday-part s3-server nats-server python-test bench crash docs examples fuzz lint deny crates dist dist-try dist-aarch64 dist-musl oldest-rust ext pairwise pairwise-test pairwise-cluster sqlite-suite wheel need-build need-dist need-test
 
 help:
 	@sed -n '2,/^$$/s/^# \{0,1\}//p' Makefile
@@ -152,15 +157,20 @@ wheel: ext
 	python/wheel.sh target/release target/wheels
 
 # The example needs only Python's standard library and the package in this folder.
-pairwise pairwise-test: export PYTHONPATH := $(CURDIR)/python:$(CURDIR)/examples
-pairwise pairwise-test: export DENSITE_LIBRARY := $(CURDIR)/target/release/libdensite.so
-pairwise pairwise-test: export PYTHONDONTWRITEBYTECODE := 1
+pairwise pairwise-cluster pairwise-test: export PYTHONPATH := $(CURDIR)/python:$(CURDIR)/examples
+pairwise pairwise-cluster pairwise-test: export DENSITE_LIBRARY := $(CURDIR)/target/release/libdensite.so
+pairwise pairwise-cluster pairwise-test: export PYTHONDONTWRITEBYTECODE := 1
 
 pairwise: ext
 	@scripts/need.sh python
 	rm -rf target/pairwise
 	mkdir -p target/pairwise
 	python3 -m pairwise run target/pairwise/pairs.db --samples '$(or $(SAMPLES),300)' --workers '$(or $(WORKERS),4)' --port '$(or $(PORT),0)'
+
+pairwise-cluster: nats-server ext
+	@scripts/need.sh python
+	rm -rf target/pairwise-cluster
+	python3 -m pairwise cluster target/pairwise-cluster --samples '$(or $(SAMPLES),150)' --batch 100 --length 160 --machines '$(or $(MACHINES),3)' --kills '$(or $(KILLS),20)' --seed '$(or $(SEED),1)'
 
 pairwise-test: need-test ext
 	PYTHONWARNINGS=error python3 -m unittest discover -s examples/pairwise/tests -t examples

@@ -15,7 +15,7 @@ from typing import Any, Optional, Sequence
 
 import densite
 
-from . import distances, everything, schema
+from . import cluster, distances, everything, member, schema
 from .client import Client
 from .errors import Failed, Refused
 from .page import duration
@@ -112,6 +112,17 @@ def _run(options: Any) -> None:
     everything.run(options.file, options.workers, ("--host", options.host, "--port", str(options.port), "--lease", str(options.lease)))
 
 
+def _member(options: Any) -> None:
+    with contextlib.closing(connect(options.file)) as con:
+        computed = member.work(con, options.name, lambda line: print(f"{options.name}: {line}", flush=True))
+    print(f"{options.name}: computed {computed:,} pairs", flush=True)
+
+
+def _cluster(options: Any) -> None:
+    settings = schema.Settings(options.seed, options.length, options.window, options.batch)
+    cluster.run(options.file, options.server, settings, options.samples, options.machines, options.kills, options.seed)
+
+
 def _number(kind: Any, least: float, most: float) -> Any:
     """An argument type: a number within limits."""
 
@@ -134,9 +145,9 @@ def _parser() -> argparse.ArgumentParser:
         added.set_defaults(do=do)
         return added
 
-    def add_file_options(verb: argparse.ArgumentParser) -> None:
+    def add_file_options(verb: argparse.ArgumentParser, what: str = "the file of pairs, which must not exist") -> None:
         standard = schema.Settings()
-        verb.add_argument("file", help="the file of pairs, which must not exist")
+        verb.add_argument("file", help=what)
         verb.add_argument("--samples", type=_number(int, 2, 100_000), default=300, help="number of samples (300)")
         verb.add_argument("--length", type=_number(int, 2, 100_000), default=standard.length, help=f"number of values in a series ({standard.length})")
         verb.add_argument("--window", type=_number(int, 0, 100_000), default=standard.window, help=f"window of the distance, in values ({standard.window})")
@@ -174,4 +185,12 @@ def _parser() -> argparse.ArgumentParser:
     add_file_options(run)
     add_server_options(run, 0)
     run.add_argument("--workers", type=_number(int, 1, 1000), default=4, help="number of worker processes (4)")
+    one = verb("member", _member, "work on a file that is a member of a stream (densite join), without a coordinator")
+    one.add_argument("file", help="the file of pairs")
+    one.add_argument("--name", required=True, help="the name in claims of batches")
+    many = verb("cluster", _cluster, "workers on several machines, with a file each, and a server of NATS; kills them at random, and compares the files")
+    add_file_options(many, "the directory for all files, which must not exist")
+    many.add_argument("--server", default="target/nats-server/bin/nats-server", help="the path of nats-server (target/nats-server/bin/nats-server)")
+    many.add_argument("--machines", type=_number(int, 1, 100), default=3, help="number of workers with a file each (3)")
+    many.add_argument("--kills", type=_number(int, 0, 100_000), default=10, help="how often a worker or the server is killed (10)")
     return parser

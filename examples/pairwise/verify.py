@@ -52,7 +52,7 @@ def verify(path: str, check: int = 300, seed: int = 1) -> Report:
     try:
         con.execute("SELECT densite_wait()").fetchone()
         problems = _counted(con)
-        checked, wrong = _computed(con, check, random.Random(seed))
+        checked, wrong = recomputed(con, check, random.Random(seed))
         problems += wrong
         (pairs,) = con.execute("SELECT count(*) FROM result").fetchone()
     finally:
@@ -89,7 +89,7 @@ def _counted(con: sqlite3.Connection) -> List[str]:
     return [f"{what}: {actual:,} instead of {expected:,}" for what, actual, expected in expectations if actual != expected]
 
 
-def _computed(con: sqlite3.Connection, check: int, chance: random.Random) -> Tuple[int, List[str]]:
+def recomputed(con: sqlite3.Connection, check: int, chance: random.Random) -> Tuple[int, List[str]]:
     """Computes some pairs again. Returns their number and the problems."""
     seed, length, window, samples = con.execute("SELECT seed, length, window, samples FROM work").fetchone()
     every = [(a, b) for b in range(2, samples + 1) for a in range(1, b)]
