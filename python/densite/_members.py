@@ -28,7 +28,8 @@ class StreamStatus(NamedTuple):
     last_message: Optional[int]
     #: Messages of the stream that are not applied here; None while it cannot be reached.
     messages_behind: Optional[int]
-    #: Rows of this member that the stream does not have; None if another process sends them.
+    #: Rows of this member that the stream does not have; None if another process sends them, or
+    #: until the stream was reached.
     rows_to_send: Optional[int]
     #: The names of all members, in the order in which they joined.
     members: Tuple[str, ...]
