@@ -1,5 +1,9 @@
 //! The arguments of the command.
 
+mod members;
+
+pub(crate) use members::{JoinArgs, LeaveArgs};
+
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use encoding_rs::Encoding;
 use std::path::PathBuf;
@@ -74,6 +78,10 @@ pub(crate) enum Verb {
     Restore(RestoreArgs),
     /// Show the generations, restore points and size of a replica
     Replicas(ReplicasArgs),
+    /// Make a database a member of a stream: rows of all members come to each of them
+    Join(JoinArgs),
+    /// Make a member of a stream an independent database
+    Leave(LeaveArgs),
     /// Write man pages, completions and the magic file into a directory
     #[command(hide = true)]
     Share(ShareArgs),

@@ -44,6 +44,7 @@ fn main() -> ExitCode {
             let object = match (cli.common.json, &cli.verb) {
                 (false, _) => out::Object::None,
                 (true, Verb::Replicate(_)) => out::Object::Line,
+                (true, Verb::Join(args)) if args.stay => out::Object::Line,
                 (true, _) => out::Object::Whole,
             };
             ExitCode::from(failure.report(object))
@@ -69,6 +70,8 @@ fn run(cli: &Cli) -> Outcome {
         Verb::Restore(args) => verbs::restore::run(cli.common, args),
         Verb::Replicas(args) => verbs::replicas::run(cli.common, args),
         Verb::Share(args) => verbs::share::run(args),
+        Verb::Join(args) => verbs::join::run(cli.common, args),
+        Verb::Leave(args) => verbs::leave::run(cli.common, args),
     }
 }
 

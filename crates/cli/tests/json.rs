@@ -5,7 +5,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// Field and type in the table under a heading. The header of its first column begins with `field`.
-fn documented(heading: &str) -> BTreeMap<String, String> {
+pub(crate) fn documented(heading: &str) -> BTreeMap<String, String> {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/CLI.md");
     let text = std::fs::read_to_string(path).expect("docs/CLI.md");
     let section = text
@@ -46,7 +46,7 @@ fn has_type(value: &Value, types: &str) -> bool {
 /// Asserts that every field of the object is documented with its type, and that every documented
 /// field is there unless it is optional.
 #[track_caller]
-fn matches(object: &Value, fields: &BTreeMap<String, String>, optional: &[&str]) {
+pub(crate) fn matches(object: &Value, fields: &BTreeMap<String, String>, optional: &[&str]) {
     for (name, value) in object.as_object().expect("an object") {
         let types = fields
             .get(name)

@@ -19,6 +19,7 @@ mod load_failed;
 mod load_mutants;
 mod log;
 mod log_lost;
+mod members;
 mod objects;
 mod other_user;
 mod output;

@@ -8,6 +8,8 @@ pub(crate) mod decompress;
 pub(crate) mod export;
 pub(crate) mod gain;
 pub(crate) mod info;
+pub(crate) mod join;
+pub(crate) mod leave;
 pub(crate) mod load;
 pub(crate) mod log;
 pub(crate) mod objects;

@@ -4,6 +4,7 @@ mod change;
 mod check;
 mod repair;
 mod status;
+mod stream;
 mod tail;
 
 use crate::args::{Common, LogVerb};

@@ -1,5 +1,6 @@
 //! `densite log status DB`
 
+use super::stream::Stream;
 use crate::args::{Common, DbArg};
 use crate::failure::Outcome;
 use crate::shown::{self, shown};
@@ -14,14 +15,16 @@ pub(super) fn run(common: Common, args: &DbArg) -> Outcome {
     let mut object = densite_tools::json::log(&figures);
     object["verb"] = json!("log status");
     object["path"] = json!(args.db.to_string_lossy());
+    let stream = Stream::of(&args.db);
+    object["stream"] = json!(stream.as_ref().map(Stream::json));
     if let Some(misfit) = figures.misfit() {
         out::message(common, &format!("{}: {misfit}", args.db.display()));
     }
-    out::result(common, &object, &text(&beside, &figures))?;
+    out::result(common, &object, &text(&beside, &figures, stream.as_ref()))?;
     Ok(0)
 }
 
-fn text(beside: &Beside, figures: &Figures) -> String {
+fn text(beside: &Beside, figures: &Figures, stream: Option<&Stream>) -> String {
     use comfy_table::{ContentArrangement, Table, presets};
     let status = &figures.status;
     let mut table = Table::new();
@@ -91,6 +94,9 @@ fn text(beside: &Beside, figures: &Figures) -> String {
             out::bytes(s.bytes_behind)
         );
         row(&format!("subscriber {}", shown(&s.name)), behind);
+    }
+    if let Some(stream) = stream {
+        stream.lines(row);
     }
     format!("{}\n", table.trim_fmt())
 }

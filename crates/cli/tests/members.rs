@@ -1,0 +1,298 @@
+//! `densite join` and `densite leave`, with a stream in a directory, and the stream in
+//! `densite log status`.
+
+use crate::common::{DENSITE, Ran, at, densite, run, temp};
+use crate::json::{documented, matches};
+use serde_json::Value;
+use std::io::{BufRead, BufReader};
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
+
+const SCHEMA: &str = "PRAGMA journal_mode = WAL; CREATE TABLE vote(id INTEGER PRIMARY KEY, n INT); SELECT densite_config('ingest', 'vote', '')";
+
+fn sql(db: &str, sql: &str) -> String {
+    densite(&["sql", db, sql, "--format", "csv"]).expect(0).out
+}
+
+/// A directory with the database `a.db`, which founds a stream; the path and the stream's address.
+fn founded(dir: &tempfile::TempDir) -> (String, String) {
+    let (a, address) = (at(dir, "a.db"), format!("file://{}", at(dir, "stream")));
+    densite(&["sql", "--create", &a, SCHEMA]).expect(0);
+    let joined = densite(&["join", &a, &address, "--origin", "a", "--json"]).expect(0);
+    matches(
+        &joined.json(),
+        &documented("join"),
+        &["event", "database", "message"],
+    );
+    (a, address)
+}
+
+/// A copy of a database.
+fn copied(dir: &tempfile::TempDir, from: &str, name: &str) -> String {
+    let to = at(dir, name);
+    sql(from, &format!("VACUUM INTO '{to}'"));
+    to
+}
+
+/// `densite join --stay --json`, which is killed on drop.
+struct Stays {
+    child: Child,
+    out: BufReader<ChildStdout>,
+}
+
+impl Stays {
+    fn with(args: &[&str]) -> Stays {
+        let mut child = Command::new(DENSITE)
+            .arg("join")
+            .args(args)
+            .args(["--stay", "--json"])
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("the command runs");
+        let out = BufReader::new(child.stdout.take().expect("a pipe"));
+        Stays { child, out }
+    }
+
+    /// The next event.
+    fn event(&mut self) -> Value {
+        let mut line = String::new();
+        self.out.read_line(&mut line).expect("it writes");
+        let event: Value = serde_json::from_str(&line).unwrap_or_else(|e| panic!("{e}: {line}"));
+        let optional = ["verb", "path", "origin", "message", "event", "database"];
+        if event.get("error").is_none() {
+            matches(&event, &documented("join"), &optional);
+        }
+        event
+    }
+
+    fn interrupted(mut self) -> i32 {
+        run(Command::new("kill").args(["-INT", &self.child.id().to_string()])).expect(0);
+        self.child.wait().expect("it ends").code().unwrap_or(-1)
+    }
+}
+
+impl Drop for Stays {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn wait_for(db: &str, query: &str, expected: &str) {
+    let begun = Instant::now();
+    loop {
+        let found = sql(db, query);
+        if found.ends_with(expected) {
+            return;
+        }
+        assert!(
+            begun.elapsed() < Duration::from_secs(30),
+            "{query}: {found}"
+        );
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn rows_of_a_member_come_to_a_copy_that_stays() {
+    let dir = temp();
+    let (a, address) = founded(&dir);
+    let b = copied(&dir, &a, "b.db");
+    let mut stays = Stays::with(&[&b, &address, "--origin", "b"]);
+    let joined = stays.event();
+    assert_eq!(
+        (&joined["event"], &joined["origin"]),
+        (&"joined".into(), &"b".into())
+    );
+    sql(
+        &a,
+        "INSERT INTO vote_in VALUES (1, 7); SELECT densite_wait()",
+    );
+    wait_for(&b, "SELECT sum(n) FROM vote", "7\n");
+    // Rows that another process appends are sent by the one that stays.
+    sql(
+        &b,
+        "INSERT INTO vote_in VALUES (2, 8); SELECT densite_wait(densite_last_seq(), 'stream')",
+    );
+    assert_eq!(stays.interrupted(), 0);
+    let mut stays = Stays::with(&[&a, &address]);
+    assert_eq!(stays.event()["origin"], "a", "its name is known");
+    wait_for(&a, "SELECT sum(n) FROM vote", "15\n");
+    assert_eq!(stays.interrupted(), 0);
+}
+
+#[test]
+fn log_status_shows_the_stream() {
+    let dir = temp();
+    let (a, address) = founded(&dir);
+    sql(
+        &a,
+        "INSERT INTO vote_in VALUES (1, 7); SELECT densite_wait()",
+    );
+    let status = densite(&["log", "status", &a, "--json"]).expect(0).json();
+    let stream = &status["stream"];
+    assert_eq!(stream["address"], *address);
+    assert_eq!(stream["origin"], "a");
+    assert_eq!(
+        (&stream["message"], &stream["messages_behind"]),
+        (&2.into(), &0.into())
+    );
+    assert_eq!(stream["members"], serde_json::json!(["a"]));
+    assert!(
+        stream["stopped"].is_null() && stream["trouble"].is_null(),
+        "{stream}"
+    );
+    let text = densite(&["log", "status", &a]).expect(0).out;
+    for words in [&*address, "applied message", "2, 0 behind"] {
+        assert!(text.contains(words), "no {words:?} in {text}");
+    }
+    std::fs::rename(at(&dir, "stream"), at(&dir, "away")).expect("moved");
+    let text = densite(&["log", "status", &a]).expect(0).out;
+    assert!(
+        text.contains("unknown") && text.contains("trouble"),
+        "{text}"
+    );
+
+    let left = densite(&["leave", &a]).expect(1);
+    assert!(left.err.contains("stream"), "{left:?}");
+    let left = densite(&["leave", &a, "--force", "--json"]).expect(0);
+    matches(&left.json(), &documented("leave"), &[]);
+    let status = densite(&["log", "status", &a, "--json"]).expect(0).json();
+    assert!(status["stream"].is_null(), "{status}");
+}
+
+#[test]
+fn trouble_is_told_when_it_begins_and_when_it_ends() {
+    let dir = temp();
+    let (a, address) = founded(&dir);
+    let (stream, away) = (at(&dir, "stream"), at(&dir, "away"));
+    std::fs::rename(&stream, &away).expect("moved");
+    // It is a member already, so it starts without the stream.
+    let mut stays = Stays::with(&[&a, &address]);
+    assert_eq!(stays.event()["event"], "joined");
+    assert_eq!(stays.event()["event"], "failed");
+    std::fs::rename(&away, &stream).expect("moved");
+    assert_eq!(stays.event()["event"], "recovered");
+    assert_eq!(stays.interrupted(), 0);
+}
+
+#[test]
+fn a_member_that_stopped_does_not_go_on_by_a_restart_of_its_service() {
+    let dir = temp();
+    let (a, address) = founded(&dir);
+    let mut stays = Stays::with(&[&a, &address]);
+    assert_eq!(stays.event()["event"], "joined");
+    sql(
+        &a,
+        "UPDATE densite_member SET stopped = 'its table vote differs'",
+    );
+    let said = stays.event();
+    assert_eq!(said["error"]["exit_code"], 1, "{said}");
+    let said = densite(&["join", &a, &address, "--stay"]).expect(1);
+    said.says("its table vote differs");
+    densite(&["join", &a, &address, "--quiet"]).expect(0);
+    assert_eq!(
+        sql(&a, "SELECT stopped = '' AS s FROM densite_member"),
+        "s\n1\n"
+    );
+}
+
+#[test]
+fn a_copy_with_rows_of_its_own_waits_for_a_decision() {
+    let dir = temp();
+    let (a, address) = founded(&dir);
+    let b = at(&dir, "b.db");
+    let copied = Command::new("cp").args(["-r", &a, &b]).status();
+    assert!(copied.expect("cp").success());
+    let log = Command::new("cp")
+        .args(["-r", &format!("{a}-log"), &format!("{b}-log")])
+        .status();
+    assert!(log.expect("cp").success());
+    sql(&b, "INSERT INTO vote_in VALUES (1, 7)");
+    densite(&["join", &b, &address]).expect(1).says("--discard");
+    let joined = densite(&["join", &b, &address, "--discard", "--origin", "b"]).expect(0);
+    assert!(joined.out.contains("joined as b"), "{joined:?}");
+}
+
+#[test]
+fn bad_input_gets_a_sentence() {
+    let dir = temp();
+    let (a, address) = founded(&dir);
+    let (other, empty, text) = (
+        at(&dir, "other.db"),
+        at(&dir, "empty.db"),
+        at(&dir, "text.db"),
+    );
+    densite(&["sql", "--create", &other, "CREATE TABLE t(a)"]).expect(0);
+    std::fs::write(&empty, b"").expect("write");
+    std::fs::write(&text, "no database ".repeat(1000)).expect("write");
+    let missing = at(&dir, "missing.db");
+    let says = |args: &[&str], code: i32, words: &str| {
+        let ran: Ran = densite(args).expect(code);
+        assert!(ran.err.contains(words), "{args:?}: {ran:?}");
+        let names = ran.err.matches(args[1]).count();
+        assert!(code == 2 || names <= 1, "{args:?}: {ran:?}");
+    };
+    for (args, code, words) in [
+        (&["join", &missing, &address][..], 1, "missing.db"),
+        (&["leave", &missing], 1, "missing.db"),
+        (&["join", &a, "localhost"], 1, "no scheme"),
+        (&["join", &a, "file://x"], 1, "from the root"),
+        (
+            &["join", &a, "nats://host"],
+            1,
+            "name of the stream is missing",
+        ),
+        (&["join", &a, "nats://127.0.0.1:1/S"], 1, "127.0.0.1:1"),
+        (&["join", &a, &address, "--replicas", "9"], 2, "--replicas"),
+        (
+            &["join", &a, &address, "--moved", "--discard"],
+            2,
+            "--discard",
+        ),
+        (
+            &["join", &a, &address, "--client-key", "k"],
+            2,
+            "--client-certificate",
+        ),
+        (&["join", &a], 2, "ADDRESS"),
+        (&["join", &other, &address], 1, "join a copy of a member"),
+        (
+            &["join", &empty, &address],
+            1,
+            "did not begin with an empty database",
+        ),
+        (
+            &["join", &other, &address, "--origin", "a b"],
+            1,
+            "join a copy",
+        ),
+        (&["join", &text, &address], 5, "text.db"),
+        (&["leave", &other], 1, "no member of a stream"),
+    ] {
+        says(args, code, words);
+    }
+    let b = copied(&dir, &a, "b.db");
+    says(
+        &["join", &b, &address, "--origin", "a"],
+        1,
+        "choose another one",
+    );
+    let c = copied(&dir, &a, "c.db");
+    says(
+        &["join", &c, &address, "--origin", "a b"],
+        1,
+        "\"a b\" is not a valid name",
+    );
+    densite(&[
+        "sql",
+        &other,
+        "CREATE TRIGGER x AFTER INSERT ON t BEGIN UPDATE t SET a = random(); END",
+    ])
+    .expect(0);
+    says(&["join", &other, &address], 1, "the trigger x uses random");
+    let error = densite(&["join", &missing, &address, "--json"])
+        .expect(1)
+        .json();
+    assert_eq!(error["error"]["kind"], "not_found");
+}
