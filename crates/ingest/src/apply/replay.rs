@@ -65,8 +65,14 @@ pub(crate) fn replay(
     let own = connection::open(&spec, CACHE_KIB)?;
     let timeout = caller.query_i64("PRAGMA busy_timeout")?.unwrap_or(0);
     own.busy_timeout(i32::try_from(timeout.max(BUSY_MS)).unwrap_or(i32::MAX))?;
-    if Position::read(&own)?.is_some_and(|position| position.is_paused) {
-        return Err(paused::reason(&own)?);
+    match Position::read(&own)? {
+        Some(position) if position.is_paused => return Err(paused::reason(&own)?),
+        Some(position) if position.stream.is_some() => {
+            return Err(refused(
+                "densite_replay_rejects: this database is a member of a stream, and the others would not have the row; insert it into the ingest table again, and delete the reject",
+            ));
+        }
+        _ => {}
     }
     let only = only.map_or(Value::Null, Value::from);
     let (mut applied, mut after) = (0, i64::MIN);

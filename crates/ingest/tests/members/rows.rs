@@ -58,6 +58,10 @@ fn conflicts_end_the_same_on_all_members() {
     let rejects = "SELECT seq, \"table\", \"row\", error FROM densite_rejects";
     assert_eq!(all(&a, rejects), all(&b, rejects));
     assert_eq!(all(&a, rejects).len(), 50);
+    let said = refusal(&a, "SELECT densite_replay_rejects()");
+    assert!(said.contains("the others would not have the row"), "{said}");
+    let said = refusal(&a, "SELECT densite_leave()");
+    assert!(said.contains("densite_rejects has 50 rows"), "{said}");
 }
 
 #[test]
