@@ -277,3 +277,23 @@ fn a_wait_for_the_stream_ends_when_the_stream_has_the_row() {
     let said = refusal(&a, "SELECT densite_wait(1, 'stream')");
     assert!(said.contains("no member"), "{said}");
 }
+
+/// The rows of a COMMIT that failed have numbers in the log, and no member gets them.
+#[test]
+fn a_commit_that_fails_stops_no_member() {
+    let cluster = Cluster::new();
+    let a = cluster.founder("a", SCHEMA);
+    let b = cluster.copy(&a, "b");
+    ingest(&a, "vote", "");
+    a.commit_hook(Some(|| true)).expect("a hook");
+    a.execute_batch("INSERT INTO vote_in VALUES (1, 1), (2, 2)")
+        .expect_err("refused");
+    a.commit_hook(None::<fn() -> bool>).expect("no hook");
+    settle(&[&a, &b]);
+    a.execute_batch("INSERT INTO vote_in VALUES (3, 3)")
+        .expect("a row");
+    settle(&[&a, &b]);
+    for con in [&a, &b] {
+        assert_eq!(all(con, "SELECT * FROM vote"), ["3|3"]);
+    }
+}
