@@ -278,6 +278,12 @@ fn users_and_certificates_are_judged() {
     let stream = open(fine.clone()).expect("a stream");
     append_numbers(&stream, &name("a"), 3);
     assert_eq!(read_all(&stream, 3).len(), 3);
+    let in_address = Options {
+        user: None,
+        servers: vec![fine.servers[0].replace("nats://", "nats://u:secret@")],
+        ..fine.clone()
+    };
+    open(in_address).expect("a stream");
     let stranger = Options {
         user: Some(("u".into(), "guess".into())),
         ..fine.clone()

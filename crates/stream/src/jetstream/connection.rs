@@ -1,9 +1,11 @@
 //! The connection to the servers, and the requests about one stream.
 
-use super::options::Options;
+use super::options::{Login, Options};
 use super::problem::{chain, is_missing, judged};
 use super::{settings, tls};
 use crate::{Error, Extent, Identity, Message, Name, Result};
+use async_nats::connection::State;
+use async_nats::jetstream::context::GetStreamErrorKind;
 use async_nats::jetstream::stream::{Info, LastRawMessageErrorKind, Stream};
 use async_nats::jetstream::{self, Context};
 use async_nats::{ConnectOptions, Event};
@@ -20,7 +22,9 @@ const HEADERS: usize = 1024;
 pub(super) struct Connection {
     pub(super) context: Context,
     pub(super) stream: Stream<()>,
-    /// Its name.
+    /// The servers, for messages.
+    servers: String,
+    /// The stream's name.
     pub(super) name: String,
     pub(super) database: Name,
     pub(super) identity: Identity,
@@ -47,10 +51,7 @@ impl Connection {
                 &format!("the stream {} cannot be opened", options.stream),
                 e,
             ),
-            false => Error::Refused(format!(
-                "the NATS server {} has no JetStream: start it with -js",
-                options.shown_servers()
-            )),
+            false => Error::Refused(without_jetstream(&options.shown_servers())),
         };
         let info = match options.create {
             true => {
@@ -60,7 +61,11 @@ impl Connection {
             }
             false => {
                 let found = context.get_stream(&options.stream).await;
-                found.map_err(|e| failed(&e))?.cached_info().clone()
+                let found = found.map_err(|e| match e.kind() {
+                    GetStreamErrorKind::JetStream(said) => failed(&said),
+                    _ => failed(&e),
+                });
+                found?.cached_info().clone()
             }
         };
         settings::check(&info.config, &database)?;
@@ -69,6 +74,7 @@ impl Connection {
         let stream = context.get_stream_no_info(&name).await;
         let stream = stream.map_err(|e| judged("the name of the stream", &e))?;
         Ok(Connection {
+            servers: options.shown_servers(),
             context,
             stream,
             name,
@@ -100,7 +106,19 @@ impl Connection {
         if is_missing(e) {
             return self.changed(None);
         }
-        judged(asked, e)
+        let client = self.context.client();
+        let is_connected = client.connection_state() == State::Connected;
+        match judged(asked, e) {
+            // Another server of the cluster can have it, or this one soon.
+            Error::TryAgain(_) if is_connected && !client.server_info().jetstream => {
+                Error::TryAgain(without_jetstream(&self.servers))
+            }
+            Error::TryAgain(why) if !is_connected => Error::TryAgain(format!(
+                "the NATS server {} cannot be reached: {why}",
+                self.servers
+            )),
+            judged => judged,
+        }
     }
 
     fn changed(&self, found: Option<Identity>) -> Error {
@@ -173,6 +191,10 @@ impl Connection {
     }
 }
 
+fn without_jetstream(servers: &str) -> String {
+    format!("the NATS server {servers} has no JetStream: start it with -js")
+}
+
 /// Connects to one of the servers.
 async fn connect(options: &Options, count: watch::Sender<u64>) -> Result<Context> {
     let wanted = options.shown_servers();
@@ -194,10 +216,12 @@ async fn connect(options: &Options, count: watch::Sender<u64>) -> Result<Context
             .await
             .map_err(|e| Error::Refused(format!("the credentials in {}: {e}", path.display())))?;
     }
-    if let Some((user, password)) = &options.user {
-        connect = connect.user_and_password(user.clone(), password.clone());
-    }
-    let client = connect.connect(&options.servers).await.map_err(|e| {
+    connect = match options.login() {
+        Some(Login::User(user, password)) => connect.user_and_password(user, password),
+        Some(Login::Token(token)) => connect.token(token),
+        None => connect,
+    };
+    let client = connect.connect(options.addresses()).await.map_err(|e| {
         use async_nats::ConnectErrorKind as Kind;
         let text = format!("no connection to {wanted}: {}", chain(&e));
         match e.kind() {

@@ -7,9 +7,9 @@ use std::time::Duration;
 /// Where a stream is, and how it is made if it is missing.
 #[derive(Clone)]
 pub struct Options {
-    /// The servers of one cluster, such as `nats://host:4222`. An address can have a user and a
-    /// password, or a token. With the scheme `tls`, or if the
-    /// server demands it, the connection uses TLS.
+    /// The servers of one cluster, such as `nats://host:4222`. The first address can have a user and
+    /// a password, or a token, in front of `@`. With the scheme `tls`, or if the server demands it,
+    /// the connection uses TLS.
     pub servers: Vec<String>,
     /// The name of the stream on the server.
     pub stream: String,
@@ -54,21 +54,66 @@ impl Options {
         }
     }
 
-    /// The addresses of the servers for messages: without users and passwords.
-    pub(super) fn shown_servers(&self) -> String {
-        let shown = |server: &String| match server.rsplit_once('@') {
-            Some((before, host)) => {
-                let scheme = before.split_once("://").map_or("", |(scheme, _)| scheme);
-                format!("{scheme}://{host}")
-            }
-            None => server.clone(),
-        };
-        self.servers
-            .iter()
-            .map(shown)
-            .collect::<Vec<_>>()
-            .join(", ")
+    /// The addresses of the servers, without users, passwords and tokens.
+    pub(super) fn addresses(&self) -> Vec<String> {
+        let parts = self.servers.iter().map(|server| parts(server));
+        parts
+            .map(|(scheme, _, host)| format!("{scheme}{host}"))
+            .collect()
     }
+
+    /// The same, for messages.
+    pub(super) fn shown_servers(&self) -> String {
+        self.addresses().join(", ")
+    }
+
+    /// How the client says who it is, if that is no file: as the option says, or the first address
+    /// that has something in front of `@`. The client's library does not read it from there.
+    pub(super) fn login(&self) -> Option<Login> {
+        if let Some((user, password)) = &self.user {
+            return Some(Login::User(user.clone(), password.clone()));
+        }
+        let login = self.servers.iter().find_map(|server| parts(server).1)?;
+        Some(match login.split_once(':') {
+            Some((user, password)) => Login::User(decoded(user), decoded(password)),
+            None => Login::Token(decoded(login)),
+        })
+    }
+}
+
+/// See [`Options::login`].
+#[derive(PartialEq, Eq)]
+pub(super) enum Login {
+    /// User and password.
+    User(String, String),
+    Token(String),
+}
+
+/// The scheme with its separator, what is in front of `@`, and the host of an address.
+fn parts(server: &str) -> (&str, Option<&str>, &str) {
+    let at = server.find("://").map_or(0, |at| at + 3);
+    let (scheme, rest) = server.split_at(at);
+    match rest.rsplit_once('@') {
+        Some((login, host)) => (scheme, Some(login), host),
+        None => (scheme, None, rest),
+    }
+}
+
+/// A part of an address whose characters can be written as `%40`.
+fn decoded(text: &str) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((first, behind)) = rest.split_first() {
+        let code = behind.get(..2).filter(|_| *first == b'%');
+        let code = code.and_then(|code| std::str::from_utf8(code).ok());
+        let code = code.and_then(|code| u8::from_str_radix(code, 16).ok());
+        bytes.push(code.unwrap_or(*first));
+        rest = match code {
+            Some(_) => behind.get(2..).unwrap_or_default(),
+            None => behind,
+        };
+    }
+    String::from_utf8(bytes).unwrap_or_else(|_| text.to_owned())
 }
 
 impl fmt::Debug for Options {
@@ -92,6 +137,24 @@ impl fmt::Debug for Options {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_address_says_who_the_client_is() {
+        let login = |server: &str| Options::new(server, "S").login();
+        let user = |name: &str, password: &str| Some(Login::User(name.into(), password.into()));
+        assert!(login("nats://host:4222").is_none());
+        assert!(login("nats://u:p@host:4222") == user("u", "p"));
+        assert!(login("tls://u:sec@ret@host") == user("u", "sec@ret"));
+        assert!(login("tls://u%40v:100%25%@host") == user("u@v", "100%%"));
+        assert!(login("nats://token@host") == Some(Login::Token("token".into())));
+        let options = Options::new("tls://u:sec@ret@host:1", "S");
+        assert_eq!(options.addresses(), ["tls://host:1"]);
+        let options = Options {
+            user: Some(("given".into(), "p".into())),
+            ..options
+        };
+        assert!(options.login() == user("given", "p"));
+    }
 
     #[test]
     fn passwords_are_not_shown() {
