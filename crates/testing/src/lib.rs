@@ -2,6 +2,7 @@
 
 #![forbid(unsafe_code)]
 
+mod cut_proxy;
 mod fault_proxy;
 mod long_run;
 mod nats;
@@ -11,6 +12,7 @@ mod skip;
 mod versitygw;
 mod web;
 
+pub use cut_proxy::CutProxy;
 pub use fault_proxy::{Fault, FaultProxy};
 pub use long_run::long_run;
 pub use nats::Nats;

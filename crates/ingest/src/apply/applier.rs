@@ -111,7 +111,14 @@ impl Applier {
 
     /// Starts what a member needs. Returns the reason if it may not go on.
     fn be_member(&mut self, applying: &Applying, place: StreamPlace) -> Result<Option<Error>> {
-        if self.stream.is_some() {
+        // `densite_join` can have changed the address or the credentials: here it ends the member at
+        // work, and elsewhere it is called because there is trouble.
+        let is_at_work = |stream: &StreamOrder| {
+            let member = applying.member();
+            member.is_some_and(|member| Arc::ptr_eq(&member, stream.running()))
+                && stream.running().trouble().is_none()
+        };
+        if self.stream.as_ref().is_some_and(is_at_work) {
             return Ok(None);
         }
         let membership = Membership::read(self.round.connection())?;
@@ -122,7 +129,10 @@ impl Applier {
             return Ok(Some(reason));
         }
         let running = applying.begin_member(membership, place)?;
-        self.stream = Some(StreamOrder::of(&running));
+        let is_same = |stream: &StreamOrder| Arc::ptr_eq(stream.running(), &running);
+        if !self.stream.as_ref().is_some_and(is_same) {
+            self.stream = Some(StreamOrder::of(&running));
+        }
         Ok(None)
     }
 

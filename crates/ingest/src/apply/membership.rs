@@ -26,8 +26,8 @@ impl Applying {
         Ok(Arc::clone(member.insert(Arc::new(running))))
     }
 
-    /// Ends the member at work, if there is one.
-    pub(super) fn end_member(&self) {
+    /// Ends the member at work, if there is one. The worker starts it again as the database has it.
+    pub(crate) fn end_member(&self) {
         *self.member.lock() = None;
     }
 }

@@ -25,7 +25,11 @@ pub(super) fn prepare<'a>(
     own: &'a str,
 ) -> Result<Prepared<'a>> {
     let tables = match control.what {
-        What::Body(Body::DigestsWanted) => Some(digest::compute(connection)?),
+        What::Body(Body::DigestsWanted)
+            if digest::is_wanted(connection, control.position.sequence)? =>
+        {
+            Some(digest::compute(connection)?)
+        }
         _ => None,
     };
     Ok(Prepared {
@@ -96,7 +100,8 @@ impl Prepared<'_> {
 fn join(connection: &Connection, control: &Control) -> Result<()> {
     let sql = "INSERT INTO main.densite_origins(origin, number, log, seq) \
          VALUES (?1, (SELECT coalesce(max(number), 0) + 1 FROM main.densite_origins), ?2, ?3) \
-         ON CONFLICT (origin) DO UPDATE SET log = excluded.log, seq = excluded.seq, has_left = 0";
+         ON CONFLICT (origin) DO UPDATE SET log = excluded.log, has_left = 0, \
+         seq = CASE log WHEN excluded.log THEN max(seq, excluded.seq) ELSE excluded.seq END";
     let values = [
         Value::from(control.origin.as_str()),
         Value::Blob(control.log.0.to_vec()),

@@ -6,7 +6,7 @@
 
 use super::records::{Reached, RecordSource};
 use crate::error::refused;
-use crate::member::{Body, Came, Control, Incoming, Item, Origins, ROW_BITS, Running};
+use crate::member::{Body, Came, Control, Incoming, Item, Origins, ROW_BITS, Running, described};
 use crate::position::{Position, StreamPlace};
 use densite_log::{LogId, Next, Record, Seq, TxnId};
 use densite_sqlite::Result;
@@ -25,6 +25,20 @@ struct Message {
     last: Option<Seq>,
     /// Where its records are: number in the stream, number in the origin's log.
     records: Vec<(Seq, Seq)>,
+}
+
+impl Message {
+    /// A change of the schema that was applied before.
+    fn passed_over(control: Control) -> Message {
+        Message {
+            position: control.position,
+            origin: control.origin,
+            log: control.log,
+            to: control.to,
+            last: None,
+            records: Vec::new(),
+        }
+    }
 }
 
 /// See the module.
@@ -73,7 +87,7 @@ impl StreamRecords {
         place.row = place.row.max(control.row());
         if control.is_schema() {
             if self.is_own(&control.origin) {
-                reached.position.seq = control.to;
+                reached.position.seq = reached.position.seq.max(control.to);
             }
             reached
                 .origins
@@ -90,11 +104,24 @@ impl StreamRecords {
         self.running.membership().origin.as_str() == origin
     }
 
+    /// Whether all rows of a message were applied before: a stream that lost messages got them again.
+    fn is_applied(&self, item: &Item) -> bool {
+        let message = &item.message;
+        let known = self.origins.get(item.origin.as_str());
+        matches!(message.body, Body::Rows(_))
+            && known.is_some_and(|(log, seq)| log == message.log && message.to <= seq)
+    }
+
     /// Takes a message in: its records, or itself as a control.
     fn take(&mut self, item: Item) -> Result<()> {
+        let is_applied = self.is_applied(&item);
         let item = match Control::of(item) {
-            Ok(control) => {
+            Ok(control) if !is_applied => {
                 self.control = Some(control);
+                return Ok(());
+            }
+            Ok(control) => {
+                self.messages.push_back(Message::passed_over(control));
                 return Ok(());
             }
             Err(item) => item,
@@ -188,7 +215,7 @@ impl RecordSource for StreamRecords {
             match self.incoming().next() {
                 Came::Item(item) => self.take(*item)?,
                 Came::Nothing => return Ok(Next::End),
-                Came::Failed(error) => return Err(refused(error.to_string())),
+                Came::Failed(error) => return Err(refused(described(&error))),
             }
         }
     }
@@ -204,7 +231,7 @@ impl RecordSource for StreamRecords {
                 place.message = message.position.sequence;
                 place.mark = message.position.mark;
                 if self.is_own(&message.origin) {
-                    reached.position.seq = message.to;
+                    reached.position.seq = reached.position.seq.max(message.to);
                 }
                 reached
                     .origins
@@ -214,7 +241,7 @@ impl RecordSource for StreamRecords {
             // A part of it is applied.
             let begun = message.records.iter().rfind(|(first, _)| *first <= last);
             if let Some((first, seq)) = begun.filter(|_| self.is_own(&message.origin)) {
-                reached.position.seq = seq + (last - first);
+                reached.position.seq = reached.position.seq.max(seq + (last - first));
             }
             break;
         }

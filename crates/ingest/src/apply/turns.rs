@@ -150,11 +150,12 @@ impl Applying {
         }
     }
 
-    /// Waits until messages come from the stream, or as [`Applying::wait_for_rows`] does.
+    /// Waits until messages come from the stream, until the member at work was ended, or as
+    /// [`Applying::wait_for_rows`] does.
     pub(super) fn wait_for_messages(&self, at_most: Option<Duration>) {
         self.wait(Seq::MAX, at_most, || {
             self.member()
-                .is_some_and(|member| member.incoming().has_news())
+                .is_none_or(|member| member.incoming().has_news())
         });
     }
 

@@ -28,11 +28,12 @@ const DIFFERENT: [&str; 14] = [
 /// The oldest SQLite that lists tables with their kinds.
 const OLDEST: i64 = 3_037_000;
 
-/// What stands against joining, one sentence for each; empty if nothing does.
+/// What stands against joining, one sentence for each; empty if nothing does. The rejects of a member,
+/// or of a copy of one, have numbers of the stream and stay.
 ///
 /// # Errors
 /// SQLite's.
-pub(crate) fn unmet(connection: &Connection) -> Result<Vec<String>> {
+pub(crate) fn unmet(connection: &Connection, is_member: bool) -> Result<Vec<String>> {
     let version = connection.query_string("SELECT sqlite_version()")?;
     let version = version.unwrap_or_default();
     let mut parts = version.split('.').map(|part| part.parse().unwrap_or(0i64));
@@ -44,7 +45,7 @@ pub(crate) fn unmet(connection: &Connection) -> Result<Vec<String>> {
     }
     let mut unmet = Vec::new();
     let rejects = position::rejects(connection)?;
-    if rejects > 0 {
+    if rejects > 0 && !is_member {
         unmet.push(format!(
             "densite_rejects has {rejects} rows: apply them (densite_replay_rejects) or delete them"
         ));

@@ -10,6 +10,8 @@ use std::collections::BTreeMap;
 
 /// The name under which the digest of the schema is kept: no table has it.
 const SCHEMA: &str = "";
+/// In the place of an origin: requests up to this message are not answered.
+const NO_ORIGIN: &str = "";
 /// Results of this many requests are kept.
 const KEPT: usize = 2;
 
@@ -157,4 +159,31 @@ pub(crate) fn judge(
 pub(crate) fn last_request(connection: &Connection) -> Result<Option<u64>> {
     let last = connection.query_i64("SELECT max(message) FROM main.densite_digests")?;
     Ok(last.and_then(|message| u64::try_from(message).ok()))
+}
+
+/// Forgets all digests, and answers no request up to this message: what the tables were at it is not
+/// known when it is read again.
+///
+/// # Errors
+/// SQLite's.
+pub(crate) fn begin_behind(connection: &Connection, message: u64) -> Result<()> {
+    connection.exec("DELETE FROM main.densite_digests")?;
+    let digests = Digests {
+        message,
+        tables: BTreeMap::new(),
+    };
+    store(connection, NO_ORIGIN, &digests)
+}
+
+/// Whether a request at this message is answered.
+///
+/// # Errors
+/// SQLite's.
+pub(crate) fn is_wanted(connection: &Connection, message: u64) -> Result<bool> {
+    let sql = "SELECT 1 FROM main.densite_digests WHERE origin = ?1 AND message >= ?2";
+    let values = [
+        Value::from(NO_ORIGIN),
+        Value::Integer(message.cast_signed()),
+    ];
+    Ok(connection.query_row(sql, &values)?.is_none())
 }

@@ -6,7 +6,7 @@
 //! never comes. A stream that lost messages gets the rows again, as long as the log has them.
 
 use super::SCHEMA;
-use super::message::{Body, HEADER_LEN, Message, ROW_BITS};
+use super::message::{Body, HEADER_LEN, Joined, Message, ROW_BITS};
 use super::retained::Retained;
 use super::shared::Shared;
 use super::tables::Membership;
@@ -24,6 +24,8 @@ const GOAL: usize = 512 << 10;
 const WAIT: Duration = Duration::from_millis(250);
 /// Pause after an error.
 const RETRY: Duration = Duration::from_secs(1);
+/// How often an origin without rows to send asks whether the stream still has its last message.
+const CHECK_EVERY: Duration = Duration::from_secs(3);
 /// Bytes of the stream's largest message that are left to its headers.
 const MARGIN: usize = HEADER_LEN + 1024;
 
@@ -40,6 +42,8 @@ struct Settled {
     to: Seq,
     /// The largest message of the stream, bytes.
     max_payload: usize,
+    /// When this was found out.
+    at: Instant,
 }
 
 /// See the module.
@@ -129,7 +133,15 @@ impl Forwarder {
         }
         match self.next(at)? {
             Found::Closed => Ok(false),
-            Found::Nothing => Ok(self.wait(at.to)),
+            Found::Nothing => {
+                let to = at.to;
+                if at.at.elapsed() >= CHECK_EVERY {
+                    *settled = None;
+                    // The stream can have lost rows that the reader has passed.
+                    *self.rows.lock() = Rows::default();
+                }
+                Ok(self.wait(to))
+            }
             Found::Message(bytes, to) => {
                 at.sequence = self.append(&*stream, at.sequence, &bytes)?;
                 at.to = to;
@@ -168,9 +180,10 @@ impl Forwarder {
         *self.retained.lock() = self.log(Retained::begin(open.log(), stream.durability()?))?;
         let Some(last) = stream.last_of(&self.origin)? else {
             return Ok(Settled {
-                sequence: 0,
+                sequence: self.join_again(stream)?,
                 to: self.begun,
                 max_payload,
+                at: Instant::now(),
             });
         };
         let refused = |why: String| Err(Error::Refused(why));
@@ -197,7 +210,15 @@ impl Forwarder {
             sequence: last.sequence,
             to: message.to,
             max_payload,
+            at: Instant::now(),
         })
+    }
+
+    /// Announces this member once more, because the stream lost all its messages.
+    fn join_again(&self, stream: &dyn Stream) -> Result<u64> {
+        let joined = Body::Joined(Joined { is_empty: false });
+        let joined = self.message(self.begun, self.begun, joined)?;
+        self.append(stream, 0, &joined)
     }
 
     /// A result of the log as one of the stream.

@@ -5,6 +5,7 @@
 //! that it left.
 
 use super::demands;
+use super::digest;
 use super::forwarder::largest_transaction;
 use super::guards;
 use super::message::{Body, Joined, Message, ROW_BITS};
@@ -91,7 +92,7 @@ pub(crate) fn join(
     };
     // The session keeps the log open, and so the member at work.
     if let Some(log) = session.database_log(connection)? {
-        log.worker().applying(connection)?;
+        log.worker().applying(connection)?.end_member();
         log.log().ring();
     }
     Ok(Value::from(origin.as_str()))
@@ -131,7 +132,8 @@ impl<'a> Joining<'a> {
     ) -> Result<Joining<'a>> {
         let file = DatabaseFile::of(connection, session.storage())?;
         let parsed = densite_stream::Address::parse(address).map_err(of_stream)?;
-        let unmet = demands::unmet(connection)?;
+        let is_member = Membership::read(connection)?.is_some();
+        let unmet = demands::unmet(connection, is_member)?;
         if !unmet.is_empty() {
             return Err(refused(format!(
                 "{}: the database cannot join a stream: {}",
@@ -245,6 +247,7 @@ impl<'a> Joining<'a> {
     ) -> Result<Name> {
         let log = DatabaseLog::of(connection)?.ok_or_else(|| refused("the database has no log"))?;
         self.limit(&log)?;
+        let last = self.stream.extent().map_err(of_stream)?.last;
         let place = match self.options.after_loss {
             true => self.again_from()?,
             false => place,
@@ -262,6 +265,9 @@ impl<'a> Joining<'a> {
         membership.write(&self.own)?;
         guards::make(&self.own)?;
         write_place(&self.own, &place)?;
+        if self.options.after_loss {
+            digest::begin_behind(&self.own, last)?;
+        }
         self.own.exec("COMMIT")?;
         Ok(membership.origin)
     }

@@ -38,6 +38,7 @@ pub(crate) use message::{Body, Digests, ROW_BITS};
 pub(crate) use origins::Origins;
 pub(crate) use running::Running;
 pub(crate) use tables::{Membership, TABLES, is_own, stop, tables_of};
+pub(crate) use troubles::described;
 
 /// The name of the table in the log whose rows change the schema: they have one column, `sql`.
 pub(crate) const SCHEMA: &str = "";

@@ -36,7 +36,8 @@ impl Origins {
     /// SQLite's.
     pub(crate) fn write(&self, connection: &Connection) -> Result<()> {
         for (origin, (log, seq)) in &self.0 {
-            let update = "UPDATE main.densite_origins SET log = ?2, seq = ?3 WHERE origin = ?1";
+            // Messages that are read again after a loss move nothing backwards.
+            let update = "UPDATE main.densite_origins SET log = ?2, seq = CASE log WHEN ?2 THEN max(seq, ?3) ELSE ?3 END WHERE origin = ?1";
             let values = [
                 Value::from(origin.as_str()),
                 Value::Blob(log.0.to_vec()),
@@ -52,9 +53,11 @@ impl Origins {
         self.0.get(origin).copied()
     }
 
-    /// Rows of an origin are applied up to this one.
+    /// Rows of an origin are applied up to this one. A message that is read again after a loss moves
+    /// nothing backwards.
     pub(crate) fn set(&mut self, origin: &str, log: LogId, seq: Seq) {
         match self.0.get_mut(origin) {
+            Some(known) if known.0 == log => known.1 = known.1.max(seq),
             Some(known) => *known = (log, seq),
             None => drop(self.0.insert(origin.to_owned(), (log, seq))),
         }

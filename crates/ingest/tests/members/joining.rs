@@ -163,3 +163,29 @@ fn what_stands_against_joining_is_listed() {
         assert!(said.contains(word), "{sql}: {said}");
     }
 }
+
+/// Rejects are the same on all members, so a copy keeps them.
+#[test]
+fn a_member_with_rejects_is_copied_and_goes_on() {
+    let cluster = Cluster::new();
+    let a = cluster.founder("a", SCHEMA);
+    ingest(&a, "vote", "");
+    a.execute_batch("INSERT INTO vote_in VALUES (1, 1); INSERT INTO vote_in VALUES (1, 2)")
+        .expect("rows");
+    settle(&[&a]);
+    let b = cluster.copy(&a, "b");
+    ingest(&b, "vote", "");
+    b.execute_batch("INSERT INTO vote_in VALUES (1, 3)")
+        .expect("a row");
+    settle(&[&a, &b]);
+    let again = cluster.join_with(&a, r#""replicas": 1"#);
+    assert_eq!(again.expect("other settings"), "a");
+    a.execute_batch("INSERT INTO vote_in VALUES (2, 2)")
+        .expect("a row");
+    settle(&[&a, &b]);
+    let rejects = "SELECT seq, \"table\", \"row\", error FROM densite_rejects";
+    assert_eq!(all(&a, rejects).len(), 2);
+    for sql in ["SELECT * FROM vote", rejects] {
+        assert_eq!(all(&a, sql), all(&b, sql));
+    }
+}

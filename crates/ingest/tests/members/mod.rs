@@ -1,30 +1,51 @@
 //! Databases that are members of one stream.
 
+mod failures;
 mod joining;
+mod kills;
+mod loss;
+mod place;
 mod rows;
 
 use crate::common::{self, all, one};
+use place::Place;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// A stream in a directory, and the databases of its members.
+/// A stream, and the databases of its members.
 pub(crate) struct Cluster {
+    /// Ends before its directory.
+    place: Place,
     dir: tempfile::TempDir,
 }
 
 impl Cluster {
+    /// In a directory.
     pub(crate) fn new() -> Cluster {
-        Cluster {
-            dir: tempfile::tempdir().expect("a folder"),
-        }
+        let dir = tempfile::tempdir().expect("a folder");
+        let place = Place::directory(dir.path());
+        Cluster { place, dir }
     }
 
-    pub(crate) fn stream(&self) -> PathBuf {
-        self.dir.path().join("stream")
+    /// On a server of NATS with these lines in its configuration; `None`: it is not installed.
+    pub(crate) fn on_nats(settings: &str) -> Option<Cluster> {
+        let dir = tempfile::tempdir().expect("a folder");
+        let place = Place::nats(dir.path(), settings)?;
+        Some(Cluster { place, dir })
+    }
+
+    /// One of each kind.
+    pub(crate) fn all() -> Vec<Cluster> {
+        let nats = Cluster::on_nats("");
+        std::iter::once(Cluster::new()).chain(nats).collect()
+    }
+
+    pub(crate) fn place(&self) -> &Place {
+        &self.place
     }
 
     pub(crate) fn address(&self) -> String {
-        format!("file://{}", self.stream().display())
+        self.place.address()
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
@@ -51,15 +72,19 @@ impl Cluster {
     }
 
     pub(crate) fn join(&self, con: &rusqlite::Connection, name: &str) {
-        let settings = format!(r#"{{"origin": "{name}"}}"#);
-        let joined: String = con
-            .query_row(
-                "SELECT densite_join(?1, ?2)",
-                [self.address(), settings],
-                |row| row.get(0),
-            )
-            .unwrap_or_else(|e| panic!("{name}: {e}"));
-        assert_eq!(joined, name);
+        let joined = self.join_with(con, &format!(r#""origin": "{name}""#));
+        assert_eq!(joined.unwrap_or_else(|e| panic!("{name}: {e}")), name);
+    }
+
+    /// Joins with these settings, which are pairs of a JSON object.
+    pub(crate) fn join_with(
+        &self,
+        con: &rusqlite::Connection,
+        settings: &str,
+    ) -> rusqlite::Result<String> {
+        let settings = format!(r#"{{"trust_server": true, {settings}}}"#);
+        let values = [self.address(), settings];
+        con.query_row("SELECT densite_join(?1, ?2)", values, |row| row.get(0))
     }
 }
 
