@@ -18,7 +18,7 @@ const LOOK: Duration = Duration::from_secs(1);
 /// How often it asks for trouble while rows come or are sent.
 const BUSY: Duration = Duration::from_secs(2);
 /// The same while nothing happens. Each time is a request to the server.
-const IDLE: Duration = Duration::from_secs(300);
+const IDLE: Duration = Duration::from_secs(60);
 /// How long it waits at its end until the stream has the rows of the log, seconds.
 const LAST: u32 = 5;
 
