@@ -177,6 +177,30 @@ fn trouble_is_told_when_it_begins_and_when_it_ends() {
 }
 
 #[test]
+fn a_stream_that_lost_messages_is_told() {
+    let dir = temp();
+    let (a, address) = founded(&dir);
+    let (stream, old) = (at(&dir, "stream"), at(&dir, "old"));
+    let copied = Command::new("cp").args(["-r", &stream, &old]).status();
+    assert!(copied.expect("cp").success());
+    sql(
+        &a,
+        "INSERT INTO vote_in VALUES (1, 7); SELECT densite_wait()",
+    );
+    std::fs::remove_dir_all(&stream).expect("removed");
+    std::fs::rename(&old, &stream).expect("put back");
+    let status = densite(&["log", "status", &a, "--json"]).expect(0).json();
+    let trouble = status["stream"]["trouble"].as_str().expect("trouble");
+    assert!(trouble.contains("ends at message 1"), "{trouble}");
+    let mut stays = Stays::with(&[&a, &address]);
+    assert_eq!(stays.event()["event"], "joined");
+    let failed = stays.event();
+    assert_eq!(failed["event"], "failed");
+    let said = failed["message"].as_str().expect("a message");
+    assert!(said.contains("lost acknowledged messages"), "{said}");
+}
+
+#[test]
 fn a_member_that_stopped_does_not_go_on_by_a_restart_of_its_service() {
     let dir = temp();
     let (a, address) = founded(&dir);

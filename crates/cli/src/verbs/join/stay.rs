@@ -19,6 +19,8 @@ const LOOK: Duration = Duration::from_secs(1);
 const BUSY: Duration = Duration::from_secs(2);
 /// The same while nothing happens. Each time is a request to the server.
 const IDLE: Duration = Duration::from_secs(60);
+/// How often it asks at that pace at first: the member reads the stream before it notices a loss.
+const FIRST: u32 = 5;
 /// How long it waits at its end until the stream has the rows of the log, seconds.
 const LAST: u32 = 5;
 
@@ -66,6 +68,8 @@ struct Watch {
     /// When it last asked for trouble, and how far the member was then.
     asked: Option<Instant>,
     seen: (i64, i64),
+    /// How often it has asked.
+    times: u32,
 }
 
 impl Watch {
@@ -77,13 +81,14 @@ impl Watch {
         };
         known.may_go_on(&database.name)?;
         let now = database.progress()?;
-        let is_idle = now == self.seen && self.trouble.is_none();
+        let is_idle = now == self.seen && self.trouble.is_none() && self.times >= FIRST;
         let pause = if is_idle { IDLE } else { BUSY };
         if self.asked.is_some_and(|asked| asked.elapsed() < pause) {
             return Ok(());
         }
         let trouble = database.trouble()?;
         (self.asked, self.seen) = (Some(Instant::now()), now);
+        self.times = self.times.saturating_add(1);
         if trouble != self.trouble {
             told.trouble(trouble.as_deref());
             self.trouble = trouble;
