@@ -282,7 +282,7 @@ fn a_wait_for_the_stream_ends_when_the_stream_has_the_row() {
 #[test]
 fn a_commit_that_fails_stops_no_member() {
     let cluster = Cluster::new();
-    let a = cluster.founder("a", SCHEMA);
+    let mut a = cluster.founder("a", SCHEMA);
     let b = cluster.copy(&a, "b");
     ingest(&a, "vote", "");
     a.commit_hook(Some(|| true)).expect("a hook");
