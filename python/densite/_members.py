@@ -54,6 +54,7 @@ def join(
     moved: bool = False,
     discard: bool = False,
     after_loss: bool = False,
+    right: bool = False,
 ) -> str:
     """Makes the database of a connection a member of a stream, as ``densite join`` does.
 
@@ -81,6 +82,7 @@ def join(
         moved: the database is the member itself at another place, and the original is gone.
         discard: give up the rows in the log of this copy; the original sends them.
         after_loss: the stream lost messages that this member has applied: read it again.
+        right: the members differ, and this one is right: it goes on.
 
     Returns:
         the name of the member.
@@ -96,7 +98,7 @@ def join(
             # Other processes with other working directories read the file, too.
             settings[name] = os.path.abspath(os.fspath(path))
     monitors = [monitor] if isinstance(monitor, str) else list(monitor)
-    given = {"monitor": monitors, "trust_server": trust_server, "moved": moved, "discard": discard, "after_loss": after_loss}
+    given = {"monitor": monitors, "trust_server": trust_server, "moved": moved, "discard": discard, "after_loss": after_loss, "right": right}
     settings.update((name, value) for name, value in given.items() if value)
     settings.update((name, value) for name, value in (("origin", origin), ("replicas", replicas)) if value is not None)
     return str(_changed(con, "a database joins a stream", "densite_join(?, ?)", address, _json(settings)))

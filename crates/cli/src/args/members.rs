@@ -44,6 +44,9 @@ pub(crate) struct JoinArgs {
     /// The stream lost messages that this member has applied: read what it has from its beginning
     #[arg(long)]
     pub(crate) after_loss: bool,
+    /// The members differ, and this one is right: it goes on
+    #[arg(long)]
+    pub(crate) right: bool,
     /// Stay, apply and send rows until Ctrl-C, and print a line when trouble begins or ends
     #[arg(long)]
     pub(crate) stay: bool,

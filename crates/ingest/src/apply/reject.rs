@@ -23,7 +23,8 @@ pub(super) fn reject(
     row: usize,
     reason: &str,
 ) -> Result<()> {
-    let sql = "INSERT OR REPLACE INTO main.densite_rejects(seq, \"table\", \"row\", error, at, op, on_conflict) VALUES (?1, ?2, ?3, ?4, strftime('%Y-%m-%dT%H:%M:%fZ', 'now'), ?5, ?6)";
+    // After a loss, a stream can give numbers a second time: no reject takes the place of another.
+    let sql = "INSERT INTO main.densite_rejects(seq, \"table\", \"row\", error, at, op, on_conflict) VALUES ((SELECT iif(count(*), (SELECT max(seq) + 1 FROM main.densite_rejects), ?1) FROM main.densite_rejects WHERE seq = ?1), ?2, ?3, ?4, strftime('%Y-%m-%dT%H:%M:%fZ', 'now'), ?5, ?6)";
     let mut insert = match connection.prepare(sql) {
         // The table was dropped: it is made again.
         Err(e) if e.message.starts_with("no such table") => {

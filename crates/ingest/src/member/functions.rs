@@ -69,6 +69,11 @@ fn schema(session: &Session, connection: &Connection, given: &[ValueRef<'_>]) ->
     let sql = given.first().and_then(|sql| sql.as_str()).ok_or_else(|| {
         refused("densite_schema wants a statement, as in densite_schema('ALTER TABLE vote ADD COLUMN at')")
     })?;
+    if !connection.is_autocommit() {
+        return Err(refused(
+            "densite_schema: this connection has a transaction open, and the change would stay if that is rolled back; end it first",
+        ));
+    }
     if Membership::read(connection)?.is_none() {
         return Err(refused(
             "densite_schema: this database is no member of a stream; run the statement itself",
@@ -139,7 +144,15 @@ fn status(session: &Session, connection: &Connection) -> Result<Vec<Vec<Value>>>
     let members = "SELECT group_concat(origin, ' ') FROM (SELECT origin FROM main.densite_origins WHERE has_left = 0 ORDER BY number)";
     let members = connection.query_string(members)?.unwrap_or_default();
     let optional = |text: Option<String>| text.map_or(Value::Null, Value::Text);
-    let behind = last.map_or(Value::Null, |last| number(last.saturating_sub(applied)));
+    // A stream that lost messages: how far it will be is not known.
+    let is_lost = last.is_some_and(|last| last < applied);
+    let behind = last.filter(|_| !is_lost);
+    let behind = behind.map_or(Value::Null, |last| number(last - applied));
+    let trouble = trouble.or_else(|| {
+        is_lost.then(|| {
+            format!("the stream ends before message {applied}, which was applied: it lost messages")
+        })
+    });
     Ok(vec![vec![
         Value::Text(without_password(&member.address)),
         Value::from(member.origin.as_str()),

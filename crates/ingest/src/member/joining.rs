@@ -41,9 +41,11 @@ struct Options {
     discard: bool,
     /// The stream lost messages that this member has applied: read it again.
     after_loss: bool,
+    /// The members differ, and this one is right: it goes on.
+    right: bool,
 }
 
-const OPTIONS: [&str; 4] = ["origin", "moved", "discard", "after_loss"];
+const OPTIONS: [&str; 5] = ["origin", "moved", "discard", "after_loss", "right"];
 
 /// Reads the second argument.
 fn parsed(json: &str) -> serde_json::Result<(Options, Settings)> {
@@ -163,6 +165,7 @@ impl<'a> Joining<'a> {
     fn first(&self, connection: &Connection) -> Result<Name> {
         let is_empty = demands::is_empty(connection)?;
         self.may_begin(is_empty)?;
+        let origin = self.free_origin()?;
         let log = DatabaseLog::open_or_create(connection, self.session.storage())?;
         let end = log.log().last().map_err(|e| log.failed(e))?;
         log.wait_applied(connection, end, None)?;
@@ -173,7 +176,7 @@ impl<'a> Joining<'a> {
             row: 0,
         };
         self.limit(&log)?;
-        let origin = self.enter(|position| {
+        self.enter(&origin, |position| {
             if position.clustered.is_some() {
                 return Err(refused(
                     "many rows are being applied; wait for them (densite_wait) and join again",
@@ -231,7 +234,24 @@ impl<'a> Joining<'a> {
                 densite_stream::without_password(&known.address)
             )));
         }
+        if !known.stopped.is_empty() && !self.options.right {
+            return Err(refused(format!(
+                "{}: this member has stopped: {}; if this one is right and the others are wrong, join with --right",
+                self.file.path, known.stopped
+            )));
+        }
         let is_home = home(self.file.storage.as_ref(), &self.file.log_dir()) == Some(known.home);
+        let other = self
+            .options
+            .origin
+            .as_deref()
+            .filter(|name| *name != known.origin.as_str());
+        if let Some(other) = other.filter(|_| is_home || self.options.moved) {
+            return Err(refused(format!(
+                "{}: this database is the member {}, which cannot become {other}; leave the stream first (densite leave)",
+                self.file.path, known.origin
+            )));
+        }
         match is_home || self.options.moved {
             true => self.go_on(connection, known, place),
             false => self.copy(known, position, place),
@@ -299,14 +319,21 @@ impl<'a> Joining<'a> {
 
     /// A copy becomes a member of its own, at the place of the original when it was copied.
     fn copy(&self, known: Membership, position: Position, place: StreamPlace) -> Result<Name> {
-        let dir = self.file.log_dir();
-        if dir.exists() {
+        let origin = self.free_origin()?;
+        let files = self
+            .file
+            .storage
+            .log_dir(&self.file.log_dir(), &self.file.path);
+        // An attempt that failed leaves an empty log, which the next one takes.
+        if self.file.log_dir().exists()
+            && densite_log::id_in(files).ok().flatten() == Some(position.id)
+        {
             self.give_up_log(&known, position)?;
         }
         let above = crate::position::last_reject(&self.own)?;
         let (log, begin) = DatabaseLog::create(&self.file, above, &densite_log::usual)?;
         self.limit(&log)?;
-        let origin = self.enter(|_| {
+        self.enter(&origin, |_| {
             let sql = "UPDATE main.densite_applied SET log = ?1, seq = ?2";
             let values = [
                 Value::Blob(begin.id.0.to_vec()),
@@ -356,8 +383,8 @@ impl<'a> Joining<'a> {
         })
     }
 
-    /// Announces a new member and stores it, in one transaction.
-    fn enter(&self, begin: impl FnOnce(Position) -> Result<Begin>) -> Result<Name> {
+    /// A name that no member has.
+    fn free_origin(&self) -> Result<Name> {
         let origin: Name = match &self.options.origin {
             Some(name) => name.parse().map_err(of_stream)?,
             None => free_name()?,
@@ -368,13 +395,18 @@ impl<'a> Joining<'a> {
                 "the stream has a member with the name {origin}; choose another one"
             )));
         }
+        Ok(origin)
+    }
+
+    /// Announces a new member and stores it, in one transaction.
+    fn enter(&self, origin: &Name, begin: impl FnOnce(Position) -> Result<Begin>) -> Result<()> {
         self.own
             .exec("PRAGMA main.synchronous = FULL; BEGIN IMMEDIATE")?;
-        let entered = self.enter_within(&origin, begin);
+        let entered = self.enter_within(origin, begin);
         if entered.is_err() && !self.own.is_autocommit() {
             self.own.exec("ROLLBACK").ok();
         }
-        entered.map(|()| origin)
+        entered
     }
 
     fn enter_within(

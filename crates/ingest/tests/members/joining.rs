@@ -189,3 +189,39 @@ fn a_member_with_rejects_is_copied_and_goes_on() {
         assert_eq!(all(&a, sql), all(&b, sql));
     }
 }
+
+#[test]
+fn a_copy_whose_joining_failed_can_try_again() {
+    let cluster = Cluster::new();
+    let a = cluster.founder("a", SCHEMA);
+    let copy = cluster.path("copy");
+    a.execute("VACUUM INTO ?1", [copy.to_string_lossy()])
+        .expect("a copy");
+    let con = common::open(&copy);
+    let join =
+        |settings: &str| format!("SELECT densite_join('{}', '{settings}')", cluster.address());
+    for (settings, word) in [
+        (r#"{"origin": "a"}"#, "has a member with the name a"),
+        (r#"{"origin": "a.b"}"#, "not a valid name"),
+    ] {
+        let said = refusal(&con, &join(settings));
+        assert!(said.contains(word), "{said}");
+    }
+    // What an attempt leaves that failed later.
+    let other = common::open(&cluster.path("other"));
+    other.execute_batch(SCHEMA).expect("a table");
+    ingest(&other, "vote", "");
+    other.close().expect("closes");
+    copy_dir(
+        &cluster.path("other").with_extension("db-log"),
+        &copy.with_extension("db-log"),
+    );
+    assert_eq!(one::<String>(&con, &join(r#"{"origin": "c"}"#)), "c");
+    ingest(&con, "vote", "");
+    con.execute_batch("INSERT INTO vote_in VALUES (1, 1)")
+        .expect("a row");
+    settle(&[&a, &con]);
+    assert_eq!(all(&a, "SELECT * FROM vote"), ["1|1"]);
+    let said = refusal(&con, &join(r#"{"origin": "d"}"#));
+    assert!(said.contains("cannot become d"), "{said}");
+}

@@ -128,6 +128,7 @@ impl Database {
             ("moved", args.moved),
             ("discard", args.discard),
             ("after_loss", args.after_loss),
+            ("right", args.right),
         ] {
             if given {
                 all.insert(name.to_owned(), json!(true));

@@ -104,7 +104,7 @@ impl Known {
         match self.stopped.is_empty() {
             true => Ok(()),
             false => Err(other(format!(
-                "{name}: this member of the stream has stopped: {}; see the guide (docs/guides/cluster.md), and join without --stay to go on",
+                "{name}: this member of the stream has stopped: {}; see the guide (docs/guides/cluster.md), and join with --right if this one is right",
                 self.stopped
             ))),
         }
@@ -119,7 +119,7 @@ impl Database {
         args: &JoinArgs,
         settings: &Map<String, Value>,
     ) -> Result<Option<String>, Failure> {
-        let changes = args.moved || args.discard || args.after_loss;
+        let changes = args.moved || args.discard || args.after_loss || args.right;
         let Some(known) = self.known()?.filter(|_| !changes) else {
             return Ok(None);
         };
