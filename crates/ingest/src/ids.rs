@@ -153,6 +153,7 @@ impl TableIds {
         let timeout = connection.query_i64("PRAGMA busy_timeout")?.unwrap_or(0);
         let timeout = i32::try_from(timeout.max(BUSY_MS)).unwrap_or(i32::MAX);
         own.busy_timeout(timeout)?;
+        member::ids::wait(&own, Duration::from_millis(timeout.unsigned_abs().into()))?;
         // A block that a power cut takes back would be given out again.
         own.exec("PRAGMA main.synchronous = FULL")?;
         begin(&own, timeout)?;

@@ -4,10 +4,14 @@
 use super::Membership;
 use densite_sqlite::{Code, Connection, Error, Result, Value};
 use std::ops::Range;
+use std::time::{Duration, Instant};
 
 /// Ids of a member, as a power of two. Up to 8192 members, all are below 2^53, which JavaScript's
 /// numbers hold exactly.
 const BITS: u32 = 40;
+
+/// How often a member looks whether it has joined.
+const POLL: Duration = Duration::from_millis(5);
 
 /// The ids that this member gives out; `None` if the database is no member.
 ///
@@ -28,6 +32,20 @@ pub(crate) fn range(connection: &Connection) -> Result<Option<Range<i64>>> {
             Code::BUSY,
             "this member has not read from the stream yet that it joined, and ids come with that; try again",
         )),
+    }
+}
+
+/// Waits until the ids of this member are known, if the database is one: it has just joined.
+///
+/// # Errors
+/// BUSY after this time; SQLite's.
+pub(crate) fn wait(connection: &Connection, time: Duration) -> Result<()> {
+    let begun = Instant::now();
+    loop {
+        match range(connection) {
+            Err(e) if e.is_busy() && begun.elapsed() < time => std::thread::sleep(POLL),
+            done => return done.map(drop),
+        }
     }
 }
 

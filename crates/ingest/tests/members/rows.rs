@@ -253,7 +253,7 @@ fn no_two_members_give_out_the_same_id() {
         "CREATE TABLE note(id INTEGER PRIMARY KEY AUTOINCREMENT, by TEXT)",
     );
     let b = cluster.copy(&a, "b");
-    settle(&[&a, &b]);
+    // At once: an insert waits until the member knows its ids.
     for con in [&a, &b] {
         ingest(con, "note", "");
     }
