@@ -29,7 +29,10 @@ done <<<"$published"
 {
   printf '[workspace]\nresolver = "3"\nmembers = ["user", "densite-cli-*", "densite-stream-*"]\n[patch.crates-io]\n'
   while read -r name version; do echo "$name = { path = \"$name-$version\" }"; done <<<"$published"
+  # With the same profiles and target, dependencies are not compiled a second time.
+  echo; sed -n '/^\[profile/,/^$/p' "$root/Cargo.toml"
 } >Cargo.toml
+export CARGO_TARGET_DIR=$root/target
 cp "$root/Cargo.lock" Cargo.lock
 version=$(sed -n 's/^densite //p' <<<"$published")
 printf '[package]\nname = "user"\nedition = "2024"\n[dependencies]\ndensite = "%s"\n' "$version" >user/Cargo.toml
