@@ -166,7 +166,8 @@ impl StreamRecords {
             }
             place.records.push((first, record.first));
             place.last = Some(next - 1);
-            record.skip = (self.skip + 1).saturating_sub(first) as usize;
+            let skip = (self.skip + 1).saturating_sub(first);
+            record.skip = skip.max((known + 1).saturating_sub(record.first)) as usize;
             record.first = first;
             record.txn = txn;
             self.records.push_back(record);
@@ -238,10 +239,15 @@ impl RecordSource for StreamRecords {
                     .set(&message.origin, message.log, message.to);
                 continue;
             }
-            // A part of it is applied.
+            // A part of it is applied. If the stream loses the message, that part comes again with
+            // other numbers.
             let begun = message.records.iter().rfind(|(first, _)| *first <= last);
-            if let Some((first, seq)) = begun.filter(|_| self.is_own(&message.origin)) {
-                reached.position.seq = reached.position.seq.max(seq + (last - first));
+            if let Some((first, seq)) = begun {
+                let seq = seq + (last - first);
+                if self.is_own(&message.origin) {
+                    reached.position.seq = reached.position.seq.max(seq);
+                }
+                reached.origins.set(&message.origin, message.log, seq);
             }
             break;
         }
