@@ -54,6 +54,8 @@ find_missing() { # find_missing WORK: sets needed, wished (packages) and why_nee
     # env, because kill is also a built-in of the shell.
     need procps kill env kill -0 $$
     need file file has file
+    wish zsh "zsh, for tests of completions" has zsh
+    wish fish "fish, for tests of completions" has fish
     wish chromium "Chromium, for tests of pages" has chromium
     wish nginx-light "nginx, for tests of remote databases" test -x /usr/sbin/nginx
     wish openssl "openssl, for tests of remote databases" has openssl
