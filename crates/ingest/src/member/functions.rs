@@ -149,9 +149,10 @@ fn status(session: &Session, connection: &Connection) -> Result<Vec<Vec<Value>>>
     let behind = last.filter(|_| !is_lost);
     let behind = behind.map_or(Value::Null, |last| number(last - applied));
     let trouble = trouble.or_else(|| {
-        is_lost.then(|| {
-            format!("the stream ends before message {applied}, which was applied: it lost messages")
-        })
+        let last = last.filter(|_| is_lost)?;
+        Some(format!(
+            "the stream ends at message {last}: it lost messages that are applied here; see A stream that lost messages in docs/guides/cluster.md"
+        ))
     });
     Ok(vec![vec![
         Value::Text(without_password(&member.address)),
