@@ -36,7 +36,7 @@ inside sid sh -ec '
   native=/src/target/x86_64-unknown-linux-gnu/release/densite
   arm="qemu-aarch64 /build/$1/release/densite"
   scripts/dist/exchange.sh "$native" "$arm"
-  cp tests/fixtures/v1-typed.densite /tmp/a.db; cd /tmp
+  cp tests/fixtures/v1-typed.densite /build/a.db; cd /build
   qemu-aarch64 /usr/bin/sqlite3 :memory: -cmd ".load /build/$1/release/libdensite" -cmd ".open file:a.db?vfs=densite" \
     "SELECT densite_version(), count(*), sum(price) FROM t; PRAGMA integrity_check"' sh "$target"
 
@@ -50,8 +50,8 @@ inside sid sh -ec '
       libexpat1:arm64 libffi8:arm64 libsqlite3-0:arm64 zlib1g:arm64 libbz2-1.0:arm64 liblzma5:arm64 >/dev/null 2>&1
     for package in *.deb; do dpkg-deb -x "$package" /arm; done
   fi
-  cd /tmp; rm -rf wheel; mkdir wheel
-  run() { qemu-aarch64 -E LD_LIBRARY_PATH=/arm/usr/lib/aarch64-linux-gnu -E PYTHONPATH=/tmp/wheel:/src/python/tests -E PYTHONDONTWRITEBYTECODE=1 "/arm/usr/bin/$python" "$@"; }
+  cd /build; rm -rf wheel; mkdir wheel
+  run() { qemu-aarch64 -E LD_LIBRARY_PATH=/arm/usr/lib/aarch64-linux-gnu -E PYTHONPATH=/build/wheel:/src/python/tests -E PYTHONDONTWRITEBYTECODE=1 "/arm/usr/bin/$python" "$@"; }
   run -m zipfile -e /src/target/dist/densite-*_aarch64.whl wheel
   cd /src/python/tests
   # These start no other programs, which qemu cannot follow here.

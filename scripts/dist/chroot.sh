@@ -47,6 +47,6 @@ sid_system() {
 # zigbuild_env. Needs tools.sh.
 zigbuild_env=()
 zigbuild() {
-  inside sid env CARGO_ZIGBUILD_ZIG_PATH="/src${zig#"$PWD"}" CARGO_ZIGBUILD_CACHE_DIR=/tmp/zigbuild ZIG_GLOBAL_CACHE_DIR=/tmp/zig \
+  inside sid env CARGO_ZIGBUILD_ZIG_PATH="/src${zig#"$PWD"}" CARGO_ZIGBUILD_CACHE_DIR=/build/zigbuild ZIG_GLOBAL_CACHE_DIR=/build/zig \
     "${zigbuild_env[@]}" /src/target/dist-tools/bin/cargo-zigbuild zigbuild --release --locked -p densite-extension -p densite-cli --target "$@"
 }

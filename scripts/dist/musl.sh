@@ -23,8 +23,8 @@ scripts/dist/packages.sh "$target" "target/chroots/sid/build/$target/release" "$
 scripts/dist/sums.sh "$out"
 
 sqlite=$(echo "${CARGO_HOME:-$HOME/.cargo}"/registry/src/*/libsqlite3-sys-*/sqlite3)
-"$zig" cc -target x86_64-linux-musl -dynamic -O1 -I"${sqlite##* }" scripts/dist/host.c "${sqlite##* }/sqlite3.c" -o target/chroots/sid/tmp/host
+"$zig" cc -target x86_64-linux-musl -dynamic -O1 -I"${sqlite##* }" scripts/dist/host.c "${sqlite##* }/sqlite3.c" -o target/chroots/sid/build/host
 inside sid sh -ec '
   PATH=/build/$1/release:$PATH scripts/dist/start.sh
-  cp tests/fixtures/v1-typed.densite /tmp/a.db
-  /tmp/host "/build/$1/release/libdensite.so" "file:/tmp/a.db?vfs=densite" "CREATE TABLE u AS SELECT * FROM t; SELECT densite_version(), count(*), sum(price) FROM u; PRAGMA integrity_check"' sh "$target"
+  cp tests/fixtures/v1-typed.densite /build/a.db
+  /build/host "/build/$1/release/libdensite.so" "file:/build/a.db?vfs=densite" "CREATE TABLE u AS SELECT * FROM t; SELECT densite_version(), count(*), sum(price) FROM u; PRAGMA integrity_check"' sh "$target"

@@ -306,6 +306,7 @@ impl DatabaseLog {
     pub(crate) fn append(&self, connection: &Connection, txn: Txn) -> Result<Seq> {
         self.naming.check(connection)?;
         self.room.hold_back(connection, WhenFull::Wait)?;
+        self.room.fits(&txn)?;
         self.naming.be_named(connection)?;
         self.open.overwritten().check()?;
         self.log().note_time();

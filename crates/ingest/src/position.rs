@@ -70,6 +70,18 @@ pub(crate) struct StreamPlace {
     pub(crate) row: Seq,
 }
 
+impl StreamPlace {
+    /// Before the first message of the stream with this identity.
+    pub(crate) fn start(identity: [u8; 16]) -> StreamPlace {
+        StreamPlace {
+            identity,
+            message: 0,
+            mark: 0,
+            row: 0,
+        }
+    }
+}
+
 /// The progress of a clustered apply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClusteredPosition {

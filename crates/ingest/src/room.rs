@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 
 /// How often a waiting writer checks for room.
 const POLL: Duration = Duration::from_millis(5);
-/// How long a check of the unapplied bytes stays valid.
+/// How long a check of the unapplied bytes and of the settings stays valid.
 pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// What a writer does if too many bytes are unapplied.
@@ -37,10 +37,17 @@ pub(crate) enum WhenFull {
 pub(crate) struct Room {
     open: Arc<OpenLog>,
     worker: Arc<DatabaseWorker>,
-    /// When the unapplied bytes were last measured, and whether they were too many.
-    pressure: Mutex<(Option<Instant>, bool)>,
-    /// When the largest transaction was last asked for, and its bytes; 0: no limit.
-    largest: Mutex<Option<(Instant, u64)>>,
+    looked: Mutex<Looked>,
+}
+
+/// What the last check found.
+#[derive(Clone, Copy, Default)]
+struct Looked {
+    at: Option<Instant>,
+    /// Too many bytes were unapplied.
+    is_full: bool,
+    /// The most bytes of a transaction; 0: no limit.
+    largest: u64,
 }
 
 impl Room {
@@ -48,8 +55,7 @@ impl Room {
         Room {
             open,
             worker,
-            pressure: Mutex::default(),
-            largest: Mutex::default(),
+            looked: Mutex::default(),
         }
     }
 
@@ -72,21 +78,14 @@ impl Room {
         }
     }
 
-    /// Refuses a transaction that is too large for the stream of which the database is a member.
+    /// Refuses a transaction that is too large for the stream of which the database is a member. Call
+    /// it after [`Room::hold_back`], which finds out how large it may be.
     ///
     /// # Errors
-    /// `TOOBIG`; the log's.
+    /// `TOOBIG`.
     pub(crate) fn fits(&self, txn: &Txn) -> Result<()> {
         let bytes = txn.packed_max();
-        let mut largest = self.largest.lock();
-        let most = match *largest {
-            Some((asked, most)) if asked.elapsed() < LOOK_EVERY => most,
-            _ => {
-                let config = self.open.log().config().map_err(|e| self.open.failed(e))?;
-                *largest = Some((Instant::now(), config.max_transaction_bytes));
-                config.max_transaction_bytes
-            }
-        };
+        let most = self.looked.lock().largest;
         if most == 0 || bytes <= most {
             return Ok(());
         }
@@ -105,20 +104,18 @@ impl Room {
     /// `FULL` for a writer that does not wait. `BUSY` after `busy_timeout`, or if the connection
     /// itself blocks the worker. The worker's error if rows cannot be applied.
     pub(crate) fn hold_back(&self, connection: &Connection, when_full: WhenFull) -> Result<()> {
-        let (asked, full) = *self.pressure.lock();
-        if asked.is_some_and(|t: Instant| t.elapsed() < LOOK_EVERY) && !full {
+        let looked = *self.looked.lock();
+        if looked.at.is_some_and(|at| at.elapsed() < LOOK_EVERY) && !looked.is_full {
             return Ok(());
         }
+        let mut largest;
         let mut wait = Waiter::begin();
         let since = wait.since();
         let mut limit_of_time = None;
         loop {
-            let limit = self
-                .open
-                .log()
-                .config()
-                .map_err(|e| self.open.failed(e))?
-                .max_unapplied_bytes;
+            let config = self.open.log().config().map_err(|e| self.open.failed(e))?;
+            let limit = config.max_unapplied_bytes;
+            largest = config.max_transaction_bytes;
             if limit == 0 {
                 break;
             }
@@ -134,7 +131,11 @@ impl Room {
             if bytes <= limit {
                 break;
             }
-            *self.pressure.lock() = (Some(Instant::now()), true);
+            *self.looked.lock() = Looked {
+                at: Some(Instant::now()),
+                is_full: true,
+                largest,
+            };
             let what = format!(
                 "{bytes} bytes of the log are not applied yet, and max_unapplied_bytes is {limit}"
             );
@@ -188,7 +189,11 @@ impl Room {
             wait.check_locks(connection, applied)?;
             applying.progress(POLL, since);
         }
-        *self.pressure.lock() = (Some(Instant::now()), false);
+        *self.looked.lock() = Looked {
+            at: Some(Instant::now()),
+            is_full: false,
+            largest,
+        };
         Ok(())
     }
 }

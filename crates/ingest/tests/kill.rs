@@ -2,13 +2,13 @@
 //! acknowledged row is exactly once in the table or once in the rejects. The log has all rows that
 //! the subscriber has not acknowledged.
 
+use crate::common::reports::acknowledged;
 use crate::common::storage;
 
 use crate::common::{self, Db, all, one, wait};
-use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 use storage::{Faults, failing};
 
@@ -76,16 +76,7 @@ fn spawn(db: &Db, writer: i64) -> Heard {
         .stderr(Stdio::null())
         .spawn()
         .expect("starts");
-    let lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
-    let (tell, acknowledged) = channel();
-    std::thread::spawn(move || {
-        for line in lines.map_while(Result::ok) {
-            let number = line.split("acknowledged ").nth(1);
-            if let Some(number) = number.and_then(|n| n.trim().parse().ok()) {
-                tell.send(number).ok();
-            }
-        }
-    });
+    let acknowledged = acknowledged(&mut child);
     Heard {
         child,
         acknowledged,

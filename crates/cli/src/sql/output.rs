@@ -161,7 +161,7 @@ impl Output {
     }
 }
 
-/// Refuses to replace a database, which nobody means to.
+/// Refuses to replace a database: that is a mistake.
 pub(crate) fn may_replace(path: &Path) -> Result<(), Failure> {
     let mut start = Vec::new();
     let longest = DATABASES.iter().map(|magic| magic.len()).max();

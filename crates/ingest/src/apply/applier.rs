@@ -126,6 +126,7 @@ impl Applier {
             refused("the table densite_member is missing: only Densite may change it; restore the database")
         })?;
         if let Some(reason) = membership.stands_still(&applying.open) {
+            applying.end_member();
             return Ok(Some(reason));
         }
         let running = applying.begin_member(membership, place)?;

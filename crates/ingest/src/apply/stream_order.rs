@@ -22,8 +22,9 @@ pub(super) struct StreamOrder {
 
 impl StreamOrder {
     pub(super) fn of(running: &Arc<Running>) -> StreamOrder {
+        let own = running.membership().origin.as_str();
         StreamOrder {
-            order: LogOrder::of(StreamRecords::of(running)),
+            order: LogOrder::of(StreamRecords::of(own, running.incoming())),
             running: Arc::clone(running),
             at: None,
         }

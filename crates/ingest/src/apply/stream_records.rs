@@ -6,7 +6,7 @@
 
 use super::records::{Reached, RecordSource};
 use crate::error::refused;
-use crate::member::{Body, Came, Control, Incoming, Item, Origins, ROW_BITS, Running, described};
+use crate::member::{Body, Came, Control, Incoming, Item, Origins, ROW_BITS, described};
 use crate::position::{Position, StreamPlace};
 use densite_log::{LogId, Next, Record, Seq, TxnId};
 use densite_sqlite::Result;
@@ -43,7 +43,9 @@ impl Message {
 
 /// See the module.
 pub(super) struct StreamRecords {
-    running: Arc<Running>,
+    incoming: Arc<Incoming>,
+    /// The origin of the database itself.
+    own: String,
     /// Records of the last message that was read, which the queue did not take yet.
     records: VecDeque<Record>,
     messages: VecDeque<Message>,
@@ -55,9 +57,11 @@ pub(super) struct StreamRecords {
 }
 
 impl StreamRecords {
-    pub(super) fn of(running: &Arc<Running>) -> StreamRecords {
+    /// For the database with this origin.
+    pub(super) fn of(own: &str, incoming: &Arc<Incoming>) -> StreamRecords {
         StreamRecords {
-            running: Arc::clone(running),
+            incoming: Arc::clone(incoming),
+            own: own.to_owned(),
             records: VecDeque::new(),
             messages: VecDeque::new(),
             origins: Origins::default(),
@@ -96,12 +100,8 @@ impl StreamRecords {
         reached
     }
 
-    fn incoming(&self) -> &Incoming {
-        self.running.incoming()
-    }
-
     fn is_own(&self, origin: &str) -> bool {
-        self.running.membership().origin.as_str() == origin
+        self.own == origin
     }
 
     /// Whether all rows of a message were applied before: a stream that lost messages got them again.
@@ -184,17 +184,12 @@ impl RecordSource for StreamRecords {
     }
 
     fn restart(&mut self, named: &Position) -> Result<()> {
-        let place = named.stream.unwrap_or(StreamPlace {
-            identity: [0; 16],
-            message: 0,
-            mark: 0,
-            row: 0,
-        });
+        let place = named.stream.unwrap_or(StreamPlace::start([0; 16]));
         self.records.clear();
         self.messages.clear();
         self.control = None;
         self.skip = place.row;
-        self.incoming().restart(StreamPosition {
+        self.incoming.restart(StreamPosition {
             sequence: place.message,
             mark: place.mark,
         });
@@ -213,7 +208,7 @@ impl RecordSource for StreamRecords {
             if self.control.is_some() {
                 return Ok(Next::End);
             }
-            match self.incoming().next() {
+            match self.incoming.next() {
                 Came::Item(item) => self.take(*item)?,
                 Came::Nothing => return Ok(Next::End),
                 Came::Failed(error) => return Err(refused(described(&error))),
@@ -274,5 +269,120 @@ impl RecordSource for StreamRecords {
         if let Some(control) = self.control.take_if(is_passed) {
             self.origins.set(&control.origin, control.log, control.to);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::member::Message as Sent;
+    use densite_log::{Batch, Op, Table, Value};
+
+    const LOG: LogId = LogId([1; 16]);
+
+    /// A message of the origin b with these rows of its log, as one transaction.
+    fn message(sequence: u64, from: Seq, to: Seq) -> Item {
+        let table = Table::new("vote", ["id"], 1, []).expect("a table");
+        let mut batch = Batch::new(&table, Op::Insert);
+        for id in from + 1..=to {
+            batch.push(&[Value::Int(id as i64)]).expect("a row");
+        }
+        let record = Record {
+            first: from + 1,
+            skip: 0,
+            txn: TxnId(1),
+            ends_transaction: true,
+            rows: batch.rows().expect("rows"),
+            table,
+            op: Op::Insert,
+        };
+        let sent = Sent {
+            log: LOG,
+            from,
+            to,
+            body: Body::Rows(vec![record]),
+        };
+        let position = StreamPosition {
+            sequence,
+            mark: sequence,
+        };
+        Item::new(position, "b".parse().expect("a name"), sent)
+    }
+
+    fn named(place: StreamPlace) -> Position {
+        Position {
+            stream: Some(place),
+            ..Position::at(LogId([2; 16]), 0)
+        }
+    }
+
+    /// Numbers in the stream and ids of the rows that are left to apply.
+    fn rows(records: &mut StreamRecords) -> Vec<(Seq, Value<'static>)> {
+        let mut found = Vec::new();
+        while let Ok(Next::Record(record)) = records.next_within(usize::MAX) {
+            for row in record.skip..record.rows.len() {
+                let Some(Value::Int(id)) = record.rows.get(row, 0) else {
+                    panic!("{record:?}");
+                };
+                found.push((record.first + row as u64, Value::Int(id)));
+            }
+        }
+        found
+    }
+
+    fn reader(named: &Position, origins: &Origins) -> StreamRecords {
+        let mut records = StreamRecords::of("a", &Arc::default());
+        records.begin(origins.clone());
+        records.restart(named).expect("it begins");
+        records
+    }
+
+    #[test]
+    fn a_part_that_was_applied_is_not_applied_again() {
+        let begin = named(StreamPlace::start([0; 16]));
+        let number = |sequence: u64, row: u64| (sequence << ROW_BITS) + row;
+        let mut records = reader(&begin, &Origins::default());
+        records.take(message(4, 0, 10)).expect("a message");
+        assert_eq!(rows(&mut records).len(), 10);
+        // Six of ten rows are applied.
+        let reached = records.at(&begin, number(4, 5));
+        let place = reached.position.stream.expect("a place");
+        assert_eq!((place.message, place.row), (0, number(4, 5)));
+        assert_eq!(reached.origins.get("b"), Some((LOG, 6)));
+        let rest = |at: u64| -> Vec<_> {
+            (6..10)
+                .map(|row| (number(at, row), Value::Int(row as i64 + 1)))
+                .collect()
+        };
+        // The worker begins again.
+        let mut records = reader(&reached.position, &reached.origins);
+        records.take(message(4, 0, 10)).expect("a message");
+        assert_eq!(rows(&mut records), rest(4));
+        let all = records.end(&reached.position).expect("a position");
+        let place = all.position.stream.expect("a place");
+        assert_eq!((place.message, all.origins.get("b")), (4, Some((LOG, 10))));
+        // The stream lost the message, and got it again with another number.
+        let mut records = reader(&begin, &reached.origins);
+        records.take(message(2, 0, 10)).expect("a message");
+        assert_eq!(rows(&mut records), rest(2));
+        // And once more when all of it is applied.
+        let mut records = reader(&begin, &all.origins);
+        records.take(message(2, 0, 10)).expect("a message");
+        assert!(rows(&mut records).is_empty());
+        let end = records.end(&begin).expect("a position");
+        assert_eq!(end.position.stream.map(|place| place.message), Some(2));
+    }
+
+    #[test]
+    fn missing_messages_of_an_origin_are_an_error() {
+        let begin = named(StreamPlace::start([0; 16]));
+        let mut records = reader(&begin, &Origins::default());
+        records.take(message(1, 0, 3)).expect("a message");
+        let error = records.take(message(2, 5, 7)).expect_err("a gap");
+        assert!(
+            error.message.contains("follows row 5 of b"),
+            "{}",
+            error.message
+        );
     }
 }

@@ -2,10 +2,12 @@
 //! messages.
 
 use super::tables_of;
+use crate::error::refused;
 use crate::expression::{Token, tokens};
 use crate::own_triggers::is_ours;
 use crate::position;
 use densite_sqlite::{Connection, Result};
+use densite_stream::{Durability, SyncInterval};
 
 /// Words of SQL that give different values on different members.
 const DIFFERENT: [&str; 14] = [
@@ -88,6 +90,27 @@ pub(crate) fn differs(sql: &str) -> Option<String> {
 /// SQLite's.
 pub(crate) fn is_empty(connection: &Connection) -> Result<bool> {
     Ok(tables_of(connection)?.is_empty())
+}
+
+/// Refuses servers that can lose what they acknowledged.
+///
+/// # Errors
+/// What to set on the server.
+pub(crate) fn trusted(durability: Durability) -> Result<()> {
+    if durability.survives_a_power_cut() {
+        return Ok(());
+    }
+    let why = match durability.sync {
+        SyncInterval::Unknown => "a client cannot see whether this server syncs messages before it acknowledges them: name its monitoring port (--monitor http://host:8222)".to_owned(),
+        SyncInterval::Every(time) => format!(
+            "the server syncs messages every {} seconds, so a power cut loses some that it acknowledged: set sync_interval to always, or use three replicas",
+            time.as_secs()
+        ),
+        SyncInterval::Always => return Ok(()),
+    };
+    Err(refused(format!(
+        "{why}; or say that you trust it (--trust-server)"
+    )))
 }
 
 #[cfg(test)]

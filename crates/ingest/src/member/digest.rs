@@ -139,10 +139,8 @@ pub(crate) fn judge(
     if with_me * 2 > active || (found.len() < active && !now) {
         return Ok(None);
     }
-    let names = mine.keys().chain(theirs.keys());
-    let differs = names
-        .clone()
-        .find(|name| mine.get(*name) != theirs.get(*name));
+    let mut names = mine.keys().chain(theirs.keys());
+    let differs = names.find(|name| mine.get(*name) != theirs.get(*name));
     let what = match differs.map(String::as_str) {
         None | Some(SCHEMA) => "its schema differs".to_owned(),
         Some(table) => format!("its table {table} differs"),
@@ -152,7 +150,7 @@ pub(crate) fn judge(
     )))
 }
 
-/// The request before this message whose digests were not all there; `None` if there was none.
+/// The newest request of which there are digests; `None` if there is none.
 ///
 /// # Errors
 /// SQLite's.

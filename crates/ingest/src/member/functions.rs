@@ -2,6 +2,7 @@
 
 use super::demands;
 use super::joining;
+use super::leaving;
 use super::message::Body;
 use super::{Membership, SCHEMA, guards};
 use crate::database_log::DatabaseLog;
@@ -29,7 +30,7 @@ pub(crate) fn create(connection: &Connection, session: &Arc<Session>) -> Result<
     })?;
     let own = Arc::clone(session);
     create_function(connection, "densite_leave", -1, flags, move |c, given| {
-        joining::leave(&own, c, given)
+        leaving::leave(&own, c, given)
     })?;
     let own = Arc::clone(session);
     create_function(connection, "densite_schema", 1, flags, move |c, given| {

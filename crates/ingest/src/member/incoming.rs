@@ -33,6 +33,19 @@ pub(crate) struct Item {
     bytes: usize,
 }
 
+impl Item {
+    /// A message of the stream, of no size: for tests.
+    #[cfg(test)]
+    pub(crate) fn new(position: Position, origin: Name, message: Message) -> Item {
+        Item {
+            position,
+            origin,
+            message,
+            bytes: 0,
+        }
+    }
+}
+
 /// What the worker gets.
 pub(crate) enum Came {
     Item(Box<Item>),

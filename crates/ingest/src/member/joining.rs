@@ -1,4 +1,4 @@
-//! `densite_join(address [, settings])` and `densite_leave([settings])`.
+//! `densite_join(address [, settings])`.
 //!
 //! A database becomes a member in one transaction, in which it also announces itself in the stream.
 //! If the transaction fails after that, the stream has an origin without a database, and is told
@@ -8,9 +8,10 @@ use super::demands;
 use super::digest;
 use super::forwarder::largest_transaction;
 use super::guards;
+use super::leaving::{BUSY_MS, say_left};
 use super::message::{Body, Joined, Message, ROW_BITS};
-use super::retained;
-use super::tables::{Membership, Settings, home};
+use super::options::{self, Options};
+use super::tables::{Membership, Settings, home, of_stream};
 use crate::connection_spec::ConnectionSpec;
 use crate::database_file::DatabaseFile;
 use crate::database_log::DatabaseLog;
@@ -19,49 +20,9 @@ use crate::position::{Position, StreamPlace};
 use crate::room::LOOK_EVERY;
 use crate::session::Session;
 use densite_log::{LogId, Seq};
-use densite_sqlite::{Connection, Error, Result, Value, ValueRef};
-use densite_stream::{Durability, Error as StreamError, Name, Stream, SyncInterval};
-use serde::Deserialize;
+use densite_sqlite::{Connection, Result, Value, ValueRef};
+use densite_stream::{Name, Stream};
 use std::sync::Arc;
-
-/// Most attempts to append a message while others of the same origin come.
-const ATTEMPTS: u32 = 20;
-/// The shortest time that the transaction waits for others, milliseconds.
-const BUSY_MS: i64 = 5000;
-
-/// The second argument of `densite_join`: what is here, and the [`Settings`].
-#[derive(Debug, Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-struct Options {
-    /// The name of the new member.
-    origin: Option<String>,
-    /// This database was moved here, and the other one is gone.
-    moved: bool,
-    /// Rows of a copy that the stream may lack are given up.
-    discard: bool,
-    /// The stream lost messages that this member has applied: read it again.
-    after_loss: bool,
-    /// The members differ, and this one is right: it goes on.
-    right: bool,
-}
-
-const OPTIONS: [&str; 5] = ["origin", "moved", "discard", "after_loss", "right"];
-
-/// Reads the second argument.
-fn parsed(json: &str) -> serde_json::Result<(Options, Settings)> {
-    let all: serde_json::Map<String, serde_json::Value> = serde_json::from_str(json)?;
-    let (own, others) = all
-        .into_iter()
-        .partition(|(name, _)| OPTIONS.contains(&name.as_str()));
-    Ok((
-        serde_json::from_value(serde_json::Value::Object(own))?,
-        serde_json::from_value(serde_json::Value::Object(others))?,
-    ))
-}
-
-fn of_stream(error: StreamError) -> Error {
-    refused(error.to_string())
-}
 
 /// The only text argument at this place.
 fn text<'a>(given: &[ValueRef<'a>], place: usize) -> Option<&'a str> {
@@ -80,7 +41,7 @@ pub(crate) fn join(
     let address = text(given, 0).filter(|_| given.len() <= 2).ok_or_else(|| {
         refused("densite_join wants the address of a stream, and settings as a JSON object if there are any, as in densite_join('nats://host:4222/STREAM')")
     })?;
-    let (options, settings) = parsed(text(given, 1).unwrap_or("{}"))
+    let (options, settings) = options::parsed(text(given, 1).unwrap_or("{}"))
         .map_err(|e| refused(format!("densite_join: the settings are not valid: {e}")))?;
     if !connection.is_autocommit() {
         return Err(refused(
@@ -145,10 +106,10 @@ impl<'a> Joining<'a> {
         }
         let own = ConnectionSpec::of(connection, &file.path).open()?;
         let timeout = connection.query_i64("PRAGMA busy_timeout")?.unwrap_or(0);
-        own.busy_timeout(i32::try_from(timeout.max(BUSY_MS)).unwrap_or(i32::MAX))?;
+        own.busy_timeout(i32::try_from(timeout.max(BUSY_MS.into())).unwrap_or(i32::MAX))?;
         let stream = parsed.open(&settings.access()?).map_err(of_stream)?;
         if !settings.trust_server {
-            trusted(stream.durability().map_err(of_stream)?)?;
+            demands::trusted(stream.durability().map_err(of_stream)?)?;
         }
         Ok(Joining {
             session,
@@ -169,12 +130,7 @@ impl<'a> Joining<'a> {
         let log = DatabaseLog::open_or_create(connection, self.session.storage())?;
         let end = log.log().last().map_err(|e| log.failed(e))?;
         log.wait_applied(connection, end, None)?;
-        let place = StreamPlace {
-            identity: self.stream.identity().0,
-            message: 0,
-            mark: 0,
-            row: 0,
-        };
+        let place = StreamPlace::start(self.stream.identity().0);
         self.limit(&log)?;
         self.enter(&origin, |position| {
             if position.clustered.is_some() {
@@ -285,7 +241,8 @@ impl<'a> Joining<'a> {
         membership.write(&self.own)?;
         guards::make(&self.own)?;
         write_place(&self.own, &place)?;
-        if self.options.after_loss {
+        if self.options.after_loss || self.options.right {
+            // Answers to earlier requests can still come.
             digest::begin_behind(&self.own, last)?;
         }
         self.own.exec("COMMIT")?;
@@ -302,12 +259,7 @@ impl<'a> Joining<'a> {
             first => self.stream.message(first).map_err(of_stream)?,
         };
         Ok(match first.map(|message| message.position()) {
-            None => StreamPlace {
-                identity,
-                message: 0,
-                mark: 0,
-                row: 0,
-            },
+            None => StreamPlace::start(identity),
             Some(position) => StreamPlace {
                 identity,
                 message: position.sequence,
@@ -486,120 +438,4 @@ fn free_name() -> Result<Name> {
     let host = if host.is_empty() { "member" } else { &host };
     let random = u32::from_le_bytes(random);
     format!("{host}-{random:08x}").parse().map_err(of_stream)
-}
-
-/// Refuses servers that can lose what they acknowledged.
-fn trusted(durability: Durability) -> Result<()> {
-    if durability.survives_a_power_cut() {
-        return Ok(());
-    }
-    let why = match durability.sync {
-        SyncInterval::Unknown => "a client cannot see whether this server syncs messages before it acknowledges them: name its monitoring port (--monitor http://host:8222)".to_owned(),
-        SyncInterval::Every(time) => format!(
-            "the server syncs messages every {} seconds, so a power cut loses some that it acknowledged: set sync_interval to always, or use three replicas",
-            time.as_secs()
-        ),
-        SyncInterval::Always => return Ok(()),
-    };
-    Err(refused(format!(
-        "{why}; or say that you trust it (--trust-server)"
-    )))
-}
-
-/// Tells the stream that an origin left.
-fn say_left(stream: &dyn Stream, origin: &Name) -> Result<()> {
-    for _ in 0..ATTEMPTS {
-        let last = stream.last_of(origin).map_err(of_stream)?;
-        let Some(last) = last else {
-            return Ok(());
-        };
-        let message = Message::decode(&last.bytes).map_err(refused)?;
-        let left = Message {
-            from: message.to,
-            body: Body::Left,
-            ..message
-        };
-        let left = left.encode().map_err(|e| refused(e.to_string()))?;
-        match stream.append(origin, last.sequence, &left) {
-            Err(StreamError::Conflict { .. }) => {}
-            done => return done.map(drop).map_err(of_stream),
-        }
-    }
-    Err(refused(format!(
-        "the stream could not be told that {origin} left: it takes other messages of that name all the time"
-    )))
-}
-
-/// The argument of `densite_leave`.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-struct Leaving {
-    /// Leave also if the stream cannot be told.
-    force: bool,
-}
-
-/// Makes a member an independent database: rows of its log that it has not applied from the stream
-/// are applied from the log. Returns the name that it had.
-///
-/// # Errors
-/// SQLite's, the stream's; an error if the database is no member or has rejects.
-pub(crate) fn leave(
-    session: &Session,
-    connection: &Connection,
-    given: &[ValueRef<'_>],
-) -> Result<Value> {
-    let options: Leaving = match given {
-        [] => Leaving::default(),
-        [json] => serde_json::from_str(json.as_str().unwrap_or_default())
-            .map_err(|e| refused(format!("densite_leave: the settings are not valid: {e}")))?,
-        _ => return Err(refused("densite_leave wants nothing, or settings as JSON")),
-    };
-    if !connection.is_autocommit() {
-        return Err(refused(
-            "densite_leave: this connection has a transaction open; end it first",
-        ));
-    }
-    let member = Membership::read(connection)?
-        .ok_or_else(|| refused("densite_leave: this database is no member of a stream"))?;
-    let rejects = crate::position::rejects(connection)?;
-    if rejects > 0 {
-        return Err(refused(format!(
-            "densite_rejects has {rejects} rows with numbers of the stream: insert what is needed again, delete them, and leave then"
-        )));
-    }
-    let file = DatabaseFile::of(connection, session.storage())?;
-    let own = ConnectionSpec::of(connection, &file.path).open()?;
-    own.busy_timeout(BUSY_MS as i32)?;
-    own.exec("PRAGMA main.synchronous = FULL; BEGIN IMMEDIATE")?;
-    guards::remove(&own)?;
-    own.exec(
-        "UPDATE main.densite_applied SET stream = NULL, stream_message = 0, stream_mark = 0, stream_row = 0; \
-         DROP TABLE main.densite_member; DROP TABLE main.densite_origins; DROP TABLE main.densite_digests; DROP TABLE main.densite_member_ids",
-    )?;
-    let is_home = home(file.storage.as_ref(), &file.log_dir()) == Some(member.home);
-    if is_home {
-        let told = tell(&member);
-        if told.is_err() && !options.force {
-            own.exec("ROLLBACK")?;
-            return Err(told.err().unwrap_or_else(|| refused("the stream")));
-        }
-    }
-    own.exec("COMMIT")?;
-    if let Ok(Some(log)) = DatabaseLog::of(connection) {
-        let set = log
-            .log()
-            .set_config(|config| config.max_transaction_bytes = 0);
-        set.map_err(|e| log.failed(e))?;
-        match log.log().unsubscribe(retained::NAME) {
-            Err(densite_log::Error::NoSubscriber(_)) => {}
-            done => done.map_err(|e| log.failed(e))?,
-        }
-        log.log().ring();
-    }
-    Ok(Value::from(member.origin.as_str()))
-}
-
-fn tell(member: &Membership) -> Result<()> {
-    let stream = member.address()?.find(&member.settings.access()?);
-    say_left(&*stream.map_err(of_stream)?, &member.origin)
 }

@@ -36,6 +36,21 @@ struct Compared {
     is_old: bool,
 }
 
+impl Compared {
+    fn at(at: Instant) -> Compared {
+        Compared { at, is_old: false }
+    }
+
+    /// Whether it is time, which it then notes.
+    fn is_due(&mut self, now: Instant) -> bool {
+        let is_due = self.is_old && now >= self.at + COMPARE_EVERY;
+        if is_due {
+            *self = Compared::at(now);
+        }
+        is_due
+    }
+}
+
 /// Members compare their tables after this time, if rows were applied.
 const COMPARE_EVERY: Duration = Duration::from_secs(3600);
 
@@ -52,7 +67,7 @@ impl Running {
         let access = membership.settings.access()?;
         let shared = Arc::new(Shared {
             link: Link::new(membership.address()?, access, place.identity),
-            incoming: Incoming::default(),
+            incoming: Arc::default(),
             outbox: Outbox::default(),
             troubles: Troubles::default(),
             acknowledged: Acknowledged::default(),
@@ -60,10 +75,7 @@ impl Running {
         let running = Running {
             membership,
             shared: Arc::clone(&shared),
-            compared: Mutex::new(Compared {
-                at: Instant::now(),
-                is_old: false,
-            }),
+            compared: Mutex::new(Compared::at(Instant::now())),
         };
         let weak: Weak<OpenLog> = Arc::downgrade(open);
         let (reads, rings) = (Arc::clone(&shared), weak.clone());
@@ -86,17 +98,12 @@ impl Running {
 
     /// The members compare their tables now.
     pub(crate) fn compares(&self) {
-        *self.compared.lock() = Compared {
-            at: Instant::now(),
-            is_old: false,
-        };
+        *self.compared.lock() = Compared::at(Instant::now());
     }
 
     /// Everything is applied: asks the members to compare if it is time.
     pub(crate) fn rests(&self) {
-        let mut compared = self.compared.lock();
-        if compared.is_old && compared.at.elapsed() >= COMPARE_EVERY {
-            (compared.at, compared.is_old) = (Instant::now(), false);
+        if self.compared.lock().is_due(Instant::now()) {
             self.send(Body::DigestsWanted);
         }
     }
@@ -105,7 +112,7 @@ impl Running {
         &self.membership
     }
 
-    pub(crate) fn incoming(&self) -> &Incoming {
+    pub(crate) fn incoming(&self) -> &Arc<Incoming> {
         &self.shared.incoming
     }
 
@@ -154,4 +161,23 @@ fn spawn(name: &str, body: impl Fn() + Send + 'static) -> Result<()> {
             format!("the threads of the member cannot start: {e}"),
         )
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn members_compare_each_hour_with_rows() {
+        let begun = Instant::now();
+        let mut compared = Compared::at(begun);
+        let hour = |n: u32| begun + n * COMPARE_EVERY;
+        assert!(!compared.is_due(hour(2)), "no rows");
+        compared.is_old = true;
+        assert!(!compared.is_due(begun + COMPARE_EVERY / 2), "too soon");
+        assert!(compared.is_due(hour(2)));
+        assert!(!compared.is_due(hour(9)), "no rows since");
+        compared.is_old = true;
+        assert!(compared.is_due(hour(9)));
+    }
 }

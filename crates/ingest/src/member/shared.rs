@@ -5,11 +5,12 @@ use super::incoming::Incoming;
 use super::link::Link;
 use super::outbox::Outbox;
 use super::troubles::Troubles;
+use std::sync::Arc;
 
 /// See the module.
 pub(crate) struct Shared {
     pub(crate) link: Link,
-    pub(crate) incoming: Incoming,
+    pub(crate) incoming: Arc<Incoming>,
     pub(crate) outbox: Outbox,
     pub(crate) troubles: Troubles,
     pub(crate) acknowledged: Acknowledged,

@@ -143,9 +143,8 @@ impl Membership {
     /// # Errors
     /// The stream's; an error about the address.
     pub(crate) fn extent(&self) -> Result<Extent> {
-        let failed = |e: densite_stream::Error| refused(e.to_string());
         let stream = self.address()?.find(&self.settings.access()?);
-        stream.map_err(failed)?.extent().map_err(failed)
+        stream.map_err(of_stream)?.extent().map_err(of_stream)
     }
 
     /// Why this member neither sends nor applies anything; `None` if it does.
@@ -169,7 +168,7 @@ impl Membership {
     /// # Errors
     /// An error that says how an address looks.
     pub(crate) fn address(&self) -> Result<Address> {
-        Address::parse(&self.address).map_err(|e| refused(e.to_string()))
+        Address::parse(&self.address).map_err(of_stream)
     }
 }
 
@@ -214,4 +213,9 @@ pub(crate) fn tables_of(connection: &Connection) -> Result<Vec<String>> {
         }
     }
     Ok(tables)
+}
+
+/// An error of the stream as SQLite's.
+pub(crate) fn of_stream(error: densite_stream::Error) -> Error {
+    refused(error.to_string())
 }

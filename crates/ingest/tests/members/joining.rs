@@ -5,6 +5,18 @@ use crate::common::{self, all, one, refusal};
 
 const SCHEMA: &str = "CREATE TABLE vote(id INTEGER PRIMARY KEY, n INT)";
 
+/// A stream whose only member, with one row, is closed.
+fn closed() -> Cluster {
+    let cluster = Cluster::new();
+    let a = cluster.founder("a", SCHEMA);
+    ingest(&a, "vote", "");
+    a.execute_batch("INSERT INTO vote_in VALUES (1, 1)")
+        .expect("a row");
+    settle(&[&a]);
+    a.close().expect("closes");
+    cluster
+}
+
 #[test]
 fn a_database_that_is_no_copy_of_a_member_is_refused() {
     let cluster = Cluster::new();
@@ -46,13 +58,7 @@ fn a_stream_that_began_empty_makes_new_members() {
 
 #[test]
 fn a_copy_of_a_member_waits_for_a_decision() {
-    let cluster = Cluster::new();
-    let a = cluster.founder("a", SCHEMA);
-    ingest(&a, "vote", "");
-    a.execute_batch("INSERT INTO vote_in VALUES (1, 1)")
-        .expect("a row");
-    settle(&[&a]);
-    a.close().expect("closes");
+    let cluster = closed();
     for name in ["b", "c"] {
         std::fs::copy(cluster.path("a"), cluster.path(name)).expect("copied");
         copy_dir(
@@ -90,13 +96,7 @@ fn a_copy_of_a_member_waits_for_a_decision() {
 
 #[test]
 fn a_moved_member_goes_on() {
-    let cluster = Cluster::new();
-    let a = cluster.founder("a", SCHEMA);
-    ingest(&a, "vote", "");
-    a.execute_batch("INSERT INTO vote_in VALUES (1, 1)")
-        .expect("a row");
-    settle(&[&a]);
-    a.close().expect("closes");
+    let cluster = closed();
     let (from, to) = (cluster.path("a"), cluster.path("moved"));
     std::fs::copy(&from, &to).expect("copied");
     copy_dir(&from.with_extension("db-log"), &to.with_extension("db-log"));

@@ -4,13 +4,13 @@
 
 use super::loss::assert_same;
 use super::{Cluster, ingest};
+use crate::common::reports::acknowledged;
 use crate::common::{self, all, one};
 use rusqlite::Connection;
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
 const SCHEMA: &str = "CREATE TABLE own(id INTEGER PRIMARY KEY, writer INT, n INT);
@@ -90,16 +90,7 @@ impl Writer {
             .stdout(Stdio::piped())
             .spawn()
             .expect("starts");
-        let lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
-        let (tell, acknowledged) = channel();
-        std::thread::spawn(move || {
-            for line in lines.map_while(Result::ok) {
-                let number = line.split("acknowledged ").nth(1);
-                if let Some(number) = number.and_then(|n| n.trim().parse().ok()) {
-                    tell.send(number).ok();
-                }
-            }
-        });
+        let acknowledged = acknowledged(&mut child);
         Writer {
             number,
             child,

@@ -66,7 +66,7 @@ pub(crate) fn wait_for_trouble(con: &Connection, word: &str) -> String {
     }
 }
 
-/// All members have the same tables, and nobody stopped.
+/// All members have the same tables, and none has stopped.
 pub(crate) fn assert_same(members: &[&Connection]) {
     settle(members);
     one::<i64>(members[0], "SELECT densite_compare()");

@@ -43,16 +43,7 @@ impl Stream {
                 trouble: row.get(7)?,
             })
         });
-        let mut stream: Stream = found.optional().ok()??;
-        if let Some(last) = stream.last_message
-            && last < stream.message
-            && stream.trouble.is_none()
-        {
-            stream.trouble = Some(format!(
-                "the stream ends at message {last}: it lost messages that are applied here; see A stream that lost messages in docs/guides/cluster.md"
-            ));
-        }
-        Some(stream)
+        found.optional().ok()?
     }
 
     pub(super) fn json(&self) -> Value {
