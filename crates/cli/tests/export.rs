@@ -124,3 +124,23 @@ fn a_file_is_replaced_only_with_yes_and_never_half() {
     assert_eq!(std::fs::read(&file).expect("read"), b"a\n1\n");
     assert_eq!(names(dir.path()), ["a.db", "t.csv"]);
 }
+
+#[test]
+fn a_damaged_database_is_not_exported() {
+    let dir = temp();
+    let db = at(&dir, "a.db");
+    let sql =
+        "CREATE TABLE t(a); WITH n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 20000)
+        INSERT INTO t SELECT hex(randomblob(20)) FROM n";
+    densite(&["sql", "--create", &db, sql]).expect(0);
+    let mut bytes = std::fs::read(&db).expect("read");
+    let middle = bytes.len() / 2;
+    bytes[middle..middle + 50]
+        .iter_mut()
+        .for_each(|b| *b ^= 0x55);
+    std::fs::write(&db, bytes).expect("written");
+    let file = at(&dir, "t.csv");
+    let said = densite(&["export", &db, "t", &file]).expect(5);
+    said.says("restore it from a backup");
+    assert_eq!(names(dir.path()), ["a.db"]);
+}

@@ -6,6 +6,7 @@ use densite_sqlite::Code;
 use serde_json::json;
 
 const FREE_SPACE: &str = "; free some disk space and try again";
+const RESTORE: &str = "; run densite check and restore it from a backup";
 
 /// Whether SQLite's result code says that the disk is full.
 fn is_no_space(sqlite_code: Option<i32>) -> bool {
@@ -41,9 +42,10 @@ pub(crate) fn failure(db: &str, at: At<'_>, e: &rusqlite::Error) -> Failure {
     // the path.
     let message = match (at, densite_vfs::take_last_error()) {
         (At::Database, Some(said)) => {
-            let (kind, code, advice) = match is_no_space(sqlite_code) {
-                true => ("no_space", 4, FREE_SPACE),
-                false => ("sql", 1, ""),
+            let (kind, code, advice) = match sqlite_code.map(|code| code & 0xff) {
+                _ if is_no_space(sqlite_code) => ("no_space", 4, FREE_SPACE),
+                Some(11) => ("damaged", 5, RESTORE),
+                _ => ("sql", 1, ""),
             };
             return Failure::Other(
                 kind,
@@ -63,11 +65,7 @@ pub(crate) fn failure(db: &str, at: At<'_>, e: &rusqlite::Error) -> Failure {
         Some(5 | 6) => ("locked", 3, "; another connection uses it, try again later"),
         _ if is_no_space(sqlite_code) => ("no_space", 4, FREE_SPACE),
         Some(11) if message.contains("densite log check") => ("damaged", 5, ""),
-        Some(11) => (
-            "damaged",
-            5,
-            "; run densite check and restore it from a backup",
-        ),
+        Some(11) => ("damaged", 5, RESTORE),
         Some(26) => ("not_a_database", 5, "; check the path"),
         Some(8) => (
             "sql",
