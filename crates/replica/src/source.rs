@@ -10,7 +10,7 @@ pub trait Source {
     /// back now, or the database is empty.
     ///
     /// # Errors
-    /// [`Error::Source`](crate::Error::Source), as all calls.
+    /// [`Error::Source`], as all calls.
     fn restore_point(&mut self) -> Result<Option<Mark>>;
     /// The log of the database as of the last call of [`Source::restore_point`]: held before the
     /// point was taken, and settled after it, even if readers held back the point. `None` if there
@@ -41,7 +41,7 @@ pub trait Source {
     /// them; `None` at the end.
     ///
     /// # Errors
-    /// [`Error::SourceDamaged`](crate::Error::SourceDamaged); otherwise as
+    /// [`Error::SourceDamaged`]; otherwise as
     /// [`Source::restore_point`].
     fn check_stored(&mut self, first: u32) -> Result<Option<u32>>;
     /// Ranges of bytes, start and end, that readers need first, up to `most` bytes. Others can

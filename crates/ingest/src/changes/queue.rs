@@ -1,5 +1,5 @@
 //! The stored changes: the tables `densite_changed` and `densite_change_subscribers` (docs/FORMAT.md,
-//! What tables became). [`super::subscribers`] has the positions in the second one.
+//! What tables became). [`mod@super::subscribers`] has the positions in the second one.
 //!
 //! Changes are numbered from 1 in the order of the commits. Invariant: a number is never used again.
 //! The last one is the greatest number in either table: changes are removed only once every
