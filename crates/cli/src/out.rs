@@ -114,6 +114,11 @@ pub(crate) fn thousands(n: u64) -> String {
     s
 }
 
+/// A number of things, as in "1 row" and "1,234 rows".
+pub(crate) fn counted(n: u64, one: &str, more: &str) -> String {
+    format!("{} {}", thousands(n), if n == 1 { one } else { more })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

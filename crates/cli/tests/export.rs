@@ -110,7 +110,7 @@ fn a_file_is_replaced_only_with_yes_and_never_half() {
     let before = std::fs::read(&file).expect("read");
     densite(&["export", &db, "SELECT 1", &file])
         .expect(1)
-        .says("exists");
+        .says("--yes replaces it");
     densite(&["export", &db, "SELECT 1", &db, "--format", "csv", "--yes"])
         .expect(1)
         .says("is a database");

@@ -647,6 +647,9 @@ fn all_databases_of_a_directory_are_restored() {
     densite(&["restore", &apps, &copies])
         .expect(1)
         .says("there are no replicas below this");
+    densite(&["restore", &format!("{url}/1.db"), &copies])
+        .expect(1)
+        .says("the copy needs the name of a file");
     densite(&["restore", &url, &copies, "--number", "0"])
         .expect(2)
         .says("--at TIME");

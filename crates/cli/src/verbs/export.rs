@@ -90,9 +90,9 @@ pub(crate) fn run(common: Common, args: &ExportArgs) -> Outcome {
     let text = match common.quiet {
         true => String::new(),
         false => format!(
-            "{}: {} rows, {} in {seconds:.1} s\n",
+            "{}: {}, {} in {seconds:.1} s\n",
             shown::path(&args.file),
-            out::thousands(rows),
+            out::counted(rows, "row", "rows"),
             out::bytes(bytes),
         ),
     };
@@ -212,7 +212,7 @@ fn to_file(
 ) -> Result<u64, Failure> {
     may_replace(&args.file)?;
     let mut sent = Sent {
-        file: NewFile::create(&args.file, replace)?,
+        file: NewFile::create(&args.file, replace).map_err(exists)?,
         failed: None,
     };
     let done = through(compression, &mut sent, write);
@@ -223,6 +223,22 @@ fn to_file(
     let bytes = sent.file.len();
     sent.file.finish()?;
     Ok(bytes)
+}
+
+/// Names what replaces a file that exists.
+fn exists(e: densite_tools::Error) -> Failure {
+    match e {
+        densite_tools::Error::Exists { path } => Failure::Other(
+            "exists",
+            1,
+            format!(
+                "{} exists already and was not changed; --yes replaces it",
+                path.display()
+            ),
+            json!({ "path": path }),
+        ),
+        e => e.into(),
+    }
 }
 
 fn through(

@@ -45,8 +45,13 @@ fn log_lines(log: &Result<Figures, String>) -> Vec<(&'static str, String)> {
         Ok(log) => log,
         Err(problem) => return vec![("log", shown(problem))],
     };
-    let behind =
-        |rows: u64, bytes: u64| format!("{} rows, {}", out::thousands(rows), out::bytes(bytes));
+    let behind = |rows: u64, bytes: u64| {
+        format!(
+            "{}, {}",
+            out::counted(rows, "row", "rows"),
+            out::bytes(bytes)
+        )
+    };
     let status = &figures.status;
     let mut lines = vec![("log", out::bytes(status.bytes + status.free_segment_bytes))];
     if let Some(misfit) = figures.misfit() {

@@ -130,9 +130,9 @@ fn text(common: Common, args: &LoadArgs, loaded: &Loaded, seconds: f64) -> Strin
         return String::new();
     }
     let mut text = format!(
-        "{}: {} rows into the {}table {} in {seconds:.1} s",
+        "{}: {} into the {}table {} in {seconds:.1} s",
         shown(&args.db),
-        out::thousands(loaded.rows),
+        out::counted(loaded.rows, "row", "rows"),
         if loaded.created { "new " } else { "" },
         shown(&args.table),
     );

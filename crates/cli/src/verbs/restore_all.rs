@@ -94,12 +94,12 @@ impl Told {
         } else {
             "restored"
         };
-        let text = format!(
-            "{} {verb}, {} exist already, {} failed\n",
-            self.done.len(),
-            self.existing.len(),
-            self.failed.len()
-        );
+        let (done, failed) = (self.done.len(), self.failed.len());
+        let text = match (self.verifies, self.existing.len()) {
+            (true, _) => format!("{done} {verb}, {failed} failed\n"),
+            (false, 1) => format!("{done} {verb}, 1 exists already, {failed} failed\n"),
+            (false, n) => format!("{done} {verb}, {n} exist already, {failed} failed\n"),
+        };
         let object = json!({ "verb": "restore", "restored": self.done,
             "existing": self.existing, "failed": self.failed });
         let text = if self.common.quiet {

@@ -152,13 +152,13 @@ fn done(common: Common, report: &VacuumReport) -> (Value, String) {
         String::new()
     } else {
         format!(
-            "{}: {} to {} on the disk, {change}; {} rows of {} tables and {} indexes compared, {:.1} s\n",
+            "{}: {} to {} on the disk, {change}; {} of {} and {} compared, {:.1} s\n",
             shown::path(&report.path),
             indicatif::BinaryBytes(report.allocated_before),
             indicatif::BinaryBytes(report.allocated_after),
-            out::thousands(report.rows),
-            report.tables,
-            report.indexes,
+            out::counted(report.rows, "row", "rows"),
+            out::counted(report.tables as u64, "table", "tables"),
+            out::counted(report.indexes as u64, "index", "indexes"),
             report.elapsed.as_secs_f64(),
         )
     };

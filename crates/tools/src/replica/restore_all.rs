@@ -88,14 +88,19 @@ fn named(url: &Path) -> Result<Vec<String>> {
     match names.is_empty() {
         false => Ok(names),
         true => {
-            let path = Place::to_read(url)?.shown().to_path_buf();
-            Err(Error::Remote {
-                message: format!(
-                    "{}: there are no replicas below this; densite replicate DIRECTORY URL makes one of each database",
-                    path.display()
-                ),
-                path,
-            })
+            let place = Place::to_read(url)?;
+            let path = place.shown().to_path_buf();
+            let head = place.bucket().get(densite_replica::HEAD);
+            let why = match head.map_err(|e| place.failed(&e))? {
+                Some(_) => {
+                    "this is the replica of one database, so the copy needs the name of a file"
+                }
+                None => {
+                    "there are no replicas below this; densite replicate DIRECTORY URL makes one of each database"
+                }
+            };
+            let message = format!("{}: {why}", path.display());
+            Err(Error::Remote { path, message })
         }
     }
 }

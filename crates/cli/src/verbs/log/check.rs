@@ -74,9 +74,9 @@ fn text(common: Common, report: &CheckReport) -> String {
     if report.problems.is_empty() && !common.quiet {
         let _ = writeln!(
             text,
-            "ok: {} rows in {} segments",
-            out::thousands(report.rows),
-            report.segments
+            "ok: {} in {}",
+            out::counted(report.rows, "row", "rows"),
+            out::counted(report.segments as u64, "segment", "segments")
         );
     }
     text

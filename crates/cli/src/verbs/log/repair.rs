@@ -95,8 +95,8 @@ pub(super) fn run(common: Common, beside: &Beside) -> Result<Repaired, Failure> 
             "damaged_directory": aside.to_string_lossy(),
         }),
         text: format!(
-            "repaired: {} rows kept; the damaged log is {}\n",
-            out::thousands(salvaged.rows),
+            "repaired: {} kept; the damaged log is {}\n",
+            out::counted(salvaged.rows, "row", "rows"),
             shown::path(&aside)
         ),
     })
@@ -105,11 +105,11 @@ pub(super) fn run(common: Common, beside: &Beside) -> Result<Repaired, Failure> 
 /// The kept rows and the losses, one line each.
 fn summary(plan: &Salvaged) -> String {
     let mut text = String::new();
-    let rows = out::thousands(plan.rows);
     let _ = writeln!(
         text,
-        "{rows} rows in {} transactions can be read",
-        plan.transactions
+        "{} in {} can be read",
+        out::counted(plan.rows, "row", "rows"),
+        out::counted(plan.transactions as u64, "transaction", "transactions")
     );
     for lost in &plan.lost {
         let last = match lost.last {
