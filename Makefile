@@ -27,7 +27,7 @@
 #   make s3-server     moto, an S3-compatible server for tests: target/s3-server
 #   make nats-server   nats-server for tests, if Go is installed: target/nats-server
 #   make python-test   tests of the wheel and the Python package, with the installed Pythons,
-#                      pysqlite3 and apsw
+#                      pysqlite3 and apsw; runs the commands of docs/start.md
 #   make pairwise      examples/pairwise: computes all pairs of 300 samples with a coordinator and 4
 #                      workers, shows a status page, and checks the result
 #                        SAMPLES=300 WORKERS=4    how many
@@ -217,7 +217,7 @@ crates: need-build
 	@scripts/need.sh python
 	scripts/crates.sh target/crates
 
-dist: need-build
+dist: need-build share
 	@scripts/need.sh wheel
 	scripts/dist/build.sh target/dist
 
@@ -227,10 +227,10 @@ need-dist: need-build
 dist-try: need-dist
 	scripts/dist/try.sh target/dist
 
-dist-aarch64: need-dist
+dist-aarch64: need-dist share
 	scripts/dist/aarch64.sh target/dist
 
-dist-musl: need-dist
+dist-musl: need-dist share
 	scripts/dist/musl.sh target/dist
 
 oldest-rust: need-dist

@@ -27,8 +27,9 @@ with tempfile.TemporaryDirectory() as folder:
     con.close()
     assert densite.info(path)["form"] == "compressed"
     command = pathlib.Path(sys.executable).parent / "densite"
-    output = subprocess.run([command, "check", path], check=True, capture_output=True, text=True).stdout
-    assert ": ok" in output, output
+    for program in ([command], [sys.executable, "-I", "-m", "densite"]):
+        output = subprocess.run([*program, "check", path], check=True, capture_output=True, text=True).stdout
+        assert ": ok" in output, output
     con = densite.connect(path)
     log = densite.ingest(con, "t", on_conflict="replace")
     assert log.append([(7, "seven")]) == log.wait() == 1

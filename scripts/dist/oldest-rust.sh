@@ -12,6 +12,6 @@ scripts/crates.sh target/crates >/dev/null
 inside trixie-rust sh -ec '
   . /etc/os-release; echo "$PRETTY_NAME, $(cargo --version)"
   cargo build --release --locked --offline -p densite-extension -p densite-cli
-  PATH=/build/release:$PATH DENSITE_LIBRARY=/build/release/libdensite scripts/dist/start.sh
+  python3 scripts/start.py --command /build/release/densite --library /build/release/libdensite.so --without python3 --without datasette
   cd target/crates; cargo run --quiet --offline -p user -- /tmp/user.db; rm /tmp/user.db
   rm -rf /build'

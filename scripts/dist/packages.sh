@@ -2,8 +2,8 @@
 # packages.sh TARGET BUILT DIR
 #
 # Makes the packages that hold compiled files: the wheel, the tarball and the .deb, for TARGET (as
-# x86_64-unknown-linux-gnu), with libdensite.so and densite from BUILT. If target/share exists, they
-# hold the manual pages and completions that are there. To be called by build.sh and aarch64.sh.
+# x86_64-unknown-linux-gnu), with libdensite.so and densite from BUILT, and the manual pages and
+# completions of `make share`. To be called by build.sh, aarch64.sh and musl.sh.
 set -euo pipefail
 [ $# = 3 ] || { sed -n 2,6p "$0" >&2; exit 2; }
 target=$1 built=$(realpath "$2") out=$(realpath "$3")
@@ -36,7 +36,7 @@ $STRIP --strip-unneeded -o "$stage/bin/densite" "$built/densite"
 $STRIP --strip-unneeded -o "$stage/lib/libdensite.so" "$built/libdensite.so"
 install -D -m 644 include/densite.h "$stage/include/densite.h"
 install -D -m 644 -t "$stage/share/doc/densite" README.md CHANGELOG.md LICENSE LICENSE-APACHE LICENSE-MIT
-[ ! -d target/share ] || cp -r target/share/. "$stage/share"
+cp -r target/share/. "$stage/share"
 find "$stage/share" -type f -exec chmod 644 {} +
 stamp=$(git log -1 --format=@%ct 2>/dev/null || echo @0)
 tar --create --sort=name --owner=0 --group=0 --mtime="$stamp" --transform "s,^\.,$name," -C "$stage" . | gzip -9n >"$out/$name.tar.gz"

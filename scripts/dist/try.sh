@@ -20,8 +20,8 @@ with_python() { # with_python PYTHON PACKAGE [pip's OPTION...]
   rm -rf "$work/env"
   "$1" -m venv "$work/env"
   again "$work/env/bin/pip" install --quiet --disable-pip-version-check "${@:3}" "$2"
-  env -u PYTHONPATH -u DENSITE_LIBRARY PATH="$PWD/$work/env/bin:/usr/bin:/bin" DENSITE_LIBRARY="$("$work/env/bin/python" -c 'import densite; print(densite.library_path())')" \
-    scripts/dist/start.sh "$PWD/$work/env/bin/python"
+  env -u PYTHONPATH -u DENSITE_LIBRARY PATH=/usr/bin:/bin "$work/env/bin/python" scripts/start.py --command "$work/env/bin/densite" \
+    --library "$("$work/env/bin/python" -c 'import densite; print(densite.library_path())')" --without datasette
 }
 for name in ${DENSITE_PYTHONS:-python3.9 python3.10 python3.11 python3.12 python3.13 python3.14}; do
   python=$(command -v "$name" || true)
@@ -40,10 +40,12 @@ for suite in bookworm trixie; do
   inside "$suite" sh -ec '
     . /etc/os-release; echo "$PRETTY_NAME"
     dpkg --install /src/target/dist/densite_*_"$(dpkg --print-architecture)".deb >/dev/null
-    DENSITE_LIBRARY=libdensite /src/scripts/dist/start.sh
+    sqlite3 :memory: ".load libdensite" "SELECT densite_version()"
+    try="python3 /src/scripts/start.py --without python3 --without datasette"
+    $try --command /usr/bin/densite --library /usr/lib/libdensite.so
     test -f /usr/include/densite.h -a -f /usr/share/doc/densite/copyright
     dpkg --purge densite >/dev/null; test ! -e /usr/bin/densite
     mkdir -p /tmp/tar; tar -xzf /src/target/dist/densite-*-"$(uname -m)"-linux.tar.gz -C /tmp/tar --strip-components 1
-    PATH=/tmp/tar/bin:$PATH DENSITE_LIBRARY=/tmp/tar/lib/libdensite /src/scripts/dist/start.sh
+    $try --command /tmp/tar/bin/densite --library /tmp/tar/lib/libdensite.so
     rm -rf /tmp/tar'
 done
