@@ -469,6 +469,8 @@ pub(crate) enum Format {
     Markdown,
     /// A line for each value
     Line,
+    /// A line for each row, with | between values, as in the sqlite3 shell
+    List,
     /// A Parquet file, for one result
     Parquet,
     /// An Arrow file, for one result

@@ -44,6 +44,7 @@ mod round_trip;
 mod share;
 mod shell;
 mod shell_commands;
+mod shell_settings;
 mod shown;
 mod sql;
 mod vacuum;

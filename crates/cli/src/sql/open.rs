@@ -12,9 +12,20 @@ use std::time::Duration;
 /// How long a statement waits for another connection's lock.
 pub(crate) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Opens the database. A missing database is created if `create` is set. Problems with the path are
-/// reported in our words, because SQLite only says that it cannot open the file.
-pub(crate) fn open(db: &str, create: bool) -> Result<Connection, Failure> {
+/// How a database is opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Access {
+    /// A missing database is an error.
+    Existing,
+    /// A missing database is created.
+    Create,
+    /// Nothing can be changed.
+    ReadOnly,
+}
+
+/// Opens the database. Problems with the path are reported in our words, because SQLite only says
+/// that it cannot open the file.
+pub(crate) fn open(db: &str, access: Access) -> Result<Connection, Failure> {
     let uri = db.starts_with("file:");
     if !uri && db != ":memory:" && !densite_vfs::is_url(db) && !densite_vfs::is_replica(db) {
         let path = Path::new(db);
@@ -31,7 +42,7 @@ pub(crate) fn open(db: &str, create: bool) -> Result<Connection, Failure> {
                 if !dir.is_dir() {
                     return Err(densite_tools::Error::NotFound { path: dir }.into());
                 }
-                if !create {
+                if access != Access::Create {
                     return Err(Failure::Other(
                         "not_found",
                         1,
@@ -44,10 +55,12 @@ pub(crate) fn open(db: &str, create: bool) -> Result<Connection, Failure> {
             }
         }
     }
-    let mut flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    if create {
-        flags |= OpenFlags::SQLITE_OPEN_CREATE;
-    }
+    let mut flags = OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    flags |= match access {
+        Access::Existing => OpenFlags::SQLITE_OPEN_READ_WRITE,
+        Access::Create => OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE,
+        Access::ReadOnly => OpenFlags::SQLITE_OPEN_READ_ONLY,
+    };
     if uri {
         flags |= OpenFlags::SQLITE_OPEN_URI;
     }
@@ -116,17 +129,27 @@ pub(crate) struct Opened {
 }
 
 impl Opened {
-    /// Opens the database, and creates a missing one if `create` is set.
-    pub(crate) fn new(db: &str, create: bool) -> Result<Opened, Failure> {
-        let is_new = create && is_missing(db);
-        let db = Some(Rc::new(open(db, create)?));
+    pub(crate) fn new(db: &str, access: Access) -> Result<Opened, Failure> {
+        let is_new = access == Access::Create && is_missing(db);
+        let db = Some(Rc::new(open(db, access)?));
         Ok(Opened { db, is_new })
+    }
+
+    /// Whether the database was missing.
+    pub(crate) fn is_new(&self) -> bool {
+        self.is_new
     }
 
     /// The connection, to be dropped before [`Opened::keep`].
     pub(crate) fn get(&self) -> Result<Rc<Connection>, Failure> {
         let closed = || Failure::Other("sqlite", 1, "the database is closed".to_owned(), json!({}));
         self.db.clone().ok_or_else(closed)
+    }
+
+    /// The same, to be changed; only while it is the only one.
+    pub(crate) fn get_mut(&mut self) -> Result<&mut Connection, Failure> {
+        let closed = || Failure::Other("sqlite", 1, "the database is in use".to_owned(), json!({}));
+        self.db.as_mut().and_then(Rc::get_mut).ok_or_else(closed)
     }
 
     /// Closes the database and keeps what it has.

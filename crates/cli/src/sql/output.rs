@@ -1,6 +1,6 @@
 //! Where results go, and in which format.
 
-use super::format::{Column, Sink, sink};
+use super::format::{Column, Sink, Style, sink};
 use crate::args::Format;
 use crate::failure::Failure;
 use rusqlite::Rows;
@@ -21,7 +21,7 @@ pub(crate) struct Output {
     /// Whether standard output follows after the next result.
     is_once: bool,
     format: Format,
-    has_header: bool,
+    style: Style,
     sink: Box<dyn Sink>,
 }
 
@@ -36,8 +36,8 @@ impl Output {
             file: None,
             is_once: false,
             format,
-            has_header: true,
-            sink: sink(format, true),
+            style: Style::default(),
+            sink: sink(format, &Style::default()),
         }
     }
 
@@ -50,8 +50,8 @@ impl Output {
         self.format
     }
 
-    pub(crate) fn has_header(&self) -> bool {
-        self.has_header
+    pub(crate) fn style(&self) -> &Style {
+        &self.style
     }
 
     /// The file that results go to; `None` for standard output.
@@ -59,14 +59,21 @@ impl Output {
         self.file.as_deref()
     }
 
+    /// Sets the format. Its separators are then its own again.
     pub(crate) fn set_format(&mut self, format: Format) {
         self.format = format;
-        self.sink = sink(format, self.has_header);
+        self.style.separators = (None, None);
+        self.renew();
     }
 
-    pub(crate) fn set_header(&mut self, has_header: bool) {
-        self.has_header = has_header;
-        self.sink = sink(self.format, has_header);
+    pub(crate) fn set_style(&mut self, style: Style) {
+        self.style = style;
+        self.renew();
+    }
+
+    /// The next result is the first of its sink: a file of columns has one result.
+    fn renew(&mut self) {
+        self.sink = sink(self.format, &self.style);
     }
 
     /// Sends the following results to a file, which is replaced, or only the next one.
@@ -79,8 +86,7 @@ impl Output {
         })?;
         self.out = Box::new(BufWriter::new(file));
         (self.file, self.is_once) = (Some(path.to_owned()), is_once);
-        // A file of columns has one result.
-        self.sink = sink(self.format, self.has_header);
+        self.renew();
         Ok(())
     }
 
@@ -89,7 +95,7 @@ impl Output {
         self.flush()?;
         if self.file.take().is_some() {
             self.out = stdout();
-            self.sink = sink(self.format, self.has_header);
+            self.renew();
         }
         self.is_once = false;
         Ok(())

@@ -1,4 +1,4 @@
-//! Runs the statements and dot commands of a text, up to the first error.
+//! Runs the statements and dot commands of a text, up to the first error, or all with `.bail off`.
 
 use super::dot;
 use super::failure::{other, unprinted};
@@ -49,18 +49,22 @@ fn line_at(
     if splitter.is_blank() && line.trim_start().starts_with('.') {
         session.place.line = splitter.line();
         splitter.skip(line);
+        if session.settings.echo {
+            let printed = session.output.text(&format!("{}\n", line.trim()));
+            printed.map_err(|e| (e.into(), 0))?;
+        }
         return match dot::run(session, line.trim()) {
             Ok(Flow::Next) => Ok(Then::Next),
             Ok(Flow::End(code)) => Ok(Then::End(code)),
             Ok(Flow::Read { name, file }) => read(session, &name, file, depth + 1),
-            Err(e) => Err(e),
+            Err(e) => session.go_on(e).map(|()| Then::Next),
         }
         .map_err(|e| (e, 0));
     }
     let pieces = splitter.push(line);
     let count = pieces.len();
     for (piece, number) in pieces.iter().zip(1..) {
-        let done = session.statement(piece);
+        let done = session.statement(piece).or_else(|e| session.go_on(e));
         done.map_err(|e| (e, count - number))?;
     }
     Ok(Then::Next)
@@ -110,7 +114,7 @@ fn run_at(session: &mut Session, mut text: impl BufRead, depth: usize) -> Result
         }
     }
     if let Some(piece) = splitter.finish() {
-        let done = session.statement(&piece);
+        let done = session.statement(&piece).or_else(|e| session.go_on(e));
         done.map_err(|e| stopped(session, e, || false))?;
     }
     Ok(Then::Next)

@@ -3,12 +3,13 @@
 use super::failure::{At, failure, other};
 use super::format::{Column, Wrapped};
 use super::interrupt::Interrupts;
-use super::open::{Opened, shown_name};
+use super::open::{Access, Opened, shown_name};
 use super::output::Output;
 use super::params::Params;
 use super::split::Piece;
 use crate::args::{Common, Format, SqlArgs};
 use crate::failure::Failure;
+use crate::out::Object;
 use crate::progress::Fetching;
 use rusqlite::fallible_iterator::FallibleIterator;
 use rusqlite::{Batch, Connection};
@@ -34,6 +35,19 @@ pub(crate) struct Place {
     pub(crate) line: u64,
 }
 
+/// What dot commands turn on and off.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Settings {
+    /// Whether a text ends at its first error.
+    pub(crate) bail: bool,
+    /// Whether the number of changed rows is printed after each statement.
+    pub(crate) changes: bool,
+    /// Whether statements and commands are printed before they run.
+    pub(crate) echo: bool,
+    /// Whether the time of each statement is printed.
+    pub(crate) timer: bool,
+}
+
 /// A run of statements and dot commands.
 pub(crate) struct Session {
     pub(crate) common: Common,
@@ -44,7 +58,9 @@ pub(crate) struct Session {
     opened: Opened,
     pub(crate) output: Output,
     pub(crate) params: Params,
-    pub(crate) is_timed: bool,
+    pub(crate) settings: Settings,
+    /// The exit code of the first error after which the run went on.
+    pub(crate) failed: Option<u8>,
     pub(crate) interrupts: Interrupts,
     /// The statement or command that runs.
     pub(crate) place: Place,
@@ -52,7 +68,11 @@ pub(crate) struct Session {
 
 impl Session {
     pub(crate) fn new(common: Common, args: &SqlArgs) -> Result<Session, Failure> {
-        let opened = Opened::new(&args.db, args.create)?;
+        let access = match args.create {
+            true => Access::Create,
+            false => Access::Existing,
+        };
+        let opened = Opened::new(&args.db, access)?;
         let by_name = args.output.as_deref().and_then(Format::of_name);
         let format = args.format.or(by_name).unwrap_or(Format::Table);
         let mut output = Output::new(format);
@@ -64,15 +84,56 @@ impl Session {
         Ok(Session {
             common,
             db: shown_name(&args.db),
-            is_remote: densite_vfs::is_url(args.db.strip_prefix("file:").unwrap_or(&args.db)),
+            is_remote: is_remote(&args.db),
             connection: opened.get()?,
             opened,
             output,
             params: Params::new(&args.param),
-            is_timed: false,
+            settings: Settings {
+                bail: true,
+                changes: false,
+                echo: false,
+                timer: false,
+            },
+            failed: None,
             interrupts: Interrupts::default(),
             place: Place::default(),
         })
+    }
+
+    /// Closes the database and opens another one in its place. If that fails, the first one stays
+    /// open. Returns whether the other one was created.
+    pub(crate) fn reopen(&mut self, db: &str, access: Access) -> Result<bool, Failure> {
+        if !self.connection.is_autocommit() {
+            let text = "a transaction is open; end it with COMMIT or ROLLBACK first";
+            return Err(other(text.to_owned()));
+        }
+        let opened = Opened::new(db, access)?;
+        let is_new = opened.is_new();
+        self.connection = opened.get()?;
+        self.interrupts.follow(&self.connection);
+        let before = std::mem::replace(&mut self.opened, opened);
+        let name = std::mem::replace(&mut self.db, shown_name(db));
+        self.is_remote = is_remote(db);
+        let closed = before.keep();
+        closed.map_err(|e| failure(&name, At::Database, &e))?;
+        Ok(is_new)
+    }
+
+    /// Reports a failure if the run goes on after it; otherwise returns it.
+    pub(crate) fn go_on(&mut self, failure: Failure) -> Result<(), Failure> {
+        match failure {
+            Failure::Library(_) | Failure::Other(..) if !self.settings.bail => {
+                self.output.flush()?;
+                let code = failure.report(Object::None);
+                // At the prompt an error is no failure of the shell.
+                if !self.interrupts.are_caught() {
+                    self.failed.get_or_insert(code);
+                }
+                Ok(())
+            }
+            failure => Err(failure),
+        }
     }
 
     /// Runs a statement and prints its result.
@@ -80,9 +141,17 @@ impl Session {
         self.place.statement += 1;
         self.place.line = piece.line;
         let begin = Instant::now();
+        if self.settings.echo {
+            self.output.text(&format!("{}\n", piece.sql.trim()))?;
+        }
         self.run(piece)?;
         self.output.end_of_command()?;
-        if self.is_timed {
+        if self.settings.changes {
+            let (last, all) = (self.connection.changes(), self.connection.total_changes());
+            let text = format!("changes: {last:3}   total_changes: {all}\n");
+            self.output.text(&text)?;
+        }
+        if self.settings.timer {
             let seconds = begin.elapsed().as_secs_f64();
             self.output
                 .text(&format!("Run Time: real {seconds:.6}\n"))?;
@@ -161,4 +230,8 @@ impl Session {
         let done = closed.map_err(|e| failure(&db, At::Database, &e)).and(done);
         (output, changes, done)
     }
+}
+
+fn is_remote(db: &str) -> bool {
+    densite_vfs::is_url(db.strip_prefix("file:").unwrap_or(db))
 }

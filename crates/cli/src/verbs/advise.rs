@@ -7,7 +7,7 @@ use crate::failure::{Failure, Outcome};
 use crate::progress::Bar;
 use crate::shown;
 use crate::sql::failure::{At, failure};
-use crate::sql::open::open;
+use crate::sql::open::{Access, open};
 use crate::verbs::gain::time;
 use crate::{out, sqlite};
 use densite_tools::{Error, Estimate, Form, Info, JournalMode};
@@ -106,7 +106,7 @@ fn compressed_bytes(estimate: Option<Result<&Estimate, &Error>>) -> Option<u64> 
 /// The setting in the file: 0 none, 1 full, 2 incremental.
 fn auto_vacuum(path: &Path) -> Result<i64, Failure> {
     let name = path.to_string_lossy();
-    let db = open(&name, false)?;
+    let db = open(&name, Access::Existing)?;
     let value = db.query_row("PRAGMA auto_vacuum", [], |row| row.get(0));
     value.map_err(|e| failure(&name, At::Database, &e))
 }

@@ -8,9 +8,9 @@ use crate::failure::{Failure, Outcome};
 use crate::progress::Bar;
 use crate::shown;
 use crate::sql::failure::{At, failure, other};
-use crate::sql::format::{Column, Sink, sink};
+use crate::sql::format::{Column, Sink, Style, sink};
 use crate::sql::interrupt::Interrupts;
-use crate::sql::open::{open, shown_name};
+use crate::sql::open::{Access, open, shown_name};
 use crate::sql::output::may_replace;
 use crate::sql::params::Params;
 use crate::{out, sqlite};
@@ -46,7 +46,7 @@ pub(crate) fn run(common: Common, args: &ExportArgs) -> Outcome {
     }
     sqlite::api()?;
     let name = shown_name(&args.db);
-    let db = open(&args.db, false)?;
+    let db = open(&args.db, Access::Existing)?;
     let mut interrupts = Interrupts::default();
     {
         use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -57,7 +57,11 @@ pub(crate) fn run(common: Common, args: &ExportArgs) -> Outcome {
     bar.phase("export", 0);
     let mut rows = 0;
     let mut write = |out: &mut dyn Write| {
-        let mut sink = sink(format, !args.no_header);
+        let style = Style {
+            header: Some(!args.no_header),
+            ..Style::default()
+        };
+        let mut sink = sink(format, &style);
         write_rows(&db, &name, &sql, args, sink.as_mut(), out, &mut rows)
     };
     let done = match is_stdout {

@@ -8,7 +8,7 @@ use crate::load::{format_of, open as open_file};
 use crate::progress::Bar;
 use crate::shown::shown;
 use crate::sql::failure::{At, failure};
-use crate::sql::open::Opened;
+use crate::sql::open::{Access, Opened};
 use crate::{out, sqlite};
 use densite_tools::Progress;
 use serde_json::{Value, json};
@@ -40,7 +40,7 @@ pub(crate) fn run(common: Common, args: &LoadArgs) -> Outcome {
     sqlite::api()?;
     // Signals are handled before there is anything to undo.
     let mut bar = Bar::interruptible(common)?;
-    let opened = Opened::new(&args.db, true)?;
+    let opened = Opened::new(&args.db, Access::Create)?;
     let db = opened.get()?;
     // The user can delete the file after a successful load. In rollback mode, FULL leaves the
     // removal of the journal unsynced, so a power cut could undo the load; EXTRA prevents this.

@@ -35,10 +35,11 @@ pub(crate) fn run(common: Common, args: &SqlArgs) -> Outcome {
 /// Closes the database, ends the output, and reports the failure.
 fn finish(session: Session, done: Result<Then, Failure>) -> Outcome {
     let (common, db, statements) = (session.common, session.db.clone(), session.place.statement);
+    let failed = session.failed.unwrap_or(0);
     let (mut output, changes, done) = session.close(done);
     let (code, error) = match done {
         Ok(Then::End(code)) => (code, None),
-        Ok(Then::Next) => (0, None),
+        Ok(Then::Next) => (failed, None),
         Err(Failure::Other(kind, code, text, details)) => (code, Some((kind, code, text, details))),
         Err(Failure::Library(e)) => {
             let details = densite_tools::json::details(&e);

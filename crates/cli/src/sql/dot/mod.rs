@@ -3,166 +3,23 @@
 //! Names, arguments and effects are those of the sqlite3 shell. A name can be shortened while it
 //! stands for one command.
 
+mod backup;
+mod commands;
 mod dump;
 mod import;
+mod instead;
 mod names;
 mod settings;
 mod words;
 
+pub(crate) use commands::COMMANDS;
+
 use super::failure::other;
 use super::session::{Flow, Session};
 use crate::failure::Failure;
+use commands::Command;
 use serde_json::json;
 use std::fmt::Write;
-
-/// A dot command.
-pub(crate) struct Command {
-    /// Without its dot.
-    pub(crate) name: &'static str,
-    /// Its arguments, for the help.
-    arguments: &'static str,
-    help: &'static str,
-    /// The least and the greatest number of arguments.
-    takes: (usize, usize),
-    run: fn(&mut Session, &[String]) -> Result<Flow, Failure>,
-}
-
-macro_rules! command {
-    ($name:literal, $arguments:literal, $help:literal, $takes:expr, $run:path) => {
-        Command {
-            name: $name,
-            arguments: $arguments,
-            help: $help,
-            takes: $takes,
-            run: $run,
-        }
-    };
-}
-
-/// All dot commands, by name.
-pub(crate) const COMMANDS: &[Command] = &[
-    command!(
-        "databases",
-        "",
-        "List the database and attached ones",
-        (0, 0),
-        names::databases
-    ),
-    command!(
-        "dump",
-        "[TABLE]...",
-        "Print the database as SQL; TABLE can have % and _",
-        (0, 99),
-        dump::run
-    ),
-    command!(
-        "exit",
-        "[CODE]",
-        "End, with this exit code",
-        (0, 1),
-        settings::quit
-    ),
-    command!(
-        "headers",
-        "on|off",
-        "Print column names in tables and CSV",
-        (1, 1),
-        settings::headers
-    ),
-    command!(
-        "help",
-        "[COMMAND]",
-        "List the commands, or one of them",
-        (0, 1),
-        help
-    ),
-    command!(
-        "import",
-        "[--csv] [--skip N] FILE TABLE",
-        "Load a file into a table",
-        (2, 6),
-        import::run
-    ),
-    command!(
-        "indexes",
-        "[TABLE]",
-        "List the names of indexes",
-        (0, 1),
-        names::indexes
-    ),
-    command!(
-        "mode",
-        "[MODE]",
-        "Set the format of results, or show it",
-        (0, 1),
-        settings::mode
-    ),
-    command!(
-        "once",
-        "FILE",
-        "Write the next result to a file",
-        (1, 1),
-        settings::once
-    ),
-    command!(
-        "output",
-        "[FILE]",
-        "Write results to a file, or to stdout again",
-        (0, 1),
-        settings::output
-    ),
-    command!(
-        "parameter",
-        "set NAME VALUE|unset NAME|list|clear",
-        "Change the values of parameters",
-        (1, 3),
-        settings::parameter
-    ),
-    command!(
-        "print",
-        "[TEXT]...",
-        "Print a text",
-        (0, 99),
-        settings::print
-    ),
-    command!("quit", "", "End", (0, 0), settings::quit),
-    command!(
-        "read",
-        "FILE",
-        "Run the statements and commands of a file",
-        (1, 1),
-        settings::read
-    ),
-    command!(
-        "schema",
-        "[TABLE]",
-        "Print CREATE statements; TABLE can have % and _",
-        (0, 1),
-        names::schema
-    ),
-    command!("show", "", "Show the settings", (0, 0), settings::show),
-    command!(
-        "tables",
-        "[TABLE]",
-        "List the names of tables and views; TABLE can have % and _",
-        (0, 1),
-        names::tables
-    ),
-    command!(
-        "timeout",
-        "MILLISECONDS",
-        "Set how long a statement waits for a lock",
-        (1, 1),
-        settings::timeout
-    ),
-    command!(
-        "timer",
-        "on|off",
-        "Print how long each statement takes",
-        (1, 1),
-        settings::timer
-    ),
-];
 
 /// Runs a line that begins with a dot.
 pub(crate) fn run(session: &mut Session, line: &str) -> Result<Flow, Failure> {
@@ -214,6 +71,9 @@ fn find(name: &str) -> Result<&'static Command, String> {
     match begins.as_slice() {
         [command] => Ok(command),
         [] => {
+            if let Some(instead) = instead::of(&name) {
+                return Err(format!(".{name} does not exist here: {instead}"));
+            }
             let slips = |c: &&Command| strsim::damerau_levenshtein(c.name, &name);
             let nearest = COMMANDS.iter().min_by_key(slips).map_or("help", |c| c.name);
             Err(format!(

@@ -3,6 +3,7 @@
 use super::super::failure::other;
 use super::super::literal::literal;
 use super::super::session::{Flow, Session};
+use super::words::unescaped;
 use crate::args::Format;
 use crate::failure::Failure;
 use crate::shown;
@@ -36,12 +37,66 @@ pub(super) fn quit(_session: &mut Session, arguments: &[String]) -> Result<Flow,
 }
 
 pub(super) fn headers(session: &mut Session, arguments: &[String]) -> Result<Flow, Failure> {
-    session.output.set_header(on_or_off(arguments)?);
+    let mut style = session.output.style().clone();
+    style.header = Some(on_or_off(arguments)?);
+    session.output.set_style(style);
+    Ok(Flow::Next)
+}
+
+pub(super) fn nullvalue(session: &mut Session, arguments: &[String]) -> Result<Flow, Failure> {
+    let mut style = session.output.style().clone();
+    argument(arguments, 0).clone_into(&mut style.null);
+    session.output.set_style(style);
+    Ok(Flow::Next)
+}
+
+pub(super) fn separator(session: &mut Session, arguments: &[String]) -> Result<Flow, Failure> {
+    let mut given = arguments.iter().map(|text| unescaped(text));
+    let separators = (given.next(), given.next());
+    let format = session.output.format();
+    let is_byte = separators.0.as_ref().is_some_and(|s| s.len() == 1);
+    if format == Format::Csv && (!is_byte || separators.1.is_some()) {
+        return Err(other(
+            "CSV has one ASCII character between values, and a line for each row; use .mode list"
+                .to_owned(),
+        ));
+    }
+    if !matches!(format, Format::Csv | Format::List) {
+        return Err(other(format!(
+            "results in the format {} have no separators; use .mode list or .mode csv first",
+            format.name()
+        )));
+    }
+    let mut style = session.output.style().clone();
+    style.separators = separators;
+    session.output.set_style(style);
+    Ok(Flow::Next)
+}
+
+pub(super) fn bail(session: &mut Session, arguments: &[String]) -> Result<Flow, Failure> {
+    session.settings.bail = on_or_off(arguments)?;
+    Ok(Flow::Next)
+}
+
+pub(super) fn changes(session: &mut Session, arguments: &[String]) -> Result<Flow, Failure> {
+    session.settings.changes = on_or_off(arguments)?;
+    Ok(Flow::Next)
+}
+
+pub(super) fn echo(session: &mut Session, arguments: &[String]) -> Result<Flow, Failure> {
+    session.settings.echo = on_or_off(arguments)?;
     Ok(Flow::Next)
 }
 
 pub(super) fn timer(session: &mut Session, arguments: &[String]) -> Result<Flow, Failure> {
-    session.is_timed = on_or_off(arguments)?;
+    session.settings.timer = on_or_off(arguments)?;
+    Ok(Flow::Next)
+}
+
+pub(super) fn version(session: &mut Session, _arguments: &[String]) -> Result<Flow, Failure> {
+    let (ours, sqlite) = (env!("CARGO_PKG_VERSION"), rusqlite::version());
+    let text = format!("Densite {ours}\nSQLite {sqlite}\n");
+    session.output.text(&text)?;
     Ok(Flow::Next)
 }
 
@@ -57,27 +112,14 @@ pub(super) fn timeout(session: &mut Session, arguments: &[String]) -> Result<Flo
     Ok(Flow::Next)
 }
 
-fn name_of(format: Format) -> String {
-    let value = format.to_possible_value();
-    value
-        .map(|value| value.get_name().to_owned())
-        .unwrap_or_default()
-}
-
 pub(super) fn mode(session: &mut Session, arguments: &[String]) -> Result<Flow, Failure> {
     let Some(text) = arguments.first() else {
-        let text = format!(
-            "current output mode: {}\n",
-            name_of(session.output.format())
-        );
+        let text = format!("current output mode: {}\n", session.output.format().name());
         session.output.text(&text)?;
         return Ok(Flow::Next);
     };
     let format = Format::from_str(text, true).map_err(|_| {
-        let names: Vec<String> = Format::value_variants()
-            .iter()
-            .map(|f| name_of(*f))
-            .collect();
+        let names: Vec<String> = Format::value_variants().iter().map(|f| f.name()).collect();
         other(format!(
             "there is no mode {text}; the modes are {}",
             names.join(", ")
@@ -145,13 +187,23 @@ pub(super) fn parameter(session: &mut Session, arguments: &[String]) -> Result<F
 pub(super) fn show(session: &mut Session, _arguments: &[String]) -> Result<Flow, Failure> {
     let on_off = |is_on| if is_on { "on" } else { "off" };
     let file = session.output.file().map(|file| file.display().to_string());
+    let style = session.output.style();
+    let settings = session.settings;
+    let quoted = |text: &str| literal(rusqlite::types::ValueRef::Text(text.as_bytes()));
+    let separator = style.separators.0.as_deref().map(quoted);
     let text = format!(
-        "database: {}\n    mode: {}\n headers: {}\n  output: {}\n   timer: {}\n",
+        " database: {}\n     mode: {}\n  headers: {}\nnullvalue: {}\nseparator: {}\n   output: {}\n    \
+         timer: {}\n     echo: {}\n  changes: {}\n     bail: {}\n",
         shown::shown(&session.db),
-        name_of(session.output.format()),
-        on_off(session.output.has_header()),
+        session.output.format().name(),
+        style.header.map_or("by mode", on_off),
+        shown::shown(&quoted(&style.null)),
+        shown::shown(&separator.unwrap_or_else(|| "by mode".to_owned())),
         shown::shown(&file.unwrap_or_else(|| "stdout".to_owned())),
-        on_off(session.is_timed),
+        on_off(settings.timer),
+        on_off(settings.echo),
+        on_off(settings.changes),
+        on_off(settings.bail),
     );
     session.output.text(&text)?;
     Ok(Flow::Next)

@@ -29,6 +29,17 @@ pub(super) fn split(line: &str) -> Result<Vec<String>, String> {
     }
 }
 
+/// The text without its backslashes, for arguments in which the sqlite3 shell knows them without
+/// quotes too.
+pub(super) fn unescaped(text: &str) -> String {
+    let mut chars = text.chars();
+    let mut plain = String::new();
+    while let Some(c) = chars.next() {
+        plain.push(if c == '\\' { escaped(&mut chars) } else { c });
+    }
+    plain
+}
+
 /// The character that follows a backslash.
 fn escaped(chars: &mut impl Iterator<Item = char>) -> char {
     match chars.next() {
@@ -54,5 +65,6 @@ mod tests {
         );
         assert_eq!(words(r"read C:\x"), ["read", r"C:\x"]);
         assert!(split("a 'b").is_err());
+        assert_eq!(unescaped(r"\t|\\"), "\t|\\");
     }
 }

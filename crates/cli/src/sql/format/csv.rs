@@ -1,27 +1,45 @@
 //! Comma-separated values.
 
-use super::values::plain;
-use super::{Column, Sink};
+use super::values::text;
+use super::{Column, Sink, Style};
 use rusqlite::types::ValueRef;
 use std::io::{self, Write};
 
 /// Comma-separated values with a header line for each result.
 pub(super) struct Csv {
-    pub(super) has_header: bool,
+    has_header: bool,
+    null: String,
+    delimiter: u8,
 }
 
 impl Csv {
+    /// A separator that is not one byte is not used.
+    pub(super) fn new(style: &Style) -> Csv {
+        let delimiter = match style.separators.0.as_deref().map(str::as_bytes) {
+            Some([delimiter]) => *delimiter,
+            _ => b',',
+        };
+        Csv {
+            has_header: style.header.unwrap_or(true),
+            null: style.null.clone(),
+            delimiter,
+        }
+    }
+
     /// NULL and the empty text must differ, so this function quotes the fields, and the crate does
     /// not.
     fn record<'a>(
+        &self,
         out: &mut dyn Write,
         fields: impl Iterator<Item = (bool, String)> + 'a,
     ) -> io::Result<()> {
         let mut writer = csv::WriterBuilder::new()
             .quote_style(csv::QuoteStyle::Never)
+            .delimiter(self.delimiter)
             .from_writer(out);
         for (null, text) in fields {
-            let quote = !null && (text.is_empty() || text.contains([',', '"', '\n', '\r']));
+            let special = [char::from(self.delimiter), ',', '"', '\n', '\r'];
+            let quote = !null && (text.is_empty() || text.contains(special));
             let field = if quote {
                 format!("\"{}\"", text.replace('"', "\"\""))
             } else {
@@ -39,15 +57,16 @@ impl Sink for Csv {
         if !self.has_header {
             return Ok(());
         }
-        Csv::record(out, columns.iter().map(|c| (false, c.name.clone())))
+        self.record(out, columns.iter().map(|c| (false, c.name.clone())))
     }
 
     fn row(&mut self, out: &mut dyn Write, values: &[ValueRef<'_>]) -> io::Result<()> {
-        Csv::record(
+        let null = &self.null;
+        self.record(
             out,
             values
                 .iter()
-                .map(|v| (matches!(v, ValueRef::Null), plain(*v))),
+                .map(|v| (matches!(v, ValueRef::Null), text(*v, null))),
         )
     }
 

@@ -1,16 +1,26 @@
 //! A line for each value, as `name = value`, with an empty line between two rows.
 
-use super::values::plain;
-use super::{Column, Sink};
+use super::values::text;
+use super::{Column, Sink, Style};
 use crate::shown;
 use rusqlite::types::ValueRef;
 use std::io::{self, Write};
 
-#[derive(Default)]
 pub(super) struct Lines {
+    null: String,
     names: Vec<String>,
     /// Whether a row was printed since the format was chosen.
     has_rows: bool,
+}
+
+impl Lines {
+    pub(super) fn new(style: &Style) -> Lines {
+        Lines {
+            null: style.null.clone(),
+            names: Vec::new(),
+            has_rows: false,
+        }
+    }
 }
 
 impl Sink for Lines {
@@ -25,7 +35,7 @@ impl Sink for Lines {
         }
         let width = self.names.iter().map(|name| name.chars().count()).max();
         for (name, value) in self.names.iter().zip(values) {
-            let value = shown::lines(&plain(*value));
+            let value = shown::lines(&text(*value, &self.null));
             writeln!(out, "{name:>width$} = {value}", width = width.unwrap_or(0))?;
         }
         Ok(())

@@ -1,13 +1,13 @@
 //! A table in Markdown, written row by row: its columns are not aligned.
 
-use super::values::plain;
-use super::{Column, Sink};
+use super::values::text;
+use super::{Column, Sink, Style};
 use crate::shown;
 use rusqlite::types::ValueRef;
 use std::io::{self, Write};
 
-#[derive(Default)]
 pub(super) struct Markdown {
+    null: String,
     columns: Vec<String>,
     /// How numbers are aligned is known with the first row.
     is_ruled: bool,
@@ -29,6 +29,14 @@ fn row(out: &mut dyn Write, cells: impl Iterator<Item = String>) -> io::Result<(
 }
 
 impl Markdown {
+    pub(super) fn new(style: &Style) -> Markdown {
+        Markdown {
+            null: style.null.clone(),
+            columns: Vec::new(),
+            is_ruled: false,
+        }
+    }
+
     fn rule(&mut self, out: &mut dyn Write, values: &[ValueRef<'_>]) -> io::Result<()> {
         if std::mem::replace(&mut self.is_ruled, true) {
             return Ok(());
@@ -52,7 +60,8 @@ impl Sink for Markdown {
 
     fn row(&mut self, out: &mut dyn Write, values: &[ValueRef<'_>]) -> io::Result<()> {
         self.rule(out, values)?;
-        row(out, values.iter().map(|value| cell(&plain(*value))))
+        let null = &self.null;
+        row(out, values.iter().map(|value| cell(&text(*value, null))))
     }
 
     fn end(&mut self, out: &mut dyn Write) -> io::Result<()> {

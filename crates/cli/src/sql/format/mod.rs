@@ -1,8 +1,8 @@
 //! Prints results in a format.
 //!
-//! | value | table, markdown, line | CSV | JSON, JSON lines |
+//! | value | table, markdown, line, list | CSV | JSON, JSON lines |
 //! |---|---|---|---|
-//! | NULL | nothing | nothing | `null` |
+//! | NULL | nothing, or the text of [`Style`] | the same | `null` |
 //! | integer, real | digits | digits | number; infinite reals are `"Infinity"`, `"-Infinity"` |
 //! | text | control characters as `^X` | quoted where needed; empty text is `""` | string |
 //! | blob | `X'00FF'` | `X'00FF'` | `{"hex": "00FF"}` |
@@ -13,6 +13,7 @@ mod columnar;
 mod csv;
 mod json;
 mod line;
+mod list;
 mod markdown;
 mod table;
 mod values;
@@ -31,6 +32,19 @@ pub(crate) struct Column {
     pub(crate) declared: Option<String>,
 }
 
+/// How formats for readers print what they have in common.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Style {
+    /// Whether tables, CSV and lists begin with the column names; if it was not set, all do but
+    /// lists.
+    pub(crate) header: Option<bool>,
+    /// What stands for NULL.
+    pub(crate) null: String,
+    /// What stands between values and after rows, if it was set: in lists, and between values in
+    /// CSV.
+    pub(crate) separators: (Option<String>, Option<String>),
+}
+
 /// Receives the results of statements, one after the other.
 pub(crate) trait Sink {
     /// Begins a result with these columns.
@@ -45,15 +59,16 @@ pub(crate) trait Sink {
     }
 }
 
-/// The sink of a format; `has_header` says whether tables and CSV begin with the column names.
-pub(crate) fn sink(format: Format, has_header: bool) -> Box<dyn Sink> {
+/// The sink of a format.
+pub(crate) fn sink(format: Format, style: &Style) -> Box<dyn Sink> {
     match format {
-        Format::Table => Box::new(table::Tables::new(has_header)),
-        Format::Csv => Box::new(csv::Csv { has_header }),
+        Format::Table => Box::new(table::Tables::new(style)),
+        Format::Csv => Box::new(csv::Csv::new(style)),
         Format::Json => Box::new(json::Json::default()),
         Format::Jsonl => Box::new(json::Lines::default()),
-        Format::Markdown => Box::new(markdown::Markdown::default()),
-        Format::Line => Box::new(line::Lines::default()),
+        Format::Markdown => Box::new(markdown::Markdown::new(style)),
+        Format::Line => Box::new(line::Lines::new(style)),
+        Format::List => Box::new(list::List::new(style)),
         Format::Parquet => Box::new(columnar::Columnar::new(columnar::parquet)),
         Format::Arrow => Box::new(columnar::Columnar::new(columnar::arrow)),
     }
@@ -65,7 +80,7 @@ mod tests {
     use serde_json::{Value, json};
 
     fn print(format: Format) -> String {
-        print_to(sink(format, true).as_mut())
+        print_to(sink(format, &Style::default()).as_mut())
     }
 
     fn print_to(sink: &mut dyn Sink) -> String {
@@ -117,6 +132,29 @@ mod tests {
         let whole: Value = serde_json::from_str(&print_to(&mut Wrapped::default())).expect("JSON");
         assert_eq!(whole["columns"], json!(["a", "b", "a:1"]));
         assert_eq!(whole["rows"], rows);
+    }
+
+    #[test]
+    fn lists_and_their_separators() {
+        assert_eq!(
+            print(Format::List),
+            "|-1|2.0\n|x,\"y\"|X'00FF'\nInf|^[[2J|\u{fffd}\n"
+        );
+        let style = Style {
+            header: Some(true),
+            null: "-".to_owned(),
+            separators: (Some("\t".to_owned()), Some(";".to_owned())),
+        };
+        let mut list = sink(Format::List, &style);
+        assert_eq!(
+            print_to(list.as_mut()),
+            "a\tb\ta;-\t-1\t2.0;\tx,\"y\"\tX'00FF';Inf\t^[[2J\t\u{fffd};"
+        );
+        let mut csv = sink(Format::Csv, &style);
+        assert_eq!(
+            print_to(csv.as_mut()),
+            "a\tb\ta\n-\t-1\t2.0\n\"\"\t\"x,\"\"y\"\"\"\tX'00FF'\nInf\t\x1b[2J\t\u{fffd}\n"
+        );
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Tables with borders.
 
-use super::values::plain;
-use super::{Column, Sink};
+use super::values::text;
+use super::{Column, Sink, Style};
 use crate::shown;
 use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, presets};
 use rusqlite::types::ValueRef;
@@ -13,14 +13,16 @@ const TABLE_ROWS: usize = 10_000;
 /// Tables with borders.
 pub(super) struct Tables {
     has_header: bool,
+    null: String,
     columns: Vec<String>,
     table: Option<Table>,
 }
 
 impl Tables {
-    pub(super) fn new(has_header: bool) -> Tables {
+    pub(super) fn new(style: &Style) -> Tables {
         Tables {
-            has_header,
+            has_header: style.header.unwrap_or(true),
+            null: style.null.clone(),
             columns: Vec::new(),
             table: None,
         }
@@ -62,7 +64,7 @@ impl Sink for Tables {
         }
         let mut table = self.table.take().unwrap_or_else(|| self.fresh());
         table.add_row(values.iter().map(|v| {
-            let cell = Cell::new(shown::lines(&plain(*v)));
+            let cell = Cell::new(shown::lines(&text(*v, &self.null)));
             match v {
                 ValueRef::Integer(_) | ValueRef::Real(_) => {
                     cell.set_alignment(CellAlignment::Right)

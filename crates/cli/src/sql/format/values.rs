@@ -48,10 +48,10 @@ fn real(x: f64) -> String {
     }
 }
 
-/// Formats a value for tables and CSV.
-pub(super) fn plain(v: ValueRef<'_>) -> String {
+/// Formats a value for readers; `null` stands for NULL.
+pub(super) fn text(v: ValueRef<'_>, null: &str) -> String {
     match v {
-        ValueRef::Null => String::new(),
+        ValueRef::Null => null.to_owned(),
         ValueRef::Integer(n) => n.to_string(),
         ValueRef::Real(x) => real(x),
         ValueRef::Text(t) => String::from_utf8_lossy(t).into_owned(),

@@ -13,11 +13,13 @@ use rustyline::hint::Hinter;
 use rustyline::validate::Validator;
 use rustyline::{Context, Helper};
 use std::collections::BTreeSet;
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use std::time::Duration;
 
 /// Commands whose argument is a file.
-const FILES: [&str; 4] = [".read", ".output", ".once", ".import"];
+const FILES: [&str; 7] = [
+    ".read", ".output", ".once", ".import", ".open", ".backup", ".save",
+];
 
 /// The names of tables, views and columns.
 const NAMES: &str = "
@@ -28,29 +30,38 @@ const NAMES: &str = "
 
 /// What the editor completes.
 pub(super) struct Names {
-    db: Rc<Connection>,
+    /// Weak, so that the session alone closes it.
+    db: Weak<Connection>,
     files: FilenameCompleter,
 }
 
 impl Names {
-    pub(super) fn new(db: Rc<Connection>) -> Names {
+    pub(super) fn new(db: &Rc<Connection>) -> Names {
         Names {
-            db,
+            db: Rc::downgrade(db),
             files: FilenameCompleter::new(),
         }
+    }
+
+    /// Completes the names of another connection from now on.
+    pub(super) fn follow(&mut self, db: &Rc<Connection>) {
+        self.db = Rc::downgrade(db);
     }
 
     /// Names with their tables; tables have none. A locked database gives no names: a key must not
     /// wait.
     fn names(&self) -> Vec<(String, String)> {
-        self.db.busy_timeout(Duration::ZERO).ok();
+        let Some(db) = self.db.upgrade() else {
+            return Vec::new();
+        };
+        db.busy_timeout(Duration::ZERO).ok();
         let read = || -> rusqlite::Result<Vec<(String, String)>> {
-            let mut statement = self.db.prepare(NAMES)?;
+            let mut statement = db.prepare(NAMES)?;
             let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
             rows.collect()
         };
         let names = read().unwrap_or_default();
-        self.db.busy_timeout(BUSY_TIMEOUT).ok();
+        db.busy_timeout(BUSY_TIMEOUT).ok();
         names
     }
 

@@ -17,7 +17,6 @@ use rustyline::error::ReadlineError;
 use rustyline::history::FileHistory;
 use rustyline::{CompletionType, Config, Editor};
 use std::io;
-use std::rc::Rc;
 
 const FIRST: &str = "densite> ";
 const NEXT: &str = "    ...> ";
@@ -32,7 +31,7 @@ pub(crate) fn run(session: &mut Session) -> Result<Then, Failure> {
         .build();
     let mut editor: Editor<Names, FileHistory> =
         Editor::with_config(config).map_err(|e| terminal(&e))?;
-    editor.set_helper(Some(Names::new(Rc::clone(&session.connection))));
+    editor.set_helper(Some(Names::new(&session.connection)));
     let mut history = history::File::load(&mut editor);
     out::message(
         session.common,
@@ -67,6 +66,9 @@ pub(crate) fn run(session: &mut Session) -> Result<Then, Failure> {
             if !matches!(flow, Ok(Then::Next)) {
                 break;
             }
+        }
+        if let Some(names) = editor.helper_mut() {
+            names.follow(&session.connection);
         }
         let flow = flow.map_err(|(e, _)| e);
         let flow = flow.and_then(|flow| Ok(session.output.flush().map(|()| flow)?));

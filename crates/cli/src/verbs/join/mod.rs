@@ -6,7 +6,7 @@ use crate::args::{Common, JoinArgs};
 use crate::failure::{Failure, Outcome};
 use crate::shown::{self, shown};
 use crate::sql::failure::{At, failure, other};
-use crate::sql::open::open;
+use crate::sql::open::{Access, open};
 use crate::{out, sqlite};
 use rusqlite::{Connection, OptionalExtension as _};
 use serde_json::{Map, Value, json};
@@ -94,7 +94,7 @@ impl Database {
             return Err(densite_tools::Error::NotFound { path }.into());
         }
         let name = path.to_string_lossy().into_owned();
-        let db = open(&name, false)?;
+        let db = open(&name, Access::Existing)?;
         Ok(Database { name, db })
     }
 

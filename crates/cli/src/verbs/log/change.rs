@@ -6,7 +6,7 @@ use crate::failure::{Failure, Outcome};
 use crate::out;
 use crate::shown::shown;
 use crate::sql::failure::{At, failure};
-use crate::sql::open::open;
+use crate::sql::open::{Access, open};
 use crate::sqlite;
 use densite_tools::log::Beside;
 use rusqlite::{Connection, Params};
@@ -20,7 +20,7 @@ fn call(path: &Path, sql: &str, params: impl Params) -> Result<Option<i64>, Fail
         return Err(densite_tools::Error::NotFound { path }.into());
     }
     let name = path.to_string_lossy();
-    let db: Connection = open(&name, false)?;
+    let db: Connection = open(&name, Access::Existing)?;
     let answer = db.query_row(sql, params, |row| row.get(0));
     let answer = answer.map_err(|e| failure(&name, At::Database, &e))?;
     db.close()
