@@ -1,7 +1,8 @@
 """Bulk rows in and out of SQLite from Python: Densite beside ADBC, Polars, connectorx, the sqlite3 module and the methods that a system of pairwise
 computations on SQLite was built with, alternately in one run.
 
-    bench/python/run.sh target/release/libdensite.so target/bench-python [--rows N] [--rounds N] [--only WORD] [--dir DIR] [--save bench]
+    bench/python/run.sh target/release/libdensite.so target/bench-python bulk.py [--rows N] [--rounds N] [--only WORD] [--dir DIR] [--save bench]
+    bench/python/run.sh target/release/libdensite.so target/bench-python bulk.py --only import --beside OTHER-CHECKOUT
 
 One table (a INTEGER, b INTEGER, val REAL, PRIMARY KEY (a, b)), synchronous as it is; journal_mode=WAL unless a method says otherwise. Every round runs
 every method once, inserts on a fresh file and with the commit; 1b1 takes 1,000 rows. Printed: medians
@@ -17,6 +18,7 @@ import gc
 import itertools
 import json
 import os
+import pathlib
 import shutil
 import sqlite3
 import statistics
@@ -39,6 +41,7 @@ options.add_argument("--keys", type=int, default=100_000)
 options.add_argument("--rounds", type=int, default=5)
 options.add_argument("--only", default="", help="sections whose names have this in them")
 options.add_argument("--dir", help="where databases are made; the system's folder for such things otherwise")
+options.add_argument("--beside", help="another checkout, whose import is timed in turn with that of this one")
 options.add_argument("--save", help="the folder whose results/ gets what was measured, and a picture")
 options = options.parse_args()
 
@@ -299,10 +302,11 @@ def figures(speeds, ours, wanted):
     return found
 
 
-def import_ms():
-    """Milliseconds that `import densite` takes in a new interpreter, without what the interpreter takes."""
+def import_ms(checkout, **more):
+    """Milliseconds that `import densite` of a checkout takes in a new interpreter, without what the interpreter takes."""
     code = "import time; t = time.perf_counter(); import densite; print((time.perf_counter() - t) * 1000)"
-    return statistics.median(float(subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout) for _ in range(7))
+    env = {**os.environ, "PYTHONPATH": os.path.join(checkout, "python"), **more}
+    return float(subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, env=env).stdout)
 
 
 folder = tempfile.mkdtemp(dir=options.dir)
@@ -342,8 +346,15 @@ try:
     reads = {"densite": read_densite, "densite, Densite file": read_densite, "connectorx": read_connectorx, "ADBC": read_adbc, "Polars": read_polars, "sqlite3": read_sqlite3}
     section("read", "read all rows to Arrow", lambda: reads, False, [("densite", {"connectorx": 1.3, "ADBC": 2.0})])
     if options.only in "import":
-        ms = import_ms()
+        here = pathlib.Path(__file__).resolve().parent.parent.parent
+        ms = statistics.median(import_ms(here) for _ in range(7))
         print(f"\nimport densite: {ms:.1f} ms")
+        if options.beside:
+            # With compiled modules, as an installed package has them; the first turn writes them.
+            compiled = {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": folder}
+            turns = [[import_ms(checkout, **compiled) for checkout in (here, options.beside)] for _ in range(152)]
+            ours, other = (statistics.median(side) for side in zip(*turns[1:]))
+            print(f"in turn with {options.beside}: {ours:.2f} and {other:.2f} ms, {ours / other:.3f} times")
         one = result.figure("import densite, ms", 50.0, ms, 1.0, "at most")
         outcomes.append(result.outcome("bulk-import", "import", data, "the limit", [one], about))
     if options.save:
