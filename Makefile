@@ -63,7 +63,8 @@
 #   make oldest-rust   a build with the Rust of Debian 13; for root
 #   make deny          licenses, sources and banned dependencies (deny.toml)
 #                        CHECK=advisories   known vulnerabilities instead; needs the network
-#   make docs          the documentation as a book: target/book; fails on broken links and anchors
+#   make docs          the documentation as a static site with a start page: target/book; fails on
+#                      broken links and anchors
 #   make ext           the loadable extension and the command: target/release/libdensite.so,
 #                      target/release/densite
 #   make share         man pages, completions of the shells, and a magic file: target/share

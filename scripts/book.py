@@ -5,8 +5,8 @@
     scripts/book.py check BOOK     each link of the HTML leads to a file and an anchor of the book
 
 mdBook takes pages from one folder only. So the pages keep their places in a copy of the
-repository's folders, and their links work in the book as they do in the repository. mdBook makes
-index.html of a README.md, but does not change the links to it. This script changes them.
+repository's folders, and their links work in the book as they do in the repository. The few pages
+with another place in the book have their links changed, and so have the links to them.
 """
 
 import html.parser
@@ -18,31 +18,53 @@ import urllib.parse
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-LINK = re.compile(r"\]\(([^)\s]+)\)")
-README = re.compile(r"(\]\((?:[^)\s:]*/)?)README\.md(#[^)\s]*)?\)")
+LINK = re.compile(r"\]\(([^)\s#]*)(#[^)\s]*)?\)")
+SUMMARY = Path("docs/SUMMARY.md")
+# These pages have other places in the book: mdBook makes index.html of a README.md, and the start
+# page is in its root.
+PLACES = {SUMMARY: Path("SUMMARY.md"), Path("docs/home.md"): Path("index.md"), Path("README.md"): Path("overview.md")}
+
+
+def place(file):
+    """Where a file of the repository is in the book. mdBook makes index.html of a README.md, but
+    does not change the links to it, so it is index.md from the start."""
+    return PLACES.get(file, file.with_name("index.md") if file.name == "README.md" else file)
+
+
+def target(page, path):
+    """The file that a page links to by this path, or nothing for a link to another site."""
+    if not path or "://" in path or path.startswith("mailto:"):
+        return None
+    return Path(os.path.normpath(page.parent / path))
 
 
 def links(page):
     """The files that a page links to, from the root of the repository, and whether they exist."""
-    for target in LINK.findall((ROOT / page).read_text(encoding="utf-8")):
-        path = target.split("#")[0]
-        if path and "://" not in path and not path.startswith("mailto:"):
-            yield Path(os.path.normpath(page.parent / path))
+    for path, _ in LINK.findall((ROOT / page).read_text(encoding="utf-8")):
+        if file := target(page, path):
+            yield file
 
 
 def copy_page(page, to):
-    text = (ROOT / page).read_text(encoding="utf-8")
+    """Copies a page to its place, with links to the places of other files."""
+
+    def moved(link):
+        file = target(page, link[1])
+        if file is None:
+            return link[0]
+        return f"]({os.path.relpath(place(file), place(page).parent)}{link[2] or ''})"
+
+    to = to / place(page)
     to.parent.mkdir(parents=True, exist_ok=True)
-    to.write_text(README.sub(r"\1index.md\2)", text), encoding="utf-8")
+    to.write_text(LINK.sub(moved, (ROOT / page).read_text(encoding="utf-8")), encoding="utf-8")
 
 
 def collect(to):
-    summary = Path("docs/SUMMARY.md")
-    pages = list(links(summary))
+    pages = list(links(SUMMARY))
     shutil.rmtree(to, ignore_errors=True)
     wrong = []
-    for page in pages:
-        copy_page(page, to / page)
+    for page in [SUMMARY, *pages]:
+        copy_page(page, to)
         for file in links(page):
             source = ROOT / file
             if source.suffix == ".md" and file not in pages:
@@ -50,12 +72,8 @@ def collect(to):
             elif source.is_file() and file not in pages:
                 (to / file).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(source, to / file)
-    unlisted = {p.relative_to(ROOT) for p in (ROOT / "docs").rglob("*.md")} - {summary, *pages}
+    unlisted = {p.relative_to(ROOT) for p in (ROOT / "docs").rglob("*.md")} - {SUMMARY, *pages}
     wrong += [f"docs/SUMMARY.md does not list {page}" for page in sorted(unlisted)]
-    # The summary is in the root of the copy, so its links begin there.
-    text = (ROOT / summary).read_text(encoding="utf-8")
-    from_root = lambda link: f"]({os.path.normpath(summary.parent / link[1])})"
-    (to / "SUMMARY.md").write_text(LINK.sub(from_root, text), encoding="utf-8")
     return wrong
 
 

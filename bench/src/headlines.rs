@@ -166,7 +166,7 @@ const HEADLINES: [Headline; 20] = [
 ];
 
 /// The figure with this name, or the first whose name begins with it.
-fn find<'a>(
+pub(crate) fn find<'a>(
     outcomes: &'a [Outcome],
     data: &str,
     measure: &str,
@@ -180,7 +180,7 @@ fn find<'a>(
 }
 
 /// A number for readers: three significant digits, with separators of thousands.
-fn readable(v: f64) -> String {
+pub(crate) fn readable(v: f64) -> String {
     let text = number(v);
     if text.contains('.') || text.len() < 5 {
         return text;
@@ -201,7 +201,7 @@ pub(crate) fn grouped(text: &str) -> String {
 }
 
 /// A ratio for tables: two decimals below ten, otherwise three significant digits.
-fn ratio(figure: &Figure) -> String {
+pub(crate) fn ratio(figure: &Figure) -> String {
     let ratio = figure.ours / figure.base;
     match ratio < 10.0 {
         true => format!("{ratio:.2}"),

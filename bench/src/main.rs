@@ -17,6 +17,7 @@ mod limited;
 mod machine;
 mod measure;
 mod outcome;
+mod pictures;
 mod remote;
 mod report;
 mod result;

@@ -10,6 +10,7 @@ use comfy_table::{ContentArrangement, Table};
 use crate::headlines;
 use crate::measure::Measure;
 use crate::outcome::{Compare, Figure, Outcome};
+use crate::pictures;
 use crate::result::{About as _, Result};
 use crate::sizes;
 use crate::work::name;
@@ -137,8 +138,8 @@ fn rank(outcome: &Outcome) -> usize {
         .unwrap_or(usize::MAX)
 }
 
-/// Writes `dir/RESULTS.md` from `dir/results` and `dir/NOTES.md`, and the table of figures in the
-/// README beside `dir`, if it exists.
+/// Writes `dir/RESULTS.md` from `dir/results` and `dir/NOTES.md`, the pictures, and the table of
+/// figures in the README beside `dir`, if it exists.
 pub(crate) fn write(dir: &Path) -> Result<()> {
     let outcomes = Outcome::load_all(dir)?;
     let notes_path = dir.join("NOTES.md");
@@ -153,6 +154,7 @@ pub(crate) fn write(dir: &Path) -> Result<()> {
         let written = headlines::readme(&text, &outcomes)?;
         std::fs::write(&readme, written).about("write", &readme)?;
     }
+    pictures::write(dir, &outcomes)?;
     let path = dir.join("RESULTS.md");
     std::fs::write(&path, markdown(outcomes, &notes)).about("write", &path)?;
     eprintln!("wrote {}", path.display());
@@ -211,7 +213,7 @@ fn markdown(outcomes: Vec<Outcome>, notes: &str) -> String {
 }
 
 /// The machines and days of these outcomes.
-fn taken(group: &[Outcome]) -> String {
+pub(crate) fn taken(group: &[Outcome]) -> String {
     let mut machines: Vec<String> = group.iter().map(|o| o.machine.line()).collect();
     machines.dedup();
     let mut dates: Vec<&str> = group.iter().map(|o| o.machine.date.as_str()).collect();

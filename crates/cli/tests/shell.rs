@@ -178,3 +178,29 @@ fn control_c_stops_the_statement_and_not_the_shell() {
     it.send_line(".quit").expect("it reads");
     assert_eq!(ends(it), 0);
 }
+
+#[test]
+fn another_database_is_completed_and_can_be_stopped() {
+    let dir = temp();
+    let (a, b) = (at(&dir, "a.db"), at(&dir, "b.db"));
+    densite(&["sql", "--create", &a, "CREATE TABLE first(a)"]).expect(0);
+    densite(&["sql", "--create", &b, "CREATE TABLE zebra(stripes)"]).expect(0);
+    let mut it = shell(&dir, &[&a, "--format", "csv"]);
+    types(&mut it, &format!(".open {b}"));
+    it.send("INSERT INTO zeb\t VALUES (5); SELECT zebra.st\t FROM zebra;")
+        .expect("it reads");
+    it.send_line("").expect("it reads");
+    it.exp_string("stripes\r\n5\r\n").expect("its result");
+    it.exp_string(PROMPT).expect("a prompt");
+    let endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i+1 FROM n) SELECT max(i) FROM n; SELECT 'later';";
+    it.send_line(endless).expect("it reads");
+    it.exp_string("later").expect("the echo");
+    std::thread::sleep(Duration::from_millis(300));
+    it.send_control('c').expect("it reads");
+    let seen = it.exp_string(PROMPT).expect("a prompt");
+    assert!(seen.contains("densite: interrupted"), "{seen:?}");
+    it.send_line(".quit").expect("it reads");
+    assert_eq!(ends(it), 0);
+    // Both are closed: no journal is left.
+    assert_eq!(names(dir.path()), ["a.db", "b.db", "data"]);
+}

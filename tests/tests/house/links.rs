@@ -141,7 +141,7 @@ fn every_link_and_anchor_exists() {
     assert!(dead.is_empty(), "{dead:#?}");
 }
 
-/// The book of `make docs` has every page of docs.
+/// The book of `make docs` has every page of docs, and every page that one of its pages links to.
 #[test]
 fn the_book_has_every_page() {
     let summary = Path::new("docs/SUMMARY.md");
@@ -154,6 +154,34 @@ fn the_book_has_every_page() {
         let page = page.strip_prefix("docs").expect("below docs");
         let is_listed = listed.iter().any(|link| Path::new(link) == page);
         assert!(is_listed, "{} is not in docs/SUMMARY.md", page.display());
+    }
+    let whole = |folder: &Path, link: &str| {
+        let path = link.split('#').next().unwrap_or_default();
+        let path = root().join(folder).join(path);
+        path.canonicalize()
+            .unwrap_or_else(|e| panic!("{link}: {e}"))
+    };
+    let pages: BTreeSet<PathBuf> = listed
+        .iter()
+        .map(|link| whole(Path::new("docs"), link))
+        .collect();
+    for page in &pages {
+        let text = std::fs::read_to_string(page).expect("a page");
+        let folder = page.parent().expect("a folder");
+        for link in links(&text).iter().filter(|link| !link.contains("://")) {
+            if !link
+                .split('#')
+                .next()
+                .is_some_and(|path| path.ends_with(".md"))
+            {
+                continue;
+            }
+            let (linked, page) = (whole(folder, link), page.display());
+            assert!(
+                pages.contains(&linked),
+                "{page}: {link} is not in docs/SUMMARY.md"
+            );
+        }
     }
 }
 
