@@ -157,8 +157,8 @@ fn done(common: Common, report: &VacuumReport) -> (Value, String) {
             indicatif::BinaryBytes(report.allocated_before),
             indicatif::BinaryBytes(report.allocated_after),
             out::counted(report.rows, "row", "rows"),
-            out::counted(report.tables as u64, "table", "tables"),
-            out::counted(report.indexes as u64, "index", "indexes"),
+            out::counted(report.tables, "table", "tables"),
+            out::counted(report.indexes, "index", "indexes"),
             report.elapsed.as_secs_f64(),
         )
     };

@@ -76,7 +76,7 @@ fn text(common: Common, report: &CheckReport) -> String {
             text,
             "ok: {} in {}",
             out::counted(report.rows, "row", "rows"),
-            out::counted(report.segments as u64, "segment", "segments")
+            out::counted(report.segments, "segment", "segments")
         );
     }
     text

@@ -109,7 +109,7 @@ fn summary(plan: &Salvaged) -> String {
         text,
         "{} in {} can be read",
         out::counted(plan.rows, "row", "rows"),
-        out::counted(plan.transactions as u64, "transaction", "transactions")
+        out::counted(plan.transactions, "transaction", "transactions")
     );
     for lost in &plan.lost {
         let last = match lost.last {
