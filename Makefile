@@ -65,6 +65,8 @@
 #                        CHECK=advisories   known vulnerabilities instead; needs the network
 #   make docs          the documentation as a static site with a start page: target/book; fails on
 #                      broken links and anchors
+#   make report-pictures   the pictures of the page of `densite report` in docs, in Chromium, which
+#                      must be installed: target/report-pictures
 #   make ext           the loadable extension and the command: target/release/libdensite.so,
 #                      target/release/densite
 #   make share         man pages, completions of the shells, and a magic file: target/share
@@ -89,7 +91,7 @@ MDBOOK := 0.5.4
 # The version of cargo-deny, which is installed in target/cargo-deny.
 DENY := 0.20.2
 
-.PHONY: help share demo remote-demo test none-skipped cargo-test crash-test chroma everyday-part s3-server nats-server python-test bench crash docs examples fuzz lint deny crates dist dist-try dist-aarch64 dist-musl oldest-rust ext pairwise pairwise-test pairwise-cluster sqlite-suite wheel need-build need-dist need-test
+.PHONY: help share demo remote-demo test none-skipped cargo-test crash-test chroma everyday-part s3-server nats-server python-test bench crash docs examples fuzz lint deny crates dist dist-try dist-aarch64 dist-musl oldest-rust ext report-pictures pairwise pairwise-test pairwise-cluster sqlite-suite wheel need-build need-dist need-test
 
 help:
 	@sed -n '2,/^$$/s/^# \{0,1\}//p' Makefile
@@ -253,3 +255,7 @@ docs: need-build
 	scripts/book.py collect target/book-src
 	target/mdbook/bin/mdbook build
 	scripts/book.py check target/book
+
+report-pictures: ext
+	@scripts/need.sh pictures
+	scripts/report-pictures.sh target/release/densite target/report-pictures docs

@@ -1,5 +1,5 @@
 #!/bin/sh
-# need.sh build|python|bench|crash|wheel|dist|remote-demo|test
+# need.sh build|python|bench|crash|wheel|dist|remote-demo|pictures|test
 #
 # Checks that the system has the programs for the given work. Installs missing Debian packages if
 # this needs no password (root, or sudo without password), and says which and why. Otherwise it
@@ -33,6 +33,9 @@ find_missing() { # find_missing WORK: sets needed, wished (packages) and why_nee
     need debootstrap debootstrap test -x /usr/sbin/debootstrap
     need sqlite3 "the sqlite3 shell" has sqlite3
     need binutils-aarch64-linux-gnu "strip for aarch64" has aarch64-linux-gnu-strip ;;
+  pictures)
+    need python3 python3 has python3
+    need chromium Chromium has chromium ;;
   remote-demo)
     need nginx-light nginx test -x /usr/sbin/nginx
     need openssl openssl has openssl

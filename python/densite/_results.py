@@ -189,6 +189,8 @@ class Info(TypedDict):
     pages: int
     free_pages: int
     journal_mode: str
+    #: "none", "full" or "incremental".
+    auto_vacuum: str
     journal_bytes: int
     wal_bytes: int
     #: Processes whose read transactions prevent a reset of the WAL.

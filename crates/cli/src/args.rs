@@ -248,7 +248,8 @@ pub(crate) struct VacuumArgs {
 pub(crate) struct ReportArgs {
     /// The database, compressed or plain, or a URL
     pub(crate) db: PathBuf,
-    /// The HTML file to write; an existing file is replaced only with --yes
+    /// The HTML file to write; a page about the same database is replaced, and keeps its figures;
+    /// another file is replaced only with --yes
     #[arg(long, short, value_name = "FILE.html")]
     pub(crate) output: PathBuf,
 }

@@ -40,6 +40,8 @@ mod replicate_s3;
 #[cfg(feature = "remote")]
 mod replicate_signed;
 mod report;
+mod report_history;
+mod report_kinds;
 mod round_trip;
 mod share;
 mod shell;

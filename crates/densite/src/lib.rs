@@ -62,8 +62,9 @@ pub use convert::{
 };
 pub use densite_tools::log::Figures as LogFigures;
 pub use densite_tools::{
-    Checked, ConvertReport, Damage, Error as FileError, Form, Gain, Holder, Info, JournalMode,
-    Object, ObjectColumn, ObjectKind, Objects, Progress, Silent, VacuumReport,
+    AutoVacuum, Checked, ConvertReport, Damage, Error as FileError, Form, Gain, Holder, Info,
+    JournalMode, Layout, Object, ObjectColumn, ObjectKind, Objects, Progress, Silent, SpaceUse,
+    VacuumReport,
 };
 pub use error::{Error, Result};
 pub use ingest::{Ingest, IngestConflict, IngestOptions, OnFull, Reject, ingest};

@@ -1,7 +1,7 @@
 //! Converting, vacuuming and checking files.
 
 use densite::rusqlite::Connection;
-use densite::{ConvertOptions, Error, FileError, Form, Progress, Silent, VacuumOptions};
+use densite::{ConvertOptions, Error, FileError, Form, Progress, Silent, SpaceUse, VacuumOptions};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -173,4 +173,36 @@ fn progress_is_reported_and_can_stop() {
         .expect("compresses");
     densite::check_with(&small, &mut progress).expect("can be checked");
     assert!(progress.phases.len() > 2, "{:?}", progress.phases);
+}
+
+#[test]
+fn the_layout_accounts_for_every_byte_of_a_file() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let plain = plain(dir.path());
+    let small = dir.path().join("small.db");
+    densite::compress(&plain, &small).expect("compresses");
+    for path in [&plain, &small] {
+        let db = densite::open(path).expect("opens");
+        db.execute_batch(
+            "CREATE TABLE gone AS SELECT * FROM t; CREATE INDEX t_b ON t(b); DROP TABLE gone;
+             UPDATE t SET b = 'changed ' || a WHERE a % 50 = 0;",
+        )
+        .expect("changes");
+        drop(db);
+        let info = densite::info(path).expect("figures");
+        let layout = &info.objects.layout;
+        let mut bytes = 0;
+        let mut of_objects = vec![0; info.objects.all.len()];
+        for (known, n) in layout.parts.iter().flatten() {
+            bytes += n;
+            if let SpaceUse::Object(i) = known {
+                of_objects[*i] += n;
+            }
+        }
+        assert_eq!(bytes, info.stored_bytes, "{path:?}");
+        for (object, n) in info.objects.all.iter().zip(of_objects) {
+            let expected = object.stored_bytes.unwrap_or(object.raw_bytes);
+            assert_eq!(n, expected, "{object:?}");
+        }
+    }
 }

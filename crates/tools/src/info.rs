@@ -4,7 +4,7 @@ use crate::db::{Access, Through};
 use crate::error::{Error, Result};
 use crate::form::{self, Form};
 use crate::gain::{self, Figures, Gain};
-use crate::header::{HEADER_LEN, Header};
+use crate::header::{HEADER_LEN, Header, u32_at};
 use crate::holder::Holder;
 use crate::holders::wal_readers;
 use crate::lock;
@@ -31,6 +31,20 @@ pub enum JournalMode {
     Wal,
 }
 
+/// The setting auto_vacuum of a database.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AutoVacuum {
+    /// Free pages stay in the file.
+    None,
+    /// Each commit moves pages to the place of free ones, and cuts the file.
+    Full,
+    /// `PRAGMA incremental_vacuum` does so.
+    Incremental,
+}
+
+/// Where the header of a database tells FULL from INCREMENTAL.
+const INCREMENTAL_AT: usize = 64;
+
 /// Figures of a database. Content of a WAL that is not in the file yet counts only in `wal_bytes`.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
@@ -53,6 +67,8 @@ pub struct Info {
     pub free_pages: u64,
     /// The journal mode in the first page.
     pub journal_mode: JournalMode,
+    /// The setting auto_vacuum in the first page.
+    pub auto_vacuum: AutoVacuum,
     /// Length in bytes of the rollback journal beside the file, 0 if there is none.
     pub journal_bytes: u64,
     /// Length in bytes of the WAL beside the file, 0 if there is none.
@@ -68,11 +84,6 @@ pub struct Info {
     pub objects: Objects,
     /// Why `objects` is empty, if it could not be determined.
     pub objects_problem: Option<String>,
-    /// Live bytes of each unit of a compressed file, in the order of the file. Empty for a plain
-    /// file: see `objects`.
-    pub units: Vec<u32>,
-    /// Bytes of a unit; 0 for a plain file.
-    pub unit_bytes: u64,
     /// Figures of the log beside the file, or why they are not available; `None` if there is no
     /// log.
     pub log: Option<std::result::Result<crate::log::Figures, String>>,
@@ -130,6 +141,7 @@ pub(crate) fn info_within(api: Api, path: &Path, wait: Duration) -> Result<(Info
         pages: 0,
         free_pages: 0,
         journal_mode: JournalMode::Rollback,
+        auto_vacuum: AutoVacuum::None,
         journal_bytes: len_or_zero(&beside(&target.path, "-journal")),
         wal_bytes: len_or_zero(&beside(&target.path, "-wal")),
         wal_readers: Vec::new(),
@@ -137,8 +149,6 @@ pub(crate) fn info_within(api: Api, path: &Path, wait: Duration) -> Result<(Info
         store: None,
         objects: Objects::default(),
         objects_problem: None,
-        units: Vec::new(),
-        unit_bytes: 0,
         log: None,
         remote: None,
         gain: None,
@@ -164,7 +174,6 @@ pub(crate) fn info_within(api: Api, path: &Path, wait: Duration) -> Result<(Info
             info.page_size = store.page_size().map_err(failed)?;
             store.read_at(&mut start, 0).map_err(failed)?;
             let stats = store.stats().map_err(failed)?;
-            (info.units, info.unit_bytes) = store.live_by_unit().map_err(failed)?;
             info.store = Some(
                 stats
                     .figures()
@@ -184,12 +193,17 @@ pub(crate) fn info_within(api: Api, path: &Path, wait: Duration) -> Result<(Info
         } else {
             JournalMode::Rollback
         };
+        info.auto_vacuum = match (header.auto_vacuum, u32_at(&start, INCREMENTAL_AT)) {
+            (false, _) => AutoVacuum::None,
+            (true, Some(0) | None) => AutoVacuum::Full,
+            (true, Some(_)) => AutoVacuum::Incremental,
+        };
         let through = match form {
             Form::Compressed => Through::Densite,
             _ => Through::Host,
         };
         let found = schema::read(api, through, &target)
-            .and_then(|schema| objects::objects(&mut bytes, &header, &schema));
+            .and_then(|schema| objects::objects(&mut bytes, &header, &schema, stored_bytes));
         match found {
             Ok(objects) => info.objects = objects,
             Err(e) => match is_recovered(&target.path) {

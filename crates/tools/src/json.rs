@@ -2,8 +2,8 @@
 
 use crate::log::Figures;
 use crate::{
-    Checked, ConvertReport, Error, Form, Gain, Holder, Info, JournalMode, Object, ObjectKind,
-    Objects, VacuumReport,
+    AutoVacuum, Checked, ConvertReport, Error, Form, Gain, Holder, Info, JournalMode, Object,
+    ObjectKind, Objects, VacuumReport,
 };
 use densite_log::Subscriber;
 use serde_json::{Map, Value, json};
@@ -27,6 +27,7 @@ pub fn info(info: &Info) -> Value {
         "pages": info.pages,
         "free_pages": info.free_pages,
         "journal_mode": mode(info.journal_mode),
+        "auto_vacuum": auto_vacuum(info.auto_vacuum),
         "journal_bytes": info.journal_bytes,
         "wal_bytes": info.wal_bytes,
         "wal_readers": info.wal_readers.iter().map(holder).collect::<Vec<_>>(),
@@ -247,6 +248,14 @@ pub fn kind(kind: ObjectKind) -> &'static str {
         ObjectKind::Index => "index",
         ObjectKind::Overflow => "overflow",
         ObjectKind::Free => "free",
+    }
+}
+
+fn auto_vacuum(setting: AutoVacuum) -> &'static str {
+    match setting {
+        AutoVacuum::None => "none",
+        AutoVacuum::Full => "full",
+        AutoVacuum::Incremental => "incremental",
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::error::{Error, Result};
 use crate::freelist::{self, LOCK_BYTE, PageSet};
 use crate::header::Header;
+use crate::layout::{self, Layout, StoredLayout};
 use crate::pages::Pages;
 use crate::schema::Entry;
 use crate::slack;
@@ -91,18 +92,12 @@ pub struct Objects {
     pub broken: u64,
     /// Whether unallocated bytes were counted in every page. Otherwise they come from a sample.
     pub exact: bool,
-    /// The use of the database file in parts of equal length. Each part lists its objects as
-    /// indexes into `all`, with their number of pages in the part. The last part can be shorter.
-    pub parts: Vec<Vec<(usize, u64)>>,
-    /// Number of pages in each part.
-    pub part_pages: u64,
+    /// What lies where in the file.
+    pub layout: Layout,
     /// Pages that have a frame, and those whose frame has more pages than outside of an archive.
     pub(crate) framed: u64,
     pub(crate) in_long_runs: u64,
 }
-
-/// The largest number of parts.
-const PARTS: u64 = 1600;
 
 /// Pointer maps that are counted in addition to one for each page of a tree. One page of a map
 /// covers hundreds of pages, which can all be overflow pages.
@@ -153,7 +148,7 @@ struct Tally {
     models: HashMap<u32, u64>,
 }
 
-/// Determines the pages and frames of all objects.
+/// Determines the pages and frames of all objects of a file of `file_bytes`.
 ///
 /// # Errors
 /// I/O; damage of the page map.
@@ -161,6 +156,7 @@ pub(crate) fn objects(
     bytes: &mut Bytes<HostFile>,
     header: &Header,
     schema: &[Entry],
+    file_bytes: u64,
 ) -> Result<Objects> {
     let size = u64::from(header.page_size);
     let total = bytes.len() / size;
@@ -203,11 +199,14 @@ pub(crate) fn objects(
     let mut tallies: Vec<Tally> = Vec::new();
     let mut said = HashMap::new();
     let (mut framed, mut in_long_runs) = (0, 0);
+    let mut stored = None;
     if let Bytes::Stored(store, _, path) = bytes {
         tallies.resize_with(pages.len(), Tally::default);
         let failed = |e| Error::from_store(path, "read", e);
         let grain = u64::from(store.page_size().map_err(failed)?);
         let usual_run = (USUAL_FRAME / grain.max(1)).max(1);
+        let (units, unit_bytes) = store.live_by_unit().map_err(failed)?;
+        let mut places = StoredLayout::new(units, unit_bytes, file_bytes);
         let mut count = |f: densite_store::FrameInfo| {
             framed += 1;
             // The store's pages are SQLite's, except for a moment while the page size changes. A
@@ -224,6 +223,7 @@ pub(crate) fn objects(
             let Some(tally) = tallies.get_mut(owner as usize) else {
                 return;
             };
+            places.add(owner, f.offset, f.stored_bytes);
             tally.framed += 1;
             tally.stored += f.stored_bytes;
             *tally.codecs.entry(f.codec.name()).or_default() += 1;
@@ -232,6 +232,7 @@ pub(crate) fn objects(
             }
         };
         store.each_frame(&mut count).map_err(failed)?;
+        stored = Some(places);
         for id in tallies
             .iter()
             .filter_map(|t| most_used(t).map(|(id, _)| id))
@@ -287,47 +288,19 @@ pub(crate) fn objects(
         }
     }
     let all = all.into_iter().map(|(_, object)| object).collect();
-    let part_pages = total.div_ceil(PARTS).max(1);
-    let parts = parts(&owners, count, part_pages, &place);
+    let place = |owner: u32| place.get(owner as usize).copied().unwrap_or(0);
+    let layout = match stored {
+        Some(stored) => stored.layout(place),
+        None => layout::of_pages(&owners, count, size, place),
+    };
     Ok(Objects {
         all,
         broken,
         exact,
-        parts,
-        part_pages,
+        layout,
         framed,
         in_long_runs,
     })
-}
-
-/// The objects in each part. `place` maps an owner to its index in the list of objects.
-fn parts(owners: &Owners, count: u32, part_pages: u64, place: &[usize]) -> Vec<Vec<(usize, u64)>> {
-    let object = |owner: u32| place.get(owner as usize).copied().unwrap_or(0);
-    let all = u64::from(count);
-    let mut parts: Vec<Vec<(usize, u64)>> = Vec::new();
-    // First the pages with an owner; then the rest of each part, which has no owner.
-    parts.resize_with(
-        usize::try_from(all.div_ceil(part_pages)).unwrap_or(0),
-        Vec::new,
-    );
-    let part_of = |page: u64| usize::try_from((page - 1) / part_pages).unwrap_or(usize::MAX);
-    for (page, owner) in owners.owned() {
-        let Some(part) = parts.get_mut(part_of(u64::from(page))) else {
-            continue;
-        };
-        match part.iter_mut().find(|(o, _)| *o == object(owner)) {
-            Some((_, n)) => *n += 1,
-            None => part.push((object(owner), 1)),
-        }
-    }
-    for (part, i) in parts.iter_mut().zip(0u64..) {
-        let pages = part_pages.min(all - i * part_pages);
-        let owned: u64 = part.iter().map(|(_, n)| n).sum();
-        if pages > owned {
-            part.push((object(0), pages - owned));
-        }
-    }
-    parts
 }
 
 /// Pages that belong to no tree: the freelist, pointer maps and the lock page.

@@ -1,87 +1,139 @@
 //! The page of `densite report`: one file without scripts and without external resources.
 //!
 //! Everything from the database or the command line is text: [`text::escaped`] escapes it, and a
-//! policy in the head of the page forbids the browser to load or run anything.
+//! policy in the head of the page forbids the browser to load or run anything. The page keeps the
+//! figures of earlier reports ([`history`]).
 
-mod advice;
+mod colours;
+mod columns;
+mod earlier;
+pub(crate) mod history;
+mod layout;
 mod objects;
-mod strip;
+mod savings;
 mod text;
 
-use densite_tools::{Form, Info};
+use crate::advice;
+use densite_tools::{Error, Estimate, Form, Gain, Info};
+use history::History;
 use std::fmt::Write as _;
-use text::{escaped, share, size};
+use text::{change, escaped, share, size};
 
 /// Colours for light and dark mode that colour-blind people can distinguish (Okabe and Ito), and
 /// that differ in brightness. Unused space is hatched.
 const STYLE: &str = include_str!("style.css");
 
+/// What was found out about a database.
+pub(crate) struct Measured<'a> {
+    pub(crate) info: &'a Info,
+    /// The result of compressing, estimated; `None` if the file is not plain or not local.
+    pub(crate) estimate: Option<&'a Result<Estimate, Error>>,
+    /// The reports on it, with this one.
+    pub(crate) history: &'a History,
+}
+
 /// The whole page.
-pub(crate) fn page(info: &Info) -> String {
+pub(crate) fn page(measured: &Measured<'_>) -> String {
+    let Measured { info, history, .. } = measured;
     let name = info
         .path
         .file_name()
         .map_or_else(|| info.path.to_string_lossy(), |n| n.to_string_lossy());
-    let mut page = String::new();
+    let mut page = history.start();
     let _ = write!(
         page,
-        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+        "<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta name=\"color-scheme\" content=\"light dark\">\n\
          <title>{} - where its space is</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n",
         escaped(&name)
     );
-    head(info, &name, &mut page);
-    if info.gain.is_some() {
-        split(info, &mut page);
-        advice::section(info, &mut page);
-        strip::section(info, &mut page);
-        objects::section(info, &mut page);
-    } else if let Some(problem) = &info.objects_problem {
+    head(measured, &name, &mut page);
+    if let Some(problem) = &info.objects_problem {
         let _ = writeln!(
             page,
             "<p class=\"warn\">Tables and indexes could not be read: {}</p>",
             escaped(problem)
         );
     }
+    if let Some(gain) = &info.gain {
+        split(info, gain, &mut page);
+    }
+    if info.form != Form::Empty {
+        savings::section(info, measured, &mut page);
+        let lines = advice::lines(info, measured.estimate);
+        savings::other_advice(info, &lines, &mut page);
+    }
+    if !info.objects.all.is_empty() {
+        layout::section(info, &mut page);
+        objects::section(info, history, &mut page);
+        columns::section(info, &mut page);
+    }
+    earlier::section(history, &mut page);
+    let again = match history.runs().len() {
+        0 | 1 => " Written to this file again, the report also shows how the figures have changed.",
+        _ => "",
+    };
     let _ = write!(
         page,
-        "<footer>densite {}. Figures are those of <code>densite info</code>; sizes are in units of 1024.</footer>\n</main>\n</body>\n</html>\n",
+        "<footer>densite {}. Figures are those of <code>densite info</code>; sizes are in units of 1024.{again}</footer>\n</main>\n</body>\n</html>\n",
         env!("CARGO_PKG_VERSION")
     );
     page
 }
 
-fn head(info: &Info, name: &str, page: &mut String) {
+fn head(measured: &Measured<'_>, name: &str, page: &mut String) {
+    let info = measured.info;
     let form = match info.form {
         Form::Compressed => "compressed (Densite)",
         Form::Plain => "plain SQLite",
-        Form::Empty => "empty",
+        Form::Empty => "empty: it becomes a database at the first write",
     };
     let _ = write!(
         page,
-        "<header>\n<h1>{}</h1>\n{}<p>{form}, {} pages of {} bytes",
+        "<header>\n<h1>{}</h1>\n{}<p>{form}",
         escaped(name),
         match info.path.to_string_lossy() {
             path if path == name => String::new(),
             path => format!("<p class=\"path\">{}</p>\n", escaped(&path)),
         },
-        crate::out::thousands(info.pages),
-        info.page_size,
     );
-    if info.form == Form::Compressed {
+    if info.page_size > 0 {
         let _ = write!(
             page,
-            ": {} stored in {} ({})",
-            size(info.logical_bytes),
-            size(info.stored_bytes),
-            share(info.stored_bytes, info.logical_bytes)
+            ", {} pages of {} bytes",
+            crate::out::thousands(info.pages),
+            info.page_size
         );
-    } else {
-        let _ = write!(page, ": {}", size(info.stored_bytes));
+    }
+    match info.form {
+        Form::Compressed => {
+            let _ = write!(
+                page,
+                ": {} stored in <b>{}</b> ({})",
+                size(info.logical_bytes),
+                size(info.stored_bytes),
+                share(info.stored_bytes, info.logical_bytes)
+            );
+        }
+        _ => {
+            let _ = write!(page, ": <b>{}</b>", size(info.stored_bytes));
+        }
     }
     page.push_str("</p>\n");
+    if let Some((last, before)) = measured.history.runs().split_last() {
+        let _ = write!(page, "<p class=\"path\">{} UTC", earlier::time(last.time));
+        if let Some(before) = before.last() {
+            let _ = write!(
+                page,
+                "; file since {}: {}",
+                earlier::time(before.time),
+                change(before.stored, last.stored)
+            );
+        }
+        page.push_str("</p>\n");
+    }
     if info.wal_bytes > 0 {
         let _ = writeln!(
             page,
@@ -93,8 +145,7 @@ fn head(info: &Info, name: &str, page: &mut String) {
 }
 
 /// The bytes of the file by use.
-fn split(info: &Info, page: &mut String) {
-    let Some(gain) = &info.gain else { return };
+fn split(info: &Info, gain: &Gain, page: &mut String) {
     let stored = info.form == Form::Compressed;
     let about = if gain.estimated { "about " } else { "" };
     let mut parts = vec![("live", "live", gain.live_bytes, "holds tables and indexes")];

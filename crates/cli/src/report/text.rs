@@ -11,7 +11,11 @@ pub(super) fn escaped(text: &str) -> String {
             '>' => out.push_str("&gt;"),
             '"' => out.push_str("&quot;"),
             '\'' => out.push_str("&#39;"),
-            '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
+            '\u{61c}'
+            | '\u{200e}'
+            | '\u{200f}'
+            | '\u{202a}'..='\u{202e}'
+            | '\u{2066}'..='\u{2069}' => {
                 out.push('\u{fffd}');
             }
             c if c.is_control() => out.push('\u{fffd}'),
@@ -21,24 +25,20 @@ pub(super) fn escaped(text: &str) -> String {
     out
 }
 
-/// Quotes a word for the shell.
-pub(super) fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+,:@".contains(c);
-    if !word.is_empty() && !word.starts_with('-') && word.chars().all(plain) {
-        return word.to_string();
-    }
-    let word = word.replace('\'', "'\\''");
-    match word.starts_with('-') {
-        true => format!("'./{word}'"),
-        false => format!("'{word}'"),
-    }
-}
-
 /// "1.4 MiB".
 pub(super) fn size(bytes: u64) -> String {
     match bytes {
         0..1024 => format!("{bytes} bytes"),
         _ => indicatif::BinaryBytes(bytes).to_string(),
+    }
+}
+
+/// "+1.4 MiB", "−1.4 MiB" or "the same".
+pub(super) fn change(before: u64, now: u64) -> String {
+    match (now > before, now.abs_diff(before)) {
+        (_, 0) => "the same".into(),
+        (true, more) => format!("+{}", size(more)),
+        (false, less) => format!("\u{2212}{}", size(less)),
     }
 }
 
@@ -60,14 +60,5 @@ mod tests {
             escaped("<script>\"a\" & 'b'\n\u{202e}</script>"),
             "&lt;script&gt;&quot;a&quot; &amp; &#39;b&#39;\u{fffd}\u{fffd}&lt;/script&gt;"
         );
-    }
-
-    #[test]
-    fn words_stay_words() {
-        assert_eq!(quoted("/a/b-c.db"), "/a/b-c.db");
-        assert_eq!(quoted("a b.db"), "'a b.db'");
-        assert_eq!(quoted("it's $HOME"), "'it'\\''s $HOME'");
-        assert_eq!(quoted("-rf"), "'./-rf'");
-        assert_eq!(quoted(""), "''");
     }
 }

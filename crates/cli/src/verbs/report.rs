@@ -3,28 +3,51 @@
 use crate::args::{Common, ReportArgs};
 use crate::failure::{Failure, Outcome};
 use crate::progress::Bar;
+use crate::report::Measured;
+use crate::report::history::{Found, History};
 use crate::shown;
 use crate::{out, report, sqlite};
-use densite_tools::Error;
+use densite_tools::{Error, Form, NewFile};
 use serde_json::json;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 pub(crate) fn run(common: Common, args: &ReportArgs) -> Outcome {
     let api = sqlite::api()?;
     // Checked before the database is read, because that can take a while.
-    may_write(common, args)?;
-    let bar = Bar::new(common);
+    let mut history = earlier(common, args)?;
+    drop(NewFile::create(&args.output, true)?);
+    let mut bar = Bar::interruptible(common)?;
     let info = densite_tools::info(api, &args.db)?;
+    let estimate = match (info.form, &info.remote) {
+        (Form::Plain, None) => Some(densite_tools::estimate(api, &args.db, &mut bar)),
+        _ => None,
+    };
     drop(bar);
-    let page = report::page(&info);
-    densite_tools::write_file(&args.output, page.as_bytes(), common.yes)?;
+    let estimate = match estimate {
+        Some(Err(e @ Error::Interrupted { .. })) => return Err(e.into()),
+        other => other,
+    };
+    history.add(&info, now());
+    let page = report::page(&Measured {
+        info: &info,
+        estimate: estimate.as_ref(),
+        history: &history,
+    });
+    let replaces = fs::symlink_metadata(&args.output).is_ok();
+    if replaces {
+        // What is there can have changed meanwhile.
+        earlier(common, args)?;
+    }
+    densite_tools::write_file(&args.output, page.as_bytes(), replaces)?;
     let object = json!({
         "verb": "report",
         "path": info.path.to_string_lossy(),
         "output": args.output.to_string_lossy(),
         "output_bytes": page.len(),
+        "reports": history.runs().len(),
     });
     let text = match common.quiet {
         true => String::new(),
@@ -39,22 +62,26 @@ pub(crate) fn run(common: Common, args: &ReportArgs) -> Outcome {
     Ok(0)
 }
 
-/// Refuses an existing file unless the user gave `--yes`. Always refuses a symbolic link, which
-/// another user can have put there, and the database and its companion files.
-fn may_write(common: Common, args: &ReportArgs) -> Result<(), Failure> {
-    let Ok(there) = fs::symlink_metadata(&args.output) else {
-        return Ok(());
+/// The figures of earlier reports, which are in the file that the page replaces. Without `--yes`,
+/// refuses to replace anything but a page about the same database. Always refuses a symbolic link,
+/// which another user can have put there, and the database and its companion files.
+fn earlier(common: Common, args: &ReportArgs) -> Result<History, Failure> {
+    let output = &args.output;
+    let Ok(there) = fs::symlink_metadata(output) else {
+        return Ok(History::new(&args.db));
     };
-    if there.is_symlink() {
-        return Err(Failure::Other(
+    let refused = |why: &str| {
+        Err(Failure::Other(
             "exists",
             1,
-            format!(
-                "{} exists already and is a symbolic link, which is not followed; remove it, or name the file itself",
-                args.output.display()
-            ),
-            json!({ "path": args.output.to_string_lossy() }),
-        ));
+            format!("{} exists already and {why}", output.display()),
+            json!({ "path": output.to_string_lossy() }),
+        ))
+    };
+    if there.is_symlink() {
+        return refused(
+            "is a symbolic link, which is not followed; remove it, or name the file itself",
+        );
     }
     let belongs = ["", "-journal", "-wal", "-shm"].iter().any(|suffix| {
         let mut name = args.db.clone().into_os_string();
@@ -62,11 +89,27 @@ fn may_write(common: Common, args: &ReportArgs) -> Result<(), Failure> {
         let meta = fs::metadata(Path::new(&name));
         meta.is_ok_and(|m| (m.dev(), m.ino()) == (there.dev(), there.ino()))
     });
-    match common.yes && there.is_file() && !belongs {
-        true => Ok(()),
-        false => Err(Error::Exists {
-            path: args.output.clone(),
+    if belongs || !there.is_file() {
+        return Err(Error::Exists {
+            path: output.clone(),
         }
-        .into()),
+        .into());
     }
+    match History::find(output, &args.db) {
+        Found::Page(history) => Ok(history),
+        Found::Nothing => Ok(History::new(&args.db)),
+        Found::OfAnother | Found::Foreign if common.yes => Ok(History::new(&args.db)),
+        Found::OfAnother => refused(
+            "is the report on another database; choose another name, or replace it with --yes",
+        ),
+        Found::Foreign => refused(
+            "is not a page of densite report, or was changed; choose another name, or replace it with --yes",
+        ),
+    }
+}
+
+/// Seconds since 1970.
+fn now() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |time| i64::try_from(time.as_secs()).unwrap_or(i64::MAX))
 }

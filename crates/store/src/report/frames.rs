@@ -12,6 +12,9 @@ pub struct FrameInfo {
     /// The page; 1 is the first. Pages are those of [`Handle::page_size`](crate::Handle::page_size)
     /// bytes.
     pub page: u32,
+    /// Where the page's share of the record begins in the file, in bytes. Pages of a run share the
+    /// record in their order.
+    pub offset: u64,
     /// Bytes of the frame's record; for a run, the page's share. They add up to `frame_bytes` of
     /// the [`Stats`](crate::Stats).
     pub stored_bytes: u64,
@@ -46,9 +49,11 @@ pub(crate) fn each_frame(open: &mut OpenFile, f: &mut dyn FnMut(FrameInfo)) -> R
         Ok(entries)
     })?;
     for (page, e) in entries {
+        let share = u64::from(e.len) >> e.run_log2;
         f(FrameInfo {
             page,
-            stored_bytes: u64::from(e.len) >> e.run_log2,
+            offset: e.off + u64::from(e.slot) * share,
+            stored_bytes: share,
             codec: CodecId(e.codec),
             model: e.model,
             run_pages: 1 << e.run_log2,
