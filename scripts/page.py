@@ -3,7 +3,7 @@
 
     page.py check PAGE                       measures it at 390, 640 and 1200 pixels, light and dark
     page.py picture PAGE WIDTH SCHEME FILE [HEIGHT]    a PNG of the whole page, or of its top, with
-                                             256 colours
+                                             64 colours
 
 check ends with code 1 if the page is wider than the screen, if something sticks out of it, or if
 letters of a word stand below each other. Both end with code 3 if Chromium is not installed.
@@ -184,16 +184,19 @@ def unfilter(how, row, above, each):
 
 
 def small(png):
-    """The same picture with at most 256 colours, the most frequent ones."""
+    """The same picture with at most 64 colours: the most frequent ones that differ visibly."""
     width, height, each, rows = rows_of(png)
     pixels = [[bytes(row[i:i + 3]) for i in range(0, len(row), each)] for row in rows]
     counts = collections.Counter(pixel for row in pixels for pixel in row)
-    kept = [colour for colour, _ in counts.most_common(256)]
-    place = {colour: i for i, colour in enumerate(kept)}
-    for colour in counts:
-        if colour not in place:
-            distance = lambda i: sum((a - b) ** 2 for a, b in zip(colour, kept[i]))
-            place[colour] = min(range(len(kept)), key=distance)
+
+    def distance(one, other):
+        return sum((a - b) ** 2 for a, b in zip(one, other))
+
+    kept = []
+    for colour, _ in counts.most_common():
+        if len(kept) < 64 and all(distance(colour, other) > 300 for other in kept):
+            kept.append(colour)
+    place = {colour: min(range(len(kept)), key=lambda i: distance(colour, kept[i])) for colour in counts}
     lines = b"".join(b"\0" + bytes(place[pixel] for pixel in row) for row in pixels)
 
     def chunk(name, body):

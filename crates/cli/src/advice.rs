@@ -197,7 +197,9 @@ fn reclaiming(info: &Info, path: &str) -> Line {
     match (info.auto_vacuum, info.form) {
         (AutoVacuum::None, Form::Compressed) => Line::fine(
             ABOUT,
-            format!("{free} take no space: Densite reclaims it, auto_vacuum is off"),
+            format!(
+                "auto_vacuum is off, which is best here: Densite itself reclaims space; {free}"
+            ),
         ),
         (AutoVacuum::None, _) => Line::fine(
             ABOUT,

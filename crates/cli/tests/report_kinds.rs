@@ -248,6 +248,7 @@ fn a_wal_is_shown_beside_the_file_and_stays_as_it_is() {
         .expect("a WAL");
     let before = snapshot(dir.path());
     let text = page(&a);
+    densite(&["advise", &a]).expect(0);
     let beside = part(&text, "Where it lies").split("Beside the file").nth(1);
     assert!(
         beside.expect("a heading").contains("</i>WAL</span>"),

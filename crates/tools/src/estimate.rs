@@ -2,17 +2,21 @@
 //!
 //! Pieces spread over the file are compressed into a temporary file, with the models and
 //! dictionaries that a conversion of the whole file would learn. Their share is that of the file.
+//! The database is only read: a hot journal stays, and so does the content of a WAL, which is not
+//! part of the estimate. Pages that a checkpoint changes meanwhile make no difference to it.
 
 use crate::copy::{self, Input, PIECE};
-use crate::db::Through;
+use crate::db::{Access, Through};
 use crate::error::{Error, Result};
 use crate::form::{self, Form};
 use crate::freelist::{self, PageSet};
-use crate::pages::Pages;
+use crate::header::{HEADER_LEN, Header};
+use crate::lock;
+use crate::objects::Bytes;
 use crate::progress::Progress;
-use crate::source::Source;
 use crate::target;
 use crate::temp::Temp;
+use densite_disk::File;
 use densite_sqlite::Api;
 use densite_store::Options;
 use std::path::Path;
@@ -46,10 +50,25 @@ pub fn estimate(api: Api, path: &Path, progress: &mut dyn Progress) -> Result<Es
             target.given.display()
         )));
     }
-    let mut source = Source::shared(api, Through::Host, &target, WAIT)?;
-    let header = source.header();
-    let zero = freelist::leaves(&mut source, &header)?.unwrap_or_default();
-    let len = source.len();
+    let path = target.given.as_path();
+    let failed = |e| Error::from_disk(path, "read", &e);
+    let file = Through::Host.file(api, &target, Access::Read)?;
+    lock::shared(api, &file, &target, WAIT)?;
+    let mut start = [0u8; HEADER_LEN];
+    file.read_at(&mut start, 0).map_err(failed)?;
+    let header = Header::parse(&start).filter(|header| target.len >= u64::from(header.page_size));
+    let header = header.ok_or_else(|| Error::NotADatabase {
+        path: path.to_path_buf(),
+        empty: false,
+    })?;
+    let len = File::len(&file).map_err(failed)?;
+    let len = len - len % u64::from(header.page_size);
+    let mut source = Bytes::Plain(file, len, path.to_path_buf());
+    let zero = match freelist::leaves(&mut source, &header) {
+        // `check` reports it, and another process can be changing it in WAL mode.
+        Err(Error::Damaged { .. }) => PageSet::default(),
+        found => found?.unwrap_or_default(),
+    };
     let pieces = len.div_ceil(PIECE);
     let taken = pieces.min(PIECES);
     let mut held = PageSet::default();
@@ -65,7 +84,7 @@ pub fn estimate(api: Api, path: &Path, progress: &mut dyn Progress) -> Result<Es
         zero,
         held: Some(held),
         scrub: true,
-        path: &target.given,
+        path,
     };
     let wanted = std::env::temp_dir().join("densite-estimate");
     let temp = Temp::create_own(&wanted, 0o600)?;

@@ -10,8 +10,6 @@ use std::fmt::Write as _;
 /// The largest number of objects, and of columns of one, that are shown.
 const OBJECTS: usize = 40;
 const COLUMNS: usize = 60;
-/// Objects whose columns are open at first.
-const OPEN: usize = 1;
 
 pub(super) fn section(info: &Info, page: &mut String) {
     let heading = "<section>\n<h2>How columns are coded</h2>\n";
@@ -42,10 +40,11 @@ pub(super) fn section(info: &Info, page: &mut String) {
             meaning(name)
         );
     }
-    page.push_str("</dl>\n<p>A typed page is stored as columns, by a model of its table. The model says for each column which form fits its values; a page whose values do not fit keeps them in another one.</p>\n");
+    page.push_str("</dl>\n<p>A typed page is stored as columns, by a model of its table. The model says for each column which form fits its values; a page whose values do not fit keeps them in another one. Numbers are stored as differences: from the smallest value of the page (frame of reference), from the value before (delta), as runs of equal values, or as ramps of values that do not fall. The bits are those of one value.</p>\n");
     let named: Vec<&Object> = objects.filter(|o| o.name.is_some()).collect();
+    let open = named.iter().position(|o| o.model_pages > 0);
     for (object, i) in named.iter().take(OBJECTS).zip(0..) {
-        one(object, i < OPEN, page);
+        one(object, Some(i) == open, page);
     }
     if named.len() > OBJECTS {
         let _ = writeln!(
@@ -93,7 +92,7 @@ fn one(object: &Object, open: bool, page: &mut String) {
     );
     if object.model_pages == 0 {
         page.push_str(
-            "<p>No page is coded by a model, so its columns are not coded one by one.</p></details>\n",
+            "<p>No page is coded by a model: its columns are not coded one by one.</p></details>\n",
         );
         return;
     }

@@ -14,7 +14,7 @@ pub(super) fn section(history: &History, page: &mut String) {
         return;
     }
     let highest = runs.iter().map(|r| r.stored).max().unwrap_or(0).max(1);
-    page.push_str("<section>\n<h2>Over time</h2>\n<p class=\"legend\">The file at each report: <span><i class=\"key live\"></i>live</span> <span><i class=\"key dead\"></i>dead</span> <span><i class=\"key free\"></i>free</span> <span><i class=\"key slack\"></i>other</span></p>\n<div class=\"runs\" role=\"img\" aria-label=\"length of the file at each report; the table below has the figures\">\n");
+    page.push_str("<section>\n<h2>Over time</h2>\n<p class=\"legend\">The file at each report: <span><i class=\"key live\"></i>live</span> <span><i class=\"key dead\"></i>dead</span> <span><i class=\"key free\"></i>free</span> <span><i class=\"key slack\"></i>unallocated</span></p>\n<div class=\"runs\" role=\"img\" aria-label=\"length of the file at each report; the table below has the figures\">\n");
     for run in runs {
         let known = run.live.saturating_add(run.dead).saturating_add(run.free);
         let part = |class: &str, bytes: u64| match bytes {

@@ -8,6 +8,8 @@ use std::fmt::Write as _;
 
 /// Parts of a line.
 const BINS: usize = 150;
+/// Up to so many squares are larger.
+const FEW: usize = 300;
 /// The most stretches of the file that are named in words.
 const STRETCHES: usize = 3;
 
@@ -57,7 +59,11 @@ fn is_idle(known: Shown) -> bool {
 }
 
 fn grid(parts: &[Vec<(Shown, u64)>], each: u64, colours: &Colours<'_>, page: &mut String) {
-    page.push_str("<div class=\"map\" role=\"img\" aria-label=\"map of the file; the lines below say the same in words\">\n");
+    let _ = writeln!(
+        page,
+        "<div class=\"map{}\" role=\"img\" aria-label=\"map of the file; the lines below say the same in words\">",
+        if parts.len() <= FEW { " large" } else { "" }
+    );
     for (part, i) in parts.iter().zip(0u64..) {
         let whole: u64 = part.iter().map(|(_, n)| n).sum();
         let idle: u64 = part

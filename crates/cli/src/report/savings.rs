@@ -39,7 +39,8 @@ pub(super) fn section(info: &Info, measured: &Measured<'_>, page: &mut String) {
         return;
     }
     page.push_str("<section>\n<h2>What would make it smaller</h2>\n<div class=\"savings\">\n");
-    let widest = info.logical_bytes.max(info.stored_bytes);
+    let largest = after.iter().map(|a| a.bytes).max().unwrap_or(0);
+    let widest = largest.max(info.logical_bytes).max(info.stored_bytes);
     if info.form == Form::Compressed {
         bar("raw", info.logical_bytes, widest, "uncompressed", page);
         page.push_str("</div>\n");
@@ -47,18 +48,24 @@ pub(super) fn section(info: &Info, measured: &Measured<'_>, page: &mut String) {
     bar("live", info.stored_bytes, widest, "now", page);
     page.push_str("</div>\n");
     for a in &after {
-        let saved = info.stored_bytes.saturating_sub(a.bytes);
         bar("after", a.bytes, widest, "about", page);
-        let worth = match saved * WORTH < info.stored_bytes {
+        let saved = info.stored_bytes.saturating_sub(a.bytes);
+        let frees = match saved {
+            0 => "frees nothing.".to_owned(),
+            _ => format!(
+                "frees <b>about {}</b>, {} of the file.",
+                size(saved),
+                share(saved, info.stored_bytes)
+            ),
+        };
+        let worth = match saved * WORTH < info.stored_bytes && saved > 0 {
             true => " This is hardly worth it.",
             false => "",
         };
         let _ = writeln!(
             page,
-            "<p class=\"how\"><code>{}</code> frees <b>about {}</b>, {} of the file.{worth} {}</p></div>",
+            "<p class=\"how\"><code>{}</code> {frees}{worth} {}</p></div>",
             escaped(&a.command),
-            size(saved),
-            share(saved, info.stored_bytes),
             escaped(&a.how),
         );
     }

@@ -42,11 +42,11 @@ pub(super) fn change(before: u64, now: u64) -> String {
     }
 }
 
-/// "12.3 %".
+/// "12.3 %", on one line.
 pub(super) fn share(part: u64, whole: u64) -> String {
     match whole {
         0 => "-".into(),
-        _ => format!("{:.1} %", 100.0 * part as f64 / whole as f64),
+        _ => format!("{:.1}\u{a0}%", 100.0 * part as f64 / whole as f64),
     }
 }
 
