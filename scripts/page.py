@@ -6,7 +6,7 @@
                                              64 colours
 
 check ends with code 1 if the page is wider than the screen, if something sticks out of it, or if
-letters of a word stand below each other. Both end with code 3 if Chromium is not installed.
+letters of a word stand below each other, or a short word is broken. Both end with code 3 if Chromium is not installed.
 
 Chromium is driven through a pipe (its DevTools protocol, messages that end with a zero byte),
 because its window cannot be narrower than 500 pixels.
@@ -45,6 +45,15 @@ PROBLEMS = """
     const style = getComputedStyle(e), size = parseFloat(style.fontSize);
     if (own.length > 5 && style.display !== 'inline' && box.width < 3 * size && box.height > 4 * size)
       problems.push(`${name} stacks its letters: ${own.slice(0, 40)}`);
+    // A word of a few letters has room on one line.
+    for (const node of e.childNodes) if (node.nodeType === 3)
+      for (const word of node.data.matchAll(/[\\w.]+/g)) {
+        const range = document.createRange();
+        range.setStart(node, word.index);
+        range.setEnd(node, word.index + word[0].length);
+        const lines = new Set([...range.getClientRects()].map(line => Math.round(line.top)));
+        if (word[0].length <= 20 && lines.size > 1) problems.push(`${name} breaks the word ${word[0]}`);
+      }
   }
   return problems.slice(0, 10);
 })()
