@@ -5,8 +5,9 @@
     page.py picture PAGE WIDTH SCHEME FILE [HEIGHT]    a PNG of the whole page, or of its top, with
                                              64 colours
 
-check ends with code 1 if the page is wider than the screen, if something sticks out of it, or if
-letters of a word stand below each other, or a short word is broken. Both end with code 3 if Chromium is not installed.
+check ends with code 1 if the page is wider than the screen, if something sticks out of it, if
+letters stand below each other, or if a short word is broken. Both end with code 3 if Chromium is
+not installed.
 
 Chromium is driven through a pipe (its DevTools protocol, messages that end with a zero byte),
 because its window cannot be narrower than 500 pixels.
@@ -37,22 +38,26 @@ PROBLEMS = """
   if (document.documentElement.scrollWidth > wide)
     problems.push(`the page has ${document.documentElement.scrollWidth} pixels`);
   for (const e of document.body.querySelectorAll('*')) {
-    if (!e.checkVisibility() || e.closest('svg') || e.closest('thead') && getComputedStyle(e.closest('thead')).position === 'absolute') continue;
+    const head = e.closest('thead'), hidden = head && getComputedStyle(head).position === 'absolute';
+    if (!e.checkVisibility() || e.closest('svg') || hidden) continue;
     const box = e.getBoundingClientRect(), name = e.tagName + '.' + e.className;
     if (box.right > wide + 1 || box.left < -1)
       problems.push(`${name} ends at ${Math.round(box.right)}: ${e.textContent.slice(0, 40)}`);
-    const own = [...e.childNodes].filter(n => n.nodeType === 3).map(n => n.textContent.trim()).join('');
+    const texts = [...e.childNodes].filter(n => n.nodeType === 3);
+    const own = texts.map(n => n.data.trim()).join('');
     const style = getComputedStyle(e), size = parseFloat(style.fontSize);
-    if (own.length > 5 && style.display !== 'inline' && box.width < 3 * size && box.height > 4 * size)
+    const narrow = box.width < 3 * size && box.height > 4 * size;
+    if (own.length > 5 && style.display !== 'inline' && narrow)
       problems.push(`${name} stacks its letters: ${own.slice(0, 40)}`);
     // A word of a few letters has room on one line.
-    for (const node of e.childNodes) if (node.nodeType === 3)
+    for (const node of texts)
       for (const word of node.data.matchAll(/[\\w.]+/g)) {
         const range = document.createRange();
         range.setStart(node, word.index);
         range.setEnd(node, word.index + word[0].length);
         const lines = new Set([...range.getClientRects()].map(line => Math.round(line.top)));
-        if (word[0].length <= 20 && lines.size > 1) problems.push(`${name} breaks the word ${word[0]}`);
+        if (word[0].length <= 20 && lines.size > 1)
+          problems.push(`${name} breaks the word ${word[0]}`);
       }
   }
   return problems.slice(0, 10);
@@ -141,7 +146,8 @@ class Browser:
         whole = self.call("Page.getLayoutMetrics")["cssContentSize"]["height"]
         height = min(height or whole, whole)
         clip = {"x": 0, "y": 0, "width": width, "height": height, "scale": 1}
-        taken = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=True, clip=clip)
+        taken = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=True,
+                          clip=clip)
         return base64.b64decode(taken["data"])
 
     def close(self):
@@ -205,11 +211,14 @@ def small(png):
     for colour, _ in counts.most_common():
         if len(kept) < 64 and all(distance(colour, other) > 300 for other in kept):
             kept.append(colour)
-    place = {colour: min(range(len(kept)), key=lambda i: distance(colour, kept[i])) for colour in counts}
+    place = {}
+    for colour in counts:
+        place[colour] = min(range(len(kept)), key=lambda i: distance(colour, kept[i]))
     lines = b"".join(b"\0" + bytes(place[pixel] for pixel in row) for row in pixels)
 
     def chunk(name, body):
-        return struct.pack(">I", len(body)) + name + body + struct.pack(">I", zlib.crc32(name + body))
+        sum_of_both = struct.pack(">I", zlib.crc32(name + body))
+        return struct.pack(">I", len(body)) + name + body + sum_of_both
 
     header = struct.pack(">IIBBBBB", width, height, 8, 3, 0, 0, 0)
     return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"PLTE", b"".join(kept))
