@@ -112,11 +112,7 @@ fn lane(
     colours: &Colours<'_>,
     page: &mut String,
 ) {
-    let of = |part: &Vec<(Shown, u64)>| {
-        let found = part.iter().find(|(k, _)| *k == known);
-        found.map_or(0, |(_, n)| *n)
-    };
-    let bytes: u64 = parts.iter().map(of).sum();
+    let bytes: u64 = parts.iter().map(|part| bytes_of(known, part)).sum();
     if bytes == 0 {
         return;
     }
@@ -134,7 +130,7 @@ fn lane(
     let mut open: Option<(usize, &str)> = None;
     for bin in 0..=BINS {
         let strength = match bin < BINS {
-            true => strength(&parts[bin * parts.len() / BINS..], parts.len(), bin, &of),
+            true => strength(&parts[bin * parts.len() / BINS..], parts.len(), bin, known),
             false => "",
         };
         match open {
@@ -158,18 +154,19 @@ fn lane(
     );
 }
 
+/// The bytes of a use in a part.
+fn bytes_of(known: Shown, part: &[(Shown, u64)]) -> u64 {
+    let found = part.iter().find(|(k, _)| *k == known);
+    found.map_or(0, |(_, n)| *n)
+}
+
 /// How much of a bin belongs to a use, as a class. `parts` begins with the bin's first part.
-fn strength(
-    parts: &[Vec<(Shown, u64)>],
-    all: usize,
-    bin: usize,
-    of: &dyn Fn(&Vec<(Shown, u64)>) -> u64,
-) -> &'static str {
+fn strength(parts: &[Vec<(Shown, u64)>], all: usize, bin: usize, known: Shown) -> &'static str {
     let first = bin * all / BINS;
     let end = ((bin + 1) * all / BINS).max(first + 1);
     let (mut mine, mut whole) = (0, 0);
     for part in parts.iter().take(end - first) {
-        mine += of(part);
+        mine += bytes_of(known, part);
         whole += part.iter().map(|(_, n)| n).sum::<u64>();
     }
     match mine * 100 / whole.max(1) {
