@@ -20,8 +20,10 @@ const TURNS: usize = 2;
 /// If a model reduces pages to less than one part in this many, they are not split: the headers of
 /// their frames then take most of the space.
 const SMALL: usize = 64;
-/// A kind has at least this many pages.
+/// A kind has at least this many pages,
 const FEW: usize = 4;
+/// and both together this many: with fewer, two models are hardly ever worth their bytes.
+const LEAST: usize = 32;
 
 /// [`Model::learn`] or [`Model::learn_roughly`].
 pub(super) type Learn = fn(&[&[u8]], usize, u64, Outlook) -> Option<Model>;
@@ -34,11 +36,18 @@ type Sides<'a> = (Vec<&'a [u8]>, Vec<&'a [u8]>);
 
 /// A model for each of two kinds of pages; `None` if they seem to be of one kind. The caller
 /// decides whether two models are worth their bytes.
+///
+/// Good models take most of the time of a training job. So they are trained only if two rough ones
+/// make the pages of `judge`, which they have not seen, smaller than one does by the part `least`.
 pub(super) fn two_kinds(
     trained: &[&[u8]],
+    (judge, least): (&[&[u8]], f64),
     reserved: usize,
     learn: LearnBy<'_>,
 ) -> Option<[Model; 2]> {
+    if trained.len() < LEAST {
+        return None;
+    }
     let some: Vec<&[u8]> = trained
         .iter()
         .step_by(trained.len().div_ceil(SOME).max(1))
@@ -47,13 +56,22 @@ pub(super) fn two_kinds(
     let cost = |page: &[u8], model: &Model| cost(page, reserved, model);
     // Rough models are good enough to find the sides.
     let rough = |pages: &[&[u8]]| learn(pages, Model::learn_roughly);
-    let mut sides = sides(&some, &rough(&some)?, &rough(some.get(..1)?)?, reserved)?;
+    let all = rough(&some)?;
+    let mut sides = sides(&some, &all, &rough(some.get(..1)?)?, reserved)?;
     let both = |sides: &Sides<'_>, by: Learn| {
         let enough = sides.0.len().min(sides.1.len()) >= FEW;
         enough.then(|| Some([learn(&sides.0, by)?, learn(&sides.1, by)?]))?
     };
     for turn in (0..=TURNS).rev() {
         let [one, other] = both(&sides, Model::learn_roughly)?;
+        if turn == TURNS {
+            let by_all: f64 = judge.iter().map(|page| cost(page, &all)).sum();
+            let of_two = |page: &&[u8]| cost(page, &one).min(cost(page, &other));
+            let by_two: f64 = judge.iter().map(of_two).sum();
+            if by_two > by_all * (1.0 - least) {
+                return None;
+            }
+        }
         let pages = if turn == 0 { trained } else { &some };
         sides = pages
             .iter()
@@ -112,4 +130,57 @@ fn cost(page: &[u8], reserved: usize, model: &Model) -> f64 {
     let coded = densite_typed::encode(page, &context, model, &mut kept, &mut out);
     let len = if coded { out.len() } else { page.len() };
     headers(1) + len as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+
+    /// A table leaf of texts made of one of two vocabularies.
+    fn leaf(kind: u8, n: usize) -> Vec<u8> {
+        const ROWS: usize = 60;
+        const TEXT: usize = 48;
+        let (mut page, len) = (vec![0; 4096], TEXT + 4);
+        page[..8].copy_from_slice(&[13, 0, 0, 0, ROWS as u8, 0, 0, 0]);
+        for row in 0..ROWS {
+            let at = 4096 - len * (row + 1);
+            let text = (0..TEXT / 4).flat_map(|i| {
+                let drawn = densite_disk::hash::xxh3_64(&[n as u8, row as u8, i as u8]) % 8;
+                let word = [b'a', b'e', b'n', b's'].map(|c| c + kind * 64 + drawn as u8);
+                word.map(|c| c ^ (drawn as u8) << 1)
+            });
+            page[at..at + 4].copy_from_slice(&[2 + TEXT as u8, row as u8, 2, 13 + 2 * TEXT as u8]);
+            page[at + 4..]
+                .iter_mut()
+                .zip(text)
+                .for_each(|(to, c)| *to = c);
+            page[8 + 2 * row..][..2].copy_from_slice(&(at as u16).to_be_bytes());
+        }
+        page[5..7].copy_from_slice(&((4096 - len * ROWS) as u16).to_be_bytes());
+        page
+    }
+
+    /// Whether so many kinds of pages get two models, and how many models were trained.
+    fn trained(kinds: usize, pages: usize, least: f64) -> (bool, usize) {
+        let all: Vec<Vec<u8>> = (0..pages + 8).map(|n| leaf((n % kinds) as u8, n)).collect();
+        let all: Vec<&[u8]> = all.iter().map(Vec::as_slice).collect();
+        let (judge, pages) = all.split_at(8);
+        let count = Cell::new(0);
+        let models = two_kinds(pages, (judge, least), 0, &|pages, learn| {
+            count.set(count.get() + 1);
+            learn(pages, 0, 1 << 24, Outlook::Whole)
+        });
+        (models.is_some(), count.get())
+    }
+
+    /// Rough models find the kinds: one of all pages, one of a single page, and two for each turn.
+    #[test]
+    fn good_models_are_trained_only_if_rough_ones_are_promising() {
+        assert_eq!(trained(2, 80, 0.02), (true, 2 + 2 * (TURNS + 1) + 2));
+        assert_eq!(trained(2, 80, 0.99), (false, 4));
+        assert_eq!(trained(2, LEAST - 1, 0.02), (false, 0));
+        let (two, count) = trained(1, 80, 0.02);
+        assert!(!two && count <= 4, "{count}");
+    }
 }
