@@ -16,14 +16,14 @@ const APART: f64 = 1.25;
 /// This part of the pages, at each end, is ignored as outliers.
 const TAIL: usize = 16;
 /// How often pages are assigned to sides again.
-const TURNS: usize = 2;
+pub(super) const TURNS: usize = 2;
 /// If a model reduces pages to less than one part in this many, they are not split: the headers of
 /// their frames then take most of the space.
 const SMALL: usize = 64;
 /// A kind has at least this many pages,
 const FEW: usize = 4;
 /// and both together this many: with fewer, two models are hardly ever worth their bytes.
-const LEAST: usize = 32;
+pub(super) const LEAST: usize = 32;
 
 /// [`Model::learn`] or [`Model::learn_roughly`].
 pub(super) type Learn = fn(&[&[u8]], usize, u64, Outlook) -> Option<Model>;
@@ -130,57 +130,4 @@ fn cost(page: &[u8], reserved: usize, model: &Model) -> f64 {
     let coded = densite_typed::encode(page, &context, model, &mut kept, &mut out);
     let len = if coded { out.len() } else { page.len() };
     headers(1) + len as f64
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::cell::Cell;
-
-    /// A table leaf of texts made of one of two vocabularies.
-    fn leaf(kind: u8, n: usize) -> Vec<u8> {
-        const ROWS: usize = 60;
-        const TEXT: usize = 48;
-        let (mut page, len) = (vec![0; 4096], TEXT + 4);
-        page[..8].copy_from_slice(&[13, 0, 0, 0, ROWS as u8, 0, 0, 0]);
-        for row in 0..ROWS {
-            let at = 4096 - len * (row + 1);
-            let text = (0..TEXT / 4).flat_map(|i| {
-                let drawn = densite_disk::hash::xxh3_64(&[n as u8, row as u8, i as u8]) % 8;
-                let word = [b'a', b'e', b'n', b's'].map(|c| c + kind * 64 + drawn as u8);
-                word.map(|c| c ^ (drawn as u8) << 1)
-            });
-            page[at..at + 4].copy_from_slice(&[2 + TEXT as u8, row as u8, 2, 13 + 2 * TEXT as u8]);
-            page[at + 4..]
-                .iter_mut()
-                .zip(text)
-                .for_each(|(to, c)| *to = c);
-            page[8 + 2 * row..][..2].copy_from_slice(&(at as u16).to_be_bytes());
-        }
-        page[5..7].copy_from_slice(&((4096 - len * ROWS) as u16).to_be_bytes());
-        page
-    }
-
-    /// Whether so many kinds of pages get two models, and how many models were trained.
-    fn trained(kinds: usize, pages: usize, least: f64) -> (bool, usize) {
-        let all: Vec<Vec<u8>> = (0..pages + 8).map(|n| leaf((n % kinds) as u8, n)).collect();
-        let all: Vec<&[u8]> = all.iter().map(Vec::as_slice).collect();
-        let (judge, pages) = all.split_at(8);
-        let count = Cell::new(0);
-        let models = two_kinds(pages, (judge, least), 0, &|pages, learn| {
-            count.set(count.get() + 1);
-            learn(pages, 0, 1 << 24, Outlook::Whole)
-        });
-        (models.is_some(), count.get())
-    }
-
-    /// Rough models find the kinds: one of all pages, one of a single page, and two for each turn.
-    #[test]
-    fn good_models_are_trained_only_if_rough_ones_are_promising() {
-        assert_eq!(trained(2, 80, 0.02), (true, 2 + 2 * (TURNS + 1) + 2));
-        assert_eq!(trained(2, 80, 0.99), (false, 4));
-        assert_eq!(trained(2, LEAST - 1, 0.02), (false, 0));
-        let (two, count) = trained(1, 80, 0.02);
-        assert!(!two && count <= 4, "{count}");
-    }
 }
