@@ -9,6 +9,9 @@
 #![warn(missing_docs)]
 
 mod address;
+#[cfg(feature = "fuzz")]
+#[doc(hidden)]
+pub mod bytes;
 mod directory;
 mod error;
 #[cfg(feature = "nats")]
@@ -22,6 +25,6 @@ pub use directory::Directory;
 pub use error::{Error, Result};
 #[cfg(feature = "nats")]
 pub use jetstream::{JetStream, Options};
-pub use message::{Durability, Extent, Identity, Message, Position, SyncInterval, Take};
+pub use message::{Durability, Extent, Identity, Message, Position, Seen, SyncInterval, Take};
 pub use name::Name;
 pub use stream::Stream;

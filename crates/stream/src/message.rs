@@ -63,6 +63,19 @@ pub struct Extent {
     pub last: u64,
 }
 
+/// What reading has shown of a stream. An origin that has nothing to append compares this with what
+/// it was before: so it need not ask by itself whether the stream still has its last message.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Seen {
+    /// How often reading began, with a check of its position: also after the stream was away or was
+    /// replaced.
+    pub begun: u64,
+    /// How often it asked for the end of the stream.
+    pub asked: u64,
+    /// The last sequence of the stream when it asked last.
+    pub last: u64,
+}
+
 /// How much one read returns at most, and how long it waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Take {

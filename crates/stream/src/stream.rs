@@ -1,6 +1,6 @@
 //! The contract of a stream.
 
-use crate::{Durability, Extent, Identity, Message, Name, Position, Result, Take};
+use crate::{Durability, Extent, Identity, Message, Name, Position, Result, Seen, Take};
 
 /// One total order of the messages of a database. All calls block.
 ///
@@ -52,13 +52,19 @@ pub trait Stream: Send + Sync {
     /// returns nothing if the time is over before.
     ///
     /// A read that continues where the last one ended is fast: use one reader at a time. While there
-    /// are no messages, a minute can pass until it notices that the stream was removed.
+    /// are no messages, 75 seconds can pass until it notices that the stream was removed.
     ///
     /// # Errors
     /// [`Lost`](crate::Error::Lost) if the next message was removed,
     /// [`Diverged`](crate::Error::Diverged) if the stream does not have the message of the
     /// position, and as all calls.
     fn read_after(&self, after: Position, take: Take) -> Result<Vec<Message>>;
+
+    /// What reading has shown of the stream so far. It asks the stream nothing.
+    ///
+    /// # Errors
+    /// [`Forked`](crate::Error::Forked).
+    fn seen(&self) -> Result<Seen>;
 
     /// Which messages the stream has.
     ///
@@ -72,11 +78,12 @@ pub trait Stream: Send + Sync {
     /// As all calls.
     fn durability(&self) -> Result<Durability>;
 
-    /// Removes all messages with a sequence below `first`. The last message of each origin has to
-    /// stay, because the stream knows from it what it has of that origin.
+    /// Removes all messages with a sequence below `first`. The last message of each of these origins
+    /// has to stay, because the stream knows from it what it has of that origin. Of other origins,
+    /// nothing has to stay: then the stream takes their first message again.
     ///
     /// # Errors
-    /// [`Refused`](crate::Error::Refused) if the last message of an origin is below `first`, `first`
-    /// is beyond the end, or the settings of the stream do not allow it; and as all calls.
-    fn trim(&self, first: u64) -> Result<()>;
+    /// [`Refused`](crate::Error::Refused) if the last message of one of them is below `first`,
+    /// `first` is beyond the end, or the settings of the stream do not allow it; and as all calls.
+    fn trim(&self, first: u64, origins: &[Name]) -> Result<()>;
 }

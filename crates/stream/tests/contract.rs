@@ -33,6 +33,7 @@ macro_rules! contract {
             a_stream_that_was_made_again_is_noticed
             a_position_below_the_first_message_is_lost
             the_last_message_of_an_origin_stays
+            an_origin_that_left_keeps_nothing
             a_message_that_is_too_large_is_refused
             two_processes_append_at_the_same_time
             kills_lose_nothing_and_double_nothing
@@ -222,7 +223,7 @@ pub(crate) fn a_position_below_the_first_message_is_lost(place: &dyn Place) {
     let stream = open(&place.name());
     append(&*stream, "a", 0, &["1", "2", "3", "4", "5"]);
     let all = read_all(&*stream, 5);
-    stream.trim(4).expect("removed");
+    stream.trim(4, &[name("a")]).expect("removed");
     assert_eq!(stream.extent(), Ok(Extent { first: 4, last: 5 }));
     let lost = |wanted| Err(Error::Lost { wanted, first: 4 });
     for reader in [&stream, &open(&place.name())] {
@@ -245,15 +246,26 @@ pub(crate) fn the_last_message_of_an_origin_stays(place: &dyn Place) {
     let stream = open(&place.name());
     append(&*stream, "b", 0, &["b"]);
     append(&*stream, "a", 0, &["1", "2"]);
+    let both = [name("a"), name("b")];
     for beyond in [2, 5] {
-        let found = stream.trim(beyond);
+        let found = stream.trim(beyond, &both);
         assert!(matches!(found, Err(Error::Refused(_))), "{found:?}");
     }
-    assert_eq!(stream.trim(1), Ok(()));
+    assert_eq!(stream.trim(1, &both), Ok(()));
     assert_eq!(stream.extent(), Ok(Extent { first: 1, last: 3 }));
     append(&*stream, "b", 1, &["c"]);
-    assert_eq!(stream.trim(3), Ok(()));
+    assert_eq!(stream.trim(3, &both), Ok(()));
     assert_eq!(stream.extent(), Ok(Extent { first: 3, last: 4 }));
+}
+
+/// It can come back with a first message.
+pub(crate) fn an_origin_that_left_keeps_nothing(place: &dyn Place) {
+    let stream = open(&place.name());
+    append(&*stream, "b", 0, &["b"]);
+    append(&*stream, "a", 0, &["1", "2"]);
+    assert_eq!(stream.trim(3, &[name("a")]), Ok(()));
+    assert_eq!(stream.last_of(&name("b")), Ok(None));
+    assert_eq!(append(&*stream, "b", 0, &["c"]), 4);
 }
 
 pub(crate) fn a_message_that_is_too_large_is_refused(place: &dyn Place) {

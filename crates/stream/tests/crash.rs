@@ -35,7 +35,7 @@ fn work(disk: &SimDisk, done: &mut Acknowledged) -> Result<(), Error> {
         done.last = stream.append(&name("a"), done.last, &bytes(done.last + 1))?;
         match done.last {
             4 | 8 => {
-                stream.trim(done.last - 1)?;
+                stream.trim(done.last - 1, &[name("a")])?;
                 done.first = done.last - 1;
             }
             6 => stream = open(disk)?,

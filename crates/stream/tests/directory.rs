@@ -5,6 +5,7 @@ use crate::members::{append_numbers, check_numbers, name, open, read_all, spawn}
 use densite_stream::{Directory, Error, Extent};
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
+use std::process::Command;
 use std::time::Duration;
 use tempfile::TempDir;
 
@@ -125,4 +126,37 @@ fn a_changed_byte_of_an_acknowledged_message_is_damage() {
         Err(Error::Refused(said)) => assert!(said.contains("version 9"), "{said}"),
         other => panic!("{other:?}"),
     }
+}
+
+/// As a restore of a backup does, while processes have the stream open.
+#[test]
+fn a_directory_that_was_replaced_is_locked_by_all() {
+    let dir = place().expect("a place");
+    let old = open(&dir.name());
+    append_numbers(&*old, &name("a"), 3);
+    let copied = Command::new("cp")
+        .arg("-a")
+        .args([dir.path(), dir.copied()])
+        .status();
+    assert!(copied.expect("cp").success());
+    assert_eq!(old.append(&name("a"), 3, b"lost"), Ok(4));
+    std::fs::rename(dir.path(), dir.0.path().join("away")).expect("moved away");
+    std::fs::rename(dir.copied(), dir.path()).expect("put back");
+    // One that has it open since before, and processes that open it now.
+    let count = 100;
+    let children = ["b", "c"].map(|origin| spawn(&dir.name(), origin, count));
+    append_numbers(&*old, &name("d"), count);
+    for mut child in children {
+        assert!(child.wait().expect("a process").success());
+    }
+    let stream = open(&dir.name());
+    let all = read_all(&*stream, 3 + 3 * count);
+    for origin in ["b", "c", "d"] {
+        assert_eq!(check_numbers(&all, &name(origin)), count);
+    }
+    let found = old.append(&name("a"), 4, b"x");
+    assert!(
+        matches!(found, Err(Error::Conflict { found: 3, .. })),
+        "{found:?}"
+    );
 }

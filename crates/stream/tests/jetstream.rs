@@ -165,7 +165,7 @@ fn a_stream_that_cannot_be_trimmed_says_so() {
     };
     let stream = JetStream::open(wanted, &name("app")).expect("a stream");
     append_numbers(&stream, &name("a"), 3);
-    match stream.trim(2) {
+    match stream.trim(2, &[name("a")]) {
         Err(Error::Refused(said)) => assert!(said.contains("purge"), "{said}"),
         other => panic!("{other:?}"),
     }
@@ -445,4 +445,30 @@ fn an_older_copy_is_noticed_through_another_server() {
         Err(Error::Diverged { sequence: 4, .. }) => {}
         other => panic!("{other:?}"),
     }
+}
+
+/// The subjects of a stream end with any word.
+#[test]
+fn a_message_without_a_valid_origin_has_no_contents() {
+    let Some(server) = place() else { return };
+    let stream = open(&server.at()).expect("a stream");
+    append_numbers(&stream, &name("a"), 1);
+    server.administer(|context| async move {
+        let sent = context.publish("densite.app.a$b", "x".into()).await;
+        sent.expect("sent").await.expect("acknowledged");
+    });
+    append_numbers(&stream, &name("b"), 1);
+    let found = read_all(&stream, 3);
+    assert!(found[1].bytes.is_empty(), "{found:?}");
+    assert_eq!(stream.message(2).expect("read").as_ref(), Some(&found[1]));
+    // A reader begins behind it.
+    let other = open(&server.at()).expect("a stream");
+    let take = densite_stream::Take {
+        messages: 9,
+        bytes: 1 << 20,
+        wait: Duration::from_secs(5),
+    };
+    let found = other.read_after(found[1].position(), take).expect("read");
+    assert_eq!(found[0].origin, name("b"));
+    stream.trim(3, &[name("b")]).expect("removed");
 }

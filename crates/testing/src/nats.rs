@@ -13,6 +13,7 @@ const TRIES: u32 = 5;
 pub struct Nats {
     program: PathBuf,
     own: PathBuf,
+    environment: Vec<(String, String)>,
     child: Child,
     port: u16,
     monitor: u16,
@@ -28,6 +29,29 @@ impl Nats {
     /// If the server does not start.
     #[must_use]
     pub fn start(dir: &Path, own: &Path, settings: &str) -> Option<Nats> {
+        let store = own.join("store");
+        Nats::configured(dir, own, &[], |port, monitor| {
+            format!(
+                "listen: 127.0.0.1:{port}\nhttp: 127.0.0.1:{monitor}\n{settings}\n\
+                 jetstream {{ store_dir: {store:?}, sync_interval: always }}\n"
+            )
+        })
+    }
+
+    /// As [`Nats::start`], with the whole configuration for a port and a monitoring port, and with
+    /// these variables of the environment.
+    ///
+    /// # Panics
+    /// If the server does not start.
+    #[must_use]
+    pub fn configured(
+        dir: &Path,
+        own: &Path,
+        environment: &[(&str, &str)],
+        configuration: impl Fn(u16, u16) -> String,
+    ) -> Option<Nats> {
+        let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+        let environment: Vec<(String, String)> = environment.iter().map(owned).collect();
         let program = dir.join("bin/nats-server");
         if !program.is_file() {
             match std::fs::read_to_string(dir.join("missing")) {
@@ -42,17 +66,14 @@ impl Nats {
         }
         for _ in 0..TRIES {
             let (port, monitor) = (free_port(), free_port());
-            let text = format!(
-                "listen: 127.0.0.1:{port}\nhttp: 127.0.0.1:{monitor}\n{settings}\n\
-                 jetstream {{ store_dir: {:?}, sync_interval: always }}\n",
-                own.join("store")
-            );
+            let text = configuration(port, monitor);
             std::fs::write(own.join("nats.conf"), text).expect("the configuration");
-            let mut child = spawn(&program, own);
+            let mut child = spawn(&program, own, &environment);
             if listens(&mut child, port) && listens(&mut child, monitor) {
                 return Some(Nats {
                     program,
                     own: own.to_owned(),
+                    environment,
                     child,
                     port,
                     monitor,
@@ -99,7 +120,7 @@ impl Nats {
     /// # Panics
     /// If it does not start.
     pub fn restart(&mut self) {
-        self.child = spawn(&self.program, &self.own);
+        self.child = spawn(&self.program, &self.own, &self.environment);
         let is_up = listens(&mut self.child, self.port);
         assert!(is_up, "nats-server does not listen again");
     }
@@ -111,11 +132,12 @@ impl Drop for Nats {
     }
 }
 
-fn spawn(program: &Path, own: &Path) -> Child {
+fn spawn(program: &Path, own: &Path, environment: &[(String, String)]) -> Child {
     let log = std::fs::File::create(own.join("nats.log")).expect("a log");
     Command::new(program)
         .arg("-c")
         .arg(own.join("nats.conf"))
+        .envs(environment.iter().map(|(name, value)| (name, value)))
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(log)

@@ -14,29 +14,31 @@ use crate::{Identity, Message, Name};
 use densite_disk::Fields;
 use densite_disk::hash::{Xxh3_64, xxh3_64, xxh3_64_with_seed};
 
-pub(super) const MAGIC: &[u8; 16] = b"Densite stream \n";
-pub(super) const VERSION: u32 = 1;
+pub(crate) const MAGIC: &[u8; 16] = b"Densite stream \n";
+pub(crate) const VERSION: u32 = 1;
 /// Where the end word is. It is written again and again, so it has a part of the block for itself.
-pub(super) const END_OFFSET: u64 = 2048;
+pub(crate) const END_OFFSET: u64 = 2048;
 /// Where records begin.
-pub(super) const RECORDS: u64 = 4096;
-pub(super) const HEADER_LEN: usize = 56;
-pub(super) const END_LEN: usize = 32;
-pub(super) const RECORD_LEN: usize = 32;
+pub(crate) const RECORDS: u64 = 4096;
+pub(crate) const HEADER_LEN: usize = 56;
+pub(crate) const END_LEN: usize = 32;
+pub(crate) const RECORD_LEN: usize = 32;
 /// The largest message, bytes.
-pub(super) const MAX_PAYLOAD: usize = 16 << 20;
+pub(crate) const MAX_PAYLOAD: usize = 16 << 20;
+/// The largest sequence of a first message: sequences behind it have room.
+const FIRST_MAX: u64 = 1 << 62;
 
 /// Which stream a file has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Header {
-    pub(super) identity: Identity,
+pub(crate) struct Header {
+    pub(crate) identity: Identity,
     /// The sequence of the first record.
-    pub(super) first: u64,
+    pub(crate) first: u64,
 }
 
 /// Why bytes are not a header.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum NoHeader {
+pub(crate) enum NoHeader {
     /// A newer program wrote it.
     Newer(u32),
     /// Anything else.
@@ -44,7 +46,7 @@ pub(super) enum NoHeader {
 }
 
 impl Header {
-    pub(super) fn encode(&self) -> [u8; HEADER_LEN] {
+    pub(crate) fn encode(&self) -> [u8; HEADER_LEN] {
         let mut b = [0; HEADER_LEN];
         b[..16].copy_from_slice(MAGIC);
         b[16..20].copy_from_slice(&VERSION.to_le_bytes());
@@ -55,7 +57,7 @@ impl Header {
         b
     }
 
-    pub(super) fn decode(b: &[u8]) -> Result<Header, NoHeader> {
+    pub(crate) fn decode(b: &[u8]) -> Result<Header, NoHeader> {
         let read = || {
             let mut fields = Fields::new(b);
             let (magic, version) = (fields.array::<16>()?, fields.u32()?);
@@ -70,30 +72,30 @@ impl Header {
         if version > VERSION {
             return Err(NoHeader::Newer(version));
         }
-        let is_fine = sum == xxh3_64(&b[..48]) && header.first > 0;
+        let is_fine = sum == xxh3_64(&b[..48]) && (1..=FIRST_MAX).contains(&header.first);
         is_fine.then_some(header).ok_or(NoHeader::Damaged)
     }
 
     /// The seed of the first record.
-    pub(super) fn seed(&self) -> u64 {
+    pub(crate) fn seed(&self) -> u64 {
         xxh3_64(&self.encode())
     }
 }
 
 /// How far the records are durable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct End {
+pub(crate) struct End {
     /// The offset behind the last record.
-    pub(super) offset: u64,
+    pub(crate) offset: u64,
     /// Its sequence.
-    pub(super) last: u64,
+    pub(crate) last: u64,
     /// Its sum.
-    pub(super) seed: u64,
+    pub(crate) seed: u64,
 }
 
 impl End {
     /// `stream` is the seed of the header: an end word belongs to one file.
-    pub(super) fn encode(&self, stream: u64) -> [u8; END_LEN] {
+    pub(crate) fn encode(&self, stream: u64) -> [u8; END_LEN] {
         let mut b = [0; END_LEN];
         b[..8].copy_from_slice(&self.offset.to_le_bytes());
         b[8..16].copy_from_slice(&self.last.to_le_bytes());
@@ -103,7 +105,7 @@ impl End {
         b
     }
 
-    pub(super) fn decode(b: &[u8; END_LEN], stream: u64) -> Option<End> {
+    pub(crate) fn decode(b: &[u8; END_LEN], stream: u64) -> Option<End> {
         let mut fields = Fields::new(b);
         let end = End {
             offset: fields.u64()?,
@@ -116,16 +118,16 @@ impl End {
 
 /// The fixed part of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct RecordHead {
-    pub(super) len: usize,
-    pub(super) origin_len: usize,
-    pub(super) sequence: u64,
-    pub(super) time_ns: u64,
-    pub(super) sum: u64,
+pub(crate) struct RecordHead {
+    pub(crate) len: usize,
+    pub(crate) origin_len: usize,
+    pub(crate) sequence: u64,
+    pub(crate) time_ns: u64,
+    pub(crate) sum: u64,
 }
 
 impl RecordHead {
-    pub(super) fn decode(b: &[u8; RECORD_LEN]) -> Option<RecordHead> {
+    pub(crate) fn decode(b: &[u8; RECORD_LEN]) -> Option<RecordHead> {
         let mut fields = Fields::new(b);
         let head = RecordHead {
             len: fields.u32()? as usize,
@@ -143,12 +145,12 @@ impl RecordHead {
     }
 
     /// The bytes behind the fixed part.
-    pub(super) fn body_len(&self) -> usize {
+    pub(crate) fn body_len(&self) -> usize {
         self.origin_len + self.len
     }
 
     /// The message, if the bytes are those that were written behind the record with this seed.
-    pub(super) fn message(
+    pub(crate) fn message(
         &self,
         head: &[u8; RECORD_LEN],
         body: &[u8],
@@ -168,7 +170,7 @@ impl RecordHead {
 }
 
 /// A record and its sum, which is the seed of the next one.
-pub(super) fn encode(message: &Message, seed: u64) -> (Vec<u8>, u64) {
+pub(crate) fn encode(message: &Message, seed: u64) -> (Vec<u8>, u64) {
     let origin = message.origin.as_str().as_bytes();
     let mut b = Vec::with_capacity(RECORD_LEN + origin.len() + message.bytes.len());
     b.extend_from_slice(&(message.bytes.len() as u32).to_le_bytes());
@@ -184,7 +186,7 @@ pub(super) fn encode(message: &Message, seed: u64) -> (Vec<u8>, u64) {
     (b, sum)
 }
 
-fn sum(head: &[u8], body: &[u8], seed: u64) -> u64 {
+pub(crate) fn sum(head: &[u8], body: &[u8], seed: u64) -> u64 {
     let mut hash = Xxh3_64::with_seed(seed);
     hash.update(head);
     hash.update(body);

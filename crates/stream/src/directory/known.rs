@@ -102,12 +102,13 @@ impl Known {
     }
 
     /// Why the messages below a sequence cannot be removed.
-    pub(super) fn needs_below(&self, first: u64) -> Option<String> {
+    pub(super) fn needs_below(&self, first: u64, origins: &[Name]) -> Option<String> {
         let last = self.end.last;
         if first > last + 1 {
             return Some(format!("the stream ends at {last}, before {first}"));
         }
-        let (origin, at) = self.last.iter().find(|(_, at)| **at < first)?;
+        let mut lasts = self.last.iter().filter(|(name, _)| origins.contains(name));
+        let (origin, at) = lasts.find(|(_, at)| **at < first)?;
         Some(format!(
             "message {at} has to stay: it is the last one of {origin}"
         ))

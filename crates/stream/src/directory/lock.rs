@@ -2,11 +2,29 @@
 
 use super::file::failed;
 use crate::{Error, Result};
-use densite_disk::{File, LockKind};
+use densite_disk::{Dir, File, LockKind, OpenMode};
 use std::time::{Duration, Instant};
 
 /// How long an appender waits for another one, which can be a stopped process.
 const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The name of the file.
+const NAME: &str = "lock";
+
+/// Opens the file of the lock.
+pub(super) fn open(dir: &dyn Dir) -> Result<Box<dyn File>> {
+    dir.open(NAME, OpenMode::Create).map_err(failed)
+}
+
+/// Whether another file has its name: the directory was replaced, and other processes lock that
+/// file.
+pub(super) fn is_replaced(file: &dyn File, dir: &dyn Dir) -> Result<bool> {
+    match dir.identity(NAME).map_err(failed)? {
+        Some(named) => Ok(named != file.identity().map_err(failed)?),
+        // Without a stream there is nothing to lock.
+        None => dir.exists(super::file::NAME).map_err(failed),
+    }
+}
 
 /// The held lock.
 pub(super) struct Locked<'a>(&'a dyn File);

@@ -8,21 +8,22 @@
 //! acknowledged before the name of its file is durable.
 
 mod file;
-mod format;
+pub(crate) mod format;
 mod known;
 mod lock;
 
 use crate::{
-    Durability, Error, Extent, Identity, Message, Name, Position, Result, Stream, SyncInterval,
-    Take,
+    Durability, Error, Extent, Identity, Message, Name, Position, Result, Seen, Stream,
+    SyncInterval, Take,
 };
 use densite_disk::sync::{Mutex, MutexGuard};
-use densite_disk::{Dir, File, OpenMode, RealDir};
+use densite_disk::{Dir, File, RealDir};
 use file::{StreamFile, failed};
 use format::{Header, MAX_PAYLOAD};
 use known::Known;
 use lock::Locked;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// The longest and the shortest pause of a reader that waits.
@@ -36,6 +37,8 @@ pub struct Directory {
     dir: Mutex<Box<dyn Dir>>,
     lock: Mutex<Box<dyn File>>,
     known: Mutex<Known>,
+    /// How often another file had its name.
+    replaced: AtomicU64,
     identity: Identity,
     process: u32,
 }
@@ -73,7 +76,7 @@ impl Directory {
     /// # Errors
     /// As [`Directory::open`].
     pub fn open_in(dir: Box<dyn Dir>) -> Result<Directory> {
-        let lock = dir.open("lock", OpenMode::Create).map_err(failed)?;
+        let lock = lock::open(&*dir)?;
         let file = {
             let _locked = Locked::take(&*lock)?;
             if !dir.exists(file::NAME).map_err(failed)? {
@@ -90,6 +93,7 @@ impl Directory {
             dir: Mutex::new(dir),
             lock: Mutex::new(lock),
             known: Mutex::new(file),
+            replaced: AtomicU64::new(0),
             process: std::process::id(),
         })
     }
@@ -102,10 +106,25 @@ impl Directory {
         let mut known = self.known.lock();
         let dir = self.dir.lock();
         if !known.is_named(&**dir)? {
+            self.replaced.fetch_add(1, Ordering::Relaxed);
             *known = Known::of(StreamFile::open(&**dir, Some(self.identity))?)?;
         }
         known.follow()?;
         Ok(known)
+    }
+
+    /// Does this under the lock of the directory that now has the path: the one that was opened can
+    /// have been replaced by a copy.
+    fn locked<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<T> {
+        let mut lock = self.lock.lock();
+        loop {
+            let locked = Locked::take(&**lock)?;
+            if !lock::is_replaced(&**lock, &**self.dir.lock())? {
+                return work();
+            }
+            drop(locked);
+            *lock = lock::open(&**self.dir.lock())?;
+        }
     }
 
     /// As [`Directory::follow`], for a caller that has the lock: also behind the end word.
@@ -132,25 +151,25 @@ impl Stream for Directory {
                 max: MAX_PAYLOAD,
             });
         }
-        let lock = self.lock.lock();
-        let _locked = Locked::take(&**lock)?;
-        let mut known = self.settle()?;
-        let found = known.last_of(origin);
-        let first = known.extent().first;
-        if found == 0 && expected != 0 && expected < first {
-            return Err(Error::Lost {
-                wanted: expected,
-                first,
-            });
-        }
-        if found != expected {
-            return Err(Error::Conflict {
-                origin: origin.clone(),
-                expected,
-                found,
-            });
-        }
-        known.append(origin, bytes)
+        self.locked(|| {
+            let mut known = self.settle()?;
+            let found = known.last_of(origin);
+            let first = known.extent().first;
+            if found == 0 && expected != 0 && expected < first {
+                return Err(Error::Lost {
+                    wanted: expected,
+                    first,
+                });
+            }
+            if found != expected {
+                return Err(Error::Conflict {
+                    origin: origin.clone(),
+                    expected,
+                    found,
+                });
+            }
+            known.append(origin, bytes)
+        })
     }
 
     fn last_of(&self, origin: &Name) -> Result<Option<Message>> {
@@ -184,6 +203,16 @@ impl Stream for Directory {
         }
     }
 
+    fn seen(&self) -> Result<Seen> {
+        if std::process::id() != self.process {
+            return Err(Error::Forked);
+        }
+        Ok(Seen {
+            begun: self.replaced.load(Ordering::Relaxed),
+            ..Seen::default()
+        })
+    }
+
     fn extent(&self) -> Result<Extent> {
         Ok(self.follow()?.extent())
     }
@@ -195,23 +224,23 @@ impl Stream for Directory {
         })
     }
 
-    fn trim(&self, first: u64) -> Result<()> {
-        let lock = self.lock.lock();
-        let _locked = Locked::take(&**lock)?;
-        let mut known = self.settle()?;
-        if let Some(why) = known.needs_below(first) {
-            return Err(Error::Refused(why));
-        }
-        if first <= known.extent().first {
-            return Ok(());
-        }
-        let header = Header {
-            identity: self.identity,
-            first,
-        };
-        let dir = self.dir.lock();
-        StreamFile::make(&**dir, header, Some(&*known))?;
-        *known = Known::of(StreamFile::open(&**dir, Some(self.identity))?)?;
-        known.settle(&**dir)
+    fn trim(&self, first: u64, origins: &[Name]) -> Result<()> {
+        self.locked(|| {
+            let mut known = self.settle()?;
+            if let Some(why) = known.needs_below(first, origins) {
+                return Err(Error::Refused(why));
+            }
+            if first <= known.extent().first {
+                return Ok(());
+            }
+            let header = Header {
+                identity: self.identity,
+                first,
+            };
+            let dir = self.dir.lock();
+            StreamFile::make(&**dir, header, Some(&*known))?;
+            *known = Known::of(StreamFile::open(&**dir, Some(self.identity))?)?;
+            known.settle(&**dir)
+        })
     }
 }

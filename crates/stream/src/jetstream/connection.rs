@@ -3,12 +3,13 @@
 use super::options::{Login, Options};
 use super::problem::{chain, is_missing, judged};
 use super::{settings, tls};
-use crate::{Error, Extent, Identity, Message, Name, Result};
+use crate::{Error, Extent, Identity, Message, Name, Result, Seen};
 use async_nats::connection::State;
 use async_nats::jetstream::context::GetStreamErrorKind;
 use async_nats::jetstream::stream::{Info, LastRawMessageErrorKind, Stream};
 use async_nats::jetstream::{self, Context};
 use async_nats::{ConnectOptions, Event};
+use densite_disk::sync::Mutex;
 use std::sync::Arc;
 use tokio::sync::watch;
 
@@ -17,6 +18,9 @@ const OLDEST: (i64, i64, i64) = (2, 12, 0);
 
 /// Bytes of a message that the client's headers need, with room for names.
 const HEADERS: usize = 1024;
+
+/// The origin of a message whose subject has none that is valid. It comes without its contents.
+const NO_NAME: &str = "-";
 
 /// A connected client, and the stream that it was opened for.
 pub(super) struct Connection {
@@ -30,6 +34,8 @@ pub(super) struct Connection {
     pub(super) identity: Identity,
     /// How often the client connected. Consumers do not survive a restart of the server.
     pub(super) connected: watch::Receiver<u64>,
+    /// What reading has shown.
+    pub(super) seen: Mutex<Seen>,
 }
 
 impl Connection {
@@ -81,6 +87,7 @@ impl Connection {
             database,
             identity,
             connected,
+            seen: Mutex::default(),
         })
     }
 
@@ -182,9 +189,14 @@ impl Connection {
         bytes: Vec<u8>,
     ) -> Result<Message> {
         let origin = subject.rsplit('.').next().unwrap_or_default();
+        let (origin, bytes) = match origin.parse() {
+            Ok(origin) => (origin, bytes),
+            // Another program published it: no member has such a name.
+            Err(_) => (NO_NAME.parse()?, Vec::new()),
+        };
         Ok(Message {
             sequence,
-            origin: origin.parse()?,
+            origin,
             time_ns: u64::try_from(time_ns).unwrap_or(0),
             bytes,
         })

@@ -14,15 +14,14 @@ mod thread;
 mod tls;
 
 use crate::{
-    Durability, Error, Extent, Identity, Message, Name, Position, Result, Stream, SyncInterval,
-    Take,
+    Durability, Error, Extent, Identity, Message, Name, Position, Result, Seen, Stream,
+    SyncInterval, Take,
 };
 use async_nats::jetstream::context::PublishErrorKind;
 use async_nats::jetstream::message::PublishMessage;
 use async_nats::jetstream::stream::PurgeErrorKind;
 use connection::{Connection, extent};
 use densite_disk::sync::Mutex;
-use futures_util::TryStreamExt;
 pub use options::Options;
 use problem::is_wrong_sequence;
 use reading::Reading;
@@ -126,6 +125,11 @@ impl Stream for JetStream {
         Ok(found)
     }
 
+    fn seen(&self) -> Result<Seen> {
+        self.thread.is_ours()?;
+        Ok(*self.connection.seen.lock())
+    }
+
     fn extent(&self) -> Result<Extent> {
         self.run(|connection| async move { Ok(extent(&connection.info().await?)) })
     }
@@ -138,15 +142,22 @@ impl Stream for JetStream {
                 true => SyncInterval::Unknown,
                 false => {
                     let tls = tls::config(&options)?;
-                    monitor::sync_interval(&options.monitors, tls, options.timeout).await?
+                    let found =
+                        monitor::sync_interval(&options.monitors, tls, options.timeout).await;
+                    match found {
+                        // Three replicas suffice without it, and one of the servers can be away.
+                        Err(Error::TryAgain(_)) if replicas >= 3 => SyncInterval::Unknown,
+                        found => found?,
+                    }
                 }
             };
             Ok(Durability { replicas, sync })
         })
     }
 
-    fn trim(&self, first: u64) -> Result<()> {
-        self.run(|connection| async move { trim(&connection, first).await })
+    fn trim(&self, first: u64, origins: &[Name]) -> Result<()> {
+        let origins = origins.to_vec();
+        self.run(|connection| async move { trim(&connection, first, origins).await })
     }
 }
 
@@ -217,7 +228,7 @@ async fn append(
     }
 }
 
-async fn trim(connection: &Connection, first: u64) -> Result<()> {
+async fn trim(connection: &Connection, first: u64, origins: Vec<Name>) -> Result<()> {
     let info = connection.info().await?;
     let last = extent(&info).last;
     if first > last + 1 {
@@ -225,18 +236,9 @@ async fn trim(connection: &Connection, first: u64) -> Result<()> {
             "the stream ends at {last}, before {first}"
         )));
     }
-    let all = settings::subject(&connection.database, "*");
-    let asked = "the origins of the stream";
-    let origins = connection.stream.info_with_subjects(all).await;
-    let mut origins = origins.map_err(|e| connection.failed(asked, &e))?;
-    while let Some((subject, _)) = origins
-        .try_next()
-        .await
-        .map_err(|e| connection.failed(asked, &e))?
-    {
-        let origin: Name = subject.rsplit('.').next().unwrap_or_default().parse()?;
-        let at = connection.last_of(&origin).await?.map_or(0, |m| m.sequence);
-        if at < first {
+    for origin in origins {
+        let last = connection.last_of(&origin).await?;
+        if let Some(at) = last.map(|last| last.sequence).filter(|at| *at < first) {
             return Err(Error::Refused(format!(
                 "message {at} has to stay: it is the last one of {origin}"
             )));

@@ -23,7 +23,7 @@ const EXPIRES: Duration = Duration::from_secs(600);
 
 /// The pauses between two questions to the server while no message comes: the first and the longest
 /// one. A consumer that is gone does not answer, if the client stays connected to another server.
-const QUESTION: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
+const QUESTION: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(75));
 
 /// How long the server keeps a consumer without a reader.
 const INACTIVE: Duration = Duration::from_secs(300);
@@ -61,6 +61,7 @@ pub(super) struct Reading {
 impl Reading {
     /// Begins behind a position.
     async fn begin(connection: &Connection, after: Position) -> Result<Reading> {
+        connection.seen.lock().begun += 1;
         let mut connected = connection.connected.clone();
         connected.mark_unchanged();
         let failed = |e: &(dyn std::error::Error + 'static)| connection.failed("a consumer", e);
@@ -156,6 +157,8 @@ impl Reading {
         let pause = (self.question.1 * 2).min(QUESTION.1);
         self.question = (Instant::now() + pause, pause);
         let last = extent(&connection.info().await?).last;
+        let mut seen = connection.seen.lock();
+        (seen.asked, seen.last) = (seen.asked + 1, last);
         Ok(last == self.at.sequence)
     }
 
@@ -277,5 +280,17 @@ pub(super) async fn read(
             None if Instant::now() >= until => return Ok((Vec::new(), None)),
             None => tokio::time::sleep(PAUSE).await,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_idle_reader_sends_at_most_one_message_a_minute() {
+        let minute = Duration::from_secs(60).as_secs_f64();
+        let sent = minute / QUESTION.1.as_secs_f64() + minute / EXPIRES.as_secs_f64();
+        assert!(sent <= 1.0, "{sent}");
     }
 }

@@ -46,9 +46,7 @@ impl Thread {
         time: Duration,
         task: impl Future<Output = Result<T>> + Send + 'static,
     ) -> Result<T> {
-        if std::process::id() != self.process {
-            return Err(Error::Forked);
-        }
+        self.is_ours()?;
         let late = || Error::TryAgain(format!("the server did not answer in {time:?}"));
         let (send, result) = sync_channel(1);
         let running = self.handle.spawn(async move {
@@ -68,6 +66,15 @@ impl Thread {
                     }
                 })
             }
+        }
+    }
+
+    /// # Errors
+    /// [`Error::Forked`] in a child of the process that started it.
+    pub(super) fn is_ours(&self) -> Result<()> {
+        match std::process::id() == self.process {
+            true => Ok(()),
+            false => Err(Error::Forked),
         }
     }
 
