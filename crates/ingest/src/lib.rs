@@ -31,6 +31,9 @@ pub mod json;
 mod listen;
 mod marks;
 mod member;
+#[cfg(feature = "fuzz")]
+#[doc(hidden)]
+pub mod messages;
 mod names;
 mod naming;
 mod open_log;

@@ -14,7 +14,7 @@ use densite_log::{LogId, Seq};
 use densite_sqlite::{Connection, Error, Result, Value, ValueRef};
 
 /// Names of the tables.
-pub(crate) const OWN_TABLES: [&str; 8] = [
+pub(crate) const OWN_TABLES: [&str; 10] = [
     "densite_applied",
     "densite_clustered",
     "densite_rejects",
@@ -23,6 +23,8 @@ pub(crate) const OWN_TABLES: [&str; 8] = [
     "densite_origins",
     "densite_digests",
     "densite_member_ids",
+    "densite_skipped",
+    "densite_member_tables",
 ];
 
 const TABLES: &str = r#"

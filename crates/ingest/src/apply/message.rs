@@ -1,7 +1,9 @@
 //! What a member does with a message of the stream that has no rows for tables.
 
 use super::reject::{is_of_the_row, reject};
-use crate::member::{Body, Control, Digests, Running, What, digest, guards, stop};
+use crate::member::{
+    Body, Control, Digests, Joined, Running, What, digest, guards, needed, skipped, stop, tables_of,
+};
 use densite_log::{Record, Value as LogValue};
 use densite_sqlite::{Connection, Result, Value};
 use std::collections::BTreeMap;
@@ -49,7 +51,7 @@ impl Prepared<'_> {
         let origin = Value::from(control.origin.as_str());
         match &control.what {
             What::Schema(record) => change_schema(connection, record),
-            What::Body(Body::Joined(_)) => join(connection, control),
+            What::Body(Body::Joined(joined)) => join(connection, control, joined),
             What::Body(Body::Left) => {
                 let update = "UPDATE main.densite_origins SET has_left = 1 WHERE origin = ?1";
                 connection.query_row(update, &[origin]).map(drop)
@@ -67,9 +69,14 @@ impl Prepared<'_> {
                 if control.origin != self.own {
                     digest::store(connection, &control.origin, digests)?;
                 }
+                has_applied(connection, &control.origin, digests.message)?;
                 self.judge(connection, digests.message, false)
             }
             What::Body(Body::Rows(_)) => Ok(()),
+            What::Foreign(why) => {
+                let message = control.position.sequence;
+                skipped::note(connection, message, &control.origin, why)
+            }
         }
     }
 
@@ -97,16 +104,25 @@ impl Prepared<'_> {
 }
 
 /// A new origin gets the next number. One that joined before keeps its own.
-fn join(connection: &Connection, control: &Control) -> Result<()> {
-    let sql = "INSERT INTO main.densite_origins(origin, number, log, seq) \
-         VALUES (?1, (SELECT coalesce(max(number), 0) + 1 FROM main.densite_origins), ?2, ?3) \
-         ON CONFLICT (origin) DO UPDATE SET log = excluded.log, has_left = 0, \
+fn join(connection: &Connection, control: &Control, joined: &Joined) -> Result<()> {
+    let sql = "INSERT INTO main.densite_origins(origin, number, log, seq, applied) \
+         VALUES (?1, (SELECT coalesce(max(number), 0) + 1 FROM main.densite_origins), ?2, ?3, ?4) \
+         ON CONFLICT (origin) DO UPDATE SET log = excluded.log, has_left = 0, applied = excluded.applied, \
          seq = CASE log WHEN excluded.log THEN max(seq, excluded.seq) ELSE excluded.seq END";
     let values = [
         Value::from(control.origin.as_str()),
         Value::Blob(control.log.0.to_vec()),
         Value::Integer(i64::try_from(control.to).unwrap_or(i64::MAX)),
+        Value::Integer(joined.applied.cast_signed()),
     ];
+    connection.query_row(sql, &values).map(drop)
+}
+
+/// An origin said that it has applied everything up to a message. A later message counts, also if it
+/// says less: the stream can have lost messages in between.
+fn has_applied(connection: &Connection, origin: &str, message: u64) -> Result<()> {
+    let sql = "UPDATE main.densite_origins SET applied = ?2 WHERE origin = ?1";
+    let values = [Value::from(origin), Value::Integer(message.cast_signed())];
     connection.query_row(sql, &values).map(drop)
 }
 
@@ -116,9 +132,11 @@ fn change_schema(connection: &Connection, record: &Record) -> Result<()> {
         return Ok(());
     };
     let sql = String::from_utf8_lossy(sql);
+    let before = tables_of(connection)?;
     connection.exec("SAVEPOINT densite_schema")?;
     let done = connection
         .exec(&sql)
+        .and_then(|()| needed::changed(connection, &before))
         .and_then(|()| guards::make(connection));
     match done {
         Ok(()) => connection.exec("RELEASE densite_schema"),

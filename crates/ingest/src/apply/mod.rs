@@ -180,6 +180,19 @@ impl Applying {
         self.member.lock().clone()
     }
 
+    /// Why the messages of a stream are not read, sent or applied in this process; `None` if they
+    /// are, or another process does it. A lock of another connection passes.
+    pub(crate) fn stream_trouble(&self) -> Option<String> {
+        let member = self.member()?;
+        let applying = || {
+            let state = self.state.lock();
+            let trouble = state.trouble.as_ref().map(|(_, error)| error);
+            let error = state.broken.as_ref().or(trouble)?;
+            (!error.is_busy()).then(|| error.message.clone())
+        };
+        member.trouble().or_else(applying)
+    }
+
     /// Whether this process is the applier: then its worker reads the database for each batch.
     pub(crate) fn leads(&self) -> bool {
         self.state.lock().leads

@@ -2,6 +2,7 @@
 
 use super::source;
 use crate::collation::Collation;
+use crate::member::needed;
 use crate::names::are_same;
 use crate::policy::OnConflict;
 use crate::target::{Key, Target};
@@ -63,6 +64,7 @@ impl Plan {
         let target = match Target::read(connection, table.name()) {
             Ok(Some(target)) => target,
             Ok(None) => {
+                needed::one(connection, table.name())?;
                 plan.action = Action::Reject(format!("there is no table {}", table.name()));
                 return Ok(plan);
             }

@@ -106,7 +106,9 @@ impl StreamRecords {
 
     /// Whether all rows of a message were applied before: a stream that lost messages got them again.
     fn is_applied(&self, item: &Item) -> bool {
-        let message = &item.message;
+        let Ok(message) = &item.message else {
+            return false;
+        };
         let known = self.origins.get(item.origin.as_str());
         matches!(message.body, Body::Rows(_))
             && known.is_some_and(|(log, seq)| log == message.log && message.to <= seq)
@@ -115,7 +117,7 @@ impl StreamRecords {
     /// Takes a message in: its records, or itself as a control.
     fn take(&mut self, item: Item) -> Result<()> {
         let is_applied = self.is_applied(&item);
-        let item = match Control::of(item) {
+        let (position, origin, message) = match Control::of(item) {
             Ok(control) if !is_applied => {
                 self.control = Some(control);
                 return Ok(());
@@ -124,11 +126,10 @@ impl StreamRecords {
                 self.messages.push_back(Message::passed_over(control));
                 return Ok(());
             }
-            Err(item) => item,
+            Err(rows) => rows,
         };
-        let sequence = item.position.sequence;
-        let origin = item.origin.as_str();
-        let message = item.message;
+        let sequence = position.sequence;
+        let origin = origin.as_str();
         let known = match self.origins.get(origin) {
             Some((log, seq)) if log == message.log => seq,
             // It has another log since it joined again, or its first message was removed.
@@ -144,7 +145,7 @@ impl StreamRecords {
             return Ok(());
         };
         let mut place = Message {
-            position: item.position,
+            position,
             origin: origin.to_owned(),
             log: message.log,
             to: message.to,
@@ -266,7 +267,9 @@ impl RecordSource for StreamRecords {
             self.messages.pop_front();
         }
         let is_passed = |control: &mut Control| control.position.sequence <= place.message;
-        if let Some(control) = self.control.take_if(is_passed) {
+        if let Some(control) = self.control.take_if(is_passed)
+            && control.is_of_member()
+        {
             self.origins.set(&control.origin, control.log, control.to);
         }
     }

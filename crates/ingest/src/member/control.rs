@@ -4,9 +4,9 @@
 
 use super::SCHEMA;
 use super::incoming::Item;
-use super::message::{Body, ROW_BITS};
+use super::message::{Body, Message, ROW_BITS};
 use densite_log::{LogId, Record, Seq};
-use densite_stream::Position;
+use densite_stream::{Name, Position};
 
 /// A message without rows for tables.
 #[derive(Debug, Clone)]
@@ -27,32 +27,43 @@ pub(crate) enum What {
     Schema(Record),
     /// Another kind of message.
     Body(Body),
+    /// No member wrote it, for this reason.
+    Foreign(&'static str),
 }
 
 impl Control {
     /// The control of a message, or the message itself if it has rows for tables.
     ///
     /// # Errors
-    /// The message.
-    pub(crate) fn of(item: Item) -> std::result::Result<Control, Item> {
-        let what = match &item.message.body {
-            Body::Rows(records) => match records.as_slice() {
-                [record] if record.table.name() == SCHEMA => {
-                    let mut record = record.clone();
-                    record.first = item.position.sequence << ROW_BITS;
-                    What::Schema(record)
-                }
-                _ => return Err(item),
+    /// The position behind the message, its origin, and the message.
+    pub(crate) fn of(item: Item) -> std::result::Result<Control, (Position, Name, Message)> {
+        let (position, origin) = (item.position, item.origin);
+        let (log, to, what) = match item.message {
+            Err(why) => (LogId([0; 16]), 0, What::Foreign(why)),
+            Ok(message) => match &message.body {
+                Body::Rows(records) => match records.as_slice() {
+                    [record] if record.table.name() == SCHEMA => {
+                        let mut record = record.clone();
+                        record.first = position.sequence << ROW_BITS;
+                        (message.log, message.to, What::Schema(record))
+                    }
+                    _ => return Err((position, origin, message)),
+                },
+                body => (message.log, message.to, What::Body(body.clone())),
             },
-            body => What::Body(body.clone()),
         };
         Ok(Control {
-            position: item.position,
-            origin: item.origin.as_str().to_owned(),
-            log: item.message.log,
-            to: item.message.to,
+            position,
+            origin: origin.as_str().to_owned(),
+            log,
+            to,
             what,
         })
+    }
+
+    /// Whether a member wrote it.
+    pub(crate) fn is_of_member(&self) -> bool {
+        !matches!(self.what, What::Foreign(_))
     }
 
     /// The number of its last row in the stream.

@@ -8,12 +8,14 @@
 use super::SCHEMA;
 use super::message::{Body, HEADER_LEN, Joined, Message, ROW_BITS};
 use super::retained::Retained;
+use super::sent::Last;
+use super::settled::Settled;
 use super::shared::Shared;
 use super::tables::Membership;
 use crate::open_log::OpenLog;
 use densite_disk::sync::Mutex;
 use densite_log::{LogId, Reader, Record, Seq};
-use densite_stream::{Error, Name, Result, Stream};
+use densite_stream::{Durability, Error, Name, Result, Stream, SyncInterval};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
@@ -24,8 +26,6 @@ const GOAL: usize = 512 << 10;
 const WAIT: Duration = Duration::from_millis(250);
 /// Pause after an error.
 const RETRY: Duration = Duration::from_secs(1);
-/// How often an origin without rows to send asks whether the stream still has its last message.
-const CHECK_EVERY: Duration = Duration::from_secs(3);
 /// Bytes of the stream's largest message that are left to its headers.
 const MARGIN: usize = HEADER_LEN + 1024;
 
@@ -34,24 +34,14 @@ pub(crate) fn largest_transaction(max_payload: usize) -> usize {
     max_payload.saturating_sub(MARGIN)
 }
 
-/// Where the origin is in the stream.
-struct Settled {
-    /// The sequence of its last message; 0: there is none.
-    sequence: u64,
-    /// Rows up to this one are in the stream.
-    to: Seq,
-    /// The largest message of the stream, bytes.
-    max_payload: usize,
-    /// When this was found out.
-    at: Instant,
-}
-
 /// See the module.
 pub(crate) struct Forwarder {
     shared: Arc<Shared>,
     open: Weak<OpenLog>,
     origin: Name,
     begun: Seq,
+    /// The last message that was applied when this began.
+    applied: u64,
     rows: Mutex<Rows>,
     retained: Mutex<Retained>,
 }
@@ -78,12 +68,14 @@ impl Forwarder {
         shared: Arc<Shared>,
         open: Weak<OpenLog>,
         membership: &Membership,
+        applied: u64,
     ) -> Forwarder {
         Forwarder {
             shared,
             open,
             origin: membership.origin.clone(),
             begun: membership.begun,
+            applied,
             rows: Mutex::default(),
             retained: Mutex::default(),
         }
@@ -97,8 +89,7 @@ impl Forwarder {
                 Ok(true) => self.shared.troubles.forwarding(None),
                 Ok(false) => break,
                 Err(error) => {
-                    settled = None;
-                    *self.rows.lock() = Rows::default();
+                    self.begin_again(&mut settled);
                     self.shared.link.failed(&error);
                     self.shared.troubles.forwarding(Some(&error));
                     self.shared.outbox.pause(RETRY);
@@ -127,32 +118,44 @@ impl Forwarder {
         }
         if let Some(body) = self.shared.outbox.first() {
             let message = self.message(at.to, at.to, body)?;
-            at.sequence = self.append(&*stream, at.sequence, &message)?;
-            self.shared.outbox.sent();
+            match self.append(&*stream, at.sequence, &message)? {
+                Some(sequence) => {
+                    at.sequence = sequence;
+                    self.shared.outbox.sent();
+                }
+                None => self.begin_again(settled),
+            }
             return Ok(true);
         }
         match self.next(at)? {
             Found::Closed => Ok(false),
             Found::Nothing => {
                 let to = at.to;
-                if at.at.elapsed() >= CHECK_EVERY {
-                    *settled = None;
-                    // The stream can have lost rows that the reader has passed.
-                    *self.rows.lock() = Rows::default();
+                if at.is_doubtful(stream.seen()?) {
+                    self.begin_again(settled);
                 }
                 Ok(self.wait(to))
             }
             Found::Message(bytes, to) => {
-                at.sequence = self.append(&*stream, at.sequence, &bytes)?;
-                at.to = to;
+                match self.append(&*stream, at.sequence, &bytes)? {
+                    Some(sequence) => (at.sequence, at.to) = (sequence, to),
+                    None => self.begin_again(settled),
+                }
                 Ok(true)
             }
         }
     }
 
+    /// What the stream has of this origin is asked again. It can have lost rows that the reader of
+    /// the log has passed.
+    fn begin_again(&self, settled: &mut Option<Settled>) {
+        *settled = None;
+        *self.rows.lock() = Rows::default();
+    }
+
     /// Appends a message for as long as it takes. It stays the same until the stream has it or has
-    /// another one.
-    fn append(&self, stream: &dyn Stream, expected: u64, bytes: &[u8]) -> Result<u64> {
+    /// another one: then this returns `None`.
+    fn append(&self, stream: &dyn Stream, expected: u64, bytes: &[u8]) -> Result<Option<u64>> {
         loop {
             match stream.append(&self.origin, expected, bytes) {
                 Err(error @ Error::TryAgain(_)) if !self.shared.outbox.is_stopped() => {
@@ -160,42 +163,58 @@ impl Forwarder {
                     self.shared.outbox.pause(RETRY / 10);
                 }
                 Err(Error::Conflict { found, .. }) => {
-                    // An earlier attempt arrived, or another process of this member was faster.
-                    return match stream.last_of(&self.origin)? {
-                        Some(last) if last.sequence == found && last.bytes == bytes => Ok(found),
-                        _ => Err(Error::TryAgain(format!(
-                            "the stream has other messages of {} than this process expected",
-                            self.origin
-                        ))),
+                    // An earlier attempt arrived; or another process of this member, another
+                    // member, or a program that is none sent a message under this name; or the
+                    // stream lost some.
+                    let last = stream.last_of(&self.origin)?;
+                    let is_same = |last: densite_stream::Message| {
+                        last.sequence == found && last.bytes == bytes
                     };
+                    return Ok(last.is_some_and(is_same).then_some(found));
                 }
-                done => return done,
+                done => return done.map(Some),
             }
         }
     }
 
     /// Finds out what the stream has of this origin.
     fn settle(&self, stream: &dyn Stream, open: &OpenLog) -> Result<Settled> {
+        let seen = stream.seen()?;
         let max_payload = stream.max_payload()?;
-        *self.retained.lock() = self.log(Retained::begin(open.log(), stream.durability()?))?;
-        let Some(last) = stream.last_of(&self.origin)? else {
+        let durability = match stream.durability() {
+            // A monitoring port that is away stops no rows: they are kept longer.
+            Err(Error::TryAgain(_)) => Durability {
+                replicas: 1,
+                sync: SyncInterval::Unknown,
+            },
+            found => found?,
+        };
+        *self.retained.lock() = self.log(Retained::begin(open.log(), durability))?;
+        let last = Last::of(stream, &self.origin)?;
+        let Some((_, message)) = last.message else {
+            let first = stream.extent()?.first;
+            if self.applied + 1 < first {
+                // It was declared gone, and its messages were removed.
+                return Err(Error::Lost {
+                    wanted: self.applied + 1,
+                    first,
+                });
+            }
             return Ok(Settled {
-                sequence: self.join_again(stream)?,
+                sequence: self.join_again(stream, last.sequence)?,
                 to: self.begun,
                 max_payload,
                 at: Instant::now(),
+                seen,
             });
         };
         let refused = |why: String| Err(Error::Refused(why));
-        let message = match Message::decode(&last.bytes) {
-            Ok(message) => message,
-            Err(why) => {
-                return refused(format!(
-                    "the last message of {} in the stream is not valid: {why}",
-                    self.origin
-                ));
-            }
-        };
+        if matches!(message.body, Body::Left) {
+            return refused(format!(
+                "the stream says that {} has left, so this member sends no rows: `densite join` makes it a member again",
+                self.origin
+            ));
+        }
         let end = self.log(open.log().last())?;
         if message.log != open.id() || message.to > end {
             return refused(format!(
@@ -211,14 +230,24 @@ impl Forwarder {
             to: message.to,
             max_payload,
             at: Instant::now(),
+            seen,
         })
     }
 
     /// Announces this member once more, because the stream lost all its messages.
-    fn join_again(&self, stream: &dyn Stream) -> Result<u64> {
-        let joined = Body::Joined(Joined { is_empty: false });
+    fn join_again(&self, stream: &dyn Stream, expected: u64) -> Result<u64> {
+        let joined = Body::Joined(Joined {
+            is_empty: false,
+            applied: 0,
+        });
         let joined = self.message(self.begun, self.begun, joined)?;
-        self.append(stream, 0, &joined)
+        let sent = self.append(stream, expected, &joined)?;
+        sent.ok_or_else(|| {
+            Error::TryAgain(format!(
+                "the stream has other messages of {} than this process expected",
+                self.origin
+            ))
+        })
     }
 
     /// A result of the log as one of the stream.

@@ -4,6 +4,11 @@ use super::demands;
 use super::joining;
 use super::leaving;
 use super::message::Body;
+use super::reach::reach;
+use super::sent;
+use super::skipped;
+use super::tables::of_stream;
+use super::trimming;
 use super::{Membership, SCHEMA, guards};
 use crate::database_log::DatabaseLog;
 use crate::error::refused;
@@ -37,9 +42,29 @@ pub(crate) fn create(connection: &Connection, session: &Arc<Session>) -> Result<
         schema(&own, c, given)
     })?;
     let own = Arc::clone(session);
+    create_function(
+        connection,
+        "densite_trim_stream",
+        -1,
+        flags,
+        move |c, given| trimming::trim(&own, c, given),
+    )?;
+    let own = Arc::clone(session);
     create_function(connection, "densite_compare", 0, flags, move |c, _| {
         compare(&own, c)
     })?;
+    let own = Arc::clone(session);
+    create_function(
+        connection,
+        "densite_stream_trouble",
+        0,
+        flags,
+        move |c, _| {
+            let log = own.database_log(c)?;
+            let trouble = log.and_then(|log| log.worker().known()?.stream_trouble());
+            Ok(trouble.map_or(Value::Null, Value::Text))
+        },
+    )?;
     let own = Arc::clone(session);
     let columns = [
         "address",
@@ -49,6 +74,7 @@ pub(crate) fn create(connection: &Connection, session: &Arc<Session>) -> Result<
         "messages_behind",
         "rows_to_send",
         "members",
+        "skipped_messages",
         "stopped",
         "trouble",
     ];
@@ -113,18 +139,19 @@ fn schema(session: &Session, connection: &Connection, given: &[ValueRef<'_>]) ->
     database_log.append(connection, txn).map(number)
 }
 
-/// Asks all members to compare their tables.
+/// Asks all members to compare their tables. Any process can send the question: the forwarder of
+/// the one that applies finds it behind its own messages.
 fn compare(session: &Session, connection: &Connection) -> Result<Value> {
-    let database_log = database_log(session, connection)?;
-    match database_log.worker().applying(connection)?.member() {
-        Some(member) => {
-            member.send(Body::DigestsWanted);
-            Ok(Value::Integer(1))
+    let member = Membership::read(connection)?
+        .ok_or_else(|| refused("densite_compare: this database is no member of a stream"))?;
+    match reach(&member, session, connection)? {
+        (_, Some(running)) => running.send(Body::DigestsWanted),
+        (stream, None) => {
+            let said = sent::say(&*stream, &member.origin, None, &Body::DigestsWanted);
+            said.map_err(of_stream)?;
         }
-        None => Err(refused(
-            "densite_compare: this process does not apply the stream of this database; call it in the one that does",
-        )),
     }
+    Ok(Value::Integer(1))
 }
 
 /// The row of figures; none if the database is no member.
@@ -163,6 +190,7 @@ fn status(session: &Session, connection: &Connection) -> Result<Vec<Vec<Value>>>
         behind,
         sent.map_or(Value::Null, number),
         Value::Text(members),
+        Value::Integer(skipped::count(connection)?),
         optional((!member.stopped.is_empty()).then(|| member.stopped.clone())),
         optional(trouble),
     ]])
@@ -173,7 +201,8 @@ fn told(
     database_log: &DatabaseLog,
     member: &Membership,
 ) -> (Option<Seq>, Option<String>, Option<u64>) {
-    let running = database_log.worker().known().and_then(|w| w.member());
+    let worker = database_log.worker().known();
+    let running = worker.as_ref().and_then(|worker| worker.member());
     let end = database_log.log().last().ok();
     let sent = running
         .as_ref()
@@ -183,7 +212,7 @@ fn told(
         Some(running) => running.extent().map_err(|e| refused(e.to_string())),
         None => member.extent(),
     };
-    let trouble = running.and_then(|running| running.trouble());
+    let trouble = worker.and_then(|worker| worker.stream_trouble());
     match extent {
         Ok(extent) => (rows, trouble, Some(extent.last)),
         Err(e) => (rows, trouble.or(Some(e.message)), None),

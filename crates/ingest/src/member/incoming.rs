@@ -6,6 +6,7 @@
 use super::link::Link;
 use super::message::Message;
 use super::troubles::Troubles;
+use super::unreadable::Unreadable;
 use densite_disk::sync::{Condvar, Mutex};
 use densite_stream::{Error, Name, Position, Take};
 use std::collections::VecDeque;
@@ -28,7 +29,8 @@ pub(crate) struct Item {
     /// The position behind it.
     pub(crate) position: Position,
     pub(crate) origin: Name,
-    pub(crate) message: Message,
+    /// What a member wrote, or why nothing of it is one's.
+    pub(crate) message: Result<Message, &'static str>,
     /// Its size in the stream, bytes.
     bytes: usize,
 }
@@ -40,7 +42,7 @@ impl Item {
         Item {
             position,
             origin,
-            message,
+            message: Ok(message),
             bytes: 0,
         }
     }
@@ -190,12 +192,16 @@ impl Incoming {
 
 fn item(message: densite_stream::Message) -> Result<Item, Error> {
     let position = message.position();
-    let decoded = Message::decode(&message.bytes).map_err(|why| {
-        Error::Refused(format!(
-            "message {} of {} in the stream is not valid: {why}",
-            message.sequence, message.origin
-        ))
-    })?;
+    let decoded = match Message::decode(&message.bytes) {
+        Ok(decoded) => Ok(decoded),
+        Err(Unreadable::Foreign(why)) => Err(why),
+        Err(why) => {
+            return Err(Error::Refused(format!(
+                "message {} of {} in the stream is not valid: {why}",
+                message.sequence, message.origin
+            )));
+        }
+    };
     Ok(Item {
         position,
         origin: message.origin,

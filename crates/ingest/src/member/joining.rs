@@ -8,9 +8,11 @@ use super::demands;
 use super::digest;
 use super::forwarder::largest_transaction;
 use super::guards;
-use super::leaving::{BUSY_MS, say_left};
+use super::leaving::BUSY_MS;
 use super::message::{Body, Joined, Message, ROW_BITS};
+use super::needed;
 use super::options::{self, Options};
+use super::sent::{self, Last};
 use super::tables::{Membership, Settings, home, of_stream};
 use crate::connection_spec::ConnectionSpec;
 use crate::database_file::DatabaseFile;
@@ -21,7 +23,7 @@ use crate::room::LOOK_EVERY;
 use crate::session::Session;
 use densite_log::{LogId, Seq};
 use densite_sqlite::{Connection, Result, Value, ValueRef};
-use densite_stream::{Name, Stream};
+use densite_stream::{Error as StreamError, Name, Stream};
 use std::sync::Arc;
 
 /// The only text argument at this place.
@@ -153,13 +155,14 @@ impl<'a> Joining<'a> {
     /// and began with an empty database.
     fn may_begin(&self, is_empty: bool) -> Result<()> {
         let extent = self.stream.extent().map_err(of_stream)?;
-        if extent.last == 0 {
-            return Ok(());
-        }
-        let first = self.stream.message(1).map_err(of_stream)?;
-        let first = first.and_then(|first| Message::decode(&first.bytes).ok());
-        let began_empty =
-            matches!(first.map(|first| first.body), Some(Body::Joined(joined)) if joined.is_empty);
+        let began_empty = match sent::first_of_members(&*self.stream) {
+            Ok(None) => return Ok(()),
+            Ok(Some((_, first))) => {
+                matches!(first.body, Body::Joined(joined) if joined.is_empty)
+            }
+            Err(StreamError::Lost { .. }) => false,
+            Err(e) => return Err(of_stream(e)),
+        };
         if is_empty && began_empty {
             return Ok(());
         }
@@ -196,6 +199,7 @@ impl<'a> Joining<'a> {
                 self.file.path, known.stopped
             )));
         }
+        needed::all(&self.own)?;
         let is_home = home(self.file.storage.as_ref(), &self.file.log_dir()) == Some(known.home);
         let other = self
             .options
@@ -241,12 +245,41 @@ impl<'a> Joining<'a> {
         membership.write(&self.own)?;
         guards::make(&self.own)?;
         write_place(&self.own, &place)?;
+        if self.options.after_loss {
+            // What others said can be lost, too.
+            self.own
+                .exec("UPDATE main.densite_origins SET applied = 0")?;
+        }
         if self.options.after_loss || self.options.right {
             // Answers to earlier requests can still come.
             digest::begin_behind(&self.own, last)?;
         }
         self.own.exec("COMMIT")?;
+        self.announce_again(&membership.origin, place.message)?;
         Ok(membership.origin)
+    }
+
+    /// A member that another one declared gone, or whose leaving failed half-way, is one again.
+    fn announce_again(&self, origin: &Name, applied: u64) -> Result<()> {
+        let last = Last::of(&*self.stream, origin).map_err(of_stream)?;
+        if !matches!(
+            last.message,
+            Some((
+                _,
+                Message {
+                    body: Body::Left,
+                    ..
+                }
+            ))
+        ) {
+            return Ok(());
+        }
+        let joined = Body::Joined(Joined {
+            is_empty: false,
+            applied,
+        });
+        let said = sent::say(&*self.stream, origin, None, &joined);
+        said.map(drop).map_err(of_stream)
     }
 
     /// The place behind the first message of the stream: rows that were applied are passed over.
@@ -379,6 +412,9 @@ impl<'a> Joining<'a> {
         };
         membership.write(&self.own)?;
         guards::make(&self.own)?;
+        if begin.founds {
+            needed::note(&self.own)?;
+        }
         write_place(&self.own, &begin.place)?;
         let joined = Message {
             log: begin.log,
@@ -386,20 +422,31 @@ impl<'a> Joining<'a> {
             to: begin.seq,
             body: Body::Joined(Joined {
                 is_empty: begin.is_empty,
+                applied: begin.place.message,
             }),
         };
         let joined = joined.encode().map_err(|e| refused(e.to_string()))?;
         let sequence = self.stream.append(origin, 0, &joined).map_err(of_stream)?;
-        let done = match sequence > 1 && begin.founds {
-            true => Err(refused(
-                "another database joined this stream at the same time, and this one is no copy of it",
-            )),
-            false => self.own.exec("COMMIT"),
+        let done = match begin.founds {
+            true => self.is_first(sequence),
+            false => Ok(()),
         };
+        let done = done.and_then(|()| self.own.exec("COMMIT"));
         if done.is_err() {
-            say_left(&*self.stream, origin).ok();
+            sent::say(&*self.stream, origin, None, &Body::Left).ok();
         }
         done
+    }
+
+    /// Refuses to found a stream to which a member appended before.
+    fn is_first(&self, sequence: u64) -> Result<()> {
+        let first = sent::first_of_members(&*self.stream).map_err(of_stream)?;
+        match first {
+            Some((first, _)) if first == sequence => Ok(()),
+            _ => Err(refused(
+                "another database joined this stream at the same time, and this one is no copy of it",
+            )),
+        }
     }
 
     /// Transactions of a member fit into one message.

@@ -1,49 +1,23 @@
 //! `densite_leave([settings])`: a member becomes an independent database.
 
 use super::guards;
-use super::message::{Body, Message};
+use super::message::Body;
+use super::reach::reach;
 use super::retained;
+use super::sent;
 use super::tables::{Membership, home, of_stream};
 use crate::connection_spec::ConnectionSpec;
 use crate::database_file::DatabaseFile;
 use crate::database_log::DatabaseLog;
 use crate::error::refused;
 use crate::session::Session;
+use densite_log::LogId;
 use densite_sqlite::{Connection, Result, Value, ValueRef};
-use densite_stream::{Error as StreamError, Name, Stream};
+use densite_stream::Name;
 use serde::Deserialize;
 
-/// Most attempts to append a message while others of the same origin come.
-const ATTEMPTS: u32 = 20;
 /// The shortest time that the transaction waits for others, milliseconds.
 pub(super) const BUSY_MS: i32 = 5000;
-
-/// Tells the stream that an origin left.
-///
-/// # Errors
-/// The stream's.
-pub(super) fn say_left(stream: &dyn Stream, origin: &Name) -> Result<()> {
-    for _ in 0..ATTEMPTS {
-        let last = stream.last_of(origin).map_err(of_stream)?;
-        let Some(last) = last else {
-            return Ok(());
-        };
-        let message = Message::decode(&last.bytes).map_err(refused)?;
-        let left = Message {
-            from: message.to,
-            body: Body::Left,
-            ..message
-        };
-        let left = left.encode().map_err(|e| refused(e.to_string()))?;
-        match stream.append(origin, last.sequence, &left) {
-            Err(StreamError::Conflict { .. }) => {}
-            done => return done.map(drop).map_err(of_stream),
-        }
-    }
-    Err(refused(format!(
-        "the stream could not be told that {origin} left: it takes other messages of that name all the time"
-    )))
-}
 
 /// The argument of `densite_leave`.
 #[derive(Debug, Default, Deserialize)]
@@ -51,6 +25,8 @@ pub(super) fn say_left(stream: &dyn Stream, origin: &Name) -> Result<()> {
 struct Leaving {
     /// Leave also if the stream cannot be told.
     force: bool,
+    /// Another member, whose database is gone: it has left, and this one stays.
+    member: Option<String>,
 }
 
 /// Makes a member an independent database: rows of its log that it has not applied from the stream
@@ -76,6 +52,9 @@ pub(crate) fn leave(
     }
     let member = Membership::read(connection)?
         .ok_or_else(|| refused("densite_leave: this database is no member of a stream"))?;
+    if let Some(gone) = &options.member {
+        return declare_gone(session, connection, &member, gone);
+    }
     let rejects = crate::position::rejects(connection)?;
     if rejects > 0 {
         return Err(refused(format!(
@@ -89,7 +68,7 @@ pub(crate) fn leave(
     guards::remove(&own)?;
     own.exec(
         "UPDATE main.densite_applied SET stream = NULL, stream_message = 0, stream_mark = 0, stream_row = 0; \
-         DROP TABLE main.densite_member; DROP TABLE main.densite_origins; DROP TABLE main.densite_digests; DROP TABLE main.densite_member_ids",
+         DROP TABLE main.densite_member; DROP TABLE main.densite_origins; DROP TABLE main.densite_digests; DROP TABLE main.densite_member_ids; DROP TABLE main.densite_skipped; DROP TABLE main.densite_member_tables",
     )?;
     let is_home = home(file.storage.as_ref(), &file.log_dir()) == Some(member.home);
     if is_home {
@@ -116,5 +95,37 @@ pub(crate) fn leave(
 
 fn tell(member: &Membership) -> Result<()> {
     let stream = member.address()?.find(&member.settings.access()?);
-    say_left(&*stream.map_err(of_stream)?, &member.origin)
+    let stream = stream.map_err(of_stream)?;
+    let said = sent::say(&*stream, &member.origin, None, &Body::Left);
+    said.map(drop).map_err(of_stream)
+}
+
+/// Tells the stream that another member has left.
+fn declare_gone(
+    session: &Session,
+    connection: &Connection,
+    member: &Membership,
+    gone: &str,
+) -> Result<Value> {
+    if gone == member.origin.as_str() {
+        return Err(refused(format!(
+            "densite_leave: {gone} is this member itself: leave without naming it"
+        )));
+    }
+    let sql = "SELECT log, seq FROM main.densite_origins WHERE origin = ?1 AND has_left = 0";
+    let row = connection.query_row(sql, &[Value::from(gone)])?;
+    let Some([Value::Blob(log), Value::Integer(seq)]) = row.as_deref() else {
+        let members =
+            "SELECT group_concat(origin, ', ') FROM main.densite_origins WHERE has_left = 0";
+        return Err(refused(format!(
+            "densite_leave: the stream has no member {gone}; its members are {}",
+            connection.query_string(members)?.unwrap_or_default()
+        )));
+    };
+    let log = LogId(log.as_slice().try_into().unwrap_or_default());
+    let known = (log, u64::try_from(*seq).unwrap_or(0));
+    let name: Name = gone.parse().map_err(of_stream)?;
+    let (stream, _) = reach(member, session, connection)?;
+    sent::say(&*stream, &name, Some(known), &Body::Left).map_err(of_stream)?;
+    Ok(Value::from(gone))
 }

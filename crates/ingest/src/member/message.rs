@@ -17,6 +17,7 @@
 //!
 //! docs/FORMAT.md, Message of a stream, has the bodies.
 
+use super::unreadable::Unreadable;
 use densite_disk::Fields;
 use densite_disk::hash::{xxh3_64, xxh3_64_with_seed};
 use densite_log::{LogId, Record, Seq, pack_records, unpack_records};
@@ -27,8 +28,8 @@ const MAGIC: &[u8; 4] = b"DMSG";
 const VERSION: u8 = 1;
 /// Bytes before the body.
 pub(crate) const HEADER_LEN: usize = 56;
-/// The longest body, bytes, once decoded.
-const BODY_MAX: u32 = 1 << 30;
+/// The longest body, bytes, once decoded: a server of NATS takes no longer message.
+const BODY_MAX: u32 = 64 << 20;
 /// Shorter bodies are not compressed.
 const COMPRESSED_FROM: usize = 256;
 /// The most rows of a message, as a power of two: a row's number in the stream is the sequence of
@@ -55,6 +56,9 @@ pub(crate) enum Body {
 pub(crate) struct Joined {
     /// The database had no tables.
     pub(crate) is_empty: bool,
+    /// It begins behind this message: it needs none below.
+    #[serde(default)]
+    pub(crate) applied: u64,
 }
 
 /// See [`Body::Digests`].
@@ -123,21 +127,20 @@ impl Message {
         Ok(out)
     }
 
-    /// Reads a message.
+    /// Reads a message. The header of every version has `magic`, `version` and `check` at these
+    /// places, so what is no message of Densite is told from one of a newer Densite.
     ///
     /// # Errors
     /// What is wrong with it.
-    pub(crate) fn decode(bytes: &[u8]) -> Result<Message, &'static str> {
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Message, Unreadable> {
         let mut take = Fields::new(bytes);
-        let head = bytes.get(..HEADER_LEN - 8).ok_or("it is too short")?;
-        let wrong = "its header is not valid";
-        if take.bytes(4) != Some(MAGIC.as_slice()) {
-            return Err("it is no message of Densite");
+        if !bytes.starts_with(MAGIC) {
+            return Err(Unreadable::Foreign("it is no message of Densite"));
         }
+        let wrong = Unreadable::Foreign("it is too short");
+        let head = bytes.get(..HEADER_LEN - 8).ok_or(wrong)?;
+        take.bytes(4);
         let (version, kind) = (take.u8().ok_or(wrong)?, take.u8().ok_or(wrong)?);
-        if version != VERSION {
-            return Err("a newer Densite wrote it: use that one");
-        }
         let (codec, _) = (take.u8().ok_or(wrong)?, take.u8().ok_or(wrong)?);
         let (raw_len, _) = (take.u32().ok_or(wrong)?, take.u32().ok_or(wrong)?);
         let log = take
@@ -148,27 +151,33 @@ impl Message {
         let check = take.u64().ok_or(wrong)?;
         let stored = take.rest();
         if xxh3_64_with_seed(stored, xxh3_64(head)) != check {
-            return Err("its checksum is wrong");
+            return Err(Unreadable::Foreign("its checksum is wrong"));
+        }
+        if version != VERSION {
+            return Err(Unreadable::Newer);
         }
         if raw_len > BODY_MAX || from > to {
-            return Err(wrong);
+            return Err(Unreadable::Invalid("its header is not valid"));
         }
         let raw = match codec {
             0 => stored.to_vec(),
             1 => unpacked(stored, raw_len)?,
-            _ => return Err("a newer Densite wrote it: use that one"),
+            _ => return Err(Unreadable::Newer),
         };
         if raw.len() != raw_len as usize {
-            return Err("its body has another length than it says");
+            return Err(Unreadable::Invalid(
+                "its body has another length than it says",
+            ));
         }
-        let json = "its body is not valid";
+        let json = Unreadable::Invalid("its body is not valid");
+        let no_rows = Unreadable::Invalid("its rows are not valid");
         let body = match kind {
-            1 => Body::Rows(rows(&raw, from, to).ok_or("its rows are not valid")?),
+            1 => Body::Rows(rows(&raw, from, to).ok_or(no_rows)?),
             2 => Body::Joined(serde_json::from_slice(&raw).map_err(|_| json)?),
             3 => Body::Left,
             4 => Body::DigestsWanted,
             5 => Body::Digests(serde_json::from_slice(&raw).map_err(|_| json)?),
-            _ => return Err("a newer Densite wrote it: use that one"),
+            _ => return Err(Unreadable::Newer),
         };
         Ok(Message {
             log: LogId(log),
@@ -179,8 +188,8 @@ impl Message {
     }
 }
 
-fn unpacked(stored: &[u8], raw_len: u32) -> Result<Vec<u8>, &'static str> {
-    let wrong = "its body cannot be decoded";
+fn unpacked(stored: &[u8], raw_len: u32) -> Result<Vec<u8>, Unreadable> {
+    let wrong = Unreadable::Invalid("its body cannot be decoded");
     // Comparing bounds the memory by what the bytes decode to.
     match zstd::zstd_safe::get_frame_content_size(stored) {
         Ok(Some(len)) if len == u64::from(raw_len) => {}
@@ -269,7 +278,10 @@ mod tests {
         let bodies = [
             Body::Rows(vec![record(5, 2, false), record(7, 30, true)]),
             Body::Rows(vec![]),
-            Body::Joined(Joined { is_empty: true }),
+            Body::Joined(Joined {
+                is_empty: true,
+                applied: 7,
+            }),
             Body::Left,
             Body::DigestsWanted,
             Body::Digests(Digests {
@@ -301,6 +313,36 @@ mod tests {
                 assert!(Message::decode(&other).is_err(), "byte {at}");
                 assert!(Message::decode(&bytes[..at]).is_err(), "{at} bytes");
             }
+        }
+    }
+
+    #[test]
+    fn a_newer_message_is_told_from_one_that_is_not_densites() {
+        let bytes = message(Body::Left).encode().expect("it is encoded");
+        let changed = |at: usize, value: u8, is_whole: bool| {
+            let mut other = bytes.clone();
+            other[at] = value;
+            if is_whole {
+                let (head, body) = other.split_at(HEADER_LEN);
+                let check = xxh3_64_with_seed(body, xxh3_64(&head[..48]));
+                other[48..56].copy_from_slice(&check.to_le_bytes());
+            }
+            Message::decode(&other).map(drop)
+        };
+        for (at, value) in [(4, 2), (5, 6), (6, 2)] {
+            assert_eq!(
+                changed(at, value, true),
+                Err(Unreadable::Newer),
+                "byte {at}"
+            );
+            let found = changed(at, value, false);
+            assert!(matches!(found, Err(Unreadable::Foreign(_))), "byte {at}");
+        }
+        let found = changed(39, 1, true);
+        assert!(matches!(found, Err(Unreadable::Invalid(_))), "{found:?}");
+        for other in [&b""[..], b"hello", b"DMSG\x02"] {
+            let found = Message::decode(other).map(drop);
+            assert!(matches!(found, Err(Unreadable::Foreign(_))), "{found:?}");
         }
     }
 

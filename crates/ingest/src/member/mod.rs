@@ -23,22 +23,31 @@ mod joining;
 mod leaving;
 mod link;
 mod message;
+pub(crate) mod needed;
 mod options;
 mod origins;
 mod outbox;
+mod reach;
 mod retained;
 mod running;
+mod sent;
+mod settled;
 mod shared;
+pub(crate) mod skipped;
 mod tables;
+mod trimming;
 mod troubles;
+mod unreadable;
 pub(crate) mod wait;
 
 pub(crate) use control::{Control, What};
 pub(crate) use guards::IS_GUARD;
 pub(crate) use incoming::{Came, Incoming, Item};
-#[cfg(test)]
+#[cfg(feature = "fuzz")]
+pub(crate) use message::HEADER_LEN;
+#[cfg(any(test, feature = "fuzz"))]
 pub(crate) use message::Message;
-pub(crate) use message::{Body, Digests, ROW_BITS};
+pub(crate) use message::{Body, Digests, Joined, ROW_BITS};
 pub(crate) use origins::Origins;
 pub(crate) use running::Running;
 pub(crate) use tables::{Membership, TABLES, is_own, stop, tables_of};

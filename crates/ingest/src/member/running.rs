@@ -13,7 +13,7 @@ use crate::open_log::OpenLog;
 use crate::position::StreamPlace;
 use densite_disk::sync::Mutex;
 use densite_sqlite::{Code, Error, Result};
-use densite_stream::Extent;
+use densite_stream::{Extent, Stream};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
@@ -86,7 +86,7 @@ impl Running {
                 }
             });
         })?;
-        let forwarder = Forwarder::new(shared, weak, &running.membership);
+        let forwarder = Forwarder::new(shared, weak, &running.membership, place.message);
         spawn("densite-forward", move || forwarder.run())?;
         Ok(running)
     }
@@ -120,12 +120,20 @@ impl Running {
         &self.shared.acknowledged
     }
 
+    /// The stream.
+    ///
+    /// # Errors
+    /// The stream's.
+    pub(crate) fn stream(&self) -> densite_stream::Result<Arc<dyn Stream>> {
+        self.shared.link.stream()
+    }
+
     /// Which messages the stream has.
     ///
     /// # Errors
     /// The stream's.
     pub(crate) fn extent(&self) -> densite_stream::Result<Extent> {
-        self.shared.link.stream()?.extent()
+        self.stream()?.extent()
     }
 
     /// What the user should know.

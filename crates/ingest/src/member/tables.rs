@@ -15,9 +15,11 @@ use std::path::{Path, PathBuf};
 /// Makes the tables.
 pub(crate) const TABLES: &str = "
 CREATE TABLE IF NOT EXISTS main.densite_member(id INTEGER PRIMARY KEY CHECK (id = 1), address TEXT NOT NULL, access TEXT NOT NULL, origin TEXT NOT NULL, begun INTEGER NOT NULL, home INTEGER NOT NULL, stopped TEXT NOT NULL DEFAULT '');
-CREATE TABLE IF NOT EXISTS main.densite_origins(origin TEXT PRIMARY KEY, number INTEGER NOT NULL UNIQUE, log BLOB NOT NULL, seq INTEGER NOT NULL, has_left INTEGER NOT NULL DEFAULT 0) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS main.densite_origins(origin TEXT PRIMARY KEY, number INTEGER NOT NULL UNIQUE, log BLOB NOT NULL, seq INTEGER NOT NULL, has_left INTEGER NOT NULL DEFAULT 0, applied INTEGER NOT NULL DEFAULT 0) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS main.densite_digests(message INTEGER NOT NULL, origin TEXT NOT NULL, tables TEXT NOT NULL, PRIMARY KEY(message, origin)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS main.densite_member_ids(\"table\" TEXT PRIMARY KEY COLLATE NOCASE, last INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS main.densite_skipped(message INTEGER PRIMARY KEY, origin TEXT NOT NULL, reason TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS main.densite_member_tables(\"table\" TEXT PRIMARY KEY COLLATE NOCASE) WITHOUT ROWID;
 ";
 
 /// What the user said about the server, as `densite_member.access` has it.

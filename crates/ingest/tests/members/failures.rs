@@ -3,7 +3,6 @@
 use super::loss::{assert_same, wait_for_trouble};
 use super::{Cluster, ingest, settle, wait_for};
 use crate::common::{self, all, one, refusal};
-use std::io::{Read, Write};
 
 const SCHEMA: &str = "CREATE TABLE vote(id INTEGER PRIMARY KEY, n INT)";
 
@@ -85,7 +84,9 @@ fn a_member_behind_the_first_message_is_told_to_restore() {
             let last = stream.last_of(&name.parse().expect("a name"));
             last.expect("read").expect("a message").sequence
         };
-        let refused = stream.trim(last_of("b") + 1).expect_err("its last one");
+        let both = ["a", "b"].map(|name| name.parse().expect("a name"));
+        let refused = stream.trim(last_of("b") + 1, &both);
+        let refused = refused.expect_err("its last one");
         assert!(
             refused.to_string().contains("the last one of b"),
             "{refused}"
@@ -95,7 +96,7 @@ fn a_member_behind_the_first_message_is_told_to_restore() {
         settle(&[&a, &b]);
         b.close().expect("closes");
         stream
-            .trim(last_of("a").min(last_of("b")))
+            .trim(last_of("a").min(last_of("b")), &both)
             .expect("trimmed");
         // The older backup is put back, and its log is the newer one.
         let old = cluster.path("b");
@@ -157,49 +158,6 @@ fn a_member_without_its_log_is_told_what_to_do() {
         settle(&[&a, &b]);
         assert_eq!(one::<i64>(&a, "SELECT count(*) FROM vote"), 16);
         assert_eq!(one::<i64>(&b, "SELECT count(*) FROM vote"), 16);
-    }
-}
-
-/// Publishes without Densite.
-fn publish(cluster: &Cluster, origin: &str, bytes: &[u8]) {
-    let address = cluster.address();
-    let Some(host) = address
-        .strip_prefix("nats://")
-        .and_then(|rest| rest.split('/').next())
-    else {
-        let stream = cluster.place().stream();
-        let name = origin.parse().expect("a name");
-        let last = stream.last_of(&name).expect("read");
-        let last = last.map_or(0, |message| message.sequence);
-        stream.append(&name, last, bytes).expect("appended");
-        return;
-    };
-    let mut client = std::net::TcpStream::connect(host).expect("connects");
-    let mut said = [0; 4096];
-    let _ = client.read(&mut said).expect("INFO");
-    let head = format!(
-        "CONNECT {{\"verbose\":false}}\r\nPUB densite.APP.{origin} {}\r\n",
-        bytes.len()
-    );
-    let all = [head.as_bytes(), bytes, b"\r\nPING\r\n"].concat();
-    client.write_all(&all).expect("sent");
-    let _ = client.read(&mut said).expect("PONG");
-}
-
-#[test]
-fn a_message_of_another_program_stops_the_members() {
-    for (origin, bytes) in [("x", &b"hello"[..]), ("a", b"DMSG\x01\x01\x00\x00")] {
-        for cluster in Cluster::all() {
-            let a = founder(&cluster);
-            publish(&cluster, origin, bytes);
-            wait_for_trouble(&a, "is not valid");
-            write(&a, 6..7);
-            let said = refusal(&a, "SELECT densite_wait()");
-            assert!(said.contains("is not valid"), "{said}");
-            a.close().expect("closes");
-            let a = open(&cluster, "a");
-            wait_for_trouble(&a, "is not valid");
-        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! Who can join a stream, copies of members, and leaving.
 
+use super::loss::wait_for_trouble;
 use super::{Cluster, copy_dir, ingest, settle, wait_for};
 use crate::common::{self, all, one, refusal};
 
@@ -224,4 +225,36 @@ fn a_copy_whose_joining_failed_can_try_again() {
     assert_eq!(all(&a, "SELECT * FROM vote"), ["1|1"]);
     let said = refusal(&con, &join(r#"{"origin": "d"}"#));
     assert!(said.contains("cannot become d"), "{said}");
+}
+
+/// A member that rejected its rows would differ from the others.
+#[test]
+fn a_database_that_lacks_a_table_of_the_members_is_refused() {
+    let cluster = Cluster::new();
+    let a = cluster.founder("a", SCHEMA);
+    for sql in ["CREATE TABLE page(url TEXT PRIMARY KEY)", "DROP TABLE page"] {
+        one::<i64>(&a, &format!("SELECT densite_wait(densite_schema('{sql}'))"));
+    }
+    ingest(&a, "vote", "");
+    let b = cluster.copy(&a, "b");
+    let copy = cluster.path("copy");
+    a.execute("VACUUM INTO ?1", [copy.to_string_lossy()])
+        .expect("a copy");
+    let con = common::open(&copy);
+    con.execute_batch("DROP TABLE vote").expect("dropped");
+    let said = refusal(
+        &con,
+        &format!("SELECT densite_join('{}')", cluster.address()),
+    );
+    assert!(said.contains("lacks the table vote"), "{said}");
+    // One that is a member already says so when rows need the table. They stay in the stream.
+    b.execute_batch("DROP TABLE vote").expect("dropped");
+    a.execute_batch("INSERT INTO vote_in VALUES (1, 1)")
+        .expect("a row");
+    settle(&[&a]);
+    wait_for_trouble(&b, "lacks the table vote");
+    b.execute_batch(SCHEMA).expect("made again");
+    wait_for(&b, "SELECT * FROM vote", &["1|1"]);
+    settle(&[&a, &b]);
+    assert_eq!(one::<i64>(&b, "SELECT count(*) FROM densite_rejects"), 0);
 }

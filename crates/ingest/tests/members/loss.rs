@@ -208,6 +208,49 @@ fn several_origins_send_again_what_the_stream_lost() {
     }
 }
 
+/// The order of rows that come again is not the one in which members had applied them.
+#[test]
+fn rows_that_conflict_after_a_loss_are_noticed_by_the_digests() {
+    for cluster in Cluster::all() {
+        let [a, b, c] = members(&cluster, ["a", "b", "c"]);
+        write(&a, 0..1);
+        settle(&[&a, &b, &c]);
+        c.close().expect("closes");
+        cluster.place().copy();
+        for (con, n) in [(&a, 1), (&b, 2)] {
+            con.execute("INSERT INTO vote_in VALUES (7, ?1)", [n])
+                .expect("a row");
+            settle(&[&a, &b]);
+        }
+        a.close().expect("closes");
+        cluster.place().put_back();
+        // The row that was second comes first.
+        wait_for_trouble(&b, "lost acknowledged messages");
+        after_loss(&cluster, &b);
+        settle(&[&b]);
+        let c = open(&cluster, "c");
+        wait_for(&c, "SELECT n FROM vote WHERE id = 7", &["2"]);
+        let a = open(&cluster, "a");
+        wait_for_trouble(&a, "lost acknowledged messages");
+        after_loss(&cluster, &a);
+        settle(&[&a, &b, &c]);
+        assert_eq!(all(&a, "SELECT n FROM vote WHERE id = 7"), ["1"]);
+        one::<i64>(&a, "SELECT densite_compare()");
+        wait_for(
+            &c,
+            "SELECT stopped LIKE '%its table vote differs%' FROM densite_stream_status()",
+            &["1"],
+        );
+        for con in [&a, &b] {
+            wait_for(
+                con,
+                "SELECT stopped FROM densite_stream_status()",
+                &["NULL"],
+            );
+        }
+    }
+}
+
 /// A member whose announcement was lost is known again.
 #[test]
 fn a_member_whose_joining_was_lost_is_one_again() {

@@ -1,11 +1,16 @@
 //! Databases that are members of one stream.
 
+mod elsewhere;
 mod failures;
+mod foreign;
+mod idle;
 mod joining;
 mod kills;
 mod loss;
 mod place;
 mod rows;
+mod three;
+mod trimming;
 
 use crate::common::{self, all, one};
 use place::Place;
@@ -54,10 +59,20 @@ impl Cluster {
 
     /// A database in WAL mode with these tables, which joins.
     pub(crate) fn founder(&self, name: &str, schema: &str) -> rusqlite::Connection {
+        self.founder_named(name, name, schema)
+    }
+
+    /// As [`Cluster::founder`], with another name in the stream.
+    pub(crate) fn founder_named(
+        &self,
+        name: &str,
+        origin: &str,
+        schema: &str,
+    ) -> rusqlite::Connection {
         let con = common::open(&self.path(name));
         con.execute_batch(&format!("PRAGMA journal_mode = WAL; {schema}"))
             .expect("the schema");
-        self.join(&con, name);
+        self.join(&con, origin);
         con
     }
 

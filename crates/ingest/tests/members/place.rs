@@ -1,6 +1,7 @@
 //! Where the stream of a test is, and what happens to it there.
 
 use densite_testing::{CutProxy, Nats};
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -58,7 +59,7 @@ impl Place {
     /// Keeps a copy of everything stored.
     pub(crate) fn copy(&self) {
         match &self.kind {
-            Kind::Directory(path) => copy(&path.join("stream"), &self.copied),
+            Kind::Directory(path) => copy(path, &self.copied),
             Kind::Nats(..) => self.while_stopped(|stored| copy(stored, &self.copied)),
         }
     }
@@ -66,9 +67,10 @@ impl Place {
     /// Puts the copy in the place of what is stored.
     pub(crate) fn put_back(&self) {
         match &self.kind {
-            // The file of its locks stays: processes have it open.
+            // As a restore of the whole directory does.
             Kind::Directory(path) => {
-                std::fs::rename(&self.copied, path.join("stream")).expect("put back");
+                std::fs::remove_dir_all(path).expect("removed");
+                std::fs::rename(&self.copied, path).expect("put back");
             }
             Kind::Nats(..) => self.while_stopped(|stored| {
                 std::fs::remove_dir_all(stored).expect("removed");
@@ -94,6 +96,26 @@ impl Place {
             let text = std::fs::read_to_string(&file).expect("the configuration");
             std::fs::write(&file, change(text)).expect("the configuration");
         });
+    }
+
+    /// How many messages clients have sent to the server.
+    pub(crate) fn messages_in(&self) -> u64 {
+        let Kind::Nats(nats, _) = &self.kind else {
+            return 0;
+        };
+        let monitor = nats
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .monitor();
+        let host = monitor.trim_start_matches("http://");
+        let mut client = std::net::TcpStream::connect(host).expect("connects");
+        let request = format!("GET /varz HTTP/1.0\r\nHost: {host}\r\n\r\n");
+        client.write_all(request.as_bytes()).expect("sent");
+        let mut answer = String::new();
+        client.read_to_string(&mut answer).expect("read");
+        let (_, body) = answer.split_once("\r\n\r\n").expect("a body");
+        let varz: serde_json::Value = serde_json::from_str(body).expect("JSON");
+        varz["in_msgs"].as_u64().expect("a number")
     }
 
     /// Cuts the connections to the server, if there is one.
