@@ -9,10 +9,12 @@
 #![forbid(unsafe_code)]
 
 mod mem;
+mod message;
 mod pickle;
 mod piece;
 mod sample;
 mod store;
+mod stream;
 mod target;
 mod typed;
 
@@ -21,7 +23,12 @@ pub use target::Target;
 
 /// All targets.
 pub fn all() -> impl Iterator<Item = &'static Target> {
-    let others = [&pickle::PICKLE, &piece::PIECE];
+    let others = [
+        &pickle::PICKLE,
+        &piece::PIECE,
+        &message::MESSAGE,
+        &stream::STREAM,
+    ];
     store::TARGETS.iter().chain(typed::TARGETS).chain(others)
 }
 

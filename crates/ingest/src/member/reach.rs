@@ -8,6 +8,9 @@ use densite_sqlite::{Connection, Result};
 use densite_stream::Stream;
 use std::sync::Arc;
 
+/// The stream, and the member at work if this process applies.
+type Reached = (Arc<dyn Stream>, Option<Arc<Running>>);
+
 /// The stream, and the member at work if this process applies. Otherwise the stream is opened.
 ///
 /// # Errors
@@ -16,7 +19,7 @@ pub(super) fn reach(
     member: &Membership,
     session: &Session,
     connection: &Connection,
-) -> Result<(Arc<dyn Stream>, Option<Arc<Running>>)> {
+) -> Result<Reached> {
     let log = session.database_log(connection)?;
     let log = log.ok_or_else(|| refused("the database has no log"))?;
     if let Some(reason) = member.stands_still(log.open()) {

@@ -133,8 +133,8 @@ impl RecordHead {
             len: fields.u32()? as usize,
             origin_len: {
                 let len = usize::from(fields.u16()?);
-                fields.u16()?;
-                len
+                // A record that is written again must have the same bytes.
+                (fields.u16()? == 0).then_some(len)?
             },
             sequence: fields.u64()?,
             time_ns: fields.u64()?,

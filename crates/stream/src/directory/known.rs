@@ -70,9 +70,8 @@ impl Known {
         let mut found = Vec::new();
         while let Some((message, behind)) = self.file.record(to)? {
             // Its sync can have failed, so these bytes must be written again to be synced.
-            self.file.write(to, &message)?;
+            to = self.file.write(to, &message)?;
             found.push((message.origin, behind));
-            to = behind;
         }
         if from != to {
             self.file.publish(from, to)?;
