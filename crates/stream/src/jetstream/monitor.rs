@@ -24,11 +24,7 @@ struct Config {
     sync_interval: Option<u64>,
 }
 
-/// When the servers sync: the longest interval of those that answer.
-///
-/// # Errors
-/// [`Error::TryAgain`] if not more than half of them answer: a cluster goes on while that many of
-/// its servers do. [`Error::Refused`] if something else answers.
+/// When the servers sync: the longest interval of them.
 pub(super) async fn sync_interval(
     monitors: &[String],
     tls: rustls::ClientConfig,
@@ -39,39 +35,20 @@ pub(super) async fn sync_interval(
         .timeout(timeout)
         .build()
         .map_err(|e| Error::TryAgain(chain(&e)))?;
-    let asked = monitors.iter().map(|monitor| ask(&client, monitor));
-    together(futures_util::future::join_all(asked).await)
-}
-
-async fn ask(client: &reqwest::Client, monitor: &str) -> Result<SyncInterval> {
-    let asked = format!("the monitoring port {monitor}");
-    let url = format!("{}/varz", monitor.trim_end_matches('/'));
-    let answer = client.get(url).send().await;
-    let answer = answer.and_then(reqwest::Response::error_for_status);
-    let failed = |e: reqwest::Error| Error::TryAgain(format!("{asked}: {}", chain(&e)));
-    let text = answer.map_err(failed)?.text().await.map_err(failed)?;
-    parsed(&text)
-        .ok_or_else(|| Error::Refused(format!("{asked} does not answer as a NATS server does")))
-}
-
-/// What the answers of all servers say.
-fn together(answers: Vec<Result<SyncInterval>>) -> Result<SyncInterval> {
-    let (asked, mut answered) = (answers.len(), 0);
-    let (mut longest, mut away) = (SyncInterval::Always, None);
-    for answer in answers {
-        match answer {
-            Ok(found) => {
-                longest = longer(longest, found);
-                answered += 1;
-            }
-            Err(e @ Error::TryAgain(_)) => away = away.or(Some(e)),
-            Err(e) => return Err(e),
-        }
+    let mut longest = None;
+    for monitor in monitors {
+        let asked = format!("the monitoring port {monitor}");
+        let url = format!("{}/varz", monitor.trim_end_matches('/'));
+        let answer = client.get(url).send().await;
+        let answer = answer.and_then(reqwest::Response::error_for_status);
+        let failed = |e: reqwest::Error| Error::TryAgain(format!("{asked}: {}", chain(&e)));
+        let text = answer.map_err(failed)?.text().await.map_err(failed)?;
+        let found = parsed(&text).ok_or_else(|| {
+            Error::Refused(format!("{asked} does not answer as a NATS server does"))
+        })?;
+        longest = Some(longest.map_or(found, |longest| longer(longest, found)));
     }
-    match away {
-        Some(e) if 2 * answered <= asked => Err(e),
-        _ => Ok(longest),
-    }
+    Ok(longest.unwrap_or(SyncInterval::Unknown))
 }
 
 /// What one answer says; `None` if it is not one.
@@ -113,22 +90,5 @@ mod tests {
         assert_eq!(parsed("<html>"), None);
         assert_eq!(longer(SyncInterval::Always, two), two);
         assert_eq!(longer(two, SyncInterval::Unknown), SyncInterval::Unknown);
-    }
-    #[test]
-    fn one_of_three_servers_can_be_away() {
-        let two = SyncInterval::Every(Duration::from_secs(120));
-        let away = || Err(Error::TryAgain("refused".into()));
-        let of = |answers| together(answers).ok();
-        let always = || Ok(SyncInterval::Always);
-        assert_eq!(
-            of(vec![always(), always(), always()]),
-            Some(SyncInterval::Always)
-        );
-        assert_eq!(of(vec![away(), always(), Ok(two)]), Some(two));
-        assert_eq!(of(vec![away(), always(), away()]), None);
-        assert_eq!(of(vec![away(), always()]), None, "half is too few");
-        assert_eq!(of(vec![away()]), None);
-        let other = Err(Error::Refused("a web server".into()));
-        assert_eq!(of(vec![always(), always(), other]), None);
     }
 }

@@ -22,7 +22,7 @@ pub struct Options {
     /// Files in PEM with the client's certificate and its key.
     pub client_certificate: Option<(PathBuf, PathBuf)>,
     /// The monitoring ports of all servers, such as `http://host:8222`. Clients cannot see the sync
-    /// interval otherwise. More than half of them must answer.
+    /// interval otherwise.
     pub monitors: Vec<String>,
     /// How many replicas a new stream has: 1, 3 or 5.
     pub replicas: usize,
