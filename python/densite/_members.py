@@ -33,6 +33,9 @@ class StreamStatus(NamedTuple):
     rows_to_send: Optional[int]
     #: The names of all members, in the order in which they joined.
     members: Tuple[str, ...]
+    #: Messages of the stream that no member wrote, and that all skipped: at most the last 1,000, which
+    #: the table densite_skipped lists.
+    skipped_messages: int
     #: Why this member applies no more messages; None while it does.
     stopped: Optional[str]
     #: Why rows do not come or are not sent at the moment; None if they are.
@@ -104,23 +107,24 @@ def join(
     return str(_changed(con, "a database joins a stream", "densite_join(?, ?)", address, _json(settings)))
 
 
-def leave(con: sqlite3.Connection, force: bool = False) -> str:
+def leave(con: sqlite3.Connection, force: bool = False, *, member: Optional[str] = None) -> str:
     """Makes a member an independent database. Rows in its log that it has not applied from the
     stream are applied from the log.
 
     Args:
         con: a connection to it, without an open transaction.
         force: leave also if the stream cannot be told.
+        member: another member, whose database is gone: it has left, and this one stays.
 
     Returns:
         the name that it had.
 
     Raises:
-        sqlite3.OperationalError: the database is no member; it has rejects; the stream cannot be
-            reached.
+        sqlite3.OperationalError: the database is no member; it has rejects; there is no such
+            member; the stream cannot be reached.
         sqlite3.ProgrammingError: a transaction is open.
     """
-    return str(_changed(con, "a database leaves its stream", "densite_leave(?)", _json({"force": bool(force)})))
+    return str(_changed(con, "a database leaves its stream", "densite_leave(?)", _json({"force": bool(force), "member": member})))
 
 
 def schema(con: sqlite3.Connection, sql: str) -> int:
@@ -153,7 +157,7 @@ def stream_status(con: sqlite3.Connection) -> Optional[StreamStatus]:
         the figures, or None if the database is no member of a stream.
     """
     module = module_of(con)
-    columns = ", ".join(name if name.endswith(("message", "behind", "send")) else text(name) for name in StreamStatus._fields)
+    columns = ", ".join(name if name.endswith(("message", "messages", "behind", "send")) else text(name) for name in StreamStatus._fields)
     with coded(module), closed_after(cursor_of(con, module), module) as cursor:
         rows = ask(cursor, f"SELECT {columns} FROM densite_stream_status()")
     if not rows:

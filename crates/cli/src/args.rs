@@ -2,7 +2,7 @@
 
 mod members;
 
-pub(crate) use members::{JoinArgs, LeaveArgs};
+pub(crate) use members::{JoinArgs, LeaveArgs, TrimArgs};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use encoding_rs::Encoding;
@@ -82,6 +82,8 @@ pub(crate) enum Verb {
     Join(JoinArgs),
     /// Make a member of a stream an independent database
     Leave(LeaveArgs),
+    /// Remove the messages of a stream that all its members have applied
+    Trim(TrimArgs),
     /// Write man pages, completions and the magic file into a directory
     #[command(hide = true)]
     Share(ShareArgs),

@@ -73,6 +73,7 @@ fn run(cli: &Cli) -> Outcome {
         Verb::Share(args) => verbs::share::run(args),
         Verb::Join(args) => verbs::join::run(cli.common, args),
         Verb::Leave(args) => verbs::leave::run(cli.common, args),
+        Verb::Trim(args) => verbs::trim::run(cli.common, args),
     }
 }
 

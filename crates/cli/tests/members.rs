@@ -324,3 +324,36 @@ fn bad_input_gets_a_sentence() {
         .json();
     assert_eq!(error["error"]["kind"], "not_found");
 }
+
+#[test]
+fn a_stream_is_trimmed_and_a_member_is_declared_gone() {
+    let dir = temp();
+    let (a, address) = founded(&dir);
+    let b = copied(&dir, &a, "b.db");
+    densite(&["join", &b, &address, "--origin", "b"]).expect(0);
+    sql(
+        &a,
+        "INSERT INTO vote_in VALUES (1, 7); SELECT densite_wait()",
+    );
+    let trimmed = densite(&["trim", &a, "--json"]).expect(0).json();
+    matches(&trimmed, &documented("trim"), &[]);
+    assert_eq!(
+        (&trimmed["first_message"], &trimmed["slowest"]),
+        (&1.into(), &"b".into())
+    );
+    let text = densite(&["trim", &a]).expect(0).out;
+    assert!(text.contains("densite leave --member b"), "{text}");
+    densite(&["leave", &a, "--member", "c"])
+        .expect(1)
+        .says("its members are a, b");
+    let left = densite(&["leave", &a, "--member", "b"]).expect(0).out;
+    assert!(left.contains("b is not a member any more"), "{left}");
+    wait_for(&a, "SELECT members FROM densite_stream_status()", "a\n");
+    let trimmed = densite(&["trim", &a, "--json"]).expect(0).json();
+    assert!(trimmed["slowest"].is_null(), "{trimmed}");
+    assert!(trimmed["first_message"].as_u64() > Some(1), "{trimmed}");
+    densite(&["trim", &at(&dir, "missing.db")])
+        .expect(1)
+        .says("missing.db");
+    densite(&["trim", &a, "--keep", "-1"]).expect(2);
+}

@@ -1,4 +1,4 @@
-//! The arguments of `densite join` and `densite leave`.
+//! The arguments of `densite join`, `densite leave` and `densite trim`.
 
 use clap::Args;
 use std::path::PathBuf;
@@ -59,4 +59,16 @@ pub(crate) struct LeaveArgs {
     /// Leave also if the stream cannot be told: the other members keep the name of this one
     #[arg(long)]
     pub(crate) force: bool,
+    /// Another member, whose database is gone, has left; DB stays a member
+    #[arg(long, value_name = "NAME", conflicts_with = "force")]
+    pub(crate) member: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TrimArgs {
+    /// The database, a member of the stream
+    pub(crate) db: PathBuf,
+    /// Keep this many messages, from which older copies of members can join
+    #[arg(long, value_name = "MESSAGES", default_value_t = 0)]
+    pub(crate) keep: u32,
 }

@@ -10,8 +10,8 @@ use serde_json::json;
 pub(crate) fn run(common: Common, args: &LeaveArgs) -> Outcome {
     sqlite::api()?;
     let database = Database::open(&args.db)?;
-    let options = json!({ "force": args.force }).to_string();
-    let origin = database.name_from("SELECT densite_leave(?1)", &[&options])?;
+    let options = json!({ "force": args.force, "member": args.member }).to_string();
+    let origin: String = database.value_from("SELECT densite_leave(?1)", &[&options])?;
     database.close()?;
     let object = json!({
         "verb": "leave",
@@ -19,9 +19,18 @@ pub(crate) fn run(common: Common, args: &LeaveArgs) -> Outcome {
         "origin": origin,
     });
     let (db, name) = (shown::path(&args.db), shown(&origin));
-    let text = format!("{db} is not a member any more, it was {name}\n");
+    let text = match args.member {
+        Some(_) => format!("{name} is not a member any more\n"),
+        None => format!("{db} is not a member any more, it was {name}\n"),
+    };
     let text = if common.quiet { "" } else { &text };
-    let done = format!("{}: the database left the stream", args.db.display());
+    let done = match args.member {
+        Some(_) => format!(
+            "{}: the stream was told that {name} has left",
+            args.db.display()
+        ),
+        None => format!("{}: the database left the stream", args.db.display()),
+    };
     out::report(common, &object, text, &done);
     Ok(0)
 }

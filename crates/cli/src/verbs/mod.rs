@@ -22,4 +22,5 @@ mod restore_all;
 mod restored;
 pub(crate) mod share;
 pub(crate) mod sql;
+pub(crate) mod trim;
 pub(crate) mod vacuum;

@@ -111,11 +111,14 @@ impl Database {
         failure(&self.name, At::Database, &error)
     }
 
-    /// The name that a function returns.
-    pub(super) fn name_from(&self, sql: &str, values: &[&str]) -> Result<String, Failure> {
-        let values = rusqlite::params_from_iter(values);
-        let name = self.db.query_row(sql, values, |row| row.get(0));
-        name.map_err(|e| self.failed(e))
+    /// What a function returns.
+    pub(super) fn value_from<T: rusqlite::types::FromSql>(
+        &self,
+        sql: &str,
+        values: &[&dyn rusqlite::ToSql],
+    ) -> Result<T, Failure> {
+        let value = self.db.query_row(sql, values, |row| row.get(0));
+        value.map_err(|e| self.failed(e))
     }
 
     /// Joins, and returns the name of the member.
@@ -135,7 +138,7 @@ impl Database {
             }
         }
         let all = Value::Object(all).to_string();
-        self.name_from("SELECT densite_join(?1, ?2)", &[&args.address, &all])
+        self.value_from("SELECT densite_join(?1, ?2)", &[&args.address, &all])
     }
 
     /// What the database says of its membership; `None` if it is no member.

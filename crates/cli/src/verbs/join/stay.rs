@@ -15,12 +15,6 @@ use std::time::{Duration, Instant};
 const SIGNAL: Duration = Duration::from_millis(50);
 /// How often it looks into the database.
 const LOOK: Duration = Duration::from_secs(1);
-/// How often it asks for trouble while rows come or are sent.
-const BUSY: Duration = Duration::from_secs(2);
-/// The same while nothing happens. Each time is a request to the server.
-const IDLE: Duration = Duration::from_secs(60);
-/// How often it asks at that pace at first: the member reads the stream before it notices a loss.
-const FIRST: u32 = 5;
 /// How long it waits at its end until the stream has the rows of the log, seconds.
 const LAST: u32 = 5;
 
@@ -65,11 +59,6 @@ pub(super) fn run(
 #[derive(Default)]
 struct Watch {
     trouble: Option<String>,
-    /// When it last asked for trouble, and how far the member was then.
-    asked: Option<Instant>,
-    seen: (i64, i64),
-    /// How often it has asked.
-    times: u32,
 }
 
 impl Watch {
@@ -80,15 +69,7 @@ impl Watch {
             return Err(other(format!("{name}: the database has left its stream")));
         };
         known.may_go_on(&database.name)?;
-        let now = database.progress()?;
-        let is_idle = now == self.seen && self.trouble.is_none() && self.times >= FIRST;
-        let pause = if is_idle { IDLE } else { BUSY };
-        if self.asked.is_some_and(|asked| asked.elapsed() < pause) {
-            return Ok(());
-        }
         let trouble = database.trouble()?;
-        (self.asked, self.seen) = (Some(Instant::now()), now);
-        self.times = self.times.saturating_add(1);
         if trouble != self.trouble {
             told.trouble(trouble.as_deref());
             self.trouble = trouble;
@@ -131,18 +112,9 @@ impl Database {
         Ok(is_at_work.then_some(known.origin))
     }
 
-    /// The last row of the log, and the last message that was applied.
-    fn progress(&self) -> Result<(i64, i64), Failure> {
-        let sql = "SELECT densite_log_last(), stream_message FROM main.densite_applied";
-        let found = self
-            .db
-            .query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?)));
-        found.map_err(|e| self.failed(e))
-    }
-
-    /// Why rows do not come or are not sent.
+    /// Why rows do not come or are not sent. This asks the server nothing.
     fn trouble(&self) -> Result<Option<String>, Failure> {
-        let sql = "SELECT max(trouble) FROM densite_stream_status()";
+        let sql = "SELECT densite_stream_trouble()";
         let found = self.db.query_row(sql, [], |row| row.get(0));
         found.map_err(|e| self.failed(e))
     }

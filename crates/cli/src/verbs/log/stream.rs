@@ -19,6 +19,7 @@ pub(super) struct Stream {
     last_message: Option<u64>,
     messages_behind: Option<u64>,
     members: Vec<String>,
+    skipped_messages: u64,
     stopped: Option<String>,
     trouble: Option<String>,
 }
@@ -29,7 +30,7 @@ impl Stream {
     pub(super) fn of(db: &Path) -> Option<Stream> {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let db = Connection::open_with_flags_and_vfs(db, flags, sqlite::VFS).ok()?;
-        let sql = "SELECT address, origin, message, last_message, messages_behind, members, stopped, trouble FROM densite_stream_status()";
+        let sql = "SELECT address, origin, message, last_message, messages_behind, members, skipped_messages, stopped, trouble FROM densite_stream_status()";
         let found = db.query_row(sql, [], |row| {
             let members: String = row.get(5)?;
             Ok(Stream {
@@ -39,8 +40,9 @@ impl Stream {
                 last_message: row.get::<_, Option<i64>>(3)?.map(number),
                 messages_behind: row.get::<_, Option<i64>>(4)?.map(number),
                 members: members.split_whitespace().map(str::to_owned).collect(),
-                stopped: row.get(6)?,
-                trouble: row.get(7)?,
+                skipped_messages: number(row.get(6)?),
+                stopped: row.get(7)?,
+                trouble: row.get(8)?,
             })
         });
         found.optional().ok()?
@@ -54,6 +56,7 @@ impl Stream {
             "last_message": self.last_message,
             "messages_behind": self.messages_behind,
             "members": self.members,
+            "skipped_messages": self.skipped_messages,
             "stopped": self.stopped,
             "trouble": self.trouble,
         })
@@ -68,6 +71,13 @@ impl Stream {
         let at = out::thousands(self.message);
         row("applied message", format!("{at}, {behind}"));
         row("members", shown(&self.members.join(", ")));
+        if self.skipped_messages > 0 {
+            let skipped = out::thousands(self.skipped_messages);
+            row(
+                "skipped",
+                format!("{skipped} messages that no member wrote (table densite_skipped)"),
+            );
+        }
         for (name, why) in [("stopped", &self.stopped), ("trouble", &self.trouble)] {
             if let Some(why) = why {
                 row(name, shown(why));
