@@ -19,7 +19,8 @@ cargo package --quiet --no-verify --allow-dirty --offline --locked $(sed 's/^/-p
 
 cd "$dir"
 while read -r name version; do
-  tar -xzf "$root/target/package/$name-$version.crate"
+  # In a package all files are of one date, by which cargo would not see that they have changed.
+  tar -xmzf "$root/target/package/$name-$version.crate"
   for file in README.md LICENSE-APACHE LICENSE-MIT; do
     [ -f "$name-$version/$file" ] || { echo "the package of $name has no $file" >&2; exit 1; }
   done
