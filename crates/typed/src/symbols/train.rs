@@ -15,16 +15,12 @@ use super::parse::parse;
 use super::stored;
 use super::symbol::Symbol;
 use super::{Effort, SYMBOL_MAX, Symbols, WIDTHS, escape_codes};
-use std::ops::RangeInclusive;
 
-/// Bytes of samples that are used, approximately.
+/// Bytes of samples that are used, approximately; and for a rough table, whose widths are limited
+/// too.
 const SAMPLE: usize = 512 << 10;
-/// Widths that are tried. A table of 4 bits is hardly ever the best one, and symbols that begin to
-/// grow there are worse: text then takes 0.5 to 1 % more bytes.
-const TRIED: RangeInclusive<u32> = 5..=*WIDTHS.end();
-/// The same for a rough table.
-const ROUGH_SAMPLE: usize = 24 << 10;
-const ROUGH_TRIED: RangeInclusive<u32> = 6..=10;
+const ROUGH_SAMPLE: usize = 48 << 10;
+const ROUGH_WIDTH: u32 = 10;
 
 /// Bytes of one sample that are used.
 const LONGEST: usize = 16 << 10;
@@ -44,7 +40,7 @@ struct Pairs {
 impl Pairs {
     fn new() -> Pairs {
         Pairs {
-            slots: vec![(0, 0); 1 << 12],
+            slots: vec![(0, 0); 1 << 14],
             used: 0,
         }
     }
@@ -385,7 +381,10 @@ pub(super) fn train(samples: &[&[u8]], usable: u64, effort: Effort) -> Option<Sy
     let mut learner = Learner::new();
     let mut best: Option<(f64, u32, Learner)> = None;
     let mut disappointments = 0;
-    for width in if is_rough { ROUGH_TRIED } else { TRIED } {
+    for width in WIDTHS {
+        if is_rough && width > ROUGH_WIDTH {
+            break;
+        }
         let cycles = match width {
             _ if is_rough => 1,
             ..12 => 2,
@@ -413,7 +412,7 @@ pub(super) fn train(samples: &[&[u8]], usable: u64, effort: Effort) -> Option<Sy
     }
     if !is_rough {
         let samples = evenly(&samples, (4 * PART) << width.max(8));
-        learner.improve(&task(samples, width), 1);
+        learner.improve(&task(samples, width), 2);
     }
     Some(Symbols::new(width, learner.symbols))
 }

@@ -16,14 +16,12 @@ const APART: f64 = 1.25;
 /// This part of the pages, at each end, is ignored as outliers.
 const TAIL: usize = 16;
 /// How often pages are assigned to sides again.
-pub(super) const TURNS: usize = 2;
+const TURNS: usize = 2;
 /// If a model reduces pages to less than one part in this many, they are not split: the headers of
 /// their frames then take most of the space.
 const SMALL: usize = 64;
-/// A kind has at least this many pages,
+/// A kind has at least this many pages.
 const FEW: usize = 4;
-/// and both together this many: with fewer, two models are hardly ever worth their bytes.
-pub(super) const LEAST: usize = 32;
 
 /// [`Model::learn`] or [`Model::learn_roughly`].
 pub(super) type Learn = fn(&[&[u8]], usize, u64, Outlook) -> Option<Model>;
@@ -36,18 +34,11 @@ type Sides<'a> = (Vec<&'a [u8]>, Vec<&'a [u8]>);
 
 /// A model for each of two kinds of pages; `None` if they seem to be of one kind. The caller
 /// decides whether two models are worth their bytes.
-///
-/// Good models take most of the time of a training job. So they are trained only if two rough ones
-/// make the pages of `judge`, which they have not seen, smaller than one does by the part `least`.
 pub(super) fn two_kinds(
     trained: &[&[u8]],
-    (judge, least): (&[&[u8]], f64),
     reserved: usize,
     learn: LearnBy<'_>,
 ) -> Option<[Model; 2]> {
-    if trained.len() < LEAST {
-        return None;
-    }
     let some: Vec<&[u8]> = trained
         .iter()
         .step_by(trained.len().div_ceil(SOME).max(1))
@@ -56,22 +47,13 @@ pub(super) fn two_kinds(
     let cost = |page: &[u8], model: &Model| cost(page, reserved, model);
     // Rough models are good enough to find the sides.
     let rough = |pages: &[&[u8]]| learn(pages, Model::learn_roughly);
-    let all = rough(&some)?;
-    let mut sides = sides(&some, &all, &rough(some.get(..1)?)?, reserved)?;
+    let mut sides = sides(&some, &rough(&some)?, &rough(some.get(..1)?)?, reserved)?;
     let both = |sides: &Sides<'_>, by: Learn| {
         let enough = sides.0.len().min(sides.1.len()) >= FEW;
         enough.then(|| Some([learn(&sides.0, by)?, learn(&sides.1, by)?]))?
     };
     for turn in (0..=TURNS).rev() {
         let [one, other] = both(&sides, Model::learn_roughly)?;
-        if turn == TURNS {
-            let by_all: f64 = judge.iter().map(|page| cost(page, &all)).sum();
-            let of_two = |page: &&[u8]| cost(page, &one).min(cost(page, &other));
-            let by_two: f64 = judge.iter().map(of_two).sum();
-            if by_two > by_all * (1.0 - least) {
-                return None;
-            }
-        }
         let pages = if turn == 0 { trained } else { &some };
         sides = pages
             .iter()

@@ -1,4 +1,3 @@
-use std::cell::Cell;
 use std::sync::Arc;
 
 use super::super::family::Family;
@@ -6,7 +5,6 @@ use super::super::tests::page;
 use super::super::{CodecId, Dictionary, encode};
 use super::*;
 use crate::CodecChoice;
-use densite_typed::Outlook;
 
 const A: Family = Family(0x2003);
 const B: Family = Family(0x2004);
@@ -404,29 +402,6 @@ fn two_tables_of_one_shape_get_two_models() {
     let (one, two) = (training_job(1), training_job(2));
     assert_eq!((one.len(), two.len()), (1, 2));
     assert!(two.iter().all(|t| t.codec == CodecId::TYPED));
-}
-
-/// Rough models find the kinds: one of all pages, one of a single page, and two for each turn.
-#[test]
-fn good_models_are_trained_only_if_rough_ones_are_promising() {
-    let trained = |kinds: u64, pages: u64, least: f64| {
-        // Every second page is examined first, so neighbours are of one kind.
-        let all: Vec<Vec<u8>> = (0..pages + 8).map(|n| rows(n / 2 % kinds, n)).collect();
-        let all: Vec<&[u8]> = all.iter().map(Vec::as_slice).collect();
-        let (judge, pages) = all.split_at(8);
-        let count = Cell::new(0);
-        let models = clusters::two_kinds(pages, (judge, least), 0, &|pages, learn| {
-            count.set(count.get() + 1);
-            learn(pages, 0, 1 << 24, Outlook::Whole)
-        });
-        (models.is_some(), count.get())
-    };
-    let all = 2 + 2 * (clusters::TURNS + 1) + 2;
-    assert_eq!(trained(2, 80, 0.02), (true, all));
-    assert_eq!(trained(2, 80, 0.99), (false, 4));
-    assert_eq!(trained(2, clusters::LEAST as u64 - 1, 0.02), (false, 0));
-    let (two, count) = trained(1, 80, 0.02);
-    assert!(!two && count <= 4, "{count}");
 }
 
 /// Drift that no training job can reduce is accepted, with a training job from time to time.

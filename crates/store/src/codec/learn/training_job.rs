@@ -3,7 +3,7 @@
 use super::headers;
 use std::sync::Arc;
 
-use super::super::family::{Family, long_rows};
+use super::super::family::Family;
 use super::super::{CodecId, Dictionary, PageSettings, encode, encode_pages};
 use super::clusters::{self, Learn};
 use super::{DICTIONARY_BYTES, OVERFLOW_DICTIONARY_BYTES, PART, TRAINING_PAGES};
@@ -22,11 +22,8 @@ const BETTER: f64 = 0.02;
 /// slowly.
 const SLOWER: f64 = 0.01;
 /// Two models must make pages smaller than one does by this part, because some pages are tried with
-/// both. They are trained if two rough ones promise half of it.
+/// both.
 const TWICE: f64 = 0.04;
-/// A model of pages with long values is not trained if a rough one takes this many times what the
-/// dictionary takes. With this margin, documents and texts with an FTS5 index keep their size.
-const LOST: f64 = 1.2;
 /// No dictionary is tried if the model takes less than this part of what zstd takes without a
 /// dictionary,
 const HOPELESS: f64 = 0.5;
@@ -81,10 +78,6 @@ pub struct TrainingResult {
     /// Stored / raw of the pages that it was judged by.
     pub ratio: f64,
 }
-
-/// New dictionaries or models, what held-out pages take with them, and the same with their own
-/// bytes.
-type Judged = (Vec<Dictionary>, usize, f64);
 
 impl TrainingJob {
     /// Removes samples that match `which`, and reduces the sizes in proportion.
@@ -154,39 +147,22 @@ impl TrainingJob {
             let own = own as f64 / self.bytes.max(1) as f64 * raw as f64;
             (new, after, after as f64 + own)
         };
-        let by = |learn: Learn| {
-            let model = self.model_by(&trained, learn)?;
-            Some(judged(CodecId::TYPED, vec![model.to_bytes()]))
+        let model = self
+            .model(&trained)
+            .map(|m| judged(CodecId::TYPED, vec![m.to_bytes()]));
+        let may_help = match (&model, choice) {
+            (_, CodecChoice::Typed) => false,
+            (None, _) => true,
+            (Some(model), _) => self.dictionary_may_help(model.2, &held_out, &trained),
         };
-        let dictionary_beside = |model: Option<f64>| {
-            let may_help = match (model, choice) {
-                (_, CodecChoice::Typed) => false,
-                (None, _) => true,
-                (Some(model), _) => self.dictionary_may_help(model, &held_out, &trained),
-            };
-            let bytes = may_help.then(|| train(&trained, self.max_bytes)).flatten();
-            bytes.map(|bytes| judged(CodecId::ZSTD_DICT, vec![bytes]))
-        };
-        // Documents: a dictionary mostly makes them much smaller than a model does, whose training
-        // takes longer.
-        let is_long = trained.iter().filter(|page| long_rows(page)).count() * 2 > trained.len();
-        let (model, dictionary) = if is_long {
-            let rough = by(Model::learn_roughly).map(|rough| rough.2);
-            let dictionary = dictionary_beside(rough);
-            let is_lost = |dictionary: &Judged| rough.is_some_and(|r| r > dictionary.2 * LOST);
-            let lost = dictionary.as_ref().is_some_and(is_lost);
-            ((!lost).then(|| by(Model::learn)).flatten(), dictionary)
+        let dictionary = if may_help {
+            train(&trained, self.max_bytes).map(|d| judged(CodecId::ZSTD_DICT, vec![d]))
         } else {
-            let model = by(Model::learn);
-            let dictionary = dictionary_beside(model.as_ref().map(|model| model.2));
-            (model, dictionary)
+            None
         };
         let two = match &model {
-            Some(one) if self.terms.even || !self.is_first() => {
-                let best = dictionary.as_ref().map_or(one.2, |d| d.2.min(one.2));
-                let least = 1.0 - best / one.2 * (1.0 - TWICE / 2.0);
-                let judge = (held_out.as_slice(), least);
-                clusters::two_kinds(&trained, judge, self.terms.reserved, &|pages, by| {
+            Some(_) if self.terms.even || !self.is_first() => {
+                clusters::two_kinds(&trained, self.terms.reserved, &|pages, by| {
                     self.model_by(pages, by)
                 })
                 .map(|two| judged(CodecId::TYPED, two.map(|m| m.to_bytes()).to_vec()))
