@@ -88,7 +88,7 @@ def commands(lines):
 
 
 def same_figures(shown, printed):
-    """Whether two lines without spaces at their ends are equal but for figures that vary.
+    """Whether two lines without spaces at their ends are equal, apart from figures that vary.
 
     >>> same_figures("9 pages, 3.90 MiB, 0.2 s", "9 pages, 3.70 MiB, 11 s")
     True

@@ -13,5 +13,5 @@ inside trixie-rust sh -ec '
   . /etc/os-release; echo "$PRETTY_NAME, $(cargo --version)"
   cargo build --release --locked --offline -p densite-extension -p densite-cli
   python3 scripts/start.py --command /build/release/densite --library /build/release/libdensite.so --without python3 --without datasette
-  cd target/crates; cargo run --quiet --offline -p user -- /tmp/user.db; rm /tmp/user.db
+  cd target/crates; cargo run --quiet --offline -p user -- /build/user.db
   rm -rf /build'

@@ -45,7 +45,7 @@ for suite in bookworm trixie; do
     $try --command /usr/bin/densite --library /usr/lib/libdensite.so
     test -f /usr/include/densite.h -a -f /usr/share/doc/densite/copyright
     dpkg --purge densite >/dev/null; test ! -e /usr/bin/densite
-    mkdir -p /tmp/tar; tar -xzf /src/target/dist/densite-*-"$(uname -m)"-linux.tar.gz -C /tmp/tar --strip-components 1
-    $try --command /tmp/tar/bin/densite --library /tmp/tar/lib/libdensite.so
-    rm -rf /tmp/tar'
+    tree=$(mktemp -d); tar -xzf /src/target/dist/densite-*-"$(uname -m)"-linux.tar.gz -C "$tree" --strip-components 1
+    $try --command "$tree/bin/densite" --library "$tree/lib/libdensite.so"
+    rm -rf "$tree"'
 done

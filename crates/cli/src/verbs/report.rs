@@ -38,7 +38,7 @@ pub(crate) fn run(common: Common, args: &ReportArgs) -> Outcome {
     });
     let replaces = fs::symlink_metadata(&args.output).is_ok();
     if replaces {
-        // What is there can have changed meanwhile.
+        // Another program can have written the file meanwhile.
         earlier(common, args)?;
     }
     densite_tools::write_file(&args.output, page.as_bytes(), replaces)?;

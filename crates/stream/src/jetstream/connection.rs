@@ -19,7 +19,7 @@ const OLDEST: (i64, i64, i64) = (2, 12, 0);
 /// Bytes of a message that the client's headers need, with room for names.
 const HEADERS: usize = 1024;
 
-/// The origin of a message whose subject has none that is valid. It comes without its contents.
+/// The origin of a message whose subject names no valid origin. It comes without its contents.
 const NO_NAME: &str = "-";
 
 /// A connected client, and the stream that it was opened for.
