@@ -55,13 +55,18 @@ fn percent(part: u64, whole: u64) -> String {
 /// The five lines. `estimate` is that of `compress`, for a plain file.
 pub(crate) fn lines(info: &Info, estimate: Option<&Result<Estimate, Error>>) -> Vec<Line> {
     let path = quoted(&info.path.to_string_lossy());
-    vec![
+    let mut lines = vec![
         compression(info, estimate, &path),
         vacuum(info, &path),
         journal(info, &path),
         page_size(info, &path),
         reclaiming(info, &path),
-    ]
+    ];
+    if info.remote.is_some() {
+        // Nothing can be written there.
+        lines.iter_mut().for_each(|line| line.command = None);
+    }
+    lines
 }
 
 /// Quotes a word for the shell.
@@ -117,6 +122,10 @@ fn compression(info: &Info, estimate: Option<&Result<Estimate, Error>>, path: &s
 
 fn vacuum(info: &Info, path: &str) -> Line {
     const ABOUT: &str = "vacuum";
+    if info.remote.is_some() {
+        let text = "a database at a URL cannot be vacuumed: vacuum the file, and publish it again";
+        return Line::fine(ABOUT, text.to_owned());
+    }
     let Some(gain) = &info.gain else {
         let why = info.objects_problem.as_deref().unwrap_or("it has no pages");
         return Line::fine(
@@ -148,6 +157,10 @@ fn journal(info: &Info, path: &str) -> Line {
         let text = format!("the WAL has {wal}{readers}");
         let command = format!("densite sql {path} 'PRAGMA wal_checkpoint(TRUNCATE)'");
         return Line::advice(ABOUT, text, command).saves(info.wal_bytes);
+    }
+    if info.remote.is_some() {
+        let text = "a database at a URL is only read, so its journal mode does not matter";
+        return Line::fine(ABOUT, text.to_owned());
     }
     match info.journal_mode {
         JournalMode::Wal => Line::fine(

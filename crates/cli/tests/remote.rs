@@ -215,6 +215,12 @@ fn verbs_that_only_read_take_a_url() {
     let checked = command(&["check", &url], &[]).expect(0).out;
     assert!(checked.contains(": ok ("), "{checked}");
     let at = |name: &str| site.own.path().join(name).display().to_string();
+    let advice = command(&["advise", &url], &[]).expect(0).out;
+    assert!(advice.contains("publish it again"), "{advice}");
+    assert!(
+        !advice.contains("PRAGMA"),
+        "nothing can be written: {advice}"
+    );
     let report = at("report.html");
     command(&["report", &url, "-o", &report], &[]).expect(0);
     let plain = at("plain.db");

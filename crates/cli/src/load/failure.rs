@@ -36,7 +36,7 @@ pub(crate) fn input(file: &Path, unit: &str, bad: Bad) -> Failure {
     let mut text = sentence(file, unit, &bad);
     text += "; nothing was loaded";
     if !bad.is_last {
-        text += "; --skip-errors skips such rows";
+        text += "; densite load --skip-errors skips such rows";
     }
     let (kind, code) = match bad.is_damaged {
         true => ("damaged", 5),

@@ -31,7 +31,7 @@ pub(crate) fn run(common: Common, args: &TrimArgs) -> Outcome {
     if let Some(slowest) = slowest {
         let slowest = shown(&slowest);
         text += &format!(
-            "the slowest other member is {slowest}; densite_compare() lets all say how far they are, and `densite leave --member {slowest}` says that it is gone\n"
+            "the slowest other member is {slowest}; densite_compare() lets all say how far they are, and `densite leave {db} --member {slowest}` says that it is gone\n"
         );
     }
     let text = if common.quiet { "" } else { &text };

@@ -27,24 +27,12 @@ const DIFFERENT: [&str; 14] = [
     "total_changes",
 ];
 
-/// The oldest SQLite that lists tables with their kinds.
-const OLDEST: i64 = 3_037_000;
-
 /// What stands against joining, one sentence for each; empty if nothing does. The rejects of a member,
 /// or of a copy of one, have numbers of the stream and stay.
 ///
 /// # Errors
 /// SQLite's.
 pub(crate) fn unmet(connection: &Connection, is_member: bool) -> Result<Vec<String>> {
-    let version = connection.query_string("SELECT sqlite_version()")?;
-    let version = version.unwrap_or_default();
-    let mut parts = version.split('.').map(|part| part.parse().unwrap_or(0i64));
-    let mut part = || parts.next().unwrap_or(0);
-    if part() * 1_000_000 + part() * 1000 + part() < OLDEST {
-        return Ok(vec![format!(
-            "this is SQLite {version}, and members need 3.37 or newer"
-        )]);
-    }
     let mut unmet = Vec::new();
     let rejects = position::rejects(connection)?;
     if rejects > 0 && !is_member {

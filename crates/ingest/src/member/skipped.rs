@@ -25,7 +25,7 @@ pub(crate) fn note(
     ];
     connection.query_row(sql, &values)?;
     let old = format!(
-        "DELETE FROM main.densite_skipped WHERE message NOT IN (SELECT message FROM main.densite_skipped ORDER BY 1 DESC LIMIT {LISTED})"
+        "DELETE FROM main.densite_skipped WHERE message <= (SELECT message FROM main.densite_skipped ORDER BY 1 DESC LIMIT 1 OFFSET {LISTED})"
     );
     connection.exec(&old)
 }

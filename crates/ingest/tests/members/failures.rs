@@ -1,23 +1,9 @@
 //! What a user sees when a stream or the database of a member is not as it was.
 
 use super::loss::{assert_same, wait_for_trouble};
+use super::votes::{SCHEMA, open, write};
 use super::{Cluster, ingest, settle, wait_for};
 use crate::common::{self, all, one, refusal};
-
-const SCHEMA: &str = "CREATE TABLE vote(id INTEGER PRIMARY KEY, n INT)";
-
-fn open(cluster: &Cluster, name: &str) -> rusqlite::Connection {
-    let con = common::open(&cluster.path(name));
-    ingest(&con, "vote", "");
-    con
-}
-
-fn write(con: &rusqlite::Connection, ids: std::ops::Range<i64>) {
-    for id in ids {
-        con.execute("INSERT INTO vote_in VALUES (?1, ?1)", [id])
-            .expect("a row");
-    }
-}
 
 fn founder(cluster: &Cluster) -> rusqlite::Connection {
     let a = cluster.founder("a", SCHEMA);

@@ -1,27 +1,14 @@
 //! Messages of the stream that no member wrote, and those of a newer Densite.
 
 use super::loss::{assert_same, wait_for_trouble};
+use super::votes::{SCHEMA, open, write};
 use super::{Cluster, ingest, settle, wait_for};
 use crate::common::{self, all, one, refusal};
 use densite_disk::hash::{xxh3_64, xxh3_64_with_seed};
 use rusqlite::Connection;
 use std::io::{Read, Write};
 
-const SCHEMA: &str = "CREATE TABLE vote(id INTEGER PRIMARY KEY, n INT)";
 const SKIPPED: &str = "SELECT message, origin, reason FROM densite_skipped";
-
-fn write(con: &Connection, ids: std::ops::Range<i64>) {
-    for id in ids {
-        con.execute("INSERT INTO vote_in VALUES (?1, ?1)", [id])
-            .expect("a row");
-    }
-}
-
-fn open(cluster: &Cluster, name: &str) -> Connection {
-    let con = common::open(&cluster.path(name));
-    ingest(&con, "vote", "");
-    con
-}
 
 /// Two members.
 fn two(cluster: &Cluster) -> [Connection; 2] {

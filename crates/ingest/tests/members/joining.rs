@@ -1,10 +1,9 @@
 //! Who can join a stream, copies of members, and leaving.
 
 use super::loss::wait_for_trouble;
+use super::votes::SCHEMA;
 use super::{Cluster, copy_dir, ingest, settle, wait_for};
 use crate::common::{self, all, one, refusal};
-
-const SCHEMA: &str = "CREATE TABLE vote(id INTEGER PRIMARY KEY, n INT)";
 
 /// A stream whose only member, with one row, is closed.
 fn closed() -> Cluster {

@@ -11,6 +11,7 @@ mod place;
 mod rows;
 mod three;
 mod trimming;
+mod votes;
 
 use crate::common::{self, all, one};
 use place::Place;

@@ -1,9 +1,8 @@
 //! Rows of all members, in one order on each.
 
+use super::votes::SCHEMA;
 use super::{Cluster, ingest, settle, wait_for};
 use crate::common::{all, one, refusal};
-
-const SCHEMA: &str = "CREATE TABLE vote(id INTEGER PRIMARY KEY, n INT)";
 
 #[test]
 fn rows_of_each_member_come_to_all_of_them() {

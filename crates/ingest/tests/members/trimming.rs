@@ -1,24 +1,10 @@
 //! Removing messages of the stream, and members that are gone.
 
 use super::loss::{assert_same, wait_for_trouble};
+use super::votes::{SCHEMA, open, write};
 use super::{Cluster, ingest, settle, wait_for};
-use crate::common::{self, all, one, refusal};
+use crate::common::{all, one, refusal};
 use rusqlite::Connection;
-
-const SCHEMA: &str = "CREATE TABLE vote(id INTEGER PRIMARY KEY, n INT)";
-
-fn write(con: &Connection, ids: std::ops::Range<i64>) {
-    for id in ids {
-        con.execute("INSERT INTO vote_in VALUES (?1, ?1)", [id])
-            .expect("a row");
-    }
-}
-
-fn open(cluster: &Cluster, name: &str) -> Connection {
-    let con = common::open(&cluster.path(name));
-    ingest(&con, "vote", "");
-    con
-}
 
 fn two(cluster: &Cluster) -> [Connection; 2] {
     let a = cluster.founder("a", SCHEMA);
