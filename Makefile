@@ -129,7 +129,7 @@ none-skipped:
 	@mkdir -p target && rm -f '$(DENSITE_SKIPPED)'
 
 cargo-test: need-test ext chroma s3-server nats-server everyday-part
-	cargo test --workspace --locked
+	cargo test --workspace --locked --no-fail-fast
 
 # Tests the program that runs the parts of `make crash`.
 crash-test: need-test
