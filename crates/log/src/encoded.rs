@@ -193,6 +193,8 @@ struct Packer {
 
 thread_local! {
     static PACKER: RefCell<Packer> = RefCell::default();
+    /// Making one takes longer than a batch of a hundred short rows takes to decode.
+    static UNPACKER: RefCell<Option<zstd::bulk::Decompressor<'static>>> = const { RefCell::new(None) };
 }
 
 impl Packer {
@@ -249,8 +251,13 @@ pub(crate) fn decoded(codec: u8, stored: &[u8], raw_len: u32) -> Result<Option<V
     match codec {
         0 => raw.extend_from_slice(stored),
         _ => {
-            let unpacked = zstd::bulk::Decompressor::new()
-                .and_then(|mut unpacker| unpacker.decompress_to_buffer(stored, &mut raw));
+            let unpacked = UNPACKER.with_borrow_mut(|slot| {
+                let unpacker = match slot {
+                    Some(unpacker) => unpacker,
+                    slot => slot.insert(zstd::bulk::Decompressor::new()?),
+                };
+                unpacker.decompress_to_buffer(stored, &mut raw)
+            });
             if unpacked.is_err() {
                 return Ok(None);
             }
