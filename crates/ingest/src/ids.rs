@@ -25,10 +25,10 @@ use std::time::{Duration, Instant};
 /// The first block of a process.
 const FEWEST: i64 = 64;
 /// The largest block.
-const MOST: i64 = 1 << 16;
+const MOST: i64 = 1 << 18;
 /// A block that lasts less than this is followed by one of twice the size,
 const SOON: Duration = Duration::from_secs(10);
-/// and one that lasts less than this by one of 16 times the size: each reservation waits for the
+/// and one that lasts less than this by one of 64 times the size: each reservation waits for the
 /// worker's lock, and writers that begin must not do so often.
 const AT_ONCE: Duration = Duration::from_millis(500);
 /// How often a reservation tries to get the lock. The worker leaves it for a moment only, between
@@ -132,7 +132,7 @@ impl TableIds {
             return Ok(false);
         }
         let size = match block.last {
-            Some((since, size)) if since.elapsed() < AT_ONCE => (size * 16).min(MOST),
+            Some((since, size)) if since.elapsed() < AT_ONCE => (size * 64).min(MOST),
             Some((since, size)) if since.elapsed() < SOON => (size * 2).min(MOST),
             Some((_, size)) => (size / 2).max(FEWEST),
             None => FEWEST,
