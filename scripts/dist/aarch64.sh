@@ -14,17 +14,17 @@ mkdir -p "$1"; out=$(realpath "$1")
 . scripts/dist/tools.sh
 . scripts/dist/chroot.sh
 target=aarch64-unknown-linux-gnu
-sid_system
+cross_system
 
 # The cross compiler's own glibc is newer. zig links for the old one.
 zigbuild "$target.$glibc"
-built=target/chroots/sid/build/$target/release
+built=target/chroots/cross/build/$target/release
 scripts/dist/packages.sh "$target" "$built" "$out"
 scripts/dist/sums.sh "$out"
 
 # Without those that work for minutes under qemu.
 echo "unit tests:"
-inside sid sh -ec '
+inside cross sh -ec '
   export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc CC_aarch64_unknown_linux_gnu=aarch64-linux-gnu-gcc
   export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER=qemu-aarch64
   cargo test --quiet --locked --offline --target "$1" -p densite-typed -p densite-log -p densite-store --lib -- \
@@ -32,7 +32,7 @@ inside sid sh -ec '
 
 echo "files:"
 # The program for x86-64 is the one of make dist.
-inside sid sh -ec '
+inside cross sh -ec '
   native=/src/target/x86_64-unknown-linux-gnu/release/densite
   arm="qemu-aarch64 /build/$1/release/densite"
   scripts/dist/exchange.sh "$native" "$arm"
@@ -41,7 +41,7 @@ inside sid sh -ec '
     "SELECT densite_version(), count(*), sum(price) FROM t; PRAGMA integrity_check"' sh "$target"
 
 echo "the wheel:"
-inside sid sh -ec '
+inside cross sh -ec '
   python=$(apt-cache depends python3:arm64 | sed -n "s/.*Depends: \(python3\.[0-9]*\).*/\1/p" | head -n 1)
   if [ ! -e "/arm/usr/bin/$python" ]; then
     mkdir -p /arm/debs; cd /arm/debs

@@ -37,16 +37,18 @@ inside() {
     cd /src; exec "$@"' sh "$@"
 }
 
-# sid_system: the system named sid, which has what builds for machines other than this one: Rust's
-# standard library for aarch64 and its source, from which cargo compiles that for musl.
-sid_system() {
-  FOREIGN=arm64 system sid sid cargo rustc libstd-rust-dev:arm64 rust-src gcc libc6-dev crossbuild-essential-arm64 qemu-user sqlite3:arm64 musl
+# cross_system: the system named cross, which has what builds for machines other than this one: Rust's
+# standard library for aarch64, and its source, from which cargo compiles that for musl. All is of
+# Debian's stable release, because the index of an unstable one expires within days on a slow mirror.
+cross_system() {
+  FOREIGN=arm64 system cross trixie cargo-web rustc-web libstd-rust-web-dev:arm64 rust-web-src gcc libc6-dev crossbuild-essential-arm64 qemu-user \
+    sqlite3:arm64 musl
 }
 
 # zigbuild TARGET [OPTION...]: builds the extension and the command there, with the variables of
 # zigbuild_env. Needs tools.sh.
 zigbuild_env=()
 zigbuild() {
-  inside sid env CARGO_ZIGBUILD_ZIG_PATH="/src${zig#"$PWD"}" CARGO_ZIGBUILD_CACHE_DIR=/build/zigbuild ZIG_GLOBAL_CACHE_DIR=/build/zig \
+  inside cross env CARGO_ZIGBUILD_ZIG_PATH="/src${zig#"$PWD"}" CARGO_ZIGBUILD_CACHE_DIR=/build/zigbuild ZIG_GLOBAL_CACHE_DIR=/build/zig \
     "${zigbuild_env[@]}" /src/target/dist-tools/bin/cargo-zigbuild zigbuild --release --locked -p densite-extension -p densite-cli --target "$@"
 }
