@@ -4,7 +4,7 @@
 # Makes the packages for aarch64 in DIR, by Debian's cross compilers in a system of its own in
 # target/chroots. Then tests them there under qemu: unit tests of the store, its codecs and the log,
 # files that go from one kind of machine to the other and back, the extension in the sqlite3 shell,
-# and the wheel. Needs root.
+# the wheel, and some of SQLite's own tests. Needs root.
 set -euo pipefail
 [ $# = 1 ] || { sed -n 2,7p "$0" >&2; exit 2; }
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
@@ -56,3 +56,6 @@ inside cross sh -ec '
   cd /src/python/tests
   # These start no other programs, which qemu cannot follow here.
   run -W error -m unittest test_insert test_query' sh
+
+echo "SQLite's own tests:"
+inside cross scripts/dist/aarch64-suite.sh "/build/$target/release/libdensite.so"

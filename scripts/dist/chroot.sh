@@ -42,7 +42,7 @@ inside() {
 # Debian's stable release, because the index of an unstable one expires within days on a slow mirror.
 cross_system() {
   FOREIGN=arm64 system cross trixie cargo-web rustc-web libstd-rust-web-dev:arm64 rust-web-src gcc libc6-dev crossbuild-essential-arm64 qemu-user \
-    sqlite3:arm64 musl
+    sqlite3:arm64 tcl8.6-dev:arm64 zlib1g-dev:arm64 make dpkg-dev python3 musl
 }
 
 # zigbuild TARGET [OPTION...]: builds the extension and the command there, with the variables of

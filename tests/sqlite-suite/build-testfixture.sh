@@ -1,24 +1,14 @@
 #!/bin/bash
-# build-testfixture.sh VERSION [rel|dbg]
+# build-testfixture.sh VERSION [rel|dbg|aarch64]
 #
-# Builds bin-VERSION/testfixture[-dbg] in $SQLTESTS. setup.sh calls it. It needs src/s-VERSION, and
-# b-VERSION configured and with sqlite3.c made. SQLite's makefile compiles about eighty files in one
-# command; this script compiles them separately, JOBS at a time (default: all cores).
+# Builds bin-VERSION/testfixture[-dbg|-aarch64] in $SQLTESTS, from what sources.sh makes there. SQLite's
+# makefile compiles about eighty files in one command; this script compiles them separately, JOBS at a
+# time (default: all cores). For aarch64 it needs Debian's cross compiler, and Tcl's library for it.
 set -euo pipefail
 V=$1; F=${2:-rel}
-R=${SQLTESTS:?set by setup.sh}; B=$R/b-$V; O=obj-$F
+R=${SQLTESTS:?set by setup.sh}; B=$R/b-$V; O=obj-$F compiler=gcc
 mkdir -p "$B/$O" "$R/bin-$V"
 cd "$B"
-make -n testfixture 2>/dev/null | python3 -c "
-import sys, shlex
-text = sys.stdin.read().replace('\\\\\n', ' ')
-line = [l for l in text.split('\n') if '-o testfixture ' in l and 'test1.c' in l][-1]
-words = shlex.split(line)
-def write(name, words): open(name, 'w').write(''.join(w + '\n' for w in words))
-write('tf.src', [w for w in words if w.endswith('.c') and not w.startswith('-')])
-write('tf.flags', [w for w in words if w.startswith(('-I', '-D')) and w != '-DNDEBUG'])
-write('tf.libs', [w for w in words if w.startswith(('-l', '-L'))])
-"
 mapfile -t flags < tf.flags; mapfile -t libs < tf.libs; mapfile -t srcs < tf.src
 srcs+=("$R/stub/sqltest_init.c")
 flags+=(-DSQLITE_EXTRA_INIT=sqltest_extra_init -DSQLITE_ENABLE_FTS3 -DSQLITE_ENABLE_FTS4 -DSQLITE_ENABLE_FTS3_PARENTHESIS -DSQLITE_ENABLE_FTS5
@@ -29,11 +19,17 @@ name=testfixture
 case $F in
   rel) flags=(-O2 -g0 -DNDEBUG "${flags[@]}") ;;
   dbg) flags=(-O1 -g -DSQLITE_DEBUG "${flags[@]}"); name=testfixture-dbg ;;
-  *) echo "unknown flavour $F: use rel or dbg" >&2; exit 2 ;;
+  aarch64)
+    flags=(-O2 -g0 -DNDEBUG "${flags[@]}"); name=testfixture-aarch64; compiler=aarch64-linux-gnu-gcc
+    # Its own linker knows where its libraries are.
+    for i in "${!libs[@]}"; do [[ ${libs[$i]} != -L* ]] || unset "libs[$i]"; done
+    # Debian configures SQLite for the machine that compiles, which has no zlib.
+    libs+=(-lz) ;;
+  *) echo "unknown flavour $F: use rel, dbg or aarch64" >&2; exit 2 ;;
 esac
 
 # sqlite3.c is compiled first, because it takes as long as all other files together.
 { printf '%s\0' "${srcs[@]}" | grep -z '\(^\|/\)sqlite3\.c$'; printf '%s\0' "${srcs[@]}" | grep -zv '\(^\|/\)sqlite3\.c$'; } |
   xargs -0 -P "${JOBS:-$(nproc)}" -n 1 bash -c '
-    o=$0/$(basename "${@: -1}" .c).o; [ "$o" -nt "${@: -1}" ] || gcc "${@:1:$#-1}" -c "${@: -1}" -o "$o" || exit 255' "$O" "${flags[@]}"
-gcc -rdynamic -o "$R/bin-$V/$name" "$O"/*.o "${libs[@]}" -ldl -lpthread -lm
+    o=$0/$(basename "${@: -1}" .c).o; [ "$o" -nt "${@: -1}" ] || "${@:1:$#-1}" -c "${@: -1}" -o "$o" || exit 255' "$O" $compiler "${flags[@]}"
+$compiler -rdynamic -o "$R/bin-$V/$name" "$O"/*.o "${libs[@]}" -ldl -lpthread -lm
