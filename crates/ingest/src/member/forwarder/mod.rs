@@ -5,34 +5,27 @@
 //! be remembered, whatever crashes: a message that was sent and not acknowledged is found, or it
 //! never comes. A stream that lost messages gets the rows again, as long as the log has them.
 
-use super::SCHEMA;
-use super::message::{Body, HEADER_LEN, Joined, Message, ROW_BITS};
+mod rows;
+mod settle;
+mod settled;
+
+use self::rows::{Found, Rows};
+use self::settled::Settled;
+use super::message::{Body, Message};
 use super::retained::Retained;
-use super::sent::Last;
-use super::settled::Settled;
 use super::shared::Shared;
 use super::tables::Membership;
 use crate::open_log::OpenLog;
 use densite_disk::sync::Mutex;
-use densite_log::{LogId, Reader, Record, Seq};
-use densite_stream::{Durability, Error, Name, Result, Stream, SyncInterval};
+use densite_log::{LogId, Seq};
+use densite_stream::{Error, Name, Result, Stream};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-/// A message is sent when its rows take this many bytes, before compression. One transaction can
-/// take more.
-const GOAL: usize = 512 << 10;
 /// How long one wait for rows lasts. A member that stopped keeps its log open for so long at most.
 const WAIT: Duration = Duration::from_millis(250);
 /// Pause after an error.
 const RETRY: Duration = Duration::from_secs(1);
-/// Bytes of the stream's largest message that are left to its headers.
-const MARGIN: usize = HEADER_LEN + 1024;
-
-/// The largest transaction of a member whose stream takes messages of this many bytes.
-pub(crate) fn largest_transaction(max_payload: usize) -> usize {
-    max_payload.saturating_sub(MARGIN)
-}
 
 /// See the module.
 pub(crate) struct Forwarder {
@@ -44,23 +37,6 @@ pub(crate) struct Forwarder {
     applied: u64,
     rows: Mutex<Rows>,
     retained: Mutex<Retained>,
-}
-
-/// Rows that were read and not sent.
-#[derive(Default)]
-struct Rows {
-    reader: Option<Reader>,
-    /// The next transaction.
-    next: Vec<Record>,
-}
-
-/// What comes next.
-enum Found {
-    Message(Vec<u8>, Seq),
-    /// There are no rows.
-    Nothing,
-    /// The log is closed.
-    Closed,
 }
 
 impl Forwarder {
@@ -177,79 +153,6 @@ impl Forwarder {
         }
     }
 
-    /// Finds out what the stream has of this origin.
-    fn settle(&self, stream: &dyn Stream, open: &OpenLog) -> Result<Settled> {
-        let seen = stream.seen()?;
-        let max_payload = stream.max_payload()?;
-        let durability = match stream.durability() {
-            // A monitoring port that is away stops no rows: they are kept longer.
-            Err(Error::TryAgain(_)) => Durability {
-                replicas: 1,
-                sync: SyncInterval::Unknown,
-            },
-            found => found?,
-        };
-        *self.retained.lock() = self.log(Retained::begin(open.log(), durability))?;
-        let last = Last::of(stream, &self.origin)?;
-        let Some((_, message)) = last.message else {
-            let first = stream.extent()?.first;
-            if self.applied + 1 < first {
-                // It was declared gone, and its messages were removed.
-                return Err(Error::Lost {
-                    wanted: self.applied + 1,
-                    first,
-                });
-            }
-            return Ok(Settled {
-                sequence: self.join_again(stream, last.sequence)?,
-                to: self.begun,
-                max_payload,
-                at: Instant::now(),
-                seen,
-            });
-        };
-        let refused = |why: String| Err(Error::Refused(why));
-        if matches!(message.body, Body::Left) {
-            return refused(format!(
-                "the stream says that {} has left, so this member sends no rows: `densite join` makes it a member again",
-                self.origin
-            ));
-        }
-        let end = self.log(open.log().last())?;
-        if message.log != open.id() || message.to > end {
-            return refused(format!(
-                "another database appends to the stream as {}: this one is a copy of it, or an older state; `densite join` gives it a name of its own",
-                self.origin
-            ));
-        }
-        self.log(open.log().set_config(|config| {
-            config.max_transaction_bytes = largest_transaction(max_payload) as u64;
-        }))?;
-        Ok(Settled {
-            sequence: last.sequence,
-            to: message.to,
-            max_payload,
-            at: Instant::now(),
-            seen,
-        })
-    }
-
-    /// Announces this member once more, because the stream lost all its messages.
-    fn join_again(&self, stream: &dyn Stream, expected: u64) -> Result<u64> {
-        let joined = Body::Joined(Joined {
-            is_empty: false,
-            applied: 0,
-        });
-        let joined = self.message(self.begun, self.begun, joined)?;
-        let sent = self.append(stream, expected, &joined)?;
-        sent.ok_or_else(|| {
-            Error::TryAgain(format!(
-                "the stream has other messages of {} than this process expected",
-                self.origin
-            ))
-        })
-    }
-
     /// A result of the log as one of the stream.
     fn log<T>(&self, result: densite_log::Result<T>) -> Result<T> {
         result.map_err(|e| match e {
@@ -272,55 +175,6 @@ impl Forwarder {
         message.encode().map_err(|e| Error::Refused(e.to_string()))
     }
 
-    /// The next message with rows.
-    fn next(&self, at: &Settled) -> Result<Found> {
-        let Some(open) = self.open.upgrade() else {
-            return Ok(Found::Closed);
-        };
-        let mut rows = self.rows.lock();
-        let (mut records, mut bytes, mut count) = (Vec::new(), 0, 0);
-        let most = largest_transaction(at.max_payload);
-        let mut to = at.to;
-        loop {
-            if rows.next.is_empty() {
-                rows.next = self.log(read(&mut rows.reader, &open, to))?;
-            }
-            if rows.next.is_empty() {
-                // Numbers that no row has may follow.
-                to = to.max(rows.reader.as_ref().map_or(0, Reader::position));
-                break;
-            }
-            let size: usize = rows.next.iter().map(Record::packed_max).sum();
-            let more: usize = rows.next.iter().map(|record| record.rows.len()).sum();
-            if size > most || more > 1 << ROW_BITS {
-                return Err(Error::TooLarge {
-                    bytes: size,
-                    max: most,
-                });
-            }
-            let is_schema = rows.next.iter().any(|record| record.table.name() == SCHEMA);
-            let is_full = bytes + size > GOAL.min(most) || count + more > 1 << ROW_BITS;
-            if !records.is_empty() && (is_full || is_schema) {
-                break;
-            }
-            (bytes, count) = (bytes + size, count + more);
-            to = rows.next.last().map_or(to, Record::last);
-            records.append(&mut rows.next);
-            if is_schema {
-                break;
-            }
-        }
-        drop(rows);
-        drop(open);
-        match to > at.to {
-            true => Ok(Found::Message(
-                self.message(at.to, to, Body::Rows(records))?,
-                to,
-            )),
-            false => Ok(Found::Nothing),
-        }
-    }
-
     /// Waits for rows behind this one. Returns false if the log is closed.
     fn wait(&self, after: Seq) -> bool {
         let Some(open) = self.open.upgrade() else {
@@ -336,30 +190,4 @@ impl Forwarder {
         }
         true
     }
-}
-
-/// The next transaction behind a row; empty at the end of the log.
-fn read(
-    reader: &mut Option<Reader>,
-    open: &OpenLog,
-    after: Seq,
-) -> densite_log::Result<Vec<Record>> {
-    if reader
-        .as_ref()
-        .is_none_or(|reader| reader.position() < after)
-    {
-        *reader = Some(open.log().read_after(after)?);
-    }
-    let mut records = Vec::new();
-    let Some(reader) = reader else {
-        return Ok(records);
-    };
-    while let Some(record) = reader.next()? {
-        let is_end = record.ends_transaction;
-        records.push(record);
-        if is_end {
-            break;
-        }
-    }
-    Ok(records)
 }

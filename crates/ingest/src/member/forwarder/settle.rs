@@ -1,0 +1,86 @@
+//! Where sending begins: behind what the stream has of this origin.
+
+use super::Forwarder;
+use super::settled::Settled;
+use crate::member::largest::largest_transaction;
+use crate::member::message::{Body, Joined};
+use crate::member::retained::Retained;
+use crate::member::sent::Last;
+use crate::open_log::OpenLog;
+use densite_stream::{Durability, Error, Result, Stream, SyncInterval};
+use std::time::Instant;
+
+impl Forwarder {
+    /// Finds out what the stream has of this origin.
+    pub(super) fn settle(&self, stream: &dyn Stream, open: &OpenLog) -> Result<Settled> {
+        let seen = stream.seen()?;
+        let max_payload = stream.max_payload()?;
+        let durability = match stream.durability() {
+            // A monitoring port that is away stops no rows: they are kept longer.
+            Err(Error::TryAgain(_)) => Durability {
+                replicas: 1,
+                sync: SyncInterval::Unknown,
+            },
+            found => found?,
+        };
+        *self.retained.lock() = self.log(Retained::begin(open.log(), durability))?;
+        let last = Last::of(stream, &self.origin)?;
+        let Some((_, message)) = last.message else {
+            let first = stream.extent()?.first;
+            if self.applied + 1 < first {
+                // It was declared gone, and its messages were removed.
+                return Err(Error::Lost {
+                    wanted: self.applied + 1,
+                    first,
+                });
+            }
+            return Ok(Settled {
+                sequence: self.join_again(stream, last.sequence)?,
+                to: self.begun,
+                max_payload,
+                at: Instant::now(),
+                seen,
+            });
+        };
+        let refused = |why: String| Err(Error::Refused(why));
+        if matches!(message.body, Body::Left) {
+            return refused(format!(
+                "the stream says that {} has left, so this member sends no rows: `densite join` makes it a member again",
+                self.origin
+            ));
+        }
+        let end = self.log(open.log().last())?;
+        if message.log != open.id() || message.to > end {
+            return refused(format!(
+                "another database appends to the stream as {}: this one is a copy of it, or an older state; `densite join` gives it a name of its own",
+                self.origin
+            ));
+        }
+        self.log(open.log().set_config(|config| {
+            config.max_transaction_bytes = largest_transaction(max_payload) as u64;
+        }))?;
+        Ok(Settled {
+            sequence: last.sequence,
+            to: message.to,
+            max_payload,
+            at: Instant::now(),
+            seen,
+        })
+    }
+
+    /// Announces this member once more, because the stream lost all its messages.
+    fn join_again(&self, stream: &dyn Stream, expected: u64) -> Result<u64> {
+        let joined = Body::Joined(Joined {
+            is_empty: false,
+            applied: 0,
+        });
+        let joined = self.message(self.begun, self.begun, joined)?;
+        let sent = self.append(stream, expected, &joined)?;
+        sent.ok_or_else(|| {
+            Error::TryAgain(format!(
+                "the stream has other messages of {} than this process expected",
+                self.origin
+            ))
+        })
+    }
+}

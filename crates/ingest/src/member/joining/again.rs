@@ -1,0 +1,141 @@
+//! A member joins its stream again: with other settings, at another place, or after a loss.
+
+use super::Joining;
+use super::place::write_place;
+use crate::database_log::DatabaseLog;
+use crate::error::refused;
+use crate::member::digest;
+use crate::member::guards;
+use crate::member::message::{Body, Joined, Message, ROW_BITS};
+use crate::member::needed;
+use crate::member::sent::{self, Last};
+use crate::member::tables::{Membership, home, of_stream};
+use crate::position::{Position, StreamPlace};
+use densite_sqlite::{Connection, Result};
+use densite_stream::Name;
+
+impl Joining<'_> {
+    /// The database was a member before, or is a copy of one.
+    pub(super) fn again(&self, connection: &Connection, known: Membership) -> Result<Name> {
+        let position = Position::read(connection)?;
+        let Some((position, place)) = position.and_then(|p| Some((p, p.stream?))) else {
+            return Err(refused(
+                "the database has no place in its stream; restore it",
+            ));
+        };
+        if place.identity != self.stream.identity().0 {
+            return Err(refused(format!(
+                "{}: the database is a member of another stream, {}; leave that one first (densite leave)",
+                self.file.path,
+                densite_stream::without_password(&known.address)
+            )));
+        }
+        if !known.stopped.is_empty() && !self.options.right {
+            return Err(refused(format!(
+                "{}: this member has stopped: {}; if this one is right and the others are wrong, join with --right",
+                self.file.path, known.stopped
+            )));
+        }
+        needed::all(&self.own)?;
+        let is_home = home(self.file.storage.as_ref(), &self.file.log_dir()) == Some(known.home);
+        let other = self
+            .options
+            .origin
+            .as_deref()
+            .filter(|name| *name != known.origin.as_str());
+        if let Some(other) = other.filter(|_| is_home || self.options.moved) {
+            return Err(refused(format!(
+                "{}: this database is the member {}, which cannot become {other}; leave the stream first (densite leave)",
+                self.file.path, known.origin
+            )));
+        }
+        match is_home || self.options.moved {
+            true => self.go_on(connection, known, place),
+            false => self.copy(known, position, place),
+        }
+    }
+
+    /// The same member: with other settings, at another place, or after the stream lost messages.
+    fn go_on(
+        &self,
+        connection: &Connection,
+        known: Membership,
+        place: StreamPlace,
+    ) -> Result<Name> {
+        let log = DatabaseLog::of(connection)?.ok_or_else(|| refused("the database has no log"))?;
+        self.limit(&log)?;
+        let last = self.stream.extent().map_err(of_stream)?.last;
+        let place = match self.options.after_loss {
+            true => self.again_from()?,
+            false => place,
+        };
+        let home = home(self.file.storage.as_ref(), log.dir()).unwrap_or(known.home);
+        let membership = Membership {
+            address: self.address.to_owned(),
+            settings: self.settings.clone(),
+            home,
+            stopped: String::new(),
+            ..known
+        };
+        self.own
+            .exec("PRAGMA main.synchronous = FULL; BEGIN IMMEDIATE")?;
+        membership.write(&self.own)?;
+        guards::make(&self.own)?;
+        write_place(&self.own, &place)?;
+        if self.options.after_loss {
+            // What others said can be lost, too.
+            self.own
+                .exec("UPDATE main.densite_origins SET applied = 0")?;
+        }
+        if self.options.after_loss || self.options.right {
+            // Answers to earlier requests can still come.
+            digest::begin_behind(&self.own, last)?;
+        }
+        self.own.exec("COMMIT")?;
+        self.announce_again(&membership.origin, place.message)?;
+        Ok(membership.origin)
+    }
+
+    /// A member that another one declared gone, or whose leaving failed half-way, is one again.
+    fn announce_again(&self, origin: &Name, applied: u64) -> Result<()> {
+        let last = Last::of(&*self.stream, origin).map_err(of_stream)?;
+        if !matches!(
+            last.message,
+            Some((
+                _,
+                Message {
+                    body: Body::Left,
+                    ..
+                }
+            ))
+        ) {
+            return Ok(());
+        }
+        let joined = Body::Joined(Joined {
+            is_empty: false,
+            applied,
+        });
+        let said = sent::say(&*self.stream, origin, None, &joined);
+        said.map(drop).map_err(of_stream)
+    }
+
+    /// The place behind the first message of the stream: rows that were applied are passed over.
+    fn again_from(&self) -> Result<StreamPlace> {
+        let extent = self.stream.extent().map_err(of_stream)?;
+        let identity = self.stream.identity().0;
+        let first = match extent.first {
+            // Everything is read again.
+            1 => None,
+            first => self.stream.message(first).map_err(of_stream)?,
+        };
+        Ok(match first.map(|message| message.position()) {
+            None => StreamPlace::start(identity),
+            Some(position) => StreamPlace {
+                identity,
+                message: position.sequence,
+                mark: position.mark,
+                row: ((position.sequence + 1) << ROW_BITS) - 1,
+            },
+        })
+    }
+}

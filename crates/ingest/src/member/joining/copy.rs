@@ -1,0 +1,83 @@
+//! A copy of a member becomes a member of its own.
+
+use super::Joining;
+use super::enter::Begin;
+use crate::database_log::DatabaseLog;
+use crate::error::refused;
+use crate::member::tables::Membership;
+use crate::position::{Position, StreamPlace};
+use densite_sqlite::{Result, Value};
+use densite_stream::Name;
+
+impl Joining<'_> {
+    /// A copy becomes a member of its own, at the place of the original when it was copied.
+    pub(super) fn copy(
+        &self,
+        known: Membership,
+        position: Position,
+        place: StreamPlace,
+    ) -> Result<Name> {
+        let origin = self.free_origin()?;
+        let files = self
+            .file
+            .storage
+            .log_dir(&self.file.log_dir(), &self.file.path);
+        // An attempt that failed leaves an empty log, which the next one takes.
+        if self.file.log_dir().exists()
+            && densite_log::id_in(files).ok().flatten() == Some(position.id)
+        {
+            self.give_up_log(&known, position)?;
+        }
+        let above = crate::position::last_reject(&self.own)?;
+        let (log, begin) = DatabaseLog::create(&self.file, above, &densite_log::usual)?;
+        self.limit(&log)?;
+        self.enter(&origin, |_| {
+            let sql = "UPDATE main.densite_applied SET log = ?1, seq = ?2";
+            let values = [
+                Value::Blob(begin.id.0.to_vec()),
+                Value::Integer(begin.seq.cast_signed()),
+            ];
+            self.own.query_row(sql, &values)?;
+            Ok(Begin {
+                log: begin.id,
+                seq: begin.seq,
+                place,
+                is_empty: false,
+                founds: false,
+            })
+        })?;
+        Ok(origin)
+    }
+
+    /// Moves the log of a copy away.
+    fn give_up_log(&self, known: &Membership, position: Position) -> Result<()> {
+        let dir = self.file.log_dir();
+        if !self.options.discard {
+            let files = self.file.storage.log_dir(&dir, &self.file.path);
+            let log = densite_log::Log::open_read_only(files, position.id);
+            let last = log.and_then(|log| log.last());
+            let last = last.map_err(|e| crate::error::from_log(&dir, e))?;
+            if last > position.seq {
+                return Err(refused(format!(
+                    "{}: this copy of {} has {} rows in its log that it had not applied from the stream; if the original is gone, join with --moved, and they are sent; otherwise the original sends them: join with --discard",
+                    self.file.path,
+                    known.origin,
+                    last - position.seq
+                )));
+            }
+        }
+        let mut to = dir.clone();
+        to.set_file_name(format!(
+            "{}-of-{}",
+            dir.file_name().unwrap_or_default().to_string_lossy(),
+            known.origin
+        ));
+        std::fs::rename(&dir, &to).map_err(|e| {
+            refused(format!(
+                "{}: the log of the original cannot be moved to {}: {e}",
+                dir.display(),
+                to.display()
+            ))
+        })
+    }
+}

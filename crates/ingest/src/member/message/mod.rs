@@ -1,0 +1,81 @@
+//! The messages that members send each other.
+//!
+//! ```text
+//! offset  size  field
+//!      0     4  magic    "DMSG"
+//!      4     1  version  format version, 1
+//!      5     1  kind     1 rows, 2 joined, 3 left, 4 digests wanted, 5 digests
+//!      6     1  codec    of the body: 0 raw, 1 zstd
+//!      7     1  zeros
+//!      8     4  raw_len  bytes of the body once decoded
+//!     12     4  zeros
+//!     16    16  log      id of the origin's log
+//!     32     8  from     number of the last row of that log in earlier messages
+//!     40     8  to       number of the last row up to this message; not of kind rows: from
+//!     48     8  check    xxh3 of the body as stored, seeded with the xxh3 of the 48 bytes above
+//! ```
+//!
+//! docs/FORMAT.md, Message of a stream, has the bodies.
+
+mod decode;
+mod encode;
+#[cfg(test)]
+mod tests;
+
+use densite_log::{LogId, Record, Seq};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+const MAGIC: &[u8; 4] = b"DMSG";
+const VERSION: u8 = 1;
+/// Bytes before the body.
+pub(crate) const HEADER_LEN: usize = 56;
+/// The most rows of a message, as a power of two: a row's number in the stream is the sequence of
+/// its message, and its place in these bits.
+pub(crate) const ROW_BITS: u32 = 20;
+
+/// What a message is about.
+#[derive(Debug, Clone)]
+pub(crate) enum Body {
+    /// Rows of the origin's log: whole transactions.
+    Rows(Vec<Record>),
+    /// The origin became a member.
+    Joined(Joined),
+    /// The origin is no member any more.
+    Left,
+    /// Each member computes the digests of its tables at this message, and sends them.
+    DigestsWanted,
+    /// The digests of the origin's tables.
+    Digests(Digests),
+}
+
+/// See [`Body::Joined`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Joined {
+    /// The database had no tables.
+    pub(crate) is_empty: bool,
+    /// It begins behind this message: it needs none below.
+    #[serde(default)]
+    pub(crate) applied: u64,
+}
+
+/// See [`Body::Digests`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Digests {
+    /// The sequence of the message that wanted them.
+    pub(crate) message: u64,
+    /// For each table its digest.
+    pub(crate) tables: BTreeMap<String, String>,
+}
+
+/// A message, as a member reads it.
+#[derive(Debug, Clone)]
+pub(crate) struct Message {
+    /// The origin's log.
+    pub(crate) log: LogId,
+    /// The last row of that log in earlier messages.
+    pub(crate) from: Seq,
+    /// The last row up to this message.
+    pub(crate) to: Seq,
+    pub(crate) body: Body,
+}
