@@ -246,6 +246,29 @@ impl Session {
         Ok(database_log)
     }
 
+    /// As [`Session::database_log`], after the database can have got another log.
+    pub(crate) fn find_database_log(
+        &self,
+        connection: &Connection,
+    ) -> Result<Option<Arc<DatabaseLog>>> {
+        let found = DatabaseLog::on(connection, &self.storage)?;
+        let mut inner = self.inner.lock();
+        let is_known = match (&inner.database_log, &found) {
+            (Some(known), Some(found)) => Arc::ptr_eq(known, found),
+            (known, found) => known.is_none() && found.is_none(),
+        };
+        let mut before = None;
+        if !is_known {
+            // A sequence number of another log means nothing in this one.
+            inner.last = None;
+            before = std::mem::replace(&mut inner.database_log, found.clone());
+        }
+        drop(inner);
+        // With its last connection, its worker ends.
+        drop(before);
+        Ok(found)
+    }
+
     /// The last row of this connection's last acknowledged transaction.
     pub(crate) fn last(&self) -> Option<Seq> {
         self.inner.lock().last

@@ -94,6 +94,35 @@ fn a_copy_of_a_member_waits_for_a_decision() {
     assert!(cluster.path("c").with_extension("db-log-of-a").exists());
 }
 
+/// As `densite restore` makes it, of a replica of a member.
+#[test]
+fn a_copy_with_a_log_works_in_the_connection_that_joined() {
+    let cluster = closed();
+    std::fs::copy(cluster.path("a"), cluster.path("b")).expect("copied");
+    copy_dir(
+        &cluster.path("a").with_extension("db-log"),
+        &cluster.path("b").with_extension("db-log"),
+    );
+    let a = common::open(&cluster.path("a"));
+    ingest(&a, "vote", "");
+    a.execute_batch("INSERT INTO vote_in VALUES (2, 2)")
+        .expect("a row");
+    settle(&[&a]);
+    let b = common::open(&cluster.path("b"));
+    let origin = "SELECT origin FROM densite_stream_status()";
+    assert_eq!(one::<String>(&b, origin), "a");
+    cluster.join(&b, "b");
+    wait_for(&b, "SELECT * FROM vote", &["1|1", "2|2"]);
+    assert_eq!(one::<String>(&b, origin), "b");
+    ingest(&b, "vote", "");
+    b.execute_batch("INSERT INTO vote_in VALUES (3, 3)")
+        .expect("a row");
+    settle(&[&a, &b]);
+    for con in [&a, &b] {
+        assert_eq!(all(con, "SELECT * FROM vote"), ["1|1", "2|2", "3|3"]);
+    }
+}
+
 #[test]
 fn a_moved_member_goes_on() {
     let cluster = closed();

@@ -54,8 +54,8 @@ pub(crate) fn join(
         None => joining.first(connection)?,
         Some(known) => joining.again(connection, known)?,
     };
-    // The session keeps the log open, and so the member at work.
-    if let Some(log) = session.database_log(connection)? {
+    // The session keeps the log open, and so the member at work. A copy has a log of its own now.
+    if let Some(log) = session.find_database_log(connection)? {
         log.worker().applying(connection)?.end_member();
         log.log().ring();
     }
