@@ -1,0 +1,1 @@
+"""The parts of cluster.py: a server, members as processes, and the measures."""
