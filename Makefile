@@ -44,8 +44,9 @@
 #   make sqlite-suite  SQLite's own tests with Densite as the default VFS
 #   make crash         crash, kill and model tests for MINUTES=60 in all, shared equally by the
 #                      parts; prints one line for each part at the end. Builds versitygw, a second
-#                      object store, if Go is installed
+#                      object store, and nats-server if Go is installed
 #                        SEED=1      the first seed (default: new seeds in each run)
+#                        TRIES=1000  each part until so many kills or cuts, however long they take
 #                        ONLY=store  only parts whose names contain this
 #   make fuzz          the fuzzers of the decoders and of the log's files, each for MINUTES=60, from
 #                      SEED if given; 10,000 mutants of each format that `load` reads; 2,000 of each
@@ -193,14 +194,16 @@ bench: need-build
 	@$(if $(filter-out replicate,$(ONLY))$(DB),,bench/peers/litestream.sh target/litestream || echo 'Litestream is missing, for the reason above: it is not compared with' >&2)
 	$(if $(filter-out replicate,$(ONLY))$(DB),,$(PYBENCH) replicate.py --dir target --save bench $(if $(QUICK),--seconds 6 --rounds 1 --databases 50) $(if $(ROUNDS),--rounds '$(ROUNDS)') && $(BENCH) report)
 	$(if $(filter-out cluster,$(ONLY))$(DB),,$(MAKE) nats-server)
-	$(if $(filter-out cluster,$(ONLY))$(DB),,$(PYBENCH) cluster.py --dir target --save bench $(if $(QUICK),--seconds 1 --rounds 1) $(if $(ROUNDS),--rounds '$(ROUNDS)') && $(BENCH) report)
+	$(if $(filter-out cluster,$(ONLY))$(DB),,$(PYBENCH) cluster.py --dir target --save bench $(if $(QUICK),--seconds 1 --rounds 1 --rows 100000 --large 100000 --idle 30) $(if $(ROUNDS),--rounds '$(ROUNDS)') && $(BENCH) report)
 
-# The long runs are ignored tests named long_..., which read DENSITE_MINUTES and DENSITE_SEED.
+# The long runs are ignored tests named long_..., which read DENSITE_MINUTES, DENSITE_TRIES
+# and DENSITE_SEED.
 # tests/long gives each an equal share of the time.
-crash: FROM_HERE := PYTHONPATH=python:tests PYTHONDONTWRITEBYTECODE=1 DENSITE_LIBRARY='$(CURDIR)/target/release/libdensite.so'
+crash: FROM_HERE := PYTHONPATH=python:tests PYTHONDONTWRITEBYTECODE=1 DENSITE_TRIES='$(TRIES)' DENSITE_LIBRARY='$(CURDIR)/target/release/libdensite.so'
 crash: need-build ext
 	@scripts/need.sh crash
 	@crates/testing/versitygw/setup.sh target/versitygw || echo 'versitygw is missing, for the reason above: a second object store is not tested' >&2
+	@$(MAKE) nats-server
 	$(FROM_HERE) python3 -m long --minutes '$(MINUTES)' --seed '$(SEED)' --only '$(ONLY)' --command target/release/densite --dir target/crash -- cargo test --release --workspace --locked
 
 fuzz: need-build

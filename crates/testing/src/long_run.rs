@@ -4,11 +4,13 @@
 //! A part is an ignored test whose name begins with `long_` (not `long_fuzz`). `tests/long` finds
 //! these tests, gives each its share of the time, and collects their last lines. `DENSITE_MINUTES`
 //! is the time of this part in minutes (1 unless set), `DENSITE_SEED` its first seed. Without
-//! `DENSITE_SEED` every run begins with another seed.
+//! `DENSITE_SEED` every run begins with another seed. With `DENSITE_TRIES`, a part ends after so
+//! many tries, however long they take.
 
 use std::time::{Duration, Instant, SystemTime};
 
-/// Runs `once` with one seed after another until the time is over, at least once.
+/// Runs `once` with one seed after another until the time is over or the tries are done, at least
+/// once.
 ///
 /// `once` returns how many `things` ("power cuts", "kills") it tried. The last line on standard
 /// output is `long run: R runs, N things, continue with SEED=S`.
@@ -19,6 +21,7 @@ use std::time::{Duration, Instant, SystemTime};
 pub fn long_run(things: &str, mut once: impl FnMut(u64) -> u64) {
     let minutes = number("DENSITE_MINUTES").unwrap_or(1.0);
     let end = Instant::now() + Duration::from_secs_f64(minutes * 60.0);
+    let tries: Option<u64> = number("DENSITE_TRIES");
     let mut progress = Progress {
         things,
         seed: first_seed(),
@@ -29,7 +32,11 @@ pub fn long_run(things: &str, mut once: impl FnMut(u64) -> u64) {
         progress.tried += once(progress.seed);
         progress.runs += 1;
         progress.seed += 1;
-        if Instant::now() >= end {
+        let is_over = match tries {
+            Some(tries) => progress.tried >= tries,
+            None => Instant::now() >= end,
+        };
+        if is_over {
             break;
         }
     }

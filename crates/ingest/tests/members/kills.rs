@@ -137,7 +137,15 @@ impl Random {
     }
 }
 
-/// Kills, pauses and cuts so many times. Returns how many kills there were.
+/// What was killed or cut.
+#[derive(Debug, Default)]
+struct Kills {
+    members: u64,
+    servers: u64,
+    networks: u64,
+}
+
+/// Kills, pauses and cuts so many times. Returns how many kills and cuts there were.
 fn run(cluster: &Cluster, seed: u64, steps: u64) -> u64 {
     println!("seed {seed}");
     let mut random = Random(seed);
@@ -146,7 +154,8 @@ fn run(cluster: &Cluster, seed: u64, steps: u64) -> u64 {
         drop(cluster.copy(&a, name));
     }
     drop(a);
-    let (mut done, mut next, mut kills) = (BTreeMap::new(), 0, 0);
+    let (mut done, mut next, mut kills) = (BTreeMap::new(), 0, Kills::default());
+    let has_server = cluster.place().has_server();
     let mut writers: Vec<(usize, Writer)> = Vec::new();
     let mut start = |member: usize| {
         next += 1;
@@ -163,7 +172,7 @@ fn run(cluster: &Cluster, seed: u64, steps: u64) -> u64 {
             0..3 => {
                 let (member, writer) = writers.swap_remove(place);
                 writer.kill(&mut done);
-                kills += 1;
+                kills.members += 1;
                 std::thread::sleep(Duration::from_millis(random.below(200)));
                 writers.push(start(member));
             }
@@ -172,11 +181,15 @@ fn run(cluster: &Cluster, seed: u64, steps: u64) -> u64 {
                 let member = random.below(NAMES.len() as u64) as usize;
                 writers.push(start(member));
             }
-            4 => cluster.place().cut(),
-            5 => {
+            4 if has_server => {
+                cluster.place().cut();
+                kills.networks += 1;
+            }
+            5 if has_server => {
                 cluster.place().set_away(true);
                 std::thread::sleep(Duration::from_millis(random.below(1500)));
                 cluster.place().set_away(false);
+                kills.networks += 1;
             }
             6 => {
                 let (_, writer) = &writers[place];
@@ -184,15 +197,16 @@ fn run(cluster: &Cluster, seed: u64, steps: u64) -> u64 {
                 std::thread::sleep(Duration::from_millis(random.below(700)));
                 writer.signal("-CONT");
             }
-            _ => {
+            _ if has_server => {
                 cluster.place().restart();
-                kills += 1;
+                kills.servers += 1;
             }
+            _ => {}
         }
     }
     for (_, writer) in writers {
         writer.kill(&mut done);
-        kills += 1;
+        kills.members += 1;
     }
     let members = NAMES.map(|name| {
         let con = common::open(&cluster.path(name));
@@ -215,7 +229,8 @@ fn run(cluster: &Cluster, seed: u64, steps: u64) -> u64 {
             assert!(of_a == all(other, sql), "seed {seed}: {sql} differs");
         }
     }
-    kills
+    println!("seed {seed}: {kills:?}");
+    kills.members + kills.servers + kills.networks
 }
 
 /// A member has every transaction of each writer up to the last acknowledged one, or one more whose
@@ -290,7 +305,7 @@ fn killed_members_and_a_killed_server_have_all_rows_once() {
 #[test]
 #[ignore = "takes DENSITE_MINUTES"]
 fn long_crash_members() {
-    densite_testing::long_run("kills", |seed| {
+    densite_testing::long_run("kills and cuts", |seed| {
         Cluster::all()
             .iter()
             .map(|cluster| run(cluster, seed, 40))

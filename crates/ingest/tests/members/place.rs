@@ -118,6 +118,11 @@ impl Place {
         varz["in_msgs"].as_u64().expect("a number")
     }
 
+    /// Whether there is a server that can be killed and cut off.
+    pub(crate) fn has_server(&self) -> bool {
+        matches!(self.kind, Kind::Nats(..))
+    }
+
     /// Cuts the connections to the server, if there is one.
     pub(crate) fn cut(&self) {
         if let Kind::Nats(_, proxy) = &self.kind {
