@@ -89,6 +89,33 @@ fn the_oldest_rust_is_the_same_everywhere() {
     }
 }
 
+/// Clippy refuses functions of newer standard libraries (`incompatible_msrv`), and this newer crates.
+#[test]
+fn no_dependency_needs_a_newer_rust_than_the_oldest() {
+    let numbers = |version: &str| -> Vec<u32> {
+        let parts = version.split('.');
+        parts.map(|n| n.parse().expect("a number")).collect()
+    };
+    let oldest = numbers(between(&read("Cargo.toml"), "rust-version = \"", "\""));
+    let asked = std::process::Command::new(env!("CARGO"))
+        .args(["metadata", "--locked", "--format-version", "1"])
+        .current_dir(root())
+        .output()
+        .expect("cargo starts");
+    let metadata = String::from_utf8(asked.stdout).expect("UTF-8");
+    let needed = metadata.split("\"rust_version\":\"").skip(1);
+    let needed: Vec<&str> = needed.filter_map(|rest| rest.split('"').next()).collect();
+    assert!(needed.len() > 100, "{} crates say it", needed.len());
+    for version in needed {
+        // 1.89 allows 1.89.1.
+        let needed = numbers(version).into_iter().take(oldest.len());
+        assert!(
+            needed.le(oldest.iter().copied()),
+            "a dependency needs Rust {version}"
+        );
+    }
+}
+
 #[test]
 fn all_parts_have_one_version() {
     let cargo = read("Cargo.toml");
