@@ -151,7 +151,7 @@ fn nothing_is_pruned(journal: &str, fails: &AtomicU64) {
         con
     };
     let con = open();
-    assert!(segments(&db, &con, 0) > 3);
+    segments(&db, &con, 0);
     let until = Instant::now() + Duration::from_secs(20);
     while db.segments() > 2 && Instant::now() < until {
         std::thread::sleep(Duration::from_millis(10));
@@ -165,7 +165,7 @@ fn nothing_is_pruned(journal: &str, fails: &AtomicU64) {
     }
     assert_eq!(fails.load(Ordering::SeqCst), 0, "the syncs have failed");
     let more = segments(&db, &con, 20_000);
-    assert!(more > many);
+    assert!(more > many && more > 3);
     // Rows are applied as usual.
     while all(&con, "SELECT count(*) FROM t") != ["3000"] && Instant::now() < until {
         std::thread::sleep(Duration::from_millis(10));
