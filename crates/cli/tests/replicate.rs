@@ -546,6 +546,14 @@ fn bad_input_is_one_sentence_and_changes_nothing() {
         .expect(3)
         .says("is locked");
     reader.kill();
+    // It is open without a lock: that process would continue with the old file.
+    densite(&["sql", &other, "PRAGMA journal_mode=DELETE"]).expect(0);
+    let mut idle = Other::on(&other);
+    idle.run("SELECT count(*) FROM a");
+    densite(&["restore", &bucket, &other, "--force", "--yes"])
+        .expect(3)
+        .says("close the database there");
+    idle.kill();
     densite(&["restore", &bucket, &other, "--force", "--yes"]).expect(0);
     assert_eq!(dump(&other), whole);
     densite(&["restore", &bucket, "--verify-only"]).expect(0);

@@ -5,7 +5,7 @@ use super::restored_log::{LOG, RestoredLog, clear_interrupted};
 use crate::check::{Checked, check};
 use crate::db::{Access, Through};
 use crate::error::{Error, Result};
-use crate::holders::holders;
+use crate::holders::{holders, openers};
 use crate::paths::{COMPANIONS, beside, is_no_companion};
 use crate::progress::Progress;
 use crate::target;
@@ -120,10 +120,14 @@ pub fn restore(
     Ok(report)
 }
 
-/// Refuses to replace a database that a process uses at this moment.
+/// Refuses to replace a database that a process uses at this moment, or has open: that one would
+/// continue with the old file.
 fn must_be_unused(api: Api, dst: &Path) -> Result<()> {
     let target = target::resolve(dst)?;
-    let by = holders(&target.path);
+    let mut by = holders(&target.path);
+    if by.is_empty() {
+        by = openers(target.inode);
+    }
     let is_locked = || -> Result<bool> {
         let file = Through::Host.file(api, &target, Access::Write)?;
         let steps = [ffi::LOCK_SHARED, ffi::LOCK_RESERVED, ffi::LOCK_EXCLUSIVE];
