@@ -344,6 +344,11 @@ fn a_stream_is_trimmed_and_a_member_is_declared_gone() {
     let text = densite(&["trim", &a]).expect(0).out;
     let advice = format!("densite leave {a} --member b");
     assert!(text.contains(&advice), "{text}");
+    std::os::unix::fs::symlink(dir.path(), at(&dir, "a folder")).expect("a link");
+    let spaced = at(&dir, "a folder/a.db");
+    let text = densite(&["trim", &spaced]).expect(0).out;
+    let advice = format!("densite leave '{spaced}' --member b");
+    assert!(text.contains(&advice), "{text}");
     densite(&["leave", &a, "--member", "c"])
         .expect(1)
         .says("its members are a, b");

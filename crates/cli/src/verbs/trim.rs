@@ -1,6 +1,7 @@
 //! `densite trim DB`: through the SQL function, as an application would do it.
 
 use super::join::Database;
+use crate::advice::quoted;
 use crate::args::{Common, TrimArgs};
 use crate::failure::Outcome;
 use crate::shown::{self, shown};
@@ -30,8 +31,9 @@ pub(crate) fn run(common: Common, args: &TrimArgs) -> Outcome {
     );
     if let Some(slowest) = slowest {
         let slowest = shown(&slowest);
+        let word = quoted(&db);
         text += &format!(
-            "the slowest other member is {slowest}; densite_compare() lets all say how far they are, and `densite leave {db} --member {slowest}` says that it is gone\n"
+            "the slowest other member is {slowest}; densite_compare() lets all say how far they are, and `densite leave {word} --member {slowest}` says that it is gone\n"
         );
     }
     let text = if common.quiet { "" } else { &text };
