@@ -246,25 +246,21 @@ impl Session {
         Ok(database_log)
     }
 
-    /// As [`Session::database_log`], after the database can have got another log.
+    /// The log that the database names now. The connection writes to that one from now on. To be
+    /// called outside a transaction.
     pub(crate) fn find_database_log(
         &self,
         connection: &Connection,
     ) -> Result<Option<Arc<DatabaseLog>>> {
         let found = DatabaseLog::on(connection, &self.storage)?;
         let mut inner = self.inner.lock();
-        let is_known = match (&inner.database_log, &found) {
-            (Some(known), Some(found)) => Arc::ptr_eq(known, found),
-            (known, found) => known.is_none() && found.is_none(),
-        };
-        let mut before = None;
-        if !is_known {
+        let before = std::mem::replace(&mut inner.database_log, found.clone());
+        if before.as_ref().map(Arc::as_ptr) != found.as_ref().map(Arc::as_ptr) {
             // A sequence number of another log means nothing in this one.
             inner.last = None;
-            before = std::mem::replace(&mut inner.database_log, found.clone());
         }
         drop(inner);
-        // With its last connection, its worker ends.
+        // Outside the lock: with the last connection, the worker of that log ends.
         drop(before);
         Ok(found)
     }
