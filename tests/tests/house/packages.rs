@@ -89,7 +89,8 @@ fn the_oldest_rust_is_the_same_everywhere() {
     }
 }
 
-/// Clippy refuses functions of newer standard libraries (`incompatible_msrv`), and this newer crates.
+/// Clippy refuses functions of a newer standard library (`incompatible_msrv`). This test refuses
+/// crates that need a newer compiler.
 #[test]
 fn no_dependency_needs_a_newer_rust_than_the_oldest() {
     let numbers = |version: &str| -> Vec<u32> {
