@@ -4,33 +4,45 @@ use densite_disk::sync::{Condvar, Mutex};
 use densite_log::Seq;
 use std::time::{Duration, Instant};
 
+/// A program that has waited for the stream within this time is expected to wait again.
+const WAITS_AGAIN: Duration = Duration::from_secs(1);
+
 /// See the module.
 #[derive(Default)]
 pub(crate) struct Acknowledged {
-    state: Mutex<Option<Seq>>,
+    state: Mutex<State>,
     news: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    reached: Option<Seq>,
+    /// When a thread of this process last waited.
+    waited: Option<Instant>,
 }
 
 impl Acknowledged {
     pub(crate) fn set(&self, seq: Seq) {
         let mut state = self.state.lock();
-        if *state != Some(seq) {
-            *state = Some(seq);
+        if state.reached != Some(seq) {
+            state.reached = Some(seq);
             self.news.notify_all();
         }
     }
 
     /// The last own row in the stream, as far as this process knows.
     pub(crate) fn get(&self) -> Option<Seq> {
-        *self.state.lock()
+        self.state.lock().reached
     }
 
     /// Waits until the stream has this row.
     pub(crate) fn wait(&self, seq: Seq, time: Duration) -> bool {
         let until = Instant::now() + time;
         let mut state = self.state.lock();
+        state.waited = Some(Instant::now());
+        self.news.notify_all();
         loop {
-            if state.is_some_and(|reached| reached >= seq) {
+            if state.reached.is_some_and(|reached| reached >= seq) {
                 return true;
             }
             if Instant::now() >= until {
@@ -38,5 +50,35 @@ impl Acknowledged {
             }
             state = self.news.wait_until(state, until);
         }
+    }
+
+    /// Lets rows gather until this time, unless a thread waits for the stream, or has just done so.
+    pub(crate) fn gather(&self, until: Instant) {
+        let mut state = self.state.lock();
+        while Instant::now() < until && state.waited.is_none_or(|at| at.elapsed() >= WAITS_AGAIN) {
+            state = self.news.wait_until(state, until);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+
+    #[test]
+    fn rows_gather_unless_a_thread_waits() {
+        const LONG: Duration = Duration::from_secs(100);
+        let acknowledged = Arc::new(Acknowledged::default());
+        let begun = Instant::now();
+        acknowledged.gather(begun + Duration::from_millis(20));
+        assert!(begun.elapsed() >= Duration::from_millis(20));
+        let gathers = Arc::clone(&acknowledged);
+        let thread = std::thread::spawn(move || gathers.gather(Instant::now() + LONG));
+        std::thread::sleep(Duration::from_millis(20));
+        assert!(!acknowledged.wait(1, Duration::ZERO), "row 1 is not there");
+        thread.join().expect("it ends when a thread waits");
+        acknowledged.gather(Instant::now() + LONG);
+        assert!(begun.elapsed() < LONG, "a thread has just waited");
     }
 }

@@ -3,6 +3,7 @@
 use super::votes::SCHEMA;
 use super::{Cluster, ingest, settle, wait_for};
 use crate::common::{all, one, refusal};
+use std::time::Instant;
 
 #[test]
 fn rows_of_each_member_come_to_all_of_them() {
@@ -299,6 +300,28 @@ fn a_wait_for_the_stream_ends_when_the_stream_has_the_row() {
     one::<String>(&a, "SELECT densite_leave()");
     let said = refusal(&a, "SELECT densite_wait(1, 'stream')");
     assert!(said.contains("no member"), "{said}");
+}
+
+/// Each message costs a sync of the server and work of all members.
+#[test]
+fn small_transactions_share_messages() {
+    for cluster in Cluster::all() {
+        let a = cluster.founder("a", SCHEMA);
+        ingest(&a, "vote", "");
+        let last = || one::<i64>(&a, "SELECT last_message FROM densite_stream_status()");
+        let (before, begun) = (last(), Instant::now());
+        for n in 0..300 {
+            a.execute("INSERT INTO vote_in VALUES (?1, 1)", [n])
+                .expect("a row");
+        }
+        settle(&[&a]);
+        let most = i64::try_from(begun.elapsed().as_millis() / 5).expect("few") + 5;
+        let messages = last() - before;
+        assert!(
+            (1..=most).contains(&messages),
+            "{messages} of at most {most}"
+        );
+    }
 }
 
 /// The rows of a COMMIT that failed have numbers in the log, and no member gets them.

@@ -24,6 +24,9 @@ use std::time::{Duration, Instant};
 
 /// How long one wait for rows lasts. A member that stopped keeps its log open for so long at most.
 const WAIT: Duration = Duration::from_millis(250);
+/// Messages with rows begin at least so long apart while no program waits for the stream. Each
+/// costs a sync of the server and work of all members, however few rows it has.
+const GATHER: Duration = Duration::from_millis(5);
 /// Pause after an error.
 const RETRY: Duration = Duration::from_secs(1);
 
@@ -103,6 +106,10 @@ impl Forwarder {
             }
             return Ok(true);
         }
+        if let Some(begun) = at.begun {
+            self.shared.acknowledged.gather(begun + GATHER);
+        }
+        let begun = Instant::now();
         match self.next(at)? {
             Found::Closed => Ok(false),
             Found::Nothing => {
@@ -114,7 +121,9 @@ impl Forwarder {
             }
             Found::Message(bytes, to) => {
                 match self.append(&*stream, at.sequence, &bytes)? {
-                    Some(sequence) => (at.sequence, at.to) = (sequence, to),
+                    Some(sequence) => {
+                        (at.sequence, at.to, at.begun) = (sequence, to, Some(begun));
+                    }
                     None => self.begin_again(settled),
                 }
                 Ok(true)

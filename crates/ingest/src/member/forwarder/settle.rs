@@ -37,6 +37,7 @@ impl Forwarder {
             return Ok(Settled {
                 sequence: self.join_again(stream, last.sequence)?,
                 to: self.begun,
+                begun: None,
                 max_payload,
                 at: Instant::now(),
                 seen,
@@ -62,6 +63,7 @@ impl Forwarder {
         Ok(Settled {
             sequence: last.sequence,
             to: message.to,
+            begun: None,
             max_payload,
             at: Instant::now(),
             seen,

@@ -14,6 +14,8 @@ pub(super) struct Settled {
     pub(super) sequence: u64,
     /// Rows up to this one are in the stream.
     pub(super) to: Seq,
+    /// When its last message with rows began, if this process sent one.
+    pub(super) begun: Option<Instant>,
     /// The largest message of the stream, bytes.
     pub(super) max_payload: usize,
     /// When this was found out.
@@ -41,6 +43,7 @@ mod tests {
         let mut settled = Settled {
             sequence: 7,
             to: 1,
+            begun: None,
             max_payload: 1,
             at: Instant::now(),
             seen: Seen::default(),
