@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 /// If the build fails.
 pub fn library() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    BUILT.get_or_init(|| build("densite-extension", "libdensite.so"))
+    BUILT.get_or_init(|| build("libdensite.so"))
 }
 
 /// The `densite` command, built beside it.
@@ -19,17 +19,19 @@ pub fn library() -> &'static Path {
 /// If the build fails.
 pub fn command() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    BUILT.get_or_init(|| build("densite-cli", "densite"))
+    BUILT.get_or_init(|| build("densite"))
 }
 
-fn build(package: &str, file: &str) -> PathBuf {
+fn build(file: &str) -> PathBuf {
     let program = std::env::current_exe().expect("this program");
     let profile = program
         .parent()
         .and_then(Path::parent)
         .expect("target/PROFILE/deps/PROGRAM");
     let mut cargo = Command::new(env!("CARGO"));
-    cargo.args(["build", "--quiet", "--package", package]);
+    // A package alone would have fewer features of the libraries than `cargo test` gives them, and
+    // most of it would be compiled once more.
+    cargo.args(["build", "--quiet", "--locked", "--workspace"]);
     if profile.ends_with("release") {
         cargo.arg("--release");
     }
@@ -41,7 +43,7 @@ fn build(package: &str, file: &str) -> PathBuf {
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .status()
         .expect("run cargo");
-    assert!(built.success(), "{package} does not build");
+    assert!(built.success(), "{file} does not build");
     let built = profile.join(file);
     assert!(built.exists(), "{} is not there", built.display());
     built
