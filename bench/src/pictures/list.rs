@@ -300,7 +300,7 @@ pub(super) const PICTURES: [Picture; 9] = [
     Picture {
         file: "memory",
         title: "Peak memory, MiB",
-        text: "With the default caches, which `cache_mib` limits. Shorter is better.",
+        text: "With the default caches. The URI parameter `decoded_cache` limits them. Shorter is better.",
         commands: &["make bench ONLY=q1,lookups,updates-wal,bulk-load-wal,small,ingest-memory"],
         bars: &[
             bar("scan (Q1)", TPCH, "q1", "peak memory"),
