@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use statrs::statistics::{Data, Median as _};
 
 use crate::machine::Machine;
@@ -105,9 +106,9 @@ pub(crate) struct Outcome {
     pub(crate) figures: Vec<Figure>,
     pub(crate) base: Vec<Sample>,
     pub(crate) ours: Vec<Sample>,
-    /// Values of `densite_info` that explain the figures
+    /// What explains the figures: values of `densite_info`, counts, versions of servers
     #[serde(default)]
-    pub(crate) info: BTreeMap<String, i64>,
+    pub(crate) info: BTreeMap<String, Value>,
     pub(crate) machine: Machine,
 }
 

@@ -5,6 +5,8 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use serde_json::Value;
+
 use crate::connect::{self, Vfs};
 use crate::result::{About as _, Failure, Result};
 
@@ -63,11 +65,11 @@ pub(crate) fn compress(setting: Setting, source: &Path, target: &Path) -> Result
 }
 
 /// The integers of `densite_info` for a stored database.
-pub(crate) fn info(path: &Path) -> Result<BTreeMap<String, i64>> {
+pub(crate) fn info(path: &Path) -> Result<BTreeMap<String, Value>> {
     connect::load_extension()?;
     let con = Vfs::Densite.open(path)?;
     let mut statement = con
         .prepare("SELECT name, value FROM densite_info('main') WHERE typeof(value) = 'integer'")?;
-    let rows = statement.query_map([], |r| Ok((r.get(0)?, r.get(1)?)))?;
+    let rows = statement.query_map([], |r| Ok((r.get(0)?, r.get::<_, i64>(1)?.into())))?;
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
