@@ -123,7 +123,16 @@ impl Log {
     /// # Errors
     /// `Io`, `Forked`.
     pub fn wait_after(&self, seq: Seq, timeout: Duration) -> Result<bool> {
-        self.wait_after_or_ring(seq, timeout, self.rings()?)
+        let until = Instant::now() + timeout;
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            if self.wait_after_or_ring(seq, left, self.rings()?)? {
+                return Ok(true);
+            }
+            if left.is_zero() {
+                return Ok(false);
+            }
+        }
     }
 
     /// As [`Log::wait_after`]. Also returns false if [`Log::ring`] was called since `rings`.

@@ -72,3 +72,23 @@ fn a_ring_ends_a_wait() {
         assert!(!wait(), "it was called off before");
     });
 }
+
+/// A ring is for the waits that ask for it.
+#[test]
+fn a_ring_does_not_end_a_wait_for_rows() {
+    let tmp = tempfile::tempdir().expect("a directory");
+    let log = open(&tmp.path().join("app.db-log"));
+    let begun = std::time::Instant::now();
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            std::thread::sleep(Duration::from_millis(50));
+            log.ring();
+        });
+        let waited = Duration::from_millis(300);
+        assert!(
+            !log.wait_after(log.last().expect("last"), waited)
+                .expect("waits")
+        );
+        assert!(begun.elapsed() >= waited);
+    });
+}
