@@ -2,7 +2,7 @@
 //!
 //! Only the feature `fuzz` compiles this module, so no production build has it.
 
-use crate::member::{Body, Digests, Joined, Message};
+use crate::member::{Body, Digests, Joined, LastTransaction, Message};
 use densite_log::{Batch, LogId, Op, Record, Seq, Table, TxnId, Value, pack_records};
 
 /// Bytes before the body of a message; its checksum is the last eight of them.
@@ -127,6 +127,7 @@ pub fn valid() -> Vec<(&'static str, Vec<u8>)> {
             log: LogId([7; 16]),
             from: 4,
             to: 45,
+            last: LastTransaction { row: 45, txn: 1 },
             body,
         };
         (name, message.encode().expect("it is small"))

@@ -22,9 +22,8 @@ pub(super) struct StreamOrder {
 
 impl StreamOrder {
     pub(super) fn of(running: &Arc<Running>) -> StreamOrder {
-        let own = running.membership().origin.as_str();
         StreamOrder {
-            order: LogOrder::of(StreamRecords::of(own, running.incoming())),
+            order: LogOrder::of(StreamRecords::of(running)),
             running: Arc::clone(running),
             at: None,
         }

@@ -6,11 +6,12 @@
 
 use super::records::{Reached, RecordSource};
 use crate::error::refused;
-use crate::member::{Body, Came, Control, Incoming, Item, Origins, ROW_BITS, described};
+use crate::member::Message as Sent;
+use crate::member::{Body, Came, Control, Incoming, Item, Origins, ROW_BITS, Running, described};
 use crate::position::{Position, StreamPlace};
 use densite_log::{LogId, Next, Record, Seq, TxnId};
 use densite_sqlite::Result;
-use densite_stream::Position as StreamPosition;
+use densite_stream::{Name, Position as StreamPosition};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -41,11 +42,29 @@ impl Message {
     }
 }
 
+/// What tells messages of the database itself.
+trait Own: Send + Sync {
+    fn origin(&self) -> &str;
+
+    /// Checks that the log of the database has the rows of a message of this origin.
+    fn check(&self, origin: &Name, message: &Sent) -> Result<()>;
+}
+
+impl Own for Running {
+    fn origin(&self) -> &str {
+        self.membership().origin.as_str()
+    }
+
+    fn check(&self, origin: &Name, message: &Sent) -> Result<()> {
+        let checked = self.own_log().check(origin, message);
+        checked.map_err(|error| refused(described(&error)))
+    }
+}
+
 /// See the module.
 pub(super) struct StreamRecords {
     incoming: Arc<Incoming>,
-    /// The origin of the database itself.
-    own: String,
+    own: Arc<dyn Own>,
     /// Records of the last message that was read, which the queue did not take yet.
     records: VecDeque<Record>,
     messages: VecDeque<Message>,
@@ -57,11 +76,15 @@ pub(super) struct StreamRecords {
 }
 
 impl StreamRecords {
-    /// For the database with this origin.
-    pub(super) fn of(own: &str, incoming: &Arc<Incoming>) -> StreamRecords {
+    /// For a member at work.
+    pub(super) fn of(running: &Arc<Running>) -> StreamRecords {
+        StreamRecords::reading(running.incoming(), Arc::clone(running) as Arc<dyn Own>)
+    }
+
+    fn reading(incoming: &Arc<Incoming>, own: Arc<dyn Own>) -> StreamRecords {
         StreamRecords {
             incoming: Arc::clone(incoming),
-            own: own.to_owned(),
+            own,
             records: VecDeque::new(),
             messages: VecDeque::new(),
             origins: Origins::default(),
@@ -101,7 +124,7 @@ impl StreamRecords {
     }
 
     fn is_own(&self, origin: &str) -> bool {
-        self.own == origin
+        self.own.origin() == origin
     }
 
     /// Whether all rows of a message were applied before: a stream that lost messages got them again.
@@ -116,6 +139,11 @@ impl StreamRecords {
 
     /// Takes a message in: its records, or itself as a control.
     fn take(&mut self, item: Item) -> Result<()> {
+        if let Ok(message) = &item.message
+            && self.is_own(item.origin.as_str())
+        {
+            self.own.check(&item.origin, message)?;
+        }
         let is_applied = self.is_applied(&item);
         let (position, origin, message) = match Control::of(item) {
             Ok(control) if !is_applied => {
@@ -126,7 +154,7 @@ impl StreamRecords {
                 self.messages.push_back(Message::passed_over(control));
                 return Ok(());
             }
-            Err(rows) => rows,
+            Err(rows) => *rows,
         };
         let sequence = position.sequence;
         let origin = origin.as_str();
@@ -278,10 +306,22 @@ impl RecordSource for StreamRecords {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::member::Message as Sent;
     use densite_log::{Batch, Op, Table, Value};
 
     const LOG: LogId = LogId([1; 16]);
+
+    /// The database a.
+    struct Database;
+
+    impl Own for Database {
+        fn origin(&self) -> &str {
+            "a"
+        }
+
+        fn check(&self, _: &Name, _: &Sent) -> Result<()> {
+            Ok(())
+        }
+    }
 
     /// A message of the origin b with these rows of its log, as one transaction.
     fn message(sequence: u64, from: Seq, to: Seq) -> Item {
@@ -303,6 +343,7 @@ mod tests {
             log: LOG,
             from,
             to,
+            last: crate::member::LastTransaction::default(),
             body: Body::Rows(vec![record]),
         };
         let position = StreamPosition {
@@ -334,7 +375,7 @@ mod tests {
     }
 
     fn reader(named: &Position, origins: &Origins) -> StreamRecords {
-        let mut records = StreamRecords::of("a", &Arc::default());
+        let mut records = StreamRecords::reading(&Arc::default(), Arc::new(Database));
         records.begin(origins.clone());
         records.restart(named).expect("it begins");
         records

@@ -36,7 +36,7 @@ impl Control {
     ///
     /// # Errors
     /// The position behind the message, its origin, and the message.
-    pub(crate) fn of(item: Item) -> std::result::Result<Control, (Position, Name, Message)> {
+    pub(crate) fn of(item: Item) -> std::result::Result<Control, Box<(Position, Name, Message)>> {
         let (position, origin) = (item.position, item.origin);
         let (log, to, what) = match item.message {
             Err(why) => (LogId([0; 16]), 0, What::Foreign(why)),
@@ -47,7 +47,7 @@ impl Control {
                         record.first = position.sequence << ROW_BITS;
                         (message.log, message.to, What::Schema(record))
                     }
-                    _ => return Err((position, origin, message)),
+                    _ => return Err(Box::new((position, origin, message))),
                 },
                 body => (message.log, message.to, What::Body(body.clone())),
             },

@@ -6,6 +6,7 @@ use super::reach::reach;
 use super::retained;
 use super::sent;
 use super::tables::{Membership, home, of_stream};
+use super::wait;
 use crate::connection_spec::ConnectionSpec;
 use crate::database_file::DatabaseFile;
 use crate::database_log::DatabaseLog;
@@ -15,9 +16,12 @@ use densite_log::LogId;
 use densite_sqlite::{Connection, Result, Value, ValueRef};
 use densite_stream::Name;
 use serde::Deserialize;
+use std::time::{Duration, Instant};
 
 /// The shortest time that the transaction waits for others, milliseconds.
 pub(super) const BUSY_MS: i32 = 5000;
+/// How long leaving waits until the stream has the rows of the log.
+const SENDING: Duration = Duration::from_secs(10);
 
 /// The argument of `densite_leave`.
 #[derive(Debug, Default, Deserialize)]
@@ -61,6 +65,13 @@ pub(crate) fn leave(
             "densite_rejects has {rejects} rows with numbers of the stream: insert what is needed again, delete them, and leave then"
         )));
     }
+    let log = DatabaseLog::of(connection)?;
+    let stands_still = log
+        .as_ref()
+        .is_none_or(|log| member.stands_still(log.open()).is_some());
+    if let (Some(log), false) = (&log, options.force || stands_still) {
+        all_sent(log, connection)?;
+    }
     let file = DatabaseFile::of(connection, session.storage())?;
     let own = ConnectionSpec::of(connection, &file.path).open()?;
     own.busy_timeout(BUSY_MS)?;
@@ -91,6 +102,22 @@ pub(crate) fn leave(
         log.log().ring();
     }
     Ok(Value::from(member.origin.as_str()))
+}
+
+/// Waits until the stream has all rows of the log.
+///
+/// # Errors
+/// An error if it has not after some seconds: the other members would never get these rows.
+fn all_sent(log: &DatabaseLog, connection: &Connection) -> Result<()> {
+    let last = log.log().last().map_err(|e| log.failed(e))?;
+    let sent = wait::wait(log, connection, last, Some(Instant::now() + SENDING))?;
+    if sent >= last {
+        return Ok(());
+    }
+    Err(refused(format!(
+        "the stream does not have the last {} rows of this member yet, and the other members would never get them: try again when its server is reachable, or leave with --force",
+        last - sent
+    )))
 }
 
 fn tell(member: &Membership) -> Result<()> {

@@ -28,6 +28,7 @@ pub(crate) mod needed;
 mod options;
 mod origins;
 mod outbox;
+mod own_log;
 mod reach;
 mod retained;
 mod running;
@@ -46,8 +47,8 @@ pub(crate) use incoming::{Came, Incoming, Item};
 #[cfg(feature = "fuzz")]
 pub(crate) use message::HEADER_LEN;
 #[cfg(any(test, feature = "fuzz"))]
-pub(crate) use message::Message;
-pub(crate) use message::{Body, Digests, Joined, ROW_BITS};
+pub(crate) use message::LastTransaction;
+pub(crate) use message::{Body, Digests, Joined, Message, ROW_BITS};
 pub(crate) use origins::Origins;
 pub(crate) use running::Running;
 pub(crate) use tables::{Membership, TABLES, is_own, stop, tables_of};

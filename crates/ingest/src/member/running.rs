@@ -6,6 +6,7 @@ use super::incoming::Incoming;
 use super::link::Link;
 use super::message::Body;
 use super::outbox::Outbox;
+use super::own_log::OwnLog;
 use super::shared::Shared;
 use super::tables::Membership;
 use super::troubles::Troubles;
@@ -65,19 +66,20 @@ impl Running {
         place: StreamPlace,
     ) -> Result<Running> {
         let access = membership.settings.access()?;
+        let weak: Weak<OpenLog> = Arc::downgrade(open);
         let shared = Arc::new(Shared {
             link: Link::new(membership.address()?, access, place.identity),
             incoming: Arc::default(),
             outbox: Outbox::default(),
             troubles: Troubles::default(),
             acknowledged: Acknowledged::default(),
+            own_log: OwnLog::new(Weak::clone(&weak)),
         });
         let running = Running {
             membership,
             shared: Arc::clone(&shared),
             compared: Mutex::new(Compared::at(Instant::now())),
         };
-        let weak: Weak<OpenLog> = Arc::downgrade(open);
         let (reads, rings) = (Arc::clone(&shared), weak.clone());
         spawn("densite-incoming", move || {
             reads.incoming.read(&reads.link, &reads.troubles, || {
@@ -118,6 +120,10 @@ impl Running {
 
     pub(crate) fn acknowledged(&self) -> &Acknowledged {
         &self.shared.acknowledged
+    }
+
+    pub(crate) fn own_log(&self) -> &OwnLog {
+        &self.shared.own_log
     }
 
     /// The stream.

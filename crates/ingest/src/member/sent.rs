@@ -1,7 +1,7 @@
 //! What an origin has in the stream, and messages that another thread or member than its forwarder
 //! appends under its name.
 
-use super::message::{Body, Message};
+use super::message::{Body, LastTransaction, Message};
 use super::unreadable::Unreadable;
 use densite_log::{LogId, Seq};
 use densite_stream::{Error, Name, Result, Stream};
@@ -79,14 +79,18 @@ pub(super) fn say(
 ) -> Result<Option<u64>> {
     for _ in 0..ATTEMPTS {
         let last = Last::of(stream, origin)?;
-        let place = last.message.map(|(_, message)| (message.log, message.to));
-        let Some((log, to)) = place.or(known) else {
+        let place = last
+            .message
+            .map(|(_, message)| (message.log, message.to, message.last));
+        let known = known.map(|(log, to)| (log, to, LastTransaction::default()));
+        let Some((log, to, last_transaction)) = place.or(known) else {
             return Ok(None);
         };
         let message = Message {
             log,
             from: to,
             to,
+            last: last_transaction,
             body: body.clone(),
         };
         let bytes = message

@@ -4,6 +4,7 @@ use super::acknowledged::Acknowledged;
 use super::incoming::Incoming;
 use super::link::Link;
 use super::outbox::Outbox;
+use super::own_log::OwnLog;
 use super::troubles::Troubles;
 use std::sync::Arc;
 
@@ -14,4 +15,5 @@ pub(crate) struct Shared {
     pub(crate) outbox: Outbox,
     pub(crate) troubles: Troubles,
     pub(crate) acknowledged: Acknowledged,
+    pub(crate) own_log: OwnLog,
 }

@@ -148,8 +148,8 @@ fn a_message_of_a_newer_densite_stops_the_members() {
         settle(&[&a, &b]);
         let mut newer = last_of(&cluster, "a");
         newer[4] = 2;
-        let check = xxh3_64_with_seed(&newer[56..], xxh3_64(&newer[..48]));
-        newer[48..56].copy_from_slice(&check.to_le_bytes());
+        let check = xxh3_64_with_seed(&newer[72..], xxh3_64(&newer[..64]));
+        newer[64..72].copy_from_slice(&check.to_le_bytes());
         publish(&cluster, "x", &newer);
         for con in [&a, &b] {
             let said = wait_for_trouble(con, "a newer Densite wrote it");

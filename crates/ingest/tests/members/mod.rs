@@ -7,6 +7,7 @@ mod idle;
 mod joining;
 mod kills;
 mod loss;
+mod older;
 mod place;
 mod rows;
 mod three;

@@ -11,7 +11,7 @@ mod settled;
 
 use self::rows::{Found, Rows};
 use self::settled::Settled;
-use super::message::{Body, Message};
+use super::message::{Body, LastTransaction, Message};
 use super::retained::Retained;
 use super::shared::Shared;
 use super::tables::Membership;
@@ -96,7 +96,7 @@ impl Forwarder {
             self.log(retained.sent(open.log(), at.to, Instant::now()))?;
         }
         if let Some(body) = self.shared.outbox.first() {
-            let message = self.message(at.to, at.to, body)?;
+            let message = self.message(at.to, at.to, at.last, body)?;
             match self.append(&*stream, at.sequence, &message)? {
                 Some(sequence) => {
                     at.sequence = sequence;
@@ -119,10 +119,12 @@ impl Forwarder {
                 }
                 Ok(self.wait(to))
             }
-            Found::Message(bytes, to) => {
+            Found::Message(bytes, to, last) => {
                 match self.append(&*stream, at.sequence, &bytes)? {
                     Some(sequence) => {
-                        (at.sequence, at.to, at.begun) = (sequence, to, Some(begun));
+                        (at.sequence, at.to, at.last) = (sequence, to, last);
+                        at.begun = Some(begun);
+                        self.shared.own_log.sent(to);
                     }
                     None => self.begin_again(settled),
                 }
@@ -173,12 +175,13 @@ impl Forwarder {
         })
     }
 
-    fn message(&self, from: Seq, to: Seq, body: Body) -> Result<Vec<u8>> {
+    fn message(&self, from: Seq, to: Seq, last: LastTransaction, body: Body) -> Result<Vec<u8>> {
         let log = self.open.upgrade().map_or(LogId([0; 16]), |open| open.id());
         let message = Message {
             log,
             from,
             to,
+            last,
             body,
         };
         message.encode().map_err(|e| Error::Refused(e.to_string()))

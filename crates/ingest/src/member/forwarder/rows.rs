@@ -4,7 +4,7 @@ use super::Forwarder;
 use super::settled::Settled;
 use crate::member::SCHEMA;
 use crate::member::largest::largest_transaction;
-use crate::member::message::{Body, ROW_BITS};
+use crate::member::message::{Body, LastTransaction, ROW_BITS};
 use crate::open_log::OpenLog;
 use densite_log::{Reader, Record, Seq};
 use densite_stream::{Error, Result};
@@ -23,7 +23,7 @@ pub(super) struct Rows {
 
 /// What comes next.
 pub(super) enum Found {
-    Message(Vec<u8>, Seq),
+    Message(Vec<u8>, Seq, LastTransaction),
     /// There are no rows.
     Nothing,
     /// The log is closed.
@@ -71,13 +71,12 @@ impl Forwarder {
         }
         drop(rows);
         drop(open);
-        match to > at.to {
-            true => Ok(Found::Message(
-                self.message(at.to, to, Body::Rows(records))?,
-                to,
-            )),
-            false => Ok(Found::Nothing),
+        if to == at.to {
+            return Ok(Found::Nothing);
         }
+        let last = LastTransaction::of(&records).unwrap_or(at.last);
+        let bytes = self.message(at.to, to, last, Body::Rows(records))?;
+        Ok(Found::Message(bytes, to, last))
     }
 }
 

@@ -3,7 +3,8 @@
 use super::Forwarder;
 use super::settled::Settled;
 use crate::member::largest::largest_transaction;
-use crate::member::message::{Body, Joined};
+use crate::member::message::{Body, Joined, LastTransaction};
+use crate::member::own_log;
 use crate::member::retained::Retained;
 use crate::member::sent::Last;
 use crate::open_log::OpenLog;
@@ -37,6 +38,7 @@ impl Forwarder {
             return Ok(Settled {
                 sequence: self.join_again(stream, last.sequence)?,
                 to: self.begun,
+                last: LastTransaction::default(),
                 begun: None,
                 max_payload,
                 at: Instant::now(),
@@ -50,19 +52,17 @@ impl Forwarder {
                 self.origin
             ));
         }
-        let end = self.log(open.log().last())?;
-        if message.log != open.id() || message.to > end {
-            return refused(format!(
-                "another database appends to the stream as {}: this one is a copy of it, or an older state; `densite join` gives it a name of its own",
-                self.origin
-            ));
+        if message.log != open.id() {
+            return Err(own_log::older(&self.origin));
         }
+        self.shared.own_log.check(&self.origin, &message)?;
         self.log(open.log().set_config(|config| {
             config.max_transaction_bytes = largest_transaction(max_payload) as u64;
         }))?;
         Ok(Settled {
             sequence: last.sequence,
             to: message.to,
+            last: message.last,
             begun: None,
             max_payload,
             at: Instant::now(),
@@ -76,7 +76,7 @@ impl Forwarder {
             is_empty: false,
             applied: 0,
         });
-        let joined = self.message(self.begun, self.begun, joined)?;
+        let joined = self.message(self.begun, self.begun, LastTransaction::default(), joined)?;
         let sent = self.append(stream, expected, &joined)?;
         sent.ok_or_else(|| {
             Error::TryAgain(format!(

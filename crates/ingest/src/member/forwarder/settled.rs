@@ -1,5 +1,6 @@
 //! Where an origin is in the stream, as its forwarder knows it.
 
+use crate::member::message::LastTransaction;
 use densite_log::Seq;
 use densite_stream::Seen;
 use std::time::{Duration, Instant};
@@ -14,6 +15,8 @@ pub(super) struct Settled {
     pub(super) sequence: u64,
     /// Rows up to this one are in the stream.
     pub(super) to: Seq,
+    /// The last transaction up to `to`.
+    pub(super) last: LastTransaction,
     /// When its last message with rows began, if this process sent one.
     pub(super) begun: Option<Instant>,
     /// The largest message of the stream, bytes.
@@ -43,6 +46,7 @@ mod tests {
         let mut settled = Settled {
             sequence: 7,
             to: 1,
+            last: LastTransaction::default(),
             begun: None,
             max_payload: 1,
             at: Instant::now(),

@@ -3,14 +3,16 @@
 use super::Joining;
 use super::place::write_place;
 use crate::database_log::DatabaseLog;
-use crate::error::refused;
+use crate::error::{from_log, refused};
 use crate::member::digest;
 use crate::member::guards;
 use crate::member::message::{Body, Joined, Message, ROW_BITS};
 use crate::member::needed;
+use crate::member::own_log;
 use crate::member::sent::{self, Last};
 use crate::member::tables::{Membership, home, of_stream};
 use crate::position::{Position, StreamPlace};
+use densite_log::{Log, LogId};
 use densite_sqlite::{Connection, Result};
 use densite_stream::Name;
 
@@ -38,21 +40,53 @@ impl Joining<'_> {
         }
         needed::all(&self.own)?;
         let is_home = home(self.file.storage.as_ref(), &self.file.log_dir()) == Some(known.home);
+        let is_older = self.is_older(&known, position.id)?;
+        if is_older && self.options.moved {
+            return Err(refused(format!(
+                "{}: this is an older state of the member {}: the stream has rows of {} that its log does not have, so it cannot go on under that name; join without --moved, with --origin and a new name",
+                self.file.path, known.origin, known.origin
+            )));
+        }
+        let goes_on = (is_home || self.options.moved) && !is_older;
         let other = self
             .options
             .origin
             .as_deref()
             .filter(|name| *name != known.origin.as_str());
-        if let Some(other) = other.filter(|_| is_home || self.options.moved) {
+        if let Some(other) = other.filter(|_| goes_on) {
             return Err(refused(format!(
                 "{}: this database is the member {}, which cannot become {other}; leave the stream first (densite leave)",
                 self.file.path, known.origin
             )));
         }
-        match is_home || self.options.moved {
+        match goes_on {
             true => self.go_on(connection, known, place),
-            false => self.copy(known, position, place),
+            false => self.copy(known, position, place, is_older),
         }
+    }
+
+    /// Whether the stream has rows of this member that the log beside the database does not have.
+    fn is_older(&self, known: &Membership, id: LogId) -> Result<bool> {
+        let last = Last::of(&*self.stream, &known.origin).map_err(of_stream)?;
+        let (Some((_, message)), Some(log)) = (last.message, self.log_beside(id)?) else {
+            return Ok(false);
+        };
+        if message.log != id {
+            return Ok(true);
+        }
+        let has = own_log::has(&log, &message);
+        Ok(!has.map_err(|e| from_log(&self.file.log_dir(), e))?)
+    }
+
+    /// The log beside the database, if it is the one that the database names.
+    pub(super) fn log_beside(&self, id: LogId) -> Result<Option<Log>> {
+        let dir = self.file.log_dir();
+        let files = self.file.storage.log_dir(&dir, &self.file.path);
+        if !dir.exists() || densite_log::id_in(files.clone()).ok().flatten() != Some(id) {
+            return Ok(None);
+        }
+        let log = Log::open_read_only(files, id).map_err(|e| from_log(&dir, e))?;
+        Ok(Some(log))
     }
 
     /// The same member: with other settings, at another place, or after the stream lost messages.

@@ -3,9 +3,10 @@
 use super::Joining;
 use super::enter::Begin;
 use crate::database_log::DatabaseLog;
-use crate::error::refused;
+use crate::error::{from_log, refused};
 use crate::member::tables::Membership;
 use crate::position::{Position, StreamPlace};
+use densite_log::Log;
 use densite_sqlite::{Result, Value};
 use densite_stream::Name;
 
@@ -16,17 +17,12 @@ impl Joining<'_> {
         known: Membership,
         position: Position,
         place: StreamPlace,
+        is_older: bool,
     ) -> Result<Name> {
         let origin = self.free_origin()?;
-        let files = self
-            .file
-            .storage
-            .log_dir(&self.file.log_dir(), &self.file.path);
         // An attempt that failed leaves an empty log, which the next one takes.
-        if self.file.log_dir().exists()
-            && densite_log::id_in(files).ok().flatten() == Some(position.id)
-        {
-            self.give_up_log(&known, position)?;
+        if let Some(log) = self.log_beside(position.id)? {
+            self.give_up_log(&log, &known, position, is_older)?;
         }
         let above = crate::position::last_reject(&self.own)?;
         let (log, begin) = DatabaseLog::create(&self.file, above, &densite_log::usual)?;
@@ -49,14 +45,32 @@ impl Joining<'_> {
         Ok(origin)
     }
 
-    /// Moves the log of a copy away.
-    fn give_up_log(&self, known: &Membership, position: Position) -> Result<()> {
+    /// Moves the log of a copy, or of an older state, away.
+    fn give_up_log(
+        &self,
+        log: &Log,
+        known: &Membership,
+        position: Position,
+        is_older: bool,
+    ) -> Result<()> {
         let dir = self.file.log_dir();
+        let mut to = dir.clone();
+        to.set_file_name(format!(
+            "{}-of-{}",
+            dir.file_name().unwrap_or_default().to_string_lossy(),
+            known.origin
+        ));
         if !self.options.discard {
-            let files = self.file.storage.log_dir(&dir, &self.file.path);
-            let log = densite_log::Log::open_read_only(files, position.id);
-            let last = log.and_then(|log| log.last());
-            let last = last.map_err(|e| crate::error::from_log(&dir, e))?;
+            let last = log.last().map_err(|e| from_log(&dir, e))?;
+            if last > position.seq && is_older {
+                return Err(refused(format!(
+                    "{}: this older state of {} has {} rows in its log that it has not applied from the stream, and the stream has other rows with their numbers: insert those that you need again after joining; join with --discard, and this log stays as {}",
+                    self.file.path,
+                    known.origin,
+                    last - position.seq,
+                    to.display()
+                )));
+            }
             if last > position.seq {
                 return Err(refused(format!(
                     "{}: this copy of {} has {} rows in its log that it had not applied from the stream; if the original is gone, join with --moved, and they are sent; otherwise the original sends them: join with --discard",
@@ -66,12 +80,6 @@ impl Joining<'_> {
                 )));
             }
         }
-        let mut to = dir.clone();
-        to.set_file_name(format!(
-            "{}-of-{}",
-            dir.file_name().unwrap_or_default().to_string_lossy(),
-            known.origin
-        ));
         std::fs::rename(&dir, &to).map_err(|e| {
             refused(format!(
                 "{}: the log of the original cannot be moved to {}: {e}",

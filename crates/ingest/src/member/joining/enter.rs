@@ -7,7 +7,7 @@ use super::Joining;
 use super::place::write_place;
 use crate::error::refused;
 use crate::member::guards;
-use crate::member::message::{Body, Joined, Message};
+use crate::member::message::{Body, Joined, LastTransaction, Message};
 use crate::member::needed;
 use crate::member::sent;
 use crate::member::tables::{Membership, home, of_stream};
@@ -70,6 +70,7 @@ impl Joining<'_> {
             log: begin.log,
             from: begin.seq,
             to: begin.seq,
+            last: LastTransaction::default(),
             body: Body::Joined(Joined {
                 is_empty: begin.is_empty,
                 applied: begin.place.message,

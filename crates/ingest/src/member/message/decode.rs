@@ -1,6 +1,6 @@
 //! Bytes as a message. Any bytes are a message, or an error that says whose fault it is.
 
-use super::{Body, HEADER_LEN, MAGIC, Message, ROW_BITS, VERSION};
+use super::{Body, HEADER_LEN, LastTransaction, MAGIC, Message, ROW_BITS, VERSION};
 use crate::member::unreadable::Unreadable;
 use densite_disk::Fields;
 use densite_disk::hash::{xxh3_64, xxh3_64_with_seed};
@@ -31,6 +31,10 @@ impl Message {
             .and_then(|b| b.try_into().ok())
             .ok_or(wrong)?;
         let (from, to) = (take.u64().ok_or(wrong)?, take.u64().ok_or(wrong)?);
+        let last = LastTransaction {
+            row: take.u64().ok_or(wrong)?,
+            txn: take.u64().ok_or(wrong)?,
+        };
         let check = take.u64().ok_or(wrong)?;
         let stored = take.rest();
         if xxh3_64_with_seed(stored, xxh3_64(head)) != check {
@@ -39,7 +43,7 @@ impl Message {
         if version != VERSION {
             return Err(Unreadable::Newer);
         }
-        if raw_len > BODY_MAX || from > to {
+        if raw_len > BODY_MAX || from > to || last.row > to {
             return Err(Unreadable::Invalid("its header is not valid"));
         }
         let raw = match codec {
@@ -66,6 +70,7 @@ impl Message {
             log: LogId(log),
             from,
             to,
+            last,
             body,
         })
     }

@@ -46,6 +46,8 @@ impl Message {
         out.extend_from_slice(&self.log.0);
         out.extend_from_slice(&self.from.to_le_bytes());
         out.extend_from_slice(&self.to.to_le_bytes());
+        out.extend_from_slice(&self.last.row.to_le_bytes());
+        out.extend_from_slice(&self.last.txn.to_le_bytes());
         let check = xxh3_64_with_seed(stored, xxh3_64(&out));
         out.extend_from_slice(&check.to_le_bytes());
         out.extend_from_slice(stored);

@@ -12,7 +12,9 @@
 //!     16    16  log      id of the origin's log
 //!     32     8  from     number of the last row of that log in earlier messages
 //!     40     8  to       number of the last row up to this message; not of kind rows: from
-//!     48     8  check    xxh3 of the body as stored, seeded with the xxh3 of the 48 bytes above
+//!     48     8  last_row number of the last row that this log has up to `to`; 0: none is known
+//!     56     8  last_txn id of its transaction
+//!     64     8  check    xxh3 of the body as stored, seeded with the xxh3 of the 64 bytes above
 //! ```
 //!
 //! docs/FORMAT.md, Message of a stream, has the bodies.
@@ -29,7 +31,7 @@ use std::collections::BTreeMap;
 const MAGIC: &[u8; 4] = b"DMSG";
 const VERSION: u8 = 1;
 /// Bytes before the body.
-pub(crate) const HEADER_LEN: usize = 56;
+pub(crate) const HEADER_LEN: usize = 72;
 /// The most rows of a message, as a power of two: a row's number in the stream is the sequence of
 /// its message, and its place in these bits.
 pub(crate) const ROW_BITS: u32 = 20;
@@ -68,6 +70,26 @@ pub(crate) struct Digests {
     pub(crate) tables: BTreeMap<String, String>,
 }
 
+/// The last transaction of a log up to a row. Ids of transactions are random, so a log that has this
+/// one has all before it, too.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct LastTransaction {
+    /// Its last row; 0: none is known.
+    pub(crate) row: Seq,
+    /// Its id.
+    pub(crate) txn: u64,
+}
+
+impl LastTransaction {
+    /// The transaction of the last one of these records; `None`: there are none.
+    pub(crate) fn of(records: &[Record]) -> Option<LastTransaction> {
+        records.last().map(|record| LastTransaction {
+            row: record.last(),
+            txn: record.txn.0,
+        })
+    }
+}
+
 /// A message, as a member reads it.
 #[derive(Debug, Clone)]
 pub(crate) struct Message {
@@ -77,5 +99,7 @@ pub(crate) struct Message {
     pub(crate) from: Seq,
     /// The last row up to this message.
     pub(crate) to: Seq,
+    /// The last transaction of that log up to `to`.
+    pub(crate) last: LastTransaction,
     pub(crate) body: Body,
 }

@@ -27,6 +27,7 @@ fn message(body: Body) -> Message {
         log: LogId([7; 16]),
         from: 4,
         to: 40,
+        last: LastTransaction { row: 39, txn: 5 },
         body,
     }
 }
@@ -52,9 +53,11 @@ fn the_bytes_are_those_of_the_documentation() {
             ("log", vec![7; 16]),
             ("from", le8(4)),
             ("to", le8(40)),
+            ("last_row", le8(39)),
+            ("last_txn", le8(5)),
             (
                 "check",
-                le8(xxh3_64_with_seed(body, xxh3_64(&header[..48]))),
+                le8(xxh3_64_with_seed(body, xxh3_64(&header[..64]))),
             ),
         ],
     );
@@ -111,8 +114,8 @@ fn a_newer_message_is_told_from_one_that_is_not_densites() {
         other[at] = value;
         if is_whole {
             let (head, body) = other.split_at(HEADER_LEN);
-            let check = xxh3_64_with_seed(body, xxh3_64(&head[..48]));
-            other[48..56].copy_from_slice(&check.to_le_bytes());
+            let check = xxh3_64_with_seed(body, xxh3_64(&head[..64]));
+            other[64..72].copy_from_slice(&check.to_le_bytes());
         }
         Message::decode(&other).map(drop)
     };
