@@ -43,6 +43,8 @@ fn what_is_exported_can_be_loaded_again() {
         "t.json.gz",
         "t.ndjson.zst",
         "t.json",
+        "t.parquet.zst",
+        "t.parquet.gz",
     ] {
         let (file, copy) = (at(&dir, name), at(&dir, &format!("{name}.db")));
         let query = "SELECT id, x, s FROM \"the table\"";

@@ -540,6 +540,13 @@ fn bad_input_is_one_sentence_and_changes_nothing() {
         .says("exists already");
     assert_eq!(last_transaction(&other), 0);
     densite(&["restore", &bucket, &other, "--force"]).expect(6);
+    let notes = at(&dir, "notes.txt");
+    std::fs::write(&notes, "notes, and no database").expect("written");
+    densite(&["restore", &bucket, &notes, "--force", "--yes"])
+        .expect(5)
+        .says("notes.txt");
+    let kept = std::fs::read_to_string(&notes).expect("it stays");
+    assert_eq!(kept, "notes, and no database");
     let mut reader = Other::on(&other);
     reader.run("BEGIN; SELECT count(*) FROM a");
     densite(&["restore", &bucket, &other, "--force", "--yes"])

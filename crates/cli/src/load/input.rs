@@ -8,7 +8,7 @@ use super::Bad;
 use encoding_rs::{Decoder, DecoderResult, Encoding, UTF_8};
 use std::cell::Cell;
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Read, Seek};
 use std::ops::Range;
 use std::rc::Rc;
 
@@ -63,6 +63,27 @@ pub(super) fn text(file: File, encoding: Option<&'static Encoding>) -> Result<(I
     let plain = decompressed(BufReader::with_capacity(BUFFER, counted)).map_err(|e| unread(&e))?;
     let text = converted(plain, encoding).map_err(|e| unread(&e))?;
     Ok((input, text))
+}
+
+/// The file for a reader that goes back and forth: itself, or its decompressed contents in a
+/// temporary file without a name.
+pub(super) fn plain(mut file: File) -> Result<File, Bad> {
+    let first = peek(&mut file).map_err(|e| unread(&e))?;
+    file.rewind().map_err(|e| unread(&e))?;
+    if !first.starts_with(GZIP) && !first.starts_with(ZSTD) {
+        return Ok(file);
+    }
+    let counted = Counted {
+        file,
+        bytes: Input::default(),
+    };
+    let mut all =
+        decompressed(BufReader::with_capacity(BUFFER, counted)).map_err(|e| unread(&e))?;
+    let mut plain = tempfile::tempfile()
+        .map_err(|e| Bad::file(format!("cannot be decompressed to a temporary file: {e}")))?;
+    io::copy(&mut all, &mut plain).map_err(|e| unread(&e))?;
+    plain.rewind().map_err(|e| unread(&e))?;
+    Ok(plain)
 }
 
 /// The first bytes, which are read again.

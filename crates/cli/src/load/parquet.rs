@@ -5,7 +5,7 @@
 
 mod int96;
 
-use super::{Bad, Column, Row, Source};
+use super::{Bad, Column, Row, Source, input};
 use densite_bulk::Unit;
 use densite_bulk::text::{date, decimal, time, timestamp};
 use int96::Int96s;
@@ -82,7 +82,8 @@ impl Parquet {
                 "cannot be read as Parquet, which needs random access; give a regular file",
             ));
         }
-        let bytes = about.map_or(0, |m| m.len());
+        let file = input::plain(file)?;
+        let bytes = file.metadata().map_or(0, |m| m.len());
         let again = file
             .try_clone()
             .map_err(|e| Bad::file(format!("cannot be read: {e}")))?;

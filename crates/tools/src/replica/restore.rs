@@ -5,6 +5,7 @@ use super::restored_log::{LOG, RestoredLog, clear_interrupted};
 use crate::check::{Checked, check};
 use crate::db::{Access, Through};
 use crate::error::{Error, Result};
+use crate::form::form;
 use crate::holders::{holders, openers};
 use crate::paths::{COMPANIONS, beside, is_no_companion};
 use crate::progress::Progress;
@@ -120,10 +121,13 @@ pub fn restore(
     Ok(report)
 }
 
-/// Refuses to replace a database that a process uses at this moment, or has open: that one would
-/// continue with the old file.
+/// Refuses to replace what is no database, and a database that a process uses at this moment, or has
+/// open: that one would continue with the old file.
 fn must_be_unused(api: Api, dst: &Path) -> Result<()> {
     let target = target::resolve(dst)?;
+    if let Err(e @ Error::NotADatabase { .. }) = form(api, &target) {
+        return Err(e);
+    }
     let mut by = holders(&target.path);
     if by.is_empty() {
         by = openers(target.inode);

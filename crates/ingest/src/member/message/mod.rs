@@ -12,8 +12,8 @@
 //!     16    16  log      id of the origin's log
 //!     32     8  from     number of the last row of that log in earlier messages
 //!     40     8  to       number of the last row up to this message; not of kind rows: from
-//!     48     8  last_row number of the last row that this log has up to `to`; 0: none is known
-//!     56     8  last_txn id of its transaction
+//!     48     8  last_row  number of the last row that this log has up to `to`; 0: none is known
+//!     56     8  last_txn  id of its transaction
 //!     64     8  check    xxh3 of the body as stored, seeded with the xxh3 of the 64 bytes above
 //! ```
 //!
