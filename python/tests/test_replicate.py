@@ -109,7 +109,7 @@ class Replicate(Files):
     def test_a_wait_leaves_the_interpreter_and_its_connection_to_other_threads(self):
         con, reader = self.held_back()
         waited = []
-        thread = threading.Thread(target=lambda: waited.append(densite.replicate_wait(con, 6)))
+        thread = threading.Thread(target=lambda: waited.append(densite.replicate_wait(con, 12)))
         thread.start()
         slowest = turns = 0
         while thread.is_alive():
@@ -120,8 +120,8 @@ class Replicate(Files):
             time.sleep(0.01)
         thread.join()
         self.assertEqual(waited, [False])
-        # The wait does not keep the connection for all of its time.
-        self.assertLess(slowest, 3)
+        # The wait does not keep the connection for all of its time, also on a busy machine.
+        self.assertLess(slowest, 6)
         self.assertGreater(turns, 3)
         self.assertTrue(densite.replica_status(con)["held_back"])
         reader.rollback()
