@@ -56,7 +56,7 @@ pub(crate) struct JoinArgs {
 pub(crate) struct LeaveArgs {
     /// The database, a member of a stream
     pub(crate) db: PathBuf,
-    /// Leave also if the stream cannot be told: the other members keep the name of this one
+    /// Leave also if the stream lacks rows or cannot be told: the others never get these rows
     #[arg(long)]
     pub(crate) force: bool,
     /// Another member, whose database is gone, has left; DB stays a member

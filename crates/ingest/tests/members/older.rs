@@ -138,16 +138,11 @@ fn a_member_that_leaves_sends_its_rows_before() {
         a.execute("INSERT INTO vote_in VALUES (?1, 1)", [n])
             .expect("a row");
     }
-    // In a process that has just begun to apply, they are not sent at once.
+    // The connection that leaves has just begun to apply, so the last rows are not sent yet.
     a.close().expect("it closes");
     let a = common::open(&cluster.path("a"));
-    ingest(&a, "vote", "");
-    for n in 20..40 {
-        a.execute("INSERT INTO vote_in VALUES (?1, 1)", [n])
-            .expect("a row");
-    }
     assert_eq!(one::<String>(&a, "SELECT densite_leave()"), "a");
-    wait_for(&b, "SELECT count(*) FROM vote", &["40"]);
+    wait_for(&b, "SELECT count(*) FROM vote", &["20"]);
 }
 
 #[test]

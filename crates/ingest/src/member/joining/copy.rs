@@ -64,7 +64,7 @@ impl Joining<'_> {
             let last = log.last().map_err(|e| from_log(&dir, e))?;
             if last > position.seq && is_older {
                 return Err(refused(format!(
-                    "{}: this older state of {} has {} rows in its log that it has not applied from the stream, and the stream has other rows with their numbers: insert those that you need again after joining; join with --discard, and this log stays as {}",
+                    "{}: this older state of {} has {} rows in its log that it has not applied from the stream, which has later rows of that member, perhaps others under the same numbers: join with --discard, and then insert again those that are missing; this log stays as {}",
                     self.file.path,
                     known.origin,
                     last - position.seq,
