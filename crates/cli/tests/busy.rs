@@ -2,16 +2,8 @@
 //! damage.
 
 use crate::common::*;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-
-/// Stops the writer even if a check fails.
-struct Stop<'a>(&'a AtomicBool);
-
-impl Drop for Stop<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-}
+use densite_testing::Stop;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 #[test]
 fn a_busy_writer_is_not_reported_as_damage() {
@@ -21,12 +13,12 @@ fn a_busy_writer_is_not_reported_as_damage() {
     densite(&["compress", &a]).expect(0);
     let mut writer = Other::on(&a);
     writer.run("PRAGMA busy_timeout=10000; PRAGMA journal_mode=WAL; PRAGMA wal_autocheckpoint=50; PRAGMA synchronous=NORMAL; PRAGMA densite_dead_limit=1");
-    let stop = AtomicBool::new(false);
+    let stop = Stop::new();
     let rounds = AtomicU32::new(0);
     std::thread::scope(|scope| {
-        let stopping = Stop(&stop);
+        let stopping = stop.at_end();
         let writing = scope.spawn(|| {
-            while !stop.load(Ordering::Relaxed) && rounds.fetch_add(1, Ordering::Relaxed) < 5000 {
+            while !stop.is_set() && rounds.fetch_add(1, Ordering::Relaxed) < 5000 {
                 // Replaces records all over the file, and moves the records between them.
                 writer.run(
                     "UPDATE t SET name='name ' || (abs(random()) % 1000), score=random() WHERE id % 50 = abs(random()) % 50;

@@ -4,11 +4,11 @@
 use crate::common::{
     DENSITE, Other, at, densite, dump, is_compressed, names, plain, snapshot, temp,
 };
+use densite_testing::Stop;
 use serde_json::Value;
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
@@ -145,12 +145,13 @@ fn under_kills(mode: &str, kills: u64, seed: u64) {
     let (db, bucket) = (at(&dir, "a.db"), at(&dir, "bucket"));
     let setup = format!("PRAGMA journal_mode={mode}; {SCHEMA}");
     densite(&["sql", "--create", &db, &setup]).expect(0);
-    let is_over = AtomicBool::new(false);
+    let stop = Stop::new();
     std::thread::scope(|scope| {
+        let stopping = stop.at_end();
         let writing = scope.spawn(|| {
             let mut writer = Other::on(&db);
             let mut count = 0;
-            while !is_over.load(Ordering::Relaxed) {
+            while !stop.is_set() {
                 // Rollback modes meet locks of others.
                 writer.run("PRAGMA busy_timeout=10000");
                 for _ in 0..10 {
@@ -161,7 +162,7 @@ fn under_kills(mode: &str, kills: u64, seed: u64) {
             count
         });
         let reading = scope.spawn(|| {
-            while mode == "WAL" && !is_over.load(Ordering::Relaxed) {
+            while mode == "WAL" && !stop.is_set() {
                 let mut reader = Other::on(&db);
                 reader.run("BEGIN; SELECT count(*) FROM a");
                 std::thread::sleep(Duration::from_millis(150));
@@ -192,7 +193,7 @@ fn under_kills(mode: &str, kills: u64, seed: u64) {
             );
             newest = last;
         }
-        is_over.store(true, Ordering::Relaxed);
+        drop(stopping);
         reading.join().expect("reading");
         let count = writing.join().expect("writing");
         densite(&["replicate", &db, &bucket, "--once"]).expect(0);

@@ -3,7 +3,8 @@
 
 use crate::common::{Other, at, densite, temp};
 use crate::replicate::Shipping;
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use densite_testing::Stop;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 use tempfile::TempDir;
 
@@ -121,10 +122,11 @@ fn a_long_reader_does_not_hold_back_the_log() {
 fn under_kills(mode: &str, kills: u64, seed: u64) {
     let dir = temp();
     let (db, url) = made(&dir, mode);
-    let (acknowledged, ends) = (AtomicI64::new(1), AtomicBool::new(false));
+    let (acknowledged, ends) = (AtomicI64::new(1), Stop::new());
     std::thread::scope(|scope| {
+        let _ends = ends.at_end();
         scope.spawn(|| {
-            while !ends.load(Ordering::Acquire) {
+            while !ends.is_set() {
                 let last = acknowledged.load(Ordering::Acquire);
                 let (from, to) = (last + 1, last + 1 + last % 37);
                 let sql = format!(
@@ -155,7 +157,6 @@ fn under_kills(mode: &str, kills: u64, seed: u64) {
                 .out;
             assert_eq!(out.lines().last(), Some(&*all.to_string()), "seed {seed}");
         }
-        ends.store(true, Ordering::Release);
     });
 }
 

@@ -3,9 +3,9 @@
 use crate::common::leader;
 
 use crate::common::{Db, one, wait};
+use densite_testing::Stop;
 use leader::Leader;
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 const SCHEMA: &str = "CREATE TABLE t(id INTEGER PRIMARY KEY)";
@@ -21,12 +21,13 @@ fn rows_that_arrive_slowly_are_applied_together_and_soon() {
     let con = db.ingest("t", "");
     insert(&con);
     wait(&con);
-    let ended = AtomicBool::new(false);
+    let ended = Stop::new();
     let (time, rows, positions) = std::thread::scope(|scope| {
+        let ending = ended.at_end();
         let looks = scope.spawn(|| {
             let plain = rusqlite::Connection::open(db.path()).expect("opens");
             let mut seen = BTreeSet::new();
-            while !ended.load(Ordering::Acquire) {
+            while !ended.is_set() {
                 seen.insert(one::<i64>(&plain, "SELECT seq FROM densite_applied"));
             }
             seen
@@ -49,7 +50,7 @@ fn rows_that_arrive_slowly_are_applied_together_and_soon() {
             assert!(Instant::now() < until, "the table lags behind");
             std::thread::sleep(Duration::from_millis(5));
         }
-        ended.store(true, Ordering::Release);
+        drop(ending);
         (begun.elapsed(), rows, looks.join().expect("looks"))
     });
     // One batch for each delay. How many rows come meanwhile depends on the machine.

@@ -1,6 +1,7 @@
 //! `densite_pause` and `densite_resume`.
 
 use crate::common::{self, Db, all, one, refusal, wait};
+use densite_testing::Stop;
 use std::time::Duration;
 
 const SCHEMA: &str = "CREATE TABLE vote(id INTEGER PRIMARY KEY, n INT); CREATE TABLE other(a)";
@@ -69,13 +70,14 @@ fn a_pause_begins_between_transactions_of_writers() {
     let db = Db::new(SCHEMA);
     let con = db.ingest("vote", "");
     let path = db.path();
-    let stop = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let stop = std::sync::Arc::new(Stop::new());
+    let stopping = stop.at_end();
     let stops = stop.clone();
     let writer = std::thread::spawn(move || {
         let con = common::open(&path);
         common::create(&con, "vote", "").expect("the ingest table");
         let mut n = 0_i64;
-        while !stops.load(std::sync::atomic::Ordering::Relaxed) {
+        while !stops.is_set() {
             con.execute_batch(&format!(
                 "BEGIN; INSERT INTO vote_in(n) VALUES ({n}), ({n}); COMMIT"
             ))
@@ -94,7 +96,7 @@ fn a_pause_begins_between_transactions_of_writers() {
         assert_eq!(count(), before);
         one::<i64>(&con, "SELECT densite_resume('vote')");
     }
-    stop.store(true, std::sync::atomic::Ordering::Relaxed);
+    drop(stopping);
     let pairs = writer.join().expect("writes");
     wait(&con);
     assert_eq!(

@@ -4,7 +4,7 @@
 use crate::common::storage;
 
 use crate::common::{Db, all, create, one, wait};
-use std::sync::atomic::{AtomicBool, Ordering};
+use densite_testing::Stop;
 use storage::{Faults, failing};
 
 fn numbers(con: &rusqlite::Connection, rows: i64) -> rusqlite::Result<Vec<i64>> {
@@ -23,13 +23,13 @@ fn reading_and_pruning_at_once() {
     let con = open();
     create(&con, "t", "").expect("the ingest table");
     one::<i64>(&con, "SELECT densite_subscribe('s', 'start')");
-    let over = AtomicBool::new(false);
+    let over = Stop::new();
     let rows = 4000;
     std::thread::scope(|s| {
         let reads = s.spawn(|| {
             let con = open();
             let mut answers = 0;
-            while !over.load(Ordering::Acquire) {
+            while !over.is_set() {
                 let seen = numbers(&con, 100).expect("reads");
                 assert!(seen.windows(2).all(|w| w[1] == w[0] + 1), "{seen:?}");
                 answers += u64::from(!seen.is_empty());
@@ -37,6 +37,7 @@ fn reading_and_pruning_at_once() {
             answers
         });
         s.spawn(|| {
+            let _over = over.at_end();
             let con = open();
             let mut at = 0;
             while at < rows {
@@ -53,7 +54,6 @@ fn reading_and_pruning_at_once() {
                 one::<i64>(&con, &format!("SELECT densite_ack('s', {at})"));
                 con.query_row("SELECT densite_prune()", [], |_| Ok(())).ok();
             }
-            over.store(true, Ordering::Release);
         });
         for i in 0..rows / 20 {
             con.execute_batch(&format!("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 20) INSERT INTO t_in SELECT {i} * 20 + i, randomblob(100) FROM n"))

@@ -7,10 +7,11 @@
 use crate::common::{options, tables};
 use densite_disk::{Dir, LockKind, OpenMode, RealDir};
 use densite_log::{Batch, Begin, Error, Log, Op, Options, Txn, Value};
+use densite_testing::Stop;
 use std::cell::Cell;
 use std::process::Command;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 const WAIT: Duration = Duration::from_secs(20);
@@ -90,19 +91,20 @@ fn children_of_a_busy_process(path: &str) {
     let log = open(path);
     log.subscribe("all", Begin::Start).expect("subscribe");
     let prepared = Arc::new(txn(&log, -2));
-    let (stop, turns) = (AtomicBool::new(false), AtomicU64::new(0));
+    let (stop, turns) = (Stop::new(), AtomicU64::new(0));
     let mut alive = Vec::new();
     let (rows, own) = std::thread::scope(|s| {
+        let stopping = stop.at_end();
         let appender = s.spawn(|| {
             let mut n = 0i64;
-            while !stop.load(Ordering::Relaxed) {
+            while !stop.is_set() {
                 log.append(txn(&log, n)).expect("append");
                 n += 1;
             }
             n
         });
         s.spawn(|| {
-            while !stop.load(Ordering::Relaxed) {
+            while !stop.is_set() {
                 log.set_config(|c| c.retain_bytes += 1).expect("config");
                 log.prune(u64::MAX).expect("prune");
                 turns.fetch_add(1, Ordering::Relaxed);
@@ -128,7 +130,7 @@ fn children_of_a_busy_process(path: &str) {
                 std::thread::sleep(Duration::from_millis(1));
             }
         }
-        stop.store(true, Ordering::Relaxed);
+        drop(stopping);
         (appender.join().expect("appender") as u64, own)
     });
     log.unsubscribe("all").expect("unsubscribe");

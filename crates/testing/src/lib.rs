@@ -9,6 +9,7 @@ mod nats;
 mod s3;
 mod server;
 mod skip;
+mod stop;
 mod versitygw;
 mod web;
 
@@ -18,5 +19,6 @@ pub use long_run::long_run;
 pub use nats::Nats;
 pub use s3::S3;
 pub use skip::skip;
+pub use stop::{Stop, Stopping};
 pub use versitygw::Versitygw;
 pub use web::Nginx;

@@ -2,6 +2,7 @@
 
 mod common;
 
+use densite_testing::Stop;
 use densite_tools::Silent;
 use densite_tools::replica::{At, RestoreOptions, create_functions, restore};
 use rusqlite::Connection;
@@ -374,12 +375,13 @@ fn a_wait_ends_while_others_write_all_the_time() {
     let place = Place::new();
     let con = place.create("WAL");
     start(&con, &place.url("r"));
-    let is_over = std::sync::atomic::AtomicBool::new(false);
+    let stop = Stop::new();
     std::thread::scope(|scope| {
+        let _stopping = stop.at_end();
         scope.spawn(|| {
             let writer = place.open();
             writer.busy_timeout(Duration::from_secs(60)).expect("set");
-            while !is_over.load(std::sync::atomic::Ordering::Relaxed) {
+            while !stop.is_set() {
                 add(&writer);
             }
         });
@@ -396,6 +398,5 @@ fn a_wait_ends_while_others_write_all_the_time() {
         while number(&con, &step) == 0 {
             assert!(begun.elapsed() < Duration::from_secs(60), "it never ends");
         }
-        is_over.store(true, std::sync::atomic::Ordering::Relaxed);
     });
 }

@@ -6,7 +6,9 @@ mod retained;
 mod waiting;
 
 use crate::common::{Db, all, one, refusal, wait};
+use densite_testing::Stop;
 use rusqlite::Connection;
+use std::time::Duration;
 
 const SCHEMA: &str = "CREATE TABLE t(id INTEGER PRIMARY KEY, a INT UNIQUE, b TEXT)";
 /// All columns of the next changes of the subscriber `s`.
@@ -199,12 +201,17 @@ fn rows_of_ingest_are_reported_when_they_are_applied() {
 /// A program can set it at every start, beside others that write.
 #[test]
 fn setting_it_again_misses_no_row() {
+    // Each of the two keeps the other from the lock for a long time on a busy machine.
+    const PATIENCE: Duration = Duration::from_secs(60);
     let (db, con) = recorded(SCHEMA);
-    let is_over = std::sync::atomic::AtomicBool::new(false);
+    con.busy_timeout(PATIENCE).expect("set");
+    let stop = Stop::new();
     std::thread::scope(|scope| {
+        let _stopping = stop.at_end();
         scope.spawn(|| {
             let other = db.open();
-            while !is_over.load(std::sync::atomic::Ordering::Relaxed) {
+            other.busy_timeout(PATIENCE).expect("set");
+            while !stop.is_set() {
                 run(&other, "SELECT densite_config('changes', 't', 'on')");
                 // It is off for no moment that others see.
                 run(
@@ -216,7 +223,6 @@ fn setting_it_again_misses_no_row() {
         for id in 0..1000 {
             run(&con, &format!("INSERT INTO t VALUES ({id}, {id}, 1)"));
         }
-        is_over.store(true, std::sync::atomic::Ordering::Relaxed);
     });
     let count = "SELECT count(*) FROM densite_changes('s', 10000)";
     assert_eq!(one::<i64>(&con, count), 1000);
