@@ -45,6 +45,7 @@ mod report_kinds;
 mod round_trip;
 mod share;
 mod shell;
+mod shell_attach;
 mod shell_commands;
 mod shell_settings;
 mod shown;

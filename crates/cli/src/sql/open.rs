@@ -27,7 +27,9 @@ pub(crate) enum Access {
 /// that it cannot open the file.
 pub(crate) fn open(db: &str, access: Access) -> Result<Connection, Failure> {
     let uri = db.starts_with("file:");
-    if !uri && db != ":memory:" && !densite_vfs::is_url(db) && !densite_vfs::is_replica(db) {
+    let is_remote = densite_vfs::is_url(db) || densite_vfs::is_replica(db);
+    let is_file = !uri && db != ":memory:" && !is_remote;
+    if is_file {
         let path = Path::new(db);
         match std::fs::metadata(path) {
             Ok(meta) if meta.is_dir() => {
@@ -55,18 +57,21 @@ pub(crate) fn open(db: &str, access: Access) -> Result<Connection, Failure> {
             }
         }
     }
-    let mut flags = OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    flags |= match access {
-        Access::Existing => OpenFlags::SQLITE_OPEN_READ_WRITE,
-        Access::Create => OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE,
-        Access::ReadOnly => OpenFlags::SQLITE_OPEN_READ_ONLY,
-    };
-    if uri {
-        flags |= OpenFlags::SQLITE_OPEN_URI;
-    }
-    let name = match uri {
-        true => with_our_vfs(db),
-        false => db.to_owned(),
+    // ATTACH takes over these flags: with CREATE it makes a missing database, as in the sqlite3
+    // shell. The name of a database that must exist says so itself.
+    let flags = OpenFlags::SQLITE_OPEN_NO_MUTEX
+        | OpenFlags::SQLITE_OPEN_URI
+        | match access {
+            Access::Existing | Access::Create => {
+                OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE
+            }
+            Access::ReadOnly => OpenFlags::SQLITE_OPEN_READ_ONLY,
+        };
+    let name = match (access, uri) {
+        (Access::Existing, true) => existing(&with_our_vfs(db)),
+        (Access::Existing, false) if is_file => existing(&uri_of(db)),
+        (_, true) => with_our_vfs(db),
+        (_, false) => db.to_owned(),
     };
     let ready = Connection::open_with_flags_and_vfs(name, flags, sqlite::VFS).and_then(|c| {
         c.busy_timeout(BUSY_TIMEOUT)?;
@@ -104,20 +109,48 @@ pub(crate) fn shown_name(db: &str) -> String {
 
 /// The URI with our VFS added. If it names a VFS itself, unknown parameters are an error.
 fn with_our_vfs(uri: &str) -> String {
+    with_parameter(uri, "vfs", sqlite::VFS)
+}
+
+/// The URI of a database that must exist, unless it says itself how it is opened.
+fn existing(uri: &str) -> String {
+    with_parameter(uri, "mode", "rw")
+}
+
+/// The URI with a parameter added, unless it has it.
+fn with_parameter(uri: &str, key: &str, value: &str) -> String {
     let (uri, fragment) = match uri.split_once('#') {
         Some((uri, fragment)) => (uri, format!("#{fragment}")),
         None => (uri, String::new()),
     };
     let parameters = uri.split_once('?').map(|(_, parameters)| parameters);
     let mut keys = parameters.into_iter().flat_map(|p| p.split('&'));
-    if keys.any(|p| p.starts_with("vfs=")) {
+    if keys.any(|p| p.split_once('=').is_some_and(|(known, _)| known == key)) {
         return format!("{uri}{fragment}");
     }
     let between = match parameters {
         Some(_) => '&',
         None => '?',
     };
-    format!("{uri}{between}vfs={}{fragment}", sqlite::VFS)
+    format!("{uri}{between}{key}={value}{fragment}")
+}
+
+/// The URI of a path.
+fn uri_of(path: &str) -> String {
+    let mut uri = "file:".to_owned();
+    // What follows two slashes would be the name of a machine.
+    if path.starts_with('/') {
+        uri += "//";
+    }
+    for c in path.chars() {
+        match c {
+            '%' => uri += "%25",
+            '?' => uri += "%3F",
+            '#' => uri += "%23",
+            c => uri.push(c),
+        }
+    }
+    uri
 }
 
 /// The database of a verb. If the verb created it, dropping this removes it while it is empty,
