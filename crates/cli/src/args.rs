@@ -418,6 +418,12 @@ pub(crate) enum Types {
     Auto(Vec<(String, &'static str)>),
 }
 
+impl Default for Types {
+    fn default() -> Types {
+        Types::Auto(Vec::new())
+    }
+}
+
 /// Whether fields of a CSV file can be quoted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Quote {

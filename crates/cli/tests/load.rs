@@ -164,13 +164,19 @@ fn bad_csv_is_named_and_loads_nothing() {
     for (text, words) in [
         (
             &b"id,name\n1,a\n2\n"[..],
-            &["in.csv, line 3", "has 1 fields", "has 2"][..],
+            &["in.csv, line 3", "has 1 field,", "has 2"][..],
         ),
         (
             b"id,name,nope\n1,a,b\n",
             &["in.csv", "column nope", "not a column of table t"],
         ),
-        (b"id,name,ID\n1,a,2\n", &["column ID", "occurs twice"]),
+        (
+            b"id,name,ID\n1,a,2\n",
+            &[
+                "line 1",
+                "columns 1 and 3 have names that differ only in case",
+            ],
+        ),
         (
             b"id,name\n1,a\n2,\xff\n",
             &["line 3", "column name", "not UTF-8"],
@@ -199,7 +205,7 @@ fn bad_csv_is_named_and_loads_nothing() {
         (b"", &["is empty"]),
         (b"\xef\xbb\xbf", &["is empty"]),
         // Files that end in the middle of a line, and of a quoted text.
-        (b"id,name\n1,a\n2", &["line 3", "has 1 fields"]),
+        (b"id,name\n1,a\n2", &["line 3", "has 1 field,"]),
         (
             b"id,name\n1,a\n2,\"b\n3,c\n4,d\n",
             &["line 3", "a quoted field that has no closing quote"],

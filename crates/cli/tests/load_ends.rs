@@ -132,7 +132,7 @@ fn line_ends_within_quotes_are_counted() {
         let file = write(&dir, "in.csv", text);
         densite(&["load", &db, "t", &file])
             .expect(1)
-            .says("line 7: has 1 fields");
+            .says("line 7: has 1 field,");
     }
 }
 

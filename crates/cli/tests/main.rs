@@ -16,6 +16,8 @@ mod load;
 mod load_ends;
 mod load_expected;
 mod load_failed;
+mod load_foreign;
+mod load_messy;
 mod load_mutants;
 mod log;
 mod log_lost;

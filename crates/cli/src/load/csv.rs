@@ -3,8 +3,9 @@
 
 use super::input::{Input, Text, unread};
 use super::records::{Fault, Record, Records, Wrong};
-use super::{Bad, Column, Row, Source};
+use super::{Bad, Column, Row, Source, wrong_names};
 use crate::args::LoadArgs;
+use crate::out::counted;
 use rusqlite::types::Value;
 
 pub(super) struct Csv {
@@ -14,6 +15,10 @@ pub(super) struct Csv {
     record: Record,
     /// The record is the first one of a file without a header line and has not been returned yet.
     is_ready: bool,
+    /// The line of the column names, if it has one.
+    header: Option<u64>,
+    /// Whether the user named the delimiter.
+    is_given: bool,
     null: Option<String>,
 }
 
@@ -37,10 +42,26 @@ impl Csv {
             columns: Vec::new(),
             record: Record::default(),
             is_ready: args.no_header,
+            header: None,
+            is_given: args.delimiter.is_some(),
             null: args.null.clone(),
         };
-        if !csv.records.read(&mut csv.record).map_err(|e| csv.bad(e))? {
+        let mut has_first = csv.records.read(&mut csv.record);
+        if let Ok(true) = has_first
+            && let Some(named) = named_delimiter(&csv.record, delimiter)
+        {
+            if !csv.is_given {
+                csv.records.set_delimiter(named);
+            }
+            csv.is_given = true;
+            has_first = csv.records.read(&mut csv.record);
+        }
+        if !has_first.map_err(|e| csv.bad(e))? {
             return Err(Bad::file("has no header line; it is empty"));
+        }
+        csv.header = (!args.no_header).then_some(csv.record.line);
+        if let Some(bad) = csv.other_delimiter() {
+            return Err(bad);
         }
         let names = (1..).zip(csv.record.fields());
         let names: Result<Vec<String>, _> = names
@@ -58,10 +79,42 @@ impl Csv {
             declared: "TEXT",
         };
         csv.columns = names.into_iter().map(column).collect();
+        if let Some(problem) = wrong_names(&csv.columns) {
+            return Err(Bad {
+                at: csv.header,
+                ..Bad::file(problem)
+            });
+        }
         if csv.columns.len() == 1 {
             csv.records.expect_one_field();
         }
         Ok(csv)
+    }
+
+    /// The problem of a header line that has one name, with characters that separate the fields of
+    /// other files. Loaded with one column, its rows would be of no use.
+    fn other_delimiter(&self) -> Option<Bad> {
+        let mut fields = self.record.fields();
+        let (Some((name, false)), None) = (fields.next(), fields.next()) else {
+            return None;
+        };
+        if self.is_given || self.header.is_none() {
+            return None;
+        }
+        let others = [
+            (b';', "';'"),
+            (b'\t', "'\\t'"),
+            (b'|', "'|'"),
+            (b',', "','"),
+        ];
+        let (_, shown) = others.iter().find(|(other, _)| name.contains(other))?;
+        let problem = format!(
+            "has one column, and {shown} in its name; give --delimiter {shown} if it separates columns (for .import: .separator {shown}), and otherwise the present one"
+        );
+        Some(Bad {
+            at: self.header,
+            ..Bad::file(problem)
+        })
     }
 
     fn bad(&self, wrong: Wrong) -> Bad {
@@ -85,6 +138,11 @@ impl Csv {
                 "begins a quoted field that has no closing quote; a part of the file is missing, or there is a quote too many; give --quote none if quotes are ordinary text"
             }
         };
+        let advice = match self.header {
+            None if !self.is_given => "; or name another delimiter with --delimiter",
+            _ => "",
+        };
+        let problem = format!("{problem}{advice}");
         Bad {
             column: self.columns.get(field).map(|column| column.name.clone()),
             // If a field spans several lines, the start of the next record is unknown.
@@ -94,9 +152,23 @@ impl Csv {
     }
 }
 
+/// The delimiter that a first line `sep=;` names, as spreadsheets read it.
+fn named_delimiter(first: &Record, delimiter: u8) -> Option<u8> {
+    let mut fields = first.fields();
+    match (fields.next(), fields.next(), fields.next()) {
+        (Some((b"sep=", false)), Some((b"", false)), None) => Some(delimiter),
+        (Some(([b's', b'e', b'p', b'=', named], false)), None, _) => Some(*named),
+        _ => None,
+    }
+}
+
 impl Source for Csv {
     fn unit(&self) -> &'static str {
         "line"
+    }
+
+    fn header(&self) -> Option<u64> {
+        self.header
     }
 
     fn columns(&self) -> &[Column] {
@@ -115,7 +187,10 @@ impl Source for Csv {
         if fields != columns {
             return Err(Bad::row(
                 at,
-                format!("has {fields} fields, but the first line of the file has {columns}"),
+                format!(
+                    "has {}, but the first line of the file has {columns}",
+                    counted(fields as u64, "field", "fields")
+                ),
             ));
         }
         let mut values = Vec::with_capacity(self.columns.len());

@@ -4,7 +4,8 @@
 //! names UTF-8 or UTF-16. Bytes that the encoding does not have are an error, never a replacement
 //! character.
 
-use super::Bad;
+use super::{Bad, foreign};
+use crate::args::FileFormat;
 use encoding_rs::{Decoder, DecoderResult, Encoding, UTF_8};
 use std::cell::Cell;
 use std::fs::File;
@@ -14,8 +15,8 @@ use std::rc::Rc;
 
 const GZIP: &[u8] = b"\x1f\x8b";
 const ZSTD: &[u8] = b"\x28\xb5\x2f\xfd";
-/// The longest of the marks at the beginning of a file.
-const MARK: usize = 4;
+/// The beginning of a file, by which it is recognised: as far as the mark of a tar archive.
+const MARK: usize = 512;
 const BUFFER: usize = 1 << 16;
 
 /// The text of a file, in UTF-8 unless its bytes are not.
@@ -32,14 +33,14 @@ impl Input {
     }
 }
 
-struct Counted {
-    file: File,
+struct Counted<R> {
+    reader: R,
     bytes: Input,
 }
 
-impl Read for Counted {
+impl<R: Read> Read for Counted<R> {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        let read = self.file.read(buf)?;
+        let read = self.reader.read(buf)?;
         self.bytes.0.set(self.bytes.0.get() + read as u64);
         Ok(read)
     }
@@ -47,21 +48,38 @@ impl Read for Counted {
 
 /// The problem of a file that cannot be read: the system's, or that it is damaged.
 pub(super) fn unread(e: &io::Error) -> Bad {
-    match e.raw_os_error() {
-        Some(_) => Bad::file(format!("cannot be read: {e}")),
-        None => Bad::damaged(format!("cannot be read: {e}")),
+    match (e.raw_os_error(), e.kind()) {
+        // A command that failed is no damage, either.
+        (Some(_), _) | (None, io::ErrorKind::BrokenPipe) => {
+            Bad::file(format!("cannot be read: {e}"))
+        }
+        (None, _) => Bad::damaged(format!("cannot be read: {e}")),
     }
 }
 
 /// Opens the text of a file. Without an encoding, a byte order mark names it, or it is UTF-8.
-pub(super) fn text(file: File, encoding: Option<&'static Encoding>) -> Result<(Input, Text), Bad> {
+pub(super) fn text(
+    reader: impl Read + 'static,
+    encoding: Option<&'static Encoding>,
+    format: FileFormat,
+) -> Result<(Input, Text), Bad> {
     let input = Input::default();
     let counted = Counted {
-        file,
+        reader,
         bytes: input.clone(),
     };
-    let plain = decompressed(BufReader::with_capacity(BUFFER, counted)).map_err(|e| unread(&e))?;
-    let text = converted(plain, encoding).map_err(|e| unread(&e))?;
+    let counted = BufReader::with_capacity(BUFFER, counted);
+    let mut plain = decompressed(counted).map_err(|e| unread(&e))?;
+    let first = peek(&mut plain).map_err(|e| unread(&e))?;
+    if let Some(problem) = foreign::problem(&first, Some(format)) {
+        return Err(Bad::file(problem));
+    }
+    if let Some(name) = foreign::unmarked(&first).filter(|_| encoding.is_none()) {
+        return Err(Bad::file(format!(
+            "seems to be {name} without a byte order mark; give --encoding {name}"
+        )));
+    }
+    let text = converted(first, plain, encoding);
     Ok((input, text))
 }
 
@@ -70,15 +88,13 @@ pub(super) fn text(file: File, encoding: Option<&'static Encoding>) -> Result<(I
 pub(super) fn plain(mut file: File) -> Result<File, Bad> {
     let first = peek(&mut file).map_err(|e| unread(&e))?;
     file.rewind().map_err(|e| unread(&e))?;
-    if !first.starts_with(GZIP) && !first.starts_with(ZSTD) {
+    if let Some(problem) = foreign::problem(&first, Some(FileFormat::Parquet)) {
+        return Err(Bad::file(problem));
+    }
+    if compression(&first).is_none() {
         return Ok(file);
     }
-    let counted = Counted {
-        file,
-        bytes: Input::default(),
-    };
-    let mut all =
-        decompressed(BufReader::with_capacity(BUFFER, counted)).map_err(|e| unread(&e))?;
+    let mut all = decompressed(BufReader::with_capacity(BUFFER, file)).map_err(|e| unread(&e))?;
     let mut plain = tempfile::tempfile()
         .map_err(|e| Bad::file(format!("cannot be decompressed to a temporary file: {e}")))?;
     io::copy(&mut all, &mut plain).map_err(|e| unread(&e))?;
@@ -87,20 +103,42 @@ pub(super) fn plain(mut file: File) -> Result<File, Bad> {
 }
 
 /// The first bytes, which are read again.
-fn peek(reader: &mut impl Read) -> io::Result<Vec<u8>> {
+pub(super) fn peek(reader: &mut impl Read) -> io::Result<Vec<u8>> {
     let mut first = Vec::with_capacity(MARK);
     reader.take(MARK as u64).read_to_end(&mut first)?;
     Ok(first)
 }
 
-fn decompressed(mut reader: BufReader<Counted>) -> io::Result<Box<dyn BufRead>> {
+/// A compression that is read.
+enum Compression {
+    Gzip,
+    Zstd,
+}
+
+fn compression(first: &[u8]) -> Option<Compression> {
+    // Files of parallel zstd begin with a frame that is skipped.
+    let skips = |four: &[u8]| matches!(four, [0x50..=0x5f, 0x2a, 0x4d, 0x18]);
+    match first {
+        _ if first.starts_with(GZIP) => Some(Compression::Gzip),
+        _ if first.starts_with(ZSTD) || first.get(..4).is_some_and(skips) => {
+            Some(Compression::Zstd)
+        }
+        _ => None,
+    }
+}
+
+fn decompressed(mut reader: BufReader<impl Read + 'static>) -> io::Result<Box<dyn BufRead>> {
     let first = peek(&mut reader)?;
-    let (is_gzip, is_zstd) = (first.starts_with(GZIP), first.starts_with(ZSTD));
+    let compression = compression(&first);
     let all = io::Cursor::new(first).chain(reader);
-    Ok(match (is_gzip, is_zstd) {
-        (true, _) => buffered(Told("gzip", flate2::bufread::MultiGzDecoder::new(all))),
-        (_, true) => buffered(Told("zstd", zstd::stream::read::Decoder::with_buffer(all)?)),
-        _ => Box::new(all),
+    Ok(match compression {
+        Some(Compression::Gzip) => {
+            buffered(Told("gzip", flate2::bufread::MultiGzDecoder::new(all)))
+        }
+        Some(Compression::Zstd) => {
+            buffered(Told("zstd", zstd::stream::read::Decoder::with_buffer(all)?))
+        }
+        None => Box::new(all),
     })
 }
 
@@ -120,11 +158,12 @@ impl<R: Read> Read for Told<R> {
     }
 }
 
+/// The text of the first bytes and of what follows them.
 fn converted(
-    mut reader: Box<dyn BufRead>,
+    first: Vec<u8>,
+    reader: Box<dyn BufRead>,
     encoding: Option<&'static Encoding>,
-) -> io::Result<Text> {
-    let first = peek(&mut reader)?;
+) -> Text {
     let by_mark = Encoding::for_bom(&first);
     // A mark that contradicts the given encoding is text of that encoding.
     let (encoding, skipped) = match (encoding, by_mark) {
@@ -135,7 +174,7 @@ fn converted(
     let mut all = io::Cursor::new(first).chain(reader);
     all.consume(skipped);
     // UTF-8 is checked where line and column are known.
-    Ok(match encoding == UTF_8 {
+    match encoding == UTF_8 {
         true => Box::new(all),
         false => Box::new(Converting {
             reader: all,
@@ -145,7 +184,7 @@ fn converted(
             unread: 0..0,
             is_over: false,
         }),
-    })
+    }
 }
 
 /// Text of another encoding as UTF-8.
@@ -209,7 +248,7 @@ mod tests {
         let mut file = tempfile::tempfile().expect("a file");
         file.write_all(bytes).expect("written");
         std::io::Seek::rewind(&mut file).expect("rewound");
-        let (input, mut text) = text(file, encoding).map_err(|bad| bad.problem)?;
+        let (input, mut text) = text(file, encoding, FileFormat::Csv).map_err(|bad| bad.problem)?;
         let mut all = Vec::new();
         text.read_to_end(&mut all).map_err(|e| e.to_string())?;
         assert_eq!(input.bytes_read(), bytes.len() as u64);

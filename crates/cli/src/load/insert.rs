@@ -3,12 +3,13 @@
 use super::order::Part;
 use super::target::{self, Target};
 use super::types::Decided;
-use super::{Bad, Row, Source, shown};
+use super::{Bad, Row, Source, shown, wrong_names};
 use crate::args::Types;
+use crate::out::counted;
 use densite_sqlite::quoted;
 use densite_tools::Progress;
 use rusqlite::types::Value;
-use rusqlite::{Connection, params_from_iter};
+use rusqlite::{Connection, ffi, params_from_iter};
 
 /// The result of a load.
 #[derive(Debug, Default)]
@@ -218,9 +219,16 @@ impl Load<'_> {
     fn create(&mut self, source: &dyn Source, rows: &[Row]) -> Result<(), Stop> {
         let mut columns = source.columns().to_vec();
         if columns.is_empty() {
-            return Err(Stop::Input(Bad::file(
-                "has no rows, so the columns of the new table are unknown",
-            )));
+            let problem = match rows.is_empty() {
+                true => "has no rows, so the columns of the new table are unknown; create it first",
+                false => {
+                    "has rows without columns, so those of the new table are unknown; create it first"
+                }
+            };
+            return Err(Stop::Input(Bad::file(problem)));
+        }
+        if let Some(problem) = wrong_names(&columns) {
+            return Err(Stop::Input(Bad::file(problem)));
         }
         let is_there = |name: &&String| columns.iter().any(|c| c.name.eq_ignore_ascii_case(name));
         if let Some(name) = self.options.upsert.iter().find(|name| !is_there(name)) {
@@ -231,7 +239,15 @@ impl Load<'_> {
             self.types = Decided::new(types, &mut columns, rows).map_err(Stop::Input)?;
         }
         let table = self.options.table;
-        target::create(self.db, table, &columns, self.options.upsert)?;
+        target::create(self.db, table, &columns, self.options.upsert).map_err(|e| {
+            match e.to_string().starts_with("too many columns") {
+                true => Stop::Input(Bad::file(format!(
+                    "has {}, which are too many for a table; load a part of them",
+                    counted(columns.len() as u64, "column", "columns")
+                ))),
+                false => Stop::Sql(e),
+            }
+        })?;
         let made = target::find_table(self.db, table)?.and_then(Result::ok);
         self.target = made.unwrap_or_default();
         Ok(())
@@ -262,18 +278,23 @@ impl Load<'_> {
                 let table = self.options.table;
                 let problem = match self.options.by_order {
                     true => format!(
-                        "has {} fields, and table {table} takes {}",
-                        columns.len(),
+                        "has {}, and table {table} takes {}",
+                        counted(columns.len() as u64, "field", "fields"),
                         self.target.columns.len()
                     ),
-                    false if self.target.columns.iter().any(named) => "occurs twice".to_owned(),
+                    false if self.target.columns.iter().any(named) => {
+                        wrong_names(columns).unwrap_or_else(|| "occurs twice".to_owned())
+                    }
+                    false if self.target.generated.iter().any(named) => format!(
+                        "is a generated column of table {table}, which takes no values; leave it out"
+                    ),
                     false => format!(
                         "is not a column of table {table} that takes values; the table has {}",
                         self.target.columns.join(", ")
                     ),
                 };
                 let bad = Bad {
-                    at,
+                    at: source.header().or(at),
                     ..Bad::file(problem)
                 };
                 return Err(match self.options.by_order {
@@ -372,7 +393,7 @@ impl Load<'_> {
         if !matches!(error.extended_code & 0xff, 18..=20) {
             return None;
         }
-        let problem = message.clone().unwrap_or_else(|| error.to_string());
+        let mut problem = message.clone().unwrap_or_else(|| error.to_string());
         let bad = Bad::row(row.at, problem.clone());
         // SQLite names columns as table.column.
         let named = |column: &&String| {
@@ -394,6 +415,14 @@ impl Load<'_> {
         let place = self.target.columns.iter().position(|c| c == column)?;
         let value = self.places.iter().position(|p| *p == place);
         let value = value.and_then(|i| row.values.get(i)?.as_ref());
+        let is_type = matches!(
+            error.extended_code,
+            ffi::SQLITE_MISMATCH | ffi::SQLITE_CONSTRAINT_DATATYPE
+        );
+        if is_type && self.options.types.is_some() && value == Some(&Value::Text(String::new())) {
+            problem += "; an empty field is text, and NULL with --null ''";
+        }
+        let bad = Bad { problem, ..bad };
         Some(bad.with(column, value.map(shown)))
     }
 }

@@ -5,6 +5,7 @@
 
 mod csv;
 pub(crate) mod failure;
+mod foreign;
 mod input;
 pub(crate) mod insert;
 mod json;
@@ -16,7 +17,9 @@ pub(crate) mod types;
 
 use crate::args::{FileFormat, LoadArgs};
 use rusqlite::types::Value;
+use std::collections::HashMap;
 use std::fs::File;
+use std::io::Read;
 use std::os::fd::AsFd;
 use std::path::Path;
 
@@ -85,6 +88,10 @@ impl Bad {
 pub(crate) trait Source {
     /// The name of a place in the file: "line" or "row".
     fn unit(&self) -> &'static str;
+    /// The line of the column names, if the file has one.
+    fn header(&self) -> Option<u64> {
+        None
+    }
     /// The columns known so far, with types for a new table. Rows of JSON can add more columns.
     fn columns(&self) -> &[Column];
     /// The next row.
@@ -99,6 +106,34 @@ pub(crate) struct Column {
     pub(crate) name: String,
     /// The type in a new table; empty for no type.
     pub(crate) declared: &'static str,
+}
+
+/// What is wrong with the names of columns: a zero byte, which SQL cannot have, or two that a table
+/// takes for one, because case does not count.
+pub(crate) fn wrong_names(columns: &[Column]) -> Option<String> {
+    let mut places = HashMap::new();
+    for (column, at) in columns.iter().zip(1..) {
+        if column.name.contains('\0') {
+            return Some(format!(
+                "the name of column {at} has a zero byte; rename it"
+            ));
+        }
+        let earlier = places.insert(column.name.to_ascii_lowercase(), (at, column));
+        let Some((first, same)) = earlier else {
+            continue;
+        };
+        return Some(match column.name.as_str() {
+            "" => format!("columns {first} and {at} have no name; name them"),
+            name if name == same.name => {
+                format!("columns {first} and {at} have the same name, {name}; rename one of them")
+            }
+            name => format!(
+                "columns {first} and {at} have names that differ only in case, {} and {name}; rename one of them",
+                same.name
+            ),
+        });
+    }
+    None
 }
 
 /// The name without the end that stands for a compression.
@@ -127,6 +162,14 @@ pub(crate) fn format_of(args: &LoadArgs) -> Option<FileFormat> {
     args.format.or_else(by_name)
 }
 
+/// What a file is whose format is not clear from its name, if it is one that is not loaded.
+pub(crate) fn not_loaded(path: &Path) -> Option<Bad> {
+    let about = std::fs::metadata(path).ok()?;
+    let mut file = about.is_file().then(|| File::open(path).ok())??;
+    let first = input::peek(&mut file).ok()?;
+    foreign::problem(&first, None).map(Bad::file)
+}
+
 /// Opens the file.
 pub(crate) fn open(args: &LoadArgs, format: FileFormat) -> Result<Box<dyn Source>, Bad> {
     let file = match args.file == Path::new("-") {
@@ -137,10 +180,19 @@ pub(crate) fn open(args: &LoadArgs, format: FileFormat) -> Result<Box<dyn Source
         false => File::open(&args.file),
     };
     let file = file.map_err(|e| Bad::file(format!("cannot be opened: {e}")))?;
-    if format == FileFormat::Parquet {
-        return Ok(Box::new(parquet::Parquet::new(file)?));
+    match format {
+        FileFormat::Parquet => Ok(Box::new(parquet::Parquet::new(file)?)),
+        _ => open_text(file, args, format),
     }
-    let (input, text) = input::text(file, args.encoding)?;
+}
+
+/// Opens the text of a reader, in a format of text.
+pub(crate) fn open_text(
+    reader: impl Read + 'static,
+    args: &LoadArgs,
+    format: FileFormat,
+) -> Result<Box<dyn Source>, Bad> {
+    let (input, text) = input::text(reader, args.encoding, format)?;
     Ok(match format {
         FileFormat::Csv => {
             let is_tsv = is_tsv(uncompressed(&args.file));

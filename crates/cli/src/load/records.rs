@@ -110,6 +110,11 @@ impl<R: BufRead> Records<R> {
         }
     }
 
+    /// Sets what separates the fields of further records.
+    pub(super) fn set_delimiter(&mut self, delimiter: u8) {
+        self.delimiter = delimiter;
+    }
+
     /// Sets that all further records have one field.
     pub(super) fn expect_one_field(&mut self) {
         self.has_one_field = true;

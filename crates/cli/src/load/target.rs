@@ -9,6 +9,8 @@ use rusqlite::{Connection, OptionalExtension};
 pub(crate) struct Target {
     /// Names of the columns that accept values.
     pub(crate) columns: Vec<String>,
+    /// Names of the generated columns.
+    pub(crate) generated: Vec<String>,
     /// Names of the columns of its primary key, in order.
     pub(crate) key: Vec<String>,
     /// Whether rows can be inserted in another order, because no rule depends on the order.
@@ -65,7 +67,13 @@ pub(crate) fn find_table(
         [table],
         |row| row.get(0),
     )?;
+    let generated = columns
+        .iter()
+        .filter(|(_, _, hidden)| matches!(hidden, 2 | 3))
+        .map(|(name, ..)| name.clone())
+        .collect();
     Ok(Some(Ok(Target {
+        generated,
         columns: columns
             .into_iter()
             .filter(|(_, _, hidden)| *hidden == 0)

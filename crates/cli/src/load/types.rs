@@ -1,7 +1,7 @@
 //! The types of the columns of a table that is created for a CSV file.
 //!
 //! A column is INTEGER or REAL only if its numbers come back with the same digits: "007" is text,
-//! and so is a number of more than 15 digits with a fraction. The rows that fit into memory decide;
+//! and so is a number of more than 15 digits with a fraction. "-0" is REAL, as it is in JSON. The rows that fit into memory decide;
 //! a later row that does not fit is an error. Empty fields of a column of numbers are NULL.
 
 use super::{Bad, Column, Row, shown};
@@ -68,8 +68,8 @@ impl Type {
             && is_digits(fraction)
             && (whole == "0" || !whole.starts_with('0'))
             && whole.len() + fraction.len() <= DIGITS
-            // Digits alone that are no integer are too long, or "-0".
-            && (mantissa.contains('.') || exponent.is_some());
+            // Digits alone that are no integer are too long. Only a float can be "-0".
+            && (mantissa.contains('.') || exponent.is_some() || text == "-0");
         match is_number && text.parse::<f64>().is_ok_and(f64::is_finite) {
             true => Type::Real,
             false => Type::Text,
@@ -176,7 +176,9 @@ mod tests {
             ("1E-3", Type::Real),
             ("007", Type::Text),
             ("+1", Type::Text),
-            ("-0", Type::Text),
+            ("-0", Type::Real),
+            ("-0.0", Type::Real),
+            ("-00", Type::Text),
             ("00.5", Type::Text),
             (".5", Type::Text),
             ("1.", Type::Real),

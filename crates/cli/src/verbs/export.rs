@@ -38,6 +38,13 @@ pub(crate) fn run(common: Common, args: &ExportArgs) -> Outcome {
         return Err(Failure::Other("usage", 2, text, json!({})));
     };
     let usage = |text: &str| Err(Failure::Other("usage", 2, text.to_owned(), json!({})));
+    if args.no_header && !matches!(format, Format::Csv | Format::Table | Format::List) {
+        let text = format!(
+            "--no-header has no meaning for the format {}; leave it out",
+            format.name()
+        );
+        return usage(&text);
+    }
     if is_stdout && common.json {
         return usage("with - the rows go to stdout, where --json prints its object; name a file");
     }

@@ -1,10 +1,10 @@
 //! `densite load DB TABLE FILE`
 
-use crate::args::{Common, FileFormat, LoadArgs};
+use crate::args::{Common, FileFormat, LoadArgs, Types};
 use crate::failure::{Failure, Outcome};
 use crate::load::failure::{details, input, sentence};
 use crate::load::insert::{Loaded, Options, Stop, load};
-use crate::load::{format_of, open as open_file};
+use crate::load::{format_of, not_loaded, open as open_file};
 use crate::progress::Bar;
 use crate::shown::shown;
 use crate::sql::failure::{At, failure};
@@ -18,6 +18,9 @@ use std::time::Instant;
 pub(crate) fn run(common: Common, args: &LoadArgs) -> Outcome {
     let begin = Instant::now();
     let Some(format) = format_of(args) else {
+        if let Some(bad) = not_loaded(&args.file) {
+            return Err(input(&args.file, "line", bad));
+        }
         return Err(Failure::Other(
             "usage",
             2,
@@ -28,6 +31,21 @@ pub(crate) fn run(common: Common, args: &LoadArgs) -> Outcome {
             json!({}),
         ));
     };
+    if let Some(option) = useless(args, format) {
+        return Err(Failure::Other(
+            "usage",
+            2,
+            format!(
+                "{option} has no meaning for the format {}; leave it out",
+                format.name()
+            ),
+            json!({}),
+        ));
+    }
+    if args.table.is_empty() {
+        let text = "TABLE is empty; name a table".to_owned();
+        return Err(Failure::Other("usage", 2, text, json!({})));
+    }
     if ["", ":memory:"].contains(&args.db.as_str()) {
         return Err(Failure::Other(
             "usage",
@@ -105,6 +123,25 @@ pub(crate) fn run(common: Common, args: &LoadArgs) -> Outcome {
     let done = format!("{}: the rows were loaded", args.db);
     out::report(common, &object, &text, &done);
     Ok(0)
+}
+
+/// An option that was given and that the format does not have. Without its effect, other rows would
+/// be loaded than the user expects.
+fn useless(args: &LoadArgs, format: FileFormat) -> Option<&'static str> {
+    let is_csv = format == FileFormat::Csv;
+    let is_text = format != FileFormat::Parquet;
+    let given = [
+        ("--null", args.null.is_some(), is_csv),
+        ("--no-header", args.no_header, is_csv),
+        ("--delimiter", args.delimiter.is_some(), is_csv),
+        ("--quote", args.quote.byte().is_none(), is_csv),
+        ("--types", args.types != Types::default(), is_csv),
+        ("--encoding", args.encoding.is_some(), is_text),
+    ];
+    let useless = given
+        .iter()
+        .find(|(_, is_given, has_it)| *is_given && !has_it);
+    useless.map(|(option, ..)| *option)
 }
 
 /// The failure to close a database that has the loaded rows. A program that took it for a failed

@@ -23,6 +23,26 @@ impl Lines {
             at: 0,
         }
     }
+
+    /// The first line of an array, or of an object over several lines, is no line of its own.
+    fn explained(&self, bad: Bad) -> Bad {
+        let text = self.line.trim_ascii_start();
+        let is_array = text.first() == Some(&b'[');
+        let is_cut = || {
+            let value: Result<serde_json::Value, _> = serde_json::from_slice(text);
+            value.is_err_and(|e| e.is_eof())
+        };
+        match self.columns.columns.is_empty() && (is_array || is_cut()) {
+            true => Bad {
+                problem: format!(
+                    "{}; give --format json for values that have several lines, or are in an array",
+                    bad.problem
+                ),
+                ..bad
+            },
+            false => bad,
+        }
+    }
 }
 
 impl Source for Lines {
@@ -43,7 +63,8 @@ impl Source for Lines {
             }
             self.at += 1;
             if !self.line.iter().all(u8::is_ascii_whitespace) {
-                return self.columns.row(self.at, &self.line).map(Some);
+                let row = self.columns.row(self.at, &self.line);
+                return row.map(Some).map_err(|bad| self.explained(bad));
             }
         }
     }
