@@ -49,6 +49,7 @@ mod share;
 mod shell;
 mod shell_attach;
 mod shell_commands;
+mod shell_pipes;
 mod shell_settings;
 mod shown;
 mod sql;

@@ -256,6 +256,21 @@ fn a_file_is_imported_as_by_the_sqlite3_shell() {
 }
 
 #[test]
+fn the_separator_is_that_of_imported_files_too() {
+    let dir = temp();
+    let db = made(&dir);
+    let file = at(&dir, "in.csv");
+    fs::write(&file, "id;name\n3;Bob\n").expect("written");
+    script(&db, &format!(".import {file} fresh\n"))
+        .expect(1)
+        .says(".separator ';'");
+    let text = format!(".separator ';'\n.import {file} fresh\nSELECT name FROM fresh;\n");
+    assert_eq!(script(&db, &text).expect(0).out, "name\nBob\n");
+    let text = format!(".mode list\n.separator ab\n.import {file} fresh\n");
+    script(&db, &text).expect(1).says("one ASCII character");
+}
+
+#[test]
 fn lines_markdown_and_json_lines() {
     let dir = temp();
     let db = made(&dir);

@@ -10,6 +10,7 @@ mod literal;
 pub(crate) mod open;
 pub(crate) mod output;
 pub(crate) mod params;
+pub(crate) mod pipe;
 pub(crate) mod prompt;
 pub(crate) mod script;
 pub(crate) mod session;

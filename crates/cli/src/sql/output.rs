@@ -1,23 +1,28 @@
 //! Where results go, and in which format.
 
 use super::format::{Column, Sink, Style, sink};
+use super::pipe::ToCommand;
 use crate::args::Format;
 use crate::failure::Failure;
 use rusqlite::Rows;
 use rusqlite::types::ValueRef;
 use serde_json::json;
+use std::cell::Cell;
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal, Read, Write};
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 /// The beginnings of files that an output never replaces.
 const DATABASES: [&[u8]; 2] = [b"SQLite format 3\0", b"Densite format\r\n"];
 
-/// The output of a session: standard output, or a file.
+/// The output of a session: standard output, a file, or a command.
 pub(crate) struct Output {
     out: Box<dyn Write>,
-    /// The file; `None` for standard output.
+    /// The file, or `|` and the command; `None` for standard output.
     file: Option<PathBuf>,
+    /// Whether the command reads no more.
+    is_gone: Rc<Cell<bool>>,
     /// Whether standard output follows after the next result.
     is_once: bool,
     format: Format,
@@ -34,6 +39,7 @@ impl Output {
         Output {
             out: stdout(),
             file: None,
+            is_gone: Rc::default(),
             is_once: false,
             format,
             style: Style::default(),
@@ -54,7 +60,7 @@ impl Output {
         &self.style
     }
 
-    /// The file that results go to; `None` for standard output.
+    /// The file that results go to, or `|` and the command; `None` for standard output.
     pub(crate) fn file(&self) -> Option<&Path> {
         self.file.as_deref()
     }
@@ -84,17 +90,37 @@ impl Output {
             let text = format!("{}: cannot be written: {e}", path.display());
             Failure::Other("io", 1, text, json!({ "path": path.to_string_lossy() }))
         })?;
-        self.out = Box::new(BufWriter::new(file));
-        (self.file, self.is_once) = (Some(path.to_owned()), is_once);
-        self.renew();
+        self.begin(file, path.to_owned(), is_once);
         Ok(())
+    }
+
+    /// Sends the following results to a command, or only the next one.
+    pub(crate) fn pipe(&mut self, command: &str, is_once: bool) -> Result<(), Failure> {
+        self.restore()?;
+        let name = format!("|{command}");
+        let started = ToCommand::start(command).map_err(|e| {
+            let text = format!("{name}: cannot be started: {e}");
+            Failure::Other("io", 1, text, json!({ "path": name }))
+        })?;
+        let is_gone = started.is_gone();
+        self.begin(started, name.into(), is_once);
+        self.is_gone = is_gone;
+        Ok(())
+    }
+
+    fn begin(&mut self, out: impl Write + 'static, name: PathBuf, is_once: bool) {
+        self.out = Box::new(BufWriter::new(out));
+        (self.file, self.is_once) = (Some(name), is_once);
+        self.renew();
     }
 
     /// Sends the following results to standard output.
     pub(crate) fn restore(&mut self) -> Result<(), Failure> {
         self.flush()?;
         if self.file.take().is_some() {
+            // A command is waited for.
             self.out = stdout();
+            self.is_gone = Rc::default();
             self.renew();
         }
         self.is_once = false;
@@ -138,7 +164,9 @@ impl Output {
             Err(e) => return Ok(Err(e)),
         };
         fetched();
-        let Output { sink, out, .. } = self;
+        let Output {
+            sink, out, is_gone, ..
+        } = self;
         sink.begin(out, columns)?;
         let mut done = Ok(());
         while let Some(r) = row {
@@ -150,6 +178,9 @@ impl Output {
                     done = Err(e);
                     break;
                 }
+            }
+            if is_gone.get() {
+                break;
             }
             match rows.next() {
                 Ok(next) => row = next,

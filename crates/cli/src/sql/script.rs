@@ -2,10 +2,9 @@
 
 use super::dot;
 use super::failure::{other, unprinted};
-use super::session::{Flow, Session};
+use super::session::{Flow, Session, Text};
 use super::split::Splitter;
 use crate::failure::Failure;
-use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 
 /// How deep files can read others, as in the sqlite3 shell.
@@ -56,7 +55,7 @@ fn line_at(
         return match dot::run(session, line.trim()) {
             Ok(Flow::Next) => Ok(Then::Next),
             Ok(Flow::End(code)) => Ok(Then::End(code)),
-            Ok(Flow::Read { name, file }) => read(session, &name, file, depth + 1),
+            Ok(Flow::Read { name, text }) => read(session, &name, text, depth + 1),
             Err(e) => session.go_on(e).map(|()| Then::Next),
         }
         .map_err(|e| (e, 0));
@@ -70,14 +69,14 @@ fn line_at(
     Ok(Then::Next)
 }
 
-/// Runs a file, which its errors name.
-fn read(session: &mut Session, name: &str, file: File, depth: usize) -> Result<Then, Failure> {
+/// Runs the text of a file or command, which its errors name.
+fn read(session: &mut Session, name: &str, text: Text, depth: usize) -> Result<Then, Failure> {
     if depth > DEPTH {
         return Err(other(format!(
             "{name}: more than {DEPTH} files read each other"
         )));
     }
-    let done = run_at(session, BufReader::new(file), depth);
+    let done = run_at(session, BufReader::new(text), depth);
     done.map_err(|e| match e {
         Failure::Other(kind, code, text, details) => {
             Failure::Other(kind, code, format!("{name}: {text}"), details)

@@ -6,6 +6,7 @@ use super::interrupt::Interrupts;
 use super::open::{Access, Opened, shown_name};
 use super::output::Output;
 use super::params::Params;
+use super::pipe::FromCommand;
 use super::split::Piece;
 use crate::args::{Common, Format, SqlArgs};
 use crate::failure::Failure;
@@ -14,6 +15,7 @@ use crate::progress::Fetching;
 use rusqlite::fallible_iterator::FallibleIterator;
 use rusqlite::{Batch, Connection};
 use std::fs::File;
+use std::io::{self, Read};
 use std::rc::Rc;
 use std::time::Instant;
 
@@ -22,10 +24,26 @@ use std::time::Instant;
 pub(crate) enum Flow {
     /// The next command.
     Next,
-    /// The commands of a file, then the next one.
-    Read { name: String, file: File },
+    /// The commands of a text, then the next one.
+    Read { name: String, text: Text },
     /// The end, with this exit code.
     End(u8),
+}
+
+/// A text of statements and commands.
+#[derive(Debug)]
+pub(crate) enum Text {
+    File(File),
+    Command(FromCommand),
+}
+
+impl Read for Text {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Text::File(file) => file.read(bytes),
+            Text::Command(command) => command.read(bytes),
+        }
+    }
 }
 
 /// A place in a text: the number of a statement, and the line in which it begins, both from 1.
@@ -183,7 +201,11 @@ impl Session {
                 continue;
             }
             match self.output.print(&columns, &mut rows, || fetching.end()) {
-                Ok(done) => done.map_err(failed)?,
+                Ok(done) => {
+                    done.map_err(failed)?;
+                    // The command that reads the rows can have ended before.
+                    while !is_readonly && rows.next().map_err(failed)?.is_some() {}
+                }
                 Err(e) => {
                     // A change counts only if the statement ends without an error.
                     while !is_readonly && rows.next().map_err(failed)?.is_some() {}

@@ -96,7 +96,7 @@ pub(crate) const COMMANDS: &[Command] = &[
     command!(
         "import",
         "[--csv] [--skip N] FILE TABLE",
-        "Load a file into a table",
+        "Load a file, or '|COMMAND', into a table",
         (2, 6),
         import::run
     ),
@@ -124,7 +124,7 @@ pub(crate) const COMMANDS: &[Command] = &[
     command!(
         "once",
         "FILE",
-        "Write the next result to a file",
+        "Write the next result to a file, or to |COMMAND",
         (1, 1),
         settings::once
     ),
@@ -138,7 +138,7 @@ pub(crate) const COMMANDS: &[Command] = &[
     command!(
         "output",
         "[FILE]",
-        "Write results to a file, or to stdout again",
+        "Write results to a file, |COMMAND, off, or to stdout again",
         (0, 1),
         settings::output
     ),
@@ -160,7 +160,7 @@ pub(crate) const COMMANDS: &[Command] = &[
     command!(
         "read",
         "FILE",
-        "Run the statements and commands of a file",
+        "Run the statements and commands of a file, or of |COMMAND",
         (1, 1),
         settings::read
     ),

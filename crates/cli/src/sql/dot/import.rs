@@ -1,16 +1,17 @@
 //! `.import FILE TABLE`: loads a file as `densite load` does.
 //!
 //! As in the sqlite3 shell, the first line of a CSV file is a row if the table exists, and has the
-//! names of the columns otherwise.
+//! names of the columns otherwise, and .separator says what separates fields. A file whose name begins with `|` is a command that prints CSV.
 
 use super::super::failure::{At, failure, other};
 use super::super::interrupt::Interrupts;
+use super::super::pipe::{FromCommand, command_of};
 use super::super::session::{Flow, Session};
 use crate::args::{FileFormat, LoadArgs, Quote, Types};
 use crate::failure::Failure;
 use crate::load::failure::input;
 use crate::load::insert::{Options, Stop, load};
-use crate::load::{format_of, open, target};
+use crate::load::{Bad, format_of, open, open_text, target};
 use crate::out;
 use crate::progress::Bar;
 use densite_tools::Progress;
@@ -75,13 +76,24 @@ pub(super) fn run(session: &mut Session, arguments: &[String]) -> Result<Flow, F
     let exists = target::find_table(&session.connection, table)
         .map_err(sql)?
         .is_some();
+    let separator = session.output.style().separators.0.as_deref();
+    let delimiter = match separator.map(str::as_bytes) {
+        None => None,
+        Some(&[byte]) => Some(byte),
+        Some(_) => {
+            return Err(other(
+                "files are read with one ASCII character between fields; set it with .separator"
+                    .to_owned(),
+            ));
+        }
+    };
     let mut args = LoadArgs {
         db: session.db.clone(),
         table: table.to_owned(),
         file: file.into(),
         format: is_csv.then_some(FileFormat::Csv),
         no_header: exists,
-        delimiter: None,
+        delimiter,
         quote: Quote::Double,
         null: None,
         types: Types::Text,
@@ -90,9 +102,19 @@ pub(super) fn run(session: &mut Session, arguments: &[String]) -> Result<Flow, F
         skip_errors: false,
         memory: MEMORY,
     };
-    let format = format_of(&args).unwrap_or(FileFormat::Csv);
+    let format = match command_of(file) {
+        Some(_) => FileFormat::Csv,
+        None => format_of(&args).unwrap_or(FileFormat::Csv),
+    };
     args.no_header &= format == FileFormat::Csv;
-    let mut source = open(&args, format).map_err(|bad| input(&args.file, "line", bad))?;
+    let opened = match command_of(file) {
+        Some(command) => match FromCommand::start(command) {
+            Ok(rows) => open_text(rows, &args, format),
+            Err(e) => Err(Bad::file(format!("cannot be started: {e}"))),
+        },
+        None => open(&args, format),
+    };
+    let mut source = opened.map_err(|bad| input(&args.file, "line", bad))?;
     let unit = source.unit();
     for _ in 0..skip {
         // A line that is no row is skipped too.

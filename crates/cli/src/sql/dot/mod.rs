@@ -21,10 +21,12 @@ use commands::Command;
 use serde_json::json;
 use std::fmt::Write;
 
+/// Commands whose only argument can be `|` and a command of the system.
+const PIPES: [&str; 3] = ["once", "output", "read"];
+
 /// Runs a line that begins with a dot.
 pub(crate) fn run(session: &mut Session, line: &str) -> Result<Flow, Failure> {
-    let words =
-        words::split(line.trim_start_matches('.')).map_err(|why| at(session, line, &why))?;
+    let words = words_of(line).map_err(|why| at(session, line, &why))?;
     let Some((name, arguments)) = words.split_first() else {
         return Err(at(session, line, "a dot alone is no command; type .help"));
     };
@@ -50,6 +52,20 @@ pub(crate) fn run(session: &mut Session, line: &str) -> Result<Flow, Failure> {
         Failure::Other("sql", 1, why, _) => at(session, line, &why),
         e => e,
     })
+}
+
+/// The words of a line. A command of the system is one word: its quotes are those of its own shell.
+fn words_of(line: &str) -> Result<Vec<String>, String> {
+    let line = line.trim_start_matches('.');
+    let two = line.split_once(char::is_whitespace);
+    let two = two.map(|(name, rest)| (name, rest.trim()));
+    let takes_command = |name| find(name).is_ok_and(|c| PIPES.contains(&c.name));
+    match two {
+        Some((name, rest)) if rest.starts_with('|') && takes_command(name) => {
+            Ok(vec![name.to_owned(), rest.to_owned()])
+        }
+        _ => words::split(line),
+    }
 }
 
 /// A failure with its place, which the user knows at the prompt.

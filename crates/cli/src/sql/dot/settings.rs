@@ -2,7 +2,8 @@
 
 use super::super::failure::other;
 use super::super::literal::literal;
-use super::super::session::{Flow, Session};
+use super::super::pipe::{FromCommand, command_of};
+use super::super::session::{Flow, Session, Text};
 use super::words::unescaped;
 use crate::args::Format;
 use crate::failure::Failure;
@@ -130,17 +131,28 @@ pub(super) fn mode(session: &mut Session, arguments: &[String]) -> Result<Flow, 
 }
 
 pub(super) fn output(session: &mut Session, arguments: &[String]) -> Result<Flow, Failure> {
-    match argument(arguments, 0) {
-        "" | "stdout" | "-" => session.output.restore()?,
-        file => session.output.redirect(Path::new(file), false)?,
-    }
-    Ok(Flow::Next)
+    send(session, argument(arguments, 0), false)
 }
 
 pub(super) fn once(session: &mut Session, arguments: &[String]) -> Result<Flow, Failure> {
-    session
-        .output
-        .redirect(Path::new(argument(arguments, 0)), true)?;
+    send(session, argument(arguments, 0), true)
+}
+
+/// Sends the following results to what a name stands for, or only the next one.
+fn send(session: &mut Session, name: &str, is_once: bool) -> Result<Flow, Failure> {
+    let output = &mut session.output;
+    match (name, command_of(name)) {
+        ("" | "stdout" | "-", _) => output.restore()?,
+        ("off", _) => output.redirect(Path::new("/dev/null"), is_once)?,
+        (_, Some(command)) => output.pipe(command, is_once)?,
+        // A slip, and not the name of a file that somebody wants.
+        (option, _) if option.starts_with('-') => {
+            return Err(other(format!(
+                "{option} is no option here; a file of this name is ./{option}"
+            )));
+        }
+        (file, _) => output.redirect(Path::new(file), is_once)?,
+    }
     Ok(Flow::Next)
 }
 
@@ -151,9 +163,12 @@ pub(super) fn print(session: &mut Session, arguments: &[String]) -> Result<Flow,
 
 pub(super) fn read(_session: &mut Session, arguments: &[String]) -> Result<Flow, Failure> {
     let name = argument(arguments, 0).to_owned();
-    let file = File::open(&name);
-    let file = file.map_err(|e| other(format!("{name} cannot be opened: {e}")))?;
-    Ok(Flow::Read { name, file })
+    let text = match command_of(&name) {
+        Some(command) => FromCommand::start(command).map(Text::Command),
+        None => File::open(&name).map(Text::File),
+    };
+    let text = text.map_err(|e| other(format!("{name} cannot be opened: {e}")))?;
+    Ok(Flow::Read { name, text })
 }
 
 pub(super) fn parameter(session: &mut Session, arguments: &[String]) -> Result<Flow, Failure> {
