@@ -355,6 +355,9 @@ pub(crate) struct LoadArgs {
     /// The format of the file [default: by the extension of its name]
     #[arg(long, value_enum)]
     pub(crate) format: Option<FileFormat>,
+    /// Rows before the header line, which are skipped. `.import` has this option.
+    #[arg(skip)]
+    pub(crate) skip: u64,
     /// CSV: the first line is a row; fields are assigned to the columns of the table in order
     #[arg(long)]
     pub(crate) no_header: bool,

@@ -271,6 +271,52 @@ fn the_separator_is_that_of_imported_files_too() {
 }
 
 #[test]
+fn rows_are_imported_into_the_table_that_sql_means() {
+    let dir = temp();
+    let db = made(&dir);
+    let file = at(&dir, "in.csv");
+    fs::write(&file, "3,Bob\n").expect("written");
+    let text = format!(
+        "ATTACH ':memory:' AS o; CREATE TABLE o.u(a, b); CREATE TEMP TABLE t(x, y);\n.import {file} t\n\
+         .import {file} u\n.import --schema main {file} t\n.import --schema o {file} new\n\
+         SELECT count(*) AS n FROM temp.t UNION ALL SELECT count(*) FROM o.u\n\
+         UNION ALL SELECT count(*) FROM main.t UNION ALL SELECT count(*) FROM o.new;\n"
+    );
+    let ran = script(&db, &text).expect(0);
+    assert_eq!(ran.out, "n\n1\n1\n3\n0\n");
+    assert!(ran.err.contains("1 row into t\n"), "{}", ran.err);
+    script(&db, &format!(".import --schema no {file} t\n"))
+        .expect(1)
+        .says("no");
+    for option in ["-x", "--schema"] {
+        script(&db, &format!(".import {file} t {option}\n")).expect(1);
+    }
+}
+
+#[test]
+fn lines_before_the_names_of_a_new_table_are_skipped() {
+    let dir = temp();
+    let db = made(&dir);
+    let file = at(&dir, "in.csv");
+    fs::write(&file, "A \"report\"\n\nid,name\n7,x\n8,y\n").expect("written");
+    let text = format!(
+        ".import --skip 2 {file} new\nSELECT id FROM new;\n.import --skip 4 {file} new\nSELECT id FROM new;\n"
+    );
+    assert_eq!(script(&db, &text).expect(0).out, "id\n7\n8\nid\n7\n8\n8\n");
+}
+
+#[test]
+fn a_line_with_a_number_sign_is_a_comment_where_a_statement_could_begin() {
+    let dir = temp();
+    let db = made(&dir);
+    let text = "#!/usr/bin/env densite\n# it's\nSELECT 1 AS a;\nSELECT 'x\n# y' AS b;\n";
+    assert_eq!(script(&db, text).expect(0).out, "a\n1\nb\n\"x\n# y\"\n");
+    script(&db, "# one\nSELECT broken;\n")
+        .expect(1)
+        .says("line 2");
+}
+
+#[test]
 fn lines_markdown_and_json_lines() {
     let dir = temp();
     let db = made(&dir);

@@ -46,6 +46,9 @@ impl Csv {
             is_given: args.delimiter.is_some(),
             null: args.null.clone(),
         };
+        for _ in 0..args.skip {
+            csv.records.skip(&mut csv.record);
+        }
         let mut has_first = csv.records.read(&mut csv.record);
         if let Ok(true) = has_first
             && let Some(named) = named_delimiter(&csv.record, delimiter)

@@ -49,6 +49,8 @@ const TURN: u64 = 1024;
 
 /// Options of a load.
 pub(crate) struct Options<'a> {
+    /// The schema of the table: "main", or another one of the connection.
+    pub(crate) schema: &'a str,
     pub(crate) table: &'a str,
     /// Whether to skip rows that cannot be loaded.
     pub(crate) skip_errors: bool,
@@ -60,6 +62,13 @@ pub(crate) struct Options<'a> {
     pub(crate) upsert: &'a [String],
     /// The most bytes of rows that are kept in memory for sorting.
     pub(crate) memory: u64,
+}
+
+impl Options<'_> {
+    /// The table in SQL.
+    fn name(&self) -> String {
+        format!("{}.{}", quoted(self.schema), quoted(self.table))
+    }
 }
 
 struct Load<'a> {
@@ -109,14 +118,15 @@ fn within(
     options: &Options<'_>,
     progress: &mut dyn Progress,
 ) -> Result<Loaded, Stop> {
-    let known = match target::find_table(db, options.table)? {
+    let known = match target::find_table(db, options.schema, options.table)? {
         Some(Err(reason)) => return Err(Stop::Table(reason)),
         Some(Ok(target)) => Some(target),
         None => None,
     };
     let key = Some(options.upsert).filter(|key| !key.is_empty());
     let wrong = known.as_ref().zip(key);
-    let wrong = wrong.and_then(|(to, key)| target::wrong_key(db, options.table, to, key));
+    let wrong =
+        wrong.and_then(|(to, key)| target::wrong_key(db, options.schema, options.table, to, key));
     if let Some(reason) = wrong {
         return Err(Stop::Table(reason));
     }
@@ -239,16 +249,16 @@ impl Load<'_> {
             self.types = Decided::new(types, &mut columns, rows).map_err(Stop::Input)?;
         }
         let table = self.options.table;
-        target::create(self.db, table, &columns, self.options.upsert).map_err(|e| {
-            match e.to_string().starts_with("too many columns") {
+        target::create(self.db, &self.options.name(), &columns, self.options.upsert).map_err(
+            |e| match e.to_string().starts_with("too many columns") {
                 true => Stop::Input(Bad::file(format!(
                     "has {}, which are too many for a table; load a part of them",
                     counted(columns.len() as u64, "column", "columns")
                 ))),
                 false => Stop::Sql(e),
-            }
-        })?;
-        let made = target::find_table(self.db, table)?.and_then(Result::ok);
+            },
+        )?;
+        let made = target::find_table(self.db, self.options.schema, table)?.and_then(Result::ok);
         self.target = made.unwrap_or_default();
         Ok(())
     }
@@ -429,19 +439,16 @@ impl Load<'_> {
 
 /// The statement that inserts a row with these columns, or updates the row of its key.
 fn statement(options: &Options<'_>, columns: &[&str]) -> String {
-    let table = quoted(options.table);
+    let table = options.name();
     let list = |columns: &[&str]| {
         let quoted: Vec<String> = columns.iter().map(|c| quoted(c)).collect();
         quoted.join(", ")
     };
     if columns.is_empty() {
-        return format!("INSERT INTO main.{table} DEFAULT VALUES");
+        return format!("INSERT INTO {table} DEFAULT VALUES");
     }
     let marks = vec!["?"; columns.len()].join(", ");
-    let insert = format!(
-        "INSERT INTO main.{table}({}) VALUES ({marks})",
-        list(columns)
-    );
+    let insert = format!("INSERT INTO {table}({}) VALUES ({marks})", list(columns));
     if options.upsert.is_empty() {
         return insert;
     }

@@ -120,6 +120,14 @@ impl<R: BufRead> Records<R> {
         self.has_one_field = true;
     }
 
+    /// Passes over a record, an empty line, or one that is no record. An error of reading comes
+    /// again with the next record.
+    pub(super) fn skip(&mut self, record: &mut Record) {
+        let before = std::mem::replace(&mut self.has_one_field, true);
+        let _ = self.read(record);
+        self.has_one_field = before;
+    }
+
     /// Reads the next record. Returns false at the end of the file. After a fault in one line the
     /// next call continues after that line.
     pub(super) fn read(&mut self, record: &mut Record) -> Result<bool, Wrong> {

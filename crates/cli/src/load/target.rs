@@ -20,6 +20,7 @@ pub(crate) struct Target {
 /// Finds a table. `None` if it does not exist; an error text if it cannot receive rows.
 pub(crate) fn find_table(
     db: &Connection,
+    schema: &str,
     table: &str,
 ) -> rusqlite::Result<Option<Result<Target, String>>> {
     // SQLite reserves `sqlite_` in the same way. Otherwise ingest would read rows of a file as its
@@ -29,9 +30,10 @@ pub(crate) fn find_table(
             "names that begin with densite_ are reserved for Densite's own tables: {table} takes no rows; choose another name"
         ))));
     }
+    let objects = format!("{}.sqlite_schema", quoted(schema));
     let kind: Option<String> = db
         .query_row(
-            "SELECT type FROM main.sqlite_schema WHERE name = ?1 COLLATE NOCASE AND type IN ('table', 'view')",
+            &format!("SELECT type FROM {objects} WHERE name = ?1 COLLATE NOCASE AND type IN ('table', 'view')"),
             [table],
             |row| row.get(0),
         )
@@ -45,8 +47,8 @@ pub(crate) fn find_table(
             ))));
         }
     }
-    let mut info = db.prepare("SELECT name, pk, hidden FROM main.pragma_table_xinfo(?1)")?;
-    let rows = info.query_map([table], |row| {
+    let mut info = db.prepare("SELECT name, pk, hidden FROM pragma_table_xinfo(?1, ?2)")?;
+    let rows = info.query_map([table, schema], |row| {
         Ok((
             row.get::<_, String>(0)?,
             row.get::<_, i64>(1)?,
@@ -63,7 +65,7 @@ pub(crate) fn find_table(
     // A trigger can depend on the order of rows. With ON CONFLICT in the table, the order decides
     // which rows are dropped.
     let order_matters: bool = db.query_row(
-        "SELECT count(*) > 0 FROM main.sqlite_schema WHERE tbl_name = ?1 COLLATE NOCASE AND (type = 'trigger' OR type = 'table' AND sql LIKE '%conflict%')",
+        &format!("SELECT count(*) > 0 FROM {objects} WHERE tbl_name = ?1 COLLATE NOCASE AND (type = 'trigger' OR type = 'table' AND sql LIKE '%conflict%')"),
         [table],
         |row| row.get(0),
     )?;
@@ -87,6 +89,7 @@ pub(crate) fn find_table(
 /// Why the columns cannot be the key of --upsert; `None` if they can.
 pub(crate) fn wrong_key(
     db: &Connection,
+    schema: &str,
     table: &str,
     target: &Target,
     key: &[String],
@@ -104,7 +107,8 @@ pub(crate) fn wrong_key(
     let names = names.join(", ");
     let first = key.first().map(|name| quoted(name))?;
     let sql = format!(
-        "EXPLAIN INSERT INTO main.{}({first}) VALUES (NULL) ON CONFLICT({names}) DO NOTHING",
+        "EXPLAIN INSERT INTO {}.{}({first}) VALUES (NULL) ON CONFLICT({names}) DO NOTHING",
+        quoted(schema),
         quoted(table)
     );
     let wrong = db.prepare(&sql).err()?;
@@ -119,7 +123,8 @@ pub(crate) fn wrong_key(
     }
 }
 
-/// Creates a table with the columns of the file, and this key, if there is one.
+/// Creates a table with the columns of the file, and this key, if there is one. `table` is a name
+/// in SQL.
 pub(crate) fn create(
     db: &Connection,
     table: &str,
@@ -138,9 +143,5 @@ pub(crate) fn create(
         let key: Vec<String> = key.iter().map(|name| quoted(name)).collect();
         columns.push(format!("PRIMARY KEY({})", key.join(", ")));
     }
-    db.execute_batch(&format!(
-        "CREATE TABLE main.{}({})",
-        quoted(table),
-        columns.join(", ")
-    ))
+    db.execute_batch(&format!("CREATE TABLE {table}({})", columns.join(", ")))
 }

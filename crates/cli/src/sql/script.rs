@@ -60,6 +60,11 @@ fn line_at(
         }
         .map_err(|e| (e, 0));
     }
+    // The sqlite3 shell takes such a line for a comment.
+    if splitter.is_blank() && line.starts_with('#') {
+        splitter.skip(line);
+        return Ok(Then::Next);
+    }
     let pieces = splitter.push(line);
     let count = pieces.len();
     for (piece, number) in pieces.iter().zip(1..) {

@@ -67,6 +67,7 @@ pub(crate) fn run(common: Common, args: &LoadArgs) -> Outcome {
     let bytes = std::fs::metadata(&args.file).map_or(0, |m| m.len());
     bar.phase("load", bytes);
     let options = Options {
+        schema: "main",
         table: &args.table,
         skip_errors: args.skip_errors,
         by_order: args.no_header && format == FileFormat::Csv,

@@ -95,9 +95,9 @@ pub(crate) const COMMANDS: &[Command] = &[
     ),
     command!(
         "import",
-        "[--csv] [--skip N] FILE TABLE",
+        "[--csv] [--schema NAME] [--skip N] FILE TABLE",
         "Load a file, or '|COMMAND', into a table",
-        (2, 6),
+        (2, 8),
         import::run
     ),
     command!(

@@ -15,6 +15,7 @@ use crate::load::{Bad, format_of, open, open_text, target};
 use crate::out;
 use crate::progress::Bar;
 use densite_tools::Progress;
+use rusqlite::{Connection, OptionalExtension};
 
 /// Memory for sorting rows, in MiB.
 const MEMORY: u64 = 64;
@@ -42,10 +43,19 @@ impl Progress for Importing<'_> {
     }
 }
 
-/// The file, the table, and whether the file is CSV whatever its name, and how many of its first
-/// lines are no rows.
-fn parse(arguments: &[String]) -> Result<(&str, &str, bool, u64), Failure> {
-    let (mut names, mut is_csv, mut skip) = (Vec::new(), false, 0);
+/// The arguments.
+struct Given<'a> {
+    file: &'a str,
+    table: &'a str,
+    schema: Option<&'a str>,
+    /// Whether the file is CSV whatever its name.
+    is_csv: bool,
+    /// How many of its first lines are no rows.
+    skip: u64,
+}
+
+fn parse(arguments: &[String]) -> Result<Given<'_>, Failure> {
+    let (mut names, mut is_csv, mut skip, mut schema) = (Vec::new(), false, 0, None);
     let mut rest = arguments.iter();
     while let Some(word) = rest.next() {
         match word.as_str() {
@@ -54,26 +64,54 @@ fn parse(arguments: &[String]) -> Result<(&str, &str, bool, u64), Failure> {
                 let lines = rest.next().and_then(|n| n.parse().ok());
                 skip = lines.ok_or_else(|| other("--skip takes a number of lines".to_owned()))?;
             }
-            option if option.starts_with("--") => {
+            "--schema" | "-schema" => {
+                let name = rest.next().map(String::as_str);
+                schema = Some(name.ok_or_else(|| other("--schema takes a name".to_owned()))?);
+            }
+            option if option.starts_with('-') => {
                 return Err(other(format!(
-                    "{option} is no option of .import, which has --csv and --skip N"
+                    "{option} is no option of .import, which has --csv, --schema NAME and --skip N"
                 )));
             }
             name => names.push(name),
         }
     }
     match names.as_slice() {
-        [file, table] => Ok((file, table, is_csv, skip)),
+        [file, table] => Ok(Given {
+            file,
+            table,
+            schema,
+            is_csv,
+            skip,
+        }),
         _ => Err(other(
-            "the command is .import [--csv] [--skip N] FILE TABLE".to_owned(),
+            "the command is .import [--csv] [--schema NAME] [--skip N] FILE TABLE".to_owned(),
         )),
     }
 }
 
+/// The schema of the table that SQL means by its name alone; "main" if there is none.
+fn schema_of(db: &Connection, table: &str) -> rusqlite::Result<String> {
+    let sql = "SELECT d.name FROM pragma_table_list AS t JOIN pragma_database_list AS d ON d.name = t.schema
+               WHERE t.name = ?1 COLLATE NOCASE ORDER BY d.name = 'temp' DESC, d.seq LIMIT 1";
+    let found = db.query_row(sql, [table], |row| row.get(0)).optional()?;
+    Ok(found.unwrap_or_else(|| "main".to_owned()))
+}
+
 pub(super) fn run(session: &mut Session, arguments: &[String]) -> Result<Flow, Failure> {
-    let (file, table, is_csv, skip) = parse(arguments)?;
+    let Given {
+        file,
+        table,
+        schema,
+        is_csv,
+        skip,
+    } = parse(arguments)?;
     let sql = |e: rusqlite::Error| failure(&session.db, At::Prompt, &e);
-    let exists = target::find_table(&session.connection, table)
+    let schema = match schema {
+        Some(name) => name.to_owned(),
+        None => schema_of(&session.connection, table).map_err(sql)?,
+    };
+    let exists = target::find_table(&session.connection, &schema, table)
         .map_err(sql)?
         .is_some();
     let separator = session.output.style().separators.0.as_deref();
@@ -92,6 +130,7 @@ pub(super) fn run(session: &mut Session, arguments: &[String]) -> Result<Flow, F
         table: table.to_owned(),
         file: file.into(),
         format: is_csv.then_some(FileFormat::Csv),
+        skip,
         no_header: exists,
         delimiter,
         quote: Quote::Double,
@@ -116,11 +155,14 @@ pub(super) fn run(session: &mut Session, arguments: &[String]) -> Result<Flow, F
     };
     let mut source = opened.map_err(|bad| input(&args.file, "line", bad))?;
     let unit = source.unit();
-    for _ in 0..skip {
-        // A line that is no row is skipped too.
-        let _ = source.next();
+    if format != FileFormat::Csv {
+        for _ in 0..skip {
+            // What is no row is skipped too.
+            let _ = source.next();
+        }
     }
     let options = Options {
+        schema: &schema,
         table,
         skip_errors: false,
         by_order: args.no_header,
@@ -145,8 +187,8 @@ pub(super) fn run(session: &mut Session, arguments: &[String]) -> Result<Flow, F
     drop(progress);
     match done {
         Ok(loaded) => {
-            let rows = out::thousands(loaded.rows);
-            out::message(session.common, &format!("{rows} rows into {table}"));
+            let rows = out::counted(loaded.rows, "row", "rows");
+            out::message(session.common, &format!("{rows} into {table}"));
             Ok(Flow::Next)
         }
         Err(Stop::Input(bad)) => Err(input(&args.file, unit, bad)),
