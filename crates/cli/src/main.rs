@@ -6,6 +6,7 @@ mod advice;
 mod args;
 mod ask;
 mod chroma;
+mod compressor;
 mod exit;
 mod failure;
 mod load;

@@ -146,3 +146,42 @@ fn a_damaged_database_is_not_exported() {
     said.says("restore it from a backup");
     assert_eq!(names(dir.path()), ["a.db"]);
 }
+
+#[test]
+fn a_name_never_promises_a_compression_that_the_file_does_not_have() {
+    let dir = temp();
+    let db = made(&dir);
+    for (name, command) in [
+        ("a.csv.xz", "xz"),
+        ("b.BZ2", "bzip2"),
+        ("c.csv.gz.xz", "xz"),
+    ] {
+        let file = at(&dir, name);
+        densite(&["export", &db, "v", &file, "--format", "csv"])
+            .expect(2)
+            .says("only with gzip and zstd")
+            .says(&format!("| {command} > {file}"));
+    }
+    for (name, command) in [("a.csv.gz", "gzip"), ("b.csv.zst", "zstd"), ("c.xz", "xz")] {
+        let file = at(&dir, name);
+        let words = format!(".once |{command} > {file}");
+        densite(&["sql", &db, "SELECT 1", "-o", &file])
+            .expect(1)
+            .says(&words);
+        densite(&["sql", &db, &format!(".output {file}")])
+            .expect(1)
+            .says(&words);
+    }
+    assert_eq!(names(dir.path()), ["a.db"]);
+}
+
+#[test]
+fn a_query_can_begin_with_comments() {
+    let dir = temp();
+    let db = made(&dir);
+    let query = " -- the ids;\n/* only\n of v */ SELECT id FROM v WHERE id < 2 ORDER BY id";
+    let ran = densite(&["export", &db, query, "-", "--format", "csv"]).expect(0);
+    assert_eq!(ran.out, "id\n-4\n1\n");
+    let only = densite(&["export", &db, " -- nothing", "-", "--format", "csv"]);
+    only.expect(1).says("no table or view");
+}

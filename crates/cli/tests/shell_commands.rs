@@ -233,6 +233,30 @@ fn a_dump_makes_the_same_database() {
 }
 
 #[test]
+fn a_dump_is_of_the_tables_that_were_asked_for() {
+    let dir = temp();
+    let db = made(&dir);
+    // A temporary table hides one of main in SQL, but not in a dump.
+    let text = "CREATE TEMP TABLE t(other, columns, than, those);\n.dump t\n";
+    let ran = script(&db, text).expect(0);
+    assert!(
+        ran.out.contains("INSERT INTO \"t\" VALUES(1,'Ada');"),
+        "{ran:?}"
+    );
+    script(&db, ".dump sqlite_stat%\n").expect(0);
+    // An option or a slip gives no empty dump.
+    for (command, words) in [
+        (".dump --data-only", "--data-only is no option of .dump"),
+        (".dump t nosuch", "there is no table or view nosuch"),
+        (".schema --indent", "--indent is no option of .schema"),
+        (".tables --x", "--x is no option of .tables"),
+    ] {
+        let ran = script(&db, &format!("{command}\n")).expect(1).says(words);
+        assert_eq!(ran.out, "", "{command}");
+    }
+}
+
+#[test]
 fn a_file_is_imported_as_by_the_sqlite3_shell() {
     let dir = temp();
     let db = made(&dir);

@@ -60,6 +60,22 @@ fn an_exit_code_is_the_commands_own_affair_and_a_missing_command_is_one() {
 }
 
 #[test]
+fn commands_of_the_system_run_between_statements() {
+    let dir = temp();
+    let text =
+        "SELECT 1 AS a;\n.shell echo \"x  'y\"'\"' | tr x z\n.system cat; exit 3\nSELECT 2 AS b;\n";
+    let ran = shell(&dir, text).expect(0);
+    assert_eq!(ran.out, "a\n1\nz  'y\"\nb\n2\n");
+    assert!(
+        ran.err.contains("the command failed: exit status: 3"),
+        "{ran:?}"
+    );
+    shell(&dir, ".shell\n")
+        .expect(1)
+        .says("the command is .shell COMMAND");
+}
+
+#[test]
 fn results_go_nowhere_and_slips_make_no_files() {
     let dir = temp();
     let ran = shell(&dir, ".output off\nSELECT 1;\n.output\nSELECT 2 AS a;\n").expect(0);

@@ -241,7 +241,6 @@ fn commands_that_do_not_exist_name_what_does() {
         (".eqp on", "EXPLAIN QUERY PLAN"),
         (".load ext", "the extension is built in"),
         (".restore x.db", ".open FILE"),
-        (".shell ls", "another terminal"),
     ] {
         let ran = script(&db, &format!("{command}\n")).expect(1);
         assert!(

@@ -1,8 +1,10 @@
 //! Where results go, and in which format.
 
+use super::failure::other;
 use super::format::{Column, Sink, Style, sink};
 use super::pipe::ToCommand;
 use crate::args::Format;
+use crate::compressor;
 use crate::failure::Failure;
 use rusqlite::Rows;
 use rusqlite::types::ValueRef;
@@ -85,6 +87,12 @@ impl Output {
     /// Sends the following results to a file, which is replaced, or only the next one.
     pub(crate) fn redirect(&mut self, path: &Path, is_once: bool) -> Result<(), Failure> {
         self.restore()?;
+        if let Some(command) = compressor::of(path) {
+            let file = path.display();
+            return Err(other(format!(
+                "{file}: results are not compressed; write them with .once |{command} > {file}, or with densite export"
+            )));
+        }
         may_replace(path)?;
         let file = File::create(path).map_err(|e| {
             let text = format!("{}: cannot be written: {e}", path.display());

@@ -1,10 +1,11 @@
-//! Commands of the system that results go to, or that text comes from: `.once |less`.
+//! Commands of the system: `.shell`, and those that results go to or that text comes from, as in
+//! `.once |less`.
 //!
 //! As in the sqlite3 shell, `/bin/sh` runs them.
 
 use std::cell::Cell;
 use std::io::{self, Read, Write};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::rc::Rc;
 
 /// The command, if a name stands for one: it then begins with `|`.
@@ -19,6 +20,15 @@ fn shell(command: &str) -> io::Result<Command> {
     let mut shell = Command::new("/bin/sh");
     shell.arg("-c").arg(command);
     Ok(shell)
+}
+
+/// Runs a command to its end, on the stdin of this process or on none.
+pub(crate) fn run(command: &str, has_stdin: bool) -> io::Result<ExitStatus> {
+    let mut shell = shell(command)?;
+    if !has_stdin {
+        shell.stdin(Stdio::null());
+    }
+    shell.status()
 }
 
 /// A command that reads results. Dropping it ends its input and waits for it, so that its output

@@ -4,6 +4,7 @@
 //! complete.
 
 use crate::args::{Common, ExportArgs, Format};
+use crate::compressor;
 use crate::failure::{Failure, Outcome};
 use crate::progress::Bar;
 use crate::shown;
@@ -30,6 +31,14 @@ pub(crate) fn run(common: Common, args: &ExportArgs) -> Outcome {
     let begin = Instant::now();
     let is_stdout = args.file == Path::new("-");
     let (name, compression) = Compression::of(&args.file);
+    let usage = |text: &str| Err(Failure::Other("usage", 2, text.to_owned(), json!({})));
+    if let Some(command) = compressor::of(name) {
+        let text = format!(
+            "{0}: export compresses only with gzip and zstd, and once; run densite export DB TABLE - --format csv | {command} > {0}",
+            args.file.display()
+        );
+        return usage(&text);
+    }
     let Some(format) = args.format.or_else(|| Format::of_name(name)) else {
         let text = format!(
             "{}: the format is not clear from the name; give --format csv, json, jsonl, parquet or arrow",
@@ -37,7 +46,6 @@ pub(crate) fn run(common: Common, args: &ExportArgs) -> Outcome {
         );
         return Err(Failure::Other("usage", 2, text, json!({})));
     };
-    let usage = |text: &str| Err(Failure::Other("usage", 2, text.to_owned(), json!({})));
     if args.no_header && !matches!(format, Format::Csv | Format::Table | Format::List) {
         let text = format!(
             "--no-header has no meaning for the format {}; leave it out",
@@ -123,7 +131,7 @@ fn query(db: &Connection, name: &str, source: &str) -> Result<String, Failure> {
     {
         return Ok(format!("SELECT * FROM {}", quoted(source)));
     }
-    let first = source
+    let first = without_comments(source)
         .split(|c: char| !c.is_alphanumeric())
         .find(|word| !word.is_empty());
     let is_query = first.is_some_and(|word| QUERIES.iter().any(|q| q.eq_ignore_ascii_case(word)));
@@ -132,6 +140,19 @@ fn query(db: &Connection, name: &str, source: &str) -> Result<String, Failure> {
         false => Err(other(format!(
             "{name}: there is no table or view {source}, and it is no query, which begins with SELECT; densite sql {name} .tables lists them"
         ))),
+    }
+}
+
+/// The query without the comments before its first word.
+fn without_comments(mut source: &str) -> &str {
+    loop {
+        source = source.trim_start();
+        let behind = match source.get(..2) {
+            Some("--") => source.split_once('\n'),
+            Some("/*") => source.split_once("*/"),
+            _ => return source,
+        };
+        source = behind.map_or("", |(_, behind)| behind);
     }
 }
 

@@ -185,7 +185,21 @@ pub(crate) const COMMANDS: &[Command] = &[
         (1, 2),
         settings::separator
     ),
+    command!(
+        "shell",
+        "COMMAND",
+        "Run a command of the system",
+        (1, 1),
+        settings::system
+    ),
     command!("show", "", "Show the settings", (0, 0), settings::show),
+    command!(
+        "system",
+        "COMMAND",
+        "Run a command of the system",
+        (1, 1),
+        settings::system
+    ),
     command!(
         "tables",
         "[TABLE]",

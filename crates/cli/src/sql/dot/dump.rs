@@ -3,7 +3,7 @@
 //! A savepoint gives all tables the same state. Virtual tables are written into the schema
 //! directly, because CREATE VIRTUAL TABLE would make their shadow tables a second time.
 
-use super::super::failure::{At, failure};
+use super::super::failure::{At, failure, other};
 use super::super::literal::literal;
 use super::super::session::{Flow, Session};
 use crate::failure::Failure;
@@ -18,6 +18,8 @@ const PART: usize = 1 << 16;
 enum Stop {
     Sql(rusqlite::Error),
     Output(std::io::Error),
+    /// No table has this name.
+    Missing(String),
 }
 
 impl From<rusqlite::Error> for Stop {
@@ -54,6 +56,9 @@ pub(super) fn run(session: &mut Session, patterns: &[String]) -> Result<Flow, Fa
         Ok(()) => Ok(Flow::Next),
         Err(Stop::Output(e)) => Err(e.into()),
         Err(Stop::Sql(e)) => Err(failure(&session.db, At::Prompt, &e)),
+        Err(Stop::Missing(name)) => Err(other(format!(
+            "there is no table or view {name} in main; .tables lists them"
+        ))),
     }
 }
 
@@ -62,8 +67,8 @@ fn dump(
     patterns: &[String],
     print: &mut dyn FnMut(&str) -> std::io::Result<()>,
 ) -> Result<(), Stop> {
-    print("PRAGMA foreign_keys=OFF;\nBEGIN TRANSACTION;\n")?;
     let objects = objects(db, patterns)?;
+    print("PRAGMA foreign_keys=OFF;\nBEGIN TRANSACTION;\n")?;
     let (tables, others): (Vec<&Object>, Vec<&Object>) =
         objects.iter().partition(|o| o.kind == "table");
     let mut has_virtual = false;
@@ -106,7 +111,9 @@ fn dump(
 }
 
 /// The objects with SQL, in the order in which they were made; those of matching tables.
-fn objects(db: &Connection, patterns: &[String]) -> rusqlite::Result<Vec<Object>> {
+///
+/// A dump without a table that was asked for would be taken for a copy of it.
+fn objects(db: &Connection, patterns: &[String]) -> Result<Vec<Object>, Stop> {
     // sqlite_sequence exists only after the first table with AUTOINCREMENT.
     let mut statement = db.prepare(
         "SELECT name, type, sql, tbl_name FROM main.sqlite_schema WHERE sql IS NOT NULL
@@ -115,11 +122,14 @@ fn objects(db: &Connection, patterns: &[String]) -> rusqlite::Result<Vec<Object>
     let mut like = db.prepare("SELECT ?1 LIKE ?2")?;
     let mut rows = statement.query([])?;
     let mut found = Vec::new();
+    let mut unmatched: Vec<&String> = patterns.iter().filter(|p| !p.contains('%')).collect();
     while let Some(row) = rows.next()? {
         let table: String = row.get(3)?;
         let mut is_wanted = patterns.is_empty();
         for pattern in patterns {
-            is_wanted |= like.query_row([&table, pattern], |row| row.get::<_, bool>(0))?;
+            let is_like: bool = like.query_row([&table, pattern], |row| row.get(0))?;
+            is_wanted |= is_like;
+            unmatched.retain(|other| !is_like || *other != pattern);
         }
         if is_wanted {
             found.push(Object {
@@ -129,7 +139,10 @@ fn objects(db: &Connection, patterns: &[String]) -> rusqlite::Result<Vec<Object>
             });
         }
     }
-    Ok(found)
+    match unmatched.first() {
+        Some(name) => Err(Stop::Missing((*name).clone())),
+        None => Ok(found),
+    }
 }
 
 /// An INSERT for each row of a table.
@@ -138,7 +151,7 @@ fn rows(
     table: &str,
     print: &mut dyn FnMut(&str) -> std::io::Result<()>,
 ) -> Result<(), Stop> {
-    let mut info = db.prepare("SELECT name, hidden FROM main.pragma_table_xinfo(?1)")?;
+    let mut info = db.prepare("SELECT name, hidden FROM pragma_table_xinfo(?1, 'main')")?;
     let columns = info.query_map([table], |row| Ok((row.get(0)?, row.get(1)?)))?;
     let columns: Vec<(String, i64)> = columns.collect::<rusqlite::Result<_>>()?;
     // Generated columns take no values.

@@ -23,6 +23,10 @@ use std::fmt::Write;
 
 /// Commands whose only argument can be `|` and a command of the system.
 const PIPES: [&str; 3] = ["once", "output", "read"];
+/// Commands that are a command of the system.
+const SYSTEM: [&str; 2] = ["shell", "system"];
+/// Commands whose arguments are names. Those of the sqlite3 shell have options.
+const NAMES: [&str; 4] = ["dump", "indexes", "schema", "tables"];
 
 /// Runs a line that begins with a dot.
 pub(crate) fn run(session: &mut Session, line: &str) -> Result<Flow, Failure> {
@@ -39,6 +43,11 @@ pub(crate) fn run(session: &mut Session, line: &str) -> Result<Flow, Failure> {
     if !(least..=most).contains(&arguments.len()) {
         let usage = format!("the command is .{} {}", command.name, command.arguments);
         return Err(at(session, line, usage.trim_end()));
+    }
+    let option = arguments.iter().find(|word| word.starts_with("--"));
+    if let Some(option) = option.filter(|_| NAMES.contains(&command.name)) {
+        let why = format!("{option} is no option of .{}, which has none", command.name);
+        return Err(at(session, line, &why));
     }
     let mut done = (command.run)(session, arguments);
     // .once means the next command, or the next statement.
@@ -59,9 +68,13 @@ fn words_of(line: &str) -> Result<Vec<String>, String> {
     let line = line.trim_start_matches('.');
     let two = line.split_once(char::is_whitespace);
     let two = two.map(|(name, rest)| (name, rest.trim()));
-    let takes_command = |name| find(name).is_ok_and(|c| PIPES.contains(&c.name));
+    let is_one = |name, rest: &str| {
+        find(name).is_ok_and(|c| {
+            SYSTEM.contains(&c.name) || PIPES.contains(&c.name) && rest.starts_with('|')
+        })
+    };
     match two {
-        Some((name, rest)) if rest.starts_with('|') && takes_command(name) => {
+        Some((name, rest)) if !rest.is_empty() && is_one(name, rest) => {
             Ok(vec![name.to_owned(), rest.to_owned()])
         }
         _ => words::split(line),

@@ -2,11 +2,12 @@
 
 use super::super::failure::other;
 use super::super::literal::literal;
-use super::super::pipe::{FromCommand, command_of};
+use super::super::pipe::{self, FromCommand, command_of};
 use super::super::session::{Flow, Session, Text};
 use super::words::unescaped;
 use crate::args::Format;
 use crate::failure::Failure;
+use crate::out;
 use crate::shown;
 use clap::ValueEnum;
 use std::fs::File;
@@ -152,6 +153,19 @@ fn send(session: &mut Session, name: &str, is_once: bool) -> Result<Flow, Failur
             )));
         }
         (file, _) => output.redirect(Path::new(file), is_once)?,
+    }
+    Ok(Flow::Next)
+}
+
+pub(super) fn system(session: &mut Session, arguments: &[String]) -> Result<Flow, Failure> {
+    // What was printed before comes first.
+    session.output.flush()?;
+    // At the prompt the command can read the terminal. Otherwise stdin is the script.
+    let is_prompt = session.interrupts.are_caught();
+    let done = pipe::run(argument(arguments, 0), is_prompt);
+    let status = done.map_err(|e| other(e.to_string()))?;
+    if !status.success() {
+        out::message(session.common, &format!("the command failed: {status}"));
     }
     Ok(Flow::Next)
 }
