@@ -73,21 +73,22 @@ pub(crate) fn open(db: &str, access: Access) -> Result<Connection, Failure> {
         (_, true) => with_our_vfs(db),
         (_, false) => db.to_owned(),
     };
-    let ready = Connection::open_with_flags_and_vfs(name, flags, sqlite::VFS).and_then(|c| {
+    let ready = Connection::open_with_flags_and_vfs(&name, flags, sqlite::VFS).and_then(|c| {
         c.busy_timeout(BUSY_TIMEOUT)?;
         // SQLite's own default; the linked library was built with another one.
         c.pragma_update(None, "foreign_keys", false)?;
         Ok(c)
     });
-    ready.map_err(|e| failure(&shown_name(db), At::Database, &without_name(e, db)))
+    ready.map_err(|e| failure(&shown_name(db), At::Database, &without_name(e, &name, db)))
 }
 
-/// An error of opening without the name that SQLite was given, which can have secrets.
-fn without_name(e: rusqlite::Error, db: &str) -> rusqlite::Error {
+/// An error of opening with the database's name as the user gave it, without secrets. `name` is the
+/// one that SQLite was given.
+fn without_name(e: rusqlite::Error, name: &str, db: &str) -> rusqlite::Error {
     let shown = shown_name(db);
     match e {
-        rusqlite::Error::SqliteFailure(code, Some(said)) if shown != db => {
-            let said = said.replace(&with_our_vfs(db), &shown).replace(db, &shown);
+        rusqlite::Error::SqliteFailure(code, Some(said)) => {
+            let said = said.replace(name, &shown).replace(db, &shown);
             rusqlite::Error::SqliteFailure(code, Some(said))
         }
         other => other,
