@@ -74,6 +74,8 @@ impl Options<'_> {
 struct Load<'a> {
     db: &'a Connection,
     options: &'a Options<'a>,
+    /// The table in SQL.
+    name: String,
     target: Target,
     types: Decided,
     /// For each column of the file, the index of the table's column.
@@ -133,6 +135,7 @@ fn within(
     let mut load = Load {
         db,
         options,
+        name: options.name(),
         target: known.clone().unwrap_or_default(),
         types: Decided::default(),
         places: Vec::new(),
@@ -249,15 +252,16 @@ impl Load<'_> {
             self.types = Decided::new(types, &mut columns, rows).map_err(Stop::Input)?;
         }
         let table = self.options.table;
-        target::create(self.db, &self.options.name(), &columns, self.options.upsert).map_err(
-            |e| match e.to_string().starts_with("too many columns") {
-                true => Stop::Input(Bad::file(format!(
-                    "has {}, which are too many for a table; load a part of them",
-                    counted(columns.len() as u64, "column", "columns")
-                ))),
-                false => Stop::Sql(e),
-            },
-        )?;
+        target::create(self.db, &self.name, &columns, self.options.upsert).map_err(|e| match e
+            .to_string()
+            .starts_with("too many columns")
+        {
+            true => Stop::Input(Bad::file(format!(
+                "has {}, which are too many for a table; load a part of them",
+                counted(columns.len() as u64, "column", "columns")
+            ))),
+            false => Stop::Sql(e),
+        })?;
         let made = target::find_table(self.db, self.options.schema, table)?.and_then(Result::ok);
         self.target = made.unwrap_or_default();
         Ok(())
@@ -375,7 +379,7 @@ impl Load<'_> {
             let bad = Bad::row(row.at, "has no value for this column of --upsert");
             return self.skip(bad.with(missing, None));
         }
-        let sql = statement(self.options, &columns);
+        let sql = statement(&self.name, self.options.upsert, &columns);
         let mut statement = self.db.prepare_cached(&sql)?;
         match statement.execute(params_from_iter(values)) {
             // A trigger with RAISE(IGNORE), or ON CONFLICT IGNORE, dropped the row.
@@ -438,8 +442,7 @@ impl Load<'_> {
 }
 
 /// The statement that inserts a row with these columns, or updates the row of its key.
-fn statement(options: &Options<'_>, columns: &[&str]) -> String {
-    let table = options.name();
+fn statement(table: &str, upsert: &[String], columns: &[&str]) -> String {
     let list = |columns: &[&str]| {
         let quoted: Vec<String> = columns.iter().map(|c| quoted(c)).collect();
         quoted.join(", ")
@@ -449,10 +452,10 @@ fn statement(options: &Options<'_>, columns: &[&str]) -> String {
     }
     let marks = vec!["?"; columns.len()].join(", ");
     let insert = format!("INSERT INTO {table}({}) VALUES ({marks})", list(columns));
-    if options.upsert.is_empty() {
+    if upsert.is_empty() {
         return insert;
     }
-    let key: Vec<&str> = options.upsert.iter().map(String::as_str).collect();
+    let key: Vec<&str> = upsert.iter().map(String::as_str).collect();
     let is_key = |column: &&&str| key.iter().any(|k| k.eq_ignore_ascii_case(column));
     let others = columns.iter().filter(|column| !is_key(column));
     let sets = others.map(|column| format!("{0} = excluded.{0}", quoted(column)));
