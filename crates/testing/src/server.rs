@@ -1,6 +1,6 @@
 //! Starting servers on free loopback ports.
 
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, TcpListener};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -57,16 +57,54 @@ pub(crate) fn free_port() -> u16 {
 }
 
 /// Waits until the process listens; false if it ends.
+///
+/// An answer at the port would not do: another test's server can have taken it since, and this one
+/// is about to notice.
 pub(crate) fn listens(child: &mut Child, port: u16) -> bool {
     let begun = Instant::now();
     while begun.elapsed() < START_TIME {
         if child.try_wait().expect("a child").is_some() {
             return false;
         }
-        if TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_ok() {
+        if has_listener(child.id(), port) {
             return true;
         }
         std::thread::sleep(Duration::from_millis(10));
     }
     false
+}
+
+/// Whether the process has the socket that listens at the port (`proc_net_tcp`, `proc_pid_fd`).
+fn has_listener(process: u32, port: u16) -> bool {
+    const LISTENS: &str = "0A";
+    let tables = ["tcp", "tcp6"].map(|name| std::fs::read_to_string(format!("/proc/net/{name}")));
+    let at = format!(":{port:04X}");
+    let sockets: Vec<String> = tables
+        .iter()
+        .flatten()
+        .flat_map(|table| table.lines())
+        .filter_map(|line| {
+            let fields: Vec<&str> = line.split_ascii_whitespace().collect();
+            let is_it = fields.get(1)?.ends_with(&at) && *fields.get(3)? == LISTENS;
+            is_it.then_some(format!("socket:[{}]", fields.get(9)?))
+        })
+        .collect();
+    let files = std::fs::read_dir(format!("/proc/{process}/fd"));
+    let files = files.into_iter().flatten().flatten();
+    let mut links = files.filter_map(|file| std::fs::read_link(file.path()).ok());
+    links.any(|link| sockets.iter().any(|socket| link.as_os_str() == &**socket))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_is_not_mistaken_for_another_at_its_port() {
+        let other = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+        let port = other.local_addr().expect("an address").port();
+        assert!(has_listener(std::process::id(), port));
+        let mut child = Command::new("sleep").arg("0.2").spawn().expect("runs");
+        assert!(!listens(&mut child, port));
+    }
 }
