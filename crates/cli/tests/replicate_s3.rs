@@ -318,6 +318,31 @@ fn a_first_lookup_takes_four_requests() {
     lookup(4);
 }
 
+/// The model of a leaf is in the base's end, too.
+#[test]
+fn a_first_lookup_in_rows_with_a_model_takes_three_requests() {
+    let Some(store) = Store::new() else {
+        return;
+    };
+    let dir = temp();
+    let (plain, db) = (at(&dir, "plain.db"), at(&dir, "a.db"));
+    let sql = "CREATE TABLE person(id INTEGER PRIMARY KEY, name TEXT, born TEXT, code TEXT);
+        WITH n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 20000)
+        INSERT INTO person
+        SELECT i, 'Customer#' || (i * 7), date('1950-01-01', (i * 7919 % 20000) || ' days'), hex(randomblob(100)) FROM n";
+    let con = rusqlite::Connection::open(&plain).expect("opens");
+    con.execute_batch(sql).expect("rows");
+    drop(con);
+    densite(&["compress", &plain, &db]).expect(0);
+    store.run(&["replicate", &db, URL, "--once"]).expect(0);
+    let _ = store.proxy.take_counts();
+    let sql = "SELECT name FROM person WHERE id = 17171";
+    let rows = store.run(&["sql", &format!("{URL}/"), sql, "--format", "csv"]);
+    assert_eq!(rows.expect(0).out, "name\nCustomer#120197\n");
+    // The head, the base's end, and the leaf.
+    assert_eq!(store.proxy.requests(), 3);
+}
+
 /// One request a second, also while it looks for missing deltas.
 #[test]
 fn a_follower_that_has_nothing_new_asks_once_a_second() {

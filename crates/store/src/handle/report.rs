@@ -73,7 +73,7 @@ impl Handle {
     }
 
     /// Ranges of bytes, start and end, that a reader on a slow line needs first: the newest
-    /// trailers, the upper page map, and the frames of `pages` with their models, up to `most` bytes.
+    /// trailers, the upper page map, the frames of `pages`, and all models, up to `most` bytes.
     ///
     /// # Errors
     /// I/O, damage.

@@ -13,9 +13,9 @@ use std::collections::VecDeque;
 /// Ranges of bytes, start and end.
 type Ranges = Vec<(u64, u64)>;
 
-/// The places of the newest trailers, of the upper page map, and of the frames of `pages` with their
-/// models, in ascending order: what comes first of these, up to `most` bytes. The map gets up to
-/// half of them.
+/// The places of the newest trailers, of the upper page map, of the frames of `pages` with their
+/// models, and of the other models, in ascending order: what comes first of these, up to `most`
+/// bytes. The map gets up to half of them.
 ///
 /// # Errors
 /// I/O, damage.
@@ -46,6 +46,10 @@ pub(crate) fn first_places(open: &mut OpenFile, pages: &[u32], most: u64) -> Res
                 }
                 places.add(entry.off, entry.len);
             }
+        }
+        // A page below them can have any of the models.
+        for model in state.dicts() {
+            places.add(model.place.off, model.place.len);
         }
         Ok(joined(places.all))
     })
