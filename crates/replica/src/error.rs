@@ -15,6 +15,14 @@ pub enum Error {
     /// There is no replica under this name.
     #[error("there is no replica here; densite replicate DB URL begins one")]
     NoReplica,
+    /// The head is missing or damaged, and other objects of a replica are here.
+    #[error("{}", head_lost(problem, generations))]
+    HeadLost {
+        /// What is wrong with it, as the end of a sentence.
+        problem: String,
+        /// The generations whose objects are here, the oldest first.
+        generations: Vec<String>,
+    },
     /// An object is missing that others need.
     #[error("the object {0} is missing; restore an earlier moment, or begin a new generation")]
     Missing(String),
@@ -103,6 +111,18 @@ pub enum Error {
     /// The caller stopped the work.
     #[error("stopped")]
     Stopped,
+}
+
+fn head_lost(problem: &str, generations: &[String]) -> String {
+    let of = match generations {
+        [] => return format!("the object head {problem}; ship with --takeover, which makes a new one"),
+        [one] => one.clone(),
+        [first, second] => format!("{first} and {second}"),
+        [first, .., last] => format!("{first} to {last}"),
+    };
+    format!(
+        "the object head {problem}, but objects of {of} are here; densite restore can do without the head; to ship here, use --takeover, which begins a new generation: what is stored stays restorable"
+    )
 }
 
 impl From<densite_log::Error> for Error {

@@ -4,19 +4,24 @@ use crate::bucket::{Bucket, Listed};
 use crate::error::{Error, Result};
 use crate::format::{FOOTER_LEN, Footer, Generation};
 use crate::gap::end_of;
+use crate::headless::head_or_list;
 use crate::names;
 use crate::plan::NEWEST;
-use crate::restore::head;
 
 /// What a replica has.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReplicaInfo {
     /// The generations, the oldest first.
     pub generations: Vec<GenerationInfo>,
-    /// All objects.
+    /// All objects of the replica.
     pub objects: u64,
     /// Their bytes.
     pub bytes: u64,
+    /// Objects beside them, which are not of a replica.
+    pub foreign: u64,
+    /// What is wrong with the head, as the end of a sentence, if a list of the objects took its
+    /// place.
+    pub head_problem: Option<String>,
 }
 
 /// A base and what follows it without a break.
@@ -47,8 +52,10 @@ pub struct GenerationInfo {
 /// # Errors
 /// [`Error::NoReplica`]; the bucket's.
 pub fn replicas(bucket: &dyn Bucket) -> Result<ReplicaInfo> {
-    let (head, _) = head(bucket)?;
-    let all = bucket.list("", "")?;
+    let (head, head_problem) = head_or_list(bucket)?;
+    let mut all = bucket.list("", "")?;
+    let listed = all.len();
+    all.retain(|o| o.name == names::HEAD || names::parsed(&o.name).is_some());
     let mut generations = Vec::new();
     for generation in head.earlier.iter().chain([&head.current]) {
         let own = |prefix: &str| format!("{}-{prefix}", generation.name);
@@ -86,6 +93,8 @@ pub fn replicas(bucket: &dyn Bucket) -> Result<ReplicaInfo> {
         generations,
         objects: all.len() as u64,
         bytes: all.iter().map(|o| o.len).sum(),
+        foreign: (listed - all.len()) as u64,
+        head_problem,
     })
 }
 

@@ -5,6 +5,7 @@ use crate::chain::Chain;
 use crate::error::{Error, Result};
 use crate::extents::{Index, Object};
 use crate::format::{Base, Footer, Generation, Head, Kind};
+use crate::headless;
 use crate::log::{Place, place};
 use crate::names;
 use crate::plan::{Limit, NEWEST};
@@ -55,18 +56,9 @@ pub struct Restored {
     pub objects: u64,
     /// Their bytes.
     pub bytes: u64,
-}
-
-/// Reads the head.
-///
-/// # Errors
-/// [`Error::NoReplica`] and those of [`Head::decode`] and the bucket.
-pub(crate) fn head(bucket: &dyn Bucket) -> Result<(Head, String)> {
-    let Some(stored) = bucket.get(names::HEAD)? else {
-        bucket.must_exist()?;
-        return Err(Error::NoReplica);
-    };
-    Ok((Head::decode(&stored.bytes)?, stored.version))
+    /// What is wrong with the head, as the end of a sentence, if a list of the objects took its
+    /// place.
+    pub head_problem: Option<String>,
 }
 
 /// A restore point that was found, to be restored.
@@ -76,6 +68,8 @@ pub struct Restore<'a> {
     limit: Limit,
     generation: Generation,
     base: Base,
+    /// See [`Restored`].
+    head_problem: Option<String>,
     without_log: bool,
 }
 
@@ -85,7 +79,7 @@ impl<'a> Restore<'a> {
     /// # Errors
     /// See [`Error`].
     pub fn find(bucket: &'a dyn Bucket, at: At) -> Result<Restore<'a>> {
-        let (head, _) = head(bucket)?;
+        let (head, head_problem) = headless::head_or_list(bucket)?;
         let (generation, limit) = choose(&head, at)?;
         let base = generation.base_within(limit).cloned();
         let base = base.ok_or_else(|| Error::Missing(names::bases(&generation.name, 0)))?;
@@ -95,6 +89,7 @@ impl<'a> Restore<'a> {
             limit,
             generation: generation.clone(),
             base,
+            head_problem,
             without_log: false,
         })
     }
@@ -144,11 +139,15 @@ impl<'a> Restore<'a> {
             bytes: 0,
             resumed: 0,
             expected: self.base.bytes,
+            has_head: self.head_problem.is_none(),
         };
         let done = restoring.run(&self.generation, &self.base, self.limit)?;
         match self.at {
             At::Number(n) if done.n != n => Err(Error::NoSuchPoint(n)),
-            _ => Ok(done),
+            _ => Ok(Restored {
+                head_problem: self.head_problem,
+                ..done
+            }),
         }
     }
 }
@@ -195,6 +194,7 @@ struct Restoring<'a> {
     /// Bytes that an interrupted call had read.
     resumed: u64,
     expected: u64,
+    has_head: bool,
 }
 
 impl Restoring<'_> {
@@ -233,6 +233,9 @@ impl Restoring<'_> {
                 let follows = &object.index.footer;
                 // Whoever began to take over can have ended the chain before the last base was sent.
                 if follows.kind == Kind::End {
+                    if !self.has_head && follows.time_ms <= limit.time_ms {
+                        headless::must_be_last(self.bucket, &generation.name, follows.last)?;
+                    }
                     break 'chain;
                 }
                 if follows.previous != chain || follows.first != footer.last + 1 {
@@ -273,6 +276,7 @@ impl Restoring<'_> {
             has_log,
             objects: self.objects,
             bytes: self.bytes,
+            head_problem: None,
         })
     }
 

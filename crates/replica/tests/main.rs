@@ -3,6 +3,7 @@
 mod common;
 mod faults;
 mod following;
+mod headless;
 mod histories;
 mod logs;
 mod lost;

@@ -20,7 +20,7 @@ use crate::error::{Error, Result};
 use crate::extents::Object;
 use crate::format::{FOOTER_LEN, Head, Kind};
 use crate::gap::{end_after, gap};
-use crate::{names, restore};
+use crate::{headless, names};
 use densite_disk::sync::Mutex;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -83,7 +83,7 @@ impl Follower {
     /// See [`Error`].
     pub fn new(bucket: Arc<dyn Bucket>) -> Result<Follower> {
         let asked = Instant::now();
-        let (head, _) = restore::head(&*bucket)?;
+        let (head, _) = headless::head(&*bucket)?;
         let snapshot = build(&*bucket, &head)?;
         let known = Mutex::new(Known {
             snapshot: Arc::new(snapshot),
@@ -209,7 +209,7 @@ impl Follower {
     /// Reads the head. If it has changed, the state is built again from the objects that it names.
     /// Returns whether that is a later one, or takes less memory.
     fn by_head(&self, known: &mut Known) -> Result<bool> {
-        let (head, _) = restore::head(&*self.bucket)?;
+        let (head, _) = headless::head(&*self.bucket)?;
         let mut is_after = false;
         if head != known.head {
             let built = build(&*self.bucket, &head)?;

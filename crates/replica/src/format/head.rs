@@ -1,9 +1,11 @@
 //! The head: a JSON object that names the generations of a replica, and in them what is not found by
-//! counting deltas. It is replaced only by who has read its newest version.
+//! counting deltas. It is replaced only by who has read its newest version. Its last key, `sum`, is a
+//! checksum of the text without it: a flipped digit can be JSON, too.
 
 use crate::error::{Error, Result};
 use crate::format::REPLICA_FORMAT_VERSION;
 use crate::names::HEAD;
+use densite_disk::hash::xxh3_128;
 use serde::{Deserialize, Serialize};
 
 /// Numbers of restore points are below this: they have 12 digits in names.
@@ -89,13 +91,18 @@ pub(crate) struct Compacted {
     pub(crate) merges: u32,
 }
 
+/// What is between the last key of a head and its checksum.
+const SUM: &str = ",\n  \"sum\": \"";
+/// The end of a head.
+const END: &str = "\n}\n";
+
 impl Head {
     /// The head as bytes.
     pub(crate) fn encode(&self) -> Vec<u8> {
         // Serializing these types cannot fail: all keys are text.
-        let mut text = serde_json::to_vec_pretty(self).unwrap_or_default();
-        text.push(b'\n');
-        text
+        let text = serde_json::to_string_pretty(self).unwrap_or_default();
+        let keys = text.strip_suffix("\n}").unwrap_or(&text);
+        format!("{keys}{SUM}{}\"{END}", sum(keys)).into_bytes()
     }
 
     /// Decodes the head.
@@ -120,6 +127,9 @@ impl Head {
             });
         }
         let head: Head = serde_json::from_slice(bytes).map_err(|e| damaged(e.to_string()))?;
+        if !is_whole(bytes) {
+            return Err(damaged("its checksum is wrong".to_owned()));
+        }
         let is_valid = head.newest_first().all(Generation::is_valid);
         match is_valid {
             true => Ok(head),
@@ -131,6 +141,18 @@ impl Head {
     pub(crate) fn newest_first(&self) -> impl Iterator<Item = &Generation> {
         std::iter::once(&self.current).chain(self.earlier.iter().rev())
     }
+}
+
+/// Whether the text has its checksum.
+fn is_whole(bytes: &[u8]) -> bool {
+    let text = std::str::from_utf8(bytes).ok();
+    let parts = text.and_then(|text| text.strip_suffix(END)?.rsplit_once(SUM));
+    parts.is_some_and(|(keys, found)| found.strip_suffix('"') == Some(&sum(keys)))
+}
+
+/// The checksum of a head, from its keys without the end.
+fn sum(keys: &str) -> String {
+    format!("{:032x}", xxh3_128(format!("{keys}{END}").as_bytes()))
 }
 
 impl Generation {
@@ -192,6 +214,15 @@ mod tests {
             }],
         };
         assert_eq!(Head::decode(&head.encode()), Ok(head.clone()));
+        let bytes = head.encode();
+        let parsed: serde_json::Value = serde_json::from_slice(&bytes).expect("JSON");
+        assert_eq!(parsed["sum"].as_str().map(str::len), Some(32));
+        for at in 0..bytes.len() {
+            let mut changed = bytes.clone();
+            changed[at] ^= 1;
+            assert!(Head::decode(&changed).is_err(), "byte {at}");
+            assert!(Head::decode(&bytes[..at]).is_err(), "{at} bytes");
+        }
         let with = |change: &dyn Fn(&mut Generation)| {
             let mut head = head.clone();
             change(&mut head.current);

@@ -1,6 +1,7 @@
 //! Shipping an image of the whole file.
 
 use super::logging::footer_log;
+use super::resume::Wanted;
 use super::{Position, Shipper, Step, millis};
 use crate::assemble::{Assembly, Copied};
 use crate::error::{Error, Result};
@@ -110,7 +111,7 @@ impl Shipper {
             true => self.at = at,
             false => {
                 self.is_behind = true;
-                self.find_end(false)?;
+                self.find_end(Wanted::Known)?;
                 self.is_behind = false;
             }
         }

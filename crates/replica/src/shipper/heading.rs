@@ -6,8 +6,8 @@ use super::millis;
 use crate::bucket::Bucket;
 use crate::error::{Error, Result};
 use crate::format::{Base, Compacted, Generation, Head, REPLICA_FORMAT_VERSION, Superseded};
+use crate::headless::{self, Lost, Read};
 use crate::names;
-use crate::restore;
 use densite_disk::hash::xxh3_128;
 use densite_store::Mark;
 use std::time::Duration;
@@ -17,29 +17,56 @@ const GRACE: Duration = Duration::from_secs(3600);
 /// So many objects are removed at once, so that shipping does not wait for long.
 const REMOVED: usize = 50;
 
+/// What is in the place of a head.
+pub(super) enum Found {
+    Head(Heading),
+    /// It is lost: there are other objects.
+    Lost(Lost),
+    Nothing,
+}
+
 /// See the module's documentation.
 pub(super) struct Heading {
     head: Head,
-    version: String,
+    /// `None` if there is no head.
+    version: Option<String>,
     /// Hashes of heads whose storing was not acknowledged. One of them can be in the bucket.
     unsure: Vec<u128>,
 }
 
 impl Heading {
-    /// Reads the head; `None` if there is none.
+    /// Reads the head.
     ///
     /// # Errors
-    /// The bucket's; [`Error::Damaged`], [`Error::Newer`].
-    pub(super) fn read(bucket: &dyn Bucket) -> Result<Option<Heading>> {
-        match restore::head(bucket) {
-            Ok((head, version)) => Ok(Some(Heading {
+    /// The bucket's; [`Error::Newer`].
+    pub(super) fn read(bucket: &dyn Bucket) -> Result<Found> {
+        match headless::read(bucket) {
+            Ok(Read::Head(head, version)) => Ok(Found::Head(Heading {
                 head,
-                version,
+                version: Some(version),
                 unsure: Vec::new(),
             })),
-            Err(Error::NoReplica) => Ok(None),
+            Ok(Read::Lost(lost)) => Ok(Found::Lost(lost)),
+            Err(Error::NoReplica) => Ok(Found::Nothing),
             Err(e) => Err(e),
         }
+    }
+
+    /// What a list of the objects says in the place of a head that is lost. Storing a change of it
+    /// makes a head again, with all generations.
+    ///
+    /// # Errors
+    /// The bucket's.
+    pub(super) fn by_list(bucket: &dyn Bucket, lost: Lost, now_ms: u64) -> Result<Heading> {
+        let mut head = lost.head(bucket)?;
+        for superseded in &mut head.superseded {
+            superseded.since_ms = now_ms;
+        }
+        Ok(Heading {
+            head,
+            version: lost.version,
+            unsure: Vec::new(),
+        })
     }
 
     /// Creates the head of a new replica.
@@ -64,7 +91,7 @@ impl Heading {
         };
         Ok(Heading {
             head,
-            version,
+            version: Some(version),
             unsure: Vec::new(),
         })
     }
@@ -124,7 +151,11 @@ impl Heading {
     /// # Errors
     /// The bucket's; [`Error::TakenOver`] if there is another generation.
     fn read_again(&mut self, bucket: &dyn Bucket) -> Result<()> {
-        let now = Heading::read(bucket)?.ok_or(Error::TakenOver)?;
+        let now = match Heading::read(bucket)? {
+            Found::Head(now) => now,
+            Found::Lost(lost) => return Err(lost.error()),
+            Found::Nothing => return Err(Error::TakenOver),
+        };
         let is_same = now.head.current.name == self.head.current.name;
         match is_same && now.version != self.version {
             true => *self = now,
@@ -218,27 +249,41 @@ impl Heading {
     /// The bucket's; [`Error::TakenOver`] if another process has replaced it.
     fn put(&mut self, bucket: &dyn Bucket, head: Head) -> Result<bool> {
         let bytes = head.encode();
-        let replaced = bucket.replace(names::HEAD, &bytes, &self.version);
+        let replaced = match &self.version {
+            Some(version) => bucket.replace(names::HEAD, &bytes, version),
+            None => bucket.create(names::HEAD, &bytes),
+        };
         let replaced = replaced.inspect_err(|_| self.unsure.push(xxh3_128(&bytes)))?;
         let (head, version, is_stored) = match replaced {
             Some(version) => (head, version, true),
             None => {
-                let now = bucket.get(names::HEAD)?.ok_or(Error::TakenOver)?;
+                let Some(now) = bucket.get(names::HEAD)? else {
+                    return Err(not_there(bucket));
+                };
                 let is_earlier = self.unsure.contains(&xxh3_128(&now.bytes));
                 match now.bytes == bytes {
                     // The answer to this request got lost.
                     true => (head, now.version, true),
                     false if is_earlier => (Head::decode(&now.bytes)?, now.version, false),
-                    false => return Err(Error::TakenOver),
+                    false => return Err(not_there(bucket)),
                 }
             }
         };
         *self = Heading {
             head,
-            version,
+            version: Some(version),
             unsure: Vec::new(),
         };
         Ok(is_stored)
+    }
+}
+
+/// Why a head that was stored is not there any more.
+fn not_there(bucket: &dyn Bucket) -> Error {
+    match headless::read(bucket) {
+        Ok(Read::Lost(lost)) => lost.error(),
+        Ok(Read::Head(..)) | Err(Error::NoReplica) => Error::TakenOver,
+        Err(e) => e,
     }
 }
 

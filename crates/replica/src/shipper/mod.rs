@@ -26,6 +26,7 @@ use densite_store::{Mark, Written};
 use heading::Heading;
 use logging::LogShipped;
 use recent::Recent;
+use resume::Wanted;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -182,7 +183,7 @@ impl Shipper {
             return self.create_delta(made, now_ms);
         }
         if self.is_behind {
-            self.find_end(false)?;
+            self.find_end(Wanted::Known)?;
             self.is_behind = false;
         }
         if self.at.is_ended || self.heading.newest_base().is_none() {

@@ -1,7 +1,7 @@
 //! Beginning a replica, continuing one, and taking one over.
 
 use super::base::{empty, verified};
-use super::heading::Heading;
+use super::heading::{Found, Heading};
 use super::logging::LogShipped;
 use super::recent::Recent;
 use super::{Options, Position, Shipper};
@@ -31,8 +31,14 @@ impl Shipper {
     ) -> Result<Shipper> {
         let newest = source.newest()?.ok_or_else(empty)?;
         let (heading, is_new) = match Heading::read(&*bucket)? {
-            Some(heading) => (heading, None),
-            None => {
+            Found::Head(heading) => (heading, None),
+            // Whose replica it is, only the head says.
+            Found::Lost(lost) if !options.takeover => return Err(lost.error()),
+            Found::Lost(lost) => {
+                must_be_atomic(&*bucket)?;
+                (Heading::by_list(&*bucket, lost, now_ms)?, None)
+            }
+            Found::Nothing => {
                 let verified = verified(source, progress)?;
                 must_be_atomic(&*bucket)?;
                 let heading = Heading::create(&*bucket, &newest, &options.owner)?;
@@ -76,7 +82,10 @@ impl Shipper {
         // The same copy with another file: it was vacuumed or converted.
         let is_same = self.heading.is_of(newest);
         let continues = is_same && !self.options.takeover;
-        let end = self.find_end(continues)?;
+        let end = match continues {
+            true => self.find_end(Wanted::Continued)?,
+            false => self.find_end(Wanted::Ended)?,
+        };
         if !continues {
             let verified = self.verify(source, now_ms, progress)?;
             self.new_generation(newest, now_ms)?;
@@ -84,7 +93,7 @@ impl Shipper {
             return shipped.map(drop);
         }
         match end {
-            End::NoBase | End::Ended => {
+            End::NoBase | End::Ended | End::Unknown => {
                 let verified = self.verify(source, now_ms, progress)?;
                 let shipped = self.ship_base(source, verified, self.at.n, now_ms, progress);
                 shipped.map(drop)
@@ -97,15 +106,15 @@ impl Shipper {
     }
 
     /// Sets the position to the end of the chain. If it is to be continued, it must have no gap: no
-    /// later restore point could be restored.
-    pub(super) fn find_end(&mut self, continues: bool) -> Result<End> {
+    /// later restore point could be restored. If it is to be ended, its end can be lost or damaged.
+    pub(super) fn find_end(&mut self, wanted: Wanted) -> Result<End> {
         let Some(base) = self.heading.newest_base() else {
             return Ok(End::NoBase);
         };
         let generation = self.generation();
         let after = names::delta(generation, base.n);
         let deltas = self.bucket.list(&names::deltas(generation), &after)?;
-        if continues {
+        if wanted == Wanted::Continued {
             let names = deltas.iter().map(|delta| delta.name.as_str());
             end_of(generation, self.heading.merged_to(), names)?;
             if !deltas.is_empty() {
@@ -113,11 +122,15 @@ impl Shipper {
                 footer(&*self.bucket, &base.name)?;
             }
         }
-        let last = match deltas.last() {
-            Some(delta) => delta.name.clone(),
-            None => base.name.clone(),
+        let last = deltas.last().map_or(&base.name, |delta| &delta.name);
+        let number = names::delta_number(generation, last).unwrap_or(base.n);
+        let (footer, chain) = match footer(&*self.bucket, last) {
+            Err(Error::Missing(_) | Error::Damaged { .. }) if wanted == Wanted::Ended => {
+                self.at.n = number;
+                return Ok(End::Unknown);
+            }
+            found => found?,
         };
-        let (footer, chain) = footer(&*self.bucket, &last)?;
         let merged = names::delta(generation, self.heading.merged_to());
         let loose = deltas.iter().filter(|delta| delta.name > merged);
         let loose_bytes = loose.map(|delta| delta.len).sum();
@@ -173,12 +186,25 @@ impl Shipper {
     }
 }
 
+/// What is to become of a chain whose end is looked for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Wanted {
+    /// It was continued by an earlier attempt of this shipper.
+    Known,
+    /// It is continued.
+    Continued,
+    /// Another generation follows.
+    Ended,
+}
+
 /// How a chain ends.
 pub(super) enum End {
     /// It has no base: the first upload was interrupted.
     NoBase,
     /// With an end: a base was to follow, or a takeover did not get further.
     Ended,
+    /// Its last object is lost or damaged.
+    Unknown,
     /// With this commit.
     At(Mark),
 }
@@ -206,7 +232,7 @@ fn footer(bucket: &dyn Bucket, name: &str) -> Result<(Footer, [u8; 16])> {
 
 /// Refuses a store that creates one object twice, or replaces any version.
 fn must_be_atomic(bucket: &dyn Bucket) -> Result<()> {
-    let name = format!("{}-probe", names::generation(0)?);
+    let name = names::probe()?;
     let first = bucket.create(&name, b"1")?;
     let second = bucket.create(&name, b"2")?;
     let stale = bucket.replace(&name, b"3", "\"d41d8cd98f00b204e9800998ecf8427e\"")?;
