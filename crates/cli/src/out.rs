@@ -54,9 +54,14 @@ pub(crate) fn event(object: &Value) -> io::Result<()> {
 /// Prints a message to stderr, unless `--quiet` is given.
 pub(crate) fn message(common: Common, text: &str) {
     if !common.quiet {
-        // A closed stderr is no reason to stop.
-        let _ = writeln!(io::stderr().lock(), "densite: {}", shown(text));
+        warning(text);
     }
+}
+
+/// Prints what needs attention to stderr, also with `--quiet`.
+pub(crate) fn warning(text: &str) {
+    // A closed stderr is no reason to stop.
+    let _ = writeln!(io::stderr().lock(), "densite: {}", shown(text));
 }
 
 /// What a failure prints to stdout.

@@ -35,6 +35,7 @@ mod remote_s3;
 mod remote_signed;
 mod replace;
 mod replicate;
+mod replicate_head;
 mod replicate_log;
 mod replicate_refused;
 #[cfg(feature = "remote")]

@@ -22,7 +22,7 @@ fn founded(dir: &tempfile::TempDir) -> (String, String) {
     matches(
         &joined.json(),
         &documented("join"),
-        &["event", "database", "message"],
+        &["event", "database", "message", "rows"],
     );
     (a, address)
 }
@@ -58,11 +58,21 @@ impl Stays {
         let mut line = String::new();
         self.out.read_line(&mut line).expect("it writes");
         let event: Value = serde_json::from_str(&line).unwrap_or_else(|e| panic!("{e}: {line}"));
-        let optional = ["verb", "path", "origin", "message", "event", "database"];
+        let optional = ["verb", "path", "origin", "message", "event", "database", "rows"];
         if event.get("error").is_none() {
             matches(&event, &documented("join"), &optional);
         }
         event
+    }
+
+    /// Ends it. Returns its exit code and its last event.
+    fn ended(mut self) -> (i32, Value) {
+        let mut last = Value::Null;
+        run(Command::new("kill").args(["-TERM", &self.child.id().to_string()])).expect(0);
+        for line in (&mut self.out).lines() {
+            last = serde_json::from_str(&line.expect("it writes")).expect("JSON");
+        }
+        (self.child.wait().expect("it ends").code().unwrap_or(-1), last)
     }
 
     fn interrupted(mut self) -> i32 {
@@ -174,6 +184,42 @@ fn trouble_is_told_when_it_begins_and_when_it_ends() {
     std::fs::rename(&away, &stream).expect("moved");
     assert_eq!(stays.event()["event"], "recovered");
     assert_eq!(stays.interrupted(), 0);
+}
+
+/// A service manager ends it while the server is away: that is no failure, and is not silent.
+#[test]
+fn rows_that_are_not_sent_at_the_end_are_told() {
+    let dir = temp();
+    let (a, address) = founded(&dir);
+    let (stream, away) = (at(&dir, "stream"), at(&dir, "away"));
+    std::fs::rename(&stream, &away).expect("moved");
+    let add = "INSERT INTO vote_in(n) VALUES (1), (2), (3)";
+    let mut stays = Stays::with(&[&a, &address]);
+    assert_eq!(stays.event()["event"], "joined");
+    sql(&a, add);
+    assert_eq!(stays.event()["event"], "failed");
+    let (code, last) = stays.ended();
+    assert_eq!(code, 0);
+    assert_eq!((&last["event"], &last["rows"]), (&"unsent".into(), &3.into()));
+
+    let said = at(&dir, "said");
+    let mut child = Command::new(DENSITE)
+        .args(["join", &a, &address, "--stay", "--quiet"])
+        .stderr(std::fs::File::create(&said).expect("made"))
+        .spawn()
+        .expect("the command runs");
+    std::thread::sleep(Duration::from_secs(2));
+    run(Command::new("kill").args(["-TERM", &child.id().to_string()])).expect(0);
+    assert_eq!(child.wait().expect("it ends").code(), Some(0));
+    let said = std::fs::read_to_string(&said).expect("read");
+    let words = "the stream does not have the last 3 rows of this member yet";
+    assert!(said.contains(words), "{said}");
+
+    std::fs::rename(&away, &stream).expect("moved");
+    let mut stays = Stays::with(&[&a, &address]);
+    assert_eq!(stays.event()["event"], "joined");
+    let (code, last) = stays.ended();
+    assert_eq!((code, last), (0, Value::Null), "all are sent");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use crate::client::Client;
 use crate::error::{Error, Problem, Result};
-use crate::location::{Location, shown};
+use crate::location::{Location, shown, trimmed};
 use crate::object::Object;
 use crate::options::Options;
 use futures_util::TryStreamExt as _;
@@ -43,13 +43,13 @@ pub struct Bucket {
 }
 
 impl Bucket {
-    /// The objects under a prefix: `s3://BUCKET/PREFIX`. Sends nothing.
+    /// The objects under a prefix: `s3://BUCKET/PREFIX`, or `s3://BUCKET`. Sends nothing.
     ///
     /// # Errors
     /// [`Problem::Url`], and those of certificates and settings.
     pub fn open(client: &'static Client, url: &str, options: &Options) -> Result<Bucket> {
-        let url = url.trim_end_matches('/');
-        if !matches!(Location::parse(url)?, Location::Bucket { .. }) {
+        let url = trimmed(url);
+        if !matches!(Location::prefix(url)?, Location::Bucket { .. }) {
             let why = "a replica is in s3://BUCKET/PREFIX or in a directory, not on a web server";
             return Err(Error::new(shown(url), Problem::Setting(why.into())));
         }
@@ -61,7 +61,7 @@ impl Bucket {
     /// # Errors
     /// As [`Bucket::open`].
     pub fn to_read(client: &'static Client, url: &str, options: &Options) -> Result<Bucket> {
-        let url = url.trim_end_matches('/');
+        let url = trimmed(url);
         let location = Location::prefix(url)?;
         let is_web = matches!(location, Location::Web(_));
         let object = Object::at(client.transport(), url, location, options)?;
@@ -227,7 +227,22 @@ impl Bucket {
     /// # Errors
     /// See [`Problem`].
     pub fn list(&self, begin: &str, after: &str) -> Result<Vec<(String, u64)>> {
-        again(|| self.list_once(begin, after))
+        match begin.is_empty() && after.is_empty() {
+            true => again(|| self.list_all()),
+            false => again(|| self.list_once(begin, after)),
+        }
+    }
+
+    /// All of them, and nothing of the folders below: they can have much.
+    fn list_all(&self) -> Result<Vec<(String, u64)>> {
+        self.object.run(TIME, async move |store, prefix| {
+            let listed = store.list_with_delimiter(Some(&prefix)).await?;
+            let objects = listed.objects.iter();
+            let named = objects.filter_map(|o| Some((o.location.filename()?.to_owned(), o.size)));
+            let mut found: Vec<(String, u64)> = named.collect();
+            found.sort();
+            Ok(found)
+        })
     }
 
     /// The names of the folders right below the prefix, in their order.
@@ -257,19 +272,18 @@ impl Bucket {
             };
             let mut all = store.list_with_offset(Some(&prefix), &offset);
             while let Some(object) = all.try_next().await? {
-                let Some(name) = object.location.filename().map(str::to_owned) else {
+                // The name of an object, or of a folder that it is in.
+                let mut parts = object.location.parts().skip(prefix.parts_count());
+                let Some(name) = parts.next().map(|part| part.as_ref().to_owned()) else {
                     continue;
                 };
-                if object.location.parts_count() != prefix.parts_count() + 1 {
-                    continue;
-                }
                 if !name.starts_with(&begin) {
                     match name > begin {
                         true => break,
                         false => continue,
                     }
                 }
-                if name > after {
+                if name > after && parts.next().is_none() {
                     found.push((name, object.size));
                 }
             }

@@ -31,54 +31,79 @@ pub(crate) enum Location {
 }
 
 impl Location {
-    /// Parses a URL.
+    /// Parses the URL of a file.
     ///
     /// # Errors
     /// [`Problem::Url`] with what is wrong.
     pub(crate) fn parse(text: &str) -> Result<Location> {
-        match Location::prefix(text)? {
-            Location::Web(url) if url.path() == "/" => Err(Error::new(
-                shown(text),
-                Problem::Url("it names no file".into()),
-            )),
+        let wrong = |what: &str| Err(Error::new(shown(text), Problem::Url(what.into())));
+        match Location::parsed(text, "s3://BUCKET/KEY")? {
+            Location::Web(url) if url.path() == "/" => wrong("it names no file"),
+            Location::Bucket { key, .. } if key.is_empty() => wrong("use s3://BUCKET/KEY"),
             location => Ok(location),
         }
     }
 
-    /// Parses a URL under which files are. On a web server, it can be the root.
+    /// Parses a URL under which files are, without a slash at its end. It can be all of a bucket or
+    /// of a web server.
     ///
     /// # Errors
     /// [`Problem::Url`] with what is wrong.
     pub(crate) fn prefix(text: &str) -> Result<Location> {
-        let wrong = |what: &str| Err(Error::new(shown(text), Problem::Url(what.into())));
-        let url = match Url::parse(text) {
-            Ok(url) => url,
-            Err(e) => return wrong(&e.to_string()),
-        };
-        if url.scheme() != "s3" {
-            let has_user = !url.username().is_empty() || url.password().is_some();
-            return match url.host_str() {
-                Some(_) if has_user => wrong("users and passwords in it are not supported"),
-                Some(_) => Ok(Location::Web(url)),
-                None => wrong("it names no file"),
-            };
-        }
-        // An object's key can contain any character. Only the bucket is taken from the parsed URL.
-        let rest = text.get("s3://".len()..).unwrap_or_default();
-        match rest.split_once('/') {
-            Some((bucket, _)) if bucket.contains('@') => wrong(
-                "keys in it are not supported; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
-            ),
-            Some((_, key)) if key.split('/').any(|part| ["", ".", ".."].contains(&part)) => {
-                wrong("use s3://BUCKET/KEY; keys with empty parts, . or .. cannot be read")
-            }
-            Some((bucket, key)) if !bucket.is_empty() => Ok(Location::Bucket {
-                bucket: bucket.into(),
-                key: key.into(),
-            }),
-            _ => wrong("use s3://BUCKET/KEY"),
-        }
+        Location::parsed(text, "s3://BUCKET/PREFIX")
     }
+
+    /// Parses a URL. `form`: what one of object storage looks like.
+    fn parsed(text: &str, form: &str) -> Result<Location> {
+        let wrong = |what: &str| Err(Error::new(shown(text), Problem::Url(what.into())));
+        // An object's key can contain any character, so it is not taken from the parsed URL.
+        let rest = match text.split_once("://") {
+            Some((scheme, rest)) if scheme.eq_ignore_ascii_case("s3") => rest,
+            _ => return web(text),
+        };
+        let (bucket, key) = rest.split_once('/').unwrap_or((rest, ""));
+        if bucket.contains('@') {
+            return wrong(
+                "keys in it are not supported; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
+            );
+        }
+        if bucket.is_empty() {
+            return wrong(&format!("it names no bucket; use {form}"));
+        }
+        let mut parts = key.split('/');
+        if rest.contains('/') && parts.any(|part| ["", ".", ".."].contains(&part)) {
+            return wrong(&format!(
+                "use {form}; keys with empty parts, . or .. cannot be read"
+            ));
+        }
+        Ok(Location::Bucket {
+            bucket: bucket.into(),
+            key: key.into(),
+        })
+    }
+}
+
+/// Parses a URL of a web server.
+fn web(text: &str) -> Result<Location> {
+    let wrong = |what: &str| Err(Error::new(shown(text), Problem::Url(what.into())));
+    let url = match Url::parse(text) {
+        Ok(url) => url,
+        Err(e) => return wrong(&e.to_string()),
+    };
+    let has_user = !url.username().is_empty() || url.password().is_some();
+    match url.host_str() {
+        Some(_) if has_user => wrong("users and passwords in it are not supported"),
+        Some(_) => Ok(Location::Web(url)),
+        None => wrong("it names no file"),
+    }
+}
+
+/// A URL without slashes at its end.
+pub(crate) fn trimmed(url: &str) -> &str {
+    let begin = url.find("://").map_or(0, |at| at + "://".len());
+    let (_, rest) = url.split_at(begin);
+    let kept = begin + rest.trim_end_matches('/').len();
+    url.get(..kept).unwrap_or(url)
 }
 
 /// A URL for messages: without a query, a fragment, a user or a password, which can be secrets.
@@ -137,6 +162,31 @@ mod tests {
         ] {
             let said = Location::parse(text).expect_err(text).to_string();
             assert!(said.starts_with(text), "{said}");
+        }
+    }
+
+    #[test]
+    fn a_prefix_can_be_all_of_a_bucket() {
+        for (text, key) in [("s3://bucket", ""), ("S3://bucket/a/b", "a/b")] {
+            let parsed = Location::prefix(text).expect("a place");
+            let expected = Location::Bucket {
+                bucket: "bucket".into(),
+                key: key.into(),
+            };
+            assert_eq!(parsed, expected);
+        }
+        for text in ["s3://", "s3:///a", "s3://b//a", "s3://b/.", "s3://b/a/../c"] {
+            let said = Location::prefix(text).expect_err(text).to_string();
+            assert!(said.starts_with(&format!("{text}: ")), "{said}");
+            assert!(said.contains("use s3://BUCKET/PREFIX"), "{said}");
+        }
+        for (url, kept) in [
+            ("s3://b/a//", "s3://b/a"),
+            ("s3://b/", "s3://b"),
+            ("s3:///", "s3://"),
+            ("http://h/", "http://h"),
+        ] {
+            assert_eq!(trimmed(url), kept);
         }
     }
 

@@ -33,6 +33,7 @@ pub use bucket::{Bucket, Listed, RemoteObject, Stored, Upload};
 pub use error::{Error, Result};
 pub use folder::Folder;
 pub use follow::{Follower, Snapshot};
+pub use format::{OBJECT_END, is_object};
 pub use headless::exists;
 pub use names::HEAD;
 pub use replicas::{GenerationInfo, ReplicaInfo, replicas};

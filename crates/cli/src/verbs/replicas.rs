@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// The list price of S3's standard storage, in dollars for a GB and month.
 const GB_MONTH: f64 = 0.023;
-/// The exit code if an object is missing.
+/// The exit code if an object is missing or the head is damaged.
 const DAMAGED: u8 = 5;
 
 pub(crate) fn run(common: Common, args: &ReplicasArgs) -> Outcome {
@@ -23,6 +23,8 @@ pub(crate) fn run(common: Common, args: &ReplicasArgs) -> Outcome {
         "generations": generations,
         "objects": info.objects,
         "bytes": info.bytes,
+        "other_objects": info.foreign,
+        "head_problem": info.head_problem,
         "age_seconds": age,
         "storage_usd_per_month": cost,
     });
@@ -54,6 +56,12 @@ pub(crate) fn run(common: Common, args: &ReplicasArgs) -> Outcome {
             "the object {missing} is missing: later restore points cannot be restored; ship with --takeover, which begins a new generation"
         );
     }
+    if let Some(problem) = &info.head_problem {
+        let _ = writeln!(
+            text,
+            "the object head {problem}: this is from a list of the objects; ship with --takeover, which makes a new head and keeps all restore points"
+        );
+    }
     if let Some(age) = age {
         let _ = writeln!(text, "the newest restore point is {age:.1} s old");
     }
@@ -63,7 +71,13 @@ pub(crate) fn run(common: Common, args: &ReplicasArgs) -> Outcome {
         out::thousands(info.objects),
         out::bytes(info.bytes)
     );
-    let is_whole = info.generations.iter().all(|g| g.missing.is_none());
+    let _ = match info.foreign {
+        0 => Ok(()),
+        1 => writeln!(text, "1 other file is here, which is not part of the replica"),
+        n => writeln!(text, "{n} other files are here, which are not part of the replica"),
+    };
+    let has_head = info.head_problem.is_none();
+    let is_whole = has_head && info.generations.iter().all(|g| g.missing.is_none());
     Ok(out::verdict(
         common,
         &all,

@@ -7,7 +7,7 @@ use crate::out;
 use crate::progress::Bar;
 use crate::sqlite;
 use crate::verbs::restore_all;
-use crate::verbs::restored::{line, notes, object};
+use crate::verbs::restored::{line, notes, object, warning};
 use densite_tools::Error;
 use densite_tools::replica::{At, RestoreOptions, RestoreReport, restore, verify};
 use serde_json::json;
@@ -60,5 +60,8 @@ fn tell(common: Common, report: &RestoreReport) {
     out::report(common, &object(report), &text, "the database was restored");
     for note in notes(report) {
         out::message(common, &note);
+    }
+    if let Some(warning) = warning(report) {
+        out::warning(&warning);
     }
 }

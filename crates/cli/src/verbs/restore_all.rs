@@ -1,6 +1,6 @@
 //! `densite restore URL DIRECTORY`: all replicas right below a URL.
 
-use super::restored::{line, notes, object};
+use super::restored::{line, notes, object, warning};
 use crate::args::{Common, RestoreArgs};
 use crate::exit::exit_code;
 use crate::failure::{Failure, Outcome};
@@ -60,6 +60,10 @@ impl Told {
                 self.line(bar, &line(&report));
                 for note in notes(&report) {
                     self.line(bar, &note);
+                }
+                if let Some(warning) = warning(&report) {
+                    bar.rest();
+                    out::warning(&warning);
                 }
             }
             RestoredAll::Exists(path) => {

@@ -44,6 +44,15 @@ pub(super) fn line(report: &RestoreReport) -> String {
     )
 }
 
+/// What needs attention although the restore succeeded.
+pub(super) fn warning(report: &RestoreReport) -> Option<String> {
+    let problem = report.restored.head_problem.as_ref()?;
+    Some(format!(
+        "{}: the object head {problem}; the restore point was found without it; densite replicate --takeover makes a new one",
+        shown::path(&report.source)
+    ))
+}
+
 /// What the user should know of the log.
 pub(super) fn notes(report: &RestoreReport) -> Vec<String> {
     let mut notes = Vec::new();

@@ -43,6 +43,8 @@ pub(crate) const REPLICA_FORMAT_VERSION: u32 = 1;
 const MAGIC: &[u8; 16] = b"Densite replica\n";
 /// Bytes of a footer.
 pub(crate) const FOOTER_LEN: usize = 328;
+/// So many bytes at the end of an object say that it is one.
+pub const OBJECT_END: usize = FOOTER_LEN;
 /// Bytes of an entry of the table.
 pub(crate) const EXTENT_LEN: usize = 16;
 /// No chain value.
@@ -104,6 +106,12 @@ pub(crate) struct Footer {
     pub(crate) chain: [u8; 16],
     pub(crate) body_hash: [u8; 16],
     pub(crate) table_hash: [u8; 16],
+}
+
+/// Whether these are the last [`OBJECT_END`] bytes of an object of a replica.
+#[must_use]
+pub fn is_object(end: &[u8]) -> bool {
+    matches!(Footer::decode("", end), Ok(_) | Err(Error::Newer { .. }))
 }
 
 impl Footer {

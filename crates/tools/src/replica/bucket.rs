@@ -5,6 +5,8 @@ use crate::holders::holders;
 use densite_disk::RealDir;
 use densite_replica::{Bucket, Error as Wrong, Folder};
 use densite_vfs::{is_url, shown_url};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -53,7 +55,7 @@ impl Place {
     /// not understood.
     pub(super) fn below(url: &Path) -> Result<Vec<String>> {
         let text = url.to_string_lossy();
-        if is_url(&text) {
+        if let Where::Url = Where::of(url)? {
             let folders = densite_vfs::folders(&text).map_err(|message| Error::Remote {
                 path: PathBuf::from(shown_url(&text)),
                 message,
@@ -65,19 +67,21 @@ impl Place {
                 let Ok(place) = Place::to_read(Path::new(&url)) else {
                     continue;
                 };
-                let head = place.bucket().get(densite_replica::HEAD);
-                if head.map_err(|e| place.failed(&e))?.is_some() {
+                if place.has_replica()? {
                     names.push(name);
                 }
             }
             return Ok(names);
         }
-        let dir = text.strip_prefix("file://").map_or(url, Path::new);
+        let dir = directory(url);
         let failed = |e| Error::from_std(dir, "read it", &e);
         let mut names = Vec::new();
         for entry in std::fs::read_dir(dir).map_err(failed)? {
             let entry = entry.map_err(failed)?;
-            if entry.path().join(densite_replica::HEAD).is_file()
+            let has_head = entry.path().join(densite_replica::HEAD).is_file();
+            // A folder that cannot be read is of something else.
+            let has_objects = || Place::to_read(&entry.path()).and_then(|place| place.has_replica());
+            if (has_head || (entry.path().is_dir() && has_objects().unwrap_or(false)))
                 && let Ok(name) = entry.file_name().into_string()
             {
                 names.push(name);
@@ -89,7 +93,7 @@ impl Place {
 
     fn open(url: &Path, folder: impl FnOnce(&Path, &str) -> Result<Folder>) -> Result<Place> {
         let text = url.to_string_lossy();
-        if is_url(&text) {
+        if let Where::Url = Where::of(url)? {
             let shown = PathBuf::from(shown_url(&text));
             let bucket = densite_vfs::bucket(&text).map_err(|message| Error::Remote {
                 path: shown.clone(),
@@ -100,12 +104,7 @@ impl Place {
                 shown,
             });
         }
-        let dir = text.strip_prefix("file://").map_or(url, Path::new);
-        if let Some((scheme, _)) = text.split_once("://").filter(|_| dir == url) {
-            return Err(Error::Setting(format!(
-                "{text}: {scheme}:// is not known; use s3://BUCKET/PREFIX, file:///DIRECTORY or a directory"
-            )));
-        }
+        let dir = directory(url);
         let bucket = folder(dir, &dir.to_string_lossy())?;
         Ok(Place {
             bucket: Arc::new(bucket),
@@ -118,8 +117,16 @@ impl Place {
         let text = url.to_string_lossy();
         match is_url(&text) {
             true => shown_url(&text).into(),
-            false => text.strip_prefix("file://").map_or(url, Path::new).into(),
+            false => directory(url).into(),
         }
+    }
+
+    /// Whether a replica is there, with its head or without it.
+    ///
+    /// # Errors
+    /// As [`Place::below`].
+    pub(super) fn has_replica(&self) -> Result<bool> {
+        densite_replica::exists(self.bucket()).map_err(|e| self.failed(&e))
     }
 
     pub(super) fn bucket(&self) -> &dyn Bucket {
@@ -141,6 +148,42 @@ impl Place {
     }
 }
 
+/// What a name of a place is.
+enum Where {
+    Url,
+    Directory,
+}
+
+impl Where {
+    /// What this name is.
+    ///
+    /// # Errors
+    /// [`Error::Setting`] for what looks like a URL and is none.
+    fn of(name: &Path) -> Result<Where> {
+        const FORM: &str = "use s3://BUCKET/PREFIX, file:///DIRECTORY or a directory";
+        let text = name.to_string_lossy();
+        if is_url(&text) {
+            return Ok(Where::Url);
+        }
+        let wrong = |why: &str| Err(Error::Setting(format!("{text}: {why}{FORM}")));
+        match text.split_once(':') {
+            Some(("file", rest)) if rest.starts_with("//") => Ok(Where::Directory),
+            Some((scheme, rest)) if rest.starts_with("//") => {
+                wrong(&format!("{scheme}:// is not known; "))
+            }
+            // Without its slashes, it would be a directory of this name.
+            Some((scheme, _)) if ["s3", "file", "http", "https"].contains(&scheme) => wrong(""),
+            _ => Ok(Where::Directory),
+        }
+    }
+}
+
+/// The directory of a name that is no URL of a bucket.
+fn directory(url: &Path) -> &Path {
+    let dir = url.as_os_str().as_bytes().strip_prefix(b"file://");
+    dir.map_or(url, |dir| Path::new(OsStr::from_bytes(dir)))
+}
+
 /// An error of a replica as an error of a verb.
 fn failed(shown: &Path, e: &Wrong) -> Error {
     let path = shown.to_path_buf();
@@ -153,12 +196,14 @@ fn failed(shown: &Path, e: &Wrong) -> Error {
             found: *found,
             supported: *supported,
         },
-        Wrong::Damaged { .. } | Wrong::Missing(_) | Wrong::Gap { .. } | Wrong::SourceDamaged(_) => {
-            Error::Replica {
-                path,
-                what: e.to_string(),
-            }
-        }
+        Wrong::Damaged { .. }
+        | Wrong::HeadLost { .. }
+        | Wrong::Missing(_)
+        | Wrong::Gap { .. }
+        | Wrong::SourceDamaged(_) => Error::Replica {
+            path,
+            what: e.to_string(),
+        },
         // These begin with the name of the directory already.
         Wrong::Bucket(message) if message.starts_with(&*shown.to_string_lossy()) => Error::Remote {
             path,

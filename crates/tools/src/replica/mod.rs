@@ -6,6 +6,7 @@ mod first_pages;
 mod gated;
 mod in_process;
 mod log;
+mod object;
 mod owner;
 mod quiet;
 mod replicate;

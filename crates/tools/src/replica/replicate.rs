@@ -3,6 +3,7 @@
 use super::bucket::Place;
 use super::figures::{Ended, Figures, PointInBucket};
 use super::gated::Gated;
+use super::object::is_object;
 use super::owner::owner;
 use super::source::{Database, now_ms};
 use super::state::{Look, State};
@@ -233,7 +234,8 @@ impl Replicas {
             let is_known = self.open.contains_key(&path) || self.ended.contains(&path);
             let is_compressed = || {
                 let form = target::resolve(&path).and_then(|t| form::form(self.api, &t));
-                form.is_ok_and(|form| form == Form::Compressed)
+                let is_compressed = form.is_ok_and(|form| form == Form::Compressed);
+                is_compressed && !is_object(self.api, &path)
             };
             if is_known || is_compressed() {
                 found.push(path);
@@ -337,6 +339,13 @@ impl Replicas {
     ) -> std::result::Result<Replica, Failure> {
         let traffic = self.figures_of(db).traffic();
         let inside = gate::enter();
+        if is_object(self.api, db) {
+            return Err(Error::Setting(format!(
+                "{}: this is an object of a replica, not a database; densite restore makes a database of the replica",
+                db.display()
+            ))
+            .into());
+        }
         let mut database = Database::open(self.api, db)?;
         drop(inside);
         let place = Place::to_write(&self.url_of(db))?;
@@ -437,6 +446,7 @@ fn is_final(failure: &Failure) -> bool {
                 | Wrong::NotAtomic
                 | Wrong::Newer { .. }
                 | Wrong::Damaged { .. }
+                | Wrong::HeadLost { .. }
                 | Wrong::Missing(_)
                 | Wrong::Gap { .. }
         ),

@@ -90,12 +90,11 @@ fn named(url: &Path) -> Result<Vec<String>> {
         true => {
             let place = Place::to_read(url)?;
             let path = place.shown().to_path_buf();
-            let head = place.bucket().get(densite_replica::HEAD);
-            let why = match head.map_err(|e| place.failed(&e))? {
-                Some(_) => {
+            let why = match place.has_replica()? {
+                true => {
                     "this is the replica of one database, so the copy needs the name of a file"
                 }
-                None => {
+                false => {
                     "there are no replicas below this; densite replicate DIRECTORY URL makes one of each database"
                 }
             };

@@ -48,10 +48,12 @@ pub(super) fn run(
             std::thread::sleep(SIGNAL);
         }
     }
-    if watch.trouble.is_none() {
-        database.send_the_rest();
-    }
+    let patience = if watch.trouble.is_none() { LAST } else { 0 };
+    let unsent = database.send_the_rest(patience);
     database.close()?;
+    if unsent > 0 {
+        told.unsent(unsent);
+    }
     Ok(0)
 }
 
@@ -119,10 +121,12 @@ impl Database {
         found.map_err(|e| self.failed(e))
     }
 
-    /// Waits for the rows of the log. They stay there if that fails.
-    fn send_the_rest(&self) {
-        let sql = "SELECT densite_wait(densite_log_last(), 'stream', ?1)";
-        self.db.query_row(sql, [LAST], |_| Ok(())).ok();
+    /// Waits until the stream has the rows of the log, for so many seconds. Returns how many it does
+    /// not have as far as this member knows. They stay in the log.
+    fn send_the_rest(&self, seconds: u32) -> i64 {
+        let sql = "SELECT last - densite_wait(last, 'stream', ?1) FROM (SELECT densite_log_last() AS last)";
+        let unsent = self.db.query_row(sql, [seconds], |row| row.get(0));
+        unsent.unwrap_or_default()
     }
 }
 
@@ -144,6 +148,18 @@ impl Told<'_> {
                 &format!("{db}: rows come and are sent again"),
                 json!({ "event": "recovered" }),
             ),
+        }
+    }
+
+    /// It ends although the stream does not have all rows. That is no failure: they are durable.
+    fn unsent(&self, rows: i64) {
+        let why = format!(
+            "the stream does not have the last {rows} rows of this member yet; they stay in its log, and are sent when the member is at work again"
+        );
+        match self.common.json {
+            true => self.event("", json!({ "event": "unsent", "rows": rows, "message": why })),
+            // Also with `--quiet`: the other members lack them.
+            false => out::warning(&format!("{}: {why}", self.args.db.display())),
         }
     }
 
