@@ -186,6 +186,28 @@ fn trouble_is_told_when_it_begins_and_when_it_ends() {
     assert_eq!(stays.interrupted(), 0);
 }
 
+/// A member is known when the message with which it joined is applied: the command waits for it.
+#[test]
+fn members_are_known_just_after_joining() {
+    let dir = temp();
+    let (a, address) = founded(&dir);
+    let names = |db: &str, all: &str| {
+        densite(&["leave", db, "--member", "x"])
+            .expect(1)
+            .says(&format!("no member x; its members are {all}\n"));
+    };
+    names(&a, "a");
+    let b = copied(&dir, &a, "b.db");
+    densite(&["join", &b, &address, "--origin", "b"]).expect(0);
+    names(&b, "a, b");
+    let c = copied(&dir, &b, "c.db");
+    densite(&["join", &c, &address, "--origin", "c"]).expect(0);
+    densite(&["join", &c, &address, "--after-loss"]).expect(0);
+    densite(&["leave", &c, "--member", "a"]).expect(0);
+    densite(&["leave", &a, "--member", "c"]).expect(0);
+    names(&b, "b");
+}
+
 /// A service manager ends it while the server is away: that is no failure, and is not silent.
 #[test]
 fn rows_that_are_not_sent_at_the_end_are_told() {

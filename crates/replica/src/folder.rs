@@ -219,7 +219,11 @@ impl Bucket for Folder {
     }
 
     fn list(&self, prefix: &str, after: &str) -> Result<Vec<Listed>> {
-        let mut names = self.dir().list().map_err(|e| self.failed(&e))?;
+        let mut names = match self.dir().list() {
+            // A directory that does not exist has no replica.
+            Err(e) if e.kind == ErrorKind::NotFound && self.lock.is_none() => Vec::new(),
+            listed => listed.map_err(|e| self.failed(&e))?,
+        };
         names.retain(|name| {
             name.starts_with(prefix)
                 && name.as_str() > after

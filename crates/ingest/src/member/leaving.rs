@@ -11,10 +11,11 @@ use crate::connection_spec::ConnectionSpec;
 use crate::database_file::DatabaseFile;
 use crate::database_log::DatabaseLog;
 use crate::error::refused;
+use crate::position::Position;
 use crate::session::Session;
-use densite_log::LogId;
+use densite_log::{LogId, Seq};
 use densite_sqlite::{Connection, Result, Value, ValueRef};
-use densite_stream::Name;
+use densite_stream::{Name, Stream};
 use serde::Deserialize;
 use std::time::{Duration, Instant};
 
@@ -139,20 +140,62 @@ fn declare_gone(
             "densite_leave: {gone} is this member itself: leave without naming it"
         )));
     }
-    let sql = "SELECT log, seq FROM main.densite_origins WHERE origin = ?1 AND has_left = 0";
-    let row = connection.query_row(sql, &[Value::from(gone)])?;
-    let Some([Value::Blob(log), Value::Integer(seq)]) = row.as_deref() else {
-        let members =
-            "SELECT group_concat(origin, ', ') FROM main.densite_origins WHERE has_left = 0";
+    let (stream, _) = reach(member, session, connection)?;
+    let mut known = applied(connection, gone)?;
+    if known.is_none() {
+        // A member is known when the message with which it joined is applied: just after this one
+        // has joined, there are none.
+        apply_all(session, connection, &*stream)?;
+        known = applied(connection, gone)?;
+    }
+    if known.is_none() {
+        let members = "SELECT group_concat(origin, ', ') FROM (SELECT origin FROM main.densite_origins WHERE has_left = 0 ORDER BY number)";
         return Err(refused(format!(
             "densite_leave: the stream has no member {gone}; its members are {}",
             connection.query_string(members)?.unwrap_or_default()
         )));
-    };
-    let log = LogId(log.as_slice().try_into().unwrap_or_default());
-    let known = (log, u64::try_from(*seq).unwrap_or(0));
+    }
     let name: Name = gone.parse().map_err(of_stream)?;
-    let (stream, _) = reach(member, session, connection)?;
-    sent::say(&*stream, &name, Some(known), &Body::Left).map_err(of_stream)?;
+    sent::say(&*stream, &name, known, &Body::Left).map_err(of_stream)?;
     Ok(Value::from(gone))
+}
+
+/// The log of a member that has not left, and its last applied row.
+fn applied(connection: &Connection, origin: &str) -> Result<Option<(LogId, Seq)>> {
+    let sql = "SELECT log, seq FROM main.densite_origins WHERE origin = ?1 AND has_left = 0";
+    let row = connection.query_row(sql, &[Value::from(origin)])?;
+    Ok(match row.as_deref() {
+        Some([Value::Blob(log), Value::Integer(seq)]) => {
+            let log = LogId(log.as_slice().try_into().unwrap_or_default());
+            Some((log, u64::try_from(*seq).unwrap_or(0)))
+        }
+        _ => None,
+    })
+}
+
+/// Waits until the messages that the stream has now are applied.
+///
+/// # Errors
+/// An error if they are not after some seconds.
+fn apply_all(session: &Session, connection: &Connection, stream: &dyn Stream) -> Result<()> {
+    let log = session.database_log(connection)?;
+    let log = log.ok_or_else(|| refused("the database has no log"))?;
+    let last = stream.extent().map_err(of_stream)?.last;
+    let until = Instant::now() + SENDING;
+    loop {
+        log.worker().applying(connection)?;
+        let place = Position::read(connection)?.and_then(|position| position.stream);
+        let message = place.map_or(0, |place| place.message);
+        if message >= last {
+            return Ok(());
+        }
+        if Instant::now() >= until {
+            return Err(refused(format!(
+                "densite_leave: this database has applied the messages of the stream up to {message} of {last}, so it does not know all members yet: try again later"
+            )));
+        }
+        std::thread::sleep(wait::POLL);
+        // Reads nothing. It fails if the connection was interrupted.
+        connection.query_i64("SELECT 1")?;
+    }
 }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 /// How often the database is read while another process sends the rows: a row that was applied was
 /// in the stream.
-const POLL: Duration = Duration::from_millis(20);
+pub(super) const POLL: Duration = Duration::from_millis(20);
 
 /// Waits until the stream has acknowledged the rows up to this one, and returns `seq`. After the
 /// deadline it returns how far they are, which is less.
