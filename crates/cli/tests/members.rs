@@ -58,7 +58,9 @@ impl Stays {
         let mut line = String::new();
         self.out.read_line(&mut line).expect("it writes");
         let event: Value = serde_json::from_str(&line).unwrap_or_else(|e| panic!("{e}: {line}"));
-        let optional = ["verb", "path", "origin", "message", "event", "database", "rows"];
+        let optional = [
+            "verb", "path", "origin", "message", "event", "database", "rows",
+        ];
         if event.get("error").is_none() {
             matches(&event, &documented("join"), &optional);
         }
@@ -72,7 +74,10 @@ impl Stays {
         for line in (&mut self.out).lines() {
             last = serde_json::from_str(&line.expect("it writes")).expect("JSON");
         }
-        (self.child.wait().expect("it ends").code().unwrap_or(-1), last)
+        (
+            self.child.wait().expect("it ends").code().unwrap_or(-1),
+            last,
+        )
     }
 
     fn interrupted(mut self) -> i32 {
@@ -222,7 +227,10 @@ fn rows_that_are_not_sent_at_the_end_are_told() {
     assert_eq!(stays.event()["event"], "failed");
     let (code, last) = stays.ended();
     assert_eq!(code, 0);
-    assert_eq!((&last["event"], &last["rows"]), (&"unsent".into(), &3.into()));
+    assert_eq!(
+        (&last["event"], &last["rows"]),
+        (&"unsent".into(), &3.into())
+    );
 
     let said = at(&dir, "said");
     let mut child = Command::new(DENSITE)

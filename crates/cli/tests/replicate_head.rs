@@ -118,11 +118,16 @@ fn all_replicas_are_restored_also_one_without_a_head() {
     let Some(store) = Store::new() else {
         return;
     };
-    store.run(&["replicate", &all, "s3://bucket/all", "--once"]).expect(0);
+    store
+        .run(&["replicate", &all, "s3://bucket/all", "--once"])
+        .expect(0);
     store.lose("all/a.db/head");
     std::fs::remove_dir_all(&to).expect("removed");
     let restore = ["restore", "s3://bucket/all", &format!("{to}/")];
-    store.run(&restore).expect(0).says("the object head is missing");
+    store
+        .run(&restore)
+        .expect(0)
+        .says("the object head is missing");
     assert_eq!(names(Path::new(&to)), ["a.db", "b.db"]);
 }
 
@@ -131,7 +136,14 @@ fn a_url_that_is_not_understood_is_named_as_it_was_given() {
     let dir = temp();
     let (db, _) = made(&dir);
     let copy = at(&dir, "copy.db");
-    for url in ["s3://", "s3:///app", "S3://", "s3:bucket/app", "s3:/bucket/app", "file:/x"] {
+    for url in [
+        "s3://",
+        "s3:///app",
+        "S3://",
+        "s3:bucket/app",
+        "s3:/bucket/app",
+        "file:/x",
+    ] {
         for args in [
             &["replicate", &db, url, "--once"][..],
             &["restore", url, &copy],
@@ -139,7 +151,8 @@ fn a_url_that_is_not_understood_is_named_as_it_was_given() {
             &["replicas", url],
         ] {
             let ran = densite(args).expect(1);
-            ran.says(&format!("densite: {url}: ")).says("use s3://BUCKET/PREFIX");
+            ran.says(&format!("densite: {url}: "))
+                .says("use s3://BUCKET/PREFIX");
         }
     }
     let followed = densite(&["sql", "s3:///app/", "SELECT 1"]).expect(1);
@@ -156,19 +169,35 @@ fn a_bucket_without_a_prefix_is_a_place_for_a_replica() {
     let dir = temp();
     let (db, _) = made(&dir);
     let copy = at(&dir, "copy.db");
-    store.run(&["replicate", &db, "s3://bucket/zz/app", "--once"]).expect(0);
-    store.run(&["replicate", &db, "s3://bucket/f", "--once"]).expect(0);
+    store
+        .run(&["replicate", &db, "s3://bucket/zz/app", "--once"])
+        .expect(0);
+    store
+        .run(&["replicate", &db, "s3://bucket/f", "--once"])
+        .expect(0);
     for url in ["s3://bucket", "s3://bucket/"] {
         store.run(&["replicate", &db, url, "--once"]).expect(0);
         let info = store.run(&["replicas", url, "--json"]).expect(0).json();
-        assert_eq!((&info["objects"], &info["other_objects"]), (&2.into(), &0.into()), "{info}");
+        assert_eq!(
+            (&info["objects"], &info["other_objects"]),
+            (&2.into(), &0.into()),
+            "{info}"
+        );
         store.run(&["restore", url, &copy]).expect(0);
         assert_eq!(rows(&copy), counted(1000));
     }
     for n in 1..4 {
         densite(&["sql", &db, ADD]).expect(0);
-        store.run(&["replicate", &db, "s3://bucket", "--once"]).expect(0);
-        let sql = ["sql", "s3://bucket/", "SELECT count(*) FROM t", "--format", "csv"];
+        store
+            .run(&["replicate", &db, "s3://bucket", "--once"])
+            .expect(0);
+        let sql = [
+            "sql",
+            "s3://bucket/",
+            "SELECT count(*) FROM t",
+            "--format",
+            "csv",
+        ];
         assert_eq!(store.run(&sql).expect(0).out, counted(1000 + n * 1000));
     }
     store.run(&["restore", "s3://bucket", &copy]).expect(0);
@@ -177,12 +206,19 @@ fn a_bucket_without_a_prefix_is_a_place_for_a_replica() {
     let (all, to) = (at(&dir, "all"), at(&dir, "to"));
     std::fs::create_dir(&all).expect("made");
     std::fs::copy(&db, format!("{all}/x.db")).expect("copied");
-    store.run(&["replicate", &all, "s3://bucket", "--once"]).expect(0);
+    store
+        .run(&["replicate", &all, "s3://bucket", "--once"])
+        .expect(0);
     store.run(&["restore", "s3://bucket/x.db", &copy]).expect(0);
     assert_eq!(rows(&copy), counted(4000));
-    store.run(&["restore", "s3://bucket", &format!("{to}/")]).expect(0);
+    store
+        .run(&["restore", "s3://bucket", &format!("{to}/")])
+        .expect(0);
     assert_eq!(names(Path::new(&to)), ["f", "x.db"]);
-    store.run(&["sql", "s3://bucket", "SELECT 1"]).expect(1).says("use s3://BUCKET/KEY");
+    store
+        .run(&["sql", "s3://bucket", "SELECT 1"])
+        .expect(1)
+        .says("use s3://BUCKET/KEY");
 }
 
 /// It begins with an image of the file, so it looks like a database.
@@ -191,12 +227,16 @@ fn objects_of_a_replica_are_not_shipped() {
     let dir = temp();
     let (db, url) = made(&dir);
     densite(&["replicate", &db, &url, "--once"]).expect(0);
-    let base = names(Path::new(&url)).into_iter().find(|name| name.contains("-base-"));
+    let base = names(Path::new(&url))
+        .into_iter()
+        .find(|name| name.contains("-base-"));
     let base = format!("{url}/{}", base.expect("a base"));
     let before = names(Path::new(&url));
     let other = at(&dir, "other");
     let ran = densite(&["replicate", &base, &other, "--once"]).expect(1);
-    ran.says("-base-").says("is an object of a replica, not a database").says("densite restore");
+    ran.says("-base-")
+        .says("is an object of a replica, not a database")
+        .says("densite restore");
     let ran = densite(&["replicate", &url, &other, "--once"]).expect(0);
     ran.says("there is no compressed database here");
     // With a database beside them, that one is shipped.
@@ -225,5 +265,8 @@ fn files_of_others_are_counted_apart() {
     assert_eq!(after["generations"], before["generations"]);
     assert_eq!(after["other_objects"], 2);
     let text = densite(&["replicas", &url]).expect(0).out;
-    assert!(text.contains("2 other files are here, which are not part of the replica"), "{text}");
+    assert!(
+        text.contains("2 other files are here, which are not part of the replica"),
+        "{text}"
+    );
 }

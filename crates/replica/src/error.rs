@@ -115,7 +115,11 @@ pub enum Error {
 
 fn head_lost(problem: &str, generations: &[String]) -> String {
     let of = match generations {
-        [] => return format!("the object head {problem}; ship with --takeover, which makes a new one"),
+        [] => {
+            return format!(
+                "the object head {problem}; ship with --takeover, which makes a new one"
+            );
+        }
         [one] => one.clone(),
         [first, second] => format!("{first} and {second}"),
         [first, .., last] => format!("{first} to {last}"),

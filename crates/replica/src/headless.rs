@@ -137,13 +137,15 @@ fn grouped(all: Vec<Listed>) -> Vec<Objects> {
             continue;
         };
         let key = (epoch, name.to_owned());
-        let objects = found.entry(key).or_insert_with_key(|(epoch, name)| Objects {
-            name: name.clone(),
-            epoch: *epoch,
-            bases: BTreeMap::new(),
-            deltas: BTreeSet::new(),
-            compacted: BTreeMap::new(),
-        });
+        let objects = found
+            .entry(key)
+            .or_insert_with_key(|(epoch, name)| Objects {
+                name: name.clone(),
+                epoch: *epoch,
+                bases: BTreeMap::new(),
+                deltas: BTreeSet::new(),
+                compacted: BTreeMap::new(),
+            });
         match of {
             Of::Base(n) => objects.bases.entry(n).or_default().push(object),
             Of::Delta(n) => drop(objects.deltas.insert(n)),
@@ -299,7 +301,9 @@ impl Objects {
         // It is damaged. It came after the end in its place in the chain.
         let end = footer(bucket, &names::delta(&self.name, n))?;
         let base = Base {
-            name: named.last().map_or_else(|| names::bases(&self.name, n), |o| o.name.clone()),
+            name: named
+                .last()
+                .map_or_else(|| names::bases(&self.name, n), |o| o.name.clone()),
             n,
             commit: 0,
             time_ms: end.map_or(before_ms, |(footer, _)| footer.time_ms),

@@ -158,7 +158,10 @@ mod tests {
         assert_eq!(delta_number("g2", &delta("g1", 77)), None);
         let name = generation(12345).expect("random");
         assert_eq!(epoch(&name), Some(12345));
-        let (base, probe) = (super::base(&name, 8).expect("random"), probe().expect("random"));
+        let (base, probe) = (
+            super::base(&name, 8).expect("random"),
+            probe().expect("random"),
+        );
         for (object, of) in [
             (&base, Of::Base(8)),
             (&delta(&name, 9), Of::Delta(9)),

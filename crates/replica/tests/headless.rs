@@ -49,8 +49,7 @@ impl Old {
     }
 
     fn note(&mut self) {
-        self.states
-            .push((self.now_ms, self.database.pages.clone()));
+        self.states.push((self.now_ms, self.database.pages.clone()));
     }
 
     /// Ships so many restore points, and merges.

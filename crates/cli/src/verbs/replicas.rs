@@ -73,8 +73,14 @@ pub(crate) fn run(common: Common, args: &ReplicasArgs) -> Outcome {
     );
     let _ = match info.foreign {
         0 => Ok(()),
-        1 => writeln!(text, "1 other file is here, which is not part of the replica"),
-        n => writeln!(text, "{n} other files are here, which are not part of the replica"),
+        1 => writeln!(
+            text,
+            "1 other file is here, which is not part of the replica"
+        ),
+        n => writeln!(
+            text,
+            "{n} other files are here, which are not part of the replica"
+        ),
     };
     let has_head = info.head_problem.is_none();
     let is_whole = has_head && info.generations.iter().all(|g| g.missing.is_none());

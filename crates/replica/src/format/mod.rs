@@ -4,7 +4,7 @@ mod head;
 mod object;
 
 pub(crate) use head::{Base, Compacted, Generation, Head, Superseded};
-pub use object::{OBJECT_END, is_object};
 pub(crate) use object::{
     EXTENT_LEN, FOOTER_LEN, Footer, Kind, Logged, NO_HASH, REPLICA_FORMAT_VERSION,
 };
+pub use object::{OBJECT_END, is_object};

@@ -80,7 +80,8 @@ impl Place {
             let entry = entry.map_err(failed)?;
             let has_head = entry.path().join(densite_replica::HEAD).is_file();
             // A folder that cannot be read is of something else.
-            let has_objects = || Place::to_read(&entry.path()).and_then(|place| place.has_replica());
+            let has_objects =
+                || Place::to_read(&entry.path()).and_then(|place| place.has_replica());
             if (has_head || (entry.path().is_dir() && has_objects().unwrap_or(false)))
                 && let Ok(name) = entry.file_name().into_string()
             {

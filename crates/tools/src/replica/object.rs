@@ -16,7 +16,10 @@ pub(super) fn is_object(api: Api, path: &Path) -> bool {
         return false;
     };
     let mut end = [0; densite_replica::OBJECT_END];
-    let at = file.len().ok().and_then(|len| len.checked_sub(end.len() as u64));
+    let at = file
+        .len()
+        .ok()
+        .and_then(|len| len.checked_sub(end.len() as u64));
     let read = at.and_then(|at| file.read_at(&mut end, at).ok());
     read == Some(end.len()) && densite_replica::is_object(&end)
 }

@@ -91,9 +91,7 @@ fn named(url: &Path) -> Result<Vec<String>> {
             let place = Place::to_read(url)?;
             let path = place.shown().to_path_buf();
             let why = match place.has_replica()? {
-                true => {
-                    "this is the replica of one database, so the copy needs the name of a file"
-                }
+                true => "this is the replica of one database, so the copy needs the name of a file",
                 false => {
                     "there are no replicas below this; densite replicate DIRECTORY URL makes one of each database"
                 }

@@ -157,7 +157,10 @@ impl Told<'_> {
             "the stream does not have the last {rows} rows of this member yet; they stay in its log, and are sent when the member is at work again"
         );
         match self.common.json {
-            true => self.event("", json!({ "event": "unsent", "rows": rows, "message": why })),
+            true => self.event(
+                "",
+                json!({ "event": "unsent", "rows": rows, "message": why }),
+            ),
             // Also with `--quiet`: the other members lack them.
             false => out::warning(&format!("{}: {why}", self.args.db.display())),
         }
