@@ -190,14 +190,12 @@ impl Replicas {
             let done = self.one(&db, look, &mut results, progress);
             match done {
                 Ok(how) => self.figures_of(&db).ended(begun, &how),
-                Err(failure) => {
-                    let is_final = is_final(&failure);
+                Err(Failure { error, is_final }) => {
                     if is_final {
                         self.ended.insert(db.clone());
                         let _inside = gate::enter();
                         self.open.remove(&db);
                     }
-                    let error = failure.into_error();
                     self.figures_of(&db).failed(&error, is_final);
                     results.push(Shipped::Failed {
                         db,
@@ -286,7 +284,7 @@ impl Replicas {
         let step = shipper.step(&mut Gated(database), now_ms(), &mut |done| {
             told(progress, done)
         });
-        let step = step.map_err(|e| Failure::of(place, e))?;
+        let step = step.map_err(|e| Failure::of(place, &e))?;
         *has_failed = false;
         let inside = gate::enter();
         state.rest(&step, db);
@@ -370,7 +368,7 @@ impl Replicas {
             Err(e) => {
                 let _inside = gate::enter();
                 drop(database);
-                return Err(Failure::of(&place, e));
+                return Err(Failure::of(&place, &e));
             }
         };
         Ok(Replica {
@@ -411,48 +409,39 @@ fn told(progress: &mut dyn Progress, done: u64) -> bool {
 }
 
 /// A failure, of the replica or before.
-enum Failure {
-    Replica(Error, Wrong),
-    Other(Error),
+struct Failure {
+    error: Error,
+    /// Whether trying again is of no use.
+    is_final: bool,
 }
 
 impl Failure {
-    fn of(place: &Place, e: Wrong) -> Failure {
-        Failure::Replica(place.failed(&e), e)
-    }
-
-    fn into_error(self) -> Error {
-        match self {
-            Failure::Replica(error, _) | Failure::Other(error) => error,
+    fn of(place: &Place, e: &Wrong) -> Failure {
+        Failure {
+            error: place.failed(e),
+            is_final: matches!(
+                e,
+                Wrong::AnotherDatabase
+                    | Wrong::AnotherHistory
+                    | Wrong::AnotherWriter { .. }
+                    | Wrong::TakenOver
+                    | Wrong::NotAtomic
+                    | Wrong::Newer { .. }
+                    | Wrong::Damaged { .. }
+                    | Wrong::HeadLost { .. }
+                    | Wrong::Missing(_)
+                    | Wrong::Gap { .. }
+            ),
         }
     }
 }
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Failure {
-        Failure::Other(error)
-    }
-}
-
-/// Whether trying again is of no use.
-fn is_final(failure: &Failure) -> bool {
-    match failure {
-        Failure::Replica(_, wrong) => matches!(
-            wrong,
-            Wrong::AnotherDatabase
-                | Wrong::AnotherHistory
-                | Wrong::AnotherWriter { .. }
-                | Wrong::TakenOver
-                | Wrong::NotAtomic
-                | Wrong::Newer { .. }
-                | Wrong::Damaged { .. }
-                | Wrong::HeadLost { .. }
-                | Wrong::Missing(_)
-                | Wrong::Gap { .. }
-        ),
-        Failure::Other(error) => matches!(
+        let is_final = matches!(
             error,
             Error::Setting(_) | Error::NotADatabase { .. } | Error::Damaged { .. }
-        ),
+        );
+        Failure { error, is_final }
     }
 }
