@@ -1,8 +1,7 @@
 //! Shipping an image of the whole file.
 
 use super::logging::footer_log;
-use super::resume::Wanted;
-use super::{Position, Shipper, Step, millis};
+use super::{Position, Shipper, Step, Wanted, millis};
 use crate::assemble::{Assembly, Copied};
 use crate::error::{Error, Result};
 use crate::extents::Writer;

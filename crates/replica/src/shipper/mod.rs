@@ -26,7 +26,6 @@ use densite_store::{Mark, Written};
 use heading::Heading;
 use logging::LogShipped;
 use recent::Recent;
-use resume::Wanted;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -101,6 +100,17 @@ struct Position {
     state_ms: u64,
     /// In the place of delta `n` is an end: a base `n` follows, or another generation.
     is_ended: bool,
+}
+
+/// What is to become of a chain whose end is looked for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Wanted {
+    /// It was continued by an earlier attempt of this shipper.
+    Known,
+    /// It is continued.
+    Continued,
+    /// Another generation follows.
+    Ended,
 }
 
 /// A delta that was made. If its creation was not acknowledged, it can exist.

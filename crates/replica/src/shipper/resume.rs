@@ -4,7 +4,7 @@ use super::base::{empty, verified};
 use super::heading::{Found, Heading};
 use super::logging::LogShipped;
 use super::recent::Recent;
-use super::{Options, Position, Shipper};
+use super::{Options, Position, Shipper, Wanted};
 use crate::bucket::Bucket;
 use crate::error::{Error, Result};
 use crate::format::{FOOTER_LEN, Footer, Kind, NO_HASH};
@@ -184,17 +184,6 @@ impl Shipper {
             };
         }
     }
-}
-
-/// What is to become of a chain whose end is looked for.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Wanted {
-    /// It was continued by an earlier attempt of this shipper.
-    Known,
-    /// It is continued.
-    Continued,
-    /// Another generation follows.
-    Ended,
 }
 
 /// How a chain ends.
