@@ -208,8 +208,15 @@ fn an_hour_of_load_is_merged_seldom_and_restored_with_few_requests() {
     for (now_ms, pages) in &load.states {
         let moment = load.restored(At::Time(*now_ms), pages);
         println!("{now_ms}: {moment:?}");
-        assert!(moment.1 * 2 <= newest.1 * 3, "{now_ms}: {moment:?}");
         assert!(moment.0 <= 140, "{now_ms}: {moment:?}");
+    }
+    // At most 1.3 times the bytes of the newest state, and few requests.
+    for second in (7..=3_600).step_by(50) {
+        restored_from(&*load.bucket, At::Time(second * SECOND)).expect("restore");
+        let moment = sum(&load.bucket.take(), "");
+        println!("{second}: {moment:?}");
+        assert!(moment.1 * 10 <= newest.1 * 13, "{second}: {moment:?}");
+        assert!(moment.0 <= 100, "{second}: {moment:?}");
     }
     assert_eq!(deltas.0, 3_600);
     assert_eq!(sum(&counts, "LIST"), (0, 0));

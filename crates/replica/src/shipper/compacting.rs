@@ -4,6 +4,9 @@
 //! [`MOST`]; at rest there are at most [`AT_REST`]. If there is one more, the newest ones that were
 //! merged least often become one. So with `m` merges of each byte, the objects have up to
 //! `(MOST + m)! / (MOST! m!)` deltas: no other way of merging needs fewer merges for that.
+//!
+//! A restore reads more than it needs where objects have bytes that later ones write again. So when
+//! objects are merged anyway, all of them are, if those behind the oldest one have many bytes.
 
 use super::{Shipper, Step, millis};
 use crate::compact;
@@ -19,6 +22,9 @@ const AT_REST: usize = 5;
 /// At rest, an older object is merged while it has at most so many times the bytes of what is behind
 /// it.
 const RATIO: u64 = 2;
+/// All objects are merged if those behind the oldest one have more than this part of the bytes of that
+/// one and the base. Then a restore of a moment reads little more than one of the newest state at rest.
+const SPREAD: u64 = 3;
 /// At least so many deltas are merged because of their bytes.
 const SOME: u64 = 5;
 /// Deltas of so many bytes are merged, even if they are few: they are merged in memory.
@@ -46,6 +52,12 @@ impl Shipper {
             false => MOST,
         };
         if let Some(begin) = chosen(&pieces, merged, most) {
+            let base = self.heading.newest_base().map_or(0, |base| base.bytes);
+            let begin = match is_large {
+                // These come often.
+                true => begin,
+                false => gathered(&pieces, begin, base),
+            };
             self.compacted = Some(self.compact(&pieces, begin, false, now_ms)?);
         }
         Ok(())
@@ -168,13 +180,31 @@ fn chosen(pieces: &[Piece], merged: usize, most: usize) -> Option<usize> {
     }
 }
 
+/// From which object on all are merged, behind a base of so many bytes, if the newest from `begin` on
+/// are to be merged.
+fn gathered(pieces: &[Piece], begin: usize, base: u64) -> usize {
+    let all = fitting(pieces, begin, |_, _| true);
+    let bytes = |pieces: &[Piece]| -> u64 { pieces.iter().map(|piece| piece.bytes).sum() };
+    let (oldest, behind) = pieces.split_at((all + 1).min(pieces.len()));
+    match bytes(behind) * SPREAD > base + bytes(oldest) {
+        true => all,
+        false => begin,
+    }
+}
+
 /// At rest, older objects are merged, too, while they are not much larger than what is behind them:
 /// a restore has fewer bytes that were written over.
 fn widened(pieces: &[Piece], begin: usize) -> usize {
+    fitting(pieces, begin, |piece, behind| piece.bytes <= RATIO * behind)
+}
+
+/// Continues from `begin` to older objects, while they can be merged with what is behind them, and
+/// `fits` says so of an object and the bytes behind it.
+fn fitting(pieces: &[Piece], begin: usize, fits: impl Fn(&Piece, u64) -> bool) -> usize {
     let (older, newest) = pieces.split_at(begin.min(pieces.len()));
     let mut behind: u64 = newest.iter().map(|piece| piece.bytes).sum();
     let wide = older.iter().rev().take_while(|piece| {
-        let fits = piece.bytes <= (RATIO * behind).min(FULL) && behind + piece.bytes <= LARGEST;
+        let fits = piece.bytes <= FULL && behind + piece.bytes <= LARGEST && fits(piece, behind);
         behind += piece.bytes;
         fits
     });
@@ -191,6 +221,18 @@ mod tests {
         assert_eq!(widened(&[of(90), of(9), of(4), of(1), of(1)], 3), 1);
         assert_eq!(widened(&[of(20), of(9), of(4), of(1), of(1)], 3), 0);
         assert_eq!(widened(&[of(90), of(9)], 2), 2);
+    }
+
+    #[test]
+    fn all_are_merged_if_much_was_written_again() {
+        let of = |bytes| Piece { merges: 1, bytes };
+        let pieces = [of(60), of(20), of(10), of(10)];
+        assert_eq!(gathered(&pieces, 2, 61), 2);
+        assert_eq!(gathered(&pieces, 2, 59), 0);
+        let full = [of(FULL + 1), of(60), of(20), of(10), of(10)];
+        assert_eq!(gathered(&full, 3, 0), 3, "the full one has much more");
+        let some = [of(FULL + 1), of(1), of(FULL / 4), of(FULL / 4)];
+        assert_eq!(gathered(&some, 3, 0), 1, "a full one is not merged again");
     }
 
     /// Merges as deltas of one byte come, and returns how often a byte was sent, and the objects.
