@@ -1,5 +1,6 @@
 //! `densite_leave([settings])`: a member becomes an independent database.
 
+use super::catching_up::apply_all;
 use super::guards;
 use super::message::Body;
 use super::reach::reach;
@@ -11,11 +12,10 @@ use crate::connection_spec::ConnectionSpec;
 use crate::database_file::DatabaseFile;
 use crate::database_log::DatabaseLog;
 use crate::error::refused;
-use crate::position::Position;
 use crate::session::Session;
 use densite_log::{LogId, Seq};
 use densite_sqlite::{Connection, Result, Value, ValueRef};
-use densite_stream::{Name, Stream};
+use densite_stream::Name;
 use serde::Deserialize;
 use std::time::{Duration, Instant};
 
@@ -145,7 +145,8 @@ fn declare_gone(
     if known.is_none() {
         // A member is known when the message with which it joined is applied: just after this one
         // has joined, there are none.
-        apply_all(session, connection, &*stream)?;
+        apply_all(session, connection, &*stream)
+            .map_err(|e| refused(format!("densite_leave: {}", e.message)))?;
         known = applied(connection, gone)?;
     }
     if known.is_none() {
@@ -171,31 +172,4 @@ fn applied(connection: &Connection, origin: &str) -> Result<Option<(LogId, Seq)>
         }
         _ => None,
     })
-}
-
-/// Waits until the messages that the stream has now are applied.
-///
-/// # Errors
-/// An error if they are not after some seconds.
-fn apply_all(session: &Session, connection: &Connection, stream: &dyn Stream) -> Result<()> {
-    let log = session.database_log(connection)?;
-    let log = log.ok_or_else(|| refused("the database has no log"))?;
-    let last = stream.extent().map_err(of_stream)?.last;
-    let until = Instant::now() + SENDING;
-    loop {
-        log.worker().applying(connection)?;
-        let place = Position::read(connection)?.and_then(|position| position.stream);
-        let message = place.map_or(0, |place| place.message);
-        if message >= last {
-            return Ok(());
-        }
-        if Instant::now() >= until {
-            return Err(refused(format!(
-                "densite_leave: this database has applied the messages of the stream up to {message} of {last}, so it does not know all members yet: try again later"
-            )));
-        }
-        std::thread::sleep(wait::POLL);
-        // Reads nothing. It fails if the connection was interrupted.
-        connection.query_i64("SELECT 1")?;
-    }
 }

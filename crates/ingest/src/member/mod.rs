@@ -11,6 +11,7 @@
 //! docs/decisions/cluster.md has the reasons.
 
 mod acknowledged;
+mod catching_up;
 mod control;
 mod demands;
 pub(crate) mod digest;

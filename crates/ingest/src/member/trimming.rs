@@ -1,9 +1,12 @@
 //! `densite_trim_stream([keep])`: removing messages that all members have applied.
 //!
 //! A member says how far it is when it joins and whenever members compare their tables. So nothing
-//! is removed that a member may still need, unless it has left or was declared gone.
+//! is removed that a member may still need, unless it has left or was declared gone. One that joins
+//! from an older copy in this very moment is not known yet: it says that messages were removed, and
+//! joins again from a newer copy.
 
 use super::Membership;
+use super::catching_up::apply_all;
 use super::reach::reach;
 use super::sent::Last;
 use super::tables::of_stream;
@@ -32,16 +35,24 @@ pub(super) fn trim(
     })?;
     let member = Membership::read(connection)?
         .ok_or_else(|| refused("densite_trim_stream: this database is no member of a stream"))?;
-    let place = Position::read(connection)?.and_then(|position| position.stream);
-    let place = place.ok_or_else(|| refused("the database has no place in its stream"))?;
+    let place = place_in_stream(connection)?;
     let (stream, _) = reach(&member, session, connection)?;
     if stream.identity().0 != place.identity {
         return Err(refused(
             "the stream was removed or made again: nothing is trimmed",
         ));
     }
+    // A member that joined from an older copy needs more than those that are known here.
+    apply_all(session, connection, &*stream)
+        .map_err(|e| refused(format!("densite_trim_stream: {}", e.message)))?;
+    let place = place_in_stream(connection)?;
     let done = below(&*stream, &member, connection, place, keep)?;
     Ok(Value::Integer(done.cast_signed()))
+}
+
+fn place_in_stream(connection: &Connection) -> Result<StreamPlace> {
+    let place = Position::read(connection)?.and_then(|position| position.stream);
+    place.ok_or_else(|| refused("the database has no place in its stream"))
 }
 
 fn below(

@@ -3,7 +3,7 @@
 use super::loss::{assert_same, wait_for_trouble};
 use super::votes::{SCHEMA, open, write};
 use super::{Cluster, ingest, settle, wait_for};
-use crate::common::{all, one, refusal};
+use crate::common::{self, all, one, refusal};
 use rusqlite::Connection;
 
 fn two(cluster: &Cluster) -> [Connection; 2] {
@@ -64,6 +64,32 @@ fn messages_that_all_have_applied_are_removed() {
         write(&a, 40..41);
         assert_same(&[&a, &b, &c]);
         assert_eq!(one::<i64>(&c, "SELECT count(*) FROM vote"), 43);
+    }
+}
+
+/// It needs messages that all others have applied.
+#[test]
+fn a_member_that_has_just_joined_from_an_older_copy_holds_what_it_needs() {
+    for cluster in Cluster::all() {
+        let [a, b] = two(&cluster);
+        b.execute("VACUUM INTO ?1", [cluster.path("c").to_string_lossy()])
+            .expect("a copy");
+        let copied: i64 = one(&b, "SELECT stream_message FROM densite_applied");
+        write(&a, 20..40);
+        assert_same(&[&a, &b]);
+        assert!(applied(&a, "b") > copied);
+        a.close().expect("closes");
+        let c = common::open(&cluster.path("c"));
+        c.execute_batch("PRAGMA journal_mode = WAL").expect("WAL");
+        cluster.join(&c, "c");
+        // It has not applied the message with which c joined.
+        let a = common::open(&cluster.path("a"));
+        let first = trim(&a);
+        assert!(first <= copied, "{first}, and c needs those after {copied}");
+        ingest(&a, "vote", "");
+        ingest(&c, "vote", "");
+        write(&c, 300..301);
+        assert_same(&[&a, &b, &c]);
     }
 }
 
