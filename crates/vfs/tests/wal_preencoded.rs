@@ -83,7 +83,7 @@ fn pages_of_the_wal_are_ready_at_the_checkpoint() {
         );
         k += 1;
     }
-    let ready = preencoded.ready();
+    let ready = ready_at_rest(&preencoded);
     // A second connection checkpoints the first one's pages.
     let other = place.try_open("x.db", "&threads=1").expect("opens");
     run(&other, "PRAGMA wal_checkpoint");
