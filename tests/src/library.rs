@@ -32,8 +32,8 @@ fn build(file: &str) -> PathBuf {
     // A package alone would have fewer features of the libraries than `cargo test` gives them, and
     // most of it would be compiled once more.
     cargo.args(["build", "--quiet", "--locked", "--workspace"]);
-    // `cargo test` sets these for the running test. The build script of `ring` asks for them, so with
-    // others `ring` and all above it would be compiled again, for each package that has such tests.
+    // `cargo test` sets these for the running test. The build script of `ring` asks for them. With
+    // others, `ring` and all above it would be compiled again, for each package that has such tests.
     for (name, _) in std::env::vars_os() {
         let is_of_test = name.to_str().is_some_and(|name| {
             name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_")

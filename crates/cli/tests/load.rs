@@ -1,7 +1,7 @@
 //! `densite load`: rows of CSV, JSON lines and Parquet into tables of plain and compressed
 //! databases. Bad input is named and changes nothing.
 
-use crate::common::{Ran, at, densite, is_compressed, temp};
+use crate::common::{Ran, at, densite, is_compressed, rows, temp, write};
 use parquet::data_type::{
     BoolType, ByteArray, ByteArrayType, DoubleType, FixedLenByteArray, FixedLenByteArrayType,
     Int32Type, Int64Type,
@@ -14,12 +14,6 @@ use std::sync::Arc;
 const TABLE: &str =
     "CREATE TABLE t(id INTEGER PRIMARY KEY, name TEXT NOT NULL, score REAL, extra DEFAULT 'none')";
 
-fn write(dir: &tempfile::TempDir, name: &str, bytes: impl AsRef<[u8]>) -> String {
-    let path = at(dir, name);
-    std::fs::write(&path, bytes).expect("written");
-    path
-}
-
 /// A plain database with the table.
 fn plain(dir: &tempfile::TempDir) -> String {
     let path = at(dir, "plain.db");
@@ -28,12 +22,6 @@ fn plain(dir: &tempfile::TempDir) -> String {
         .execute_batch(TABLE)
         .expect("made");
     path
-}
-
-/// Rows as `densite sql` prints them in CSV, without the header.
-fn rows(db: &str, sql: &str) -> Vec<String> {
-    let ran = densite(&["sql", db, sql, "--format", "csv"]).expect(0);
-    ran.out.lines().skip(1).map(str::to_owned).collect()
 }
 
 /// Asserts exit code 1, these words in the message, and an unchanged number of rows.

@@ -1,19 +1,7 @@
 //! `densite load` of files that end early, that end in unusual ways, or that are not regular files.
 
-use crate::common::{DENSITE, at, densite, run, temp};
+use crate::common::{DENSITE, at, densite, rows, run, temp, write};
 use std::process::Command;
-
-fn write(dir: &tempfile::TempDir, name: &str, bytes: impl AsRef<[u8]>) -> String {
-    let path = at(dir, name);
-    std::fs::write(&path, bytes).expect("written");
-    path
-}
-
-/// Rows as `densite sql` prints them in CSV, without the header.
-fn rows(db: &str, sql: &str) -> Vec<String> {
-    let ran = densite(&["sql", db, sql, "--format", "csv"]).expect(0);
-    ran.out.lines().skip(1).map(str::to_owned).collect()
-}
 
 /// The last line counts with or without a line end, quoted or not.
 #[test]

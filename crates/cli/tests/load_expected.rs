@@ -1,25 +1,8 @@
 //! `densite load` of files as people have them: encodings, compressed files, JSON, and rows that
 //! are there already.
 
-use crate::common::{Ran, at, densite, piped, temp};
+use crate::common::{at, densite, load, piped, rows, temp, write};
 use std::io::Write;
-
-fn write(dir: &tempfile::TempDir, name: &str, bytes: impl AsRef<[u8]>) -> String {
-    let path = at(dir, name);
-    std::fs::write(&path, bytes).expect("written");
-    path
-}
-
-fn rows(db: &str, sql: &str) -> Vec<String> {
-    let ran = densite(&["sql", db, sql, "--format", "csv"]).expect(0);
-    ran.out.lines().skip(1).map(str::to_owned).collect()
-}
-
-fn load(db: &str, table: &str, file: &str, more: &[&str]) -> Ran {
-    let mut args = vec!["load", db, table, file];
-    args.extend(more);
-    densite(&args)
-}
 
 #[test]
 fn text_of_other_encodings() {

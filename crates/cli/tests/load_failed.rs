@@ -1,19 +1,13 @@
 //! `densite load` that fails or is interrupted leaves no new file, and does not change existing
 //! ones.
 
-use crate::common::{DENSITE, at, densite, temp};
+use crate::common::{DENSITE, at, densite, temp, write};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// A Parquet file on which the reader panics: a mutation of a valid one.
 const PANICS: &str = "tests/damaged/pq-1352.parquet";
-
-fn write(dir: &tempfile::TempDir, name: &str, bytes: impl AsRef<[u8]>) -> String {
-    let path = at(dir, name);
-    std::fs::write(&path, bytes).expect("written");
-    path
-}
 
 /// Files whose names begin with that of the database.
 fn files(db: &str) -> Vec<PathBuf> {

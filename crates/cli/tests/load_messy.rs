@@ -1,24 +1,7 @@
 //! `densite load` of ordinary files that are not quite right: what is wrong is said with its place,
 //! and values keep what they mean.
 
-use crate::common::{Ran, at, densite, temp};
-
-fn write(dir: &tempfile::TempDir, name: &str, bytes: impl AsRef<[u8]>) -> String {
-    let path = at(dir, name);
-    std::fs::write(&path, bytes).expect("written");
-    path
-}
-
-fn rows(db: &str, sql: &str) -> Vec<String> {
-    let ran = densite(&["sql", db, sql, "--format", "csv"]).expect(0);
-    ran.out.lines().skip(1).map(str::to_owned).collect()
-}
-
-fn load(db: &str, table: &str, file: &str, more: &[&str]) -> Ran {
-    let mut args = vec!["load", db, table, file];
-    args.extend(more);
-    densite(&args)
-}
+use crate::common::{at, densite, load, rows, temp, write};
 
 #[test]
 fn two_columns_of_one_name_are_named_with_file_and_line() {

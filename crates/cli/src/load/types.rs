@@ -1,8 +1,9 @@
 //! The types of the columns of a table that is created for a CSV file.
 //!
 //! A column is INTEGER or REAL only if its numbers come back with the same digits: "007" is text,
-//! and so is a number of more than 15 digits with a fraction. "-0" is REAL, as it is in JSON. The rows that fit into memory decide;
-//! a later row that does not fit is an error. Empty fields of a column of numbers are NULL.
+//! and so is a number of more than 15 digits with a fraction. "-0" is REAL, as it is in JSON. The
+//! rows that fit into memory decide; a later row that does not fit is an error. Empty fields of a
+//! column of numbers are NULL.
 
 use super::{Bad, Column, Row, shown};
 use crate::args::Types;

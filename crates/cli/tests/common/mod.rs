@@ -110,6 +110,26 @@ pub(crate) fn at(dir: &tempfile::TempDir, name: &str) -> String {
     dir.path().join(name).to_str().expect("UTF-8").to_string()
 }
 
+/// Writes a file, and returns its path.
+pub(crate) fn write(dir: &tempfile::TempDir, name: &str, bytes: impl AsRef<[u8]>) -> String {
+    let path = at(dir, name);
+    std::fs::write(&path, bytes).expect("written");
+    path
+}
+
+/// Rows as `densite sql` prints them in CSV, without the header.
+pub(crate) fn rows(db: &str, sql: &str) -> Vec<String> {
+    let ran = densite(&["sql", db, sql, "--format", "csv"]).expect(0);
+    ran.out.lines().skip(1).map(str::to_owned).collect()
+}
+
+/// Runs `densite load` with more arguments.
+pub(crate) fn load(db: &str, table: &str, file: &str, more: &[&str]) -> Ran {
+    let mut args = vec!["load", db, table, file];
+    args.extend(more);
+    densite(&args)
+}
+
 pub(crate) fn temp() -> tempfile::TempDir {
     tempfile::tempdir().expect("a directory")
 }

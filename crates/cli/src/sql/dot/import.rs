@@ -1,7 +1,8 @@
 //! `.import FILE TABLE`: loads a file as `densite load` does.
 //!
 //! As in the sqlite3 shell, the first line of a CSV file is a row if the table exists, and has the
-//! names of the columns otherwise, and .separator says what separates fields. A file whose name begins with `|` is a command that prints CSV.
+//! names of the columns otherwise, and .separator says what separates fields. A file whose name
+//! begins with `|` is a command that prints CSV.
 
 use super::super::failure::{At, failure, other};
 use super::super::interrupt::Interrupts;

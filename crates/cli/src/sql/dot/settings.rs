@@ -146,7 +146,7 @@ fn send(session: &mut Session, name: &str, is_once: bool) -> Result<Flow, Failur
         ("" | "stdout" | "-", _) => output.restore()?,
         ("off", _) => output.redirect(Path::new("/dev/null"), is_once)?,
         (_, Some(command)) => output.pipe(command, is_once)?,
-        // A slip, and not the name of a file that somebody wants.
+        // A typing error, rather than the name of a file.
         (option, _) if option.starts_with('-') => {
             return Err(other(format!(
                 "{option} is no option here; a file of this name is ./{option}"
