@@ -112,7 +112,7 @@ impl Problem {
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Problem::Url(why) => write!(f, "this is no URL of a file: {why}"),
+            Problem::Url(why) => write!(f, "this URL cannot be used: {why}"),
             Problem::NotFound => f.write_str("the server has no such file (404); check the URL"),
             Problem::NoBucket => {
                 f.write_str("there is no such bucket (404); create it, or check the URL")

@@ -63,7 +63,7 @@ impl Csv {
             return Err(Bad::file("has no header line; it is empty"));
         }
         csv.header = (!args.no_header).then_some(csv.record.line);
-        if let Some(bad) = csv.other_delimiter() {
+        if let Some(bad) = csv.other_delimiter(delimiter) {
             return Err(bad);
         }
         let names = (1..).zip(csv.record.fields());
@@ -96,7 +96,7 @@ impl Csv {
 
     /// The problem of a header line that has one name, with characters that separate the fields of
     /// other files. Loaded with one column, its rows would be of no use.
-    fn other_delimiter(&self) -> Option<Bad> {
+    fn other_delimiter(&self, present: u8) -> Option<Bad> {
         let mut fields = self.record.fields();
         let (Some((name, false)), None) = (fields.next(), fields.next()) else {
             return None;
@@ -110,9 +110,10 @@ impl Csv {
             (b'|', "'|'"),
             (b',', "','"),
         ];
-        let (_, shown) = others.iter().find(|(other, _)| name.contains(other))?;
+        let (_, found) = others.iter().find(|(other, _)| name.contains(other))?;
+        let (_, present) = others.iter().find(|(other, _)| *other == present)?;
         let problem = format!(
-            "has one column, and {shown} in its name; give --delimiter {shown} if it separates columns (for .import: .separator {shown}), and otherwise the present one"
+            "has one column, and {found} in its name; give --delimiter {found} if that separates columns, or --delimiter {present} to load one column (for .import: .separator {found} or {present})"
         );
         Some(Bad {
             at: self.header,

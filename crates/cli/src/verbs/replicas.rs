@@ -67,8 +67,8 @@ pub(crate) fn run(common: Common, args: &ReplicasArgs) -> Outcome {
     }
     let _ = writeln!(
         text,
-        "{} objects, {}; about ${cost:.2} a month at the list price of S3",
-        out::thousands(info.objects),
+        "{}, {}; about ${cost:.2} a month at the list price of S3",
+        out::counted(info.objects, "object", "objects"),
         out::bytes(info.bytes)
     );
     let _ = match info.foreign {
