@@ -15,13 +15,15 @@ const SOME: usize = 64;
 const APART: f64 = 1.25;
 /// This part of the pages, at each end, is ignored as outliers.
 const TAIL: usize = 16;
-/// How often pages are assigned to sides again.
-const TURNS: usize = 2;
+/// How often models are trained on both sides.
+const TURNS: usize = 3;
 /// If a model reduces pages to less than one part in this many, they are not split: the headers of
 /// their frames then take most of the space.
 const SMALL: usize = 64;
 /// A kind has at least this many pages.
 const FEW: usize = 4;
+/// Rough models of two kinds must save this part of the bytes, or no others are trained.
+const PROMISING: f64 = 0.03;
 
 /// [`Model::learn`] or [`Model::learn_roughly`].
 pub(super) type Learn = fn(&[&[u8]], usize, u64, Outlook) -> Option<Model>;
@@ -32,33 +34,73 @@ type LearnBy<'a> = &'a dyn Fn(&[&[u8]], Learn) -> Option<Model>;
 /// Pages of two kinds.
 type Sides<'a> = (Vec<&'a [u8]>, Vec<&'a [u8]>);
 
-/// A model for each of two kinds of pages; `None` if they seem to be of one kind. The caller
-/// decides whether two models are worth their bytes.
+/// What two models are for.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Terms<'a> {
+    /// Reserved bytes at the end of each page.
+    pub(super) reserved: usize,
+    /// The bytes of pages that they will be used for.
+    pub(super) bytes: u64,
+    /// The model of all pages.
+    pub(super) one: &'a Model,
+    /// They must take less than this part of what `one` takes.
+    pub(super) below: f64,
+}
+
+/// A model for each of two kinds of pages; `None` if they seem to be of one kind, or if rough
+/// models of two kinds save too little. The caller decides whether two models are worth their
+/// bytes.
 pub(super) fn two_kinds(
     trained: &[&[u8]],
-    reserved: usize,
+    terms: &Terms<'_>,
     learn: LearnBy<'_>,
 ) -> Option<[Model; 2]> {
-    let some: Vec<&[u8]> = trained
-        .iter()
-        .step_by(trained.len().div_ceil(SOME).max(1))
-        .copied()
-        .collect();
-    let cost = |page: &[u8], model: &Model| cost(page, reserved, model);
+    let step = trained.len().div_ceil(SOME).max(1);
+    let some: Vec<&[u8]> = trained.iter().step_by(step).copied().collect();
+    let costs = |model: &Model| -> Vec<f64> {
+        let costs = some.iter().map(|page| cost(page, terms.reserved, model));
+        costs.collect()
+    };
+    // A model's own bytes count in the proportion of these pages to all.
+    let raw: usize = some.iter().map(|page| page.len()).sum();
+    let own = |model: &Model| {
+        let part = raw as f64 / terms.bytes.max(1) as f64;
+        model.to_bytes().len() as f64 * part
+    };
     // Rough models are good enough to find the sides.
     let rough = |pages: &[&[u8]]| learn(pages, Model::learn_roughly);
-    let mut sides = sides(&some, &rough(&some)?, &rough(some.get(..1)?)?, reserved)?;
     let both = |sides: &Sides<'_>, by: Learn| {
         let enough = sides.0.len().min(sides.1.len()) >= FEW;
         enough.then(|| Some([learn(&sides.0, by)?, learn(&sides.1, by)?]))?
     };
-    for turn in (0..=TURNS).rev() {
-        let [one, other] = both(&sides, Model::learn_roughly)?;
-        let pages = if turn == 0 { trained } else { &some };
-        sides = pages
-            .iter()
-            .partition(|page| cost(page, &one) < cost(page, &other));
-    }
+    let seed = rough(some.get(..1)?)?;
+    let mut sides = sides(&some, terms.one, &seed, terms.reserved)?;
+    let one = rough(&some)?;
+    let one = costs(&one).iter().sum::<f64>() + own(&one);
+    let mut turn = 0;
+    let [near, far] = loop {
+        turn += 1;
+        let models = both(&sides, Model::learn_roughly)?;
+        let [near, far] = models.each_ref().map(costs);
+        let mut two = own(&models[0]) + own(&models[1]);
+        let mut next = Sides::default();
+        for (page, (near, far)) in some.iter().zip(near.iter().zip(&far)) {
+            two += near.min(*far);
+            let side = if near < far { &mut next.0 } else { &mut next.1 };
+            side.push(*page);
+        }
+        if two > one * terms.below * (1.0 - PROMISING) {
+            return None;
+        }
+        if turn == TURNS || next == sides {
+            break models;
+        }
+        sides = next;
+    };
+    let cost = |page, model| cost(page, terms.reserved, model);
+    let sides = trained
+        .iter()
+        .partition(|page| cost(page, &near) < cost(page, &far));
     both(&sides, Model::learn)
 }
 

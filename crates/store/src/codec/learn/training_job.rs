@@ -160,15 +160,21 @@ impl TrainingJob {
         } else {
             None
         };
-        let two = match &model {
-            Some(_) if self.terms.even || !self.is_first() => {
-                clusters::two_kinds(&trained, self.terms.reserved, &|pages, by| {
-                    self.model_by(pages, by)
-                })
-                .map(|two| judged(CodecId::TYPED, two.map(|m| m.to_bytes()).to_vec()))
-            }
-            _ => None,
-        };
+        let one =
+            (model.as_ref()).and_then(|(new, _, bytes)| Some((new.first()?.model()?, *bytes)));
+        let two = one.filter(|_| self.terms.even || !self.is_first());
+        let two = two.and_then(|(one, bytes)| {
+            let least = (dictionary.as_ref()).map_or(bytes, |(_, _, other)| bytes.min(*other));
+            let terms = clusters::Terms {
+                reserved: self.terms.reserved,
+                bytes: self.bytes,
+                one,
+                below: (least + headers) / (bytes + headers),
+            };
+            let learn = |pages: &[&[u8]], by| self.model_by(pages, by);
+            let two = clusters::two_kinds(&trained, &terms, &learn)?;
+            Some(judged(CodecId::TYPED, two.map(|m| m.to_bytes()).to_vec()))
+        });
         // The model comes first, and stays unless another is better by that factor.
         let all = model.into_iter().chain(dictionary).chain(two);
         let best = all.reduce(|best, next| {
