@@ -177,9 +177,11 @@ impl PreEncoded {
         if let Some(mut state) = self.state.try_lock() {
             state.round += 1;
             state.untrained.clear();
+            let mut set = set.clone();
+            set.dicts = state.untrained.with_vain(&set.dicts);
             state.by = pool
                 .filter(|_| set.run_pages == 1)
-                .map(|pool| (set.clone(), Arc::clone(pool)));
+                .map(|pool| (set, Arc::clone(pool)));
         }
     }
 
@@ -338,6 +340,9 @@ impl State {
     /// Adds the result of a training job and queues its pages again. If a bulk load gets no result
     /// for them, they are left to the checkpoint.
     fn learned(&mut self, family: Family, brought: Vec<Arc<Dictionary>>, round: u64) {
+        if brought.is_empty() {
+            self.untrained.in_vain(family);
+        }
         if round != self.round {
             return;
         }

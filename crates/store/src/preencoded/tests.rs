@@ -264,6 +264,10 @@ fn a_bulk_load_whose_training_has_no_result_is_left_to_the_checkpoint() {
     let mut got = vec![0; 4096];
     handle.read_at(&mut got, 99 * 4096).expect("reads");
     assert!(got == noise(100));
+    // No job is tried again from the pages of the next checkpoint.
+    let state = preencoded.state.lock();
+    let (set, _) = state.by.as_ref().expect("settings");
+    assert_eq!(set.dicts.get(&Family::of(&got)).map(Vec::len), Some(0));
 }
 
 /// A model is trained during a bulk load of a new family. Its frames are ready at the end, although

@@ -12,7 +12,7 @@ use crate::codec::family::Family;
 use crate::codec::learn::{Learner, TrainingJob};
 use crate::encode::EncodeSettings;
 use crate::encode::UNNAMED;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 /// The pages that the first training job of a family needs. Short pages need more.
@@ -22,13 +22,33 @@ pub(super) const FIRST_PAGES: usize = 48;
 #[derive(Default)]
 pub(super) struct Untrained {
     waiting: HashMap<Family, BTreeMap<u32, u64>>,
+    /// Families whose job had no result. The next one is the checkpoint's, which knows when they
+    /// have grown.
+    vain: BTreeSet<Family>,
     /// The number of dictionaries so far, so that each gets its own number.
     training_jobs: u32,
 }
 
 impl Untrained {
+    /// Forgets which pages wait.
     pub(super) fn clear(&mut self) {
         self.waiting.clear();
+    }
+
+    /// Notes that the job of a family had no result.
+    pub(super) fn in_vain(&mut self, family: Family) {
+        self.vain.insert(family);
+    }
+
+    /// Adds an empty result for each family whose job had none and for which there is none since.
+    pub(super) fn with_vain(&mut self, trained: &Arc<TrainedFamilies>) -> Arc<TrainedFamilies> {
+        self.vain.retain(|family| !trained.contains_key(family));
+        if self.vain.is_empty() {
+            return Arc::clone(trained);
+        }
+        let vain = self.vain.iter().map(|family| (*family, Vec::new()));
+        let trained = trained.iter().map(|(family, by)| (*family, by.clone()));
+        Arc::new(trained.chain(vain).collect())
     }
 
     /// Adds a waiting page. Returns how many of its family wait.
