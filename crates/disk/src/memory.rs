@@ -11,6 +11,10 @@ use std::ptr::{self, NonNull};
 /// The size of a large page of the system, in bytes.
 pub const LARGE: usize = 2 << 20;
 
+/// The largest usual size of the system's pages, in bytes, where they are not large.
+#[cfg(target_os = "linux")]
+const SYSTEM_PAGE: usize = 64 << 10;
+
 /// Smaller allocations can lie in an allocator's heap, and holes in a heap stay with the process.
 /// This is the greatest mmap threshold of glibc's malloc, which raises its threshold up to this by
 /// itself.
@@ -165,6 +169,93 @@ impl std::ops::DerefMut for Mapping {
     fn deref_mut(&mut self) -> &mut [u8] {
         // SAFETY: as for `deref`, and the exclusive reference excludes all others.
         unsafe { std::slice::from_raw_parts_mut(self.begin.as_ptr(), self.len) }
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn deref_mut(&mut self) -> &mut [u8] {
+        &mut self.bytes
+    }
+}
+
+/// A part of a [`Mapping`] with an owner of its own. Its memory goes back to the system when it is
+/// dropped, the addresses when the last part of the mapping is.
+pub struct Piece {
+    #[cfg(target_os = "linux")]
+    mapping: std::sync::Arc<Mapping>,
+    #[cfg(target_os = "linux")]
+    from: usize,
+    #[cfg(target_os = "linux")]
+    len: usize,
+    #[cfg(not(target_os = "linux"))]
+    bytes: Box<[u8]>,
+}
+
+impl Mapping {
+    /// Divides the mapping into pieces of `len` bytes, the last one of the rest.
+    #[cfg(target_os = "linux")]
+    pub fn pieces(self, len: usize) -> Vec<Piece> {
+        let mapping = std::sync::Arc::new(self);
+        let from = (0..mapping.len).step_by(len.max(1));
+        let piece = |from| Piece {
+            from,
+            len: len.min(mapping.len - from),
+            mapping: std::sync::Arc::clone(&mapping),
+        };
+        from.map(piece).collect()
+    }
+
+    /// Divides the mapping into pieces of `len` bytes, the last one of the rest.
+    #[cfg(not(target_os = "linux"))]
+    pub fn pieces(self, len: usize) -> Vec<Piece> {
+        let pieces = self.bytes.chunks(len.max(1));
+        pieces
+            .map(|bytes| Piece {
+                bytes: bytes.into(),
+            })
+            .collect()
+    }
+}
+
+#[cfg(target_os = "linux")]
+impl Piece {
+    fn begin(&self) -> *mut u8 {
+        // SAFETY: `from` is within the mapping.
+        unsafe { self.mapping.begin.add(self.from) }.as_ptr()
+    }
+}
+
+#[cfg(target_os = "linux")]
+impl Drop for Piece {
+    fn drop(&mut self) {
+        // The system rounds up to its pages, and must not take memory of the next piece.
+        if self.from.is_multiple_of(SYSTEM_PAGE) && self.len.is_multiple_of(SYSTEM_PAGE) {
+            // SAFETY: these bytes belong to this piece alone, and no reference to them is left.
+            unsafe { mm::madvise(self.begin().cast(), self.len, Advice::LinuxDontNeed) }.ok();
+        }
+    }
+}
+
+impl std::ops::Deref for Piece {
+    type Target = [u8];
+
+    #[cfg(target_os = "linux")]
+    fn deref(&self) -> &[u8] {
+        // SAFETY: the mapping has these bytes, which are initialised with zeros. Only its pieces
+        // refer to it, and no two of them have a byte in common.
+        unsafe { std::slice::from_raw_parts(self.begin(), self.len) }
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn deref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl std::ops::DerefMut for Piece {
+    #[cfg(target_os = "linux")]
+    fn deref_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as for `deref`, and the exclusive reference excludes all others.
+        unsafe { std::slice::from_raw_parts_mut(self.begin(), self.len) }
     }
 
     #[cfg(not(target_os = "linux"))]

@@ -32,6 +32,7 @@ fn memory() {
     large_vectors_are_in_large_pages_and_keep_what_they_have();
     memory_apart_takes_what_is_written_and_is_gone_when_dropped();
     a_mapping_is_zero_and_gone_when_dropped();
+    pieces_have_their_bytes_and_give_them_back_one_by_one();
 }
 
 fn a_mapping_is_zero_and_gone_when_dropped() {
@@ -51,6 +52,35 @@ fn a_mapping_is_zero_and_gone_when_dropped() {
         for at in [address, address + len - 1] {
             assert_eq!(value(at, "Rss"), None, "{len}");
         }
+    }
+}
+
+fn pieces_have_their_bytes_and_give_them_back_one_by_one() {
+    const PIECE: usize = 128 << 10;
+    for (len, odd) in [(LARGE, 0), (3 * PIECE, 100)] {
+        let mapping = Mapping::new(len).expect("there is memory");
+        let mut pieces = mapping.pieces(PIECE + odd);
+        let total: usize = pieces.iter().map(|piece| piece.len()).sum();
+        assert_eq!((total, pieces[0].len()), (len, PIECE + odd));
+        for (n, piece) in pieces.iter_mut().enumerate() {
+            assert!(piece.iter().all(|byte| *byte == 0));
+            piece.fill(n as u8 + 1);
+        }
+        let address = pieces[0].as_ptr() as usize;
+        let resident = || {
+            let kib = value(address, "Rss").expect("the mapping is there");
+            let kib = kib.strip_suffix(" kB").and_then(|kib| kib.parse().ok());
+            kib.map_or(0, |kib: usize| kib << 10)
+        };
+        let before = resident();
+        pieces.remove(1);
+        let back = if odd == 0 { PIECE } else { 0 };
+        assert!(resident() <= before - back, "{before} to {}", resident());
+        for (piece, n) in pieces.iter().zip([1].into_iter().chain(3..)) {
+            assert!(piece.iter().all(|byte| *byte == n));
+        }
+        drop(pieces);
+        assert_eq!(value(address, "Rss"), None);
     }
 }
 

@@ -8,6 +8,7 @@
 //! Invariants: a lookup gives the bytes that were inserted for that page and version, or nothing;
 //! the budget is kept after every call.
 
+mod arena;
 mod budget;
 mod shard;
 mod slab;
@@ -16,6 +17,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::options::{DecodedCache, Options};
+use arena::Arena;
 use shard::Shard;
 
 /// The number of shards of a cache of at least [`SHARDED_MIN`] bytes.
@@ -30,9 +32,12 @@ const CHECK_EVERY: u32 = 256;
 /// The cache. See the module's documentation.
 pub struct Cache {
     shards: [Mutex<Shard>; SHARDS],
+    arena: Arc<Arena>,
     /// Shards in use: [`SHARDS`] or 1.
     used: AtomicUsize,
     budget: AtomicUsize,
+    /// Locked while the budget changes, so that all shards get their parts of the same budget.
+    changing: Mutex<()>,
     /// Its budget is a part of the common one.
     auto: AtomicBool,
     /// A thread may watch its memory.
@@ -44,10 +49,13 @@ pub struct Cache {
 impl Cache {
     /// A cache of at most `budget` bytes, including its own overhead. 0 keeps nothing.
     pub fn new(budget: usize) -> Cache {
+        let arena = Arc::new(Arena::new());
         let cache = Cache {
-            shards: std::array::from_fn(|_| Mutex::new(Shard::new())),
+            shards: std::array::from_fn(|_| Mutex::new(Shard::new(&arena))),
+            arena,
             used: AtomicUsize::new(1),
             budget: AtomicUsize::new(0),
+            changing: Mutex::new(()),
             auto: AtomicBool::new(false),
             watched: AtomicBool::new(false),
             inserted: AtomicU32::new(0),
@@ -94,21 +102,31 @@ impl Cache {
 
     /// Sets the budget, in bytes, and evicts pages until it is kept.
     pub fn set_budget(&self, budget: usize) {
+        let changing = lock(&self.changing);
         let used = if budget < SHARDED_MIN { 1 } else { SHARDS };
+        self.arena.set_shards(used);
         if self.used.swap(used, Ordering::Relaxed) != used {
             // Pages have other shards now. A page that another thread puts into its old shard
             // meanwhile is not found.
             self.clear();
         }
-        self.adjust_budget(budget);
+        self.divide(budget, &changing);
     }
 
     /// The same without changing how many shards are in use, for a budget that changes often.
     fn adjust_budget(&self, budget: usize) {
+        self.divide(budget, &lock(&self.changing));
+    }
+
+    /// Gives each shard its part of the budget.
+    fn divide(&self, budget: usize, _changing: &MutexGuard<'_, ()>) {
         let used = self.used.load(Ordering::Relaxed);
-        self.budget.store(budget, Ordering::Relaxed);
+        let lower = self.budget.swap(budget, Ordering::Relaxed) > budget;
         for (i, shard) in self.shards.iter().enumerate() {
             lock(shard).set_budget(if i < used { budget / used } else { 0 });
+        }
+        if lower {
+            self.arena.trim();
         }
     }
 
@@ -159,8 +177,8 @@ impl Cache {
 
 /// Takes a lock. Ignoring poison is safe: only code of this module runs under the lock, and a panic
 /// cannot leave broken data behind.
-fn lock(shard: &Mutex<Shard>) -> MutexGuard<'_, Shard> {
-    shard.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -6,6 +6,9 @@
 //! main queue, a page starts over if it was used since, and is evicted otherwise. So a scan, which
 //! uses each page once, passes only through the small queue.
 
+use std::sync::Arc;
+
+use super::arena::Arena;
 use super::slab::{Slab, Slot};
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
@@ -123,10 +126,12 @@ pub(super) struct Shard {
     ghosts: Ghosts,
     budget: usize,
     slab: Slab,
+    arena: Arc<Arena>,
 }
 
 impl Shard {
-    pub(super) fn new() -> Shard {
+    /// An empty shard with memory from `arena`.
+    pub(super) fn new(arena: &Arc<Arena>) -> Shard {
         Shard {
             first: Map::default(),
             entries: Vec::new(),
@@ -135,7 +140,8 @@ impl Shard {
             main: Queue::EMPTY,
             ghosts: Ghosts::default(),
             budget: 0,
-            slab: Slab::new(0),
+            slab: Slab::new(0, arena),
+            arena: Arc::clone(arena),
         }
     }
 
@@ -194,7 +200,7 @@ impl Shard {
         }
         if bytes.len() != self.slab.slot_len() {
             self.clear();
-            self.slab = Slab::new(bytes.len());
+            self.slab = Slab::new(bytes.len(), &self.arena);
         }
         self.remove_older(page, version);
         self.shrink_to(self.budget - weight);
@@ -247,7 +253,7 @@ impl Shard {
         let budget = self.budget;
         *self = Shard {
             budget,
-            ..Shard::new()
+            ..Shard::new(&self.arena)
         };
     }
 

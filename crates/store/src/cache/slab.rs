@@ -1,13 +1,11 @@
-//! The memory of a shard: slots of one length in chunks, each a mapping of its own.
+//! The memory of a shard: slots of one length in chunks, each a piece of memory of its own.
 //!
 //! A heap keeps the holes that evicted pages leave in it. A chunk goes back to the system as a
-//! whole: [`Slab::compact`] moves the pages out of chunks that are not needed. A cache of some size
-//! has chunks of large pages, so filling it does not fault at each page.
+//! whole: [`Slab::compact`] moves the pages out of chunks that are not needed.
 
-use densite_disk::memory::{LARGE, Mapping};
-
-/// The size of the first chunk, in bytes, if a slot is not larger.
-const FIRST: usize = 64 << 10;
+use super::arena::Arena;
+use densite_disk::memory::Piece;
+use std::sync::Arc;
 
 /// No owner.
 const NONE: u32 = u32::MAX;
@@ -21,7 +19,7 @@ pub(super) struct Slot {
 }
 
 struct Chunk {
-    bytes: Mapping,
+    bytes: Piece,
     /// Who has each slot.
     owners: Vec<u32>,
 }
@@ -36,12 +34,14 @@ pub(super) struct Slab {
     free: Vec<Slot>,
     /// The length of all chunks, in bytes.
     bytes: usize,
+    arena: Arc<Arena>,
 }
 
 impl Slab {
-    /// A slab of slots of `len` bytes. It takes no memory yet.
-    pub(super) fn new(len: usize) -> Slab {
+    /// A slab of slots of `len` bytes. It takes no memory from the arena yet.
+    pub(super) fn new(len: usize, arena: &Arc<Arena>) -> Slab {
         Slab {
+            arena: Arc::clone(arena),
             len,
             chunks: Vec::new(),
             free: Vec::new(),
@@ -86,12 +86,9 @@ impl Slab {
         &mut self.chunks[slot.chunk as usize].bytes[from..from + self.len]
     }
 
-    /// Adds a chunk. Its size is a quarter of the memory so far, up to a large page. So at most a
-    /// fifth is unused.
+    /// Adds a chunk.
     fn grow(&mut self) -> Option<()> {
-        let wanted = (self.bytes / 4).clamp(FIRST, LARGE).max(self.len);
-        // Whole pages of the system.
-        let bytes = Mapping::new(wanted.next_multiple_of(FIRST))?;
+        let bytes = self.arena.take(self.bytes, self.len)?;
         let slots = bytes.len() / self.len.max(1);
         let chunk = self.chunks.len() as u32;
         self.bytes += bytes.len();
@@ -134,20 +131,23 @@ impl Slab {
 
 #[cfg(test)]
 mod tests {
+    use super::super::arena::PIECE;
     use super::*;
     use proptest::prelude::*;
     use std::collections::HashMap;
 
     proptest! {
         #[test]
-        fn pages_keep_their_bytes(len in prop_oneof![Just(512usize), Just(4096)], ops in prop::collection::vec((0u32..300, 0u8..20), 1..600)) {
-            let mut slab = Slab::new(len);
+        fn pages_keep_their_bytes(shards in prop_oneof![Just(1usize), Just(64)], len in prop_oneof![Just(512usize), Just(4096)], ops in prop::collection::vec((0u32..300, 0u8..20), 1..600)) {
+            let arena = Arc::new(Arena::new());
+            arena.set_shards(shards);
+            let mut slab = Slab::new(len, &arena);
             let mut places: HashMap<u32, (Slot, u8)> = HashMap::new();
             for (owner, op) in ops {
                 if op == 0 {
                     slab.compact(|owner, slot| places.get_mut(&owner).expect("an owner").0 = slot);
-                    let least = (places.len() * len).max(1).next_multiple_of(FIRST);
-                    prop_assert!(slab.bytes() <= 2 * least + FIRST, "{} of {least}", slab.bytes());
+                    let least = (places.len() * len).max(1).next_multiple_of(PIECE);
+                    prop_assert!(slab.bytes() <= 2 * least + PIECE, "{} of {least}", slab.bytes());
                 } else if let Some((slot, _)) = places.remove(&owner) {
                     slab.give(slot);
                 } else {
