@@ -14,7 +14,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use densite_disk::hash::xxh3_64;
-use densite_typed::{Model, Outlook, PageContext};
+use densite_typed::{Model, PageContext, Purpose};
 use rand::SeedableRng as _;
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::seq::SliceRandom as _;
@@ -236,12 +236,11 @@ pub(crate) fn run(path: &Path, typed: bool, seed: u64, cpu_time: fn() -> Duratio
     let useless = || Failure(format!("{} is too small to learn from", path.display()));
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
     if typed {
-        let learned = Model::learn(
-            &sample,
-            pages.reserved,
-            pages.bytes.len() as u64,
-            Outlook::Whole,
-        );
+        let purpose = Purpose {
+            reserved: pages.reserved,
+            ..Purpose::whole(pages.bytes.len() as u64)
+        };
+        let learned = Model::learn(&sample, &purpose);
         // Stored and read again, as from a file.
         let stored = learned.ok_or_else(useless)?.to_bytes();
         let model = Model::from_bytes(&stored)

@@ -2,7 +2,7 @@
 //! for the saved corpus.
 
 use densite_typed::page::{Kind, local_len, put_varint};
-use densite_typed::{Model, Outlook};
+use densite_typed::{Model, Purpose};
 
 /// A value of a record.
 enum Value {
@@ -430,7 +430,7 @@ pub(crate) fn children(len: usize, salt: u64) -> Vec<u8> {
 pub(crate) fn model_of(pages: impl Iterator<Item = Vec<u8>>) -> Vec<u8> {
     let pages: Vec<Vec<u8>> = pages.collect();
     let pages: Vec<&[u8]> = pages.iter().map(Vec::as_slice).collect();
-    let model = Model::learn(&pages, 0, 16 << 20, Outlook::Whole);
+    let model = Model::learn(&pages, &Purpose::whole(16 << 20));
     model.expect("a model is learned").to_bytes()
 }
 

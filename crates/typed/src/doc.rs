@@ -101,7 +101,7 @@ fn the_head_of_a_page_is_as_documented() {
         .filter(|(number, page)| *number > 1 && page.len() == 2048 && page.first() == Some(&13))
         .map(|(_, page)| page.as_slice())
         .collect();
-    let model = Model::learn(&of_table, 0, 1 << 20, crate::Outlook::Whole).expect("a model");
+    let model = Model::learn(&of_table, &crate::Purpose::whole(1 << 20)).expect("a model");
     let doc = places("bits: page");
     let mut seen: BTreeMap<&str, [bool; 4]> = BTreeMap::new();
     let mut parsed = Page::new();

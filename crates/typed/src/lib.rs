@@ -38,4 +38,4 @@ pub use encode::{encode, encode_unchecked, is_scrubbed, scrub};
 pub use joined::{decode_joined, encode_joined, used_bytes};
 #[cfg(feature = "fuzz")]
 pub use mismatch::fuzz;
-pub use model::{ColumnDescription, Model, Outlook, Subject};
+pub use model::{ColumnDescription, Model, Outlook, Purpose, Subject};

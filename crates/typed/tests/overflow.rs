@@ -3,7 +3,7 @@
 
 use crate::common::round_trip;
 use densite_typed::page::{Cell, Kind, Page, local_len, put_varint, varint};
-use densite_typed::{Model, Outlook, PageContext, decode, encode};
+use densite_typed::{Model, PageContext, Purpose, decode, encode};
 use proptest::prelude::*;
 use rand::{Rng, RngExt, SeedableRng, rngs::StdRng};
 use rusqlite::types::Value;
@@ -215,7 +215,14 @@ fn pages(page_size: usize, reserved: usize, seed: u64) -> Vec<Placed> {
 /// A model that is learned from pages, stored and read again.
 fn model_of(pages: &[&[u8]], reserved: usize) -> Model {
     let bytes = pages.iter().map(|p| p.len() as u64).sum();
-    let model = Model::learn(pages, reserved, bytes, Outlook::Whole).expect("a model");
+    let model = Model::learn(
+        pages,
+        &Purpose {
+            reserved,
+            ..Purpose::whole(bytes)
+        },
+    )
+    .expect("a model");
     Model::from_bytes(&model.to_bytes()).expect("a stored model")
 }
 

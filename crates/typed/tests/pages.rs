@@ -2,7 +2,7 @@
 
 use crate::common::round_trip;
 use densite_typed::page::Page;
-use densite_typed::{Model, Outlook, PageContext, decode, encode, scrub};
+use densite_typed::{Model, PageContext, Purpose, decode, encode, scrub};
 use proptest::prelude::*;
 use rand::{Rng, RngExt, SeedableRng, rngs::StdRng};
 use rusqlite::{Connection, params};
@@ -198,7 +198,7 @@ fn usual() -> &'static Db {
 
 fn model_of(pages: &[&[u8]]) -> Model {
     let bytes = pages.iter().map(|p| p.len() as u64).sum();
-    let model = Model::learn(pages, 0, bytes, Outlook::Whole).expect("a model");
+    let model = Model::learn(pages, &Purpose::whole(bytes)).expect("a model");
     let stored = model.to_bytes();
     let again = Model::from_bytes(&stored).expect("a stored model");
     assert_eq!(again.to_bytes(), stored);

@@ -24,6 +24,19 @@ struct TaskState<T> {
     done: Condvar,
 }
 
+impl<T: Send + 'static> Task<T> {
+    /// The results of these jobs, in order; `None` for one that panicked. This thread runs those
+    /// that no other has begun, instead of waiting for each in turn.
+    pub fn wait_all(tasks: Vec<Task<T>>) -> Vec<Option<T>> {
+        for task in &tasks {
+            if task.state.process == process::id() {
+                task.state.run();
+            }
+        }
+        tasks.into_iter().map(Task::wait).collect()
+    }
+}
+
 impl<T> TaskState<T> {
     /// Runs the job here unless a thread has begun it. Returns whether it ran here.
     fn run(&self) -> bool {
@@ -138,6 +151,25 @@ impl<T> Drop for Task<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The only thread of the pool waits for the second job, which no other thread would run.
+    #[test]
+    fn who_waits_for_several_jobs_runs_those_that_no_thread_has_begun() {
+        let pool = Pool::new(1);
+        let (second_ran, second_runs) = std::sync::mpsc::channel();
+        let (began, begins) = std::sync::mpsc::channel();
+        let first = Task::lazy(move || {
+            began.send(()).expect("it is waited for");
+            second_runs.recv_timeout(std::time::Duration::from_secs(60))
+        });
+        assert!(first.offer(&pool));
+        begins.recv().expect("the pool runs it");
+        let second = Task::lazy(move || {
+            second_ran.send(()).expect("it is waited for");
+            Ok(())
+        });
+        assert_eq!(Task::wait_all(vec![first, second]), [Some(Ok(())); 2]);
+    }
 
     #[test]
     fn a_child_never_waits_for_a_task_of_its_parent() {

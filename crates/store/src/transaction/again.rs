@@ -11,6 +11,7 @@
 //! nothing calls the file between taking its frames and placing them again.
 
 use super::Transaction;
+use super::train::train_all;
 use super::written::Page;
 use crate::again::{Again, Encoded, EvenSample, Held, Outdated, Quick, encode_all};
 use crate::append::Mark;
@@ -23,7 +24,6 @@ use crate::error::Result;
 use crate::format::MAX_OFF;
 use crate::format::record::{Kind, RECORD_LEN, Record};
 use crate::map::NodeRef;
-use crate::pool::Task;
 use crate::shared::Shared;
 use crate::space::Space;
 use std::collections::{HashMap, HashSet};
@@ -166,14 +166,9 @@ impl Transaction {
         }
         // What was learned from a part of these pages is not better.
         connection.training.cancel();
-        let pool = connection.open.pool();
-        let mut tasks = Vec::new();
-        for job in sample.training_jobs() {
-            if (shared.writer.lock().learning.learner()).trains_again(job.family) {
-                tasks.push(Task::spawn(&pool.cloned(), move || job.train()));
-            }
-        }
-        let results = tasks.into_iter().filter_map(Task::wait);
+        let mut jobs = sample.training_jobs();
+        jobs.retain(|job| (shared.writer.lock().learning.learner()).trains_again(job.family));
+        let results = train_all(jobs, connection.open.pool()).into_iter();
         let better = results.filter(|results| sample.is_better(results, BETTER));
         Ok(better.flatten().collect())
     }

@@ -9,14 +9,15 @@ use super::Transaction;
 use crate::codec::Dictionary;
 use crate::codec::choice::{CANDIDATES, TrainedFamilies};
 use crate::codec::family::Family;
-use crate::codec::learn::TrainingResult;
+use crate::codec::learn::{TrainingJob, TrainingResult};
 use crate::connection::Connection;
 use crate::encode::Job;
 use crate::error::Result;
 use crate::format::record::{Kind, RECORD_LEN, Record};
 use crate::format::trailer::{DictInfo, Learned};
-use crate::pool::Task;
+use crate::pool::{Pool, Task};
 use crate::shared::Shared;
+use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
@@ -117,14 +118,15 @@ impl Transaction {
         let bytes = self.logical_len.max(shared.state.read().logical_len());
         (shared.writer.lock().learning.learner()).raise_database_bytes(bytes);
         if let Some(task) = connection.training.next_batch() {
-            self.install(&shared, task);
+            self.install(&shared, task.wait().unwrap_or_default());
         }
         // A family's first training job (0.02 s) runs at once, even if another one is running:
         // until then its pages are stored in a larger form.
         loop {
             let first = shared.writer.lock().learning.learner().due_first();
             let Some(training_job) = first else { break };
-            self.install(&shared, Task::lazy(move || training_job.train()));
+            let task = Task::lazy(move || training_job.train());
+            self.install(&shared, task.wait().unwrap_or_default());
         }
         // Drift is local if a sample of all pages was trained on, or will be: models of the last
         // pages make the next ones larger, not smaller.
@@ -141,8 +143,8 @@ impl Transaction {
     }
 
     /// Appends the result of a training job.
-    fn install(&mut self, shared: &Shared, task: Task<Vec<TrainingResult>>) {
-        for trained in task.wait().into_iter().flatten() {
+    fn install(&mut self, shared: &Shared, results: Vec<TrainingResult>) {
+        for trained in results {
             if self.install_one(shared, trained).is_none() {
                 return;
             }
@@ -199,19 +201,38 @@ impl Transaction {
             }
             learner.flush();
         }
-        let pool = connection.open.pool().cloned();
-        let (mut tasks, mut tokens) = (Vec::new(), Vec::new());
-        loop {
-            let due = shared.writer.lock().learning.learner().due();
-            let Some(training_job) = due else { break };
-            tokens.push(training_job.token());
-            tasks.push(Task::spawn(&pool, move || training_job.train()));
+        let mut jobs = Vec::new();
+        while let Some(job) = shared.writer.lock().learning.learner().due() {
+            jobs.push(job);
         }
-        for task in tasks {
-            self.install(&shared, task);
+        let tokens: Vec<_> = jobs.iter().map(TrainingJob::token).collect();
+        for results in train_all(jobs, connection.open.pool()) {
+            self.install(&shared, results);
         }
+        drop(tokens);
         Ok(())
     }
+}
+
+/// The results of training jobs, those of the most samples first. They run on the pool and on this
+/// thread.
+pub(super) fn train_all(
+    mut jobs: Vec<TrainingJob>,
+    pool: Option<&Arc<Pool>>,
+) -> Vec<Vec<TrainingResult>> {
+    jobs.sort_by_key(|job| Reverse(job.sample_bytes()));
+    let threads = 1 + pool.map_or(0, |pool| pool.threads());
+    let tasks = jobs.into_iter().map(|job| {
+        let job = job.on(threads);
+        Task::lazy(move || job.train())
+    });
+    let tasks: Vec<_> = tasks.collect();
+    if let Some(pool) = pool {
+        // It takes as many as it has room for.
+        let _ = tasks.iter().all(|task| task.offer(pool));
+    }
+    let results = Task::wait_all(tasks).into_iter();
+    results.map(Option::unwrap_or_default).collect()
 }
 
 /// Those that are not superseded by dictionaries of their family from `learned.first` on.
@@ -232,7 +253,7 @@ fn suitable<'a>(
     learned: Learned,
 ) -> Vec<&'a DictInfo> {
     let mut all = all.to_vec();
-    all.sort_unstable_by_key(|info| std::cmp::Reverse(info.id));
+    all.sort_unstable_by_key(|info| Reverse(info.id));
     let used = |info: &DictInfo| uses.get(&info.id).copied().unwrap_or(0);
     // While pages are encoded again, those that new ones suit may still come.
     let is_coming = |info: &DictInfo| learned.next > 0 && info.id >= learned.first;

@@ -8,7 +8,7 @@ mod random;
 use super::EvenLeaf;
 use super::path::{ALL, Path, counts, with_paths};
 use crate::context::PageContext;
-use crate::model::{Model, Outlook};
+use crate::model::{Model, Purpose};
 use crate::page::Page;
 use crate::{decode, encode_unchecked, is_scrubbed};
 use rand::{RngExt, SeedableRng, rngs::StdRng};
@@ -161,7 +161,14 @@ fn seed() -> u64 {
 fn learn(pages: &[Vec<u8>], reserved: usize) -> Model {
     let pages: Vec<&[u8]> = pages.iter().map(Vec::as_slice).collect();
     let bytes = pages.iter().map(|p| p.len() as u64).sum();
-    Model::learn(&pages, reserved, bytes, Outlook::Whole).expect("a model")
+    Model::learn(
+        &pages,
+        &Purpose {
+            reserved,
+            ..Purpose::whole(bytes)
+        },
+    )
+    .expect("a model")
 }
 
 #[test]

@@ -69,7 +69,7 @@ fn joined_pages_of_every_size_round_trip_and_are_smaller() {
                 .filter(|p| p[0] == kind)
                 .map(Vec::as_slice)
                 .collect();
-            let learned = Model::learn(&leaves, 0, 1 << 20, crate::Outlook::Whole);
+            let learned = Model::learn(&leaves, &crate::Purpose::whole(1 << 20));
             for model in [Some(Model::empty()), learned].iter().flatten() {
                 for n in [2, 3, 4] {
                     let Some(at) = group(&pages, kind, n) else {

@@ -209,7 +209,7 @@ fn can_occur(classes: &DefaultParameters, class: Class) -> bool {
 #[cfg(test)]
 mod tests {
     use super::{Model, Subject};
-    use crate::Outlook;
+    use crate::Purpose;
     use rusqlite::Connection;
 
     /// The leaf pages of the only table that `sql` makes, without the first leaf.
@@ -236,7 +236,7 @@ mod tests {
         );
         let pages: Vec<&[u8]> = pages.iter().map(Vec::as_slice).collect();
         let bytes = pages.len() as u64 * 4096;
-        let model = Model::learn(&pages, 0, bytes, Outlook::Whole).expect("a model");
+        let model = Model::learn(&pages, &Purpose::whole(bytes)).expect("a model");
         let descriptions = model.describe();
         let of = |subject: Subject| {
             let found = descriptions.iter().find(|d| d.subject == subject);

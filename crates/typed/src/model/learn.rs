@@ -6,6 +6,7 @@
 //! perhaps with a relation to another stream, with which the pages take the fewest bits.
 
 use super::defaults::learn_defaults;
+use super::parallel::in_parallel;
 use super::{Column, Dictionary, Form, Model};
 use crate::bits::width_of;
 use crate::context::PageContext;
@@ -49,6 +50,14 @@ struct Sample<'a> {
     reals: Vec<f64>,
 }
 
+impl Sample<'_> {
+    /// Bytes of text and blobs: they take most of the time.
+    fn bytes(&self) -> usize {
+        let all = self.texts.iter().chain(&self.blobs).chain(&self.cuts);
+        all.map(|value| value.len()).sum()
+    }
+}
+
 /// Which pages a sample represents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outlook {
@@ -58,44 +67,58 @@ pub enum Outlook {
     Beginning,
 }
 
+/// What a model is learned for.
+#[derive(Debug, Clone, Copy)]
+pub struct Purpose {
+    /// Reserved bytes at the end of each page, which are not SQLite's.
+    pub reserved: usize,
+    /// The bytes of pages that the model will be used for.
+    pub bytes: u64,
+    /// Which pages the sample represents.
+    pub outlook: Outlook,
+    /// How many threads learn columns at the same time. The result does not depend on it.
+    pub threads: usize,
+}
+
+impl Purpose {
+    /// For `bytes` of pages that are all alike to the sample, learned on this thread.
+    pub fn whole(bytes: u64) -> Purpose {
+        Purpose {
+            reserved: 0,
+            bytes,
+            outlook: Outlook::Whole,
+            threads: 1,
+        }
+    }
+}
+
 impl Model {
-    /// Learns a model from sample pages of one length, without the `reserved` bytes at the end of
-    /// each. The model will be used for `bytes` of pages. `None` if no page can be learned from.
-    /// The same pages result in the same model.
-    pub fn learn(pages: &[&[u8]], reserved: usize, bytes: u64, outlook: Outlook) -> Option<Model> {
-        learn(pages, reserved, (bytes, outlook), Effort::Full)
+    /// Learns a model from sample pages of one length. `None` if no page can be learned from. The
+    /// same pages result in the same model.
+    pub fn learn(pages: &[&[u8]], purpose: &Purpose) -> Option<Model> {
+        learn(pages, purpose, Effort::Full)
     }
 
     /// A model that is good enough to tell kinds of pages apart, in a fraction of the time if they
     /// have text.
-    pub fn learn_roughly(
-        pages: &[&[u8]],
-        reserved: usize,
-        bytes: u64,
-        outlook: Outlook,
-    ) -> Option<Model> {
-        learn(pages, reserved, (bytes, outlook), Effort::Rough)
+    pub fn learn_roughly(pages: &[&[u8]], purpose: &Purpose) -> Option<Model> {
+        learn(pages, purpose, Effort::Rough)
     }
 }
 
-fn learn(
-    pages: &[&[u8]],
-    reserved: usize,
-    (bytes, outlook): (u64, Outlook),
-    effort: Effort,
-) -> Option<Model> {
+fn learn(pages: &[&[u8]], purpose: &Purpose, effort: Effort) -> Option<Model> {
     let context = PageContext {
         number: 3,
         pages: 0,
-        reserved,
+        reserved: purpose.reserved,
     };
     let sampled: usize = pages.iter().map(|p| p.len()).sum();
     // How many times the size of the sample the model will be used for.
-    let times = (bytes / sampled.max(1) as u64).max(1);
-    let columns = samples(pages, reserved)?;
-    let columns = columns.into_iter().map(|c| learn_column(&c, times, effort));
+    let times = (purpose.bytes / sampled.max(1) as u64).max(1);
+    let samples = samples(pages, purpose.reserved)?;
+    let learn = |sample: &Sample<'_>| learn_column(sample, times, effort);
     let mut model = Model {
-        columns: columns.collect(),
+        columns: in_parallel(&samples, purpose.threads, Sample::bytes, learn),
         defaults: Vec::new(),
     };
     let mut split = Split::default();
@@ -108,7 +131,7 @@ fn learn(
     if splits.is_empty() {
         return None;
     }
-    model.defaults = learn_defaults(&splits, &model.valued(), outlook);
+    model.defaults = learn_defaults(&splits, &model.valued(), purpose.outlook);
     Some(model)
 }
 
@@ -228,7 +251,8 @@ fn learn_column(sample: &Sample<'_>, times: u64, effort: Effort) -> Column {
             let rest: Vec<&[u8]> = texts.chain(never_formed()).copied().collect();
             if rest.is_empty() {
                 None
-            } else if symbols.is_some() && text_bytes(&rest) >= text_bytes(&all) / 8 * REST_EIGHTHS {
+            } else if symbols.is_some() && text_bytes(&rest) >= text_bytes(&all) / 8 * REST_EIGHTHS
+            {
                 symbols
             } else {
                 Symbols::train_with(&rest, text_bytes(&rest) * times, effort)

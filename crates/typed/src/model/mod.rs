@@ -10,11 +10,12 @@ mod defaults;
 mod describe;
 mod dictionary;
 mod learn;
+mod parallel;
 mod stored;
 
 pub use describe::{ColumnDescription, Subject};
 pub(crate) use dictionary::{Dictionary, SLACK};
-pub use learn::Outlook;
+pub use learn::{Outlook, Purpose};
 
 use crate::ints::DefaultParameters;
 use crate::symbols::Symbols;

@@ -6,7 +6,7 @@
 //! of a page's frame.
 
 use super::headers;
-use densite_typed::{Model, Outlook, PageContext};
+use densite_typed::{Model, PageContext, Purpose};
 
 /// The number of pages that are examined first.
 const SOME: usize = 64;
@@ -26,7 +26,7 @@ const FEW: usize = 4;
 const PROMISING: f64 = 0.03;
 
 /// [`Model::learn`] or [`Model::learn_roughly`].
-pub(super) type Learn = fn(&[&[u8]], usize, u64, Outlook) -> Option<Model>;
+pub(super) type Learn = fn(&[&[u8]], &Purpose) -> Option<Model>;
 
 /// Learns a model of these pages by this function.
 type LearnBy<'a> = &'a dyn Fn(&[&[u8]], Learn) -> Option<Model>;

@@ -125,6 +125,7 @@ impl FamilyStatistics {
             bytes: self.usable(database),
             terms,
             current: self.dictionaries.clone(),
+            threads: 1,
             token,
         }
     }

@@ -8,7 +8,7 @@ use super::super::{CodecId, Dictionary, PageSettings, encode, encode_pages};
 use super::clusters::{self, Learn};
 use super::{DICTIONARY_BYTES, OVERFLOW_DICTIONARY_BYTES, PART, TRAINING_PAGES};
 use crate::CodecChoice;
-use densite_typed::{Model, Outlook, PageContext};
+use densite_typed::{Model, Outlook, PageContext, Purpose};
 
 /// One sample in this many is held out, to judge the dictionary.
 const HELD_OUT: usize = 5;
@@ -49,6 +49,8 @@ pub struct TrainingJob {
     pub(super) terms: Terms,
     /// The present dictionaries and models of the family.
     pub(super) current: Vec<Arc<Dictionary>>,
+    /// How many threads train at the same time.
+    pub(super) threads: usize,
     /// While it exists, the learner knows that the training job exists.
     pub(super) token: Arc<()>,
 }
@@ -80,6 +82,17 @@ pub struct TrainingResult {
 }
 
 impl TrainingJob {
+    /// Trains on so many threads at the same time, for a caller that waits for the result. The
+    /// result is the same.
+    pub fn on(self, threads: usize) -> TrainingJob {
+        TrainingJob { threads, ..self }
+    }
+
+    /// Bytes of all samples.
+    pub fn sample_bytes(&self) -> usize {
+        self.samples.iter().map(Vec::len).sum()
+    }
+
     /// Removes samples that match `which`, and reduces the sizes in proportion.
     pub(super) fn leave_out(&mut self, which: impl Fn(&[u8]) -> bool) {
         let before = self.samples.len().max(1) as u64;
@@ -220,7 +233,13 @@ impl TrainingJob {
         } else {
             Outlook::Beginning
         };
-        learn(trained, self.terms.reserved, self.bytes, outlook)
+        let purpose = Purpose {
+            reserved: self.terms.reserved,
+            bytes: self.bytes,
+            outlook,
+            threads: self.threads,
+        };
+        learn(trained, &purpose)
     }
 
     /// The bytes that pages take if each gets the best of the family's dictionaries and of `new`.
