@@ -472,6 +472,9 @@ pub(crate) enum Format {
     Table,
     /// Comma-separated values with a header line
     Csv,
+    /// Tab-separated values with a header line
+    #[value(alias = "tabs")]
+    Tsv,
     /// An array of objects for each result
     Json,
     /// An object on a line of its own for each row
@@ -483,6 +486,10 @@ pub(crate) enum Format {
     Line,
     /// A line for each row, with | between values, as in the sqlite3 shell
     List,
+    /// A line for each row, with SQL literals
+    Quote,
+    /// An INSERT statement for each row
+    Insert,
     /// A Parquet file, for one result
     Parquet,
     /// An Arrow file, for one result
@@ -502,6 +509,7 @@ impl Format {
         let extension = path.extension()?.to_str()?.to_ascii_lowercase();
         Some(match extension.as_str() {
             "csv" => Format::Csv,
+            "tsv" | "tab" => Format::Tsv,
             "json" => Format::Json,
             "jsonl" | "ndjson" => Format::Jsonl,
             "md" => Format::Markdown,

@@ -41,12 +41,17 @@ pub(crate) fn run(common: Common, args: &ExportArgs) -> Outcome {
     }
     let Some(format) = args.format.or_else(|| Format::of_name(name)) else {
         let text = format!(
-            "{}: the format is not clear from the name; give --format csv, json, jsonl, parquet or arrow",
+            "{}: the format is not clear from the name; give --format csv, tsv, json, jsonl, parquet or arrow",
             args.file.display()
         );
         return Err(Failure::Other("usage", 2, text, json!({})));
     };
-    if args.no_header && !matches!(format, Format::Csv | Format::Table | Format::List) {
+    if args.no_header
+        && !matches!(
+            format,
+            Format::Csv | Format::Tsv | Format::Table | Format::List
+        )
+    {
         let text = format!(
             "--no-header has no meaning for the format {}; leave it out",
             format.name()

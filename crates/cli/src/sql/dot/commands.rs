@@ -109,9 +109,9 @@ pub(crate) const COMMANDS: &[Command] = &[
     ),
     command!(
         "mode",
-        "[MODE]",
+        "[MODE] [TABLE]",
         "Set the format of results, or show it",
-        (0, 1),
+        (0, 2),
         settings::mode
     ),
     command!(

@@ -57,13 +57,13 @@ pub(super) fn separator(session: &mut Session, arguments: &[String]) -> Result<F
     let separators = (given.next(), given.next());
     let format = session.output.format();
     let is_byte = separators.0.as_ref().is_some_and(|s| s.len() == 1);
-    if format == Format::Csv && (!is_byte || separators.1.is_some()) {
+    if matches!(format, Format::Csv | Format::Tsv) && (!is_byte || separators.1.is_some()) {
         return Err(other(
             "CSV has one ASCII character between values, and a line for each row; use .mode list"
                 .to_owned(),
         ));
     }
-    if !matches!(format, Format::Csv | Format::List) {
+    if !matches!(format, Format::Csv | Format::Tsv | Format::List) {
         return Err(other(format!(
             "results in the format {} have no separators; use .mode list or .mode csv first",
             format.name()
@@ -127,6 +127,16 @@ pub(super) fn mode(session: &mut Session, arguments: &[String]) -> Result<Flow, 
             names.join(", ")
         ))
     })?;
+    let table = arguments.get(1).cloned();
+    if table.is_some() && format != Format::Insert {
+        return Err(other(format!(
+            "the mode {} has no table; .mode insert has one",
+            format.name()
+        )));
+    }
+    let mut style = session.output.style().clone();
+    style.table = table;
+    session.output.set_style(style);
     session.output.set_format(format);
     Ok(Flow::Next)
 }

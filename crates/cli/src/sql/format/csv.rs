@@ -13,11 +13,12 @@ pub(super) struct Csv {
 }
 
 impl Csv {
-    /// A separator that is not one byte is not used.
-    pub(super) fn new(style: &Style) -> Csv {
+    /// `usual` stands between values if no other separator was set. One that is not one byte is not
+    /// used.
+    pub(super) fn new(style: &Style, usual: u8) -> Csv {
         let delimiter = match style.separators.0.as_deref().map(str::as_bytes) {
             Some([delimiter]) => *delimiter,
-            _ => b',',
+            _ => usual,
         };
         Csv {
             has_header: style.header.unwrap_or(true),
@@ -38,7 +39,7 @@ impl Csv {
             .delimiter(self.delimiter)
             .from_writer(out);
         for (null, text) in fields {
-            let special = [char::from(self.delimiter), ',', '"', '\n', '\r'];
+            let special = [char::from(self.delimiter), '"', '\n', '\r'];
             let quote = !null && (text.is_empty() || text.contains(special));
             let field = if quote {
                 format!("\"{}\"", text.replace('"', "\"\""))

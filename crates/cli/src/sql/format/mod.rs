@@ -7,13 +7,15 @@
 //! | text | control characters as `^X` | quoted where needed; empty text is `""` | string |
 //! | blob | `X'00FF'` | `X'00FF'` | `{"hex": "00FF"}` |
 //!
-//! Parquet and Arrow have columns of one type each: [`columnar`].
+//! Tab-separated values are as CSV. Formats of SQL have [literals](crate::sql::literal). Parquet and
+//! Arrow have columns of one type each: [`columnar`].
 
 mod columnar;
 mod csv;
 mod json;
 mod line;
 mod list;
+mod literals;
 mod markdown;
 mod table;
 mod values;
@@ -43,6 +45,8 @@ pub(crate) struct Style {
     /// What stands between values and after rows, if it was set: in lists, and between values in
     /// CSV.
     pub(crate) separators: (Option<String>, Option<String>),
+    /// The table that INSERT statements name.
+    pub(crate) table: Option<String>,
 }
 
 /// Receives the results of statements, one after the other.
@@ -63,7 +67,10 @@ pub(crate) trait Sink {
 pub(crate) fn sink(format: Format, style: &Style) -> Box<dyn Sink> {
     match format {
         Format::Table => Box::new(table::Tables::new(style)),
-        Format::Csv => Box::new(csv::Csv::new(style)),
+        Format::Csv => Box::new(csv::Csv::new(style, b',')),
+        Format::Tsv => Box::new(csv::Csv::new(style, b'\t')),
+        Format::Quote => Box::new(literals::Literals::alone(style)),
+        Format::Insert => Box::new(literals::Literals::inserted(style)),
         Format::Json => Box::new(json::Json::default()),
         Format::Jsonl => Box::new(json::Lines::default()),
         Format::Markdown => Box::new(markdown::Markdown::new(style)),
@@ -144,6 +151,7 @@ mod tests {
             header: Some(true),
             null: "-".to_owned(),
             separators: (Some("\t".to_owned()), Some(";".to_owned())),
+            table: None,
         };
         let mut list = sink(Format::List, &style);
         assert_eq!(
@@ -155,6 +163,42 @@ mod tests {
             print_to(csv.as_mut()),
             "a\tb\ta\n-\t-1\t2.0\n\"\"\t\"x,\"\"y\"\"\"\tX'00FF'\nInf\t\x1b[2J\t\u{fffd}\n"
         );
+    }
+
+    #[test]
+    fn tabs_stand_between_values_and_only_they_are_quoted() {
+        assert_eq!(
+            print(Format::Tsv),
+            "a\tb\ta\n\t-1\t2.0\n\"\"\t\"x,\"\"y\"\"\"\tX'00FF'\nInf\t\x1b[2J\t\u{fffd}\n"
+        );
+        let mut out = Vec::new();
+        let mut tsv = sink(Format::Tsv, &Style::default());
+        tsv.row(&mut out, &[ValueRef::Text(b"a,b"), ValueRef::Text(b"a\tb")])
+            .expect("memory");
+        assert_eq!(out, b"a,b\t\"a\tb\"\n");
+    }
+
+    #[test]
+    fn sql_keeps_every_value() {
+        assert_eq!(
+            print(Format::Quote),
+            "NULL,-1,2.0\n'','x,\"y\"',X'00FF'\n9e999,'\x1b[2J',CAST(X'FF' AS TEXT)\n"
+        );
+        let style = Style {
+            header: Some(true),
+            table: Some("it's \"t\"".to_owned()),
+            ..Style::default()
+        };
+        let text = print_to(sink(Format::Insert, &style).as_mut());
+        let first = "INSERT INTO \"it's \"\"t\"\"\"(\"a\",\"b\",\"a\") VALUES(NULL,-1,2.0);\n";
+        assert!(text.starts_with(first), "{text}");
+        let text = print(Format::Insert);
+        assert!(
+            text.starts_with("INSERT INTO \"table\" VALUES(NULL,-1,2.0);\n"),
+            "{text}"
+        );
+        let text = print_to(sink(Format::Quote, &style).as_mut());
+        assert!(text.starts_with("'a','b','a'\nNULL,"), "{text}");
     }
 
     #[test]
