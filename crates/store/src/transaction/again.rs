@@ -24,6 +24,7 @@ use crate::error::Result;
 use crate::format::MAX_OFF;
 use crate::format::record::{Kind, RECORD_LEN, Record};
 use crate::map::NodeRef;
+use crate::options::Tuning;
 use crate::shared::Shared;
 use crate::space::Space;
 use std::collections::{HashMap, HashSet};
@@ -64,12 +65,27 @@ impl HeldBack {
     }
 }
 
+/// Whether a database of `bytes` bytes is so small that a large transaction makes all of it.
+pub(super) fn is_new(bytes: u64, tuning: &Tuning) -> bool {
+    bytes * FIRST_PART <= tuning.large_bytes
+}
+
 impl Transaction {
     /// Whether so much was written that it is worth encoding again.
     pub(super) fn is_large(&self, connection: &Connection) -> bool {
         let large = connection.open.options().tuning.large_bytes;
-        let part = if self.is_first { FIRST_PART } else { 1 };
+        let part = if self.is_first_part { FIRST_PART } else { 1 };
         self.holds_back && self.raw_bytes * part >= large
+    }
+
+    /// Whether pages that zstd codes get a low level now: they will be encoded again. In the first
+    /// part of a database almost all of them would be anyway, with dictionaries of all its pages.
+    pub(super) fn is_quick(&self, connection: &Connection) -> bool {
+        if !self.is_large(connection) {
+            return connection.open.is_in_hurry();
+        }
+        let together = |mark: &Mark| self.appender.since(mark).is_some();
+        self.is_first_part && self.part.mark.as_ref().is_none_or(together)
     }
 
     /// Ends the part: encodes again what becomes smaller. All batches were collected.
@@ -100,10 +116,11 @@ impl Transaction {
             self.install_one(&shared, trained);
         }
         let fresh = self.new_dicts.iter().map(|info| Family(info.family));
-        let quick = match connection.open.is_in_hurry() {
+        let quick = match connection.open.is_in_hurry() || self.is_first_part {
             true => Quick::Zstd,
             false => Quick::None,
         };
+        self.is_first_part = false;
         let outdated = Outdated::new(&*self.dictionaries(connection)?, fresh.collect(), quick);
         if !has_dead
             && !held

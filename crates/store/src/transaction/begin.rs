@@ -2,7 +2,7 @@
 //! first creates a store without pages.
 
 use super::Transaction;
-use super::again::HeldBack;
+use super::again::{HeldBack, is_new};
 use super::written::Written;
 use crate::append::Appender;
 use crate::attempt;
@@ -112,7 +112,7 @@ impl Transaction {
             settled: HashSet::new(),
             holds_back: options.codec != CodecChoice::Raw && !is_even,
             part: HeldBack::default(),
-            is_first: state.pages() == 0,
+            is_first_part: is_new(state.logical_len(), &options.tuning),
             raw_bytes: 0,
             spare: Vec::new(),
         })

@@ -305,10 +305,9 @@ impl Transaction {
             0 => (DEFAULT_PAGE / self.page_size).max(1),
             n => n,
         };
-        let level = if connection.open.is_in_hurry() && !self.is_large(connection) {
-            options.level.min(HURRY_LEVEL)
-        } else {
-            options.level
+        let level = match self.is_quick(connection) {
+            true => options.level.min(HURRY_LEVEL),
+            false => options.level,
         };
         Ok(EncodeSettings {
             level,

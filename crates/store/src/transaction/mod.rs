@@ -74,8 +74,8 @@ pub(crate) struct Transaction {
     /// Frames are held back and perhaps encoded again: see `again`.
     holds_back: bool,
     part: HeldBack,
-    /// No commit had pages before.
-    is_first: bool,
+    /// The database was almost empty, and its first part is not complete.
+    is_first_part: bool,
     /// Bytes of the pages that were encoded.
     raw_bytes: u64,
     /// Buffers of pages that are encoded, to be reused.
