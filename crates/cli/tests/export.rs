@@ -1,6 +1,6 @@
 //! `densite export`: files that `densite load` reads back.
 
-use crate::common::{at, densite, names, temp};
+use crate::common::{at, densite, names, piped, temp};
 
 fn made(dir: &tempfile::TempDir) -> String {
     let db = at(dir, "a.db");
@@ -39,6 +39,7 @@ fn what_is_exported_can_be_loaded_again() {
         "t.csv",
         "t.csv.gz",
         "t.csv.zst",
+        "t.tsv",
         "t.jsonl",
         "t.json.gz",
         "t.ndjson.zst",
@@ -50,7 +51,7 @@ fn what_is_exported_can_be_loaded_again() {
         let query = "SELECT id, x, s FROM \"the table\"";
         densite(&["export", &db, query, &file]).expect(0);
         // NULL is nothing, and the empty text is in quotes.
-        let null: &[&str] = if name.contains("csv") {
+        let null: &[&str] = if name.contains("sv") {
             &["--null", ""]
         } else {
             &[]
@@ -60,6 +61,23 @@ fn what_is_exported_can_be_loaded_again() {
         densite(&args).expect(0);
         assert_eq!(content(&copy, text), content(&db, text), "{name}");
     }
+    // Statements keep blobs, too.
+    let statements = at(&dir, "t.sql");
+    densite(&[
+        "export",
+        &db,
+        "the table",
+        &statements,
+        "--format",
+        "insert",
+    ])
+    .expect(0);
+    let other = at(&dir, "other.db");
+    let schema = "SELECT sql FROM sqlite_schema WHERE type = 'table'";
+    let schema = densite(&["sql", &db, schema, "--format", "list"]).expect(0);
+    let script = format!("{};\n.read \"{statements}\"\n", schema.out);
+    piped(&["sql", "--create", &other], script.as_bytes()).expect(0);
+    assert_eq!(content(&other, exact), content(&db, exact));
 }
 
 #[test]

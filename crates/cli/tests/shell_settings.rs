@@ -18,6 +18,21 @@ fn script(db: &str, text: &str) -> Ran {
 }
 
 #[test]
+fn rows_are_printed_as_sql_and_with_tabs() {
+    let dir = temp();
+    let db = made(&dir, "a.db");
+    let text =
+        ".mode tabs\nSELECT 1 AS a, 'b,c' AS d;\n.mode quote\nSELECT 1, 'it''s', x'0f', NULL;
+.mode insert copy\nSELECT 1 AS a;\n.headers on\nSELECT 1 AS a;\n";
+    assert_eq!(
+        script(&db, text).expect(0).out,
+        "a\td\n1\tb,c\n1,'it''s',X'0F',NULL\nINSERT INTO \"copy\" VALUES(1);\nINSERT INTO \"copy\"(\"a\") VALUES(1);\n"
+    );
+    let wrong = script(&db, ".mode csv copy\n").expect(1);
+    wrong.says("the mode csv has no table; .mode insert has one");
+}
+
+#[test]
 fn lists_are_those_of_the_sqlite3_shell() {
     let dir = temp();
     let db = made(&dir, "a.db");

@@ -72,13 +72,14 @@ pub(crate) fn run(common: Common, args: &ExportArgs) -> Outcome {
         use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
         interrupts.catch(&db, &[SIGINT, SIGTERM, SIGHUP])?;
     }
-    let sql = query(&db, &name, &args.source)?;
+    let (sql, table) = query(&db, &name, &args.source)?;
     let mut bar = Bar::new(common);
     bar.phase("export", 0);
     let mut rows = 0;
     let mut write = |out: &mut dyn Write| {
         let style = Style {
             header: Some(!args.no_header),
+            table: table.clone(),
             ..Style::default()
         };
         let mut sink = sink(format, &style);
@@ -125,8 +126,8 @@ pub(crate) fn run(common: Common, args: &ExportArgs) -> Outcome {
     Ok(0)
 }
 
-/// The query: that of a table or view, or the one that was given.
-fn query(db: &Connection, name: &str, source: &str) -> Result<String, Failure> {
+/// The query, that of a table or view or the one that was given, and the table.
+fn query(db: &Connection, name: &str, source: &str) -> Result<(String, Option<String>), Failure> {
     let sql = "SELECT 1 FROM (SELECT name, type FROM main.sqlite_schema UNION ALL SELECT name, type FROM temp.sqlite_schema)
                WHERE type IN ('table', 'view') AND name = ?1 COLLATE NOCASE";
     let found = db.query_row(sql, [source], |_| Ok(())).optional();
@@ -134,14 +135,15 @@ fn query(db: &Connection, name: &str, source: &str) -> Result<String, Failure> {
         .map_err(|e| failure(name, At::Database, &e))?
         .is_some()
     {
-        return Ok(format!("SELECT * FROM {}", quoted(source)));
+        let sql = format!("SELECT * FROM {}", quoted(source));
+        return Ok((sql, Some(source.to_owned())));
     }
     let first = without_comments(source)
         .split(|c: char| !c.is_alphanumeric())
         .find(|word| !word.is_empty());
     let is_query = first.is_some_and(|word| QUERIES.iter().any(|q| q.eq_ignore_ascii_case(word)));
     match is_query {
-        true => Ok(source.to_owned()),
+        true => Ok((source.to_owned(), None)),
         false => Err(other(format!(
             "{name}: there is no table or view {source}, and it is no query, which begins with SELECT; densite sql {name} .tables lists them"
         ))),
