@@ -23,8 +23,6 @@ use std::collections::HashMap;
 const DECIMAL_PART: f64 = 0.9;
 /// Most values in a dictionary.
 const DICTIONARY_MAX: usize = 1 << 14;
-/// If so many eighths of the text of a column are not of its form, the symbols of all text stay.
-const REST_EIGHTHS: u64 = 7;
 /// Longest value in a dictionary.
 const DICTIONARY_VALUE_MAX: usize = 1 << 10;
 /// A column is one of repeated text if only one value in this many differs from the one before.
@@ -251,9 +249,6 @@ fn learn_column(sample: &Sample<'_>, times: u64, effort: Effort) -> Column {
             let rest: Vec<&[u8]> = texts.chain(never_formed()).copied().collect();
             if rest.is_empty() {
                 None
-            } else if symbols.is_some() && text_bytes(&rest) >= text_bytes(&all) / 8 * REST_EIGHTHS
-            {
-                symbols
             } else {
                 Symbols::train_with(&rest, text_bytes(&rest) * times, effort)
             }

@@ -22,8 +22,10 @@ const TURNS: usize = 3;
 const SMALL: usize = 64;
 /// A kind has at least this many pages.
 const FEW: usize = 4;
-/// Rough models of two kinds must save this part of the bytes, or no others are trained.
+/// Rough models of two kinds must save this part of the bytes of one, or no others are trained.
 const PROMISING: f64 = 0.03;
+/// Others save at most so many times what rough ones do (in tables of text, up to 3).
+const MORE: f64 = 3.0;
 
 /// [`Model::learn`] or [`Model::learn_roughly`].
 pub(super) type Learn = fn(&[&[u8]], &Purpose) -> Option<Model>;
@@ -36,14 +38,12 @@ type Sides<'a> = (Vec<&'a [u8]>, Vec<&'a [u8]>);
 
 /// What two models are for.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Terms<'a> {
+pub(super) struct Terms {
     /// Reserved bytes at the end of each page.
     pub(super) reserved: usize,
     /// The bytes of pages that they will be used for.
     pub(super) bytes: u64,
-    /// The model of all pages.
-    pub(super) one: &'a Model,
-    /// They must take less than this part of what `one` takes.
+    /// They must take less than this part of what one model takes.
     pub(super) below: f64,
 }
 
@@ -52,7 +52,7 @@ pub(super) struct Terms<'a> {
 /// bytes.
 pub(super) fn two_kinds(
     trained: &[&[u8]],
-    terms: &Terms<'_>,
+    terms: &Terms,
     learn: LearnBy<'_>,
 ) -> Option<[Model; 2]> {
     let step = trained.len().div_ceil(SOME).max(1);
@@ -74,8 +74,8 @@ pub(super) fn two_kinds(
         enough.then(|| Some([learn(&sides.0, by)?, learn(&sides.1, by)?]))?
     };
     let seed = rough(some.get(..1)?)?;
-    let mut sides = sides(&some, terms.one, &seed, terms.reserved)?;
     let one = rough(&some)?;
+    let mut sides = sides(&some, &one, &seed, terms.reserved)?;
     let one = costs(&one).iter().sum::<f64>() + own(&one);
     let mut turn = 0;
     let [near, far] = loop {
@@ -89,7 +89,8 @@ pub(super) fn two_kinds(
             let side = if near < far { &mut next.0 } else { &mut next.1 };
             side.push(*page);
         }
-        if two > one * terms.below * (1.0 - PROMISING) {
+        let saved = 1.0 - two / one;
+        if saved < PROMISING || 1.0 - saved * MORE > terms.below {
             return None;
         }
         if turn == TURNS || next == sides {

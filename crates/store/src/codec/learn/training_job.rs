@@ -173,15 +173,13 @@ impl TrainingJob {
         } else {
             None
         };
-        let one =
-            (model.as_ref()).and_then(|(new, _, bytes)| Some((new.first()?.model()?, *bytes)));
-        let two = one.filter(|_| self.terms.even || !self.is_first());
-        let two = two.and_then(|(one, bytes)| {
+        let one = model.as_ref().map(|(_, _, bytes)| *bytes);
+        let one = one.filter(|_| self.terms.even || !self.is_first());
+        let two = one.and_then(|bytes| {
             let least = (dictionary.as_ref()).map_or(bytes, |(_, _, other)| bytes.min(*other));
             let terms = clusters::Terms {
                 reserved: self.terms.reserved,
                 bytes: self.bytes,
-                one,
                 below: (least + headers) / (bytes + headers),
             };
             let learn = |pages: &[&[u8]], by| self.model_by(pages, by);
