@@ -78,6 +78,20 @@ fn what_is_exported_can_be_loaded_again() {
     let script = format!("{};\n.read \"{statements}\"\n", schema.out);
     piped(&["sql", "--create", &other], script.as_bytes()).expect(0);
     assert_eq!(content(&other, exact), content(&db, exact));
+    let args = [
+        "export",
+        &db,
+        "the table",
+        "-",
+        "--format",
+        "insert",
+        "--no-header",
+    ];
+    let bare = densite(&args).expect(0).out;
+    assert!(
+        bare.starts_with("INSERT INTO \"the table\" VALUES("),
+        "{bare}"
+    );
 }
 
 #[test]

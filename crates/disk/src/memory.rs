@@ -62,8 +62,8 @@ pub fn prefer_large_pages<T>(memory: &mut Vec<T>) {
     let _ = memory;
 }
 
-/// Bytes, zero at first, in a mapping of their own. All of it goes back to the system when it is
-/// dropped. The system provides the memory at once, not at the first write to each of its pages. A
+/// Bytes, zero at first, in a mapping of their own, to be used in [pieces](Mapping::pieces). All of it
+/// goes back to the system when it is dropped. The system provides the memory at once, not at the first write to each of its pages. A
 /// multiple of [`LARGE`] is in large pages where possible.
 pub struct Mapping {
     #[cfg(target_os = "linux")]
@@ -145,37 +145,9 @@ impl Drop for Mapping {
 #[cfg(target_os = "linux")]
 unsafe impl Send for Mapping {}
 
-// SAFETY: as above. Shared references only read.
+// SAFETY: a shared reference to a mapping gives no access to its bytes. Each piece has its own.
 #[cfg(target_os = "linux")]
 unsafe impl Sync for Mapping {}
-
-impl std::ops::Deref for Mapping {
-    type Target = [u8];
-
-    #[cfg(target_os = "linux")]
-    fn deref(&self) -> &[u8] {
-        // SAFETY: the mapping has these bytes, which are initialised with zeros.
-        unsafe { std::slice::from_raw_parts(self.begin.as_ptr(), self.len) }
-    }
-
-    #[cfg(not(target_os = "linux"))]
-    fn deref(&self) -> &[u8] {
-        &self.bytes
-    }
-}
-
-impl std::ops::DerefMut for Mapping {
-    #[cfg(target_os = "linux")]
-    fn deref_mut(&mut self) -> &mut [u8] {
-        // SAFETY: as for `deref`, and the exclusive reference excludes all others.
-        unsafe { std::slice::from_raw_parts_mut(self.begin.as_ptr(), self.len) }
-    }
-
-    #[cfg(not(target_os = "linux"))]
-    fn deref_mut(&mut self) -> &mut [u8] {
-        &mut self.bytes
-    }
-}
 
 /// A part of a [`Mapping`] with an owner of its own. Its memory goes back to the system when it is
 /// dropped, the addresses when the last part of the mapping is.

@@ -49,7 +49,12 @@ pub(crate) fn run(common: Common, args: &ExportArgs) -> Outcome {
     if args.no_header
         && !matches!(
             format,
-            Format::Csv | Format::Tsv | Format::Table | Format::List
+            Format::Csv
+                | Format::Tsv
+                | Format::Table
+                | Format::List
+                | Format::Quote
+                | Format::Insert
         )
     {
         let text = format!(

@@ -12,7 +12,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 const FIRST: usize = 64 << 10;
 /// The length of later ones.
 pub(super) const PIECE: usize = 128 << 10;
-/// A cache of so many bytes takes large pages. So at most a fifth of its memory is unused.
+/// A cache of so many bytes takes large pages. Then at most two of them are unused: one here, and
+/// as much in the last pieces of the shards.
 const MUCH: usize = 4 * LARGE;
 
 /// See the module's documentation.

@@ -3,8 +3,8 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-/// Threads are started only if the items weigh this much in all: starting one takes as long as a
-/// thousandth of the work on so many bytes of text.
+/// Threads are started only if the items weigh this much in all. Learning so many bytes of text takes
+/// tens of milliseconds.
 const MUCH: usize = 64 << 10;
 
 /// The results of `work` for all items, in order. The heaviest items come first, because the others

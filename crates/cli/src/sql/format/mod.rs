@@ -37,8 +37,8 @@ pub(crate) struct Column {
 /// How formats for readers print what they have in common.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Style {
-    /// Whether tables, CSV and lists begin with the column names; if it was not set, all do but
-    /// lists.
+    /// Whether results have the column names: tables and CSV have them if it was not set, and lists
+    /// and SQL have not.
     pub(crate) header: Option<bool>,
     /// What stands for NULL.
     pub(crate) null: String,

@@ -24,7 +24,7 @@ const SMALL: usize = 64;
 const FEW: usize = 4;
 /// Rough models of two kinds must save this part of the bytes of one, or no others are trained.
 const PROMISING: f64 = 0.03;
-/// Others save at most so many times what rough ones do (in tables of text, up to 3).
+/// Others save about so many times what rough ones do, at most.
 const MORE: f64 = 3.0;
 
 /// [`Model::learn`] or [`Model::learn_roughly`].
