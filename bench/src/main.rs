@@ -23,6 +23,7 @@ mod report;
 mod result;
 mod sizes;
 mod space;
+mod speedtest;
 mod statements;
 mod stored;
 mod suite;

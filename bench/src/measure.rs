@@ -41,6 +41,7 @@ pub(crate) enum Measure {
     IngestVotes,
     Workloads,
     Everyday,
+    Speedtest,
     Remote,
 }
 
@@ -110,6 +111,7 @@ impl Measure {
             Measure::IngestVotes => "votes, 8 threads, one in each transaction, skewed articles",
             Measure::Workloads => "stored size of other databases after `densite compress`",
             Measure::Everyday => "everyday data and queries (bench/everyday)",
+            Measure::Speedtest => "SQLite's speedtest1, WAL",
             Measure::Remote => {
                 "reading from a web server: requests and KiB; base: the plain SQLite file, by the same reader"
             }
@@ -148,7 +150,8 @@ impl Measure {
             | Measure::Small
             | Measure::Vacuum
             | Measure::Codec
-            | Measure::Everyday => 3,
+            | Measure::Everyday
+            | Measure::Speedtest => 3,
             Measure::Q1
             | Measure::Q8
             | Measure::Lookups

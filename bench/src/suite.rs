@@ -16,7 +16,7 @@ use crate::measure::Measure;
 use crate::outcome::Outcome;
 use crate::result::{About as _, Failure, Result};
 use crate::work::name;
-use crate::{churn, everyday, ingest, limited, remote, report, sizes, workloads};
+use crate::{churn, everyday, ingest, limited, remote, report, sizes, speedtest, workloads};
 use data::Data;
 use measures::Suite;
 
@@ -108,6 +108,11 @@ pub(crate) fn run(choice: &Choice) -> Result<()> {
                             .try_for_each(|outcome| outcome.save(&choice.dir).map(drop))?;
                         Ok(taken)
                     })
+                }
+                Measure::Speedtest => {
+                    let rounds = choice.rounds.unwrap_or(measure.rounds());
+                    speedtest::measure(&data_dir, &work, rounds, choice.quick, &machine)
+                        .and_then(saved)
                 }
                 Measure::Queue | Measure::Moved | Measure::CommitLatency => {
                     let plain = || Data::plain(&data_dir, sf / 10.0);
