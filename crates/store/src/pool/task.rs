@@ -85,6 +85,27 @@ impl<T: Send + 'static> Task<T> {
         }
     }
 
+    /// Hands jobs to a pool, for all of its threads that are free. Each takes the first job that none
+    /// has begun.
+    pub fn offer_all<'a>(tasks: impl Iterator<Item = &'a Task<T>>, pool: &Pool) {
+        let queued = |state: &TaskState<T>| matches!(*lock(&state.stage), Stage::Queued(_));
+        let states: Arc<[Arc<TaskState<T>>]> = tasks
+            .filter(|task| task.state.process == process::id() && queued(&task.state))
+            .map(|task| Arc::clone(&task.state))
+            .collect();
+        for _ in 0..states.len().min(pool.threads()) {
+            let states = Arc::clone(&states);
+            let job = move || {
+                for state in &*states {
+                    state.run();
+                }
+            };
+            if pool.submit(Box::new(job)).is_err() {
+                return;
+            }
+        }
+    }
+
     /// Queues the job in a pool. Returns false if the pool does not take it.
     pub fn offer(&self, pool: &Pool) -> bool {
         let state = Arc::clone(&self.state);
@@ -96,6 +117,11 @@ impl<T: Send + 'static> Task<T> {
 }
 
 impl<T> Task<T> {
+    /// Runs the job here unless a thread has begun it. Returns whether it ran here.
+    pub fn run(&self) -> bool {
+        self.state.process == process::id() && self.state.run()
+    }
+
     /// Whether the job has ended or panicked. Does not wait for it. False in a child of the process
     /// that made the task.
     pub fn is_done(&self) -> bool {

@@ -9,9 +9,9 @@ use super::batches::WINDOWS;
 use crate::map::Entry;
 use crate::open_file::OpenFile;
 use crate::options::Readahead;
-use crate::pool::Pool;
 use crate::shared::Shared;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 /// So many reads in order count as a scan.
@@ -25,8 +25,8 @@ const NEAR: u32 = 256;
 const GROWTH: u32 = 4;
 /// The most bytes of decoded pages ahead.
 const AHEAD_BYTES: usize = 1 << 20;
-/// The least bytes of decoded pages per job.
-const JOB_BYTES: usize = 64 << 10;
+/// The bytes of decoded pages of a batch. A reader that waits for a batch waits for so many.
+const BATCH_BYTES: usize = 64 << 10;
 /// A gap of at most so many stored bytes between two frames is read too, instead of making another
 /// call.
 const GAP: u64 = 4096;
@@ -38,6 +38,9 @@ const NEAR_BYTES: u64 = 64 << 10;
 const PLACES: usize = 256;
 /// See [`Recent::patience`].
 const PATIENCE: u8 = 8;
+/// The number of last reads whose families are read ahead. A leaf and the overflow pages of its
+/// rows are of different families, and leaves of one table can be, too.
+const FAMILIES_OF: usize = 32;
 
 /// The recent reads of this handle. Scans are recognised even with lookups in between: a join reads
 /// one table in order and others at random. Recent reads are kept in a table by page number, so
@@ -46,13 +49,13 @@ pub(crate) struct Ahead {
     recent: Box<[Recent; PLACES]>,
     /// Reads so far.
     clock: u32,
+    /// The models of the last reads, by the clock.
+    models: [u32; FAMILIES_OF],
 }
 
 /// Pages to read ahead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Wish {
-    /// The page that was read.
-    read: u32,
     from: u32,
     /// The one after the last.
     to: u32,
@@ -79,6 +82,7 @@ impl Default for Ahead {
         Ahead {
             recent: Box::new([Recent::default(); PLACES]),
             clock: 0,
+            models: [0; FAMILIES_OF],
         }
     }
 }
@@ -95,6 +99,20 @@ impl Ahead {
     /// finds its pages in the cache, pages in between that are not there were not wanted before.
     pub(super) fn note_cached(&mut self, page: u32) {
         self.note(page, 0);
+    }
+
+    /// Notes the model of a page that is being read.
+    fn note_model(&mut self, model: u32) {
+        let at = self.clock as usize % FAMILIES_OF;
+        if let Some(place) = self.models.get_mut(at) {
+            *place = model;
+        }
+    }
+
+    /// The families of the last reads, given the family of each model.
+    fn families(&self, of: &HashMap<u32, u16>) -> HashSet<u16> {
+        let known = self.models.iter().filter_map(|model| of.get(model));
+        known.copied().collect()
     }
 
     /// Notes a read of `page`. Returns what to read ahead now, if anything.
@@ -133,7 +151,6 @@ impl Ahead {
             if first <= page.saturating_add(window / 2) {
                 now.next = page.saturating_add(window);
                 wanted = Some(Wish {
-                    read: page,
                     from: first,
                     to: now.next,
                     streak: now.streak,
@@ -156,7 +173,7 @@ impl Reader {
         &mut self,
         open: &OpenFile,
         shared: &Shared,
-        page: u32,
+        (page, entry): (u32, &Entry),
         page_size: usize,
     ) {
         if open.options().readahead == Readahead::Off {
@@ -164,13 +181,15 @@ impl Reader {
         }
         let budget = AHEAD_BYTES.min(shared.cache.budget() / (2 * WINDOWS));
         let window = (budget / page_size) as u32;
+        self.ahead.note_model(entry.model);
         if window >= 8
             && let Some(pool) = open.pool()
             && let Some(wish) = self.ahead.note(page, window)
             && (self.batches).room(page, wish.to - wish.from, window, self.ahead.clock)
             && self.batches.pay()
         {
-            self.request(open, pool, shared, &wish, page_size);
+            self.request(open, shared, &wish, entry, page_size);
+            self.batches.offer(pool);
         }
     }
 
@@ -178,15 +197,14 @@ impl Reader {
     fn request(
         &mut self,
         open: &OpenFile,
-        pool: &Pool,
         shared: &Shared,
         wish: &Wish,
+        read: &Entry,
         page_size: usize,
     ) {
         let near = open.options().readahead == Readahead::Near;
         // The end of what was read, if only what lies close behind it is read ahead.
-        let mut read_to = None;
-        let mut family = None;
+        let mut read_to = near.then_some(read.off + u64::from(read.len));
         let keep = wish.streak as usize <= shared.cache.budget() / page_size;
         let mut wanted: Vec<(u32, Entry)> = Vec::new();
         let mut dicts = HashMap::new();
@@ -196,23 +214,22 @@ impl Reader {
             let families: HashMap<u32, u16> = (state.dicts().iter())
                 .map(|info| (info.id, info.family))
                 .collect();
-            if let Ok(entry) = shared.lookup(open.file(), &state, wish.read) {
-                read_to = near.then_some(entry.off + u64::from(entry.len));
-                family = families.get(&entry.model);
-            }
             // Pages of other tables and indexes can be in between.
+            let read_lately = self.ahead.families(&families);
             let is_other = |entry: &Entry| {
-                let other = families.get(&entry.model);
-                family
-                    .zip(other)
-                    .is_some_and(|(family, other)| family != other)
+                (families.get(&entry.model)).is_some_and(|family| !read_lately.contains(family))
             };
-            for page in wish.from..wish.to.min(last.saturating_add(1)) {
+            for page in wish.from..=last {
                 // An error here is ignored: it shows when the page is read.
                 let Ok(entry) = shared.lookup(open.file(), &state, page) else {
                     break;
                 };
-                let known = || shared.cache.contains(page, entry.version);
+                // A frame is requested as a whole, because each request decodes it.
+                let before = wanted.last().map(|(_, before)| before.off);
+                if page >= wish.to && before != Some(entry.off) {
+                    break;
+                }
+                let known = || shared.cache.contains(page, entry.version) || self.batches.has(page);
                 if entry.is_none() || is_other(&entry) || known() {
                     continue;
                 }
@@ -240,23 +257,38 @@ impl Reader {
                 }
                 *read_to = last.off + u64::from(last.len);
             }
-            // The pool queues only a few jobs, so they are few, but enough for all of its threads.
-            let each = (JOB_BYTES / page_size)
-                .max(cluster.len().div_ceil(2 * open.options().threads.max(1)))
-                .max(1);
-            for part in cluster.chunks(each) {
+            let end = last.off + u64::from(last.len);
+            self.scratch.resize((end - first.off) as usize, 0);
+            let Ok(n) = open.file().read_at(&mut self.scratch, first.off) else {
+                return;
+            };
+            self.scratch.truncate(n);
+            for part in parts(cluster, BATCH_BYTES / page_size) {
                 let mut load = self.batches.load();
-                load.wanted.extend_from_slice(part);
-                let begin = load.prepare();
-                let Ok(n) = open.file().read_at(&mut load.stored, begin) else {
-                    return;
-                };
-                load.stored.truncate(n);
+                load.fill(part, first.off, &self.scratch);
                 let note = (self.ahead.clock, keep);
-                (self.batches).send(load, shared.salt, &dicts, page_size, pool, note);
+                (self.batches).add(load, shared.salt, &dicts, page_size, note);
             }
         }
     }
+}
+
+/// Divides pages into parts of at least `least` pages, but for the last. Pages of one frame stay
+/// together, so that no frame is decoded twice.
+fn parts(pages: &[(u32, Entry)], least: usize) -> impl Iterator<Item = &[(u32, Entry)]> {
+    let mut rest = pages;
+    std::iter::from_fn(move || {
+        let mut frames = rest.chunk_by(|a, b| a.1.off == b.1.off).map(<[_]>::len);
+        let first = frames.next()?;
+        let len = frames.try_fold(first, |len, more| match len < least {
+            true => ControlFlow::Continue(len + more),
+            false => ControlFlow::Break(len),
+        });
+        let (ControlFlow::Continue(len) | ControlFlow::Break(len)) = len;
+        let (part, behind) = rest.split_at(len);
+        rest = behind;
+        Some(part)
+    })
 }
 
 #[cfg(test)]
@@ -294,6 +326,41 @@ mod tests {
             .note(100, 64)
             .expect("goes on at the first page that is not");
         assert_eq!((wish.from, wish.to), (101, 164));
+    }
+
+    #[test]
+    fn families_that_a_scan_no_longer_reads_are_forgotten() {
+        let mut ahead = Ahead::default();
+        let of = HashMap::from([(1, 10), (2, 20), (3, 30)]);
+        let mut read = |page, model| {
+            ahead.note_model(model);
+            ahead.note(page, 64);
+            ahead.families(&of)
+        };
+        read(1, 1);
+        assert_eq!(
+            read(2, 2),
+            HashSet::from([10, 20]),
+            "a leaf and its overflow pages"
+        );
+        assert_eq!(
+            read(3, 0),
+            HashSet::from([10, 20]),
+            "a page without a model"
+        );
+        let last = (4..).map(|page| read(page, 3)).nth(FAMILIES_OF);
+        assert_eq!(last, Some(HashSet::from([30])));
+    }
+
+    #[test]
+    fn pages_of_a_frame_stay_together() {
+        let entry = |off| Entry { off, ..Entry::NONE };
+        let pages: Vec<(u32, Entry)> = (1..).zip([1, 1, 2, 3, 3, 3, 4, 5].map(entry)).collect();
+        let lens = |least| parts(&pages, least).map(<[_]>::len).collect::<Vec<_>>();
+        assert_eq!(lens(2), [2, 4, 2]);
+        assert_eq!(lens(3), [3, 3, 2]);
+        assert_eq!(lens(0), [2, 1, 3, 1, 1]);
+        assert_eq!(lens(100), [8]);
     }
 
     #[test]

@@ -28,15 +28,15 @@ const TELLING: u32 = 128;
 const TRIED: u32 = 8;
 
 /// The most buffers kept for reuse.
-const SPARE: usize = 16;
+const SPARE: usize = 32;
 
 /// Frames to be decoded, and then their pages. Its buffers are reused.
 #[derive(Default)]
 pub(crate) struct Load {
     /// Pages and their entries, ascending; [`Entry::NONE`] for a page that failed to decode.
-    pub(crate) wanted: Vec<(u32, Entry)>,
+    wanted: Vec<(u32, Entry)>,
     /// Stored bytes, from the first frame to the end of the last one.
-    pub(crate) stored: Vec<u8>,
+    stored: Vec<u8>,
     /// Decoded pages in the order of `wanted`.
     raw: Vec<u8>,
     /// A decoded run, of which some pages may not be needed.
@@ -44,13 +44,19 @@ pub(crate) struct Load {
 }
 
 impl Load {
-    /// Makes room for the stored bytes of all frames in `wanted`, which are in file order. Returns
-    /// the offset of the first.
-    pub(crate) fn prepare(&mut self) -> u64 {
-        let begin = self.wanted.first().map_or(0, |(_, e)| e.off);
-        let end = (self.wanted.last()).map_or(begin, |(_, e)| e.off + u64::from(e.len));
-        self.stored.resize((end - begin) as usize, 0);
-        begin
+    /// Sets the frames to decode, which are in file order, and copies their stored bytes from
+    /// `stored`, which begins at the offset `from` of the file.
+    pub(crate) fn fill(&mut self, wanted: &[(u32, Entry)], from: u64, stored: &[u8]) {
+        self.wanted.clear();
+        self.wanted.extend_from_slice(wanted);
+        let begin = wanted.first().map_or(from, |(_, e)| e.off);
+        let end = wanted
+            .last()
+            .map_or(begin, |(_, e)| e.off + u64::from(e.len));
+        let end = ((end - from) as usize).min(stored.len());
+        self.stored.clear();
+        let bytes = stored.get((begin - from) as usize..end);
+        self.stored.extend_from_slice(bytes.unwrap_or_default());
     }
 
     /// Verifies and decodes all frames.
@@ -171,19 +177,16 @@ impl Batches {
 
     /// Buffers for another batch.
     pub(crate) fn load(&mut self) -> Load {
-        let mut load = self.spare.pop().unwrap_or_default();
-        load.wanted.clear();
-        load
+        self.spare.pop().unwrap_or_default()
     }
 
-    /// Queues a batch whose stored bytes were read. If the pool is busy, the reader decodes it.
-    pub(crate) fn send(
+    /// Adds a batch whose stored bytes were read.
+    pub(crate) fn add(
         &mut self,
         mut load: Load,
         salt: u64,
         dicts: &Arc<HashMap<u32, Arc<Dictionary>>>,
         page_size: usize,
-        pool: &Pool,
         (clock, keep): (u32, bool),
     ) {
         let (Some((first, _)), Some((last, _))) = (load.wanted.first(), load.wanted.last()) else {
@@ -195,7 +198,6 @@ impl Batches {
             load.decode(salt, &dicts, page_size);
             load
         });
-        task.offer(pool);
         self.batches.push(Batch {
             first,
             last,
@@ -207,11 +209,29 @@ impl Batches {
         });
     }
 
+    /// Hands the batches that no thread has begun to a pool. If it is busy, the reader decodes them.
+    pub(crate) fn offer(&self, pool: &Pool) {
+        let coming = self.batches.iter().filter_map(|batch| match &batch.body {
+            Body::Coming(task) => Some(task),
+            _ => None,
+        });
+        Task::offer_all(coming, pool);
+    }
+
+    /// Decodes the first batch that no thread has begun. Returns false if there is none.
+    fn help(&self) -> bool {
+        let mut bodies = self.batches.iter().map(|batch| &batch.body);
+        bodies.any(|body| matches!(body, Body::Coming(task) if task.run()))
+    }
+
     /// Copies a page into `out` if it was read ahead in that version, and returns whether it goes
-    /// to the cache. Waits for the batch if a thread decodes it, and decodes it here if none has
-    /// begun.
+    /// to the cache. If its batch is not decoded, decodes it here, or other batches while a thread
+    /// decodes this one.
     pub(crate) fn get(&mut self, page: u32, version: u64, out: &mut [u8]) -> Option<bool> {
         let at = self.batches.iter().position(|batch| batch.holds(page))?;
+        if let Body::Coming(task) = &self.batches.get(at)?.body {
+            while !task.run() && !task.is_done() && self.help() {}
+        }
         let batch = self.batches.get_mut(at)?;
         if matches!(batch.body, Body::Coming(_))
             && let Body::Coming(task) = std::mem::replace(&mut batch.body, Body::Lost)

@@ -19,6 +19,9 @@ use std::sync::Arc;
 /// 6).
 const TRIES: u32 = 100;
 
+/// The most bytes of the buffer for stored bytes that are kept without a lock.
+const SCRATCH: usize = 64 << 10;
+
 /// The lock that the caller holds on the file, as far as reading depends on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum LockLevel {
@@ -64,6 +67,9 @@ impl Reader {
             self.lock = lock;
             if lock == LockLevel::Nothing {
                 self.batches.clear();
+                // A frame needs little of it, and reading ahead much.
+                self.scratch.clear();
+                self.scratch.shrink_to(SCRATCH);
             }
         }
     }
@@ -187,7 +193,7 @@ impl Reader {
             return Ok(());
         }
         if ahead && whole {
-            self.read_ahead(open, shared, page, page_size);
+            self.read_ahead(open, shared, (page, entry), page_size);
         }
         if is_ahead && let Some(keep) = self.batches.get(page, entry.version, out) {
             if keep {

@@ -145,6 +145,48 @@ fn a_lost_batch_returns_no_page() {
     assert!(batches.batches.is_empty(), "its last page was requested");
 }
 
+/// A batch of one page whose job does this.
+fn batch(page: u32, job: impl FnOnce() + Send + 'static) -> Batch {
+    Batch {
+        first: page,
+        last: page,
+        pages: 1,
+        read: 0,
+        asked: 0,
+        keep: true,
+        body: Body::Coming(Task::lazy(|| {
+            job();
+            Load::default()
+        })),
+    }
+}
+
+/// The pool's only thread decodes the first batch and waits for the second, which the reader of the
+/// first decodes meanwhile.
+#[test]
+fn a_reader_decodes_other_batches_while_a_thread_decodes_its_own() {
+    let pool = Pool::new(1);
+    let (second_ran, second_runs) = mpsc::channel();
+    let (began, begins) = mpsc::channel();
+    let mut batches = Batches::default();
+    batches.batches.push(batch(1, move || {
+        began.send(()).expect("it is waited for");
+        let wait = std::time::Duration::from_secs(60);
+        second_runs
+            .recv_timeout(wait)
+            .expect("the second runs meanwhile");
+    }));
+    batches.batches.push(batch(2, move || {
+        second_ran.send(()).expect("it is waited for");
+    }));
+    batches.offer(&pool);
+    begins.recv().expect("the pool runs it");
+    batches.get(1, 1, &mut [0; PAGE]);
+    batches.get(2, 1, &mut [0; PAGE]);
+    assert!(batches.batches.is_empty());
+    assert_eq!(batches.spare.len(), 2, "none is lost");
+}
+
 #[test]
 fn scans_that_ended_make_room() {
     let mut batches = Batches::default();
