@@ -62,9 +62,9 @@ pub fn prefer_large_pages<T>(memory: &mut Vec<T>) {
     let _ = memory;
 }
 
-/// Bytes, zero at first, in a mapping of their own, to be used in [pieces](Mapping::pieces). All of it
-/// goes back to the system when it is dropped. The system provides the memory at once, not at the first write to each of its pages. A
-/// multiple of [`LARGE`] is in large pages where possible.
+/// Bytes, zero at first, in a mapping of their own, to be used in [pieces](Mapping::pieces). All of
+/// it goes back to the system when it is dropped. The system provides the memory at once, not at the
+/// first write to each of its pages. A multiple of [`LARGE`] is in large pages where possible.
 pub struct Mapping {
     #[cfg(target_os = "linux")]
     begin: NonNull<u8>,

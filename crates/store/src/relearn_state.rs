@@ -4,7 +4,8 @@ use crate::again::EvenSample;
 use crate::codec::learn::TrainingResult;
 use crate::encode::EncodeSettings;
 use crate::format::trailer::Learned;
-use crate::pool::{Pool, Task};
+use crate::pool::{Job, Pool, Task};
+use std::cmp::Reverse;
 use std::sync::Arc;
 
 /// New models and dictionaries must make the pages of their family smaller by this part. More than
@@ -78,11 +79,15 @@ impl Sampling {
         &mut self.sample
     }
 
-    /// The training jobs of the sample.
+    /// The training jobs of the sample, those of the most samples first.
     pub(crate) fn train(mut self) -> Training {
-        let jobs = self.sample.training_jobs().into_iter();
+        let mut jobs = self.sample.training_jobs();
+        jobs.sort_by_key(|job| Reverse(job.sample_bytes()));
         Training {
-            tasks: jobs.map(|job| Task::lazy(move || job.train())).collect(),
+            tasks: jobs
+                .into_iter()
+                .map(|job| Task::lazy(move || job.train()))
+                .collect(),
             sample: self.sample,
             pages: self.pages,
             queued: 0,
@@ -115,6 +120,11 @@ impl Training {
             }
         }
         self.tasks.iter().all(Task::is_done)
+    }
+
+    /// The first training job that no thread has begun.
+    pub(crate) fn unbegun(&self) -> Option<Job> {
+        Task::unbegun(&self.tasks)
     }
 
     /// Pages of the database when the sample was drawn.

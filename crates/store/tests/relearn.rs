@@ -52,6 +52,29 @@ fn small_commits_become_as_small_as_a_copy_that_trains_on_a_sample_first() {
     }
 }
 
+#[test]
+fn who_waits_for_training_takes_part() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let options = Options {
+        threads: 1,
+        ..Options::default()
+    };
+    let mut handle = create(&dir.path().join("a"), options);
+    write(&mut handle, &pages(2500), 50);
+    assert!(!handle.train_here(), "nothing is being trained");
+    let mut taken = 0;
+    loop {
+        match handle.relearn(RelearnWhen::Idle, &|| true).expect("learns") {
+            RelearnStep::Done => break,
+            RelearnStep::More => {}
+            RelearnStep::Waits if handle.train_here() => taken += 1,
+            RelearnStep::Waits => std::thread::sleep(Duration::from_millis(1)),
+        }
+    }
+    // The only thread has begun one job, and the others wait.
+    assert!(taken > 0);
+}
+
 /// Leaves in small commits, at least as many as are learned from again.
 fn by_small_commits(handle: &mut Handle, count: u64) -> Vec<Vec<u8>> {
     let pages: Vec<Vec<u8>> = (0..count).map(leaf).collect();

@@ -5,6 +5,7 @@ use crate::error::Result;
 use crate::publish;
 use crate::reclaim::{ReclaimBudget, ReclaimStep, Reclaimed, Reclaimer};
 use crate::relearn::{self, RelearnStep, RelearnWhen};
+use crate::relearn_state::Stage;
 use std::time::Duration;
 
 impl Handle {
@@ -48,6 +49,17 @@ impl Handle {
     pub fn relearn(&mut self, when: RelearnWhen, stop: &dyn Fn() -> bool) -> Result<RelearnStep> {
         self.between_transactions()?;
         relearn::step(&mut self.connection, when, stop)
+    }
+
+    /// Runs a training job that [`Handle::relearn`] waits for on this thread: up to 0.5 s, in which
+    /// the caller needs no lock. Returns false if threads have begun all of them.
+    pub fn train_here(&self) -> bool {
+        let shared = self.connection.open.known();
+        let job = shared.and_then(|shared| match &*shared.relearning.lock() {
+            Stage::Training(training) => training.unbegun(),
+            Stage::Idle | Stage::Sampling(_) => None,
+        });
+        job.map(|job| job()).is_some()
     }
 
     /// Whether [`Handle::relearn`] has something to do.

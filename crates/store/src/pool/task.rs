@@ -1,6 +1,6 @@
 //! A job with a result: the pool runs it, or the thread that waits for it.
 
-use super::{Pool, lock};
+use super::{Job, Pool, lock};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -88,9 +88,8 @@ impl<T: Send + 'static> Task<T> {
     /// Hands jobs to a pool, for all of its threads that are free. Each takes the first job that none
     /// has begun.
     pub fn offer_all<'a>(tasks: impl Iterator<Item = &'a Task<T>>, pool: &Pool) {
-        let queued = |state: &TaskState<T>| matches!(*lock(&state.stage), Stage::Queued(_));
         let states: Arc<[Arc<TaskState<T>>]> = tasks
-            .filter(|task| task.state.process == process::id() && queued(&task.state))
+            .filter(|task| task.is_queued())
             .map(|task| Arc::clone(&task.state))
             .collect();
         for _ in 0..states.len().min(pool.threads()) {
@@ -108,11 +107,21 @@ impl<T: Send + 'static> Task<T> {
 
     /// Queues the job in a pool. Returns false if the pool does not take it.
     pub fn offer(&self, pool: &Pool) -> bool {
+        pool.submit(self.runner()).is_ok()
+    }
+
+    /// Runs the job on the thread that calls this, unless a thread has begun it by then.
+    fn runner(&self) -> Job {
         let state = Arc::clone(&self.state);
-        pool.submit(Box::new(move || {
+        Box::new(move || {
             state.run();
-        }))
-        .is_ok()
+        })
+    }
+
+    /// The first of these jobs that no thread has begun, to be run on this thread.
+    pub fn unbegun(tasks: &[Task<T>]) -> Option<Job> {
+        let task = tasks.iter().find(|task| task.is_queued())?;
+        Some(task.runner())
     }
 }
 
@@ -120,6 +129,11 @@ impl<T> Task<T> {
     /// Runs the job here unless a thread has begun it. Returns whether it ran here.
     pub fn run(&self) -> bool {
         self.state.process == process::id() && self.state.run()
+    }
+
+    /// Whether no thread has begun the job. False in a child of the process that made the task.
+    fn is_queued(&self) -> bool {
+        self.state.process == process::id() && matches!(*lock(&self.state.stage), Stage::Queued(_))
     }
 
     /// Whether the job has ended or panicked. Does not wait for it. False in a child of the process

@@ -2,7 +2,6 @@
 
 use super::MainFile;
 use super::private::{self, Query};
-use super::rest::TRAINING_PAUSE;
 use crate::codes::{Done, code_of};
 use crate::contents::State;
 use crate::late_truncate::sync_journal;
@@ -239,7 +238,7 @@ impl MainFile {
                 |error: Error| Wrong::new(code_of(&error), format!("densite_maintain: {error}"));
             match done.map_err(failed)? {
                 Rest::More => pause::at("between-slices"),
-                Rest::Wait => std::thread::sleep(TRAINING_PAUSE),
+                Rest::Wait => self.wait_for_training(),
                 Rest::Sync => self.sync_unlocked().map_err(failed)?,
                 Rest::Done => break,
             }

@@ -24,7 +24,7 @@ const FAILED_SYNC_WAIT: Duration = Duration::from_secs(2);
 /// How long the last close goes on reclaiming space.
 const CLOSE_TIME: Duration = Duration::from_secs(2);
 /// How long to wait for training without a lock.
-pub(super) const TRAINING_PAUSE: Duration = Duration::from_millis(5);
+const TRAINING_PAUSE: Duration = Duration::from_millis(5);
 /// How often, and after which pause, the last close tries again to get its locks. If two processes
 /// close at the same time, each can find the other's lock.
 const CLOSE_TRIES: u32 = 3;
@@ -236,10 +236,19 @@ impl MainFile {
                     std::thread::sleep(CLOSE_PAUSE);
                 }
                 Ok(Rest::More) => {}
-                Ok(Rest::Wait) => std::thread::sleep(TRAINING_PAUSE),
+                Ok(Rest::Wait) => self.wait_for_training(),
                 Ok(Rest::Sync) if self.sync_unlocked().is_ok() => {}
                 _ => return,
             }
+        }
+    }
+
+    /// Takes part in the training that the next slices wait for, or waits a little if other threads
+    /// run all of it. Call it without a lock.
+    pub(super) fn wait_for_training(&self) {
+        let stored = self.contents.store();
+        if !stored.is_some_and(|stored| stored.view().train_here()) {
+            std::thread::sleep(TRAINING_PAUSE);
         }
     }
 
