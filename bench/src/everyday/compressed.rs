@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use super::databases::Database;
+use super::documents;
 use crate::connect::Vfs;
 use crate::outcome::{Compare, Figure, median};
 use crate::result::{About as _, Result};
@@ -68,6 +69,9 @@ pub(super) fn figures(
     ];
     if database.name == "flights" {
         figures.push(indexes(plain, densite, work)?);
+    }
+    if database.name == "sources" {
+        figures.extend(documents::figures(plain, [densite, &archive])?);
     }
     remove(&archive)?;
     Ok(figures)

@@ -4,6 +4,7 @@
 mod asked;
 mod compressed;
 mod databases;
+mod documents;
 mod statements;
 mod written;
 
