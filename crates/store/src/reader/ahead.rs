@@ -205,7 +205,8 @@ impl Reader {
         let near = open.options().readahead == Readahead::Near;
         // The end of what was read, if only what lies close behind it is read ahead.
         let mut read_to = near.then_some(read.off + u64::from(read.len));
-        let keep = wish.streak as usize <= shared.cache.budget() / page_size;
+        let keeps = wish.streak as usize <= shared.cache.budget() / page_size;
+        let cache = keeps.then_some(&shared.cache);
         let mut wanted: Vec<(u32, Entry)> = Vec::new();
         let mut dicts = HashMap::new();
         {
@@ -266,7 +267,7 @@ impl Reader {
             for part in parts(cluster, BATCH_BYTES / page_size) {
                 let mut load = self.batches.load();
                 load.fill(part, first.off, &self.scratch);
-                let note = (self.ahead.clock, keep);
+                let note = (self.ahead.clock, cache);
                 (self.batches).add(load, shared.salt, &dicts, page_size, note);
             }
         }

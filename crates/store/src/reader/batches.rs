@@ -7,6 +7,7 @@
 //! - A frame that fails to decode is not kept: the reader decodes it again and gets the error.
 //! - At most [`WINDOWS`] windows are held, and nothing after the lock on the file is released.
 
+use crate::cache::Cache;
 use crate::codec::Dictionary;
 use crate::frame;
 use crate::map::Entry;
@@ -92,6 +93,15 @@ impl Load {
         }
     }
 
+    /// Puts copies of the decoded pages into the cache.
+    fn put_into(&self, cache: &Cache, page_size: usize) {
+        for ((page, entry), bytes) in self.wanted.iter().zip(self.raw.chunks_exact(page_size)) {
+            if !entry.is_none() {
+                cache.insert_copy(*page, entry.version, bytes);
+            }
+        }
+    }
+
     /// The page, if it is decoded in that version.
     fn page(&self, page: u32, version: u64, page_size: usize) -> Option<&[u8]> {
         let at = (self.wanted.binary_search_by_key(&page, |(p, _)| *p)).ok()?;
@@ -119,8 +129,6 @@ struct Batch {
     read: u32,
     /// When it was requested, by the handle's count of reads.
     asked: u32,
-    /// Whether its pages go to the cache when they are read.
-    keep: bool,
     body: Body,
 }
 
@@ -180,22 +188,27 @@ impl Batches {
         self.spare.pop().unwrap_or_default()
     }
 
-    /// Adds a batch whose stored bytes were read.
+    /// Adds a batch whose stored bytes were read, requested at this `clock`. Its pages go to the
+    /// cache, if there is one.
     pub(crate) fn add(
         &mut self,
         mut load: Load,
         salt: u64,
         dicts: &Arc<HashMap<u32, Arc<Dictionary>>>,
         page_size: usize,
-        (clock, keep): (u32, bool),
+        (clock, cache): (u32, Option<&Arc<Cache>>),
     ) {
         let (Some((first, _)), Some((last, _))) = (load.wanted.first(), load.wanted.last()) else {
             return;
         };
         let (first, last, pages) = (*first, *last, load.wanted.len());
         let dicts = Arc::clone(dicts);
+        let cache = cache.map(Arc::clone);
         let task = Task::lazy(move || {
             load.decode(salt, &dicts, page_size);
+            if let Some(cache) = cache {
+                load.put_into(&cache, page_size);
+            }
             load
         });
         self.batches.push(Batch {
@@ -204,7 +217,6 @@ impl Batches {
             pages,
             read: 0,
             asked: clock,
-            keep,
             body: Body::Coming(task),
         });
     }
@@ -224,15 +236,18 @@ impl Batches {
         bodies.any(|body| matches!(body, Body::Coming(task) if task.run()))
     }
 
-    /// Copies a page into `out` if it was read ahead in that version, and returns whether it goes
-    /// to the cache. If its batch is not decoded, decodes it here, or other batches while a thread
+    /// Copies a page into `out` if it was read ahead in that version. If its batch is not decoded, decodes it here, or other batches while a thread
     /// decodes this one.
-    pub(crate) fn get(&mut self, page: u32, version: u64, out: &mut [u8]) -> Option<bool> {
-        let at = self.batches.iter().position(|batch| batch.holds(page))?;
-        if let Body::Coming(task) = &self.batches.get(at)?.body {
+    pub(crate) fn get(&mut self, page: u32, version: u64, out: &mut [u8]) -> bool {
+        let Some(at) = self.batches.iter().position(|batch| batch.holds(page)) else {
+            return false;
+        };
+        if let Some(Body::Coming(task)) = self.batches.get(at).map(|batch| &batch.body) {
             while !task.run() && !task.is_done() && self.help() {}
         }
-        let batch = self.batches.get_mut(at)?;
+        let Some(batch) = self.batches.get_mut(at) else {
+            return false;
+        };
         if matches!(batch.body, Body::Coming(_))
             && let Body::Coming(task) = std::mem::replace(&mut batch.body, Body::Lost)
             && let Some(load) = task.wait()
@@ -243,11 +258,8 @@ impl Batches {
             Body::Here(load) => load.page(page, version, out.len()),
             _ => None,
         };
-        let found = bytes.map(|bytes| {
-            out.copy_from_slice(bytes);
-            batch.read += 1;
-            batch.keep
-        });
+        let found = bytes.map(|bytes| out.copy_from_slice(bytes)).is_some();
+        batch.read += u32::from(found);
         if page == batch.last {
             self.recycle(at);
         }

@@ -195,13 +195,10 @@ impl Reader {
         if ahead && whole {
             self.read_ahead(open, shared, (page, entry), page_size);
         }
-        if is_ahead && let Some(keep) = self.batches.get(page, entry.version, out) {
-            if keep {
-                shared.cache.insert_copy(page, entry.version, out);
-            }
-            return Ok(());
-        }
-        if is_ahead && shared.cache.get_into(page, entry.version, out, at) {
+        if is_ahead
+            && (self.batches.get(page, entry.version, out)
+                || shared.cache.get_into(page, entry.version, out, at))
+        {
             return Ok(());
         }
         let mut stored = std::mem::take(&mut self.scratch);

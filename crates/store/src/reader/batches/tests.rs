@@ -112,6 +112,22 @@ fn pages_between_cached_ones_are_not_decoded_again() {
 }
 
 #[test]
+fn a_scan_that_fits_the_cache_is_in_it_afterwards() {
+    let mut handle = handle_with(4 << 20);
+    scan(&mut handle);
+    let cached = |handle: &mut Handle| {
+        let shared = handle.parts().0.open.shared().expect("open");
+        shared.cache.pages()
+    };
+    assert_eq!(cached(&mut handle), PAGES as usize);
+    // The beginning of a larger one stays.
+    let mut handle = handle_with(128 << 10);
+    scan(&mut handle);
+    let some = cached(&mut handle);
+    assert!(some > 50 && some < PAGES as usize / 2, "{some}");
+}
+
+#[test]
 fn a_scan_that_skips_most_pages_is_not_read_ahead_for_long() {
     let all = skim(&mut handle(), 1);
     assert!(all > PAGES as usize * 9 / 10, "{all}");
@@ -136,11 +152,10 @@ fn a_lost_batch_returns_no_page() {
         pages: 3,
         read: 0,
         asked: 0,
-        keep: true,
         body: Body::Coming(Task::lazy(|| std::panic::panic_any("on purpose"))),
     });
     for page in 2..=6 {
-        assert_eq!(batches.get(page, 1, &mut [0; PAGE]), None);
+        assert!(!batches.get(page, 1, &mut [0; PAGE]));
     }
     assert!(batches.batches.is_empty(), "its last page was requested");
 }
@@ -153,7 +168,6 @@ fn batch(page: u32, job: impl FnOnce() + Send + 'static) -> Batch {
         pages: 1,
         read: 0,
         asked: 0,
-        keep: true,
         body: Body::Coming(Task::lazy(|| {
             job();
             Load::default()
@@ -196,7 +210,6 @@ fn scans_that_ended_make_room() {
         pages: 10,
         read: 0,
         asked: 0,
-        keep: true,
         body: Body::Lost,
     };
     batches.batches.extend([10, 100, 200, 300].map(batch));
