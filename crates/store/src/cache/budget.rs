@@ -161,7 +161,7 @@ mod tests {
 
     fn fill(cache: &Cache, mib: usize) {
         for page in 0..(mib * 256) as u32 {
-            cache.insert_copy(page, 1, &[1; 4096]);
+            cache.insert_copy(page, 1, &[1; 4096], cache.contents());
         }
     }
 

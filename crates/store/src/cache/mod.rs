@@ -13,7 +13,7 @@ mod budget;
 mod shard;
 mod slab;
 
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::options::{DecodedCache, Options};
@@ -44,7 +44,15 @@ pub struct Cache {
     watched: AtomicBool,
     /// Pages inserted, modulo 2^32.
     inserted: AtomicU32,
+    /// See [`Contents`].
+    contents: AtomicU64,
 }
+
+/// Identifies what a cache holds pages of. Others after each [`Cache::clear`]: the file can be of
+/// other contents then, with the same page numbers and versions, and a thread can still decode pages
+/// of the ones before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Contents(u64);
 
 impl Cache {
     /// A cache of at most `budget` bytes, including its own overhead. 0 keeps nothing.
@@ -59,6 +67,7 @@ impl Cache {
             auto: AtomicBool::new(false),
             watched: AtomicBool::new(false),
             inserted: AtomicU32::new(0),
+            contents: AtomicU64::new(0),
         };
         cache.set_budget(budget);
         cache
@@ -157,18 +166,32 @@ impl Cache {
         self.shard(page).contains(page, version)
     }
 
+    /// The contents that it caches now.
+    pub fn contents(&self) -> Contents {
+        Contents(self.contents.load(Ordering::Acquire))
+    }
+
     /// Inserts a copy of a whole page and removes older versions of it. Does nothing if this version
-    /// is cached.
-    pub fn insert_copy(&self, page: u32, version: u64, bytes: &[u8]) {
-        self.shard(page).insert(page, version, bytes);
+    /// is cached, or if the cache was cleared since `of` was current.
+    pub fn insert_copy(&self, page: u32, version: u64, bytes: &[u8], of: Contents) {
+        {
+            let mut shard = self.shard(page);
+            // `clear` changes the contents before it takes this lock. So what is inserted here is
+            // of the present contents, or is removed.
+            if of != self.contents() {
+                return;
+            }
+            shard.insert(page, version, bytes);
+        }
         let inserted = self.inserted.fetch_add(1, Ordering::Relaxed);
         if inserted % CHECK_EVERY == CHECK_EVERY - 1 && self.is_auto() {
             budget::check(self.watched.load(Ordering::Relaxed));
         }
     }
 
-    /// Removes all pages.
+    /// Removes all pages. Pages that were read before are not inserted any more.
     pub fn clear(&self) {
+        self.contents.fetch_add(1, Ordering::AcqRel);
         for shard in &self.shards {
             lock(shard).clear();
         }

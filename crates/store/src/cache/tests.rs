@@ -27,7 +27,8 @@ fn has(cache: &Cache, page: u32, version: u64, len: usize) -> bool {
 }
 
 fn put(cache: &Cache, page: u32, version: u64, len: usize) {
-    cache.insert_copy(page, version, &bytes(page, version, len));
+    let contents = cache.contents();
+    cache.insert_copy(page, version, &bytes(page, version, len), contents);
 }
 
 #[test]
@@ -49,6 +50,17 @@ fn a_page_comes_back_in_its_version_and_in_parts() {
     cache.clear();
     assert!(!cache.contains(7, 1));
     assert_eq!((cache.len_bytes(), cache.pages()), (0, 0));
+}
+
+#[test]
+fn pages_that_were_read_before_it_was_cleared_are_not_inserted() {
+    let cache = Cache::new(1 << 20);
+    let contents = cache.contents();
+    cache.clear();
+    cache.insert_copy(7, 1, &bytes(7, 1, 4096), contents);
+    assert_eq!(cache.pages(), 0);
+    put(&cache, 7, 1, 4096);
+    assert!(has(&cache, 7, 1, 4096));
 }
 
 #[test]

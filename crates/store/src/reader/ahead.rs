@@ -206,11 +206,12 @@ impl Reader {
         // The end of what was read, if only what lies close behind it is read ahead.
         let mut read_to = near.then_some(read.off + u64::from(read.len));
         let keeps = wish.streak as usize <= shared.cache.budget() / page_size;
-        let cache = keeps.then_some(&shared.cache);
         let mut wanted: Vec<(u32, Entry)> = Vec::new();
         let mut dicts = HashMap::new();
+        let cache;
         {
             let state = shared.state.read();
+            cache = keeps.then(|| (&shared.cache, shared.cache.contents()));
             let last = u32::try_from(state.pages()).unwrap_or(u32::MAX);
             let families: HashMap<u32, u16> = (state.dicts().iter())
                 .map(|info| (info.id, info.family))

@@ -7,7 +7,7 @@
 //! - A frame that fails to decode is not kept: the reader decodes it again and gets the error.
 //! - At most [`WINDOWS`] windows are held, and nothing after the lock on the file is released.
 
-use crate::cache::Cache;
+use crate::cache::{Cache, Contents};
 use crate::codec::Dictionary;
 use crate::frame;
 use crate::map::Entry;
@@ -94,10 +94,10 @@ impl Load {
     }
 
     /// Puts copies of the decoded pages into the cache.
-    fn put_into(&self, cache: &Cache, page_size: usize) {
+    fn put_into(&self, cache: &Cache, of: Contents, page_size: usize) {
         for ((page, entry), bytes) in self.wanted.iter().zip(self.raw.chunks_exact(page_size)) {
             if !entry.is_none() {
-                cache.insert_copy(*page, entry.version, bytes);
+                cache.insert_copy(*page, entry.version, bytes, of);
             }
         }
     }
@@ -196,18 +196,18 @@ impl Batches {
         salt: u64,
         dicts: &Arc<HashMap<u32, Arc<Dictionary>>>,
         page_size: usize,
-        (clock, cache): (u32, Option<&Arc<Cache>>),
+        (clock, cache): (u32, Option<(&Arc<Cache>, Contents)>),
     ) {
         let (Some((first, _)), Some((last, _))) = (load.wanted.first(), load.wanted.last()) else {
             return;
         };
         let (first, last, pages) = (*first, *last, load.wanted.len());
         let dicts = Arc::clone(dicts);
-        let cache = cache.map(Arc::clone);
+        let cache = cache.map(|(cache, of)| (Arc::clone(cache), of));
         let task = Task::lazy(move || {
             load.decode(salt, &dicts, page_size);
-            if let Some(cache) = cache {
-                load.put_into(&cache, page_size);
+            if let Some((cache, of)) = cache {
+                load.put_into(&cache, of, page_size);
             }
             load
         });

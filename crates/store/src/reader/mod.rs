@@ -4,6 +4,7 @@ mod ahead;
 mod batches;
 
 use crate::bytes::copy_part;
+use crate::cache::Contents;
 use crate::error::{Damage, Error, Result};
 use crate::format::trailer::HEAD_LEN;
 use crate::frame::{self, page_of};
@@ -120,9 +121,11 @@ impl Reader {
         for attempt in 0..TRIES {
             let tip;
             let found;
+            let contents;
             {
                 let state = shared.state.read();
                 tip = state.tip();
+                contents = shared.cache.contents();
                 if page == 1 && at + out.len() <= HEAD_LEN {
                     copy_part(state.head(), at, out);
                     return Ok(());
@@ -146,7 +149,8 @@ impl Reader {
                 }
                 Ok((entry, page_size)) => {
                     let part = Part { page, at, out };
-                    self.read_entry(open, &shared, &entry, page_size, part, ahead)
+                    let known = (&entry, contents);
+                    self.read_entry(open, &shared, known, page_size, part, ahead)
                 }
                 Err(e) => Err(e),
             };
@@ -178,7 +182,7 @@ impl Reader {
         &mut self,
         open: &OpenFile,
         shared: &Shared,
-        entry: &Entry,
+        (entry, contents): (&Entry, Contents),
         page_size: usize,
         part: Part<'_>,
         ahead: bool,
@@ -209,7 +213,7 @@ impl Reader {
             stored.truncate(n);
             if whole && entry.run_log2 == 0 {
                 frame::decode(shared, file, page, entry, page_size, &stored, out)?;
-                shared.cache.insert_copy(page, entry.version, out);
+                shared.cache.insert_copy(page, entry.version, out, contents);
                 return Ok(());
             }
             let raw = frame::decode_run(shared, file, page, entry, page_size, &stored)?;
@@ -220,7 +224,7 @@ impl Reader {
             let state = shared.state.read();
             for ((bytes, p), slot) in raw.chunks_exact(page_size).zip(first..).zip(0..) {
                 if shared.lookup(file, &state, p)? == (Entry { slot, ..*entry }) {
-                    shared.cache.insert_copy(p, entry.version, bytes);
+                    shared.cache.insert_copy(p, entry.version, bytes, contents);
                 }
             }
             Ok(())

@@ -127,6 +127,33 @@ fn a_scan_that_fits_the_cache_is_in_it_afterwards() {
     assert!(some > 50 && some < PAGES as usize / 2, "{some}");
 }
 
+/// The file can be of other contents, with the same page numbers and versions.
+#[test]
+fn pages_decoded_after_the_cache_was_cleared_are_not_cached() {
+    let mut handle = handle_with(4 << 20);
+    let pool = Pool::new(1);
+    let (go, wait) = mpsc::channel::<()>();
+    let blocked: crate::pool::Job = Box::new(move || {
+        let _ = wait.recv();
+    });
+    assert!(pool.submit(blocked).is_ok());
+    handle.parts().0.open.set_pool(Arc::clone(&pool));
+    let mut got = vec![0; PAGE];
+    for number in 0..20 {
+        (handle.read_at(&mut got, number * PAGE as u64)).expect("read");
+    }
+    let connection = handle.parts().0;
+    assert!(
+        !connection.reader.batches.batches.is_empty(),
+        "some are on their way"
+    );
+    let cache = Arc::clone(&connection.open.shared().expect("open").cache);
+    cache.clear();
+    drop(go);
+    while connection.reader.batches.help() {}
+    assert_eq!(cache.pages(), 0);
+}
+
 #[test]
 fn a_scan_that_skips_most_pages_is_not_read_ahead_for_long() {
     let all = skim(&mut handle(), 1);
