@@ -111,7 +111,9 @@ fn run(program: &Path, database: &Path, size: u32, plain: bool) -> Result<Run> {
     command
         .args(["--journal", "wal", "--verify", "--size", &size.to_string()])
         .arg(database);
-    if !plain {
+    if plain {
+        command.env_remove("SQLTEST_EXT").env_remove("SQLTEST_VFS");
+    } else {
         command
             .env("SQLTEST_EXT", extension()?)
             .env("SQLTEST_VFS", "densite");

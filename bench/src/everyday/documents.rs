@@ -1,6 +1,6 @@
-//! What zstd alone makes of documents: each of them for itself, with one dictionary for all. The
-//! stored size of a database of documents is compared with this, because it has to be readable
-//! document by document, too.
+//! What zstd alone makes of documents: each document alone, with one shared dictionary. The stored
+//! size of a database of documents is compared with this, because it has to be readable document by
+//! document, too.
 
 use std::path::Path;
 
@@ -15,9 +15,9 @@ use crate::stored;
 const DICTIONARY: usize = 110 << 10;
 /// One document in so many is a sample to train on, of at most so many bytes.
 const SAMPLES: (usize, usize) = (4, 128 << 10);
-/// Levels of zstd for comparison with the default settings and with an archive, and how much larger
-/// than zstd's result the database may be, with all of its b-trees.
+/// Levels of zstd for comparison with the default settings and with an archive.
 const LEVELS: [(i32, &str); 2] = [(3, ""), (19, ", archive")];
+/// The largest stored size of the database with all of its b-trees, divided by zstd's result.
 const MOST: f64 = 1.02;
 
 /// The stored sizes of a database with default settings and as an archive, beside the sum of zstd's

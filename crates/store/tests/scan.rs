@@ -137,6 +137,19 @@ fn a_scan_gives_the_right_pages_beside_a_writer() {
     }
 }
 
+/// Another process can checkpoint a WAL while this one has SHARED.
+#[test]
+fn a_stronger_lock_finds_what_was_published_under_the_weaker_one() {
+    let mut base = Base::new(&options(0));
+    let mut other = open(&base.disk, "b", &options(0), &base.reads);
+    other.set_lock_level(LockLevel::Shared);
+    base.check(&mut other, 7);
+    base.put(7);
+    base.writer.sync(SyncKind::Data).expect("sync");
+    other.set_lock_level(LockLevel::Exclusive);
+    base.check(&mut other, 7);
+}
+
 #[test]
 fn read_ahead_reads_and_decodes_in_batches() {
     let base = Base::new(&options(0));

@@ -85,7 +85,10 @@ fn a_member_that_has_just_joined_from_an_older_copy_holds_what_it_needs() {
         // It has not applied the message with which c joined.
         let a = common::open(&cluster.path("a"));
         let first = trim(&a);
-        assert!(first <= copied, "{first}, and c needs those after {copied}");
+        // On a busy machine, c can have applied some and said so.
+        let has: i64 = one(&c, "SELECT stream_message FROM densite_applied");
+        assert!(first <= has, "{first}, and c needs those after {has}");
+        assert!(has >= copied, "{has}, and the copy had {copied}");
         ingest(&a, "vote", "");
         ingest(&c, "vote", "");
         write(&c, 300..301);

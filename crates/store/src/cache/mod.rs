@@ -48,9 +48,9 @@ pub struct Cache {
     contents: AtomicU64,
 }
 
-/// Identifies what a cache holds pages of. Others after each [`Cache::clear`]: the file can be of
-/// other contents then, with the same page numbers and versions, and a thread can still decode pages
-/// of the ones before.
+/// Identifies what a cache holds pages of. Changes at each [`Cache::clear`]: the file can be of other
+/// contents then, with the same page numbers and versions. A thread that began to decode before
+/// cannot insert its pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Contents(u64);
 
@@ -115,8 +115,7 @@ impl Cache {
         let used = if budget < SHARDED_MIN { 1 } else { SHARDS };
         self.arena.set_shards(used);
         if self.used.swap(used, Ordering::Relaxed) != used {
-            // Pages have other shards now. A page that another thread puts into its old shard
-            // meanwhile is not found.
+            // Pages have other shards now.
             self.clear();
         }
         self.divide(budget, &changing);

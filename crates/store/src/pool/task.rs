@@ -13,7 +13,7 @@ enum Stage<T> {
     Running,
     /// It has ended with this result.
     Done(T),
-    /// It panicked, or its result was taken.
+    /// It panicked, was cancelled, or its result was taken.
     Over,
 }
 
@@ -85,8 +85,8 @@ impl<T: Send + 'static> Task<T> {
         }
     }
 
-    /// Hands jobs to a pool, for all of its threads that are free. Each takes the first job that none
-    /// has begun.
+    /// Hands jobs to a pool as one list for each of its threads, as far as its queue has room. Each
+    /// thread takes the first job that none has begun.
     pub fn offer_all<'a>(tasks: impl Iterator<Item = &'a Task<T>>, pool: &Pool) {
         let states: Arc<[Arc<TaskState<T>>]> = tasks
             .filter(|task| task.is_queued())

@@ -23,9 +23,9 @@ const SKIP: u32 = 4;
 const NEAR: u32 = 256;
 /// Pages ahead for each page read in order. After few reads it may not be a scan.
 const GROWTH: u32 = 4;
-/// The most bytes of decoded pages ahead.
+/// The most bytes of decoded pages ahead of one scan.
 const AHEAD_BYTES: usize = 1 << 20;
-/// The bytes of decoded pages of a batch. A reader that waits for a batch waits for so many.
+/// The bytes of decoded pages of a batch, but for the last of a request.
 const BATCH_BYTES: usize = 64 << 10;
 /// A gap of at most so many stored bytes between two frames is read too, instead of making another
 /// call.
@@ -49,8 +49,9 @@ pub(crate) struct Ahead {
     recent: Box<[Recent; PLACES]>,
     /// Reads so far.
     clock: u32,
-    /// The models of the last reads, by the clock.
+    /// The models of the last reads of pages that were not cached, and where the next one goes.
     models: [u32; FAMILIES_OF],
+    oldest: usize,
 }
 
 /// Pages to read ahead.
@@ -83,6 +84,7 @@ impl Default for Ahead {
             recent: Box::new([Recent::default(); PLACES]),
             clock: 0,
             models: [0; FAMILIES_OF],
+            oldest: 0,
         }
     }
 }
@@ -103,10 +105,10 @@ impl Ahead {
 
     /// Notes the model of a page that is being read.
     fn note_model(&mut self, model: u32) {
-        let at = self.clock as usize % FAMILIES_OF;
-        if let Some(place) = self.models.get_mut(at) {
+        if let Some(place) = self.models.get_mut(self.oldest) {
             *place = model;
         }
+        self.oldest = (self.oldest + 1) % FAMILIES_OF;
     }
 
     /// The families of the last reads, given the family of each model.
@@ -208,10 +210,10 @@ impl Reader {
         let keeps = wish.streak as usize <= shared.cache.budget() / page_size;
         let mut wanted: Vec<(u32, Entry)> = Vec::new();
         let mut dicts = HashMap::new();
-        let cache;
+        let contents;
         {
             let state = shared.state.read();
-            cache = keeps.then(|| (&shared.cache, shared.cache.contents()));
+            contents = shared.cache.contents();
             let last = u32::try_from(state.pages()).unwrap_or(u32::MAX);
             let families: HashMap<u32, u16> = (state.dicts().iter())
                 .map(|info| (info.id, info.family))
@@ -226,7 +228,7 @@ impl Reader {
                 let Ok(entry) = shared.lookup(open.file(), &state, page) else {
                     break;
                 };
-                // A frame is requested as a whole, because each request decodes it.
+                // The last frame is requested as a whole: the next request would decode it again.
                 let before = wanted.last().map(|(_, before)| before.off);
                 if page >= wish.to && before != Some(entry.off) {
                     break;
@@ -268,7 +270,8 @@ impl Reader {
             for part in parts(cluster, BATCH_BYTES / page_size) {
                 let mut load = self.batches.load();
                 load.fill(part, first.off, &self.scratch);
-                let note = (self.ahead.clock, cache);
+                let cache = keeps.then_some(&shared.cache);
+                let note = (self.ahead.clock, cache, contents);
                 (self.batches).add(load, shared.salt, &dicts, page_size, note);
             }
         }

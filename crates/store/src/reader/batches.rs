@@ -2,10 +2,11 @@
 //! (docs/decisions/reading-ahead.md).
 //!
 //! Invariants:
-//! - A page is returned only for the number and version that it was decoded and verified as, so it
-//!   is never out of date.
+//! - A page is returned only for the number, version and contents that it was decoded and verified
+//!   as, so it is never out of date.
 //! - A frame that fails to decode is not kept: the reader decodes it again and gets the error.
-//! - At most [`WINDOWS`] windows are held, and nothing after the lock on the file is released.
+//! - At most [`WINDOWS`] windows are held, and of each window the rest of its last frame; nothing
+//!   after the lock on the file is released.
 
 use crate::cache::{Cache, Contents};
 use crate::codec::Dictionary;
@@ -76,17 +77,27 @@ impl Load {
                 frame::decode_with(salt, dict, page, &entry, page_size, stored, out).is_ok()
             };
             if entry.run_log2 == 0 {
-                if !raw.next().is_some_and(decode) {
-                    of_frame.iter_mut().for_each(|(_, e)| *e = Entry::NONE);
+                // Only a damaged map has several pages in such a frame; the reader reports it.
+                for (n, ((_, e), out)) in of_frame.iter_mut().zip(&mut raw).enumerate() {
+                    if n > 0 || !decode(out) {
+                        *e = Entry::NONE;
+                    }
                 }
                 continue;
             }
             self.run.resize(page_size << entry.run_log2, 0);
             let good = decode(&mut self.run);
-            for ((_, e), out) in of_frame.iter_mut().zip(&mut raw) {
+            let begin = page.wrapping_sub(u32::from(entry.slot));
+            for ((page, e), out) in of_frame.iter_mut().zip(&mut raw) {
                 let at = page_size * usize::from(e.slot);
+                // Entries of one frame differ in their slot alone.
+                let fits =
+                    *e == Entry {
+                        slot: e.slot,
+                        ..entry
+                    } && page.wrapping_sub(u32::from(e.slot)) == begin;
                 match self.run.get(at..at + page_size) {
-                    Some(bytes) if good => out.copy_from_slice(bytes),
+                    Some(bytes) if good && fits => out.copy_from_slice(bytes),
                     _ => *e = Entry::NONE,
                 }
             }
@@ -129,6 +140,8 @@ struct Batch {
     read: u32,
     /// When it was requested, by the handle's count of reads.
     asked: u32,
+    /// The contents that its pages are of.
+    of: Contents,
     body: Body,
 }
 
@@ -188,25 +201,25 @@ impl Batches {
         self.spare.pop().unwrap_or_default()
     }
 
-    /// Adds a batch whose stored bytes were read, requested at this `clock`. Its pages go to the
-    /// cache, if there is one.
+    /// Adds a batch of the contents `of` whose stored bytes were read, requested at this `clock`.
+    /// Its pages go to the cache, if there is one.
     pub(crate) fn add(
         &mut self,
         mut load: Load,
         salt: u64,
         dicts: &Arc<HashMap<u32, Arc<Dictionary>>>,
         page_size: usize,
-        (clock, cache): (u32, Option<(&Arc<Cache>, Contents)>),
+        (clock, cache, of): (u32, Option<&Arc<Cache>>, Contents),
     ) {
         let (Some((first, _)), Some((last, _))) = (load.wanted.first(), load.wanted.last()) else {
             return;
         };
         let (first, last, pages) = (*first, *last, load.wanted.len());
         let dicts = Arc::clone(dicts);
-        let cache = cache.map(|(cache, of)| (Arc::clone(cache), of));
+        let cache = cache.map(Arc::clone);
         let task = Task::lazy(move || {
             load.decode(salt, &dicts, page_size);
-            if let Some((cache, of)) = cache {
+            if let Some(cache) = cache {
                 load.put_into(&cache, of, page_size);
             }
             load
@@ -217,11 +230,13 @@ impl Batches {
             pages,
             read: 0,
             asked: clock,
+            of,
             body: Body::Coming(task),
         });
     }
 
-    /// Hands the batches that no thread has begun to a pool. If it is busy, the reader decodes them.
+    /// Hands the batches that no thread has begun to a pool. If it is busy, the reader decodes
+    /// them.
     pub(crate) fn offer(&self, pool: &Pool) {
         let coming = self.batches.iter().filter_map(|batch| match &batch.body {
             Body::Coming(task) => Some(task),
@@ -236,9 +251,15 @@ impl Batches {
         bodies.any(|body| matches!(body, Body::Coming(task) if task.run()))
     }
 
-    /// Copies a page into `out` if it was read ahead in that version. If its batch is not decoded, decodes it here, or other batches while a thread
-    /// decodes this one.
-    pub(crate) fn get(&mut self, page: u32, version: u64, out: &mut [u8]) -> bool {
+    /// Copies a page into `out` if it was read ahead in that version of these contents. If its
+    /// batch is not decoded, decodes it here, or other batches while a thread decodes this one.
+    pub(crate) fn get(
+        &mut self,
+        page: u32,
+        version: u64,
+        contents: Contents,
+        out: &mut [u8],
+    ) -> bool {
         let Some(at) = self.batches.iter().position(|batch| batch.holds(page)) else {
             return false;
         };
@@ -255,7 +276,7 @@ impl Batches {
             batch.body = Body::Here(load);
         }
         let bytes = match &batch.body {
-            Body::Here(load) => load.page(page, version, out.len()),
+            Body::Here(load) if batch.of == contents => load.page(page, version, out.len()),
             _ => None,
         };
         let found = bytes.map(|bytes| out.copy_from_slice(bytes)).is_some();

@@ -63,8 +63,9 @@ impl Reader {
     /// checked once and not at every read.
     pub(crate) fn set_lock_level(&mut self, lock: LockLevel) {
         if lock != self.lock {
-            // A stronger lock protects what a weaker one protects.
-            self.fresh &= lock != LockLevel::Nothing && self.lock != LockLevel::Nothing;
+            // With a WAL, another process can checkpoint between the last read under SHARED and the
+            // stronger lock.
+            self.fresh &= lock == LockLevel::Shared && self.lock == LockLevel::Exclusive;
             self.lock = lock;
             if lock == LockLevel::Nothing {
                 self.batches.clear();
@@ -200,7 +201,7 @@ impl Reader {
             self.read_ahead(open, shared, (page, entry), page_size);
         }
         if is_ahead
-            && (self.batches.get(page, entry.version, out)
+            && (self.batches.get(page, entry.version, contents, out)
                 || shared.cache.get_into(page, entry.version, out, at))
         {
             return Ok(());

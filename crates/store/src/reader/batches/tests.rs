@@ -14,6 +14,11 @@ fn bytes(number: u64) -> Vec<u8> {
     page
 }
 
+/// The contents of a cache that was never cleared.
+fn contents() -> Contents {
+    Cache::new(0).contents()
+}
+
 fn handle() -> Handle {
     handle_with(128 << 10)
 }
@@ -148,10 +153,15 @@ fn pages_decoded_after_the_cache_was_cleared_are_not_cached() {
         "some are on their way"
     );
     let cache = Arc::clone(&connection.open.shared().expect("open").cache);
+    let before = cache.contents();
     cache.clear();
     drop(go);
     while connection.reader.batches.help() {}
     assert_eq!(cache.pages(), 0);
+    // Nor are they read.
+    let batches = &mut connection.reader.batches;
+    let mut has = |of| (1..5).any(|version| batches.get(22, version, of, &mut got));
+    assert!(!has(cache.contents()) && has(before));
 }
 
 #[test]
@@ -179,10 +189,11 @@ fn a_lost_batch_returns_no_page() {
         pages: 3,
         read: 0,
         asked: 0,
+        of: contents(),
         body: Body::Coming(Task::lazy(|| std::panic::panic_any("on purpose"))),
     });
     for page in 2..=6 {
-        assert!(!batches.get(page, 1, &mut [0; PAGE]));
+        assert!(!batches.get(page, 1, contents(), &mut [0; PAGE]));
     }
     assert!(batches.batches.is_empty(), "its last page was requested");
 }
@@ -195,6 +206,7 @@ fn batch(page: u32, job: impl FnOnce() + Send + 'static) -> Batch {
         pages: 1,
         read: 0,
         asked: 0,
+        of: contents(),
         body: Body::Coming(Task::lazy(|| {
             job();
             Load::default()
@@ -222,8 +234,8 @@ fn a_reader_decodes_other_batches_while_a_thread_decodes_its_own() {
     }));
     batches.offer(&pool);
     begins.recv().expect("the pool runs it");
-    batches.get(1, 1, &mut [0; PAGE]);
-    batches.get(2, 1, &mut [0; PAGE]);
+    batches.get(1, 1, contents(), &mut [0; PAGE]);
+    batches.get(2, 1, contents(), &mut [0; PAGE]);
     assert!(batches.batches.is_empty());
     assert_eq!(batches.spare.len(), 2, "none is lost");
 }
@@ -237,6 +249,7 @@ fn scans_that_ended_make_room() {
         pages: 10,
         read: 0,
         asked: 0,
+        of: contents(),
         body: Body::Lost,
     };
     batches.batches.extend([10, 100, 200, 300].map(batch));
