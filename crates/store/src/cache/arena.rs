@@ -4,9 +4,10 @@
 //! spent on getting them. A shard alone would fill a large page late, and leave much of the last
 //! one empty.
 
+use super::fork::Owner;
 use densite_disk::memory::{LARGE, Mapping, Piece};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 /// The length of the first pieces of a shard, in bytes.
 const FIRST: usize = 64 << 10;
@@ -22,6 +23,7 @@ pub(super) struct Arena {
     shards: AtomicUsize,
     /// The unused pieces of one large page.
     spare: Mutex<Vec<Piece>>,
+    owner: Owner,
 }
 
 impl Arena {
@@ -30,6 +32,7 @@ impl Arena {
         Arena {
             shards: AtomicUsize::new(1),
             spare: Mutex::new(Vec::new()),
+            owner: Owner::new(),
         }
     }
 
@@ -48,7 +51,7 @@ impl Arena {
             let mapping = Mapping::new(len.next_multiple_of(FIRST))?;
             return mapping.pieces(usize::MAX).pop();
         }
-        let mut spare = self.spare();
+        let mut spare = self.spare()?;
         if spare.is_empty() {
             *spare = Mapping::new(LARGE)?.pieces(PIECE);
             // The first piece is taken first.
@@ -59,10 +62,12 @@ impl Arena {
 
     /// Gives unused memory back to the system.
     pub(super) fn trim(&self) {
-        self.spare().clear();
+        if let Some(mut spare) = self.spare() {
+            spare.clear();
+        }
     }
 
-    fn spare(&self) -> MutexGuard<'_, Vec<Piece>> {
-        self.spare.lock().unwrap_or_else(PoisonError::into_inner)
+    fn spare(&self) -> Option<MutexGuard<'_, Vec<Piece>>> {
+        self.owner.lock(&self.spare)
     }
 }

@@ -6,18 +6,21 @@
 //! which page it evicts, so that a scan does not evict pages that are read often (see `shard`).
 //!
 //! Invariants: a lookup gives the bytes that were inserted for that page and version, or nothing;
-//! the budget is kept after every call.
+//! the budget is kept after every call; a child of fork never waits for a lock of its parent, and
+//! finds nothing where one is locked.
 
 mod arena;
 mod budget;
+mod fork;
 mod shard;
 mod slab;
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use crate::options::{DecodedCache, Options};
 use arena::Arena;
+use fork::Owner;
 use shard::Shard;
 
 /// The number of shards of a cache of at least [`SHARDED_MIN`] bytes.
@@ -46,6 +49,7 @@ pub struct Cache {
     inserted: AtomicU32,
     /// See [`Contents`].
     contents: AtomicU64,
+    owner: Owner,
 }
 
 /// Identifies what a cache holds pages of. Changes at each [`Cache::clear`]: the file can be of other
@@ -68,6 +72,7 @@ impl Cache {
             watched: AtomicBool::new(false),
             inserted: AtomicU32::new(0),
             contents: AtomicU64::new(0),
+            owner: Owner::new(),
         };
         cache.set_budget(budget);
         cache
@@ -111,7 +116,9 @@ impl Cache {
 
     /// Sets the budget, in bytes, and evicts pages until it is kept.
     pub fn set_budget(&self, budget: usize) {
-        let changing = lock(&self.changing);
+        let Some(changing) = self.owner.lock(&self.changing) else {
+            return;
+        };
         let used = if budget < SHARDED_MIN { 1 } else { SHARDS };
         self.arena.set_shards(used);
         if self.used.swap(used, Ordering::Relaxed) != used {
@@ -123,7 +130,9 @@ impl Cache {
 
     /// The same without changing how many shards are in use, for a budget that changes often.
     fn adjust_budget(&self, budget: usize) {
-        self.divide(budget, &lock(&self.changing));
+        if let Some(changing) = self.owner.lock(&self.changing) {
+            self.divide(budget, &changing);
+        }
     }
 
     /// Gives each shard its part of the budget.
@@ -131,7 +140,9 @@ impl Cache {
         let used = self.used.load(Ordering::Relaxed);
         let lower = self.budget.swap(budget, Ordering::Relaxed) > budget;
         for (i, shard) in self.shards.iter().enumerate() {
-            lock(shard).set_budget(if i < used { budget / used } else { 0 });
+            if let Some(mut shard) = self.owner.lock(shard) {
+                shard.set_budget(if i < used { budget / used } else { 0 });
+            }
         }
         if lower {
             self.arena.trim();
@@ -140,29 +151,37 @@ impl Cache {
 
     /// The memory in use, in bytes.
     pub fn len_bytes(&self) -> usize {
-        self.shards.iter().map(|shard| lock(shard).bytes()).sum()
+        self.all().map(|shard| shard.bytes()).sum()
     }
 
     /// How many pages it holds.
     pub fn pages(&self) -> usize {
-        self.shards.iter().map(|shard| lock(shard).pages()).sum()
+        self.all().map(|shard| shard.pages()).sum()
     }
 
-    fn shard(&self, page: u32) -> MutexGuard<'_, Shard> {
+    /// The shards, one after the other.
+    fn all(&self) -> impl Iterator<Item = MutexGuard<'_, Shard>> {
+        (self.shards.iter()).filter_map(|shard| self.owner.lock(shard))
+    }
+
+    /// The shard of a page; `None` if a thread that does not exist after a fork has it.
+    fn shard(&self, page: u32) -> Option<MutexGuard<'_, Shard>> {
         let used = self.used.load(Ordering::Relaxed);
         // `used` is a power of two not above the number of shards.
-        lock(&self.shards[page as usize & (used - 1) & (SHARDS - 1)])
+        (self.owner).lock(&self.shards[page as usize & (used - 1) & (SHARDS - 1)])
     }
 
     /// Copies the part of a page that begins at `offset` into `out`. Returns false, and leaves
     /// `out` as it is, if the page is not cached in that version or is too short.
     pub fn get_into(&self, page: u32, version: u64, out: &mut [u8], offset: usize) -> bool {
-        self.shard(page).get(page, version, out, offset)
+        let shard = self.shard(page);
+        shard.is_some_and(|mut shard| shard.get(page, version, out, offset))
     }
 
     /// Whether the page is cached. Does not count as a use of it.
     pub fn contains(&self, page: u32, version: u64) -> bool {
-        self.shard(page).contains(page, version)
+        let shard = self.shard(page);
+        shard.is_some_and(|shard| shard.contains(page, version))
     }
 
     /// The contents that it caches now.
@@ -174,7 +193,9 @@ impl Cache {
     /// is cached, or if the cache was cleared since `of` was current.
     pub fn insert_copy(&self, page: u32, version: u64, bytes: &[u8], of: Contents) {
         {
-            let mut shard = self.shard(page);
+            let Some(mut shard) = self.shard(page) else {
+                return;
+            };
             // `clear` changes the contents before it takes this lock. So what is inserted here is
             // of the present contents, or is removed.
             if of != self.contents() {
@@ -191,16 +212,8 @@ impl Cache {
     /// Removes all pages. Pages that were read before are not inserted any more.
     pub fn clear(&self) {
         self.contents.fetch_add(1, Ordering::AcqRel);
-        for shard in &self.shards {
-            lock(shard).clear();
-        }
+        self.all().for_each(|mut shard| shard.clear());
     }
-}
-
-/// Takes a lock. Ignoring poison is safe: only code of this module runs under the lock, and a panic
-/// cannot leave broken data behind.
-fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
-    of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

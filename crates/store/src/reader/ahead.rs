@@ -5,7 +5,7 @@
 //! The pool decodes.
 
 use super::Reader;
-use super::batches::WINDOWS;
+use super::batches::{WINDOWS, resize};
 use crate::map::Entry;
 use crate::open_file::OpenFile;
 use crate::options::Readahead;
@@ -262,7 +262,9 @@ impl Reader {
                 *read_to = last.off + u64::from(last.len);
             }
             let end = last.off + u64::from(last.len);
-            self.scratch.resize((end - first.off) as usize, 0);
+            if !resize(&mut self.scratch, (end - first.off) as usize) {
+                return;
+            }
             let Ok(n) = open.file().read_at(&mut self.scratch, first.off) else {
                 return;
             };

@@ -57,14 +57,20 @@ impl Load {
             .map_or(begin, |(_, e)| e.off + u64::from(e.len));
         let end = ((end - from) as usize).min(stored.len());
         self.stored.clear();
-        let bytes = stored.get((begin - from) as usize..end);
-        self.stored.extend_from_slice(bytes.unwrap_or_default());
+        let bytes = stored.get((begin - from) as usize..end).unwrap_or_default();
+        // Without memory for them, the reader reads these pages itself.
+        if self.stored.try_reserve(bytes.len()).is_ok() {
+            self.stored.extend_from_slice(bytes);
+        }
     }
 
     /// Verifies and decodes all frames.
     fn decode(&mut self, salt: u64, dicts: &HashMap<u32, Arc<Dictionary>>, page_size: usize) {
         let begin = self.wanted.first().map_or(0, |(_, e)| e.off);
-        self.raw.resize(self.wanted.len() * page_size, 0);
+        if !resize(&mut self.raw, self.wanted.len() * page_size) {
+            self.wanted.iter_mut().for_each(|(_, e)| *e = Entry::NONE);
+            return;
+        }
         let mut raw = self.raw.chunks_exact_mut(page_size);
         for of_frame in self.wanted.chunk_by_mut(|a, b| a.1.off == b.1.off) {
             let Some(&(page, entry)) = of_frame.first() else {
@@ -85,8 +91,7 @@ impl Load {
                 }
                 continue;
             }
-            self.run.resize(page_size << entry.run_log2, 0);
-            let good = decode(&mut self.run);
+            let good = resize(&mut self.run, page_size << entry.run_log2) && decode(&mut self.run);
             let begin = page.wrapping_sub(u32::from(entry.slot));
             for ((page, e), out) in of_frame.iter_mut().zip(&mut raw) {
                 let at = page_size * usize::from(e.slot);
@@ -122,6 +127,17 @@ impl Load {
         }
         self.raw.get(at * page_size..(at + 1) * page_size)
     }
+}
+
+/// Resizes a buffer. Returns false, and leaves it as it is, if there is no memory: a program that
+/// SQLite would tell so must not be aborted because of pages that it may not need.
+pub(super) fn resize(buffer: &mut Vec<u8>, len: usize) -> bool {
+    let more = len.saturating_sub(buffer.len());
+    let has_room = buffer.try_reserve(more).is_ok();
+    if has_room {
+        buffer.resize(len, 0);
+    }
+    has_room
 }
 
 /// A batch of pages, requested or decoded.
