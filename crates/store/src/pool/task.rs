@@ -212,6 +212,27 @@ mod tests {
     }
 
     #[test]
+    fn only_jobs_that_no_thread_has_begun_are_given_to_another() {
+        let pool = Pool::new(1);
+        let (go, wait) = std::sync::mpsc::channel::<()>();
+        let (began, begins) = std::sync::mpsc::channel();
+        let first = Task::lazy(move || {
+            began.send(()).expect("the test waits");
+            let _ = wait.recv();
+            1
+        });
+        assert!(first.offer(&pool));
+        begins.recv().expect("the pool runs it");
+        let tasks = [first, Task::lazy(|| 2)];
+        let job = Task::unbegun(&tasks).expect("the second");
+        job();
+        assert!(tasks[1].is_done() && !tasks[0].is_done());
+        assert!(Task::unbegun(&tasks).is_none());
+        drop(go);
+        assert_eq!(tasks.map(Task::wait), [Some(1), Some(2)]);
+    }
+
+    #[test]
     fn a_child_never_waits_for_a_task_of_its_parent() {
         let state = Arc::new(TaskState {
             process: 1,
