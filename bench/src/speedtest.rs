@@ -31,6 +31,8 @@ struct Run {
     cases: BTreeMap<String, f64>,
     /// speedtest1's hash of all results
     hash: String,
+    /// The version of SQLite, which is compiled into speedtest1
+    sqlite: String,
 }
 
 /// Measures both sides in turn.
@@ -102,7 +104,10 @@ pub(crate) fn measure(
         base: vec![],
         ours: vec![],
         info: BTreeMap::new(),
-        machine: machine.clone(),
+        machine: Machine {
+            sqlite: base.first().map(|r| r.sqlite.clone()).unwrap_or_default(),
+            ..machine.clone()
+        },
     })
 }
 
@@ -133,6 +138,7 @@ fn run(program: &Path, database: &Path, size: u32, plain: bool) -> Result<Run> {
             cpu_s: cpu.as_secs_f64(),
             cases: text.lines().filter_map(case).collect(),
             hash: hash.to_owned(),
+            sqlite: version(&text).unwrap_or_default().to_owned(),
         }),
         _ => Err(Failure(format!(
             "speedtest1 failed ({}): {}",
@@ -140,6 +146,14 @@ fn run(program: &Path, database: &Path, size: u32, plain: bool) -> Result<Run> {
             String::from_utf8_lossy(&output.stderr).trim()
         ))),
     }
+}
+
+/// SQLite's version, from a line like `-- Speedtest1 for SQLite 3.46.1 2024-08-13 09:16:08 ...`.
+fn version(text: &str) -> Option<&str> {
+    let line = text
+        .lines()
+        .find_map(|l| l.strip_prefix("-- Speedtest1 for SQLite "));
+    line?.split(' ').next()
 }
 
 /// The name and the seconds of a case, from a line like
@@ -188,6 +202,13 @@ mod tests {
         ] {
             assert_eq!(case(other), None, "{other}");
         }
+    }
+
+    #[test]
+    fn the_version_is_the_one_that_speedtest1_says() {
+        let text = "-- Speedtest1 for SQLite 3.46.1 2024-08-13 09:16:08 c9c2ab54\n 100 - x..  0.1s";
+        assert_eq!(version(text), Some("3.46.1"));
+        assert_eq!(version("other"), None);
     }
 
     #[test]
