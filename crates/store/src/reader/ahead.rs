@@ -25,7 +25,7 @@ const NEAR: u32 = 256;
 const GROWTH: u32 = 4;
 /// The most bytes of decoded pages ahead of one scan.
 const AHEAD_BYTES: usize = 1 << 20;
-/// The bytes of decoded pages of a batch, but for the last of a request.
+/// The least bytes of decoded pages of a batch; the last one of a request can have fewer.
 const BATCH_BYTES: usize = 64 << 10;
 /// A gap of at most so many stored bytes between two frames is read too, instead of making another
 /// call.
@@ -280,7 +280,7 @@ impl Reader {
     }
 }
 
-/// Divides pages into parts of at least `least` pages, but for the last. Pages of one frame stay
+/// Divides pages into parts of at least `least` pages, except the last. Pages of one frame stay
 /// together, so that no frame is decoded twice.
 fn parts(pages: &[(u32, Entry)], least: usize) -> impl Iterator<Item = &[(u32, Entry)]> {
     let mut rest = pages;
