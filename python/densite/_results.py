@@ -195,6 +195,8 @@ class Info(TypedDict):
     wal_bytes: int
     #: Processes whose read transactions prevent a reset of the WAL.
     wal_readers: List[Process]
+    #: The database, and what belongs to it: journal, WAL, shared memory, the log's directory.
+    files: List[str]
     #: Files left by a vacuum or conversion that did not complete.
     leftovers: List[str]
     #: Figures of the store by name; None for a plain database.

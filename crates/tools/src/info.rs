@@ -76,6 +76,9 @@ pub struct Info {
     /// The other processes that have a transaction open on the WAL. While one of them reads, the
     /// WAL cannot restart and grows. Empty if the system does not show them.
     pub wal_readers: Vec<Holder>,
+    /// The files that belong to the database and exist, itself first: its journal, its WAL, the
+    /// shared memory of the WAL, and the directory of its log. Empty for a remote file.
+    pub files: Vec<PathBuf>,
     /// Copies beside the file that interrupted runs left.
     pub leftovers: Vec<PathBuf>,
     /// The figures of the store by name, for a compressed file.
@@ -123,6 +126,7 @@ pub(crate) fn info_within(api: Api, path: &Path, wait: Duration) -> Result<(Info
     let target = target::resolve_to_read(api, path)?;
     let path = target.given.as_path();
     let form = form::form(api, &target)?;
+    let companions = form.through().companions();
     let (stored_bytes, allocated_bytes) = match &target.remote {
         Some(_) => (target.len, target.len),
         None => {
@@ -142,9 +146,13 @@ pub(crate) fn info_within(api: Api, path: &Path, wait: Duration) -> Result<(Info
         free_pages: 0,
         journal_mode: JournalMode::Rollback,
         auto_vacuum: AutoVacuum::None,
-        journal_bytes: len_or_zero(&beside(&target.path, "-journal")),
-        wal_bytes: len_or_zero(&beside(&target.path, "-wal")),
+        journal_bytes: len_or_zero(&beside(&target.path, companions.journal)),
+        wal_bytes: len_or_zero(&beside(&target.path, companions.wal)),
         wal_readers: Vec::new(),
+        files: match &target.remote {
+            Some(_) => Vec::new(),
+            None => paths::belonging(&target.path, companions),
+        },
         leftovers: paths::leftovers(&target.path),
         store: None,
         objects: Objects::default(),
@@ -198,15 +206,12 @@ pub(crate) fn info_within(api: Api, path: &Path, wait: Duration) -> Result<(Info
             (true, Some(0) | None) => AutoVacuum::Full,
             (true, Some(_)) => AutoVacuum::Incremental,
         };
-        let through = match form {
-            Form::Compressed => Through::Densite,
-            _ => Through::Host,
-        };
+        let through = form.through();
         let found = schema::read(api, through, &target)
             .and_then(|schema| objects::objects(&mut bytes, &header, &schema, stored_bytes));
         match found {
             Ok(objects) => info.objects = objects,
-            Err(e) => match is_recovered(&target.path) {
+            Err(e) => match is_recovered(&target.path, through) {
                 // An interrupted checkpoint leaves such a file. It is not damaged and needs no
                 // backup.
                 Ok(false) => {

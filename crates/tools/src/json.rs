@@ -31,6 +31,7 @@ pub fn info(info: &Info) -> Value {
         "journal_bytes": info.journal_bytes,
         "wal_bytes": info.wal_bytes,
         "wal_readers": info.wal_readers.iter().map(holder).collect::<Vec<_>>(),
+        "files": info.files.iter().map(|p| p.to_string_lossy()).collect::<Vec<_>>(),
         "leftovers": info.leftovers.iter().map(|p| p.to_string_lossy()).collect::<Vec<_>>(),
         "store": store,
         "log": info.log.as_ref().map(|log| match log {
