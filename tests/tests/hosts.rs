@@ -8,7 +8,7 @@ use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::process::{Command, Output};
 
 use densite_testing::skip;
-use densite_tests::library::library;
+use densite_tests::library::{command, library};
 use densite_tests::model::folder;
 use rusqlite::{Connection, LoadExtensionGuard, OpenFlags, ffi};
 
@@ -135,6 +135,33 @@ fn the_shell_alone_refuses_a_densite_file() {
     let output = shell(&[&path, "SELECT count(*) FROM t;"]).expect("it ran before");
     assert!(!output.status.success());
     assert!(String::from_utf8_lossy(&output.stderr).contains("file is not a database"));
+}
+
+/// What users do most with the system's shell and with Python, on live and killed files in four
+/// journal modes (`tests/foreign`). `make foreign` tries many more programs.
+#[test]
+fn programs_that_speak_only_sqlites_format_change_no_byte() {
+    let dir = folder();
+    let mut python = Command::new("python3");
+    python
+        .args(["-m", "foreign", "--command"])
+        .arg(command())
+        .arg("--dir")
+        .arg(dir.path())
+        .args(["--table", "docs/durability/foreign.md"])
+        .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
+        .env("PYTHONPATH", "python:tests")
+        .env("PYTHONDONTWRITEBYTECODE", "1")
+        .env("DENSITE_LIBRARY", library());
+    match python.output() {
+        Ok(ran) => assert!(
+            ran.status.success(),
+            "{}{}",
+            String::from_utf8_lossy(&ran.stdout),
+            String::from_utf8_lossy(&ran.stderr)
+        ),
+        Err(error) => skip(&format!("python3 does not run: {error}")),
+    }
 }
 
 /// The other entry point, for drivers that open files by path alone. No URI here names a VFS,

@@ -1,0 +1,428 @@
+"""What else can happen to a Densite file from outside: other names of it, files of others beside it,
+transactions over databases of both forms, the moment in which an empty file becomes a database.
+
+Each attack gets a new folder and yields what is wrong. Attacks named `each_...` kill a process before
+each of its calls; they take minutes and belong to `make foreign`."""
+
+import contextlib
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+import traceback
+
+import densite
+
+from . import content, files
+from .programs import HERE, said
+
+#: Accounts without rights have this number.
+NOBODY = 65534
+
+
+class Attack:
+    """The folder of one attack, and what it needs."""
+
+    def __init__(self, options, name):
+        self.options, self.folder = options, f"{options.dir}/{name}"
+        shutil.rmtree(self.folder, ignore_errors=True)
+        os.makedirs(self.folder)
+        self.path = f"{self.folder}/app.db"
+
+    def stock(self, path, *statements, user=()):
+        """Python's sqlite3 alone, in a process of its own: (exit code, what it said)."""
+        command = [*user, sys.executable, f"{HERE}/drivers.py", "sqlite3", "statements", path, self.folder, *statements]
+        ran = subprocess.run(command, capture_output=True, text=True, check=False, cwd="/")
+        return ran.returncode, said(ran, (self.folder,))
+
+    def killed_files(self, mode, state="killed, writing"):
+        return files.Files(self.folder, mode, state)
+
+    def victim(self, *arguments, call=None):
+        """Runs a victim. Returns the number of its calls if it was not killed."""
+        environment = dict(os.environ)
+        if call is not None:
+            environment["LD_PRELOAD"] = self.options.kill_at
+        ran = subprocess.run([sys.executable, "-m", "foreign.victims", *arguments], env=environment, capture_output=True, text=True, check=False)
+        if ran.returncode == -9:
+            return None
+        assert ran.returncode == 0, ran.stderr
+        return int(ran.stdout or 0)
+
+    def plain(self, path, mode, how):
+        """A plain database that stock SQLite left when it was killed."""
+        self.victim("plain", f"file:{path}", mode, how)
+
+    def state(self, *names):
+        """A copy of the folder, in which the next thing is tried."""
+        copy = "-".join((self.folder, *names))
+        shutil.rmtree(copy, ignore_errors=True)
+        shutil.copytree(self.folder, copy, symlinks=True)
+        return copy
+
+    def verify(self, path=None, transactions=content.COMMITTED):
+        return files.verify(path or self.path, transactions, self.options.command)
+
+
+def refused(answer, what):
+    """What is wrong if stock SQLite has not refused."""
+    code, words = answer
+    return [f"{what}: stock SQLite said {words!r}, exit code {code}"] if code == 0 else []
+
+
+def unchanged(before, folder, what):
+    changed = files.differences(before, files.fingerprint(folder))
+    return [f"{what}: {'; '.join(changed)}"] if changed else []
+
+
+def wrong(text, what):
+    return [f"{what}: {text}"] if text else []
+
+
+def symlinks_and_hard_links(attack):
+    for mode in files.MODES:
+        for how, link in (("symlink", os.symlink), ("hard link", os.link)):
+            attack.killed_files(mode)
+            other = f"{attack.folder}/other-name.db"
+            link(attack.path, other)
+            before = files.fingerprint(attack.folder)
+            for statement in ("SELECT count(*) FROM t", "VACUUM", "PRAGMA journal_mode=delete", "CREATE TABLE x(a)"):
+                yield from refused(attack.stock(other, statement), f"{mode}, {how}, {statement}")
+            yield from unchanged(before, attack.folder, f"{mode}, {how}")
+            # SQLite resolves a symlink before it makes the names of the companions.
+            yield from wrong(attack.verify(other if how == "symlink" else attack.path), f"{mode}, {how}")
+
+
+def renamed_databases(attack):
+    for mode in files.MODES:
+        attack.killed_files(mode)
+        moved = f"{attack.folder}/moved.db"
+        for name in os.listdir(attack.folder):
+            os.rename(f"{attack.folder}/{name}", f"{attack.folder}/{name.replace('app.db', 'moved.db')}")
+        before = files.fingerprint(attack.folder)
+        yield from refused(attack.stock(moved, "DELETE FROM t"), f"{mode}, renamed")
+        yield from unchanged(before, attack.folder, f"{mode}, renamed")
+        yield from wrong(attack.verify(moved), f"{mode}, renamed with its companions")
+    # Without its companions the database is what was last checkpointed.
+    attack.killed_files("wal")
+    os.rename(attack.path, moved)
+    yield from refused(attack.stock(moved, "VACUUM"), "renamed alone")
+    yield from wrong(attack.verify(moved, content.COMMITTED // 2), "renamed without its WAL")
+    # A new database under the old name has nothing to do with the WAL that stayed.
+    con = sqlite3.connect(attack.path, isolation_level=None)
+    con.execute("CREATE TABLE o(a)")
+    con.close()
+    yield from wrong(attack.stock(attack.path, "SELECT count(*) FROM o")[1], "a plain database beside a WAL of Densite")
+
+
+def read_only_directories(attack):
+    """By an account without rights. It can read all, and write nothing."""
+    user = ("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups")
+    if os.getuid() or not shutil.which("setpriv"):
+        user = ()
+    for mode in files.MODES:
+        for state in ("killed, idle", "killed, writing"):
+            attack.killed_files(mode, state)
+            os.chmod(attack.folder, 0o555)
+            before = files.fingerprint(attack.folder)
+            for options in ("", "?mode=ro", "?immutable=1"):
+                yield from refused(attack.stock(f"file:{attack.path}{options}" if options else attack.path, "SELECT count(*) FROM t", user=user), f"{mode}, {state}, read-only folder")
+            yield from unchanged(before, attack.folder, f"{mode}, {state}, read-only folder")
+            os.chmod(attack.folder, 0o755)
+            yield from wrong(attack.verify(), f"{mode}, {state}, read-only folder")
+
+
+def vacuum_into(attack):
+    """From a connection with databases of both forms, in both directions."""
+    attack.killed_files("wal")
+    plain = f"{attack.folder}/plain.db"
+    attack.plain(plain, "wal", "commit")
+    densite.attach()
+    for main, other in ((f"file:{plain}", f"file:{attack.path}?vfs=densite"), (f"file:{attack.path}?vfs=densite", f"file:{plain}?vfs=unix")):
+        con = sqlite3.connect(main, uri=True, isolation_level=None)
+        con.execute("ATTACH ? AS b", (other,))
+        for schema in ("main", "b"):
+            copy = f"{attack.folder}/copy-{schema}.db"
+            con.execute(f"VACUUM {schema} INTO '{copy}'")
+            is_plain = (schema == "main") == (main == f"file:{plain}")
+            yield from wrong(attack.verify(copy, content.COMMITTED + is_plain), f"VACUUM {schema} INTO from {main}")
+            os.remove(copy)
+        con.close()
+    yield from wrong(attack.verify(), "after VACUUM INTO")
+
+
+def plain_files_through_the_vfs(attack):
+    """Plain files have SQLite's names: whoever is killed, the other recovers."""
+    for mode in files.MODES:
+        for how in ("commit", "kill"):
+            wanted = content.COMMITTED + (how == "commit")
+            for killed, looks in (("densite", "unix"), ("unix", "densite")):
+                for name in os.listdir(attack.folder):
+                    os.remove(f"{attack.folder}/{name}")
+                attack.plain(attack.path, mode, "kill")
+                sqlite3.connect(attack.path).execute("SELECT count(*) FROM t").fetchone()
+                con = sqlite3.connect(attack.path)
+                con.execute(f"PRAGMA journal_mode={mode}")
+                con.close()
+                attack.victim("plain", f"file:{attack.path}?vfs={killed}", mode, how)
+                own = [name for name in os.listdir(attack.folder) if name.endswith(("-dwal", "-djournal"))]
+                yield from wrong(", ".join(own), f"{mode}, plain file, killed through {killed}")
+                con = sqlite3.connect(f"file:{attack.path}?vfs={looks}", uri=True)
+                yield from wrong(content.wrong(con, wanted), f"{mode}, plain file, killed through {killed}, {how}")
+                con.close()
+
+
+def foreign_companions(attack):
+    """A journal or WAL of a plain database lies beside a Densite file. Nobody knows which of both
+    is right: Densite plays nothing, refuses the database, and names the file."""
+    for mode, ending in (("wal", "-wal"), ("delete", "-journal")):
+        for state in files.STATES[2:]:
+            for own_mode in files.MODES:
+                attack.killed_files(own_mode, state)
+                attack.plain(f"{attack.folder}/old.db", mode, "kill")
+                foreign = attack.path + ending
+                os.rename(f"{attack.folder}/old.db{ending}", foreign)
+                what = f"{own_mode}, {state}, foreign {ending}"
+                before = files.fingerprint(attack.folder)
+                said_by_densite = attack.verify()
+                if not said_by_densite or f"{foreign} is beside it" not in said_by_densite:
+                    yield f"{what}: Densite did not refuse: {said_by_densite}"
+                message = subprocess.run([attack.options.command, "sql", attack.path, "SELECT 1 FROM t"], capture_output=True, text=True, check=False)
+                if message.returncode == 0 or foreign not in message.stderr:
+                    yield f"{what}: the message does not name the file: {message.stderr}"
+                for verb in ("info", "check", "decompress", "vacuum", "publish"):
+                    extra = [f"{attack.folder}/out.db"] if verb in ("decompress", "publish") else []
+                    subprocess.run([attack.options.command, verb, attack.path, *extra], capture_output=True, stdin=subprocess.DEVNULL, check=False)
+                with contextlib.suppress(FileNotFoundError):
+                    os.remove(f"{attack.folder}/out.db")
+                yield from unchanged(before, attack.folder, what)
+                os.remove(foreign)
+                yield from wrong(attack.verify(), f"{what}, moved away")
+
+
+def files_of_an_earlier_build(attack):
+    """It used SQLite's names. The message says how to go on; then every row is there."""
+    for mode in files.MODES:
+        for state in files.STATES[2:]:
+            attack.killed_files(mode, state)
+            hot = False
+            for name in os.listdir(attack.folder):
+                if name.endswith(("-dwal", "-djournal")):
+                    os.rename(f"{attack.folder}/{name}", f"{attack.folder}/{name.replace('-d', '-')}")
+                    hot = mode == "wal" or state.endswith("writing")
+            answer = attack.verify()
+            if not hot:
+                yield from wrong(answer, f"{mode}, {state}, of an earlier build")
+                continue
+            yield from [] if answer else [f"{mode}, {state}, of an earlier build: not refused"]
+            for name in os.listdir(attack.folder):
+                if name.endswith(("-wal", "-journal")):
+                    os.rename(f"{attack.folder}/{name}", f"{attack.folder}/{name.replace('-', '-d')}")
+            yield from wrong(attack.verify(), f"{mode}, {state}, of an earlier build, renamed")
+
+
+def companions_of_densite_beside_plain_files(attack):
+    """They are of a database that had the name before: no program plays them."""
+    for mode in ("wal", "delete"):
+        attack.killed_files(mode)
+        os.remove(attack.path)
+        attack.plain(attack.path, "delete", "commit")
+        for vfs in ("unix", "densite"):
+            con = sqlite3.connect(f"file:{attack.path}?vfs={vfs}", uri=True)
+            yield from wrong(content.wrong(con, content.COMMITTED + 1), f"plain file beside Densite's {mode}, {vfs}")
+            con.close()
+
+
+def an_empty_file_becomes_a_database(attack):
+    """A connection through Densite has the empty file open while another program makes it a plain
+    database; then both write."""
+    for mode in files.MODES:
+        open(attack.path, "w", encoding="utf-8").close()
+        con = content.connect(attack.path)
+        con.execute("SELECT * FROM sqlite_master").fetchall()
+        yield from wrong(attack.stock(attack.path, f"PRAGMA journal_mode={mode}", "CREATE TABLE o(a)", "INSERT INTO o VALUES (1)")[1], f"{mode}, stock makes the database")
+        con.execute("INSERT INTO o VALUES (2)")
+        if mode == "wal":
+            yield from [] if os.path.exists(attack.path + "-wal") else [f"{mode}: the plain file has no -wal"]
+        yield from wrong(attack.stock(attack.path, "INSERT INTO o VALUES (3)")[1], f"{mode}, stock writes")
+        rows = con.execute("SELECT a FROM o ORDER BY a").fetchall()
+        yield from [] if rows == [(1,), (2,), (3,)] else [f"{mode}: {rows}"]
+        con.close()
+        names = [name for name in os.listdir(attack.folder) if "-d" in name]
+        yield from wrong(", ".join(names), f"{mode}, names of Densite beside a plain file")
+        for name in os.listdir(attack.folder):
+            os.remove(f"{attack.folder}/{name}")
+
+
+def names_that_look_like_companions(attack):
+    """Databases with unusual names have companions of their own."""
+    for name in ("a b%20.db", "x-wal", "x-journal", "x-dwal", "ä?#.db", "-mj"):
+        for mode in ("wal", "delete"):
+            path = f"{attack.folder}/{name}"
+            quoted = path.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
+            attack.victim("plain", f"file:{quoted}?vfs=densite", mode, "kill")
+            before = files.fingerprint(attack.folder)
+            yield from refused(attack.stock(path, "VACUUM"), f"{name}, {mode}")
+            yield from unchanged(before, attack.folder, f"{name}, {mode}")
+            con = content.connect(quoted)
+            yield from wrong(content.wrong(con, content.COMMITTED), f"{name}, {mode}")
+            con.close()
+            for file in os.listdir(attack.folder):
+                os.remove(f"{attack.folder}/{file}")
+
+
+def each_commit_of_both_forms(attack):
+    """A transaction over a plain and a Densite database, killed before each call of its commit. Then
+    either program is the first to look: both databases have the transaction, or neither."""
+    app, plain = f"file:{attack.path}?vfs=densite", f"{attack.folder}/plain.db"
+    for mode in ("delete", "persist", "truncate"):
+        for main, other in ((app, f"file:{plain}"), (f"file:{plain}", app), (f"file:{plain}?vfs=densite", app), (app, f"file:{plain}?vfs=unix")):
+            # The databases of before, once.
+            for name in os.listdir(attack.folder):
+                os.remove(f"{attack.folder}/{name}")
+            made = files.Files(attack.folder, mode, "live, idle")
+            made.application.do("close")
+            made.end()
+            con = sqlite3.connect(plain)
+            con.execute("CREATE TABLE o(a)")
+            con.commit()
+            con.close()
+            clean = attack.state("clean")
+            calls, call = attack.victim("both", str(1 << 30), main, other, mode, call=0), 0
+            while call <= calls:
+                call += 1
+                shutil.rmtree(attack.folder)
+                shutil.copytree(clean, attack.folder)
+                attack.victim("both", str(call), main, other, mode, call=call)
+                for order in ("plain first", "Densite first"):
+                    yield from atomic(attack.state(order), order, f"{mode}, {main[:main.find(':') + 1]}{os.path.basename(main)} and {os.path.basename(other)}, call {call} of {calls}, {order}")
+            shutil.rmtree(clean)
+
+
+def atomic(folder, order, what):
+    """Looks at both databases in that order."""
+    found, looks = {}, {"plain": look_at_plain, "densite": look_at_densite}
+    for form in sorted(looks, reverse=order == "plain first"):
+        found[form] = looks[form](folder)
+    if found["plain"] != found["densite"] or not isinstance(found["plain"], bool):
+        yield f"{what}: has the transaction: {found}"
+    else:
+        shutil.rmtree(folder)
+
+
+def look_at_plain(folder):
+    # Looks at the Densite file, too, as a program does that is shown the wrong file.
+    for _ in range(2):
+        con = sqlite3.connect(f"{folder}/app.db")
+        with contextlib.suppress(sqlite3.DatabaseError):
+            con.execute("SELECT count(*) FROM t").fetchone()
+        con.close()
+        con = sqlite3.connect(f"{folder}/plain.db")
+        count = con.execute("SELECT count(*) FROM o").fetchone()[0]
+        con.close()
+    return count == 1
+
+
+def look_at_densite(folder):
+    con = content.connect(f"{folder}/app.db")
+    try:
+        if content.wrong(con, content.COMMITTED) is None:
+            return False
+        return content.wrong(con, content.COMMITTED + 1) or True
+    finally:
+        con.close()
+
+
+def each_first_transaction(attack):
+    """The first transaction of an empty file, killed before each of its calls. Stock SQLite looks;
+    then Densite has all of it or nothing."""
+    for mode in files.MODES:
+        calls, call = attack.victim("first", str(1 << 30), f"file:{attack.path}?vfs=densite", mode, call=0), 0
+        # Most calls write pages.
+        step = max(1, calls // 60)
+        while call <= calls:
+            call += 1 if call < 30 or call > calls - 30 else step
+            shutil.rmtree(attack.folder)
+            os.makedirs(attack.folder)
+            attack.victim("first", str(call), f"file:{attack.path}?vfs=densite", mode, call=call)
+            what = f"{mode}, call {call} of {calls}"
+            before = files.fingerprint(attack.folder)
+            if "app.db" not in before:
+                continue
+            attack.stock(attack.path, "SELECT count(*) FROM t")
+            yield from unchanged(before, attack.folder, what)
+            con = content.connect(attack.path)
+            if con.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+                yield from wrong(content.wrong(con, content.COMMITTED), what)
+            con.close()
+
+
+def each_conversion(attack):
+    """`compress` and `decompress` in place, killed before each call. Stock SQLite looks first."""
+    for verb in ("compress", "decompress"):
+        for mode in files.MODES:
+            for name in os.listdir(attack.folder):
+                os.remove(f"{attack.folder}/{name}")
+            if verb == "compress":
+                attack.plain(attack.path, mode, "kill")
+            else:
+                attack.killed_files(mode)
+            clean, count = attack.state("clean"), f"{attack.options.dir}/count"
+            calls, call = None, 0
+            while calls is None or call <= calls:
+                shutil.rmtree(attack.folder)
+                shutil.copytree(clean, attack.folder)
+                environment = dict(os.environ, LD_PRELOAD=attack.options.kill_at, KILL_AT=str(call), COUNT_TO=count)
+                ran = subprocess.run([attack.options.command, verb, attack.path], env=environment, capture_output=True, text=True, check=False)
+                if calls is None:
+                    with open(count, encoding="utf-8") as file:
+                        calls = int(file.read())
+                    yield from wrong(ran.stderr if ran.returncode else None, f"{verb}, {mode}")
+                what = f"{verb}, {mode}, call {call} of {calls}"
+                call += 1
+                attack.stock(attack.path, "SELECT count(*) FROM t", "PRAGMA integrity_check")
+                con = content.connect(attack.path)
+                yield from wrong(content.wrong(con, content.COMMITTED), what)
+                con.close()
+            shutil.rmtree(clean)
+
+
+SHORT = (
+    symlinks_and_hard_links,
+    renamed_databases,
+    read_only_directories,
+    vacuum_into,
+    plain_files_through_the_vfs,
+    foreign_companions,
+    files_of_an_earlier_build,
+    companions_of_densite_beside_plain_files,
+    an_empty_file_becomes_a_database,
+    names_that_look_like_companions,
+)
+LONG = (each_commit_of_both_forms, each_first_transaction, each_conversion)
+
+
+def run(options):
+    """Runs the attacks. Returns the number of faults."""
+    options.kill_at = f"{options.dir}/kill_at.so"
+    faults, attacks = 0, SHORT
+    if options.programs:
+        subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", options.kill_at, f"{HERE}/kill_at.c", "-ldl"], check=True)
+        attacks += LONG
+    for attack in attacks:
+        if options.attack not in attack.__name__:
+            continue
+        found, this = 0, Attack(options, attack.__name__)
+        try:
+            for fault in attack(this):
+                found += 1
+                print(f"FAULT: {attack.__name__}: {fault}", flush=True)
+        except Exception:  # pylint: disable=broad-except
+            found += 1
+            print(f"FAULT: {attack.__name__}: {traceback.format_exc()}", flush=True)
+        print(f"{attack.__name__}: {found} faults", flush=True)
+        if not found:
+            shutil.rmtree(this.folder)
+        faults += found
+    return faults
