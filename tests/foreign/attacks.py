@@ -10,6 +10,7 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+import time
 import traceback
 
 import densite
@@ -255,6 +256,72 @@ def an_empty_file_becomes_a_database(attack):
             os.remove(f"{attack.folder}/{name}")
 
 
+def an_open_connection_of_stock_sqlite(attack):
+    """It has the empty file open while Densite makes the database, and then writes."""
+    for mode in files.MODES:
+        for name in os.listdir(attack.folder):
+            os.remove(f"{attack.folder}/{name}")
+        stock = sqlite3.connect(attack.path, isolation_level=None)
+        stock.execute("SELECT * FROM sqlite_master").fetchall()
+        con = content.connect(attack.path)
+        con.execute(f"PRAGMA journal_mode={mode}")
+        con.execute("PRAGMA wal_autocheckpoint=0")
+        con.execute(content.SCHEMA)
+        for n in range(content.COMMITTED):
+            content.run(con, n)
+        before = files.fingerprint(attack.folder)
+        for statement in ("CREATE TABLE x(a)", "PRAGMA journal_mode=wal", "VACUUM", "PRAGMA user_version=3"):
+            try:
+                stock.execute(statement)
+                yield f"{mode}: {statement} of a stock connection that had the empty file open succeeds"
+            except sqlite3.DatabaseError:
+                pass
+        stock.close()
+        yield from unchanged(before, attack.folder, f"{mode}, stock connection to the empty file")
+        yield from wrong(content.wrong(con, content.COMMITTED), f"{mode}, stock connection to the empty file")
+        con.close()
+
+
+def companions_opened_as_databases(attack):
+    for mode in files.MODES:
+        for state in files.STATES[2:]:
+            attack.killed_files(mode, state)
+            before = files.fingerprint(attack.folder)
+            for name in before:
+                # Any program makes an empty file a database.
+                if name != "app.db" and os.path.getsize(f"{attack.folder}/{name}"):
+                    for statement in ("SELECT count(*) FROM t", "CREATE TABLE x(a)", "VACUUM", "PRAGMA journal_mode=wal"):
+                        yield from refused(attack.stock(f"{attack.folder}/{name}", statement), f"{mode}, {state}, {name}, {statement}")
+            yield from unchanged(before, attack.folder, f"{mode}, {state}, companions as databases")
+            yield from wrong(attack.verify(), f"{mode}, {state}, companions as databases")
+
+
+def foreign_companions_beside_a_live_file(attack):
+    """A WAL or a hot journal of a plain database comes while the application has the file open."""
+    for mode in files.MODES:
+        for state in files.STATES[:2]:
+            for foreign_mode, ending in (("wal", "-wal"), ("delete", "-journal")):
+                # SQLite plays such a file into any database that nobody has a lock on.
+                if mode != "wal" and state == "live, idle":
+                    continue
+                live = files.Files(attack.folder, mode, state)
+                try:
+                    live.stop()
+                    attack.plain(f"{attack.options.dir}/old.db", foreign_mode, "kill")
+                    os.rename(f"{attack.options.dir}/old.db{ending}", attack.path + ending)
+                    before = files.fingerprint(attack.folder)
+                    for statement in ("SELECT count(*) FROM t", "INSERT INTO t VALUES (-1, 0, 'foreign')", "PRAGMA wal_checkpoint(TRUNCATE)", "VACUUM"):
+                        attack.stock(attack.path, statement)
+                    what = f"{mode}, {state}, foreign {ending} comes"
+                    yield from unchanged(before, attack.folder, what)
+                    yield from wrong(live.go_on(), what)
+                finally:
+                    live.end()
+                    for name in os.listdir(attack.options.dir):
+                        if name.startswith("old.db"):
+                            os.remove(f"{attack.options.dir}/{name}")
+
+
 def names_that_look_like_companions(attack):
     """Databases with unusual names have companions of their own."""
     for name in ("a b%20.db", "x-wal", "x-journal", "x-dwal", "ä?#.db", "-mj"):
@@ -307,8 +374,11 @@ def atomic(folder, order, what):
         found[form] = looks[form](folder)
     if found["plain"] != found["densite"] or not isinstance(found["plain"], bool):
         yield f"{what}: has the transaction: {found}"
-    else:
-        shutil.rmtree(folder)
+        return
+    left = [name for name in os.listdir(folder) if "-mj" in name or (name.endswith("journal") and os.path.getsize(f"{folder}/{name}") and name == "app.db-journal")]
+    if left:
+        yield f"{what}: {', '.join(left)} stay"
+    shutil.rmtree(folder)
 
 
 def look_at_plain(folder):
@@ -338,6 +408,8 @@ def each_first_transaction(attack):
     """The first transaction of an empty file, killed before each of its calls. Stock SQLite looks;
     then Densite has all of it or nothing."""
     for mode in files.MODES:
+        shutil.rmtree(attack.folder)
+        os.makedirs(attack.folder)
         calls, call = attack.victim("first", str(1 << 30), f"file:{attack.path}?vfs=densite", mode, call=0), 0
         # Most calls write pages.
         step = max(1, calls // 60)
@@ -398,6 +470,9 @@ SHORT = (
     files_of_an_earlier_build,
     companions_of_densite_beside_plain_files,
     an_empty_file_becomes_a_database,
+    an_open_connection_of_stock_sqlite,
+    companions_opened_as_databases,
+    foreign_companions_beside_a_live_file,
     names_that_look_like_companions,
 )
 LONG = (each_commit_of_both_forms, each_first_transaction, each_conversion)
@@ -413,7 +488,7 @@ def run(options):
     for attack in attacks:
         if options.attack not in attack.__name__:
             continue
-        found, this = 0, Attack(options, attack.__name__)
+        began, found, this = time.monotonic(), 0, Attack(options, attack.__name__)
         try:
             for fault in attack(this):
                 found += 1
@@ -421,7 +496,7 @@ def run(options):
         except Exception:  # pylint: disable=broad-except
             found += 1
             print(f"FAULT: {attack.__name__}: {traceback.format_exc()}", flush=True)
-        print(f"{attack.__name__}: {found} faults", flush=True)
+        print(f"{attack.__name__}: {found} faults, {time.monotonic() - began:.0f} seconds", flush=True)
         if not found:
             shutil.rmtree(this.folder)
         faults += found
