@@ -46,7 +46,10 @@ fn look(path: &Path, says: &str) {
         "VACUUM",
     ] {
         let db = Connection::open_with_flags_and_vfs(path, OpenFlags::default(), "unix");
-        let done = db.and_then(|db| db.query_row(sql, [], |_| Ok(())));
+        let done = db.and_then(|db| {
+            db.busy_timeout(std::time::Duration::ZERO)?;
+            db.query_row(sql, [], |_| Ok(()))
+        });
         let error = done.expect_err(sql).to_string();
         assert!(error.contains(says), "{sql}: {error}");
     }
