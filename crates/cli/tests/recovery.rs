@@ -81,6 +81,32 @@ fn a_wal_is_written_into_the_copy() {
     });
 }
 
+/// It is of another database that had the name, and replacing the file would remove it.
+#[test]
+fn a_journal_or_wal_of_the_other_form_is_refused_in_place() {
+    let dir = temp();
+    let a = at(&dir, "a.db");
+    plain(&a, 4096, 300);
+    let refused = |verb: &str, ending: &str| {
+        let foreign = format!("{a}{ending}");
+        fs::write(&foreign, [0xd9; 600]).expect("writes");
+        let before = snapshot(dir.path());
+        let ran = densite(&[verb, &a, "--yes"]);
+        assert!(ran.code != 0 && ran.err.contains(ending), "{verb}: {ran:?}");
+        assert!(snapshot(dir.path()) == before, "{verb} {ending}");
+        fs::remove_file(&foreign).expect("removes");
+    };
+    refused("compress", "-dwal");
+    refused("compress", "-djournal");
+    refused("vacuum", "-dwal");
+    densite(&["compress", &a]).expect(0);
+    refused("decompress", "-wal");
+    refused("decompress", "-journal");
+    refused("vacuum", "-journal");
+    refused("check", "-wal");
+    densite(&["decompress", &a]).expect(0);
+}
+
 #[test]
 fn a_persistent_journal_is_cold() {
     let dir = temp();

@@ -49,7 +49,10 @@ mod tests {
     fn the_permissions_of_a_companion_can_be_derived() {
         for ending in Companions::ALL {
             let letters = ending.strip_prefix('-').expect("a dash");
-            assert!(letters.bytes().all(|b| b.is_ascii_alphanumeric()), "{ending}");
+            assert!(
+                letters.bytes().all(|b| b.is_ascii_alphanumeric()),
+                "{ending}"
+            );
         }
     }
 }

@@ -11,7 +11,9 @@ use crate::place::has_system_files;
 use crate::remote::{RemoteFile, is_replica, is_url, shown_url};
 use crate::settings::Settings;
 use crate::worker;
-use densite_sqlite::{Api, Code, Companions, FileName, HostVfs, Opened, Registered, Result, Vfs, ffi};
+use densite_sqlite::{
+    Api, Code, Companions, FileName, HostVfs, Opened, Registered, Result, Vfs, ffi,
+};
 use densite_store::{PreEncoded, Readahead};
 use std::ffi::{CStr, CString, OsStr};
 use std::os::unix::ffi::OsStrExt as _;

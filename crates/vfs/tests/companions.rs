@@ -46,7 +46,10 @@ fn look(path: &Path, says: &str) {
         "VACUUM",
     ] {
         let db = Connection::open_with_flags_and_vfs(path, OpenFlags::default(), "unix");
-        let done = db.and_then(|db| db.query_row(sql, [], |_| Ok(())));
+        let done = db.and_then(|db| {
+            db.busy_timeout(std::time::Duration::ZERO)?;
+            db.query_row(sql, [], |_| Ok(()))
+        });
         let error = done.expect_err(sql).to_string();
         assert!(error.contains(says), "{sql}: {error}");
     }
@@ -64,7 +67,11 @@ fn another_program_changes_nothing_and_loses_no_transaction() {
         if mode == "WAL" {
             run(&db, "COMMIT");
         }
-        let own = if mode == "WAL" { "x.db-dwal" } else { "x.db-djournal" };
+        let own = if mode == "WAL" {
+            "x.db-dwal"
+        } else {
+            "x.db-djournal"
+        };
         assert_eq!(beside(&place), [own], "{mode}");
         let left = killed(&place);
         // A transaction that is larger than the cache keeps readers out in a rollback mode.
@@ -76,7 +83,11 @@ fn another_program_changes_nothing_and_loses_no_transaction() {
         }
         for db in [&db, &left.open("x.db")] {
             let changed = "SELECT count(*) FROM t WHERE b LIKE 'changed%'";
-            let want = if mode == "WAL" || !db.is_autocommit() { 2000 } else { 0 };
+            let want = if mode == "WAL" || !db.is_autocommit() {
+                2000
+            } else {
+                0
+            };
             assert_eq!(int(db, changed), want, "{mode}");
             assert_sound(db);
         }
@@ -94,13 +105,20 @@ fn plain_files_keep_the_names_of_sqlite() {
         let db = place.open("x.db");
         run(&db, &format!("PRAGMA journal_mode={mode}"));
         run(&db, "INSERT INTO t VALUES (1)");
-        let name = if mode == "WAL" { "x.db-wal" } else { "x.db-journal" };
+        let name = if mode == "WAL" {
+            "x.db-wal"
+        } else {
+            "x.db-journal"
+        };
         assert_eq!(beside(&place), [name]);
         let other = Connection::open(place.path("x.db")).expect("opens");
         run(&other, "INSERT INTO t VALUES (2)");
         assert_eq!(int(&db, "SELECT sum(a) FROM t"), 3);
         let off = place.try_open("off.db", "&densite=off").expect("opens");
-        run(&off, &format!("PRAGMA journal_mode={mode}; CREATE TABLE t(a)"));
+        run(
+            &off,
+            &format!("PRAGMA journal_mode={mode}; CREATE TABLE t(a)"),
+        );
         assert!(place.path(&name.replace("x.db", "off.db")).exists());
     }
 }
@@ -128,7 +146,10 @@ fn an_empty_file_that_becomes_plain_gets_the_names_of_sqlite() {
     let db = place.open("x.db");
     assert_eq!(int(&db, "SELECT count(*) FROM sqlite_master"), 0);
     let other = place.plain("x.db");
-    run(&other, "PRAGMA journal_mode=WAL; CREATE TABLE t(a); INSERT INTO t VALUES (1)");
+    run(
+        &other,
+        "PRAGMA journal_mode=WAL; CREATE TABLE t(a); INSERT INTO t VALUES (1)",
+    );
     run(&db, "INSERT INTO t VALUES (2)");
     assert_eq!(int(&other, "SELECT sum(a) FROM t"), 3);
     assert_eq!(beside(&place), ["x.db-wal"]);
@@ -140,7 +161,10 @@ fn an_empty_file_that_becomes_plain_gets_the_names_of_sqlite() {
     assert_eq!(int(&db, "SELECT count(*) FROM sqlite_master"), 0);
     std::fs::write(place.path("x.db"), b"").expect("empties");
     fill(&db, 100);
-    run(&db, "PRAGMA journal_mode=PERSIST; DELETE FROM t WHERE a < 50");
+    run(
+        &db,
+        "PRAGMA journal_mode=PERSIST; DELETE FROM t WHERE a < 50",
+    );
     assert_eq!(beside(&place), ["x.db-djournal"]);
     look(&place.path("x.db"), NO_DATABASE);
     assert_sound(&db);
@@ -156,7 +180,14 @@ fn a_foreign_journal_or_wal_is_never_played_into_the_file() {
         drop(db);
         let old = place.plain("old.db");
         run(&old, "PRAGMA cache_size=2");
-        run(&old, if end == "-wal" { "PRAGMA journal_mode=WAL" } else { "SELECT 1" });
+        run(
+            &old,
+            if end == "-wal" {
+                "PRAGMA journal_mode=WAL"
+            } else {
+                "SELECT 1"
+            },
+        );
         fill(&old, 500);
         run(&old, "BEGIN; UPDATE t SET b = 'old' || b");
         if end == "-wal" {
@@ -167,7 +198,11 @@ fn a_foreign_journal_or_wal_is_never_played_into_the_file() {
         let before = all_bytes(&place);
         let error = place.try_open("x.db", "").expect_err("refused").to_string();
         let own = end.replace('-', "-d");
-        for part in [&format!("x.db{end} is beside it"), &format!("rename it to"), &own] {
+        for part in [
+            &format!("x.db{end} is beside it"),
+            &format!("rename it to"),
+            &own,
+        ] {
             assert!(error.contains(part.as_str()), "{error}");
         }
         assert!(all_bytes(&place) == before);
@@ -226,7 +261,10 @@ fn a_transaction_over_several_files_leaves_no_marker() {
                     mode.to_lowercase()
                 );
             }
-            run(&db, "BEGIN; INSERT INTO t VALUES (1); INSERT INTO other.t VALUES (1)");
+            run(
+                &db,
+                "BEGIN; INSERT INTO t VALUES (1); INSERT INTO other.t VALUES (1)",
+            );
             run(&db, end);
             assert!(!place.path("x.db-journal").exists(), "{mode} {end}");
             assert!(!place.path("y.db-journal").exists(), "{mode} {end}");

@@ -144,7 +144,10 @@ mod tests {
             assert!(settled(own.wal, b""));
             assert!(!settled(own.wal, b"x"));
             assert!(settled(own.journal, b""));
-            assert!(settled(own.journal, &[0; 600]), "a finished PERSIST journal");
+            assert!(
+                settled(own.journal, &[0; 600]),
+                "a finished PERSIST journal"
+            );
             assert!(!settled(own.journal, &[0xd9; 600]), "a hot journal");
             assert!(settled(SHM, b"x"));
             assert!(settled(other.wal, b"x"), "of a database of the other form");

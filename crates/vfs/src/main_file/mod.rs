@@ -233,7 +233,9 @@ impl MainFile {
         if has_changed && self.checkpoint.uses_wal() {
             // This connection has the WAL of the other name open, and shares its index with
             // connections that have this one.
-            self.refuse("another file was written over it; close this connection and open it again");
+            self.refuse(
+                "another file was written over it; close this connection and open it again",
+            );
         } else {
             self.refuse_foreign();
         }
@@ -279,7 +281,10 @@ impl MainFile {
     /// right to write.
     fn become_store(&mut self) -> Done {
         if let Err(code) = self.file.remove_foreign() {
-            self.report(code, &"a journal or WAL that is beside the empty file cannot be removed");
+            self.report(
+                code,
+                &"a journal or WAL that is beside the empty file cannot be removed",
+            );
             return Err(code);
         }
         let MainFile {
