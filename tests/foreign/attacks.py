@@ -1,84 +1,23 @@
 """What else can happen to a Densite file from outside: other names of it, files of others beside it,
-transactions over databases of both forms, the moment in which an empty file becomes a database.
-
-Each attack gets a new folder and yields what is wrong. Attacks named `each_...` kill a process before
-each of its calls; they take minutes and belong to `make foreign`."""
+the moment in which an empty file becomes a database. Each attack gets a new folder and yields what
+is wrong."""
 
 import contextlib
 import os
 import shutil
 import sqlite3
 import subprocess
-import sys
 import time
 import traceback
 
 import densite
 
-from . import content, files
-from .programs import HERE, said
+from . import content, files, kills
+from .attack import Attack, refused, unchanged, wrong
+from .programs import HERE
 
-#: Accounts without rights have this number.
+#: An account without rights.
 NOBODY = 65534
-
-
-class Attack:
-    """The folder of one attack, and what it needs."""
-
-    def __init__(self, options, name):
-        self.options, self.folder = options, f"{options.dir}/{name}"
-        shutil.rmtree(self.folder, ignore_errors=True)
-        os.makedirs(self.folder)
-        self.path = f"{self.folder}/app.db"
-
-    def stock(self, path, *statements, user=()):
-        """Python's sqlite3 alone, in a process of its own: (exit code, what it said)."""
-        command = [*user, sys.executable, f"{HERE}/drivers.py", "sqlite3", "statements", path, self.folder, *statements]
-        ran = subprocess.run(command, capture_output=True, text=True, check=False, cwd="/")
-        return ran.returncode, said(ran, (self.folder,))
-
-    def killed_files(self, mode, state="killed, writing"):
-        return files.Files(self.folder, mode, state)
-
-    def victim(self, *arguments, call=None):
-        """Runs a victim. Returns the number of its calls if it was not killed."""
-        environment = dict(os.environ)
-        if call is not None:
-            environment["LD_PRELOAD"] = self.options.kill_at
-        ran = subprocess.run([sys.executable, "-m", "foreign.victims", *arguments], env=environment, capture_output=True, text=True, check=False)
-        if ran.returncode == -9:
-            return None
-        assert ran.returncode == 0, ran.stderr
-        return int(ran.stdout or 0)
-
-    def plain(self, path, mode, how):
-        """A plain database that stock SQLite left when it was killed."""
-        self.victim("plain", f"file:{path}", mode, how)
-
-    def state(self, *names):
-        """A copy of the folder, in which the next thing is tried."""
-        copy = "-".join((self.folder, *names))
-        shutil.rmtree(copy, ignore_errors=True)
-        shutil.copytree(self.folder, copy, symlinks=True)
-        return copy
-
-    def verify(self, path=None, transactions=content.COMMITTED):
-        return files.verify(path or self.path, transactions, self.options.command)
-
-
-def refused(answer, what):
-    """What is wrong if stock SQLite has not refused."""
-    code, words = answer
-    return [f"{what}: stock SQLite said {words!r}, exit code {code}"] if code == 0 else []
-
-
-def unchanged(before, folder, what):
-    changed = files.differences(before, files.fingerprint(folder))
-    return [f"{what}: {'; '.join(changed)}"] if changed else []
-
-
-def wrong(text, what):
-    return [f"{what}: {text}"] if text else []
 
 
 def symlinks_and_hard_links(attack):
@@ -339,127 +278,6 @@ def names_that_look_like_companions(attack):
                 os.remove(f"{attack.folder}/{file}")
 
 
-def each_commit_of_both_forms(attack):
-    """A transaction over a plain and a Densite database, killed before each call of its commit. Then
-    either program is the first to look: both databases have the transaction, or neither."""
-    app, plain = f"file:{attack.path}?vfs=densite", f"{attack.folder}/plain.db"
-    for mode in ("delete", "persist", "truncate"):
-        for main, other in ((app, f"file:{plain}"), (f"file:{plain}", app), (f"file:{plain}?vfs=densite", app), (app, f"file:{plain}?vfs=unix")):
-            # The databases of before, once.
-            for name in os.listdir(attack.folder):
-                os.remove(f"{attack.folder}/{name}")
-            made = files.Files(attack.folder, mode, "live, idle")
-            made.application.do("close")
-            made.end()
-            con = sqlite3.connect(plain)
-            con.execute("CREATE TABLE o(a)")
-            con.commit()
-            con.close()
-            clean = attack.state("clean")
-            calls, call = attack.victim("both", str(1 << 30), main, other, mode, call=0), 0
-            while call <= calls:
-                call += 1
-                shutil.rmtree(attack.folder)
-                shutil.copytree(clean, attack.folder)
-                attack.victim("both", str(call), main, other, mode, call=call)
-                for order in ("plain first", "Densite first"):
-                    yield from atomic(attack.state(order), order, f"{mode}, {main[:main.find(':') + 1]}{os.path.basename(main)} and {os.path.basename(other)}, call {call} of {calls}, {order}")
-            shutil.rmtree(clean)
-
-
-def atomic(folder, order, what):
-    """Looks at both databases in that order."""
-    found, looks = {}, {"plain": look_at_plain, "densite": look_at_densite}
-    for form in sorted(looks, reverse=order == "plain first"):
-        found[form] = looks[form](folder)
-    if found["plain"] != found["densite"] or not isinstance(found["plain"], bool):
-        yield f"{what}: has the transaction: {found}"
-        return
-    left = [name for name in os.listdir(folder) if "-mj" in name or (name.endswith("journal") and os.path.getsize(f"{folder}/{name}") and name == "app.db-journal")]
-    if left:
-        yield f"{what}: {', '.join(left)} stay"
-    shutil.rmtree(folder)
-
-
-def look_at_plain(folder):
-    # Looks at the Densite file, too, as a program does that is shown the wrong file.
-    for _ in range(2):
-        con = sqlite3.connect(f"{folder}/app.db")
-        with contextlib.suppress(sqlite3.DatabaseError):
-            con.execute("SELECT count(*) FROM t").fetchone()
-        con.close()
-        con = sqlite3.connect(f"{folder}/plain.db")
-        count = con.execute("SELECT count(*) FROM o").fetchone()[0]
-        con.close()
-    return count == 1
-
-
-def look_at_densite(folder):
-    con = content.connect(f"{folder}/app.db")
-    try:
-        if content.wrong(con, content.COMMITTED) is None:
-            return False
-        return content.wrong(con, content.COMMITTED + 1) or True
-    finally:
-        con.close()
-
-
-def each_first_transaction(attack):
-    """The first transaction of an empty file, killed before each of its calls. Stock SQLite looks;
-    then Densite has all of it or nothing."""
-    for mode in files.MODES:
-        shutil.rmtree(attack.folder)
-        os.makedirs(attack.folder)
-        calls, call = attack.victim("first", str(1 << 30), f"file:{attack.path}?vfs=densite", mode, call=0), 0
-        # Most calls write pages.
-        step = max(1, calls // 60)
-        while call <= calls:
-            call += 1 if call < 30 or call > calls - 30 else step
-            shutil.rmtree(attack.folder)
-            os.makedirs(attack.folder)
-            attack.victim("first", str(call), f"file:{attack.path}?vfs=densite", mode, call=call)
-            what = f"{mode}, call {call} of {calls}"
-            before = files.fingerprint(attack.folder)
-            if "app.db" not in before:
-                continue
-            attack.stock(attack.path, "SELECT count(*) FROM t")
-            yield from unchanged(before, attack.folder, what)
-            con = content.connect(attack.path)
-            if con.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
-                yield from wrong(content.wrong(con, content.COMMITTED), what)
-            con.close()
-
-
-def each_conversion(attack):
-    """`compress` and `decompress` in place, killed before each call. Stock SQLite looks first."""
-    for verb in ("compress", "decompress"):
-        for mode in files.MODES:
-            for name in os.listdir(attack.folder):
-                os.remove(f"{attack.folder}/{name}")
-            if verb == "compress":
-                attack.plain(attack.path, mode, "kill")
-            else:
-                attack.killed_files(mode)
-            clean, count = attack.state("clean"), f"{attack.options.dir}/count"
-            calls, call = None, 0
-            while calls is None or call <= calls:
-                shutil.rmtree(attack.folder)
-                shutil.copytree(clean, attack.folder)
-                environment = dict(os.environ, LD_PRELOAD=attack.options.kill_at, KILL_AT=str(call), COUNT_TO=count)
-                ran = subprocess.run([attack.options.command, verb, attack.path], env=environment, capture_output=True, text=True, check=False)
-                if calls is None:
-                    with open(count, encoding="utf-8") as file:
-                        calls = int(file.read())
-                    yield from wrong(ran.stderr if ran.returncode else None, f"{verb}, {mode}")
-                what = f"{verb}, {mode}, call {call} of {calls}"
-                call += 1
-                attack.stock(attack.path, "SELECT count(*) FROM t", "PRAGMA integrity_check")
-                con = content.connect(attack.path)
-                yield from wrong(content.wrong(con, content.COMMITTED), what)
-                con.close()
-            shutil.rmtree(clean)
-
-
 SHORT = (
     symlinks_and_hard_links,
     renamed_databases,
@@ -475,7 +293,7 @@ SHORT = (
     foreign_companions_beside_a_live_file,
     names_that_look_like_companions,
 )
-LONG = (each_commit_of_both_forms, each_first_transaction, each_conversion)
+LONG = (kills.each_commit_of_both_forms, kills.each_first_transaction, kills.each_conversion)
 
 
 def run(options):

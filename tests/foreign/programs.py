@@ -55,6 +55,8 @@ def said(ran, folders):
             return words
     if ran.returncode == 0:
         return ""
+    if ran.returncode == 124:
+        return "(a window)"
     lines = [line.strip() for line in (stderr.strip() or stdout).splitlines() if line.strip()]
     text = lines[-1] if lines else ""
     for folder in folders:
@@ -88,6 +90,10 @@ def through_sql(run, names=None, attach=True):
     return verbs
 
 
+#: What a shell does without a word if it cannot read the database. The newest is the quieter one.
+SILENT = (".tables", ".indexes", ".expert", ".databases")
+
+
 def shell(name, path):
     version = output(path, "--version").split(" ")[0] if path else ""
     if not version:
@@ -103,9 +109,9 @@ def shell(name, path):
     # Not every build of the shell has .recover.
     if ".recover" in output(path, ":memory:", ".help"):
         dots.append(".recover")
-    verbs += [Verb(dot.split(" ")[0], command("{db}", dot), silent=dot in (".sha3sum", ".databases")) for dot in dots]
+    verbs += [Verb(dot.split(" ")[0], command("{db}", dot), silent=dot in SILENT) for dot in dots]
     verbs.append(Verb(".sha3sum", command("{db}", ".sha3sum"), silent=True))
-    verbs.append(Verb(".open", command("{tmp}/other.db", ".open {db}", ".tables")))
+    verbs.append(Verb(".open", command("{tmp}/other.db", ".open {db}", ".tables"), silent=True))
     verbs.append(Verb(".restore it into another", command("{tmp}/other.db", ".restore {db}")))
     verbs.append(Verb(".backup onto it", command("{tmp}/other.db", ".backup {db}")))
     verbs.append(Verb(".output of a dump", ["/bin/sh", "-c", 'exec "$0" -batch "$1" .dump', path, "{db}"]))
@@ -157,7 +163,8 @@ def node(name, interpreter, modules, extras=(), names=None, attach=True):
     def command(verb, path, statements=()):
         return ["env", f"NODE_PATH={modules}", interpreter, "--no-warnings", f"{HERE}/drivers.cjs", name, verb, path, "{tmp}", *statements]
 
-    verbs = through_sql(command, names, attach) + [Verb(verb, command(verb, "{db}")) for verb in extras]
+    # The backup of better-sqlite3 waits for a locked database, and Node ends meanwhile.
+    verbs = through_sql(command, names, attach) + [Verb(verb, command(verb, "{db}"), silent=verb == "backup") for verb in extras]
     return Program(name, version, verbs)
 
 
@@ -239,6 +246,11 @@ def every(folder):
         "ogr2ogr -append": ["ogr2ogr", "-f", "SQLite", "-append", "{db}", "{tmp}/points.csv"],
         "ogr2ogr onto it": ["ogr2ogr", "-f", "SQLite", "{db}", "{tmp}/points.csv"],
     }))
+    browser = commands("DB Browser", output("sh", "-c", "QT_QPA_PLATFORM=offscreen sqlitebrowser --version 2>&1 | sed -n 's/^DB Browser.* Version //p'"), {
+        "open for 3 seconds": ["env", "QT_QPA_PLATFORM=offscreen", "timeout", "3", "sqlitebrowser", "{db}"],
+        "open for 3 seconds, read-only": ["env", "QT_QPA_PLATFORM=offscreen", "timeout", "3", "sqlitebrowser", "-R", "{db}"],
+    })
+    found.append(browser)
     datasette, utils = f"{binaries}/datasette", f"{binaries}/sqlite-utils"
     found.append(commands("Datasette", output(datasette, "--version").split(" ")[-1], {
         "inspect": [datasette, "inspect", "{db}"],
