@@ -58,7 +58,7 @@ def main(driver, verb, path, tmp, *given):
     elif verb == "iterdump":
         print(len(list(con.iterdump())))
     elif verb == "serialize":
-        print(len(con.serialize("main") if driver == "apsw" else con.serialize()))
+        print(len(con.serialize()))
     else:
         # The database is the source of a backup, or its destination.
         other = CONNECT.get(driver, connect_sqlite3)(driver, tmp + "/other.db")

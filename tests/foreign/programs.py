@@ -106,9 +106,9 @@ def shell(name, path):
     verbs += [Verb(name, command("{tmp}/other.db", *statements)) for name, statements in sql.ATTACHED.items()]
     dots = [".tables", ".schema", ".dump", ".indexes", ".dbinfo", ".fullschema", ".backup {tmp}/copy.db", ".save {tmp}/copy.db", ".clone {tmp}/copy.db"]
     dots += [".restore {tmp}/other.db", ".import /dev/null t", ".expert", ".archive -t", ".lint fkey-indexes", ".databases", ".read {tmp}/script.sql"]
-    # Not every build of the shell has .recover.
-    if ".recover" in output(path, ":memory:", ".help"):
-        dots.append(".recover")
+    # Not every build of the shell has .recover, .dbinfo or .archive.
+    known = output(path, ":memory:", ".help")
+    dots = [dot for dot in (*dots, ".recover") if dot.split(" ")[0] in known]
     verbs += [Verb(dot.split(" ")[0], command("{db}", dot), silent=dot in SILENT) for dot in dots]
     verbs.append(Verb(".sha3sum", command("{db}", ".sha3sum"), silent=True))
     verbs.append(Verb(".open", command("{tmp}/other.db", ".open {db}", ".tables"), silent=True))
@@ -210,7 +210,7 @@ def every(folder):
     found += [python("Python", path) for version, path in pythons().items() if not own.version.startswith(version + " ")]
     found += [
         python("pysqlite3", f"{folder}/other/bin/python", "pysqlite3", ("backup", "backup onto it")),
-        python("apsw", env, "apsw", ("backup", "backup onto it", "serialize")),
+        python("apsw", env, "apsw", ("backup", "backup onto it")),
         node("node:sqlite", f"{modules}/node/bin/node", modules, ("backup",)),
         node("better-sqlite3", "node", modules, ("backup",)),
         node("libsql", "node", modules),

@@ -1,5 +1,9 @@
 """The table of docs/durability/foreign.md: which program said what."""
 
+import textwrap
+
+from . import sql
+
 BEGIN, END = "<!-- written by make foreign -->", "<!-- end -->"
 NOTHING = "(nothing, exit code 0)"
 
@@ -31,13 +35,22 @@ def text(results):
     lines = ["| program | version | verbs | on live files it says | on killed files it says |", "|---|---|---|---|---|"]
     for (program, version), (verbs, live, killed) in rows(results).items():
         lines.append(f"| {program} | {version} | {verbs} | {cell(live)} | {cell(killed)} |")
-    lines += ["", "The verbs of each:", ""]
+    lines += ["", "The verbs of each; those of SQL, which all drivers run, come first:", ""]
     verbs = {}
     for result in results:
         if result["program"]:
             verbs.setdefault(result["program"], {})[result["verb"]] = None
-    lines += [f"- {program}: {', '.join(names)}" for program, names in verbs.items()]
+    core = [*sql.ON_MAIN, *sql.ATTACHED]
+    lines.append(item("SQL", core))
+    for program, names in verbs.items():
+        has_core = all(name in names for name in core)
+        rest = [name for name in names if not (has_core and name in core)]
+        lines.append(item(program, (["SQL"] if has_core else []) + rest))
     return "\n".join(lines) + "\n"
+
+
+def item(name, words):
+    return textwrap.fill(f"- {name}: {'; '.join(words)}", 100, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
 
 
 def cell(words):
