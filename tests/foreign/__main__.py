@@ -10,8 +10,8 @@ in the midst of a transaction, and on the files of such an application that was 
 journal modes. Then the files are compared byte for byte. The program must have said an error. The
 application goes on, or Densite opens the killed files: every committed row is there.
 
-Without --programs only the system's sqlite3 shell and this Python are tried, which takes seconds.
-FOLDER is what setup.sh makes. `make foreign` runs all. A fault keeps its files.
+Without --programs only the system's sqlite3 shell, this Python and three attacks are tried, which
+takes seconds. FOLDER is what setup.sh makes. `make foreign` runs all. A fault keeps its files.
 """
 
 import argparse

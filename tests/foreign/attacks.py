@@ -293,16 +293,18 @@ SHORT = (
     foreign_companions_beside_a_live_file,
     names_that_look_like_companions,
 )
+#: With every change.
+QUICK = (vacuum_into, companions_of_densite_beside_plain_files, an_empty_file_becomes_a_database)
 LONG = (kills.each_commit_of_both_forms, kills.each_first_transaction, kills.each_conversion)
 
 
 def run(options):
     """Runs the attacks. Returns the number of faults."""
     options.kill_at = f"{options.dir}/kill_at.so"
-    faults, attacks = 0, SHORT
+    faults, attacks = 0, QUICK
     if options.programs:
         subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", options.kill_at, f"{HERE}/kill_at.c", "-ldl"], check=True)
-        attacks += LONG
+        attacks = SHORT + LONG
     for attack in attacks:
         if options.attack not in attack.__name__:
             continue
