@@ -163,7 +163,7 @@ fn cuts(journal: &'static str, synchronous: &'static str, durable: bool) {
             // A program without Densite can be the first that recovers its own file.
             if rng.random() {
                 let plain = Connection::open_with_flags_and_vfs(
-                    uri("plain", ""),
+                    "/db/plain.db",
                     OpenFlags::default(),
                     below.as_str(),
                 );
