@@ -49,6 +49,7 @@ mod schema;
 mod slack;
 mod source;
 mod space;
+mod stand_in;
 mod target;
 mod temp;
 mod trees;
