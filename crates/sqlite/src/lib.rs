@@ -5,8 +5,7 @@
 //! [`Value`], [`Backup`], [`image`], [`quoted()`]. Files: [`HostVfs`], [`HostFile`], [`Vfs`],
 //! [`VfsFile`], [`Above`], [`register_vfs`], [`coalesced_vfs`]. SQL: [`create_function`],
 //! [`create_table_function`], [`VirtualTable`], [`TableCursor`], [`create_module`],
-//! [`Observation`]. [`gate`] makes
-//! forks wait. Callbacks catch panics, so no panic crosses into C.
+//! [`stand_in_for_collations`], [`Observation`]. [`gate`] makes forks wait. Callbacks catch panics, so no panic crosses into C.
 
 #![warn(missing_docs)]
 
@@ -15,6 +14,7 @@ mod backup;
 mod coalesced;
 mod code;
 mod companions;
+mod collation;
 mod connection;
 mod detached;
 mod entry;
@@ -44,6 +44,7 @@ pub use backup::{Backup, BackupStep};
 pub use coalesced::{WalProgress, coalesced_vfs, wal_progress};
 pub use code::Code;
 pub use companions::{Companions, SHM};
+pub use collation::stand_in_for_collations;
 pub use connection::{Checkpointed, Connection, Running, TxnState, is_opened_by_densite};
 pub use detached::{Detached, Row};
 pub use entry::entry_point;

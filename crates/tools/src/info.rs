@@ -65,6 +65,9 @@ pub struct Info {
     pub pages: u64,
     /// Pages on SQLite's freelist.
     pub free_pages: u64,
+    /// The well-known program whose database it is, if it is one of those that open it with a SQLite
+    /// of their own.
+    pub program: Option<&'static str>,
     /// The journal mode in the first page.
     pub journal_mode: JournalMode,
     /// The setting auto_vacuum in the first page.
@@ -144,6 +147,7 @@ pub(crate) fn info_within(api: Api, path: &Path, wait: Duration) -> Result<(Info
         page_size: 0,
         pages: 0,
         free_pages: 0,
+        program: None,
         journal_mode: JournalMode::Rollback,
         auto_vacuum: AutoVacuum::None,
         journal_bytes: len_or_zero(&beside(&target.path, companions.journal)),
@@ -207,8 +211,10 @@ pub(crate) fn info_within(api: Api, path: &Path, wait: Duration) -> Result<(Info
             (true, Some(_)) => AutoVacuum::Incremental,
         };
         let through = form.through();
-        let found = schema::read(api, through, &target)
-            .and_then(|schema| objects::objects(&mut bytes, &header, &schema, stored_bytes));
+        let found = schema::read(api, through, &target).and_then(|schema| {
+            info.program = schema.program;
+            objects::objects(&mut bytes, &header, &schema.entries, stored_bytes)
+        });
         match found {
             Ok(objects) => info.objects = objects,
             Err(e) => match is_recovered(&target.path, through) {

@@ -26,6 +26,7 @@ pub fn info(info: &Info) -> Value {
         "page_size": info.page_size,
         "pages": info.pages,
         "free_pages": info.free_pages,
+        "program": info.program,
         "journal_mode": mode(info.journal_mode),
         "auto_vacuum": auto_vacuum(info.auto_vacuum),
         "journal_bytes": info.journal_bytes,
@@ -108,6 +109,9 @@ pub fn checked(checked: &Checked) -> Value {
         "problems": problems,
         "cut": checked.cut,
         "integrity_check": checked.integrity_check,
+        "not_verified": checked.not_verified,
+        "damaged_trees": checked.damaged_trees,
+        "remedies": checked.remedies(),
     })
 }
 
@@ -122,6 +126,7 @@ pub fn converted(verb: &str, report: &ConvertReport) -> Value {
         "page_size": report.page_size,
         "pages": report.pages,
         "free_pages_zeroed": report.free_pages_zeroed,
+        "free_pages_in_use": report.free_pages_in_use,
         "source_bytes": report.source_bytes,
         "destination_bytes": report.destination_bytes,
         "ratio": report.ratio(),
