@@ -51,7 +51,9 @@ pub use function::create_function;
 pub use host::HostVfs;
 pub use hostfile::HostFile;
 pub use owned::OwnedStatement;
-pub use preupdate::{Observation, Observer, RowChange, RowOp, provide_preupdate};
+pub use preupdate::{
+    Observation, Observer, PreupdateFaults, RowChange, RowOp, preupdate_faults, provide_preupdate,
+};
 pub use process::PerProcess;
 pub use quoted::quoted;
 pub use statement::Statement;
