@@ -57,8 +57,8 @@ impl Reread {
         let faults = preupdate_faults(connection.api())?;
         let has_suspects = faults.defaults && !defaults.is_empty();
         if layout.is_without_row_id {
-            let stored = stored_columns(connection, layout.table)?;
-            return Ok(match faults.order && !is_in_order(&stored) {
+            let stored = Storage::of(connection, layout.table)?;
+            return Ok(match faults.order && !stored.is_in_order() {
                 true => without_order(connection, layout, &stored, !defaults.is_empty()),
                 false if has_suspects => by_key(layout, &stored, defaults),
                 false => Reread::Never,
@@ -70,7 +70,7 @@ impl Reread {
         Ok(match free_row_id(connection, &quoted(layout.table))? {
             Some(name) => Reread::Rows {
                 null_in: defaults,
-                sql: select(layout, &format!("{name} = ?1")),
+                sql: select(layout, "NOT INDEXED", &format!("{name} = ?1")),
                 key: 0,
             },
             None => Reread::Impossible(format!(
@@ -131,12 +131,12 @@ impl Reread {
 fn without_order(
     connection: &Connection,
     layout: &Layout<'_>,
-    stored: &[Stored],
+    stored: &Storage,
     has_defaults: bool,
 ) -> Reread {
     let is_real = |place: usize| layout.reals.get(place) == Some(&true);
     let is_wrong = |(place, s): &(usize, &Stored)| is_real(*place) && !is_real(s.column);
-    let mut wrong = stored.iter().enumerate().filter(is_wrong);
+    let mut wrong = stored.columns.iter().enumerate().filter(is_wrong);
     match wrong.next() {
         // Keys are stored first.
         Some((_, first)) if first.is_key => Reread::Impossible(format!(
@@ -149,25 +149,31 @@ fn without_order(
     }
 }
 
-fn by_key(layout: &Layout<'_>, stored: &[Stored], null_in: Vec<Column>) -> Reread {
+fn by_key(layout: &Layout<'_>, stored: &Storage, null_in: Vec<Column>) -> Reread {
     let compared = (1..).zip(layout.columns.iter().take(layout.key));
     let compared = compared.map(|(n, (column, name))| {
-        let of = stored.iter().find(|s| s.column == column.place);
+        let of = stored.columns.iter().find(|s| s.column == column.place);
         let collation = of.map_or("BINARY", |s| s.collation.as_str());
         format!("{} COLLATE {} = ?{n}", quoted(name), quoted(collation))
     });
     let compared: Vec<String> = compared.collect();
+    // NOT INDEXED would allow an index that has all columns.
+    let table_itself = format!("INDEXED BY {}", quoted(&stored.index));
     Reread::Rows {
         null_in,
-        sql: select(layout, &compared.join(" AND ")),
+        sql: select(layout, &table_itself, &compared.join(" AND ")),
         key: layout.key,
     }
 }
 
-fn select(layout: &Layout<'_>, condition: &str) -> String {
-    let names: Vec<String> = layout.columns.iter().map(|(_, name)| quoted(name)).collect();
+fn select(layout: &Layout<'_>, by: &str, condition: &str) -> String {
+    let names: Vec<String> = layout
+        .columns
+        .iter()
+        .map(|(_, name)| quoted(name))
+        .collect();
     format!(
-        "SELECT {} FROM main.{} NOT INDEXED WHERE {condition}",
+        "SELECT {} FROM main.{} {by} WHERE {condition}",
         names.join(", "),
         quoted(layout.table)
     )
@@ -181,24 +187,36 @@ struct Stored {
     is_key: bool,
 }
 
-fn is_in_order(stored: &[Stored]) -> bool {
-    stored.iter().enumerate().all(|(place, s)| s.column == place)
+/// How a table WITHOUT ROWID is stored.
+struct Storage {
+    /// The name of the table as an index.
+    index: String,
+    /// In the order in which they are stored.
+    columns: Vec<Stored>,
 }
 
-/// The columns of a table WITHOUT ROWID in the order in which they are stored.
-fn stored_columns(connection: &Connection, table: &str) -> Result<Vec<Stored>> {
-    let mut stored = Vec::new();
-    let mut statement = connection.prepare(
-        "SELECT x.cid, x.coll, x.key FROM pragma_index_list(?1, 'main') l, pragma_index_xinfo(l.name, 'main') x WHERE l.origin = 'pk' ORDER BY x.seqno",
-    )?;
-    statement.bind(1, &Value::from(table))?;
-    while statement.step()? {
-        let column = statement.column(0).as_i64().unwrap_or(-1);
-        stored.push(Stored {
-            column: usize::try_from(column).unwrap_or(usize::MAX),
-            collation: statement.column(1).as_str().unwrap_or("BINARY").to_owned(),
-            is_key: statement.column(2).as_i64() == Some(1),
-        });
+impl Storage {
+    fn of(connection: &Connection, table: &str) -> Result<Storage> {
+        let (mut index, mut columns) = (String::new(), Vec::new());
+        let mut statement = connection.prepare(
+            "SELECT x.cid, x.coll, x.key, l.name FROM pragma_index_list(?1, 'main') l, pragma_index_xinfo(l.name, 'main') x WHERE l.origin = 'pk' ORDER BY x.seqno",
+        )?;
+        statement.bind(1, &Value::from(table))?;
+        while statement.step()? {
+            let column = statement.column(0).as_i64().unwrap_or(-1);
+            columns.push(Stored {
+                column: usize::try_from(column).unwrap_or(usize::MAX),
+                collation: statement.column(1).as_str().unwrap_or("BINARY").to_owned(),
+                is_key: statement.column(2).as_i64() == Some(1),
+            });
+            statement.column(3).as_str().unwrap_or_default().clone_into(&mut index);
+        }
+        Ok(Storage { index, columns })
     }
-    Ok(stored)
+
+    /// Whether they are stored in the order in which they are declared.
+    fn is_in_order(&self) -> bool {
+        let mut columns = self.columns.iter().enumerate();
+        columns.all(|(place, s)| s.column == place)
+    }
 }

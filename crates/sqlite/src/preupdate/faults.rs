@@ -2,11 +2,11 @@
 //! library, once for each, because distributions repair old versions.
 
 use super::{Observation, Observer, RowChange, RowOp, library_of};
+use crate::Result;
 use crate::api::Api;
 use crate::connection::Connection;
 use crate::ffi;
 use crate::value::{Value, ValueRef};
-use crate::Result;
 use densite_disk::sync::Mutex;
 use std::sync::Arc;
 
