@@ -24,7 +24,7 @@ pub struct Addition {
 /// Then only functions that this connection lacks are registered.
 ///
 /// Returns `SQLITE_OK_LOAD_PERMANENTLY`, or an error code with a message in `error` that SQLite
-/// frees. Then nothing is registered. SQLite unloads the library after an error. So what fails later
+/// frees. Then nothing is registered. SQLite unloads the library after an error. So a later failure
 /// is reported in SQLite's log.
 ///
 /// # Safety

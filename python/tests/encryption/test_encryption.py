@@ -6,7 +6,7 @@ import densite
 from sqlcipher3 import dbapi2 as sqlcipher
 from support import Files
 
-SECRET = "a text that nobody else may read"
+SECRET = "a text that only its owner can read"
 DENSITE = b"Densite format\r\n"
 
 

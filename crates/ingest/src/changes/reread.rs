@@ -209,7 +209,11 @@ impl Storage {
                 collation: statement.column(1).as_str().unwrap_or("BINARY").to_owned(),
                 is_key: statement.column(2).as_i64() == Some(1),
             });
-            statement.column(3).as_str().unwrap_or_default().clone_into(&mut index);
+            statement
+                .column(3)
+                .as_str()
+                .unwrap_or_default()
+                .clone_into(&mut index);
         }
         Ok(Storage { index, columns })
     }
