@@ -214,6 +214,88 @@ fn the_default_entry_point_serves_files_opened_by_path() {
     }
 }
 
+/// As a pool does for each of its connections. The SELECT runs while functions are registered.
+#[test]
+fn every_connection_can_load_the_extension_by_a_select() {
+    let dir = folder();
+    let load = format!("SELECT load_extension('{}')", library().display());
+    let open = |name: &str| format!(".open file:{}?vfs=densite", dir.path().join(name).display());
+    let functions = "SELECT densite_version() > '', densite_host()";
+    let Some(output) = shell(&[
+        ":memory:",
+        &load,
+        &format!("{load}, (SELECT value FROM densite_info('main') WHERE name = 'kind')"),
+        &open("app.db"),
+        ROWS,
+        &load,
+        &load,
+        "SELECT densite_config('changes', 't', 'on'), densite_changes_subscribe('s')",
+        &load,
+        "DELETE FROM t WHERE id = 1; SELECT count(*) FROM densite_changes('s')",
+        &open("app.db"),
+        &load,
+        functions,
+        &format!(
+            "SELECT count(*), (SELECT count(load_extension('{}')) FROM t) FROM t",
+            library().display()
+        ),
+    ]) else {
+        return;
+    };
+    assert_eq!(said(&output), "\n|empty\n\n\non|0\n\n1\n\n1|1\n999|0\n");
+}
+
+/// For example that of the package and that of a wheel. The first one serves all connections.
+#[test]
+fn two_copies_of_the_library_serve_one_process() {
+    let dir = folder();
+    // The file's name tells SQLite the entry point.
+    let copy = dir.path().join(library().file_name().expect("a name"));
+    std::fs::copy(library(), &copy).expect("a copy");
+    let (one, other) = (library().display().to_string(), copy.display().to_string());
+    let open = format!(
+        ".open file:{}?vfs=densite",
+        dir.path().join("app.db").display()
+    );
+    let count = "SELECT count(*), densite_version() > '' FROM t";
+    for (first, second) in [(&one, &other), (&other, &one)] {
+        let commands = [
+            format!(".load {first}"),
+            format!("SELECT load_extension('{first}')"),
+        ];
+        let commands = commands.iter().flat_map(|load| {
+            [
+                format!("SELECT load_extension('{second}')"),
+                format!(".load {second}"),
+                format!(".load {second} sqlite3_densite_default_init"),
+            ]
+            .map(|again| (load.clone(), again))
+        });
+        for (load, again) in commands {
+            let output = shell(&[
+                ":memory:",
+                &load,
+                &again,
+                &open,
+                "DROP TABLE IF EXISTS t",
+                ROWS,
+                &again,
+                &load,
+                &open,
+                count,
+                &open,
+                count,
+            ]);
+            let Some(output) = output else { return };
+            let text = said(&output);
+            assert!(
+                text.trim().ends_with("1000|1\n1000|1"),
+                "{load}, {again}: {text}"
+            );
+        }
+    }
+}
+
 const FLAGS: OpenFlags = OpenFlags::SQLITE_OPEN_READ_WRITE
     .union(OpenFlags::SQLITE_OPEN_CREATE)
     .union(OpenFlags::SQLITE_OPEN_URI);

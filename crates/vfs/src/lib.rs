@@ -49,7 +49,7 @@ mod vfs;
 mod worker;
 
 pub use densite_sqlite::entry_point;
-pub use entry::{densite_init, init, load};
+pub use entry::{Addition, densite_init, init, load};
 pub use followed::Followed;
 pub use last_error::take_last_error;
 pub use locked_view::{LockedView, ViewBytes};

@@ -68,10 +68,26 @@ pub fn register(api: Api, name: &CStr, host: Option<&CStr>, make_default: bool) 
     })?;
     let vfs = DensiteVfs {
         name: name.to_string_lossy().into_owned(),
-        host: below,
+        host: without_ciphers(below),
     };
     densite_sqlite::register_vfs(api, name, vfs, make_default)?;
     Ok(())
+}
+
+/// Whether another copy of this library has registered the VFS.
+pub(crate) fn is_of_another_copy(api: Api) -> bool {
+    let found = densite_sqlite::registered::<DensiteVfs>(api, NAME);
+    matches!(found, Registered::Foreign(_))
+}
+
+/// The VFS that reads and writes the bytes of files as they are. SQLite3 Multiple Ciphers encrypts
+/// in a VFS above it. Above that one, Densite would hide that nothing can be encrypted.
+fn without_ciphers(host: HostVfs) -> HostVfs {
+    let name = host.name();
+    let below = name.strip_prefix("multipleciphers-");
+    let below = below.and_then(|below| CString::new(below).ok());
+    let below = below.and_then(|below| HostVfs::find(host.api(), Some(&below)));
+    below.unwrap_or(host)
 }
 
 /// The host's VFS below the one registered as [`NAME`]. `None` if that one is not registered, or
