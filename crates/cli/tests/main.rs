@@ -12,6 +12,7 @@ mod export;
 #[cfg(feature = "remote")]
 mod follow;
 mod free_in_use;
+mod full_disk;
 mod json;
 mod known_programs;
 mod load;

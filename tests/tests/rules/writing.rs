@@ -43,7 +43,7 @@ fn rule_01_gaining_the_right_catches_up() {
 ///
 /// Writes that were not published when the right to write ends must be gone when it is gained
 /// again: SQLite gave up that transaction, and other connections have written since.
-/// Take out: `give_up_unpublished` in `MainFile::give_lock`.
+/// Take out: `forget_unpublished` in `MainFile::give_lock`.
 #[test]
 fn rule_01_unpublished_commits_end_with_the_right() {
     let place = Place::new();

@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 use crate::paths::{beside, len_or_zero};
 use crate::target::Target;
 use densite_disk::{File, OpenMode, RealFile};
-use densite_sqlite::{Api, Companions, Connection, ffi};
+use densite_sqlite::{Api, Code, Companions, Connection, ffi};
 use std::path::Path;
 use std::time::Duration;
 
@@ -14,18 +14,33 @@ use std::time::Duration;
 /// In a read-only location SQLite cannot open a database in WAL mode, because it needs shared
 /// memory beside the file. If there is no WAL and no hot journal, the file alone is the whole
 /// state.
+///
+/// On a full disk the WAL stays as it is, and SQLite reads it. If there is no room for the shared
+/// memory either, the connection has the database for itself and needs none.
 pub(crate) fn open_reading(
     api: Api,
     through: Through,
     target: &Target,
     wait: Duration,
 ) -> Result<(Connection, Access)> {
+    let wal = beside(&target.path, through.companions().wal);
     let mut refused = None;
     for access in [Access::Write, Access::Read, Access::Immutable] {
         if access == Access::Immutable && !is_recovered(&target.path, through).unwrap_or(false) {
             break;
         }
-        match recover(api, through, target, access, wait) {
+        let opened = match connect(api, through, target, access, wait) {
+            Err(e) if access == Access::Write && may_lack_room(&e) => {
+                // The first error says more.
+                connect_alone(api, through, target, wait).map_err(|_| e)
+            }
+            opened => opened,
+        };
+        let recovered = opened.and_then(|db| match empty_wal(&db, &wal, target, access) {
+            Err(Error::NoSpace { .. }) => Ok(db),
+            done => done.map(|()| db),
+        });
+        match recovered {
             Ok(db) => return Ok((db, access)),
             Err(e @ Error::Permission { .. }) => refused = refused.or(Some(e)),
             Err(e) => return Err(e),
@@ -43,11 +58,53 @@ pub(super) fn recover(
     access: Access,
     wait: Duration,
 ) -> Result<Connection> {
+    let db = connect(api, through, target, access, wait)?;
+    let wal = beside(&target.path, through.companions().wal);
+    empty_wal(&db, &wal, target, access)?;
+    Ok(db)
+}
+
+/// Lets SQLite roll back a hot journal.
+fn connect(
+    api: Api,
+    through: Through,
+    target: &Target,
+    access: Access,
+    wait: Duration,
+) -> Result<Connection> {
     let ms = i32::try_from(wait.as_millis()).unwrap_or(i32::MAX);
     let db = through.connect(api, target, access, ms)?;
     read_state(&db, target)?;
-    let wal = beside(&target.path, through.companions().wal);
-    if access == Access::Write && len_or_zero(&wal) > 0 {
+    Ok(db)
+}
+
+/// The same for this connection alone, which has the index of the WAL in memory.
+fn connect_alone(
+    api: Api,
+    through: Through,
+    target: &Target,
+    wait: Duration,
+) -> Result<Connection> {
+    let ms = i32::try_from(wait.as_millis()).unwrap_or(i32::MAX);
+    let db = through.connect(api, target, Access::Write, ms)?;
+    db.exec("PRAGMA locking_mode=EXCLUSIVE")
+        .map_err(|e| from_sqlite(&target.path, e))?;
+    read_state(&db, target)?;
+    Ok(db)
+}
+
+/// Whether SQLite may have found no room for the shared memory beside the file.
+fn may_lack_room(error: &Error) -> bool {
+    match error {
+        Error::NoSpace { .. } => true,
+        Error::Sqlite { code, .. } => code & 0xff == Code::IOERR.0,
+        _ => false,
+    }
+}
+
+/// Writes the WAL into the file, as far as other connections allow.
+fn empty_wal(db: &Connection, wal: &Path, target: &Target, access: Access) -> Result<()> {
+    if access == Access::Write && len_or_zero(wal) > 0 {
         match db.checkpoint(None, ffi::CHECKPOINT_TRUNCATE) {
             // Other connections hold locks. The caller decides what this means.
             Err(e) if e.is_busy() => {}
@@ -56,7 +113,7 @@ pub(super) fn recover(
             }
         }
     }
-    Ok(db)
+    Ok(())
 }
 
 /// Makes SQLite read the file. It does not read the schema, which can need extensions that are not

@@ -13,7 +13,7 @@ use crate::slice::{Rest, Slice};
 use crate::trim::Reach;
 use crate::{pause, pragma, super_journal};
 use densite_sqlite::{Code, Error as Wrong, ffi};
-use densite_store::Error;
+use densite_store::{Error, Handle};
 use std::ffi::{CStr, c_char, c_void};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -116,7 +116,7 @@ impl MainFile {
             self.is_marked = true;
             super_journal::put(&self.file, path)?;
         }
-        self.publish()
+        self.publish_by(Handle::publish_undoable)
     }
 
     /// The commit of several databases is over, or will be rolled back.
@@ -140,6 +140,9 @@ impl MainFile {
         self.committed_without_wal();
         // In WAL mode the lock on the file does not give the right to write.
         if self.member.level() == ffi::LOCK_EXCLUSIVE || self.settings.unlocked {
+            // With synchronous=OFF, SQLite never syncs (rule 9).
+            let synced = self.in_store(|stored| stored.handle().sync_if_due());
+            synced.transpose()?;
             self.maintain_a_little();
         }
         Ok(())

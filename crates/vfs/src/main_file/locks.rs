@@ -146,7 +146,7 @@ impl MainFile {
     /// xUnlock.
     pub(super) fn give_lock(&mut self, level: i32) -> Done {
         if level < self.member.level() {
-            self.give_up_unpublished();
+            self.forget_unpublished();
             self.tell_of_wal();
             if level < ffi::LOCK_RESERVED {
                 self.unmark();

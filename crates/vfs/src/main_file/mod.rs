@@ -32,7 +32,7 @@ use crate::remote::RemoteFile;
 use crate::settings::Settings;
 use crate::stored::Stored;
 use densite_sqlite::{Code, Companions, FileName, HostVfs, ffi};
-use densite_store::{Error, LockLevel, probe};
+use densite_store::{Error, Handle, LockLevel, probe};
 use std::fmt::Display;
 use std::sync::Arc;
 
@@ -379,11 +379,15 @@ impl MainFile {
 
     /// Publishes all pending writes.
     fn publish(&mut self) -> Done {
+        self.publish_by(Handle::publish)
+    }
+
+    fn publish_by(&mut self, publish: fn(&mut Handle) -> Result<(), Error>) -> Done {
         if !self.has_pending() {
             return Ok(());
         }
         pause::at("before-publish");
-        let done = self.in_store(|stored| stored.handle().publish());
+        let done = self.in_store(|stored| publish(stored.handle()));
         let done = done.unwrap_or(Ok(()));
         if done.is_ok() {
             self.member.publishes();
@@ -404,25 +408,9 @@ impl MainFile {
         done
     }
 
-    /// Handles writes of a transaction that SQLite gave up in the middle, when its lock is released
-    /// or the file is closed.
-    ///
-    /// Plain SQLite would leave these writes in the file under a hot journal, and so do we: they
-    /// are published. But without such a journal (it was in memory, or there was none) nothing
-    /// would ever roll them back, so they are forgotten.
-    fn give_up_unpublished(&mut self) {
-        if !self.has_pending() {
-            return;
-        }
-        if self.file.journal_may_be_hot() {
-            // Either outcome is right, so a failure is not reported.
-            let _ = self.publish_or_discard();
-        } else {
-            self.forget_unpublished();
-        }
-    }
-
-    /// Forgets all pending writes.
+    /// Forgets all pending writes. Also those of a transaction that SQLite gave up in the middle, when
+    /// its lock is released or the file is closed: if its journal is hot, it is played back into the
+    /// newest commit, which is what the journal restores. So that rollback needs no space (rule 11).
     fn forget_unpublished(&mut self) {
         if let Some(stored) = self.contents.store_mut() {
             stored.handle().discard();

@@ -33,7 +33,7 @@ const CLOSE_PAUSE: Duration = Duration::from_millis(1);
 impl MainFile {
     /// xClose. Errors on the way are logged; the file is closed in any case.
     pub(super) fn close_file(&mut self) -> Done {
-        self.give_up_unpublished();
+        self.forget_unpublished();
         self.tell_of_wal();
         if self.member.open_file().is_some() {
             self.member.leave();
