@@ -41,7 +41,7 @@ fn a_full_disk_does_not_keep_a_wal_from_being_read() {
     limited(len, &["decompress", &a])
         .expect(4)
         .says("not enough disk space");
-    let wal = fs::metadata(at(&dir, "a.db-wal")).expect("the WAL");
+    let wal = fs::metadata(at(&dir, "a.db-dwal")).expect("the WAL");
     assert!(wal.len() > 1 << 20, "it is still there");
     assert_eq!(rows(&a), rows(&b));
 }

@@ -343,7 +343,7 @@ fn rule_11_a_published_transaction_is_rolled_back_on_a_full_disk() {
             let before = rows(&db).expect("rows");
             vfs.disk().fail(
                 Fault::new(FaultKind::Io, OpSet::of(&[Op::Remove]))
-                    .on_path("-journal")
+                    .on_path("-djournal")
                     .forever(),
             );
             let error = db.execute_batch(statement).expect_err("the journal stays");
