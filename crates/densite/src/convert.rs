@@ -251,6 +251,7 @@ impl ConvertOptions {
             archive: self.archive,
             page_size: self.page_size.map(setting::page_size).transpose()?,
             wait: self.timeout.unwrap_or(defaults.wait),
+            ..defaults
         })
     }
 }

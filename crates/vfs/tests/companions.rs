@@ -200,7 +200,7 @@ fn a_foreign_journal_or_wal_is_never_played_into_the_file() {
         let own = end.replace('-', "-d");
         for part in [
             &format!("x.db{end} is beside it"),
-            &format!("rename it to"),
+            &"rename it to".to_string(),
             &own,
         ] {
             assert!(error.contains(part.as_str()), "{error}");
