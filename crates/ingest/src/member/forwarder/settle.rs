@@ -24,7 +24,7 @@ impl Forwarder {
             },
             found => found?,
         };
-        *self.retained.lock() = self.log(Retained::begin(open.log(), durability))?;
+        *self.retained.lock() = self.of_log(Retained::begin(open.log(), durability))?;
         let last = Last::of(stream, &self.origin)?;
         let Some((_, message)) = last.message else {
             let first = stream.extent()?.first;
@@ -56,7 +56,7 @@ impl Forwarder {
             return Err(own_log::older(&self.origin));
         }
         self.shared.own_log.check(&self.origin, &message)?;
-        self.log(open.log().set_config(|config| {
+        self.of_log(open.log().set_config(|config| {
             config.max_transaction_bytes = largest_transaction(max_payload) as u64;
         }))?;
         Ok(Settled {
