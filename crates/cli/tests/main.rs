@@ -11,6 +11,7 @@ mod damage;
 mod export;
 #[cfg(feature = "remote")]
 mod follow;
+mod join_stopped;
 mod json;
 mod load;
 mod load_ends;
