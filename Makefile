@@ -43,6 +43,13 @@
 #                      installed, and the tests of examples/views and examples/events:
 #                      target/examples
 #   make sqlite-suite  SQLite's own tests with Densite as the default VFS
+#   make foreign       programs that speak only SQLite's format, on live and killed Densite files:
+#                      shells, drivers, Litestream, GDAL, DuckDB and others, installed in
+#                      target/foreign, and attacks from outside; compares what they say with
+#                      docs/durability/foreign.md
+#                        ONLY=Python   only programs whose names contain this
+#                        ATTACK=each   only attacks whose names contain this
+#                        WRITE=1       write the table of that page
 #   make crash         crash, kill and model tests for MINUTES=60 in all, shared equally by the
 #                      parts; prints one line for each part at the end. Builds versitygw, a second
 #                      object store, and nats-server if Go is installed
@@ -94,7 +101,7 @@ MDBOOK := 0.5.4
 # The version of cargo-deny, which is installed in target/cargo-deny.
 DENY := 0.20.2
 
-.PHONY: help share demo remote-demo test none-skipped cargo-test crash-test chroma everyday-part s3-server nats-server python-test bench crash docs examples fuzz lint deny crates dist dist-try dist-aarch64 dist-musl oldest-rust ext report-pictures pairwise pairwise-test pairwise-cluster sqlite-suite wheel need-build need-dist need-test
+.PHONY: help share demo remote-demo test none-skipped cargo-test crash-test chroma everyday-part s3-server nats-server python-test bench crash docs examples fuzz lint deny crates dist dist-try dist-aarch64 dist-musl oldest-rust ext report-pictures pairwise pairwise-test pairwise-cluster sqlite-suite foreign wheel need-build need-dist need-test
 
 help:
 	@sed -n '2,/^$$/s/^# \{0,1\}//p' Makefile
@@ -187,6 +194,11 @@ pairwise-test: need-test ext
 sqlite-suite: need-test ext
 	tests/sqlite-suite/setup.sh target/sqlite-suite
 	tests/sqlite-suite/run.sh target/release/libdensite.so target/sqlite-suite
+
+foreign: need-build ext
+	@scripts/need.sh foreign
+	tests/foreign/setup.sh target/foreign
+	PYTHONPATH=python:tests PYTHONDONTWRITEBYTECODE=1 DENSITE_LIBRARY='$(CURDIR)/target/release/libdensite.so' python3 -m foreign --command target/release/densite --dir target/foreign-files --programs target/foreign --only '$(ONLY)' --attack '$(ATTACK)' --table docs/durability/foreign.md $(if $(WRITE),--write)
 
 bench: need-build
 	$(RELEASE) -p densite-extension -p densite-cli -p densite-bench

@@ -1,5 +1,5 @@
 #!/bin/sh
-# need.sh build|python|bench|crash|wheel|dist|remote-demo|pictures|test
+# need.sh build|python|foreign|bench|crash|wheel|dist|remote-demo|pictures|test
 #
 # Checks that the system has the programs for the given work. Installs missing Debian packages if
 # this needs no password (root, or sudo without password), and says which and why. Otherwise it
@@ -17,6 +17,16 @@ find_missing() { # find_missing WORK: sets needed, wished (packages) and why_nee
   need git git has git
   case $1 in
   python) need python3 python3 has python3 ;;
+  foreign)
+    need python3 python3 has python3
+    need python3-venv "Python's venv" python3 -c 'import ensurepip, venv'
+    need sqlite3 "the sqlite3 shell" has sqlite3
+    need util-linux setpriv has setpriv
+    wish gdal-bin GDAL has ogrinfo
+    wish sqlitebrowser "DB Browser" has sqlitebrowser
+    wish nodejs Node has node
+    wish npm npm has npm
+    wish golang-go "Go, for Litestream" has go ;;
   bench)
     need python3 python3 has python3
     need python3-venv "Python's venv" python3 -c 'import ensurepip, venv' ;;

@@ -268,7 +268,7 @@ def measured(run, path):
 
 
 def remove(path):
-    for end in ("", "-wal", "-shm", "-journal"):
+    for end in ("", "-wal", "-shm", "-journal", "-dwal", "-djournal"):
         if os.path.exists(path + end):
             os.unlink(path + end)
 

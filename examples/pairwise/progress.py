@@ -100,7 +100,7 @@ def progress(con: sqlite3.Connection, path: str) -> Progress:
         left_seconds=0.0 if finished else (pairs - done_pairs) / rate if rate else None,
         elapsed_seconds=elapsed,
         file_bytes=_disk_bytes(path),
-        log_bytes=_disk_bytes(path + "-wal", path + "-shm", *_in(path + "-log")),
+        log_bytes=_disk_bytes(path + "-dwal", path + "-shm", *_in(path + "-log")),
         workers=workers,
     )
 

@@ -47,12 +47,12 @@ fn judge(kind: &Kind, seed: u64, repaired: bool, path: &Path) -> Outcome {
         let target = densite_fuzz::find("file").expect("the target");
         (target.repair)(&mut file);
     }
-    for ending in ["-wal", "-shm", "-journal"] {
+    for ending in ["-dwal", "-shm", "-djournal"] {
         std::fs::remove_file(kinds::beside(path, ending)).ok();
     }
     std::fs::write(path, &file).expect("written");
     if let Some(wal) = &wal {
-        std::fs::write(kinds::beside(path, "-wal"), wal).expect("written");
+        std::fs::write(kinds::beside(path, "-dwal"), wal).expect("written");
     }
     let begun = Instant::now();
     let mut first = outcome(kind, path);

@@ -17,7 +17,7 @@ import os
 import sys
 from _thread import allocate_lock
 
-from ._library import library_path
+from ._library import __version__, library_path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -181,9 +181,16 @@ def _prime(module: ModuleType, connect: Any) -> None:
             raise _not_supported(module, f"{module.__name__}: {error}") from error
         raise
     try:
-        con.execute("SELECT densite_version()").fetchone()
+        version, path = con.execute("SELECT densite_version(), densite_library()").fetchone()
     finally:
         con.close()
+    if version != __version__:
+        raise _not_supported(
+            module, f"{path}: this process has loaded Densite {version}, and the package is {__version__}; load one of them"
+        )
+    from . import _native  # noqa: PLC0415: often not needed
+
+    _native.use(path)
 
 
 def _where(module: ModuleType) -> str:

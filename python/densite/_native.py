@@ -92,6 +92,7 @@ _FUNCTIONS = {
 }
 
 _library: Optional[ctypes.CDLL] = None
+_path: Optional[str] = None
 
 
 class State(ctypes.Structure):
@@ -172,11 +173,18 @@ def _listening(tell: Callable[[State], Any], raised: List[BaseException]) -> Gen
             answer = 1
 
 
+def use(path: str) -> None:
+    """The path of the copy of the library that serves SQLite. Another part of the program can have
+    loaded it before the package's own."""
+    global _path  # noqa: PLW0603
+    _path = path
+
+
 def library() -> ctypes.CDLL:
     """The shared library with its functions declared."""
     global _library  # noqa: PLW0603
     if _library is None:
-        loaded = ctypes.CDLL(library_path())
+        loaded = ctypes.CDLL(_path or library_path())
         for name, (answer, arguments) in _FUNCTIONS.items():
             function = getattr(loaded, name)
             function.restype, function.argtypes = answer, arguments

@@ -24,6 +24,8 @@ class Conversion(TypedDict):
     page_size: int
     pages: int
     free_pages_zeroed: int
+    #: Pages on the freelist that tables use.
+    free_pages_in_use: int
     source_bytes: int
     destination_bytes: int
     #: Destination to source; 0 for an empty source.
@@ -82,6 +84,12 @@ class Checked(TypedDict):
     cut: Optional[str]
     #: The result of SQLite's integrity check; ["ok"] without a problem.
     integrity_check: List[str]
+    #: Tables that only their application can check, each with the reason.
+    not_verified: List[str]
+    #: Damage of b-trees. If it is empty, SQL repairs what the integrity check found.
+    damaged_trees: List[str]
+    #: How to repair it.
+    remedies: List[str]
 
 
 class Process(TypedDict):
@@ -188,6 +196,8 @@ class Info(TypedDict):
     page_size: int
     pages: int
     free_pages: int
+    #: The well-known program that could not open it compressed.
+    program: Optional[str]
     journal_mode: str
     #: "none", "full" or "incremental".
     auto_vacuum: str
@@ -195,6 +205,8 @@ class Info(TypedDict):
     wal_bytes: int
     #: Processes whose read transactions prevent a reset of the WAL.
     wal_readers: List[Process]
+    #: The database, and what belongs to it: journal, WAL, shared memory, the log's directory.
+    files: List[str]
     #: Files left by a vacuum or conversion that did not complete.
     leftovers: List[str]
     #: Figures of the store by name; None for a plain database.

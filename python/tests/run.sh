@@ -1,14 +1,14 @@
 #!/bin/bash
 # run.sh LIBRARY WHEELS DIR
 #
-# Runs the tests of the Python package on LIBRARY (a libdensite.so): in an environment in DIR with
-# other drivers, and without other packages with every CPython from 3.9 that is found as python3.N or
-# named in DENSITE_PYTHONS. In an environment with Django, SQLAlchemy and similar it tests the wheel
-# in WHEELS, because they find the package by its metadata, and runs the commands of docs/start.md
-# with the command beside LIBRARY. Changes nothing outside DIR.
+# Runs the tests of the Python package on LIBRARY (a libdensite.so): in environments in DIR with
+# other drivers and with builds of SQLite that encrypt, and without other packages with every CPython
+# from 3.9 that is found as python3.N or named in DENSITE_PYTHONS. In an environment with Django,
+# SQLAlchemy and similar it tests the wheel in WHEELS, because they find the package by its metadata,
+# and runs the commands of docs/start.md with the command beside LIBRARY. Changes nothing outside DIR.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-[ $# = 3 ] || { sed -n 2,9p "$0" >&2; exit 2; }
+[ $# = 3 ] || { sed -n 2,8p "$0" >&2; exit 2; }
 library=$(realpath "$1") wheels=("$2"/densite-*-py3-none-manylinux_*.whl)
 wheel=$(realpath "${wheels[0]}")
 mkdir -p "$3"; cd "$3"
@@ -17,6 +17,7 @@ mkdir -p "$3"; cd "$3"
 . "$here/../../scripts/environment.sh"
 environment env "$here/requirements.txt"
 environment ecosystem "$here/ecosystem/requirements.txt"
+environment encryption "$here/encryption/requirements.txt"
 
 # A directory of its own, so that a test can leave it out.
 rm -rf installed
@@ -29,6 +30,7 @@ tests() { # tests PYTHON FOLDER PACKAGE [env's OPTION...]
 }
 
 tests env/bin/python "$here" "$here/.." DENSITE_LIBRARY="$library"
+tests encryption/bin/python "$here/encryption" "$here/.." DENSITE_LIBRARY="$library"
 tests ecosystem/bin/python "$here/ecosystem" "$PWD/installed" -u DENSITE_LIBRARY
 # The five-minute start, with Datasette of that environment.
 env -u DENSITE_LIBRARY PYTHONPATH="$PWD/installed" PYTHONDONTWRITEBYTECODE=1 ecosystem/bin/python "$here/../../scripts/start.py" \

@@ -160,6 +160,16 @@ fn cuts(journal: &'static str, synchronous: &'static str, durable: bool) {
                 captured.change, captured.how
             );
             stand.boot(&captured.disk);
+            // A program without Densite can be the first that recovers its own file.
+            if rng.random() {
+                let plain = Connection::open_with_flags_and_vfs(
+                    "/db/plain.db",
+                    OpenFlags::default(),
+                    below.as_str(),
+                );
+                let read = |db: Connection| db.query_row("SELECT max(n) FROM t", [], |_| Ok(()));
+                plain.and_then(read).expect("a plain file");
+            }
             let found = last(&stand.connect());
             let [first, ..] = found[..] else {
                 panic!("{what}: nothing")

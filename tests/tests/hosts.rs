@@ -8,7 +8,7 @@ use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::process::{Command, Output};
 
 use densite_testing::skip;
-use densite_tests::library::library;
+use densite_tests::library::{command, library};
 use densite_tests::model::folder;
 use rusqlite::{Connection, LoadExtensionGuard, OpenFlags, ffi};
 
@@ -137,6 +137,33 @@ fn the_shell_alone_refuses_a_densite_file() {
     assert!(String::from_utf8_lossy(&output.stderr).contains("file is not a database"));
 }
 
+/// What users do most with the system's shell and with Python, on live and killed files in four
+/// journal modes (`tests/foreign`). `make foreign` tries many more programs.
+#[test]
+fn programs_that_speak_only_sqlites_format_change_no_byte() {
+    let dir = folder();
+    let mut python = Command::new("python3");
+    python
+        .args(["-m", "foreign", "--command"])
+        .arg(command())
+        .arg("--dir")
+        .arg(dir.path())
+        .args(["--table", "docs/durability/foreign.md"])
+        .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
+        .env("PYTHONPATH", "python:tests")
+        .env("PYTHONDONTWRITEBYTECODE", "1")
+        .env("DENSITE_LIBRARY", library());
+    match python.output() {
+        Ok(ran) => assert!(
+            ran.status.success(),
+            "{}{}",
+            String::from_utf8_lossy(&ran.stdout),
+            String::from_utf8_lossy(&ran.stderr)
+        ),
+        Err(error) => skip(&format!("python3 does not run: {error}")),
+    }
+}
+
 /// The other entry point, for drivers that open files by path alone. No URI here names a VFS,
 /// except for one that selects the host's.
 #[test]
@@ -184,6 +211,88 @@ fn the_default_entry_point_serves_files_opened_by_path() {
     }
     for plain in ["old.db", "before.db", "off.db", "unix.db"] {
         assert_eq!(begins(plain), "SQLite format 3", "{plain}");
+    }
+}
+
+/// As a pool does for each of its connections. The SELECT runs while functions are registered.
+#[test]
+fn every_connection_can_load_the_extension_by_a_select() {
+    let dir = folder();
+    let load = format!("SELECT load_extension('{}')", library().display());
+    let open = |name: &str| format!(".open file:{}?vfs=densite", dir.path().join(name).display());
+    let functions = "SELECT densite_version() > '', densite_host()";
+    let Some(output) = shell(&[
+        ":memory:",
+        &load,
+        &format!("{load}, (SELECT value FROM densite_info('main') WHERE name = 'kind')"),
+        &open("app.db"),
+        ROWS,
+        &load,
+        &load,
+        "SELECT densite_config('changes', 't', 'on'), densite_changes_subscribe('s')",
+        &load,
+        "DELETE FROM t WHERE id = 1; SELECT count(*) FROM densite_changes('s')",
+        &open("app.db"),
+        &load,
+        functions,
+        &format!(
+            "SELECT count(*), (SELECT count(load_extension('{}')) FROM t) FROM t",
+            library().display()
+        ),
+    ]) else {
+        return;
+    };
+    assert_eq!(said(&output), "\n|empty\n\n\non|0\n\n1\n\n1|1\n999|0\n");
+}
+
+/// For example that of the package and that of a wheel. The first one serves all connections.
+#[test]
+fn two_copies_of_the_library_serve_one_process() {
+    let dir = folder();
+    // The file's name tells SQLite the entry point.
+    let copy = dir.path().join(library().file_name().expect("a name"));
+    std::fs::copy(library(), &copy).expect("a copy");
+    let (one, other) = (library().display().to_string(), copy.display().to_string());
+    let open = format!(
+        ".open file:{}?vfs=densite",
+        dir.path().join("app.db").display()
+    );
+    let count = "SELECT count(*), densite_version() > '' FROM t";
+    for (first, second) in [(&one, &other), (&other, &one)] {
+        let commands = [
+            format!(".load {first}"),
+            format!("SELECT load_extension('{first}')"),
+        ];
+        let commands = commands.iter().flat_map(|load| {
+            [
+                format!("SELECT load_extension('{second}')"),
+                format!(".load {second}"),
+                format!(".load {second} sqlite3_densite_default_init"),
+            ]
+            .map(|again| (load.clone(), again))
+        });
+        for (load, again) in commands {
+            let output = shell(&[
+                ":memory:",
+                &load,
+                &again,
+                &open,
+                "DROP TABLE IF EXISTS t",
+                ROWS,
+                &again,
+                &load,
+                &open,
+                count,
+                &open,
+                count,
+            ]);
+            let Some(output) = output else { return };
+            let text = said(&output);
+            assert!(
+                text.trim().ends_with("1000|1\n1000|1"),
+                "{load}, {again}: {text}"
+            );
+        }
     }
 }
 

@@ -146,7 +146,11 @@ fn a_log_name_whose_sync_failed_is_written_again() {
     for (name, under) in [("plain", Under::Plain), ("densite", Under::Densite)] {
         let site = Site::new(&format!("ingest-durable-name-{name}"), under);
         for journal in ["WAL", "DELETE", "PERSIST"] {
-            for path in [PATH, "-wal", "-journal", "/db"] {
+            let (wal, rollback) = match under {
+                Under::Plain => ("-wal", "-journal"),
+                Under::Densite => ("-dwal", "-djournal"),
+            };
+            for path in [PATH, wal, rollback, "/db"] {
                 for failing in [1, 3] {
                     named_anew(&site, journal, path, failing);
                 }

@@ -66,7 +66,7 @@ impl Bench {
 
     /// Starts with a new database, so that kills also hit the creation of a file.
     fn renew(&mut self) {
-        for suffix in ["", "-journal", "-wal", "-shm"] {
+        for suffix in ["", "-journal", "-wal", "-djournal", "-dwal", "-shm"] {
             let path = format!("{}{suffix}", self.path().display());
             if Path::new(&path).exists() {
                 std::fs::remove_file(&path).expect("remove");

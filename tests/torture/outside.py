@@ -57,7 +57,7 @@ class Outside:
     def copy(self):
         """Makes a copy without the log in one of several ways, and checks it."""
         to, way = f"{self.directory}/copy", self.random.choice(["compress", "decompress", "into", "backup"])
-        for ending in ("", "-wal", "-shm", "-journal"):
+        for ending in ("", "-wal", "-shm", "-journal", "-dwal", "-djournal"):
             if os.path.exists(to + ending):
                 os.remove(to + ending)
         if way == "backup":
@@ -84,7 +84,7 @@ class Outside:
         to = f"{self.directory}/snapshot"
         shutil.rmtree(to, ignore_errors=True)
         os.makedirs(to)
-        for name in ("db", "db-wal", "db-journal"):
+        for name in ("db", "db-wal", "db-journal", "db-dwal", "db-djournal"):
             if os.path.exists(f"{self.directory}/{name}"):
                 shutil.copy2(f"{self.directory}/{name}", f"{to}/{name}")
         if os.path.exists(f"{self.db}-log"):

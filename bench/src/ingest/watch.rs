@@ -60,7 +60,10 @@ impl Watch {
     pub(super) fn start(file: &Path) -> Result<Watch> {
         let shm = beside(file, "-shm");
         let lock = File::open(&shm).about("open", &shm)?;
-        let (wal, log) = (beside(file, "-wal"), beside(file, "-log"));
+        let (wals, log) = (
+            ["-wal", "-dwal"].map(|end| beside(file, end)),
+            beside(file, "-log"),
+        );
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = stop.clone();
         let thread = std::thread::spawn(move || {
@@ -76,7 +79,9 @@ impl Watch {
                 }
                 if looked.is_none_or(|t| t.elapsed() >= SIZES_EVERY) {
                     looked = Some(now);
-                    let wal = std::fs::metadata(&wal).map_or(0, |m| m.len());
+                    let wal = (wals.iter())
+                        .map(|wal| std::fs::metadata(wal).map_or(0, |m| m.len()))
+                        .sum();
                     seen.sizes.push((begun.elapsed(), wal, taken(&log)));
                 }
                 std::thread::sleep(LOCK_EVERY);

@@ -2,7 +2,7 @@
 
 use crate::failure::{Failure, Result};
 use densite_disk::sync::Mutex;
-use densite_sqlite::{Api, Code, Connection, Error, Value, create_function, ffi};
+use densite_sqlite::{Api, Code, Connection, Error, Registration, Value, create_function, ffi};
 use std::ffi::{c_char, c_int, c_void};
 
 /// In the order in which they loaded this library; the first is number 1. They are never unloaded.
@@ -37,56 +37,28 @@ pub(crate) fn api(number: i64) -> Result<Api> {
 }
 
 /// The extension's entry point: registers the VFS and all SQL functions, for this connection and
-/// every later one of the library.
+/// every later one of the library. With `make_default`, the VFS also becomes the default one of the
+/// library, for drivers that open files by path alone, without URIs.
 ///
 /// # Safety
 /// SQLite calls it as an extension's entry point, or the caller passes the same arguments.
-pub unsafe fn load(db: *mut ffi::Db, error: *mut *mut c_char, table: *const c_void) -> c_int {
-    // SAFETY: the caller guarantees it.
-    let done = unsafe { densite_vfs::load(db, error, table) };
-    if done != densite_sqlite::Code::OK_LOAD_PERMANENTLY.0 {
-        return done;
-    }
-    // SAFETY: as above.
-    let more = unsafe {
-        densite_vfs::entry_point(db, error, table, |connection| {
-            connection.api().auto_extension(later)?;
-            create_functions(connection)
-        })
-    };
-    if more == densite_sqlite::Code::OK.0 {
-        done
-    } else {
-        more
-    }
-}
-
-/// The same, and also makes the VFS the default one of the library. For drivers that open files by
-/// path alone, without URIs.
-///
-/// # Safety
-/// SQLite calls it as an extension's entry point, or the caller passes the same arguments.
-pub unsafe fn load_as_default(
+pub unsafe fn load(
     db: *mut ffi::Db,
     error: *mut *mut c_char,
     table: *const c_void,
+    make_default: bool,
 ) -> c_int {
-    // SAFETY: the caller guarantees it.
-    let done = unsafe { load(db, error, table) };
-    if done != densite_sqlite::Code::OK_LOAD_PERMANENTLY.0 {
-        return done;
+    // SAFETY: the table that SQLite passes to its extensions.
+    if let Ok(api) = unsafe { Api::from_raw(table) } {
+        // Also if the functions are those of another copy.
+        number(api);
     }
-    // SAFETY: as above.
-    let more = unsafe {
-        densite_vfs::entry_point(db, error, table, |connection| {
-            densite_vfs::register(connection.api(), densite_vfs::NAME, None, true)
-        })
+    let addition = densite_vfs::Addition {
+        create: create_functions,
+        later,
     };
-    if more == densite_sqlite::Code::OK.0 {
-        done
-    } else {
-        more
-    }
+    // SAFETY: the caller guarantees it.
+    unsafe { densite_vfs::load(db, error, table, addition, make_default) }
 }
 
 /// The entry point of every later connection, after the VFS's.
@@ -100,6 +72,16 @@ unsafe extern "C" fn later(
 }
 
 fn create_functions(connection: &Connection) -> densite_sqlite::Result<()> {
+    let Some(registration) = Registration::new(connection, "C API") else {
+        return Ok(());
+    };
+    densite_tools::replica::create_functions(connection)?;
+    densite_bulk::create_functions(connection)?;
+    create_function(connection, "densite_library", 0, ffi::DIRECTONLY, |_, _| {
+        let path = densite_sqlite::library_path();
+        let path = path.map(|path| path.to_string_lossy().into_owned());
+        Ok(path.map_or(Value::Null, Value::from))
+    })?;
     let number = number(connection.api());
     let process = std::process::id();
     create_function(
@@ -108,6 +90,7 @@ fn create_functions(connection: &Connection) -> densite_sqlite::Result<()> {
         0,
         ffi::DIRECTONLY,
         move |_, _| {
+            let _until_closed = &registration;
             if process != std::process::id() {
                 return Err(Error::new(
                     Code::MISUSE,
@@ -118,7 +101,5 @@ fn create_functions(connection: &Connection) -> densite_sqlite::Result<()> {
             }
             Ok(Value::Integer(number))
         },
-    )?;
-    densite_tools::replica::create_functions(connection)?;
-    densite_bulk::create_functions(connection)
+    )
 }

@@ -16,4 +16,4 @@ pub mod host;
 pub mod query;
 pub mod verbs;
 
-pub use host::{load, load_as_default};
+pub use host::load;

@@ -94,6 +94,13 @@ fn compression(info: &Info, estimate: Option<&Result<Estimate, Error>>, path: &s
                 format!("compressed: {logical} take {size} ({share})"),
             )
         }
+        (Form::Plain, _) if info.program.is_some() => Line::fine(
+            ABOUT,
+            format!(
+                "plain, {size}: {} opens it with a SQLite of its own, and could not open it compressed",
+                info.program.unwrap_or_default()
+            ),
+        ),
         (Form::Plain, Some(Ok(estimate))) => {
             let small = estimate.compressed_bytes;
             let text = format!(
@@ -170,6 +177,9 @@ fn journal(info: &Info, path: &str) -> Line {
                 BinaryBytes(info.wal_bytes)
             ),
         ),
+        JournalMode::Rollback if info.program.is_some() => {
+            Line::fine(ABOUT, "rollback mode, which its program chose".to_owned())
+        }
         JournalMode::Rollback => Line::advice(
             ABOUT,
             "rollback mode: with several programs, or many small commits, WAL is faster".to_owned(),
@@ -185,6 +195,10 @@ fn page_size(info: &Info, path: &str) -> Line {
     match (PAGE_SIZES.contains(&size), info.form) {
         _ if size == 0 => Line::fine(ABOUT, "it has no pages yet".to_owned()),
         (true, _) => Line::fine(ABOUT, format!("{pages} pages of {size} bytes, a good size")),
+        (false, Form::Plain) if info.program.is_some() => Line::fine(
+            ABOUT,
+            format!("{pages} pages of {size} bytes, which its program chose"),
+        ),
         (false, Form::Plain) => Line::advice(
             ABOUT,
             format!("{pages} pages of {size} bytes; 4096 suit most databases"),

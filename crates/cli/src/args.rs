@@ -159,6 +159,9 @@ pub(crate) struct RestoreArgs {
     /// Restore the database alone, without the rows that wait in its log
     #[arg(long)]
     pub(crate) without_log: bool,
+    /// Restore a database although its b-trees were damaged when it was shipped
+    #[arg(long)]
+    pub(crate) keep_damage: bool,
     /// Restore to a temporary file, verify it and remove it
     #[arg(long, conflicts_with_all = ["db", "force"])]
     pub(crate) verify_only: bool,
@@ -182,6 +185,13 @@ pub(crate) struct CompressArgs {
     /// Compress for archiving: smallest size, slower reads
     #[arg(long)]
     pub(crate) archive: bool,
+    /// Compress a database although its list of free pages names pages that tables use: keep them,
+    /// and give up the list
+    #[arg(long)]
+    pub(crate) keep_damage: bool,
+    /// Compress in place although a program that opens its database itself will not open it any more
+    #[arg(long)]
+    pub(crate) known_program: bool,
     /// Compression level, -7 (fastest) to 22 (smallest)
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = level)]
     pub(crate) level: Option<i32>,

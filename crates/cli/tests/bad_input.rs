@@ -353,7 +353,7 @@ fn too_little_disk_space_is_reported_before_the_work_begins() {
 
 /// Runs the command under a limit on file sizes, which acts like a disk that becomes full during a
 /// write.
-fn limited(bytes: u64, args: &[&str]) -> Ran {
+pub(crate) fn limited(bytes: u64, args: &[&str]) -> Ran {
     run(Command::new("env")
         .args([
             "--ignore-signal=XFSZ",

@@ -105,7 +105,7 @@ fn only_a_database_that_nobody_works_with_is_replaced() {
         .says("not a SQLite database");
     // SQLite would remove these.
     for verb in ["publish", "compress"] {
-        for suffix in ["-wal", "-journal", "-shm"] {
+        for suffix in ["-wal", "-journal", "-dwal", "-djournal", "-shm"] {
             densite(&[verb, &source, &format!("{source}{suffix}")])
                 .expect(1)
                 .says("choose another name");

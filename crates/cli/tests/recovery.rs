@@ -33,13 +33,14 @@ fn left_by_a_killed_process(
 }
 
 /// Converts plain and compressed databases with such files beside them, in place and to another
-/// file. The killed process left the file `left`. `check` gets the rows of the result.
+/// file. The killed process left a file of the kind `left`. `check` gets the rows of the result.
 fn converts_what_was_left(sql: &str, left: &str, longer_than: u64, check: impl Fn(&str)) {
     for compressed in [false, true] {
         for in_place in [false, true] {
             let dir = temp();
             let (a, want) = left_by_a_killed_process(&dir, compressed, sql);
-            let left = fs::metadata(at(&dir, left)).expect("what it left");
+            let form = if compressed { "d" } else { "" };
+            let left = fs::metadata(at(&dir, &format!("a.db-{form}{left}"))).expect("what it left");
             assert!(left.len() > longer_than);
             let out = if in_place {
                 a.clone()
@@ -66,7 +67,7 @@ fn converts_what_was_left(sql: &str, left: &str, longer_than: u64, check: impl F
 
 #[test]
 fn a_hot_journal_is_rolled_back() {
-    converts_what_was_left(HALF_DONE, "a.db-journal", 512, |rows| {
+    converts_what_was_left(HALF_DONE, "journal", 512, |rows| {
         assert!(!rows.contains("half done"));
     });
 }
@@ -75,9 +76,35 @@ fn a_hot_journal_is_rolled_back() {
 fn a_wal_is_written_into_the_copy() {
     let sql = "PRAGMA journal_mode=WAL; PRAGMA wal_autocheckpoint=0; UPDATE t SET name='in the log' WHERE id%5=1;
                DELETE FROM t WHERE id>2500; BEGIN; UPDATE t SET name='not committed'";
-    converts_what_was_left(sql, "a.db-wal", 4096, |rows| {
+    converts_what_was_left(sql, "wal", 4096, |rows| {
         assert!(rows.contains("in the log") && !rows.contains("not committed"));
     });
+}
+
+/// It is of another database that had the name, and replacing the file would remove it.
+#[test]
+fn a_journal_or_wal_of_the_other_form_is_refused_in_place() {
+    let dir = temp();
+    let a = at(&dir, "a.db");
+    plain(&a, 4096, 300);
+    let refused = |verb: &str, ending: &str| {
+        let foreign = format!("{a}{ending}");
+        fs::write(&foreign, [0xd9; 600]).expect("writes");
+        let before = snapshot(dir.path());
+        let ran = densite(&[verb, &a, "--yes"]);
+        assert!(ran.code != 0 && ran.err.contains(ending), "{verb}: {ran:?}");
+        assert!(snapshot(dir.path()) == before, "{verb} {ending}");
+        fs::remove_file(&foreign).expect("removes");
+    };
+    refused("compress", "-dwal");
+    refused("compress", "-djournal");
+    refused("vacuum", "-dwal");
+    densite(&["compress", &a]).expect(0);
+    refused("decompress", "-wal");
+    refused("decompress", "-journal");
+    refused("vacuum", "-journal");
+    refused("check", "-wal");
+    densite(&["decompress", &a]).expect(0);
 }
 
 #[test]

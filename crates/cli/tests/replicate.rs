@@ -131,7 +131,7 @@ fn restored(dir: &TempDir, url: &str, more: &[&str]) -> (Value, i64) {
     // It is a database that can be written.
     densite(&["sql", &copy, &transaction()]).expect(0);
     assert_eq!(last_transaction(&copy), last + 1);
-    for end in ["", "-wal", "-shm", "-journal"] {
+    for end in ["", "-dwal", "-shm", "-djournal"] {
         let _ = std::fs::remove_file(format!("{copy}{end}"));
     }
     (report, last)

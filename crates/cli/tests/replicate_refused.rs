@@ -100,7 +100,7 @@ fn files_of_a_killed_restore_are_removed_by_the_next_one() {
     let (db, url) = made(&dir);
     densite(&["replicate", &db, &url, "--once"]).expect(0);
     let leave = |path: &str| {
-        for end in ["", "-wal", "-shm"] {
+        for end in ["", "-dwal", "-shm"] {
             let path = format!("{path}{end}");
             std::fs::write(&path, vec![7; 100_000]).expect("written");
             let own = std::fs::Permissions::from_mode(0o600);

@@ -18,7 +18,7 @@ pub unsafe extern "C" fn sqlite3_densite_init(
     table: *const c_void,
 ) -> c_int {
     // SAFETY: SQLite's own arguments are passed on; panics are caught.
-    unsafe { densite_capi::load(db, error, table) }
+    unsafe { densite_capi::load(db, error, table, false) }
 }
 
 /// The entry point for drivers that open files by path alone, without URIs. It does the same as the
@@ -33,5 +33,5 @@ pub unsafe extern "C" fn sqlite3_densite_default_init(
     table: *const c_void,
 ) -> c_int {
     // SAFETY: SQLite's own arguments are passed on; panics are caught.
-    unsafe { densite_capi::load_as_default(db, error, table) }
+    unsafe { densite_capi::load(db, error, table, true) }
 }

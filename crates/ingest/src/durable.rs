@@ -10,7 +10,7 @@ use crate::connection_spec::ConnectionSpec;
 use crate::database_file::still_has_its_name;
 use crate::error::refused;
 use crate::position::Position;
-use crate::storage::{StorageBackend, host, sync_beside, sync_parent};
+use crate::storage::{StorageBackend, host, sync_parent, sync_wal};
 use densite_log::Seq;
 use densite_sqlite::{Checkpointed, Connection, Result, ffi};
 use std::time::{Duration, Instant};
@@ -68,7 +68,7 @@ fn checkpoint(connection: &Connection) -> Result<Checkpointed> {
 pub(crate) fn sync(connection: &Connection, storage: &dyn StorageBackend) -> Result<()> {
     let path = connection.filename(c"main").unwrap_or_default();
     // Opening it separately is safe: the WAL has no locks that closing a descriptor would drop.
-    sync_beside(storage, &path, "-wal")?;
+    sync_wal(storage, &path)?;
     match connection.shares_cache(c"main") {
         // A descriptor that was open before a failed write gets its error.
         false => connection.sync_file(c"main")?,

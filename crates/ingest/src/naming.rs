@@ -13,7 +13,7 @@ use crate::database_file::Identity;
 use crate::error::{refused, unnamed};
 use crate::open_log::OpenLog;
 use crate::position::{self, Position};
-use crate::storage::sync_beside;
+use crate::storage::sync_journal;
 use densite_disk::sync::Mutex;
 use densite_log as log;
 use densite_sqlite::{Connection, Error, PerProcess, Result, ffi};
@@ -134,10 +134,9 @@ impl Naming {
         let record = |done| self.open.sync_failed().record(done);
         // Opening it separately is safe: the journal has no locks that closing a descriptor would
         // drop.
-        record(sync_beside(
+        record(sync_journal(
             self.open.storage().as_ref(),
             &self.open.file().path,
-            "-journal",
         ))?;
         record(crate::durable::sync(
             connection,

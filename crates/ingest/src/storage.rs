@@ -3,10 +3,13 @@
 use crate::clustered::ClusteredLimits;
 use densite_disk::{ErrorKind, Op, OpenMode, RealDir, Result, SyncKind};
 use densite_log::{LogDir, LogId, Options};
-use densite_sqlite::Error;
+use densite_sqlite::{Companions, Error};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
+
+/// The names of the files beside a database depend on its form, which only its VFS knows.
+pub(crate) const FORMS: [Companions; 2] = [Companions::PLAIN, Companions::DENSITE];
 
 /// The file that a path leads to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -105,8 +108,20 @@ impl StorageBackend for Host {
     }
 }
 
+/// Syncs the WAL of a database of either form, if it exists.
+pub(crate) fn sync_wal(storage: &dyn StorageBackend, path: &str) -> densite_sqlite::Result<()> {
+    let endings = FORMS.map(|companions| companions.wal);
+    (endings.iter()).try_for_each(|ending| sync_beside(storage, path, ending))
+}
+
+/// Syncs the journal of a database of either form, if it exists.
+pub(crate) fn sync_journal(storage: &dyn StorageBackend, path: &str) -> densite_sqlite::Result<()> {
+    let endings = FORMS.map(|companions| companions.journal);
+    (endings.iter()).try_for_each(|ending| sync_beside(storage, path, ending))
+}
+
 /// Syncs the file whose name is the database's name with an ending, if it exists.
-pub(crate) fn sync_beside(
+fn sync_beside(
     storage: &dyn StorageBackend,
     path: &str,
     ending: &str,

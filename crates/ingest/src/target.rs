@@ -447,7 +447,7 @@ fn declared(column: &Column) -> &str {
 }
 
 /// A name of the table's row id that no column has.
-fn free_row_id(connection: &Connection, table: &str) -> Result<Option<&'static str>> {
+pub(crate) fn free_row_id(connection: &Connection, table: &str) -> Result<Option<&'static str>> {
     let mut names = vec!["rowid", "_rowid_", "oid"];
     let mut statement = connection.prepare(&format!("PRAGMA main.table_xinfo({table})"))?;
     while statement.step()? {

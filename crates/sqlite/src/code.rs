@@ -52,6 +52,7 @@ codes! {
     AUTH = 23, "not authorised";
     RANGE = 25, "index out of range";
     NOTADB = 26, "not a database";
+    WARNING = 28, "warning";
     ROW = 100, "a row is ready";
     DONE = 101, "finished";
     IOERR_READ = 10 | 1 << 8, "reading failed";

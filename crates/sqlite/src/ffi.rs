@@ -57,6 +57,11 @@ pub type ExecCallback =
     unsafe extern "C" fn(*mut c_void, c_int, *mut *mut c_char, *mut *mut c_char) -> c_int;
 /// `xFunc` and `xStep`.
 pub type FunctionCallback = unsafe extern "C" fn(*mut Context, c_int, *mut *mut RawValue);
+/// The comparison of a collation: its data, and lengths in bytes and bytes of two texts.
+pub type Compare =
+    unsafe extern "C" fn(*mut c_void, c_int, *const c_void, c_int, *const c_void) -> c_int;
+/// The callback for a collation that is missing: its data, connection, encoding and name.
+pub type CollationNeeded = unsafe extern "C" fn(*mut c_void, *mut Db, c_int, *const c_char);
 /// `xFinal`.
 pub type FinalCallback = unsafe extern "C" fn(*mut Context);
 /// `sqlite3_syscall_ptr`.

@@ -1,6 +1,7 @@
 //! `sqlite3_filename`: a file name followed by the URI's parameters.
 
 use crate::api::Api;
+use crate::companions::Companions;
 use crate::{Code, Result};
 use std::ffi::{CStr, c_char, c_int};
 use std::marker::PhantomData;
@@ -122,18 +123,31 @@ pub struct OwnedName {
 }
 
 impl OwnedName {
-    /// Makes the name of a database, with its journal `PATH-journal` and its WAL `PATH-wal`.
+    /// Makes the name of a database, with SQLite's names for its journal and its WAL.
     ///
     /// # Errors
     /// If out of memory.
     pub fn new(api: Api, path: &CStr, parameters: &[(&CStr, &CStr)]) -> Result<OwnedName> {
+        OwnedName::with(api, path, Companions::PLAIN, parameters)
+    }
+
+    /// The same with these endings of the journal and the WAL.
+    ///
+    /// # Errors
+    /// If out of memory.
+    pub fn with(
+        api: Api,
+        path: &CStr,
+        companions: Companions,
+        parameters: &[(&CStr, &CStr)],
+    ) -> Result<OwnedName> {
         let beside = |suffix: &str| {
             let mut name = path.to_bytes().to_vec();
             name.extend_from_slice(suffix.as_bytes());
             // Neither part contains a NUL.
             std::ffi::CString::new(name).unwrap_or_default()
         };
-        let (journal, wal) = (beside("-journal"), beside("-wal"));
+        let (journal, wal) = (beside(companions.journal), beside(companions.wal));
         let mut flat: Vec<*const c_char> = Vec::with_capacity(parameters.len() * 2);
         for (key, value) in parameters {
             flat.push(key.as_ptr());
@@ -166,6 +180,11 @@ impl OwnedName {
         }
     }
 }
+
+// SAFETY: the memory belongs to this value alone, is not bound to a thread, and never changes.
+unsafe impl Send for OwnedName {}
+// SAFETY: as above.
+unsafe impl Sync for OwnedName {}
 
 impl Drop for OwnedName {
     fn drop(&mut self) {

@@ -37,12 +37,7 @@ pub fn create_function(
         name: name.to_string(),
         body: Box::new(body),
     });
-    let callback = callback_of(api).ok_or_else(|| {
-        Error::new(
-            Code::ERROR,
-            format!("Densite serves at most {LIBRARIES} SQLite libraries in one process; load it into fewer of them"),
-        )
-    })?;
+    let callback = callback_of(api)?;
     let name = c_string(name);
     // SAFETY: an open connection and a terminated name. SQLite owns the function's memory and
     // passes it to `destroy` once, also if this call fails.
@@ -84,12 +79,25 @@ const CALLBACKS: [ffi::FunctionCallback; LIBRARIES] = [
     call::<0>, call::<1>, call::<2>, call::<3>, call::<4>, call::<5>, call::<6>, call::<7>,
 ];
 
+/// Checks that functions can be registered with a library.
+///
+/// # Errors
+/// If too many other libraries of the process have functions.
+pub fn serves(api: Api) -> Result<()> {
+    callback_of(api).map(drop)
+}
+
 /// The callback for a library, which takes the first free place if it has none.
-fn callback_of(api: Api) -> Option<ffi::FunctionCallback> {
-    let place = LIBRARY
-        .iter()
-        .position(|place| *place.get_or_init(|| api) == api)?;
-    CALLBACKS.get(place).copied()
+fn callback_of(api: Api) -> Result<ffi::FunctionCallback> {
+    let mut places = LIBRARY.iter();
+    let place = places.position(|place| *place.get_or_init(|| api) == api);
+    let callback = place.and_then(|place| CALLBACKS.get(place));
+    callback.copied().ok_or_else(|| {
+        Error::new(
+            Code::ERROR,
+            format!("Densite serves at most {LIBRARIES} SQLite libraries in one process; load it into fewer of them"),
+        )
+    })
 }
 
 /// xFunc of every function, for the library at place `N`.

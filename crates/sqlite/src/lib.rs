@@ -5,8 +5,7 @@
 //! [`Value`], [`Backup`], [`image`], [`quoted()`]. Files: [`HostVfs`], [`HostFile`], [`Vfs`],
 //! [`VfsFile`], [`Above`], [`register_vfs`], [`coalesced_vfs`]. SQL: [`create_function`],
 //! [`create_table_function`], [`VirtualTable`], [`TableCursor`], [`create_module`],
-//! [`Observation`]. [`gate`] makes
-//! forks wait. Callbacks catch panics, so no panic crosses into C.
+//! [`stand_in_for_collations`], [`Observation`]. [`gate`] makes forks wait. Callbacks catch panics, so no panic crosses into C.
 
 #![warn(missing_docs)]
 
@@ -14,6 +13,8 @@ mod api;
 mod backup;
 mod coalesced;
 mod code;
+mod companions;
+mod collation;
 mod connection;
 mod detached;
 mod entry;
@@ -25,12 +26,14 @@ pub mod gate;
 mod host;
 mod hostfile;
 pub mod image;
+mod loaded;
 mod owned;
 mod panic;
 mod preupdate;
 mod process;
 mod query;
 mod quoted;
+mod registration;
 pub mod routines;
 mod statement;
 mod table;
@@ -42,18 +45,24 @@ pub use api::{Api, EntryPoint, OLDEST_VERSION, string_of_any_version};
 pub use backup::{Backup, BackupStep};
 pub use coalesced::{WalProgress, coalesced_vfs, wal_progress};
 pub use code::Code;
+pub use companions::{Companions, SHM};
+pub use collation::stand_in_for_collations;
 pub use connection::{Checkpointed, Connection, Running, TxnState, is_opened_by_densite};
 pub use detached::{Detached, Row};
 pub use entry::entry_point;
 pub use error::{Error, Result};
 pub use filename::{FileName, OwnedName};
-pub use function::create_function;
+pub use function::{create_function, serves};
 pub use host::HostVfs;
 pub use hostfile::HostFile;
+pub use loaded::{keep_loaded, library_path};
 pub use owned::OwnedStatement;
-pub use preupdate::{Observation, Observer, RowChange, RowOp, provide_preupdate};
+pub use preupdate::{
+    Observation, Observer, PreupdateFaults, RowChange, RowOp, preupdate_faults, provide_preupdate,
+};
 pub use process::PerProcess;
 pub use quoted::quoted;
+pub use registration::Registration;
 pub use statement::Statement;
 pub use table::create_table_function;
 pub use value::{Value, ValueRef};

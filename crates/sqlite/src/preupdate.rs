@@ -10,7 +10,10 @@
 //! hook before it for one of its sessions. So this hook has none, and finds its observer by the
 //! connection. A hook that was registered before it or after it is recognized by its pointer.
 
+mod faults;
 mod slots;
+
+pub use faults::{PreupdateFaults, preupdate_faults};
 
 use crate::api::Api;
 use crate::connection::Connection;
@@ -78,13 +81,13 @@ pub enum RowOp {
 
 /// A row that is about to change.
 pub struct RowChange<'a> {
-    api: Api,
+    connection: &'a Connection,
     functions: Functions,
-    db: *mut Db,
     is_utf8: bool,
     op: RowOp,
     schema: &'a CStr,
     table: &'a CStr,
+    row_id: i64,
 }
 
 impl RowChange<'_> {
@@ -103,10 +106,21 @@ impl RowChange<'_> {
         self.table
     }
 
+    /// The row id before the change. Not defined for a new row, and in a table WITHOUT ROWID.
+    pub fn row_id(&self) -> i64 {
+        self.row_id
+    }
+
+    /// The connection, to read the row as it is before the change. Statements must only read, and
+    /// must find the row in the table itself: SQLite has already removed it from indexes.
+    pub fn connection(&self) -> &Connection {
+        self.connection
+    }
+
     /// Whether a blob is written in place (`sqlite3_blob_write`). The new value is not known then.
     pub fn is_blob_write(&self) -> bool {
         // SAFETY: the connection that calls the hook.
-        unsafe { (self.functions.blobwrite)(self.db) >= 0 }
+        unsafe { (self.functions.blobwrite)(self.connection.as_ptr()) >= 0 }
     }
 
     /// The value of a column before the change; NULL for a new row.
@@ -135,7 +149,7 @@ impl RowChange<'_> {
         let mut value = std::ptr::null_mut();
         let column = c_int::try_from(column).unwrap_or(c_int::MAX);
         // SAFETY: within the hook of this connection; `value` is valid for writing.
-        Code(unsafe { of(self.db, column, &raw mut value) }).ok()?;
+        Code(unsafe { of(self.connection.as_ptr(), column, &raw mut value) }).ok()?;
         if value.is_null() {
             return Ok(ValueRef::Null);
         }
@@ -143,8 +157,8 @@ impl RowChange<'_> {
         // the database.
         Ok(unsafe {
             match self.is_utf8 {
-                true => ValueRef::from_raw_utf8(self.api, value),
-                false => ValueRef::from_raw(self.api, value),
+                true => ValueRef::from_raw_utf8(self.connection.api(), value),
+                false => ValueRef::from_raw(self.connection.api(), value),
             }
         })
     }
@@ -152,7 +166,8 @@ impl RowChange<'_> {
 
 /// Gets the changed rows of a connection.
 pub trait Observer: Send + Sync + 'static {
-    /// A row is about to change. The connection must not be used.
+    /// A row is about to change. The connection must not be used, except as
+    /// [`RowChange::connection`] says.
     fn changes(&self, change: &RowChange<'_>);
 }
 
@@ -171,14 +186,31 @@ static OBSERVED: Slots<Observed> = Slots::new();
 /// How many SQLite libraries of one process can be observed.
 const LIBRARIES: usize = 8;
 
-/// The functions of each library; `None` for a library without the hook.
-static FUNCTIONS: [OnceLock<(Api, Option<Functions>)>; LIBRARIES] =
-    [const { OnceLock::new() }; LIBRARIES];
+/// A SQLite library.
+struct Library {
+    api: Api,
+    /// `None` for a library without the hook.
+    functions: Option<Functions>,
+    /// Known after [`preupdate_faults`].
+    faults: OnceLock<PreupdateFaults>,
+}
 
-fn functions_or(api: Api, of: impl Fn() -> Option<Functions>) -> Option<Functions> {
-    let mut places = FUNCTIONS.iter();
-    let place = places.find(|place| place.get_or_init(|| (api, of())).0 == api)?;
-    place.get().and_then(|(_, functions)| *functions)
+static LIBRARY: [OnceLock<Library>; LIBRARIES] = [const { OnceLock::new() }; LIBRARIES];
+
+fn library_or(api: Api, of: impl Fn() -> Option<Functions>) -> Option<&'static Library> {
+    let new = || Library {
+        api,
+        functions: of(),
+        faults: OnceLock::new(),
+    };
+    let mut places = LIBRARY.iter();
+    let place = places.find(|place| place.get_or_init(new).api == api)?;
+    place.get()
+}
+
+/// `None` if there are too many libraries.
+fn library_of(api: Api) -> Option<&'static Library> {
+    library_or(api, || look_up(api))
 }
 
 /// Names the functions of a SQLite that is linked into the program.
@@ -188,7 +220,7 @@ fn functions_or(api: Api, of: impl Fn() -> Option<Functions>) -> Option<Function
 /// `api`.
 pub unsafe fn provide_preupdate(api: Api, addresses: [*const c_void; 4]) {
     // SAFETY: the caller guarantees it.
-    functions_or(api, || Some(unsafe { Functions::at(addresses) }));
+    library_or(api, || Some(unsafe { Functions::at(addresses) }));
 }
 
 /// Looks the functions up in the shared library that `sqlite3_libversion` is in.
@@ -240,7 +272,8 @@ impl Observation {
         is_utf8: bool,
     ) -> Result<Observation> {
         let api = connection.api();
-        let functions = functions_or(api, || look_up(api)).ok_or_else(|| {
+        let functions = library_of(api).and_then(|library| library.functions);
+        let functions = functions.ok_or_else(|| {
             Error::new(
                 Code::ERROR,
                 "this SQLite has no preupdate hook that Densite can reach; use one that was built with SQLITE_ENABLE_PREUPDATE_HOOK as a shared library",
@@ -302,7 +335,7 @@ unsafe extern "C" fn before(
     op: c_int,
     schema: *const c_char,
     table: *const c_char,
-    _: i64,
+    row_id: i64,
     _: i64,
 ) {
     // SAFETY: SQLite holds the connection's mutex, so its slot does not change meanwhile.
@@ -318,14 +351,18 @@ unsafe extern "C" fn before(
         };
         // SAFETY: terminated names that live until the hook returns.
         let (schema, table) = unsafe { (CStr::from_ptr(schema), CStr::from_ptr(table)) };
+        // SAFETY: the connection that calls the hook, which is open until the hook returns.
+        let Some(connection) = (unsafe { Connection::borrow(observed.api, db) }) else {
+            return;
+        };
         observed.observer.changes(&RowChange {
-            api: observed.api,
+            connection: &connection,
             functions: observed.functions,
-            db,
             is_utf8: observed.is_utf8,
             op,
             schema,
             table,
+            row_id,
         });
     });
 }

@@ -5,8 +5,8 @@
 //! `Unused`, a pointer without a type.
 
 use crate::ffi::{
-    Backup, Blob, Context, Db, Destructor, ExecCallback, File, FinalCallback, FunctionCallback,
-    IndexInfo, Module, RawValue, Stmt, Vfs,
+    Backup, Blob, CollationNeeded, Compare, Context, Db, Destructor, ExecCallback, File,
+    FinalCallback, FunctionCallback, IndexInfo, Module, RawValue, Stmt, Vfs,
 };
 use std::ffi::{c_char, c_int, c_uchar, c_void};
 
@@ -62,7 +62,7 @@ busy_handler: Unused,
 busy_timeout: unsafe extern "C" fn(*mut Db, c_int) -> c_int,
 changes: Unused,
 close: unsafe extern "C" fn(*mut Db) -> c_int,
-collation_needed: Unused,
+collation_needed: unsafe extern "C" fn(*mut Db, *mut c_void, Option<CollationNeeded>) -> c_int,
 collation_needed16: Unused,
 column_blob: unsafe extern "C" fn(*mut Stmt, c_int) -> *const c_void,
 column_bytes: unsafe extern "C" fn(*mut Stmt, c_int) -> c_int,
@@ -171,7 +171,7 @@ blob_close: unsafe extern "C" fn(*mut Blob) -> c_int,
 blob_open: unsafe extern "C" fn(*mut Db, *const c_char, *const c_char, *const c_char, i64, c_int, *mut *mut Blob) -> c_int,
 blob_read: Unused,
 blob_write: unsafe extern "C" fn(*mut Blob, *const c_void, c_int, c_int) -> c_int,
-create_collation_v2: Unused,
+create_collation_v2: unsafe extern "C" fn(*mut Db, *const c_char, c_int, *mut c_void, Option<Compare>, Destructor) -> c_int,
 file_control: unsafe extern "C" fn(*mut Db, *const c_char, c_int, *mut c_void) -> c_int,
 memory_highwater: Unused,
 memory_used: Unused,

@@ -1,7 +1,9 @@
 //! Observers of changed rows.
 
 use crate::common::api;
-use densite_sqlite::{Connection, Observation, Observer, RowChange, ffi};
+use densite_sqlite::{
+    Connection, Observation, Observer, PreupdateFaults, RowChange, ffi, preupdate_faults,
+};
 use std::sync::Arc;
 
 struct Panics;
@@ -28,4 +30,11 @@ fn an_observer_that_panics_has_missed_a_change() {
     drop(observation);
     let observation = Observation::begin(&connection, Arc::new(Panics), true).expect("a hook");
     observation.check(&connection).expect("a new observer");
+}
+
+/// `python/tests/test_changes.py` tests libraries with faults.
+#[test]
+fn the_newest_library_has_no_faults() {
+    let faults = preupdate_faults(api()).expect("a database in memory");
+    assert_eq!(faults, PreupdateFaults::default());
 }

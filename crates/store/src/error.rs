@@ -78,6 +78,11 @@ pub enum Error {
 }
 
 impl Error {
+    /// Whether a read or a write failed, perhaps because the disk was full.
+    pub(crate) fn is_of_disk(&self) -> bool {
+        matches!(self, Error::Full(_) | Error::Io(_))
+    }
+
     /// A page was not encoded, although every page can be stored without compression.
     pub(crate) fn not_encoded() -> Error {
         Error::Setting("encoding a page failed; this is a bug, please report it".to_owned())

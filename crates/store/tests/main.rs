@@ -9,6 +9,7 @@ mod crash;
 mod dictionary_numbers;
 mod failed_commit;
 mod failed_sync;
+mod full_disk;
 mod lanes;
 mod learned;
 mod long_trailer;

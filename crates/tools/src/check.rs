@@ -1,5 +1,7 @@
 //! Checks a whole database: every stored frame, the page map and the space accounting, then
-//! SQLite's own integrity check.
+//! SQLite's own integrity check. If that finds a problem, or needs what only the application has, all
+//! b-trees are walked ([`crate::usage`]): so damage is told from rows and indexes that can be
+//! repaired by SQL.
 
 use crate::db::{Access, Through};
 use crate::error::{Error, Result};
@@ -7,9 +9,11 @@ use crate::form::{self, Form};
 use crate::integrity;
 use crate::lock;
 use crate::progress::Progress;
-use crate::source;
-use crate::target;
-use densite_sqlite::{Api, Code};
+use crate::remedy;
+use crate::source::{self, Source};
+use crate::target::{self, Target};
+use crate::usage;
+use densite_sqlite::Api;
 use densite_store::{self as store, Damage, Handle};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -38,12 +42,33 @@ pub struct Checked {
     /// The lines of SQLite's integrity check: "ok", or the problems it found. Empty if the check
     /// could not run.
     pub integrity_check: Vec<String>,
+    /// The tables that SQLite could not check, and why: they need a collation, function or tokenizer
+    /// that only the application has. Their b-trees were verified.
+    pub not_verified: Vec<String>,
+    /// What is wrong with the b-trees, if SQLite's integrity check found a problem or could not
+    /// check all tables.
+    pub damaged_trees: Vec<String>,
 }
 
 impl Checked {
     /// Whether no problem was found. A cut is not damage: the state is one that was published.
     pub fn ok(&self) -> bool {
-        self.problems.is_empty() && (self.form == Form::Empty || self.integrity_check == ["ok"])
+        self.is_whole() && (self.form == Form::Empty || self.integrity_check == ["ok"])
+    }
+
+    /// Whether all pages and b-trees are intact. SQLite can still object to rows and indexes: an
+    /// index lacks rows, a row breaks a constraint, a text index is not of its table.
+    pub fn is_whole(&self) -> bool {
+        let is_checked = self.form == Form::Empty || !self.integrity_check.is_empty();
+        self.problems.is_empty() && self.damaged_trees.is_empty() && is_checked
+    }
+
+    /// What to do about the lines of the integrity check, if the database is whole.
+    pub fn remedies(&self) -> Vec<String> {
+        match self.is_whole() && !self.ok() {
+            true => remedy::remedies(&self.integrity_check),
+            false => Vec::new(),
+        }
     }
 }
 
@@ -63,6 +88,8 @@ pub fn check(api: Api, path: &Path, progress: &mut dyn Progress) -> Result<Check
         problems: Vec::new(),
         cut: None,
         integrity_check: Vec::new(),
+        not_verified: Vec::new(),
+        damaged_trees: Vec::new(),
     };
     let through = match form {
         Form::Empty => return Ok(checked),
@@ -93,11 +120,14 @@ pub fn check(api: Api, path: &Path, progress: &mut dyn Progress) -> Result<Check
     };
     match db {
         Ok(db) => {
-            match integrity::lines(&db, path) {
-                Ok(lines) => checked.integrity_check = lines,
+            match integrity::check(&db, path) {
+                Ok(said) => {
+                    checked.integrity_check = said.lines;
+                    checked.not_verified = said.not_verified;
+                }
                 // Damage of the store is worth more than why SQLite could not look.
                 Err(_) if !checked.problems.is_empty() => {}
-                Err(e) => return Err(intact_but(e, &checked)),
+                Err(e) => return Err(e),
             }
             if form == Form::Plain {
                 let pages = db.query_i64("PRAGMA page_count").ok().flatten();
@@ -108,32 +138,32 @@ pub fn check(api: Api, path: &Path, progress: &mut dyn Progress) -> Result<Check
         Err(_) if !checked.problems.is_empty() => {}
         Err(e) => return Err(e),
     }
+    let is_ok = checked.integrity_check == ["ok"];
+    if checked.problems.is_empty() && !(is_ok && checked.not_verified.is_empty()) {
+        checked.damaged_trees = match damaged_trees(api, through, &target, progress) {
+            Ok(damaged) => damaged,
+            Err(e) if is_ok || matches!(e, Error::Interrupted { .. }) => return Err(e),
+            // What SQLite says is worth more than why this could not be told apart.
+            Err(e) => vec![e.to_string()],
+        };
+    }
     Ok(checked)
 }
 
-/// SQLite checks an index only with the collations and functions that it uses, and those of an
-/// application are not here.
-fn intact_but(error: Error, checked: &Checked) -> Error {
-    match error {
-        Error::Sqlite {
-            path,
-            code,
-            message,
-        } if code & 0xff == Code::ERROR.0 => {
-            let frames = match checked.frames {
-                Some(_) => "every stored frame is intact, but ",
-                None => "",
-            };
-            Error::Sqlite {
-                path,
-                code,
-                message: format!(
-                    "{frames}SQLite's integrity check could not run: {message}; run PRAGMA integrity_check in the program that defines it"
-                ),
-            }
-        }
-        other => other,
-    }
+/// What is wrong with the b-trees of a database, without the SQL that needs its application.
+fn damaged_trees(
+    api: Api,
+    through: Through,
+    target: &Target,
+    progress: &mut dyn Progress,
+) -> Result<Vec<String>> {
+    let mut source = Source::shared(api, through, target, WAIT)?;
+    let header = source.header();
+    let roots = match usage::roots(api, &source.state()) {
+        Ok(roots) => roots,
+        Err(e) => return Ok(vec![format!("the schema cannot be read: {}", e.message)]),
+    };
+    Ok(usage::usage(&mut source, &header, &roots, &target.given, progress)?.problems)
 }
 
 fn check_store(

@@ -12,7 +12,9 @@ use crate::copy::{self, Input};
 use crate::db::Through;
 use crate::error::{Error, Result};
 use crate::form::{self, Form};
+use crate::free_pages::{FreePages, free_pages};
 use crate::freelist::{self, PageSet};
+use crate::known;
 use crate::log::left_behind;
 use crate::pages::Pages;
 use crate::paths;
@@ -23,6 +25,7 @@ use crate::source::Source;
 use crate::space::{self, at_most};
 use crate::target::{self, Target};
 use crate::temp::Temp;
+use crate::view;
 use densite_sqlite::Api;
 use densite_store::Options;
 use densite_vfs::pause;
@@ -36,6 +39,12 @@ pub struct ConvertOptions {
     pub store: Options,
     /// Whether small size is more important than fast reads.
     pub archive: bool,
+    /// Whether a database is converted whose freelist names pages that tables use. The copy keeps
+    /// them, and has no freelist.
+    pub keeps_damage: bool,
+    /// Whether the database of a well-known program is compressed in place, which opens it with a
+    /// SQLite of its own, and could not open it any more.
+    pub known_program: bool,
     /// The page size in bytes of the result, if it differs: the database is then rewritten.
     pub page_size: Option<u32>,
     /// How long to wait for the lock of another connection.
@@ -47,6 +56,8 @@ impl Default for ConvertOptions {
         ConvertOptions {
             store: Options::default(),
             archive: false,
+            keeps_damage: false,
+            known_program: false,
             page_size: None,
             wait: Duration::from_secs(1),
         }
@@ -69,6 +80,8 @@ pub struct ConvertReport {
     pub pages: u64,
     /// Pages of SQLite's freelist whose content was not copied.
     pub free_pages_zeroed: u64,
+    /// Pages that the freelist names and that tables use. They were kept.
+    pub free_pages_in_use: u64,
     /// Length of the source's file in bytes, after recovery.
     pub source_bytes: u64,
     /// Length of the result's file in bytes.
@@ -172,6 +185,9 @@ fn convert(
             source
         }
     };
+    if to == To::Compressed && dst.is_none() && !options.known_program {
+        must_be_of_no_known_program(api, &source, &target)?;
+    }
     let header = source.header();
     // If pages of a WAL are laid over the file, the frames of the file do not show which pieces
     // hold data.
@@ -185,22 +201,40 @@ fn convert(
         space::require(wanted, at_most(bytes))?;
     }
     let source_bytes = target.len_now();
-    let zero = match to {
-        To::Compressed => freelist::leaves(&mut source, &header)?.unwrap_or_default(),
+    let is_rewritten = options
+        .page_size
+        .is_some_and(|size| size != header.page_size);
+    let mut free = match to {
+        To::Compressed if is_rewritten => FreePages {
+            // A rewrite reads only what tables use.
+            leaves: freelist::leaves(&mut source, &header)?.unwrap_or_default(),
+            ..FreePages::default()
+        },
+        To::Compressed => free_pages(api, &mut source, &target.given, progress)?,
         // The store returns zeros for free pages that it dropped.
-        To::Plain => PageSet::default(),
+        To::Plain => FreePages::default(),
     };
-    let free_pages_zeroed = zero.len();
+    let conflict = free.conflict(&target.given);
+    let without_freelist = conflict.is_some();
+    if let Some(conflict) = conflict {
+        // Without the list, auto_vacuum would find free pages in its map that are not in the list.
+        if !options.keeps_damage || header.auto_vacuum {
+            return Err(conflict);
+        }
+        free.leaves = PageSet::default();
+    }
+    let free_pages_zeroed = free.leaves.len();
     let mut input = Input {
         pages: &mut source,
         header,
-        zero,
+        zero: free.leaves,
         held,
+        without_freelist,
         scrub: to == To::Compressed,
         path: &target.given,
     };
 
-    let (temp, page_size, pages) = match options.page_size {
+    let (mut temp, page_size, pages) = match options.page_size {
         Some(size) if to == To::Compressed && size != header.page_size => {
             let job = rewrite::Job {
                 api,
@@ -259,10 +293,23 @@ fn convert(
         page_size,
         pages,
         free_pages_zeroed,
+        free_pages_in_use: free.in_use.len(),
         source_bytes,
         destination_bytes,
         elapsed: started.elapsed(),
     })
+}
+
+/// Returns an error if the database is one of a program that opens it with a SQLite of its own.
+fn must_be_of_no_known_program(api: Api, source: &Source, target: &Target) -> Result<()> {
+    // A schema that cannot be read is that of no program.
+    match view::reading(api, &source.state(), known::program) {
+        Ok(Some(program)) => Err(Error::KnownProgram {
+            path: target.given.clone(),
+            program,
+        }),
+        _ => Ok(()),
+    }
 }
 
 /// Checks that the source has the form to convert from, and returns the VFS to read it with.

@@ -24,6 +24,9 @@ const HOLE: usize = 64 << 10;
 /// A compressed copy is published after this many bytes, so that the pending state stays small.
 pub(crate) const PUBLISH_EVERY: u64 = 32 << 20;
 
+/// Where page 1 has the number of the first trunk of the freelist, and the count of free pages.
+const FREELIST_AT: std::ops::Range<usize> = 32..40;
+
 /// Sample pages for dictionaries: a 64th of the database, but within these limits in bytes.
 const SAMPLE_LEAST: u64 = 4 << 20;
 const SAMPLE_MOST: u64 = 32 << 20;
@@ -36,6 +39,8 @@ pub(crate) struct Input<'a> {
     pub(crate) zero: PageSet,
     /// The pieces of [`PIECE`] bytes, numbered from 0, that hold data other than zeros, if known.
     pub(crate) held: Option<PageSet>,
+    /// Whether the copy has no freelist: it would name pages that are in use.
+    pub(crate) without_freelist: bool,
     /// Whether the copy has zeros in unallocated bytes of pages where SQLite allows it.
     pub(crate) scrub: bool,
     /// The source, for messages.
@@ -57,6 +62,12 @@ impl Input<'_> {
     /// Fills `buf` with the content of the copy at `offset`.
     pub(crate) fn read(&mut self, buf: &mut [u8], offset: u64) -> Result<()> {
         self.pages.read(buf, offset)?;
+        if self.without_freelist
+            && offset == 0
+            && let Some(fields) = buf.get_mut(FREELIST_AT)
+        {
+            fields.fill(0);
+        }
         let size = self.header.page_size as usize;
         let number_at = |at: u64| u32::try_from(at / size as u64 + 1).unwrap_or(u32::MAX);
         let mut context = PageContext {
@@ -367,6 +378,7 @@ mod tests {
             header: header(),
             zero: PageSet::default(),
             held: None,
+            without_freelist: false,
             scrub: true,
             path: Path::new("source.db"),
         }

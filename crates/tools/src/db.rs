@@ -4,7 +4,7 @@ use crate::error::is_remote;
 use crate::error::{Error, Result};
 use crate::holders::holders;
 use crate::target::Target;
-use densite_sqlite::{self as sqlite, Api, Code, Connection, HostFile, HostVfs, ffi};
+use densite_sqlite::{self as sqlite, Api, Code, Companions, Connection, HostFile, HostVfs, ffi};
 use std::ffi::CString;
 use std::path::Path;
 
@@ -41,6 +41,15 @@ impl Through {
                     .into(),
             )
         })
+    }
+
+    /// The endings of the journal and the WAL of a database that is read through this VFS because of
+    /// its form.
+    pub(crate) fn companions(self) -> Companions {
+        match self {
+            Through::Host => Companions::PLAIN,
+            Through::Densite => Companions::DENSITE,
+        }
     }
 
     /// Opens the file itself, without a connection of SQLite. Every access to a database goes

@@ -103,6 +103,23 @@ pub enum Error {
         /// What is wrong and where, and what to do.
         what: String,
     },
+    /// It is the database of a program that opens it with a SQLite of its own, and could not open it
+    /// compressed.
+    KnownProgram {
+        /// The database.
+        path: PathBuf,
+        /// The program.
+        program: &'static str,
+    },
+    /// Its freelist names pages that b-trees use: without their content, rows would be lost.
+    FreePagesInUse {
+        /// The database.
+        path: PathBuf,
+        /// How many of them there are.
+        pages: u64,
+        /// The first one.
+        first: u32,
+    },
     /// A newer version of this program wrote the file.
     NewerFormat {
         /// The database.
@@ -178,7 +195,10 @@ impl Error {
             Error::SeveralLinks { .. } => "several_links",
             Error::Locked { .. } => "locked",
             Error::NoSpace { .. } => "no_space",
-            Error::Damaged { .. } | Error::Replica { .. } => "damaged",
+            Error::Damaged { .. } | Error::Replica { .. } | Error::FreePagesInUse { .. } => {
+                "damaged"
+            }
+            Error::KnownProgram { .. } => "known_program",
             Error::NewerFormat { .. } => "newer_format",
             Error::Interrupted { .. } => "interrupted",
             Error::Unsupported(_) => "unsupported",
@@ -206,6 +226,8 @@ impl Error {
             | Error::NoSpace { dir: path, .. }
             | Error::Damaged { path, .. }
             | Error::Replica { path, .. }
+            | Error::FreePagesInUse { path, .. }
+            | Error::KnownProgram { path, .. }
             | Error::NewerFormat { path, .. }
             | Error::Interrupted { path }
             | Error::Io { path, .. }

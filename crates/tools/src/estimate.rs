@@ -83,6 +83,7 @@ pub fn estimate(api: Api, path: &Path, progress: &mut dyn Progress) -> Result<Es
         header,
         zero,
         held: Some(held),
+        without_freelist: false,
         scrub: true,
         path,
     };

@@ -6,7 +6,7 @@ use crate::header::is_sqlite;
 use crate::paths::{beside, len_or_zero};
 use crate::target::Target;
 use densite_disk::File;
-use densite_sqlite::{Api, HostFile};
+use densite_sqlite::{Api, Companions, HostFile};
 use densite_store::{self as store, Handle, Options, Readahead};
 
 /// The form in which a database is stored.
@@ -18,6 +18,16 @@ pub enum Form {
     Plain,
     /// The file has no bytes yet.
     Empty,
+}
+
+impl Form {
+    /// The VFS that reads the logical bytes of a database of this form.
+    pub(crate) fn through(self) -> Through {
+        match self {
+            Form::Compressed => Through::Densite,
+            Form::Plain | Form::Empty => Through::Host,
+        }
+    }
 }
 
 /// Detects the form of a file; an error if it is not a database.
@@ -36,7 +46,7 @@ pub(crate) fn form(api: Api, target: &Target) -> Result<Form> {
         store::Kind::Empty if n == 0 => Ok(Form::Empty),
         store::Kind::Empty | store::Kind::Other => {
             // The first page can be half written while its old content is in a journal.
-            if n > 0 && len_or_zero(&beside(&target.path, "-journal")) > 0 {
+            if n > 0 && len_or_zero(&beside(&target.path, Companions::PLAIN.journal)) > 0 {
                 return Ok(Form::Plain);
             }
             Err(Error::NotADatabase {

@@ -6,6 +6,7 @@
 
 use crate::holder::Holder;
 use crate::paths::beside;
+use densite_sqlite::SHM;
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 use std::os::unix::fs::MetadataExt;
@@ -21,7 +22,7 @@ const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
 /// The other processes that hold locks on the database or its shared memory. Empty if the system
 /// does not show them.
 pub(crate) fn holders(db: &Path) -> Vec<Holder> {
-    others(&[db.to_path_buf(), beside(db, "-shm")], 0..=u64::MAX)
+    others(&[db.to_path_buf(), beside(db, SHM)], 0..=u64::MAX)
 }
 
 /// The lock bytes of readers in the shared memory (`WAL_READ_LOCK` in SQLite's file format). The
@@ -31,7 +32,7 @@ const READERS: RangeInclusive<u64> = 124..=127;
 /// The other processes that had a transaction open on the WAL at two times, shortly after each
 /// other. While one of them reads, the WAL cannot restart. Empty if the system does not show them.
 pub(crate) fn wal_readers(db: &Path) -> Vec<Holder> {
-    let look = || others(&[beside(db, "-shm")], READERS);
+    let look = || others(&[beside(db, SHM)], READERS);
     let mut readers = look();
     if !readers.is_empty() {
         std::thread::sleep(BETWEEN_LOOKS);

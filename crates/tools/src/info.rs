@@ -65,6 +65,9 @@ pub struct Info {
     pub pages: u64,
     /// Pages on SQLite's freelist.
     pub free_pages: u64,
+    /// The well-known program whose database it is, if it is one of those that open it with a SQLite
+    /// of their own.
+    pub program: Option<&'static str>,
     /// The journal mode in the first page.
     pub journal_mode: JournalMode,
     /// The setting auto_vacuum in the first page.
@@ -76,6 +79,9 @@ pub struct Info {
     /// The other processes that have a transaction open on the WAL. While one of them reads, the
     /// WAL cannot restart and grows. Empty if the system does not show them.
     pub wal_readers: Vec<Holder>,
+    /// The files that belong to the database and exist, itself first: its journal, its WAL, the
+    /// shared memory of the WAL, and the directory of its log. Empty for a remote file.
+    pub files: Vec<PathBuf>,
     /// Copies beside the file that interrupted runs left.
     pub leftovers: Vec<PathBuf>,
     /// The figures of the store by name, for a compressed file.
@@ -123,6 +129,7 @@ pub(crate) fn info_within(api: Api, path: &Path, wait: Duration) -> Result<(Info
     let target = target::resolve_to_read(api, path)?;
     let path = target.given.as_path();
     let form = form::form(api, &target)?;
+    let companions = form.through().companions();
     let (stored_bytes, allocated_bytes) = match &target.remote {
         Some(_) => (target.len, target.len),
         None => {
@@ -140,11 +147,16 @@ pub(crate) fn info_within(api: Api, path: &Path, wait: Duration) -> Result<(Info
         page_size: 0,
         pages: 0,
         free_pages: 0,
+        program: None,
         journal_mode: JournalMode::Rollback,
         auto_vacuum: AutoVacuum::None,
-        journal_bytes: len_or_zero(&beside(&target.path, "-journal")),
-        wal_bytes: len_or_zero(&beside(&target.path, "-wal")),
+        journal_bytes: len_or_zero(&beside(&target.path, companions.journal)),
+        wal_bytes: len_or_zero(&beside(&target.path, companions.wal)),
         wal_readers: Vec::new(),
+        files: match &target.remote {
+            Some(_) => Vec::new(),
+            None => paths::belonging(&target.path, companions),
+        },
         leftovers: paths::leftovers(&target.path),
         store: None,
         objects: Objects::default(),
@@ -198,15 +210,14 @@ pub(crate) fn info_within(api: Api, path: &Path, wait: Duration) -> Result<(Info
             (true, Some(0) | None) => AutoVacuum::Full,
             (true, Some(_)) => AutoVacuum::Incremental,
         };
-        let through = match form {
-            Form::Compressed => Through::Densite,
-            _ => Through::Host,
-        };
-        let found = schema::read(api, through, &target)
-            .and_then(|schema| objects::objects(&mut bytes, &header, &schema, stored_bytes));
+        let through = form.through();
+        let found = schema::read(api, through, &target).and_then(|schema| {
+            info.program = schema.program;
+            objects::objects(&mut bytes, &header, &schema.entries, stored_bytes)
+        });
         match found {
             Ok(objects) => info.objects = objects,
-            Err(e) => match is_recovered(&target.path) {
+            Err(e) => match is_recovered(&target.path, through) {
                 // An interrupted checkpoint leaves such a file. It is not damaged and needs no
                 // backup.
                 Ok(false) => {

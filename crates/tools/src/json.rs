@@ -26,11 +26,13 @@ pub fn info(info: &Info) -> Value {
         "page_size": info.page_size,
         "pages": info.pages,
         "free_pages": info.free_pages,
+        "program": info.program,
         "journal_mode": mode(info.journal_mode),
         "auto_vacuum": auto_vacuum(info.auto_vacuum),
         "journal_bytes": info.journal_bytes,
         "wal_bytes": info.wal_bytes,
         "wal_readers": info.wal_readers.iter().map(holder).collect::<Vec<_>>(),
+        "files": info.files.iter().map(|p| p.to_string_lossy()).collect::<Vec<_>>(),
         "leftovers": info.leftovers.iter().map(|p| p.to_string_lossy()).collect::<Vec<_>>(),
         "store": store,
         "log": info.log.as_ref().map(|log| match log {
@@ -107,6 +109,9 @@ pub fn checked(checked: &Checked) -> Value {
         "problems": problems,
         "cut": checked.cut,
         "integrity_check": checked.integrity_check,
+        "not_verified": checked.not_verified,
+        "damaged_trees": checked.damaged_trees,
+        "remedies": checked.remedies(),
     })
 }
 
@@ -121,6 +126,7 @@ pub fn converted(verb: &str, report: &ConvertReport) -> Value {
         "page_size": report.page_size,
         "pages": report.pages,
         "free_pages_zeroed": report.free_pages_zeroed,
+        "free_pages_in_use": report.free_pages_in_use,
         "source_bytes": report.source_bytes,
         "destination_bytes": report.destination_bytes,
         "ratio": report.ratio(),

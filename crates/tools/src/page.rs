@@ -84,7 +84,7 @@ impl NewFile {
     ///
     /// # Errors
     /// As [`NewFile::create`].
-    pub fn finish(self) -> Result<()> {
+    pub fn finish(mut self) -> Result<()> {
         match self.replaces {
             true => self.temp.rename_over(&self.path),
             false => self.temp.rename_to(&self.path),

@@ -1,6 +1,7 @@
 //! Names of the files beside a database: its journal, WAL, shared memory, and temporary copies.
 
 use crate::error::{Error, Result, parent_of};
+use densite_sqlite::{Companions, SHM};
 use std::ffi::{OsStr, OsString};
 use std::iter::once;
 use std::os::unix::ffi::OsStrExt as _;
@@ -9,8 +10,8 @@ use std::path::{Path, PathBuf};
 /// The text between the name of a database and the random part in the name of an unfinished copy.
 pub(crate) const TEMP_MARK: &str = "-densite-tmp-";
 
-/// Suffixes of the files that SQLite can leave beside a database.
-pub(crate) const COMPANIONS: [&str; 3] = ["-journal", "-wal", "-shm"];
+/// Endings of the files that SQLite can leave beside a database of either form.
+pub(crate) const COMPANIONS: [&str; 5] = Companions::ALL;
 
 /// The path as text. SQLite requires UTF-8.
 pub(crate) fn utf8(path: &Path) -> Result<&str> {
@@ -68,6 +69,15 @@ pub(crate) fn is_no_companion(dst: &Path) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// The files and the directory of a log that belong to a database and exist, itself first: a copy
+/// needs all of them, but for the shared memory.
+pub(crate) fn belonging(db: &Path, companions: Companions) -> Vec<PathBuf> {
+    let Companions { journal, wal } = companions;
+    let ends = ["", journal, wal, SHM, "-log"];
+    let all = ends.into_iter().map(|end| beside(db, end));
+    all.filter(|path| path.exists()).collect()
 }
 
 /// Length of a file in bytes; 0 if it does not exist.

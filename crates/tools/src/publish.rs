@@ -11,7 +11,7 @@ use crate::copy::{self, Input, PUBLISH_EVERY};
 use crate::db::Through;
 use crate::error::{Error, Result, url_in};
 use crate::form;
-use crate::freelist;
+use crate::free_pages::free_pages;
 use crate::header::Header;
 use crate::pages::Pages;
 use crate::paths::{COMPANIONS, beside, is_no_companion};
@@ -67,14 +67,18 @@ pub fn publish(
         may_replace(api, dst, &target)?;
     }
     space::require(&local, at_most(target.len))?;
-    let temp = Temp::create(&local, &target, false)?;
+    let mut temp = Temp::create(&local, &target, false)?;
     let mut source = Source::shared(api, through, &target, options.wait)?;
     let header = source.header();
     let held = match through == Through::Densite && source.state().is_file_alone() {
         true => Some(copy::held(api, &target)?),
         false => None,
     };
-    let zero = freelist::leaves(&mut source, &header)?.unwrap_or_default();
+    let free = free_pages(api, &mut source, &target.given, progress)?;
+    if let Some(conflict) = free.conflict(&target.given) {
+        return Err(conflict);
+    }
+    let zero = free.leaves;
     let roots = source.roots();
     let free_pages_zeroed = zero.len();
     let mut input = Input {
@@ -82,6 +86,7 @@ pub fn publish(
         header,
         zero,
         held,
+        without_freelist: false,
         scrub: true,
         path: &target.given,
     };
@@ -105,6 +110,7 @@ pub fn publish(
         page_size: header.page_size,
         pages,
         free_pages_zeroed,
+        free_pages_in_use: 0,
         source_bytes: target.len_now(),
         destination_bytes,
         elapsed: started.elapsed(),

@@ -16,6 +16,7 @@ use crate::pages;
 use crate::progress::{Progress, Silent};
 use crate::proof::{self, OldSide, Side as _};
 use crate::source::State;
+use crate::stand_in;
 use crate::temp::Temp;
 use crate::view::{self, View};
 use densite_sqlite::{Api, Connection};
@@ -205,6 +206,7 @@ fn copied(job: &Job<'_, '_>, progress: &mut dyn Progress) -> Result<Temp> {
         pages: &mut pages,
         zero: PageSet::default(),
         held: None,
+        without_freelist: false,
         scrub: true,
         path: &target.given,
     };
@@ -231,6 +233,7 @@ impl SqlPart<'_> {
         let db = view::connect(self.api, self.locked).map_err(failed)?;
         // No journal is needed: after a failure all changes over the source are discarded.
         db.exec("PRAGMA journal_mode=OFF").map_err(failed)?;
+        stand_in::provide(&db).map_err(failed)?;
         if let Some(prune) = prune {
             prune(&db)?;
         }

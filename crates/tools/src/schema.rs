@@ -2,6 +2,7 @@
 
 use crate::db::{Access, Through, from_sqlite};
 use crate::error::Result;
+use crate::known;
 use crate::target::Target;
 use densite_sqlite::{self as sqlite, Api, Connection, Value, ValueRef};
 
@@ -20,11 +21,25 @@ pub(crate) struct Entry {
     pub(crate) rowid_alias: Option<usize>,
 }
 
+/// What is known of a database by its schema.
+#[derive(Debug)]
+pub(crate) struct Schema {
+    pub(crate) entries: Vec<Entry>,
+    /// The well-known program whose database it is.
+    pub(crate) program: Option<&'static str>,
+}
+
 /// Reads the schema in the main file. The connection reads the file without its journal and WAL.
 /// The caller holds SHARED.
-pub(crate) fn read(api: Api, through: Through, target: &Target) -> Result<Vec<Entry>> {
+pub(crate) fn read(api: Api, through: Through, target: &Target) -> Result<Schema> {
     let db = through.connect(api, target, Access::Immutable, 0)?;
-    entries(&db).map_err(|e| from_sqlite(&target.given, e))
+    let read = || {
+        Ok(Schema {
+            entries: entries(&db)?,
+            program: known::program(&db)?,
+        })
+    };
+    read().map_err(|e| from_sqlite(&target.given, e))
 }
 
 fn entries(db: &Connection) -> sqlite::Result<Vec<Entry>> {

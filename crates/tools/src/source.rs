@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 pub(crate) use recovered::{is_recovered, open_reading};
-use recovered::{not_a_database, read_state, recover};
+use recovered::{no_foreign, not_a_database, read_state, recover};
 pub(crate) use state::State;
 
 /// Milliseconds between two attempts to take a lock. Other processes need less time to see that
@@ -53,6 +53,7 @@ impl Source {
         wait: Duration,
     ) -> Result<Source> {
         let deadline = Instant::now() + wait;
+        no_foreign(target, through)?;
         loop {
             // Each attempt is short: a process that has the file open is in the way of another one
             // that replaces it.
@@ -69,9 +70,9 @@ impl Source {
                     .into_iter()
                     .try_for_each(|level| file.lock(level));
                 match locked {
-                    Ok(()) if is_recovered(&target.path)? => {
+                    Ok(()) if is_recovered(&target.path, through)? => {
                         still_there(target)?;
-                        return Source::new(target, file, None, None);
+                        return Source::new((target, through), file, None, None);
                     }
                     Ok(()) | Err(Code::BUSY) => {}
                     Err(code) => return Err(from_sqlite(&target.path, code.into())),
@@ -106,24 +107,24 @@ impl Source {
         let failed = |e| from_sqlite(&target.path, e);
         let (db, access) = open_reading(api, through, target, wait)?;
         let file = through.file(api, target, Access::Read)?;
-        let wal_path = beside(&target.path, "-wal");
+        let wal_path = beside(&target.path, through.companions().wal);
         if access == Access::Immutable {
             lock::shared(api, &file, target, wait)?;
-            let mut source = Source::new(target, file, None, Some(db))?;
+            let mut source = Source::new((target, through), file, None, Some(db))?;
             source.on_trust = true;
             return Ok(source);
         }
         if !header_of(&file, target)?.wal {
             db.exec("BEGIN").map_err(failed)?;
             read_state(&db, target)?;
-            return Source::new(target, file, None, Some(db));
+            return Source::new((target, through), file, None, Some(db));
         }
         let writable = db.is_readonly(c"main") == Some(false);
         db.exec(if writable { "BEGIN IMMEDIATE" } else { "BEGIN" })
             .map_err(failed)?;
         read_state(&db, target)?;
         if len_or_zero(&wal_path) == 0 {
-            return Source::new(target, file, None, Some(db));
+            return Source::new((target, through), file, None, Some(db));
         }
         if !writable {
             // A read-only connection cannot keep the WAL unchanged, and the file alone is not the
@@ -137,11 +138,11 @@ impl Source {
         let wal_file = RealFile::open(&wal_path, OpenMode::Read)
             .map_err(|e| Error::from_disk(&wal_path, "read", &e))?;
         let overlay = Wal::read(&wal_file, &wal_path, header.page_size)?.map(|wal| (wal, wal_file));
-        Source::new(target, file, overlay, Some(db))
+        Source::new((target, through), file, overlay, Some(db))
     }
 
     fn new(
-        target: &Target,
+        (target, through): (&Target, Through),
         file: HostFile,
         overlay: Option<(Wal, RealFile)>,
         held: Option<Connection>,
@@ -155,6 +156,7 @@ impl Source {
             file,
             overlay,
             target: target.clone(),
+            through,
             len,
             header,
         };
@@ -212,7 +214,7 @@ impl Source {
     /// For all others the locks ensure this.
     pub(crate) fn confirm(&self) -> Result<()> {
         let target = &self.state.target;
-        if self.on_trust && !is_recovered(&target.path)? {
+        if self.on_trust && !is_recovered(&target.path, self.state.through)? {
             return Err(Error::Locked {
                 path: target.given.clone(),
                 by: holders(&target.path),

@@ -82,7 +82,10 @@ impl Temp {
         let usual = dir.usual_mode(&probe).map_err(failed)?;
         let file = match dir.reopen_private(&file_name).map_err(failed)? {
             Some(file) => file,
-            None => dir.create_private(&file_name).map_err(failed)?,
+            None => {
+                remove_complete(&dir, &file_name).map_err(failed)?;
+                dir.create_private(&file_name).map_err(failed)?
+            }
         };
         if !disk::File::try_lock(&file, LockKind::Exclusive).map_err(failed)? {
             let by = crate::holders::holders(&path);
@@ -101,7 +104,12 @@ impl Temp {
         // The process that had the lock can have finished it since.
         temp.must_be(&temp.name)?;
         for end in COMPANIONS {
-            let _ = temp.dir.remove(&format!("{}{end}", temp.name));
+            match temp.dir.remove(&format!("{}{end}", temp.name)) {
+                Err(e) if e.kind != disk::ErrorKind::NotFound => {
+                    return Err(Error::from_disk(&beside(&path, end), "remove", &e));
+                }
+                _ => {}
+            }
         }
         Ok(temp)
     }
@@ -115,19 +123,35 @@ impl Temp {
 
     /// Ends what an interrupted [`Temp::rename_to`] began: the finished file keeps `dst` as its only
     /// name.
-    pub(crate) fn finish_interrupted(dst: &Path) {
-        let identity = |path: &Path| {
-            let meta = std::fs::symlink_metadata(path).ok()?;
-            Some((meta.dev(), meta.ino()))
-        };
-        let Some(own) = identity(dst) else {
-            return;
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub(crate) fn finish_interrupted(dst: &Path) -> Result<()> {
+        let Some(own) = identity_of(dst) else {
+            return Ok(());
         };
         for other in crate::paths::leftovers(dst) {
-            if identity(&other) == Some(own) {
-                let _ = std::fs::remove_file(other);
+            if identity_of(&other) == Some(own) {
+                let removed = std::fs::remove_file(&other);
+                removed.map_err(|e| Error::from_std(&other, "remove it", &e))?;
             }
         }
+        Ok(())
+    }
+
+    /// Device and inode of the file.
+    pub(crate) fn identity(&self) -> (u64, u64) {
+        self.identity
+    }
+
+    /// Removes the file.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub(crate) fn discard(mut self) -> Result<()> {
+        self.live = false;
+        let removed = self.dir.remove(&self.name);
+        removed.map_err(|e| Error::from_disk(&self.path, "remove", &e))
     }
 
     /// Whether it has bytes that are worth keeping.
@@ -277,7 +301,7 @@ impl Temp {
 
     /// Gives the file the name `dst`, durably. The name must still be free. After an error the name
     /// is free again.
-    pub(crate) fn rename_to(mut self, dst: &Path) -> Result<()> {
+    pub(crate) fn rename_to(&mut self, dst: &Path) -> Result<()> {
         let name = name_of(dst)?;
         self.complete(dst)?;
         // Unlike a rename, a hard link never replaces a file. If the file system has no hard links,
@@ -316,7 +340,7 @@ impl Temp {
 
     /// Gives the file the name `dst`, durably. Anything else but a directory loses that name: it is
     /// neither opened nor changed, and a link is not followed.
-    pub(crate) fn rename_over(mut self, dst: &Path) -> Result<()> {
+    pub(crate) fn rename_over(&mut self, dst: &Path) -> Result<()> {
         let name = name_of(dst)?;
         self.complete(dst)?;
         self.must_be(&self.name)?;
@@ -365,6 +389,12 @@ impl Drop for Temp {
     }
 }
 
+/// Device and inode of the file with this name. A link is not followed.
+pub(crate) fn identity_of(path: &Path) -> Option<(u64, u64)> {
+    let meta = std::fs::symlink_metadata(path).ok()?;
+    Some((meta.dev(), meta.ino()))
+}
+
 /// Removes a file that an interrupted run of this user left.
 fn remove_unused(dir: &Anchor, path: &Path) -> Result<()> {
     let name = name_of(path)?;
@@ -379,6 +409,17 @@ fn remove_unused(dir: &Anchor, path: &Path) -> Result<()> {
         let _ = dir.remove(&name);
     }
     Ok(())
+}
+
+/// Removes a file that an interrupted run of this user left after it got its final mode. It is
+/// written again: other users can have opened it since.
+fn remove_complete(dir: &Anchor, name: &str) -> disk::Result<()> {
+    match dir.lookup(name)? {
+        Some(found) if found.is_file && found.rights.owner() == Rights::own(0).owner() => {
+            dir.remove(name)
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Opens the directory in which `wanted` will be.

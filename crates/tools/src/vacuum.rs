@@ -139,7 +139,7 @@ impl VacuumPlan {
 
     fn try_new(api: Api, path: &Path, options: &VacuumOptions) -> Result<VacuumPlan> {
         let target = target::resolve(path)?;
-        let through = through(form::form(api, &target)?);
+        let through = form::form(api, &target)?.through();
         if target.links > 1 {
             return Err(Error::SeveralLinks {
                 path: target.given,
@@ -225,7 +225,7 @@ impl VacuumPlan {
                 left.display()
             ));
         }
-        let through = through(self.info.form);
+        let through = self.info.form.through();
         let source = Source::alone(self.api, through, target, options.wait)?;
         replace::wait_for_others(self.api, target, options.wait)?;
         pause::at("vacuum-locked");
@@ -302,13 +302,6 @@ fn whole(api: Api, through: Through, target: &Target) -> Result<(Info, Option<Er
         path: target.given.clone(),
         by: holders(&target.path),
     })
-}
-
-fn through(form: Form) -> Through {
-    match form {
-        Form::Compressed => Through::Densite,
-        Form::Plain | Form::Empty => Through::Host,
-    }
 }
 
 /// Length and allocated bytes.

@@ -257,6 +257,20 @@ pub(crate) fn connect(api: Api, view: &LockedView) -> densite_sqlite::Result<Con
     Connection::open(api, &view.uri(), flags, None)
 }
 
+/// Runs SQL that only reads on a state of a database.
+///
+/// # Errors
+/// SQLite's.
+pub(crate) fn reading<T>(
+    api: Api,
+    state: &Arc<State>,
+    read: impl FnOnce(&Connection) -> densite_sqlite::Result<T>,
+) -> densite_sqlite::Result<T> {
+    let view = Arc::new(View::new(Arc::clone(state), state.header().page_size));
+    let locked = LockedView::new(api, view)?;
+    read(&connect(api, &locked)?)
+}
+
 /// The path of the source of a view, for messages.
 pub(crate) fn given(view: &View) -> &Path {
     &view.base().target().given

@@ -135,7 +135,12 @@ fn pages_that_an_old_snapshot_keeps_in_the_wal_are_copied() {
         };
         let other = beside(&path, "b.db");
         convert(api(), &path, Some(&other), &options(), &mut Silent).expect("a copy");
-        let wal = path.with_file_name("a.db-wal");
+        let wal = if vfs == "densite" {
+            "a.db-dwal"
+        } else {
+            "a.db-wal"
+        };
+        let wal = path.with_file_name(wal);
         assert!(
             std::fs::metadata(wal).expect("a WAL").len() > 0,
             "{vfs}: nothing was kept in the WAL"

@@ -134,7 +134,7 @@ fn a_wait_sees_a_commit_that_time_stamps_do_not_show() {
     con.execute("INSERT INTO t VALUES(randomblob(50000))", [])
         .expect("a long WAL");
     start(&con, &place.url("r"));
-    let wal = place.dir.path().join("a.db-wal");
+    let wal = place.dir.path().join("a.db-dwal");
     let looks = || {
         [&place.db(), &wal].map(|path| {
             let file = std::fs::metadata(path).expect("the file");

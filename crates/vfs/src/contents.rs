@@ -18,7 +18,7 @@ use densite_store::{Error, Kind};
 ///             plain SQLite ───────▶ Plain (every method is the host's)
 /// xOpen ──▶   Densite ────────────▶ Store
 ///             unreadable ─────────▶ Broken ──judged again──▶ any of the others
-///             a wrong setting ────▶ Refused
+///             a wrong setting, or a foreign journal or WAL beside a Densite file ────▶ Refused
 /// ```
 pub(crate) enum State {
     /// Empty: it can still become plain or Densite.
@@ -29,7 +29,8 @@ pub(crate) enum State {
     Store(Stored),
     /// It could not be judged, or it is a Densite file that cannot be opened.
     Broken(Error),
-    /// Its URI has an invalid setting. The file itself was not touched.
+    /// Its URI has an invalid setting, or a foreign journal or WAL is beside it. The file itself was
+    /// not touched.
     Refused(String),
 }
 
@@ -146,11 +147,14 @@ impl Contents {
         self.state = State::Store(stored);
     }
 
-    /// Notes that a plain file is `size` bytes long. An empty file is undecided.
-    pub(crate) fn plain_is_empty(&mut self, size: u64, keep_plain: bool) {
-        if size == 0 && !keep_plain {
-            self.state = State::Undecided;
-        }
+    /// Notes that a plain file is empty, and so can become a Densite file.
+    pub(crate) fn plain_is_empty(&mut self) {
+        self.state = State::Undecided;
+    }
+
+    /// Nothing may be done with the file, for this reason.
+    pub(crate) fn refuse(&mut self, message: String) {
+        self.state = State::Refused(message);
     }
 
     /// The file is closed: the store is released, and every later call fails.
@@ -158,8 +162,8 @@ impl Contents {
         self.state = State::Refused(String::new());
     }
 
-    /// Why the file at `path` cannot be used, if that will not change: a wrong setting, or a format
-    /// that is too new.
+    /// Why the file at `path` cannot be used, if that will not change: a wrong setting, a foreign
+    /// file beside it, or a format that is too new.
     pub(crate) fn refusal(&self, path: &str) -> Option<String> {
         match &self.state {
             State::Refused(message) => Some(message.clone()),

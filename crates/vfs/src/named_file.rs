@@ -1,12 +1,15 @@
-//! The host's file of a main database, and the name that SQLite opened it by.
-//!
-//! From that name SQLite derives the journal and the WAL beside the file. The name lives until the
-//! file is closed.
+//! The host's file of a main database, the name that SQLite opened it by, and the names of the files
+//! beside it. They live until the file is closed.
 
+use crate::companions::{Beside, Which, is_hot};
 use crate::identity::Identity;
-use crate::place::Place;
+use crate::place::{Place, has_system_files};
 use crate::remote::RemoteFile;
+use densite_disk::{Dir as _, RealDir};
 use densite_sqlite::{Api, Code, FileName, HostFile, HostVfs, ffi};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::PathBuf;
 
 /// A main database file of the host, with its name.
 pub(crate) struct NamedFile {
@@ -18,6 +21,8 @@ pub(crate) struct NamedFile {
     path: String,
     /// The remote file that `host` reads.
     remote: Option<RemoteFile>,
+    /// `None` if no file is beside it: it is remote, or not open.
+    beside: Option<Beside>,
 }
 
 // SAFETY: `name` points to memory of SQLite that does not change while the file is open. All other
@@ -39,7 +44,11 @@ impl NamedFile {
     ) -> Result<(NamedFile, i32), Code> {
         // SAFETY: the caller guarantees it.
         let (host, flags) = unsafe { vfs.open(Some(name), flags) }?;
-        Ok((NamedFile::over(vfs, host, name), flags))
+        let mut file = NamedFile::over(vfs, host, name);
+        // SAFETY: as above.
+        let beside = unsafe { Beside::of(vfs.api(), name) };
+        file.beside = Some(beside.map_err(|error| error.code)?);
+        Ok((file, flags))
     }
 
     /// A file that is not open: each call to the host fails.
@@ -57,6 +66,7 @@ impl NamedFile {
             name: name.as_ptr(),
             path: name.path().to_string_lossy().into_owned(),
             remote: None,
+            beside: None,
         }
     }
 
@@ -102,9 +112,73 @@ impl NamedFile {
         unsafe { FileName::from_ptr(self.api(), self.name) }
     }
 
-    /// SQLite's name for its journal.
+    /// The name of its journal.
     pub(crate) fn journal(&self) -> Option<FileName<'_>> {
-        self.name()?.journal()
+        self.beside.as_ref()?.now(Which::Journal)
+    }
+
+    /// The file is plain, or it is not: the names of its journal and its WAL depend on that.
+    /// Returns whether they have changed.
+    pub(crate) fn set_plain(&self, is_plain: bool) -> bool {
+        (self.beside.as_ref()).is_some_and(|beside| beside.set_plain(is_plain))
+    }
+
+    /// Gives a WAL with SQLite's name its right name, if the file has one of its own: RBU renames
+    /// its WAL into place under the lock that this connection holds. Returns whether it did.
+    pub(crate) fn adopt_wal(&self) -> bool {
+        let names = (self.beside.as_ref()).map(|b| (b.plain(Which::Wal), b.now(Which::Wal)));
+        let Some((Some(from), Some(to))) = names else {
+            return false;
+        };
+        if from.path() == to.path() || !has_system_files(self.vfs) {
+            return false;
+        }
+        let is_there = self.vfs.access(from.path(), ffi::ACCESS_EXISTS) == Ok(true);
+        let path = |name: FileName<'_>| PathBuf::from(OsStr::from_bytes(name.path().to_bytes()));
+        let (from, to) = (path(from), path(to));
+        let (Some(dir), Some(from), Some(to)) = (from.parent(), from.file_name(), to.file_name())
+        else {
+            return false;
+        };
+        let names = from.to_str().zip(to.to_str());
+        is_there && names.is_some_and(|(from, to)| RealDir::new(dir).rename(from, to).is_ok())
+    }
+
+    /// A file with the name that SQLite would give to the journal or the WAL, which SQLite would
+    /// play into this file.
+    ///
+    /// # Errors
+    /// The host's, if it cannot tell.
+    pub(crate) fn foreign(&self) -> Result<Option<FileName<'_>>, Code> {
+        for which in [Which::Journal, Which::Wal] {
+            if let Some(name) = self.plain(which)
+                && is_hot(self.vfs, name, which)?
+            {
+                return Ok(Some(name));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Removes the journal and the WAL with SQLite's names, which SQLite itself does if the database
+    /// is empty.
+    ///
+    /// # Errors
+    /// The host's.
+    pub(crate) fn remove_foreign(&self) -> Result<(), Code> {
+        for name in [Which::Journal, Which::Wal].map(|which| self.plain(which)) {
+            if let Some(name) = name
+                && self.vfs.access(name.path(), ffi::ACCESS_EXISTS)?
+            {
+                self.vfs.delete(name.path(), true)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// SQLite's name of a file beside it.
+    pub(crate) fn plain(&self, which: Which) -> Option<FileName<'_>> {
+        self.beside.as_ref()?.plain(which)
     }
 
     /// Where it is.
@@ -123,13 +197,6 @@ impl NamedFile {
         Identity::of(self.vfs, &self.host, path)
     }
 
-    /// Whether a WAL exists beside it; false if the host cannot tell.
-    pub(crate) fn has_wal(&self) -> bool {
-        self.name()
-            .and_then(FileName::wal)
-            .is_some_and(|wal| self.vfs.access(wal.path(), ffi::ACCESS_EXISTS) == Ok(true))
-    }
-
     /// As [`NamedFile::may_be_hot`]; true if the host cannot tell.
     pub(crate) fn journal_may_be_hot(&self) -> bool {
         self.may_be_hot().unwrap_or(true)
@@ -141,23 +208,9 @@ impl NamedFile {
     /// # Errors
     /// The host's, if it cannot tell.
     pub(crate) fn may_be_hot(&self) -> Result<bool, Code> {
-        let Some(journal) = self.journal() else {
-            return Ok(true);
-        };
-        if !self.vfs.access(journal.path(), ffi::ACCESS_EXISTS)? {
-            return Ok(false);
-        }
-        let flags = ffi::OPEN_READONLY | ffi::OPEN_MAIN_JOURNAL;
-        // SAFETY: the name is part of the database's name, and this file is closed at the end of
-        // this function.
-        let Ok((file, _)) = (unsafe { self.vfs.open(Some(journal), flags) }) else {
-            return Ok(true);
-        };
-        let mut first = [0];
-        match file.read(&mut first, 0) {
-            Ok(()) => Ok(first != [0]),
-            Err(Code::IOERR_SHORT_READ) => Ok(false),
-            Err(e) => Err(e),
+        match self.journal() {
+            Some(journal) => is_hot(self.vfs, journal, Which::Journal),
+            None => Ok(true),
         }
     }
 

@@ -1,6 +1,6 @@
 //! The files that this process has open, with the state that the connections on each file share.
 //!
-//! This is the only registry of open files in this crate. Its key is the file's [`Identity`]. An
+//! The registry of open files by what they are (`companions` has one by name). Its key is the file's [`Identity`]. An
 //! entry lives while a connection, or the worker, has the file open.
 
 use crate::identity::Identity;

@@ -3,20 +3,20 @@
 use crate::last_error::last_error;
 use crate::main_file::{remote_figures, with_handle};
 use densite_sqlite::{
-    Code, Connection, Error, Result, Value, create_function, create_table_function, ffi, quoted,
+    Code, Connection, Error, Registration, Result, Value, create_function, create_table_function,
+    ffi, quoted,
 };
 use std::ffi::CString;
 
-/// Adds Densite's SQL functions to a connection.
+/// Adds Densite's SQL functions to a connection, unless it has them.
 ///
 /// # Errors
 /// SQLite's.
 pub fn create_functions(connection: &Connection) -> Result<()> {
+    let Some(registration) = Registration::new(connection, "VFS") else {
+        return Ok(());
+    };
     densite_ingest::create_functions(connection)?;
-    let flags = ffi::DETERMINISTIC | ffi::INNOCUOUS;
-    create_function(connection, "densite_version", 0, flags, |_, _| {
-        Ok(Value::from(env!("CARGO_PKG_VERSION")))
-    })?;
     create_function(connection, "densite_last_error", 0, 0, |_, _| {
         Ok(last_error().map_or(Value::Null, Value::from))
     })?;
@@ -38,7 +38,12 @@ pub fn create_functions(connection: &Connection) -> Result<()> {
             };
             info(connection, schema)
         },
-    )
+    )?;
+    let flags = ffi::DETERMINISTIC | ffi::INNOCUOUS;
+    create_function(connection, "densite_version", 0, flags, move |_, _| {
+        let _until_closed = &registration;
+        Ok(Value::from(env!("CARGO_PKG_VERSION")))
+    })
 }
 
 /// The rows of `densite_info`.

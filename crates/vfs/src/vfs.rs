@@ -1,6 +1,8 @@
 //! The VFS: decides which files go through the store and which directly to the host.
 
 use crate::absent;
+use crate::companion_file::CompanionFile;
+use crate::companions::{Named, Which, owner, unowned};
 use crate::identity::Identity;
 use crate::last_error::{report, report_not_opened};
 use crate::main_file::{MainFile, OpenedBy};
@@ -8,12 +10,14 @@ use crate::open_files::OpenFile;
 use crate::place::has_system_files;
 use crate::remote::{RemoteFile, is_replica, is_url, shown_url};
 use crate::settings::Settings;
-use crate::wal_file::{WalFile, database_of};
 use crate::worker;
-use densite_sqlite::{Api, Code, FileName, HostVfs, Opened, Registered, Result, Vfs, ffi};
-use densite_store::Readahead;
+use densite_sqlite::{
+    Api, Code, Companions, FileName, HostVfs, Opened, Registered, Result, Vfs, ffi,
+};
+use densite_store::{PreEncoded, Readahead};
 use std::ffi::{CStr, CString, OsStr};
 use std::os::unix::ffi::OsStrExt as _;
+use std::sync::Arc;
 
 /// The usual name of the VFS.
 pub const NAME: &CStr = c"densite";
@@ -23,10 +27,13 @@ const URL_MAX: i32 = 8192;
 /// How much shorter than that SQLite lets the name of a database be: "-journal".
 const BESIDE: usize = 8;
 
-/// The endings of what SQLite looks for beside a database.
-const BESIDE_REPLICA: [&str; 2] = ["-journal", "-wal"];
+/// The kinds of files whose names are those of a database with an ending.
+const BESIDE_A_DATABASE: i32 = ffi::OPEN_MAIN_JOURNAL | ffi::OPEN_WAL | ffi::OPEN_SUPER_JOURNAL;
 
-type OpenedFile = std::result::Result<Opened<MainFile, WalFile>, Code>;
+/// The endings of what SQLite looks for beside a database.
+const BESIDE_REPLICA: [&str; 2] = [Companions::PLAIN.journal, Companions::PLAIN.wal];
+
+type OpenedFile = std::result::Result<Opened<MainFile, CompanionFile>, Code>;
 
 /// The VFS over a host's VFS.
 pub(crate) struct DensiteVfs {
@@ -61,10 +68,26 @@ pub fn register(api: Api, name: &CStr, host: Option<&CStr>, make_default: bool) 
     })?;
     let vfs = DensiteVfs {
         name: name.to_string_lossy().into_owned(),
-        host: below,
+        host: without_ciphers(below),
     };
     densite_sqlite::register_vfs(api, name, vfs, make_default)?;
     Ok(())
+}
+
+/// Whether another copy of this library has registered the VFS.
+pub(crate) fn is_of_another_copy(api: Api) -> bool {
+    let found = densite_sqlite::registered::<DensiteVfs>(api, NAME);
+    matches!(found, Registered::Foreign(_))
+}
+
+/// The VFS that reads and writes the bytes of files as they are. SQLite3 Multiple Ciphers encrypts
+/// in a VFS above it. Above that one, Densite would hide that nothing can be encrypted.
+fn without_ciphers(host: HostVfs) -> HostVfs {
+    let name = host.name();
+    let below = name.strip_prefix("multipleciphers-");
+    let below = below.and_then(|below| CString::new(below).ok());
+    let below = below.and_then(|below| HostVfs::find(host.api(), Some(&below)));
+    below.unwrap_or(host)
 }
 
 /// The host's VFS below the one registered as [`NAME`]. `None` if that one is not registered, or
@@ -112,7 +135,7 @@ impl DensiteVfs {
         name: FileName<'_>,
         mut settings: Settings,
         by: OpenedBy<'_>,
-    ) -> Opened<MainFile, WalFile> {
+    ) -> Opened<MainFile, CompanionFile> {
         if settings.options.readahead == Readahead::Auto {
             settings.options.readahead = Readahead::Near;
         }
@@ -129,20 +152,54 @@ impl DensiteVfs {
         Opened::File { file, flags }
     }
 
-    /// Opens a WAL. If the store has its database open, the WAL's pages are noted; otherwise the
-    /// host opens the WAL itself.
-    fn open_wal(&self, name: FileName<'_>, flags: i32) -> OpenedFile {
-        let database = database_of(name.path());
-        let open_file = database
-            .and_then(|path| Identity::at(self.host, &path))
-            .and_then(|identity| OpenFile::find(&identity));
-        let Some(preencoded) = open_file.and_then(|file| file.preencoded()) else {
+    /// Opens a journal or a WAL under its right name. If the store has the database of a WAL open,
+    /// the WAL's pages are noted; otherwise the host opens the file itself.
+    fn open_beside(&self, name: FileName<'_>, flags: i32) -> OpenedFile {
+        let Some((named, which)) = owner(name.path()) else {
+            return self.open_unowned(name, flags);
+        };
+        // SAFETY: SQLite closes a journal or WAL before its database.
+        let Some(now) = (unsafe { named.until_closed(which) }) else {
             return Ok(Opened::Host);
         };
-        // SAFETY: SQLite keeps a WAL's name until after its xClose.
-        let (host, flags) = unsafe { self.host.open(Some(name), flags) }?;
-        let file = WalFile::new(host, preencoded);
+        let preencoded = match which {
+            Which::Wal => self.preencoded(&named),
+            Which::Journal => None,
+        };
+        if preencoded.is_none() {
+            return Ok(Opened::HostAs(now));
+        }
+        // SAFETY: as above.
+        let (host, flags) = unsafe { self.host.open(Some(now), flags) }?;
+        let file = CompanionFile::new(host, preencoded);
         Ok(Opened::Companion { file, flags })
+    }
+
+    /// Opens a super-journal, or the journal of a database that it lists.
+    fn open_unowned(&self, name: FileName<'_>, flags: i32) -> OpenedFile {
+        let Some(own) = unowned(self.host, name.path()) else {
+            return Ok(Opened::Host);
+        };
+        let (host, flags) = (self.host.open_path(&own, &[], flags)).map_err(|e| e.code)?;
+        let file = CompanionFile::new(host, None);
+        Ok(Opened::Companion { file, flags })
+    }
+
+    /// Where the pages of this database's WAL are noted, if the store has the database open.
+    fn preencoded(&self, named: &Named) -> Option<Arc<PreEncoded>> {
+        let identity = Identity::at(self.host, named.database()?.path())?;
+        OpenFile::find(&identity)?.preencoded()
+    }
+
+    /// Calls `host` with the right name of a file beside a database; with any other path as it is.
+    fn renamed<T>(&self, path: &CStr, host: impl FnOnce(&CStr) -> T) -> T {
+        if let Some((named, which)) = owner(path) {
+            return host(named.now(which).map_or(path, FileName::path));
+        }
+        match unowned(self.host, path) {
+            Some(own) => host(&own),
+            None => host(path),
+        }
     }
 }
 
@@ -178,7 +235,7 @@ fn replica_dir(host: HostVfs, path: &CStr) -> Option<CString> {
 
 impl Vfs for DensiteVfs {
     type File = MainFile;
-    type Companion = WalFile;
+    type Companion = CompanionFile;
 
     fn host(&self) -> HostVfs {
         self.host
@@ -187,8 +244,8 @@ impl Vfs for DensiteVfs {
     fn open(&self, name: Option<FileName<'_>>, flags: i32) -> OpenedFile {
         let opened = match name {
             Some(name) if flags & ffi::OPEN_MAIN_DB != 0 => self.open_main(name, flags),
-            Some(name) if flags & ffi::OPEN_WAL != 0 => self.open_wal(name, flags),
-            // The host opens journals and temporary files itself, in SQLite's memory.
+            Some(name) if flags & BESIDE_A_DATABASE != 0 => self.open_beside(name, flags),
+            // The host opens temporary files itself, in SQLite's memory.
             _ => Ok(Opened::Host),
         };
         opened.inspect_err(|code| self.not_opened(name.map(FileName::path), *code))
@@ -219,12 +276,16 @@ impl Vfs for DensiteVfs {
         }
     }
 
+    fn delete(&self, path: &CStr, sync_dir: bool) -> std::result::Result<(), Code> {
+        self.renamed(path, |path| self.host.delete(path, sync_dir))
+    }
+
     fn access(&self, path: &CStr, flags: i32) -> std::result::Result<bool, Code> {
         if is_remote(path) {
             // Nothing is beside a remote database.
             return Ok(false);
         }
-        let host = || self.host.access(path, flags);
+        let host = || self.renamed(path, |path| self.host.access(path, flags));
         if flags == ffi::ACCESS_EXISTS {
             absent::exists(path, host)
         } else {

@@ -42,10 +42,10 @@ fn with_journal(place: &Place) -> (Connection, Vec<u8>) {
     fill(&db, 500);
     run(&db, "ALTER TABLE t ADD v DEFAULT 1; UPDATE t SET v = 1");
     run(&db, "PRAGMA cache_size=5; BEGIN; UPDATE t SET v = 2");
-    let journal = std::fs::read(place.path("t.db-journal")).expect("it was spilled");
+    let journal = std::fs::read(place.path("t.db-djournal")).expect("it was spilled");
     assert!(journal[0] != 0, "it is hot");
     run(&db, "ROLLBACK");
-    assert!(!place.path("t.db-journal").exists());
+    assert!(!place.path("t.db-djournal").exists());
     (db, journal)
 }
 
@@ -54,12 +54,12 @@ fn a_hot_journal_changes_nothing_for_readers_and_is_rolled_back() {
     let place = Place::new();
     let (db, journal) = with_journal(&place);
     assert_eq!(int(&db, "SELECT sum(v) FROM t"), 500);
-    std::fs::write(place.path("t.db-journal"), &journal).expect("writes");
+    std::fs::write(place.path("t.db-djournal"), &journal).expect("writes");
     assert_eq!(int(&db, "SELECT sum(v) FROM t"), 500);
     std::thread::sleep(AGED);
     assert_eq!(int(&db, "SELECT sum(v) FROM t"), 500);
     assert!(
-        !place.path("t.db-journal").exists(),
+        !place.path("t.db-djournal").exists(),
         "a reader soon rolls it back"
     );
     assert_sound(&db);
@@ -73,7 +73,7 @@ fn journal_comes_before_a_write(mode: &str) -> bool {
     run(&db, &format!("PRAGMA journal_mode={mode}"));
     db.busy_timeout(Duration::ZERO).expect("sets it");
     assert_eq!(int(&db, "SELECT sum(v) FROM t"), 500);
-    std::fs::write(place.path("t.db-journal"), &journal).expect("writes");
+    std::fs::write(place.path("t.db-djournal"), &journal).expect("writes");
     let update = "UPDATE t SET v = 3 WHERE a = 250";
     let met = db.execute_batch(update).err();
     if let Some(error) = &met {
@@ -123,7 +123,7 @@ fn a_wal_that_is_put_beside_the_database_under_an_exclusive_lock_is_seen_at_once
         &made,
         "PRAGMA journal_mode=WAL; PRAGMA wal_autocheckpoint=0; INSERT INTO t VALUES (2)",
     );
-    let wal = std::fs::read(place.path("made.db-wal")).expect("reads");
+    let wal = std::fs::read(place.path("made.db-dwal")).expect("reads");
     let (reader, rbu) = (place.open("x.db"), place.open("x.db"));
     for _ in 0..50 {
         assert_eq!(int(&reader, "SELECT count(*) FROM t"), 1);
@@ -132,4 +132,5 @@ fn a_wal_that_is_put_beside_the_database_under_an_exclusive_lock_is_seen_at_once
     std::fs::write(place.path("x.db-wal"), wal).expect("writes");
     run(&rbu, "COMMIT");
     assert_eq!(int(&reader, "SELECT count(*) FROM t"), 2);
+    assert!(!place.path("x.db-wal").exists(), "it has its right name");
 }

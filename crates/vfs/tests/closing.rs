@@ -67,10 +67,10 @@ fn a_close_does_not_change_a_hot_journal() {
     let place = Place::new();
     let db = place.open("x.db");
     fill(&db, 100);
-    std::fs::write(place.path("x.db-journal"), b"looks like a journal").expect("writes");
+    std::fs::write(place.path("x.db-djournal"), b"looks like a journal").expect("writes");
     let taken = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
     let seen = std::sync::Arc::clone(&taken);
-    let path = place.path("x.db-journal");
+    let path = place.path("x.db-djournal");
     densite_vfs::pause::arm("closing-locked", move || {
         // Other tests of this file close too, so this checks the path.
         if path.exists() {
@@ -78,7 +78,7 @@ fn a_close_does_not_change_a_hot_journal() {
         }
     });
     drop(db);
-    std::fs::remove_file(place.path("x.db-journal")).expect("still there");
+    std::fs::remove_file(place.path("x.db-djournal")).expect("still there");
     densite_vfs::pause::disarm("closing-locked");
     assert!(!taken.load(std::sync::atomic::Ordering::Relaxed));
     assert_sound(&place.open("x.db"));

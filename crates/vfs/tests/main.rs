@@ -3,6 +3,7 @@
 mod absent;
 mod closing;
 mod common;
+mod companions;
 mod faults;
 mod ingest;
 mod killed;

@@ -161,7 +161,7 @@ fn maintenance_does_not_run_during_a_transaction_a_lock_or_a_hot_journal() {
         &db,
         "PRAGMA cache_size=1; BEGIN; UPDATE t SET b = b || 'x'; DELETE FROM t WHERE a > 100",
     );
-    for (from, to) in [("x.db", "y.db"), ("x.db-journal", "y.db-journal")] {
+    for (from, to) in [("x.db", "y.db"), ("x.db-djournal", "y.db-djournal")] {
         std::fs::copy(place.path(from), place.path(to)).expect("copies");
     }
     let back = place.open("y.db");
@@ -171,7 +171,7 @@ fn maintenance_does_not_run_during_a_transaction_a_lock_or_a_hot_journal() {
         .expect_err("a journal is hot");
     assert!(error.to_string().contains("locked"), "{error}");
     assert!(
-        place.path("y.db-journal").exists(),
+        place.path("y.db-djournal").exists(),
         "it is SQLite's to roll back"
     );
     assert_eq!(content(&back), was);

@@ -202,45 +202,67 @@ fn a_transaction_does_not_write_over_new_contents() {
 /// two files, and invalidates the WAL's index.
 #[test]
 fn in_wal_mode_database_and_wal_are_exchanged() {
-    for new_is_plain in [false, true] {
-        let place = Place::new();
-        let make = |name: &str, mark: &str, plain: bool| {
-            let db = match plain {
-                true => place.plain(name),
-                false => place.open(name),
-            };
-            run(&db, "PRAGMA journal_mode=WAL; PRAGMA wal_autocheckpoint=0");
-            rows(&db, mark);
-            run(&db, "PRAGMA wal_checkpoint");
-            run(&db, &format!("UPDATE t SET b = '{mark}' WHERE a % 3 = 0"));
-            db
-        };
-        let new = make("new.db", "new", new_is_plain);
-        let db = make("x.db", "old", false);
-        let second = place.open("x.db");
-        assert_eq!(marks(&second).expect("reads"), "old");
-        let files = |name: &str| ["", "-wal"].map(|s| bytes(&place.path(&format!("{name}{s}"))));
-        let was = files("x.db");
-        let exchange = |with: &[Vec<u8>; 2]| {
-            put(&place.path("x.db"), &with[0]);
-            put(&place.path("x.db-wal"), &with[1]);
-            let shm = OpenOptions::new().write(true).open(place.path("x.db-shm"));
-            shm.expect("opens")
-                .write_all(&[0; 96])
-                .expect("invalidated");
-        };
-        for (with, mark) in [(files("new.db"), "new"), (was, "old")] {
-            exchange(&with);
-            for db in [&db, &second] {
-                assert_eq!(marks(db).expect("reads"), mark, "plain: {new_is_plain}");
-                assert_sound(db);
-            }
+    let place = Place::new();
+    let new = in_wal_mode(&place, "new.db", "new", false);
+    let db = in_wal_mode(&place, "x.db", "old", false);
+    let second = place.open("x.db");
+    assert_eq!(marks(&second).expect("reads"), "old");
+    let files = |name: &str| ["", "-dwal"].map(|s| bytes(&place.path(&format!("{name}{s}"))));
+    let was = files("x.db");
+    for (with, mark) in [(files("new.db"), "new"), (was, "old")] {
+        exchange(&place, &with, "-dwal");
+        for db in [&db, &second] {
+            assert_eq!(marks(db).expect("reads"), mark);
+            assert_sound(db);
         }
-        drop((db, second, new));
-        let db = place.open("x.db");
-        assert_eq!(marks(&db).expect("reads"), "old");
-        assert_sound(&db);
     }
+    drop((db, second, new));
+    let db = place.open("x.db");
+    assert_eq!(marks(&db).expect("reads"), "old");
+    assert_sound(&db);
+}
+
+/// The WAL of a plain database has another name than the one that open connections have, and shares
+/// its index.
+#[test]
+fn in_wal_mode_a_plain_database_in_the_place_of_a_densite_file_is_an_error() {
+    let place = Place::new();
+    let new = in_wal_mode(&place, "new.db", "new", true);
+    let db = in_wal_mode(&place, "x.db", "old", false);
+    let files = ["", "-wal"].map(|s| bytes(&place.path(&format!("new.db{s}"))));
+    exchange(&place, &files, "-wal");
+    let error = marks(&db).expect_err("it has the other WAL open");
+    assert!(error.to_string().contains("unable to open"), "{error}");
+    let message = densite_vfs::take_last_error().expect("a message");
+    assert!(message.contains("close this connection"), "{message}");
+    assert!(db.execute_batch("INSERT INTO t(b) VALUES ('x')").is_err());
+    drop((db, new));
+    let db = place.open("x.db");
+    assert_eq!(marks(&db).expect("reads"), "new");
+    assert_sound(&db);
+}
+
+/// A database in WAL mode whose WAL has newer rows than its file.
+fn in_wal_mode(place: &Place, name: &str, mark: &str, plain: bool) -> Connection {
+    let db = match plain {
+        true => place.plain(name),
+        false => place.open(name),
+    };
+    run(&db, "PRAGMA journal_mode=WAL; PRAGMA wal_autocheckpoint=0");
+    rows(&db, mark);
+    run(&db, "PRAGMA wal_checkpoint");
+    run(&db, &format!("UPDATE t SET b = '{mark}' WHERE a % 3 = 0"));
+    db
+}
+
+/// Puts a database and its WAL in the place of x.db.
+fn exchange(place: &Place, with: &[Vec<u8>; 2], wal: &str) {
+    put(&place.path("x.db"), &with[0]);
+    put(&place.path(&format!("x.db{wal}")), &with[1]);
+    let shm = OpenOptions::new().write(true).open(place.path("x.db-shm"));
+    shm.expect("opens")
+        .write_all(&[0; 96])
+        .expect("invalidated");
 }
 
 /// If only the database of a WAL is overwritten, SQLite would go on with cached pages of unknown

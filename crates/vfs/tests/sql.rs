@@ -182,7 +182,7 @@ fn a_copy_of_the_files_taken_within_a_transaction_rolls_back() {
         &db,
         "BEGIN; UPDATE t SET b = hex(randomblob(30)); DELETE FROM t WHERE a % 7 = 0",
     );
-    for suffix in ["", "-journal"] {
+    for suffix in ["", "-djournal"] {
         let (from, to) = (format!("x.db{suffix}"), format!("copy.db{suffix}"));
         std::fs::copy(place.path(&from), place.path(&to)).expect("copies");
     }

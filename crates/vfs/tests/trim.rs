@@ -209,14 +209,14 @@ fn a_journal_that_reappears_after_a_power_cut_finds_its_pages() {
         &db,
         "PRAGMA cache_size=1; BEGIN; UPDATE t SET b = 'x' || b WHERE a = 1; DROP TABLE u; CREATE TABLE z(x)",
     );
-    let journal = place.path("x.db-journal");
+    let journal = place.path("x.db-djournal");
     let saved = place.path("saved");
     std::fs::hard_link(&journal, &saved).expect("links");
     // This gives the state just before the commit deletes its journal: everything else has
     // happened, and the journal is synced.
     run(&db, "COMMIT");
     assert!(!journal.exists());
-    for (from, to) in [("x.db", "y.db"), ("saved", "y.db-journal")] {
+    for (from, to) in [("x.db", "y.db"), ("saved", "y.db-djournal")] {
         std::fs::copy(place.path(from), place.path(to)).expect("copies");
     }
     let back = place.open("y.db");

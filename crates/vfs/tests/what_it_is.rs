@@ -115,7 +115,7 @@ fn a_damaged_store_is_an_error_and_keeps_its_journal() {
     run(&db, "PRAGMA cache_size=5");
     fill(&db, 3000);
     run(&db, "BEGIN; UPDATE t SET b = 'changed' || b");
-    for suffix in ["", "-journal"] {
+    for suffix in ["", "-djournal"] {
         let (from, to) = (format!("x.db{suffix}"), format!("bad.db{suffix}"));
         std::fs::copy(place.path(&from), place.path(&to)).expect("copies");
     }
@@ -131,7 +131,7 @@ fn a_damaged_store_is_an_error_and_keeps_its_journal() {
         .and_then(|db| db.execute_batch("SELECT * FROM t"))
         .expect_err("damaged");
     assert!(error.sqlite_error_code().is_some(), "{error}");
-    assert!(!bytes(&place.path("bad.db-journal")).is_empty());
+    assert!(!bytes(&place.path("bad.db-djournal")).is_empty());
     assert!(bytes(&place.path("bad.db")) == broken, "left as it was");
     let message = densite_vfs::take_last_error().expect("a message");
     assert!(message.contains("bad.db"), "{message}");

@@ -162,7 +162,7 @@ fn closing_while_it_works_loses_nothing() {
             let is = size(&place);
             assert!(is < full / 2, "{journal} {wait}: {is} of {full}");
             // The worker does not make a close believe that another connection is open.
-            assert!(!place.path("x.db-wal").exists(), "{journal} {wait}");
+            assert!(!place.path("x.db-dwal").exists(), "{journal} {wait}");
             assert!(!place.path("x.db-shm").exists(), "{journal} {wait}");
             std::thread::sleep(Duration::from_millis(20));
             assert_eq!(size(&place), is, "no connection has it open");

@@ -136,7 +136,7 @@ fn the_last_close_waits_and_leaves_no_wal() {
             "{journal}: it works on"
         );
         let worked = slices.count.load(Ordering::SeqCst);
-        assert!(!place.path("x.db-wal").exists() && !place.path("x.db-shm").exists());
+        assert!(!place.path("x.db-dwal").exists() && !place.path("x.db-shm").exists());
         std::thread::sleep(3 * HELD);
         assert_eq!(slices.count.load(Ordering::SeqCst), worked, "{journal}");
     }

@@ -197,7 +197,7 @@ fn with_wal(name: &'static str, is_wal_damaged: bool) -> Kind {
     Kind {
         name,
         file: std::fs::read(&path).expect("read"),
-        wal: Some(std::fs::read(beside(&path, "-wal")).expect("read")),
+        wal: Some(std::fs::read(beside(&path, "-dwal")).expect("read")),
         is_closed: false,
         is_wal_damaged,
         states,

@@ -219,7 +219,7 @@ impl Workload {
         for old in disk.take_captures() {
             let what = format!("restored as it was at change {}", old.change);
             let now = disk.snapshot();
-            for ending in ["", "-wal", "-journal"] {
+            for ending in ["", "-wal", "-journal", "-dwal", "-djournal"] {
                 let path = format!("{PATH}{ending}");
                 match old.disk.contents(&path) {
                     Some(bytes) => now.put_file(&path, &bytes),

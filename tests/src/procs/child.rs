@@ -246,7 +246,7 @@ impl Drop for Child {
 /// # Panics
 /// If a file cannot be copied.
 pub fn copy_database(from: &Path, to: &Path) {
-    for suffix in ["", "-journal", "-wal"] {
+    for suffix in ["", "-journal", "-wal", "-djournal", "-dwal"] {
         let beside = |path: &Path| {
             let mut name = path.as_os_str().to_owned();
             name.push(suffix);

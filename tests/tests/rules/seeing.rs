@@ -38,7 +38,7 @@ fn rule_04_publishing_comes_before_the_journal_is_removed() {
             writer.tell("sql w UPDATE t SET v = 1");
             assert!(writer.comes_to(&stop), "{what}");
             assert!(
-                place.len_beside("-journal") > 0,
+                place.len_beside("-djournal") > 0,
                 "{what}: the journal is gone"
             );
             writer.kill();
@@ -341,12 +341,12 @@ fn rule_07_an_unreadable_file_keeps_its_journal_and_wal() {
             writer.open("w", Subject::Densite, &place.db());
             let suffix = if mode == "WAL" {
                 writer.must("sql w UPDATE t SET v = 1");
-                "-wal"
+                "-dwal"
             } else {
                 let stop = writer.stop_at("after-publish", 0);
                 writer.tell("sql w UPDATE t SET v = 1");
                 assert!(writer.comes_to(&stop));
-                "-journal"
+                "-djournal"
             };
             writer.kill();
             let companion = std::fs::read(place.beside(suffix)).expect("read");
@@ -413,12 +413,12 @@ fn rule_07_eio_keeps_the_journal() {
         .expect("begin");
     // As after a kill: the journal exists, and no connection holds a lock.
     let disk = vfs.disk().snapshot();
-    let mut journal = disk.contents("/app.db-journal").expect("a journal");
+    let mut journal = disk.contents("/app.db-djournal").expect("a journal");
     assert!(journal.len() > 512);
     // The journal becomes hot when its header has the number of pages, which SQLite writes when it
     // syncs.
     journal[8..12].copy_from_slice(&1u32.to_be_bytes());
-    disk.put_file("/app.db-journal", &journal);
+    disk.put_file("/app.db-djournal", &journal);
     std::mem::forget(db);
     vfs.reboot(disk.clone());
     for op in [densite_disk::Op::Read, densite_disk::Op::Len] {
@@ -434,7 +434,7 @@ fn rule_07_eio_keeps_the_journal() {
         }
         disk.clear_faults();
         assert_eq!(
-            disk.contents("/app.db-journal"),
+            disk.contents("/app.db-djournal"),
             Some(journal.clone()),
             "the journal was touched"
         );

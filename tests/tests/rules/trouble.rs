@@ -229,3 +229,181 @@ fn rule_11_a_full_disk_still_checkpoints_a_delete() {
         .expect("check");
     assert_eq!(check, "ok");
 }
+
+/// What SQLite says a database holds.
+fn rows(db: &Connection) -> rusqlite::Result<(i64, i64, String)> {
+    db.query_row("SELECT count(*), sum(id), max(hex(v)) FROM t", [], |r| {
+        Ok((r.get(0)?, r.get(1)?, r.get(2)?))
+    })
+}
+
+fn assert_intact(db: &Connection, what: &str) {
+    let check = db.query_row("PRAGMA integrity_check", [], |r| r.get::<_, String>(0));
+    assert_eq!(check.as_deref(), Ok("ok"), "{what}");
+}
+
+/// A database in this journal mode, whose cache spills.
+fn spilling(path: &str, vfs: &str, mode: &str, page_size: u32) -> Connection {
+    let db = Connection::open_with_flags_and_vfs(path, READ_WRITE, vfs).expect("open");
+    db.execute_batch(&format!(
+        "PRAGMA page_size={page_size}; PRAGMA journal_mode={mode}; PRAGMA temp_store=MEMORY;
+         PRAGMA cache_size=10; CREATE TABLE t(id INTEGER PRIMARY KEY, v BLOB);
+         WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c WHERE i < 700)
+         INSERT INTO t SELECT i, randomblob(900) FROM c"
+    ))
+    .expect("make");
+    db
+}
+
+/// Rule 11: "A rollback needs no space": a transaction that fills the disk leaves a database that
+/// every connection can read.
+///
+/// Take out: the call of `needs_no_frames` in `publish::publish`; `without_space` in
+/// `Transaction::put_page`.
+#[test]
+fn rule_11_a_transaction_that_fills_the_disk_leaves_the_database_readable() {
+    let vfs = SimVfs::register("rule-11-fills-host", SimDisk::new(1));
+    densite_vfs::register(api(), c"rule-11-fills", Some(c"rule-11-fills-host"), false)
+        .expect("register");
+    let statements = [
+        "UPDATE t SET v = randomblob(900)",
+        "DELETE FROM t WHERE id % 2 = 0",
+        "INSERT INTO t(v) SELECT randomblob(900) FROM t",
+        "VACUUM",
+        "PRAGMA page_size=1024; VACUUM",
+        "BEGIN; UPDATE t SET v = randomblob(900) WHERE id < 500; ROLLBACK",
+    ];
+    let (mut cases, mut full) = (0, 0);
+    for mode in ["DELETE", "TRUNCATE", "PERSIST", "MEMORY"] {
+        for page_size in [512, 4096, 65536] {
+            for statement in statements {
+                for free in [60, 300, 700, 1100] {
+                    let what = format!("{mode}, {page_size}, {free} KiB: {statement}");
+                    let path = format!("/{cases}.db");
+                    cases += 1;
+                    vfs.disk().set_capacity(None);
+                    let db = spilling(&path, "rule-11-fills", mode, page_size);
+                    let before = rows(&db).expect("rows");
+                    let other =
+                        Connection::open_with_flags_and_vfs(&path, READ_WRITE, "rule-11-fills")
+                            .expect("open");
+                    vfs.disk()
+                        .set_capacity(Some(vfs.disk().used() + (free << 10)));
+                    let done = db.execute_batch(statement);
+                    if let Err(e) = done {
+                        assert_eq!(primary(&e), ffi::SQLITE_FULL, "{what}: {e}");
+                        if statement.starts_with("BEGIN") && !db.is_autocommit() {
+                            db.execute_batch("ROLLBACK").expect("rollback");
+                        }
+                        full += 1;
+                        for reader in [&db, &other] {
+                            let now = rows(reader).unwrap_or_else(|e| panic!("{what}: {e}"));
+                            assert_eq!(now, before, "{what}");
+                        }
+                    } else {
+                        rows(&other).unwrap_or_else(|e| panic!("{what}: {e}"));
+                    }
+                    vfs.disk().set_capacity(None);
+                    assert_intact(&db, &what);
+                    db.execute_batch("UPDATE t SET v = zeroblob(9)")
+                        .unwrap_or_else(|e| panic!("{what}: {e}"));
+                    assert_intact(&other, &what);
+                }
+            }
+        }
+    }
+    assert!(full > cases / 3, "{full} of {cases} filled the disk");
+}
+
+/// Rule 11: "A rollback needs no space", also if the transaction was published: its journal could
+/// not be removed, and the disk is full since.
+///
+/// Take out: `entry_before` in `Transaction::kept`.
+#[test]
+fn rule_11_a_published_transaction_is_rolled_back_on_a_full_disk() {
+    let vfs = SimVfs::register("rule-11-back-host", SimDisk::new(1));
+    densite_vfs::register(api(), c"rule-11-back", Some(c"rule-11-back-host"), false)
+        .expect("register");
+    let statements = [
+        "UPDATE t SET v = randomblob(900)",
+        "DELETE FROM t WHERE id % 2 = 0",
+        "INSERT INTO t(v) SELECT randomblob(900) FROM t",
+        "VACUUM",
+    ];
+    let mut cases = 0;
+    for page_size in [512, 4096, 65536] {
+        for statement in statements {
+            let what = format!("{page_size}: {statement}");
+            let path = format!("/{cases}.db");
+            cases += 1;
+            vfs.disk().set_capacity(None);
+            let db = spilling(&path, "rule-11-back", "DELETE", page_size);
+            db.execute_batch("DELETE FROM t WHERE id % 7 = 0")
+                .expect("holes");
+            let before = rows(&db).expect("rows");
+            vfs.disk().fail(
+                Fault::new(FaultKind::Io, OpSet::of(&[Op::Remove]))
+                    .on_path("-journal")
+                    .forever(),
+            );
+            let error = db.execute_batch(statement).expect_err("the journal stays");
+            assert_eq!(primary(&error), ffi::SQLITE_IOERR, "{what}: {error}");
+            vfs.disk().set_capacity(Some(vfs.disk().used()));
+            vfs.disk().clear_faults();
+            let other = Connection::open_with_flags_and_vfs(&path, READ_WRITE, "rule-11-back")
+                .expect("open");
+            for reader in [&other, &db] {
+                let now = rows(reader).unwrap_or_else(|e| panic!("{what}: {e}"));
+                assert_eq!(now, before, "{what}");
+            }
+            vfs.disk().set_capacity(None);
+            assert_intact(&db, &what);
+            db.execute_batch("UPDATE t SET v = zeroblob(9)")
+                .expect("update");
+            assert_intact(&other, &what);
+        }
+    }
+}
+
+/// Rule 11: "A rollback needs no space", if one database of a transaction over two is published, and
+/// the other one finds no space.
+///
+/// Take out: as above.
+#[test]
+fn rule_11_two_databases_are_rolled_back_on_a_full_disk() {
+    let vfs = SimVfs::register("rule-11-two-host", SimDisk::new(1));
+    densite_vfs::register(api(), c"rule-11-two", Some(c"rule-11-two-host"), false)
+        .expect("register");
+    let mut full = 0;
+    for case in 0..24u64 {
+        let free = case * 90;
+        let what = format!("{free} KiB");
+        let (first, second) = (format!("/{case}-a.db"), format!("/{case}-b.db"));
+        vfs.disk().set_capacity(None);
+        let db = spilling(&first, "rule-11-two", "DELETE", 4096);
+        let two = spilling(&second, "rule-11-two", "DELETE", 4096);
+        let before = [rows(&db).expect("rows"), rows(&two).expect("rows")];
+        db.execute_batch(&format!(
+            "ATTACH '{second}' AS two; PRAGMA two.cache_size=10"
+        ))
+        .expect("attach");
+        vfs.disk()
+            .set_capacity(Some(vfs.disk().used() + (free << 10)));
+        let done = db.execute_batch(
+            "BEGIN; UPDATE main.t SET v = randomblob(900); UPDATE two.t SET v = randomblob(900); COMMIT",
+        );
+        if done.is_err() {
+            if !db.is_autocommit() {
+                db.execute_batch("ROLLBACK").expect("rollback");
+            }
+            full += 1;
+            let now = [&db, &two].map(|db| rows(db).unwrap_or_else(|e| panic!("{what}: {e}")));
+            assert_eq!(now, before, "{what}");
+        }
+        vfs.disk().set_capacity(None);
+        for db in [&db, &two] {
+            assert_intact(db, &what);
+        }
+    }
+    assert!((6..24).contains(&full), "{full} of 24 filled the disk");
+}

@@ -43,7 +43,7 @@ fn rule_01_gaining_the_right_catches_up() {
 ///
 /// Writes that were not published when the right to write ends must be gone when it is gained
 /// again: SQLite gave up that transaction, and other connections have written since.
-/// Take out: `give_up_unpublished` in `MainFile::give_lock`.
+/// Take out: `forget_unpublished` in `MainFile::give_lock`.
 #[test]
 fn rule_01_unpublished_commits_end_with_the_right() {
     let place = Place::new();
@@ -90,7 +90,7 @@ fn rule_01_exclusive_alone_is_the_right_to_checkpoint() {
             a.must("sql a PRAGMA wal_checkpoint(TRUNCATE)");
         }
         a.must("close a");
-        assert_eq!(place.len_beside("-wal"), 0, "the last close checkpoints");
+        assert_eq!(place.len_beside("-dwal"), 0, "the last close checkpoints");
         let db = Subject::Densite.open(&place.db()).expect("open");
         let sum: i64 = db
             .query_row("SELECT sum(v) FROM t", [], |r| r.get(0))
@@ -108,7 +108,7 @@ fn leave_hot_journal(place: &Place) {
     writer.tell("sql w UPDATE t SET v = 1 WHERE id <= 1900");
     assert!(writer.comes_to(&stop));
     writer.kill();
-    assert!(place.len_beside("-journal") > 0);
+    assert!(place.len_beside("-djournal") > 0);
 }
 
 /// Rule 2: "in rollback mode makes sure there is no non-empty journal, and only then, without
@@ -133,7 +133,7 @@ fn rule_02_a_close_does_not_change_a_hot_journal() {
     );
     closer.answer().expect("close");
     assert!(
-        place.len_beside("-journal") > 0,
+        place.len_beside("-djournal") > 0,
         "the journal is not the closer's"
     );
     let db = Subject::Densite.open(&place.db()).expect("open");

@@ -207,10 +207,10 @@ fn the_wal_mode_stays() {
     let db = densite(&path);
     assert_eq!(text(&db, "PRAGMA journal_mode = wal"), "wal");
     db.execute_batch(SOME_ROWS).expect("write");
-    assert!(dir.path().join("app.db-wal").exists());
+    assert!(dir.path().join("app.db-dwal").exists());
     drop(db);
     assert!(
-        !dir.path().join("app.db-wal").exists(),
+        !dir.path().join("app.db-dwal").exists(),
         "the last close ends the WAL"
     );
     let db = densite(&path);
@@ -279,7 +279,7 @@ fn a_journal_in_use_keeps_its_name() {
                 "BEGIN; INSERT INTO t(b) VALUES (zeroblob(300000)); UPDATE t SET x = 'changed'",
             )
             .expect("write more than the cache holds");
-            let len = std::fs::metadata(dir.path().join("app.db-journal")).map(|m| m.len());
+            let len = std::fs::metadata(dir.path().join("app.db-djournal")).map(|m| m.len());
             assert!(
                 len.is_ok_and(|len| len > 0),
                 "{locking} {journal}: a transaction without its journal"

@@ -15,7 +15,7 @@ pub(crate) fn run(common: Common, args: &CheckArgs) -> Outcome {
     let checked = checked?;
     let code = if checked.ok() { 0 } else { 5 };
     let object = densite_tools::json::checked(&checked);
-    let text = if common.quiet && checked.ok() {
+    let text = if common.quiet && checked.ok() && checked.not_verified.is_empty() {
         String::new()
     } else {
         text(&checked)
@@ -38,13 +38,30 @@ fn text(c: &Checked) -> String {
     for line in &c.integrity_check {
         let _ = writeln!(s, "SQLite: {}", shown(line));
     }
+    for tree in &c.damaged_trees {
+        let _ = writeln!(s, "b-trees: {}", shown(tree));
+    }
+    for table in &c.not_verified {
+        let _ = writeln!(
+            s,
+            "not verified, because only its application can: {}",
+            shown(table)
+        );
+    }
+    for remedy in c.remedies() {
+        let _ = writeln!(s, "remedy: {}", shown(&remedy));
+    }
     if let Some(cut) = &c.cut {
         let _ = writeln!(s, "cut: {}", shown(cut));
     }
     let verdict = match (c.ok(), &c.cut) {
+        (true, None) if !c.not_verified.is_empty() => "ok, as far as it can be verified here",
         (true, None) => "ok",
         (true, Some(_)) => {
             "ok, at an earlier state: the newest changes were lost because the database was not closed cleanly"
+        }
+        (false, _) if c.is_whole() => {
+            "all pages and b-trees are intact; the remedies repair the rest"
         }
         (false, _) => "damaged; restore it from a backup",
     };

@@ -3,12 +3,14 @@
 use crate::args::{Common, CompressArgs};
 use crate::failure::Outcome;
 use crate::progress::Bar;
-use crate::sqlite;
+use crate::{out, shown, sqlite};
 use densite_tools::{ConvertOptions, DecodedCache};
 
 pub(crate) fn run(common: Common, args: &CompressArgs) -> Outcome {
     let mut options = ConvertOptions {
         archive: args.archive,
+        keeps_damage: args.keep_damage,
+        known_program: args.known_program,
         page_size: args.page_size,
         ..ConvertOptions::default()
     };
@@ -25,6 +27,15 @@ pub(crate) fn run(common: Common, args: &CompressArgs) -> Outcome {
     let mut bar = Bar::interruptible(common)?;
     let report = densite_tools::compress(api, &args.src, args.dst.as_deref(), &options, &mut bar);
     drop(bar);
+    if let Ok(report) = &report
+        && report.free_pages_in_use > 0
+    {
+        out::warning(&format!(
+            "{}: {} pages are on the list of free pages and in use; the compressed database has no such list, so that nothing writes over them; densite vacuum makes it sound",
+            shown::path(&report.destination),
+            out::thousands(report.free_pages_in_use),
+        ));
+    }
     super::converted::tell(common, "compress", args.dst.as_deref(), report)?;
     Ok(0)
 }

@@ -141,6 +141,11 @@ fn text(info: &Info) -> String {
             );
         }
     }
+    if info.files.len() > 1 {
+        let names = info.files.iter().filter_map(|path| path.file_name());
+        let names: Vec<String> = names.map(|name| shown(&name.to_string_lossy())).collect();
+        row("belong together", names.join(", "));
+    }
     for (name, value) in info.log.iter().flat_map(log_lines) {
         row(name, value);
     }

@@ -7,9 +7,11 @@ use crate::report::Measured;
 use crate::report::history::{Found, History};
 use crate::shown;
 use crate::{out, report, sqlite};
+use densite_sqlite::Companions;
 use densite_tools::{Error, Form, NewFile};
 use serde_json::json;
 use std::fs;
+use std::iter::once;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -83,7 +85,7 @@ fn earlier(common: Common, args: &ReportArgs) -> Result<History, Failure> {
             "is a symbolic link, which is not followed; remove it, or name the file itself",
         );
     }
-    let belongs = ["", "-journal", "-wal", "-shm"].iter().any(|suffix| {
+    let belongs = once("").chain(Companions::ALL).any(|suffix| {
         let mut name = args.db.clone().into_os_string();
         name.push(suffix);
         let meta = fs::metadata(Path::new(&name));

@@ -7,7 +7,7 @@ use crate::out;
 use crate::progress::Bar;
 use crate::sqlite;
 use crate::verbs::restore_all;
-use crate::verbs::restored::{line, notes, object, warning};
+use crate::verbs::restored::{line, notes, object, warnings};
 use densite_tools::Error;
 use densite_tools::replica::{At, RestoreOptions, RestoreReport, restore, verify};
 use serde_json::json;
@@ -23,6 +23,7 @@ pub(crate) fn run(common: Common, args: &RestoreArgs) -> Outcome {
     let options = RestoreOptions {
         replaces: args.force,
         without_log: args.without_log,
+        keeps_damage: args.keep_damage,
         ..RestoreOptions::new(at)
     };
     if let Some(db) = args.db.as_ref().filter(|db| args.force && db.exists()) {
@@ -61,7 +62,7 @@ fn tell(common: Common, report: &RestoreReport) {
     for note in notes(report) {
         out::message(common, &note);
     }
-    if let Some(warning) = warning(report) {
+    for warning in warnings(report) {
         out::warning(&warning);
     }
 }

@@ -1,6 +1,6 @@
 //! `densite restore URL DIRECTORY`: all replicas right below a URL.
 
-use super::restored::{line, notes, object, warning};
+use super::restored::{line, notes, object, warnings};
 use crate::args::{Common, RestoreArgs};
 use crate::exit::exit_code;
 use crate::failure::{Failure, Outcome};
@@ -61,7 +61,7 @@ impl Told {
                 for note in notes(&report) {
                     self.line(bar, &note);
                 }
-                if let Some(warning) = warning(&report) {
+                for warning in warnings(&report) {
                     bar.rest();
                     out::warning(&warning);
                 }

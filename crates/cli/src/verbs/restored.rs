@@ -22,6 +22,7 @@ pub(super) fn object(report: &RestoreReport) -> Value {
         "bytes_read": restored.bytes,
         "has_log": report.has_log,
         "rows_waiting": report.rows_waiting,
+        "warnings": report.warnings,
         "seconds": report.elapsed.as_secs_f64(),
     })
 }
@@ -45,12 +46,19 @@ pub(super) fn line(report: &RestoreReport) -> String {
 }
 
 /// What needs attention although the restore succeeded.
-pub(super) fn warning(report: &RestoreReport) -> Option<String> {
-    let problem = report.restored.head_problem.as_ref()?;
-    Some(format!(
-        "{}: the object head {problem}; the restore point was found without it; densite replicate --takeover makes a new one",
-        shown::path(&report.source)
-    ))
+pub(super) fn warnings(report: &RestoreReport) -> Vec<String> {
+    let path = report.destination.as_ref().unwrap_or(&report.source);
+    let of_database = report.warnings.iter();
+    let mut warnings: Vec<String> = of_database
+        .map(|warning| format!("{}: {warning}", shown::path(path)))
+        .collect();
+    if let Some(problem) = &report.restored.head_problem {
+        warnings.push(format!(
+            "{}: the object head {problem}; the restore point was found without it; densite replicate --takeover makes a new one",
+            shown::path(&report.source)
+        ));
+    }
+    warnings
 }
 
 /// What the user should know of the log.

@@ -275,7 +275,7 @@ pub(crate) fn free_leaves(db: &[u8], size: usize) -> Vec<u32> {
 pub(crate) fn recovered(path: &str) -> Vec<u8> {
     let dir = temp();
     let copy = at(&dir, "copy.db");
-    for suffix in ["", "-journal", "-wal"] {
+    for suffix in ["", "-journal", "-wal", "-djournal", "-dwal"] {
         let from = format!("{path}{suffix}");
         if Path::new(&from).exists() {
             std::fs::copy(from, format!("{copy}{suffix}")).expect("copy");

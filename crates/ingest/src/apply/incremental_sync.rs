@@ -7,6 +7,7 @@
 //! caller of a sync. So if this thread gets that error, nothing is pruned any more.
 
 use super::Applying;
+use crate::storage::FORMS;
 use crate::sync_failed::SyncFailed;
 use densite_disk::{File, OpenMode, SyncKind};
 use densite_log::LogDir;
@@ -35,13 +36,14 @@ impl IncrementalSync {
         let path = connection.filename(c"main")?;
         let path = Path::new(&path);
         let dir = applying.open.storage().dir(path.parent()?);
-        let name = format!("{}-wal", path.file_name()?.to_string_lossy());
+        let name = path.file_name()?.to_string_lossy().into_owned();
+        let names = FORMS.map(|form| format!("{name}{}", form.wal));
         let ends = Arc::new(AtomicBool::new(false));
         let (written, end) = (progress.clone(), ends.clone());
         let sync_failed = applying.open.sync_failed().clone();
         let thread = std::thread::Builder::new()
             .name("densite-walsync".into())
-            .spawn(move || run(&written, &dir, &name, &end, &sync_failed))
+            .spawn(move || run(&written, &dir, &names, &end, &sync_failed))
             .ok()?;
         Some(IncrementalSync {
             progress,
@@ -59,22 +61,25 @@ impl IncrementalSync {
 fn run(
     progress: &WalProgress,
     dir: &LogDir,
-    name: &str,
+    names: &[String],
     ends: &AtomicBool,
     sync_failed: &SyncFailed,
 ) {
-    let mut wal: Option<Box<dyn File>> = None;
+    let mut wals: Vec<Box<dyn File>> = Vec::new();
     while !ends.load(Ordering::Acquire) {
         if !progress.wait(STEP) {
             continue;
         }
-        if wal.is_none() {
+        if wals.is_empty() {
             // Opening it separately is safe: a WAL has no locks that closing a descriptor would
             // drop.
-            wal = dir.open(name, OpenMode::Read).ok();
+            let open = |name: &String| dir.open(name, OpenMode::Read).ok();
+            wals = names.iter().filter_map(open).collect();
         }
-        let Some(file) = &wal else { return };
-        if file.sync(SyncKind::Data).is_err() {
+        if wals.is_empty() {
+            return;
+        }
+        if wals.iter().any(|file| file.sync(SyncKind::Data).is_err()) {
             sync_failed.record_one();
             return;
         }

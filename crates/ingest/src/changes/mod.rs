@@ -11,6 +11,7 @@ mod feed;
 mod queue;
 mod recorded;
 mod recorder;
+mod reread;
 mod subscribers;
 mod wait;
 

@@ -1,6 +1,7 @@
 //! Which tables are recorded, and how their rows are laid out.
 
 use super::queue;
+use super::reread::{Layout, Reread};
 use crate::affinity::Affinity;
 use crate::error::refused;
 use crate::target::Target;
@@ -23,6 +24,8 @@ pub(super) struct Recorded {
     /// The old values, then the new ones.
     updates: Arc<Table>,
     deletes: Arc<Table>,
+    /// Whether old rows are read from the table.
+    pub(super) reread: Reread,
 }
 
 /// A column of a recorded table.
@@ -32,6 +35,8 @@ pub(super) struct Column {
     pub(super) place: usize,
     /// It stores numbers as REAL.
     is_real: bool,
+    /// Old rows can lack it.
+    pub(super) has_default: bool,
 }
 
 impl Column {
@@ -70,8 +75,9 @@ impl Recorded {
         };
         let list = format!("PRAGMA main.table_list({})", quoted(&name));
         let list = connection.query_row(&list, &[])?;
-        let is_strict = list.is_some_and(|l| l.get(5) == Some(&Value::Integer(1)));
-        let (mut columns, mut key) = (Vec::new(), Vec::new());
+        let says = |place| list.as_ref().and_then(|l| l.get(place)) == Some(&Value::Integer(1));
+        let (is_without_row_id, is_strict) = (says(4), says(5));
+        let (mut columns, mut key, mut reals) = (Vec::new(), Vec::new(), Vec::new());
         let mut has_virtual = None;
         let xinfo = format!("PRAGMA main.table_xinfo({})", quoted(&name));
         let mut statement = connection.prepare(&xinfo)?;
@@ -79,6 +85,9 @@ impl Recorded {
             let number = |i| statement.column(i).as_i64().unwrap_or(0);
             let column = statement.column(1).as_str().unwrap_or_default().to_owned();
             let place = usize::try_from(number(0)).unwrap_or(usize::MAX);
+            let declared = statement.column(2).as_str().unwrap_or_default();
+            let is_real = Affinity::of(declared, is_strict) == Affinity::Real;
+            reals.push(is_real);
             match number(6) {
                 2 => has_virtual = Some(column),
                 // SQLite before 3.47 does not count virtual columns.
@@ -92,9 +101,12 @@ impl Recorded {
                     if number(5) > 0 {
                         key.push((number(5), columns.len()));
                     }
-                    let declared = statement.column(2).as_str().unwrap_or_default();
-                    let is_real = Affinity::of(declared, is_strict) == Affinity::Real;
-                    columns.push((Column { place, is_real }, column));
+                    let stored = Column {
+                        place,
+                        is_real,
+                        has_default: !matches!(statement.column(4), ValueRef::Null),
+                    };
+                    columns.push((stored, column));
                 }
                 _ => {}
             }
@@ -111,11 +123,20 @@ impl Recorded {
                 .map_err(|e| refused(format!("{name}: {e}")))
         };
         let inserts = table(1)?;
+        let layout = Layout {
+            table: &name,
+            columns: &in_order,
+            key: key.len(),
+            reals: &reals,
+            is_without_row_id,
+        };
+        let reread = Reread::of(connection, &layout)?;
         Ok(Some(Recorded {
             columns: in_order.iter().map(|(column, _)| column.clone()).collect(),
             deletes: table(1)?,
             updates: table(2)?,
             inserts,
+            reread,
             name,
         }))
     }
@@ -177,7 +198,9 @@ fn begin(connection: &Connection, name: &str) -> Result<()> {
     let target = Target::read(connection, name)?
         .ok_or_else(|| refused(format!("there is no table {name} in the main database")))?;
     refuse_foreign(&target.name)?;
-    Recorded::read(connection, name)?;
+    if let Some(recorded) = Recorded::read(connection, name)? {
+        recorded.reread.check()?;
+    }
     queue::make_tables(connection)?;
     if triggers_of(connection, name)?.len() == OPERATIONS.len() {
         return Ok(());

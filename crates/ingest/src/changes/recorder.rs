@@ -10,6 +10,7 @@
 
 use super::queue::{self, Queue, Status};
 use super::recorded::{Recorded, all};
+use super::reread::Statements;
 use super::subscribers::drop_slow;
 use crate::affinity::to_log;
 use crate::error::refused;
@@ -46,6 +47,8 @@ struct State {
     pending: Pending,
     /// Empty memory for the values of a row.
     row: Vec<LogValue<'static>>,
+    /// They end with the transaction, because a connection cannot be closed while it has statements.
+    statements: Statements,
     marks: Marks,
     /// As of the beginning of the transaction. Changes of the main database are stored if it has
     /// subscribers.
@@ -105,9 +108,17 @@ impl State {
             RowOp::Update => Op::Update,
             RowOp::Delete => Op::Delete,
         };
-        let old = table.columns.iter().filter(|_| op != Op::Insert);
+        let again = match op {
+            Op::Insert => Ok(None),
+            Op::Update | Op::Delete => (table.reread).row(change, table, &mut self.statements),
+        };
+        let again = again.map_err(|e| format!("{}: {}", table.name, e.message))?;
+        let old = (table.columns.iter().enumerate()).filter(|_| op != Op::Insert);
+        let old = old.map(|(i, column)| match &again {
+            Some(row) => Ok(row.get(i).map_or(ValueRef::Null, Value::as_ref)),
+            None => column.stored(change.before(column.place)),
+        });
         let new = table.columns.iter().filter(|_| op != Op::Delete);
-        let old = old.map(|column| column.stored(change.before(column.place)));
         let values = old.chain(new.map(|column| column.stored(change.after(column.place))));
         // Subtyping lends the memory of the empty vector to values of any lifetime.
         let mut row: Vec<LogValue<'_>> = std::mem::take(&mut self.row);
@@ -204,6 +215,7 @@ impl State {
         self.marks.clear();
         self.failed = None;
         self.attached.clear();
+        self.statements.clear();
     }
 }
 

@@ -7,7 +7,7 @@
 
 use super::{queue, subscribers};
 use crate::in_the_way::holds_main;
-use crate::storage::StorageBackend;
+use crate::storage::{FORMS, StorageBackend};
 use densite_disk::Watch;
 use densite_sqlite::{Code, Connection, Error, Result};
 use std::path::Path;
@@ -34,7 +34,10 @@ impl Files {
         let (parent, name) = (Path::new(&path).parent(), Path::new(&path).file_name());
         let watch = parent.and_then(|parent| storage.dir(parent).watch());
         let name = name.map(|name| name.to_string_lossy().into_owned());
-        let names = name.map_or(Vec::new(), |name| vec![format!("{name}-wal"), name]);
+        let names = name.map_or(Vec::new(), |name| {
+            let wals = FORMS.iter().map(|form| format!("{name}{}", form.wal));
+            wals.chain([name.clone()]).collect()
+        });
         Files { watch, names }
     }
 

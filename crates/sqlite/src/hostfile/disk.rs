@@ -3,6 +3,7 @@
 use super::HostFile;
 use crate::{Code, ffi};
 use densite_disk as disk;
+use std::ffi::{c_int, c_void};
 
 /// The most bytes in one read or write of the host: SQLite's largest page, which is the most that
 /// SQLite itself asks for. SQLite's unix VFS uses only the low 17 bits of a length.
@@ -22,6 +23,28 @@ fn disk_error(op: disk::Op, code: Code) -> disk::Error {
         kind,
         op,
         code: Some(code.0),
+    }
+}
+
+impl HostFile {
+    /// The error of a write. SQLite's VFSs return SQLITE_FULL only for a full disk, and an I/O error
+    /// for a quota or a limit on the length of files. For all of these the caller can do the same.
+    fn write_error(&self, op: disk::Op, code: Code) -> disk::Error {
+        let error = disk_error(op, code);
+        if error.kind != disk::ErrorKind::Io {
+            return error;
+        }
+        let mut errno: c_int = 0;
+        // SAFETY: this operation takes a pointer to an `int`.
+        let known = unsafe {
+            self.file_control(ffi::FCNTL_LAST_ERRNO, (&raw mut errno).cast::<c_void>()) == Code::OK
+        };
+        let system = std::io::Error::from_raw_os_error(errno);
+        if known && disk::Error::from_io(op, &system).kind == disk::ErrorKind::Full {
+            let kind = disk::ErrorKind::Full;
+            return disk::Error { kind, ..error };
+        }
+        error
     }
 }
 
@@ -64,14 +87,14 @@ impl disk::File for HostFile {
         let mut at = offset;
         for chunk in buf.chunks(CHUNK) {
             self.write(chunk, at)
-                .map_err(|code| disk_error(disk::Op::Write, code))?;
+                .map_err(|code| self.write_error(disk::Op::Write, code))?;
             at += chunk.len() as u64;
         }
         Ok(())
     }
 
     fn set_len(&self, len: u64) -> disk::Result<()> {
-        let fail = |code| disk_error(disk::Op::Truncate, code);
+        let fail = |code| self.write_error(disk::Op::Truncate, code);
         self.truncate(len).map_err(fail)?;
         // xTruncate need not grow a file, so this writes a byte at the end.
         if self.file_size().map_err(fail)? < len {

@@ -35,6 +35,8 @@ pub enum Opened<F, C> {
     /// The host's VFS opens the file itself, in SQLite's memory. From then on SQLite calls the
     /// host's methods directly.
     Host,
+    /// The same under another name. Its memory lives until SQLite has closed the file.
+    HostAs(FileName<'static>),
 }
 
 /// A virtual file system over another one.

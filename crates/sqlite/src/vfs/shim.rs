@@ -152,9 +152,14 @@ unsafe extern "C" fn open<V: Vfs>(
             unsafe { methods::install(data.api, file, opened) };
             flags
         }
-        Ok(Opened::Host) => {
+        Ok(host @ (Opened::Host | Opened::HostAs(_))) => {
+            let name = match host {
+                Opened::HostAs(other) => other.as_ptr(),
+                _ => name,
+            };
             let code = match data.host.raw().xOpen {
-                // SAFETY: the host's method with SQLite's own arguments and enough memory.
+                // SAFETY: the host's method with SQLite's own arguments, or a name that lives as long,
+                // and enough memory.
                 Some(call) => unsafe { call(data.host.as_ptr(), name, file, flags, out_flags) },
                 None => Code::CANTOPEN.0,
             };

@@ -136,6 +136,29 @@ impl Handle {
         self.publish_with(&Besides::default())
     }
 
+    /// Publishes all pending writes of a transaction that SQLite can still undo, because its journal
+    /// exists. The file keeps enough room for that, also on a full disk (rule 11).
+    ///
+    /// # Errors
+    /// As [`Handle::publish`].
+    pub fn publish_undoable(&mut self) -> Result<()> {
+        self.publish_with(&Besides {
+            undoable: true,
+            ..Besides::default()
+        })
+    }
+
+    /// Syncs if much was published without a sync. SQLite cannot undo the newest commit any more.
+    ///
+    /// # Errors
+    /// As [`Handle::sync`].
+    pub fn sync_if_due(&mut self) -> Result<()> {
+        match self.connection.open.known() {
+            Some(_) => publish::sync_if_due(&mut self.connection),
+            None => Ok(()),
+        }
+    }
+
     /// Publishes a commit that changes nothing, so that connections that watch the newest commit
     /// check the files beside it again.
     ///

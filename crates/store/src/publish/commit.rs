@@ -19,6 +19,13 @@ use std::sync::Arc;
 /// many bytes in a trailer as in a node.
 const SHARE: u64 = 32;
 
+/// Undoing a commit that folds the map folds it again at most. That takes as many bytes as it took
+/// the first time, if the same pages share nodes, and some more for the accounting.
+const FOLD_AGAIN: u64 = 2;
+const FOLD_LEAST: u64 = 128 << 10;
+/// Bytes of an undoing commit besides its trailer: jumps to other extents.
+const UNDO_SPARE: usize = 1 << 10;
+
 /// What a commit does in addition to publishing the pending writes.
 #[derive(Default)]
 pub(crate) struct Besides {
@@ -26,6 +33,9 @@ pub(crate) struct Besides {
     pub(crate) fold: bool,
     /// Commit even if nothing changed: the trailer names the new end of the file.
     pub(crate) even_empty: bool,
+    /// SQLite can still undo the commit, because its journal exists: the file must have room for
+    /// that (rule 11).
+    pub(crate) undoable: bool,
     /// The commit reclaims space: its pages are unchanged, in other places.
     pub(crate) reclaim: bool,
 }
@@ -72,20 +82,25 @@ pub(super) fn commit(
             return Ok(0);
         }
         let own = payload_len(None, 0, p.new_dicts().len(), deltas.len());
+        // A rollback without space is folded by the next commit.
+        let fits = p.has_no_frames() && p.appender().tail_off() + 2 * own as u64 <= file.len()?;
         let most = tuning.fold_trailer_bytes;
         let trailers = (space.live_bytes() / SHARE)
             .max(tuning.fold_small_bytes)
             .min(most);
-        fold = besides.fold
-            || deltas.len() > tuning.fold_deltas
+        let is_due = deltas.len() > tuning.fold_deltas
             || state.overlay().len() + deltas.len() > tuning.fold_entries
-            || state.unfolded_bytes() + own as u64 > trailers
-            || own > MAX_PAYLOAD as usize / 2;
+            || state.unfolded_bytes() + own as u64 > trailers;
+        fold = besides.fold || is_due && !fits || own > MAX_PAYLOAD as usize / 2;
         for (page, new) in &deltas {
             space.sub_entry(&shared.lookup(file, &state, *page)?, number);
             space.add_entry(new);
         }
     }
+    let mut least = match besides.undoable && !p.has_no_frames() {
+        true => undo_bytes(deltas.len(), shared.state.read().dicts().len()),
+        false => 0,
+    };
     for d in p.new_dicts() {
         space.add(d.place.off, u64::from(d.place.len));
     }
@@ -107,7 +122,9 @@ pub(super) fn commit(
     };
     if fold {
         let rewrite = writer.reclaiming.for_fold();
+        let before = p.appender().written();
         fold_map(shared, writer, file, p, &mut space, &mut trailer, rewrite)?;
+        least = least.min(FOLD_AGAIN * (p.appender().written() - before) + FOLD_LEAST);
     } else {
         trailer.dicts.extend_from_slice(p.new_dicts());
     }
@@ -146,7 +163,9 @@ pub(super) fn commit(
     Record::plain(Kind::Trailer, 0, number).put(&payload, shared.salt, off, &mut record);
     debug_assert_eq!(record.len() as u64, len);
     let now = not_overtaken(file, shared.salt, &before)?;
-    writer.durability.keep_reserve(file, trailer.tail_off)?;
+    writer
+        .durability
+        .keep_reserve(file, trailer.tail_off, least)?;
     let tip = Tip {
         commit: number,
         off,
@@ -188,6 +207,12 @@ pub(super) fn commit(
         .reclaiming
         .committed(besides.reclaim, fold, frame_bytes);
     Ok(written)
+}
+
+/// The bytes that undoing a commit takes without a fold: a trailer with the entries before of as
+/// many pages, and with dictionaries that the commit can have dropped (`transaction::undo`).
+fn undo_bytes(pages: usize, dicts: usize) -> u64 {
+    (RECORD_LEN + payload_len(None, 3, dicts, pages) + UNDO_SPARE) as u64
 }
 
 /// The caller must keep rule 1. If locks do not work, this check keeps a writer from building on a

@@ -48,6 +48,26 @@ pub(crate) fn publish(
     besides: &Besides,
 ) -> Result<u64> {
     connection.open.check_poison()?;
+    if transaction.is_none() {
+        return Ok(0);
+    }
+    let done = attempt(connection, transaction, besides);
+    // A rollback needs no space (rule 11).
+    let rolled_back = match &done {
+        Err(error) if error.is_of_disk() => Transaction::needs_no_frames(connection, transaction)?,
+        _ => false,
+    };
+    match rolled_back {
+        true => attempt(connection, transaction, besides),
+        false => done,
+    }
+}
+
+fn attempt(
+    connection: &mut Connection,
+    transaction: &mut Option<Transaction>,
+    besides: &Besides,
+) -> Result<u64> {
     let Some(open) = transaction else {
         return Ok(0);
     };
@@ -55,12 +75,16 @@ pub(crate) fn publish(
         if let (Some(published), Some(shared)) = (transaction.take(), connection.open.known()) {
             published.note_heat(shared);
         }
-        sync_if_due(connection, written)?;
+        // While SQLite can still undo the commit, it must not be named in a slot: the frames that
+        // it replaced would then be free (rule 11). SQLite syncs next, or ends the journal.
+        if written > 0 && !besides.undoable {
+            sync_if_due(connection)?;
+        }
         Ok(written)
     });
-    if done.is_err() {
+    if let Err(error) = &done {
         if let Some(open) = transaction {
-            open.failed();
+            open.failed(error);
         }
         if let Some(shared) = connection.open.known() {
             let mut writer = shared.writer.lock();
@@ -90,10 +114,10 @@ fn commit(
 }
 
 /// Syncs from time to time if the caller never does.
-fn sync_if_due(connection: &mut Connection, written: u64) -> Result<()> {
-    if written == 0 {
-        return Ok(());
-    }
+///
+/// # Errors
+/// As [`Connection::sync`].
+pub(crate) fn sync_if_due(connection: &mut Connection) -> Result<()> {
     let every_bytes = connection.open.options().tuning.self_sync_every_bytes;
     let shared = connection.open.shared()?;
     let due = shared.writer.lock().durability.is_sync_due(every_bytes);

@@ -109,6 +109,8 @@ impl Transaction {
             dict_uses: HashMap::new(),
             keep_all: false,
             pressed: false,
+            before: None,
+            file_len,
             settled: HashSet::new(),
             holds_back: options.codec != CodecChoice::Raw && !is_even,
             part: HeldBack::default(),

@@ -39,15 +39,11 @@ impl Transaction {
         bytes: Arc<[u8]>,
         preencoded: Option<ReadyFrame>,
     ) -> Result<()> {
-        if self.pressed && self.is_as_published(connection, page, &bytes)? {
-            self.pages.forget(page);
-            if page == 1 {
-                self.take_head(&bytes);
-            }
-            return Ok(());
-        }
         if page == 1 {
             self.take_head(&bytes);
+        }
+        if self.pressed && self.needs_no_frame(connection, page, &bytes) {
+            return Ok(());
         }
         self.seq += 1;
         let held = Held {
@@ -59,7 +55,9 @@ impl Transaction {
             self.keep_spare(buffer);
         }
         while self.pages.is_full() {
-            self.dispatch(connection)?;
+            if let Err(error) = self.dispatch(connection) {
+                return self.without_space(connection, page, error);
+            }
         }
         Ok(())
     }
@@ -174,9 +172,7 @@ impl Transaction {
     }
 
     fn flush(&mut self, connection: &Connection) -> Result<()> {
-        let flushed = self.appender.flush_if_long(connection.open.file());
-        self.pressed |= flushed.is_err();
-        flushed
+        self.appender.flush_if_long(connection.open.file())
     }
 
     /// Waits for all batches.

@@ -13,6 +13,7 @@ mod regrain;
 mod settle;
 mod supersede;
 mod train;
+mod undo;
 mod window;
 mod write;
 mod written;
@@ -66,9 +67,13 @@ pub(crate) struct Transaction {
     /// Every byte of a page is kept, because it was stored before and may differ from a page that
     /// SQLite has just written.
     keep_all: bool,
-    /// A write failed, perhaps because the disk was full. Pages that are written back unchanged are
-    /// then dropped and not appended.
+    /// A write failed, perhaps because the disk was full. Pages that SQLite then writes back as they
+    /// were get no frames: see `undo`.
     pressed: bool,
+    /// The commit before the newest one, once it was read; `Some(None)` if that is not possible.
+    before: Option<Option<Box<State>>>,
+    /// The length of the file at the begin.
+    file_len: u64,
     /// Pages that are unchanged, and were written only because their frames were raw.
     settled: HashSet<u32>,
     /// Frames are held back and perhaps encoded again: see `again`.
@@ -129,9 +134,9 @@ impl Transaction {
         self.tried = Some(tip);
     }
 
-    /// Notes that an attempt failed, perhaps because the disk was full.
-    pub(crate) fn failed(&mut self) {
-        self.pressed = true;
+    /// Notes that a write or an attempt failed, perhaps because the disk was full.
+    pub(crate) fn failed(&mut self, error: &Error) {
+        self.pressed |= error.is_of_disk();
     }
 
     /// The number of pages of the database, with the pending writes.
@@ -239,7 +244,16 @@ impl Transaction {
     /// Drops the writes that are not published.
     pub(crate) fn discard(mut self, connection: &mut Connection) {
         // If this fails, the next writer makes the attempt void.
-        let _ = self.void_attempt(connection);
+        let is_void = self.void_attempt(connection).is_ok();
+        let grown = (self.pressed && is_void).then_some(self.file_len);
+        self.drop_writes(connection);
+        if let Some(len) = grown {
+            Transaction::cut_file(connection, len);
+        }
+    }
+
+    /// Drops the writes. An attempt to publish them is void already.
+    fn drop_writes(self, connection: &Connection) {
         let Some(shared) = connection.open.known() else {
             return;
         };

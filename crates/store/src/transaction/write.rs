@@ -3,13 +3,11 @@
 use super::Transaction;
 use crate::bytes::copy_part;
 use crate::connection::Connection;
-use crate::encode::RESERVED_AT;
 use crate::error::Result;
 use crate::format::trailer::HEAD_LEN;
 use crate::map::Entry;
 use crate::pages::page_at;
 use crate::reader::Part;
-use densite_typed::PageContext;
 
 impl Transaction {
     /// Writes bytes of the database at `offset`.
@@ -91,34 +89,9 @@ impl Transaction {
     pub(super) fn take_head(&mut self, page_1: &[u8]) {
         copy_part(page_1, 0, &mut self.head);
     }
-
-    /// Whether a written page is the same as the published one, so that it need not be stored.
-    /// Called only after the disk was full, when SQLite rolls back: so a rollback needs no space.
-    pub(super) fn is_as_published(
-        &self,
-        connection: &mut Connection,
-        page: u32,
-        bytes: &[u8],
-    ) -> Result<bool> {
-        let same_grain = connection.open.shared()?.state.read().page_size() == self.page_size;
-        if !same_grain || u64::from(page) > self.visible {
-            return Ok(false);
-        }
-        // The stored page lacks unallocated bytes, which a page from SQLite's cache can still have.
-        let context = PageContext {
-            number: page,
-            pages: self.page_count(),
-            reserved: usize::from(self.head[RESERVED_AT]),
-        };
-        let (mut old, mut kept) = (vec![0; bytes.len()], Vec::new());
-        densite_typed::scrub(bytes, &context, &mut kept);
-        let Connection { open, reader, .. } = connection;
-        let read = reader.read(open, all_of(page, &mut old), false);
-        Ok(read.is_ok() && old == kept)
-    }
 }
 
 /// A page from its beginning.
-fn all_of(page: u32, out: &mut [u8]) -> Part<'_> {
+pub(super) fn all_of(page: u32, out: &mut [u8]) -> Part<'_> {
     Part { page, at: 0, out }
 }

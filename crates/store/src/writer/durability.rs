@@ -240,31 +240,40 @@ impl Durability {
     }
 
     /// Keeps some written bytes after `tail`, the end after this commit, so that a full disk still
-    /// takes the checkpoint of a DELETE (rule 11). It comes before the commit is written, so that a
-    /// failure loses nothing.
+    /// takes the checkpoint of a DELETE, and the rollback of this commit (rule 11). It comes before
+    /// the commit is written, so that a failure loses nothing. At least `least` bytes must be there.
     ///
     /// # Errors
-    /// I/O; a full disk is not an error.
-    pub(crate) fn keep_reserve(&mut self, file: &dyn File, tail: u64) -> Result<()> {
-        let reserve = reserve_behind(tail);
-        if self.physical_len >= tail + reserve / 2 {
+    /// I/O; a full disk is an error only if there are fewer than `least` bytes.
+    pub(crate) fn keep_reserve(&mut self, file: &dyn File, tail: u64, least: u64) -> Result<()> {
+        let reserve = reserve_behind(tail).max(least);
+        if self.physical_len >= tail + least.max(reserve_behind(tail) / 2) {
             return Ok(());
         }
         // A process that was killed may have left its reserve.
         let from = self.physical_len.max(tail).max(file.len()?);
         let end = tail + reserve;
-        let lock = LOCK_UNIT * UNIT_LEN;
-        let crosses_lock = from < lock + UNIT_LEN && end > lock;
-        if from < end && !crosses_lock {
-            let zeros = vec![0; usize::try_from(end - from).unwrap_or(0)];
-            match file.write_at(&zeros, from) {
-                Err(e) if e.kind == densite_disk::ErrorKind::Full => return Ok(()),
-                done => done?,
+        match write_zeros(file, from, end) {
+            Err(e) if e.kind == densite_disk::ErrorKind::Full => {
+                write_zeros(file, from, tail + least)?;
+                self.physical_len = self.physical_len.max(tail + least);
+                return Ok(());
             }
+            done => done?,
         }
         self.physical_len = from.max(end);
         Ok(())
     }
+}
+
+/// Writes zeros from `from` to `end`, but not where SQLite locks bytes.
+fn write_zeros(file: &dyn File, from: u64, end: u64) -> densite_disk::Result<()> {
+    let lock = LOCK_UNIT * UNIT_LEN;
+    let crosses_lock = from < lock + UNIT_LEN && end > lock;
+    if from >= end || crosses_lock {
+        return Ok(());
+    }
+    file.write_at(&vec![0; usize::try_from(end - from).unwrap_or(0)], from)
 }
 
 #[cfg(test)]

@@ -66,7 +66,7 @@ fn reserve_where(
     };
     let mut durability = Durability::new((0, slot), false);
     durability.physical_len = known;
-    let kept = durability.keep_reserve(&noted, tail);
+    let kept = durability.keep_reserve(&noted, tail, 0);
     (noted.written.into_inner(), durability.physical_len, kept)
 }
 

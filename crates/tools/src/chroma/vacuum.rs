@@ -5,9 +5,9 @@ use super::plan::{PrunePlan, plan};
 use super::prune::{Pruned, prune};
 use super::schema::is_chroma;
 use super::users::users;
-use crate::db::{Access, Through};
+use crate::db::Access;
 use crate::error::{Error, Result};
-use crate::form::{self, Form};
+use crate::form;
 use crate::progress::Progress;
 use crate::target;
 use crate::vacuum::{VacuumOptions, VacuumPlan, VacuumReport};
@@ -103,10 +103,7 @@ impl ChromaVacuum {
 
 fn open(api: Api, database: &Path, options: &VacuumOptions) -> Result<Connection> {
     let target = target::resolve(database)?;
-    let through = match form::form(api, &target)? {
-        Form::Compressed => Through::Densite,
-        Form::Plain | Form::Empty => Through::Host,
-    };
+    let through = form::form(api, &target)?.through();
     let wait_ms = i32::try_from(options.wait.as_millis()).unwrap_or(i32::MAX);
     through.connect(api, &target, Access::Read, wait_ms)
 }

@@ -27,6 +27,7 @@ impl Error {
             Error::IsDirectory { .. }
             | Error::NotADatabase { .. }
             | Error::Damaged { .. }
+            | Error::FreePagesInUse { .. }
             | Error::Replica { .. } => ErrorClass::Damaged,
             #[cfg(feature = "chroma")]
             Error::NotChroma { .. } => ErrorClass::Damaged,
@@ -43,6 +44,7 @@ impl Error {
             | Error::AlreadyPlain { .. }
             | Error::Exists { .. }
             | Error::SeveralLinks { .. }
+            | Error::KnownProgram { .. }
             | Error::NewerFormat { .. }
             | Error::Unsupported(_)
             | Error::Setting(_)

@@ -128,6 +128,16 @@ impl fmt::Display for Error {
                 )
             }
             Error::Replica { path, what } => write!(f, "{}: {what}", path.display()),
+            Error::KnownProgram { path, program } => write!(
+                f,
+                "{} is a database of {program}, which opens it with a SQLite of its own and could not open it compressed (\"file is not a database\"); it was not changed; densite vacuum makes it smaller and keeps its form; give a destination to compress a copy, or --known-program to compress it all the same",
+                path.display()
+            ),
+            Error::FreePagesInUse { path, pages, first } => write!(
+                f,
+                "{} is damaged: its list of free pages names pages that tables use ({pages}; page {first} is the first), and without them rows would be lost; repair it with densite vacuum, or, without auto_vacuum, compress it with --keep-damage",
+                path.display()
+            ),
             Error::NewerFormat {
                 path,
                 found,

@@ -1,6 +1,7 @@
 //! Replicas: a database in a bucket or in a directory on another disk.
 
 mod bucket;
+mod doubts;
 mod figures;
 mod first_pages;
 mod gated;

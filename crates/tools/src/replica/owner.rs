@@ -35,7 +35,7 @@ pub(super) fn owner(db: &Path) -> Result<String> {
     }
     let number = random_u64().map_err(|e| Error::from_disk(&path, "create", &e))?;
     let text = format!("{number:016x}");
-    let temp = Temp::create_own(&path, 0o666)?;
+    let mut temp = Temp::create_own(&path, 0o666)?;
     let file = temp.open()?;
     let written = file
         .write_at(format!("{text}\n").as_bytes(), 0)

@@ -1,6 +1,7 @@
 //! What the files of a database look like, to see changes without opening it.
 
 use crate::paths::beside;
+use densite_sqlite::Companions;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
@@ -24,8 +25,8 @@ impl Files {
         };
         Files([
             file(path),
-            file(&beside(path, "-wal")),
-            file(&beside(path, "-journal")),
+            file(&beside(path, Companions::DENSITE.wal)),
+            file(&beside(path, Companions::DENSITE.journal)),
             file(&beside(path, "-log/end")),
             file(&beside(path, "-log/state")),
         ])
@@ -55,9 +56,9 @@ mod tests {
         let before = Files::of(&path);
         assert_eq!(Files::of(&path), before);
         assert!(!before.are_settled(), "it was just written");
-        std::fs::write(beside(&path, "-wal"), "").expect("written");
+        std::fs::write(beside(&path, Companions::DENSITE.wal), "").expect("written");
         assert_ne!(Files::of(&path), before);
-        std::fs::remove_file(beside(&path, "-wal")).expect("removed");
+        std::fs::remove_file(beside(&path, Companions::DENSITE.wal)).expect("removed");
         assert_eq!(Files::of(&path), before);
         let file = std::fs::File::options().write(true).open(&path);
         let then = SystemTime::now() - Duration::from_secs(60);

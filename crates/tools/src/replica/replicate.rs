@@ -1,6 +1,7 @@
 //! Ships one database, or all compressed databases of a directory.
 
 use super::bucket::Place;
+use super::doubts::doubts;
 use super::figures::{Ended, Figures, PointInBucket};
 use super::gated::Gated;
 use super::object::is_object;
@@ -14,7 +15,7 @@ use crate::paths::{COMPANIONS, TEMP_MARK};
 use crate::progress::Progress;
 use crate::target;
 use densite_replica::{Error as Wrong, Options, Shipper, Step};
-use densite_sqlite::{Api, gate};
+use densite_sqlite::{Api, Code, gate};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -59,6 +60,8 @@ pub enum Shipped {
         n: u64,
         /// The database names a log (`densite_ingest`) that is not beside it.
         lacks_log: bool,
+        /// What a restore will warn of, and what to do about it.
+        warnings: Vec<String>,
     },
     /// A restore point is in the bucket.
     Point {
@@ -263,6 +266,7 @@ impl Replicas {
                 generation: point.generation,
                 n: point.n,
                 lacks_log: crate::log::is_missing(self.api, db),
+                warnings: self.doubts(db),
             });
             self.open.insert(db.to_path_buf(), replica);
         }
@@ -328,6 +332,17 @@ impl Replicas {
             results.push(Shipped::HeldBack { db, since_ms });
         }
         Ok(ended)
+    }
+
+    /// What a restore will warn of. The error log of the process has it, too.
+    fn doubts(&self, db: &Path) -> Vec<String> {
+        let _inside = gate::enter();
+        let doubts = doubts(self.api, db);
+        for doubt in &doubts {
+            let message = format!("densite: {}: {doubt}", db.display());
+            self.api.log(Code::WARNING, &message);
+        }
+        doubts
     }
 
     fn begin(

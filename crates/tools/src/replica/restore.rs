@@ -1,7 +1,7 @@
 //! Restores a database from a replica, and proves it.
 
 use super::bucket::Place;
-use super::restored_log::{LOG, RestoredLog, clear_interrupted};
+use super::restored_log::{LOG, RestoredLog, clear_interrupted, remove_file};
 use crate::check::{Checked, check};
 use crate::db::{Access, Through};
 use crate::error::{Error, Result};
@@ -10,7 +10,7 @@ use crate::holders::{holders, openers};
 use crate::paths::{COMPANIONS, beside, is_no_companion};
 use crate::progress::Progress;
 use crate::target;
-use crate::temp::Temp;
+use crate::temp::{Temp, identity_of};
 use densite_replica::{At, Error as Wrong, Restore, Restored};
 use densite_sqlite::{Api, ffi};
 use std::path::{Path, PathBuf};
@@ -31,6 +31,8 @@ pub struct RestoreOptions {
     pub replaces: bool,
     /// Restore the database alone: its log is damaged, or its rows are to be given up.
     pub without_log: bool,
+    /// Restore a database whose b-trees were damaged when it was shipped.
+    pub keeps_damage: bool,
 }
 
 impl RestoreOptions {
@@ -41,6 +43,7 @@ impl RestoreOptions {
             at,
             replaces: false,
             without_log: false,
+            keeps_damage: false,
         }
     }
 }
@@ -63,6 +66,8 @@ pub struct RestoreReport {
     pub lacks_log: bool,
     /// Rows that wait in the log, if it has one.
     pub rows_waiting: u64,
+    /// What is wrong with it, or was not verified, and what to do. It was so when it was shipped.
+    pub warnings: Vec<String>,
     /// How long it took.
     pub elapsed: Duration,
 }
@@ -73,7 +78,8 @@ pub struct RestoreReport {
 ///
 /// # Errors
 /// [`Error::Exists`]; [`Error::Remote`], [`Error::Damaged`] for the replica; [`Error::NoSpace`].
-/// After any error `dst` is unchanged.
+/// After any error `dst` is unchanged, unless the error says that it is restored: then the next
+/// restore to `dst` finishes what is left to do.
 pub fn restore(
     api: Api,
     url: &Path,
@@ -83,7 +89,7 @@ pub fn restore(
 ) -> Result<RestoreReport> {
     let replaces = options.replaces;
     is_no_companion(dst)?;
-    Temp::finish_interrupted(dst);
+    Temp::finish_interrupted(dst)?;
     clear_interrupted(dst)?;
     match std::fs::symlink_metadata(dst) {
         Ok(_) if replaces => must_be_unused(api, dst)?,
@@ -105,6 +111,11 @@ pub fn restore(
     if replaces {
         temp.take_rights_of(dst);
     }
+    // A program can have opened it while the copy was written.
+    if replaces && std::fs::symlink_metadata(dst).is_ok() {
+        must_be_unused(api, dst)?;
+    }
+    let identity = temp.identity();
     let placing = log.prepare(dst)?;
     let renamed = match replaces {
         true => temp.rename_over(dst),
@@ -112,9 +123,22 @@ pub fn restore(
     };
     match renamed {
         Ok(()) => placing.finish(dst)?,
+        // The rename itself succeeded.
+        Err(e) if identity_of(dst) == Some(identity) => {
+            placing.finish(dst)?;
+            return Err(Error::Io {
+                path: dst.to_path_buf(),
+                doing: "make durable".into(),
+                message: format!("it is restored, but a power cut can undo this ({e})"),
+            });
+        }
         Err(e) => {
-            placing.undo();
-            return Err(e);
+            let undone = placing.undo(&e);
+            if undone.is_err() {
+                // It shows the next run that the database is the old one.
+                temp.leave();
+            }
+            return Err(undone.err().unwrap_or(e));
         }
     }
     report.destination = Some(dst.to_path_buf());
@@ -157,7 +181,9 @@ pub fn verify(
     progress: &mut dyn Progress,
 ) -> Result<RestoreReport> {
     let wanted = std::env::temp_dir().join("densite-verify");
-    let (_, _, report) = restore_beside(api, url, options, (&wanted, false), progress)?;
+    let (temp, log, report) = restore_beside(api, url, options, (&wanted, false), progress)?;
+    log.discard()?;
+    temp.discard()?;
     Ok(report)
 }
 
@@ -186,7 +212,14 @@ fn restore_beside(
         }
     };
     let resumes = resumes && found.name().is_some();
-    match restore_into(api, &place, found, (wanted, &temp), progress) {
+    let keeps_damage = options.keeps_damage;
+    match restore_into(
+        api,
+        &place,
+        (found, keeps_damage),
+        (wanted, &temp),
+        progress,
+    ) {
         Ok((log, mut report)) => {
             report.elapsed = started.elapsed();
             Ok((temp, log, report))
@@ -206,7 +239,7 @@ fn restore_beside(
 fn restore_into(
     api: Api,
     place: &Place,
-    found: Restore<'_>,
+    (found, keeps_damage): (Restore<'_>, bool),
     (wanted, temp): (&Path, &Temp),
     progress: &mut dyn Progress,
 ) -> Result<(RestoredLog, RestoreReport)> {
@@ -235,10 +268,11 @@ fn restore_into(
     let waiting = log.check(api, temp.path());
     // SQLite opens a database in WAL mode for reading with files beside it, and leaves them.
     for end in COMPANIONS {
-        let _ = std::fs::remove_file(beside(temp.path(), end));
+        remove_file(&beside(temp.path(), end))?;
     }
     let checked = checked?;
-    if !checked.ok() || checked.cut.is_some() {
+    let is_as_shipped = checked.problems.is_empty() && checked.cut.is_none();
+    if !is_as_shipped || !(checked.is_whole() || keeps_damage) {
         return Err(Error::Replica {
             path: place.shown().to_path_buf(),
             what: problem(&checked),
@@ -254,6 +288,7 @@ fn restore_into(
         has_log: restored.has_log,
         lacks_log: names_log && !restored.has_log,
         rows_waiting,
+        warnings: doubts(&checked),
         restored,
         pages: checked.pages,
         elapsed: Duration::ZERO,
@@ -264,8 +299,51 @@ fn restore_into(
 /// What a check found first.
 fn problem(checked: &Checked) -> String {
     let stored = checked.problems.first().map(ToString::to_string);
-    let cut = || checked.cut.clone();
-    let sqlite = || checked.integrity_check.first().cloned();
-    let found = stored.or_else(cut).or_else(sqlite).unwrap_or_default();
-    format!("the restored database is damaged ({found}); restore an earlier moment")
+    if let Some(found) = stored.or_else(|| checked.cut.clone()) {
+        return format!("the restored database is damaged ({found}); restore an earlier moment");
+    }
+    let tree = checked.damaged_trees.first().cloned().unwrap_or_default();
+    format!(
+        "the database was damaged when it was shipped ({tree}); restore an earlier moment, or this one with --keep-damage"
+    )
+}
+
+/// What is wrong with a database whose pages are as they were shipped, or was not verified, and what
+/// to do.
+pub(super) fn doubts(checked: &Checked) -> Vec<String> {
+    let mut doubts = Vec::new();
+    if !checked.damaged_trees.is_empty() {
+        doubts.push(format!(
+            "its b-trees are damaged ({}); densite decompress and .recover of the sqlite3 shell save what can be read",
+            checked.damaged_trees.join("; ")
+        ));
+    } else if !checked.ok() {
+        doubts.push(said(&checked.integrity_check, &checked.remedies()));
+    }
+    doubts.extend(not_verified(&checked.not_verified));
+    doubts
+}
+
+/// What SQLite says of rows and indexes.
+pub(super) fn said(lines: &[String], remedies: &[String]) -> String {
+    let first = lines.first().map_or("", String::as_str);
+    let more = match lines.len().saturating_sub(1) {
+        0 => String::new(),
+        more => format!(" (and {more} more)"),
+    };
+    format!(
+        "SQLite's integrity check says: {}{more}; remedy: {}",
+        first.replace('\n', " "),
+        remedies.join("; ")
+    )
+}
+
+/// The warning for tables that SQLite cannot check without their application.
+fn not_verified(tables: &[String]) -> Option<String> {
+    (!tables.is_empty()).then(|| {
+        format!(
+            "pages and b-trees are verified; rows and indexes of these tables are not, because they need their application ({}); run PRAGMA integrity_check there",
+            tables.join("; ")
+        )
+    })
 }

@@ -1,13 +1,14 @@
 //! The log of a database that is being restored: a directory that removes itself unless the database
 //! gets its name.
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, parent_of};
 use crate::log::Beside;
-use crate::paths::beside;
-use densite_disk::{Dir, RealDir};
+use crate::paths::{beside, leftovers};
+use crate::temp::RESUMABLE;
+use densite_disk::{Anchor, Dir, RealDir};
 use densite_sqlite::Api;
 use std::fs::{self, DirBuilder, Metadata, Permissions};
-use std::io::ErrorKind;
+use std::io::{ErrorKind, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _, chown};
 use std::path::{Path, PathBuf};
 
@@ -18,6 +19,9 @@ const ASIDE: &str = "-log-before-restore";
 /// A file in a log whose database has no name yet. The first writer of a log removes files whose
 /// names begin so.
 const MARK: &str = "new-restore";
+/// What the mark says of the restored database.
+const HAS_LOG: &str = "log";
+const HAS_NONE: &str = "none";
 
 /// See the module's documentation.
 pub(super) struct RestoredLog {
@@ -88,59 +92,142 @@ impl RestoredLog {
         }
     }
 
-    /// Prepares the names for a database at `db`. A log that it has now is put aside. If there is
-    /// none, and none of the database, this one gets its name.
+    /// Prepares the names for a database at `db`, whose file has the name `temp` now. A log that it
+    /// has now is put aside. If there is no database yet, the restored log gets its name.
     ///
-    /// A process can be killed between any two changes of names. So an old database never gets a new
-    /// log, which lacks rows: it has its own, or none, which every use of ingest reports.
+    /// A process can be killed between any two changes of names. The rename of the database decides:
+    /// before it, the next run goes back ([`clear_interrupted`]), after it the next run finishes. So
+    /// an old database never gets a new log, which lacks rows.
     ///
     /// # Errors
-    /// [`Error::Io`], [`Error::Permission`].
+    /// [`Error::Io`], [`Error::Permission`]. Then all names are as before.
     pub(super) fn prepare(mut self, db: &Path) -> Result<Placing> {
-        let mut placing = Placing {
-            name: beside(db, LOG),
-            aside: beside(db, ASIDE),
-            has_old: false,
+        let (name, aside) = (beside(db, LOG), beside(db, ASIDE));
+        let has_old = fs::symlink_metadata(&name).is_ok();
+        if fs::symlink_metadata(db).is_err() {
+            if self.exists {
+                self.mark()?;
+                rename(&self.path, &name)?;
+                self.live = false;
+            }
+            let is_placed = self.exists;
+            let log = None;
+            return Ok(Placing {
+                name,
+                aside,
+                has_old,
+                is_placed,
+                log,
+            });
+        }
+        if has_old || self.exists {
+            self.mark()?;
+        }
+        if has_old {
+            rename(&name, &aside)?;
+        }
+        let placing = Placing {
+            name,
+            aside,
+            has_old,
             is_placed: false,
-            log: None,
+            log: Some(self),
         };
-        if fs::symlink_metadata(&placing.name).is_ok() {
-            rename(&placing.name, &placing.aside)?;
-            placing.has_old = true;
+        // The old log is aside, durably, before the database changes.
+        match sync_parent(db) {
+            Ok(()) => Ok(placing),
+            Err(e) => Err(placing.undo(&e).err().unwrap_or(e)),
         }
-        if self.exists && fs::symlink_metadata(db).is_err() {
-            let marked = fs::write(self.path.join(MARK), "");
-            marked.map_err(|e| Error::from_std(&self.path, "write in it", &e))?;
-            rename(&self.path, &placing.name)?;
-            self.live = false;
-            placing.is_placed = true;
-        } else if self.exists {
-            placing.log = Some(self);
-        }
-        Ok(placing)
+    }
+
+    /// Marks the directory as the log of the database whose name it continues.
+    fn mark(&self) -> Result<()> {
+        let what = if self.exists { HAS_LOG } else { HAS_NONE };
+        let path = self.path.join(MARK);
+        let marked = fs::File::create(&path).and_then(|mut file| {
+            file.write_all(what.as_bytes())?;
+            file.sync_all()
+        });
+        marked.map_err(|e| Error::from_std(&path, "write it", &e))
+    }
+
+    /// Removes the directory.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub(super) fn discard(mut self) -> Result<()> {
+        self.live = false;
+        remove_dir(&self.path)
     }
 }
 
-/// Returns an error if a restore was interrupted that had put the log of `db` aside. Removes the log
-/// of one that was interrupted before its database had a name.
+/// Ends what an interrupted restore of `db` began: if the database already had its new file, its log
+/// gets its name; otherwise the log that it had before gets its name again. Removes the log of a
+/// restore that was interrupted before its database had a name.
 ///
 /// # Errors
-/// [`Error::Setting`] that says what to do.
+/// [`Error::Io`]; [`Error::Setting`] that says what to do if it is unknown which one happened.
 pub(super) fn clear_interrupted(db: &Path) -> Result<()> {
     let (name, aside) = (beside(db, LOG), beside(db, ASIDE));
-    if fs::symlink_metadata(&aside).is_ok() {
-        return Err(Error::Setting(format!(
+    let is_there = |path: &Path| fs::symlink_metadata(path).is_ok();
+    if !is_there(db) {
+        if name.join(MARK).is_file() {
+            remove_dir(&name)?;
+        }
+        return Ok(());
+    }
+    for path in leftovers(db) {
+        let Some(file) = marked_for(&path) else {
+            continue;
+        };
+        if !is_there(&file) {
+            let exists = fs::read_to_string(path.join(MARK)).is_ok_and(|what| what == HAS_LOG);
+            let log = RestoredLog {
+                dir: RealDir::new(&path),
+                path,
+                exists,
+                live: false,
+            };
+            let has_old = is_there(&aside) || is_there(&name);
+            if is_there(&name) && !is_there(&aside) {
+                // A power cut has kept the rename of the database, and not the one before it.
+                rename(&name, &aside)?;
+            }
+            return Placing {
+                name,
+                aside,
+                has_old,
+                is_placed: false,
+                log: Some(log),
+            }
+            .finish(db);
+        }
+        // The rename of the database did not happen.
+        if is_there(&aside) && !is_there(&name) {
+            rename(&aside, &name)?;
+        }
+        remove_file(&path.join(MARK))?;
+    }
+    if is_there(&aside) && name.join(MARK).is_file() {
+        remove_dir(&aside)?;
+        return remove_file(&name.join(MARK));
+    }
+    match is_there(&aside) {
+        true => Err(Error::Setting(format!(
             "{}: an interrupted restore left the log that {} had before; if the database is the old one, rename it to {}, otherwise remove it",
             aside.display(),
             db.display(),
             name.display()
-        )));
+        ))),
+        false => Ok(()),
     }
-    if fs::symlink_metadata(db).is_err() && name.join(MARK).is_file() {
-        let removed = fs::remove_dir_all(&name);
-        removed.map_err(|e| Error::from_std(&name, "remove it", &e))?;
-    }
-    Ok(())
+}
+
+/// The name that the file of a database has or had while it is restored, if `path` is a marked log
+/// of it.
+fn marked_for(path: &Path) -> Option<PathBuf> {
+    let name = path.to_str()?.strip_suffix(LOG)?;
+    (name.contains(RESUMABLE) && path.join(MARK).is_file()).then(|| PathBuf::from(name))
 }
 
 impl Drop for RestoredLog {
@@ -160,7 +247,7 @@ pub(super) struct Placing {
     has_old: bool,
     /// The restored log has its name already.
     is_placed: bool,
-    /// The restored log, if it gets its name after the database.
+    /// The restored log, which is placed after the database.
     log: Option<RestoredLog>,
 }
 
@@ -168,30 +255,75 @@ impl Placing {
     /// The database at `db` has its name. Whoever can open it can open the log.
     ///
     /// # Errors
-    /// [`Error::Io`], [`Error::Permission`].
-    pub(super) fn finish(self, db: &Path) -> Result<()> {
-        if let Some(mut log) = self.log {
-            rename(&log.path, &self.name)?;
+    /// [`Error::Io`], which says that the database is restored. The next restore to `db` finishes.
+    pub(super) fn finish(mut self, db: &Path) -> Result<()> {
+        let done = self.finish_names(db);
+        done.map_err(|e| Error::Io {
+            path: db.to_path_buf(),
+            doing: "finish restoring".into(),
+            message: format!(
+                "the file of the database is restored, but its log is not in its place yet ({e}); run the same restore again"
+            ),
+        })
+    }
+
+    fn finish_names(&mut self, db: &Path) -> Result<()> {
+        let mut emptied = None;
+        if let Some(log) = &mut self.log {
+            // The next run needs it.
             log.live = false;
-        } else if self.is_placed {
-            let _ = fs::remove_file(self.name.join(MARK));
+            match log.exists {
+                true => {
+                    rename(&log.path, &self.name)?;
+                    self.is_placed = true;
+                }
+                false => emptied = Some(log.path.clone()),
+            }
         }
         if let Ok(meta) = fs::metadata(db) {
             give(&self.name, &meta);
         }
         if self.has_old {
-            let _ = fs::remove_dir_all(self.aside);
+            sync_parent(db)?;
+            remove_dir(&self.aside)?;
         }
-        Ok(())
+        // The mark last: without it, the next run would not know that the old log is to be removed.
+        match emptied {
+            Some(path) => remove_dir(&path),
+            None if self.is_placed => remove_file(&self.name.join(MARK)),
+            None => Ok(()),
+        }
     }
 
-    /// The database did not get its name: the log that it had before gets its name again.
-    pub(super) fn undo(self) {
+    /// The database did not get its name because of `why`: the log that it had before gets its name
+    /// again. The caller keeps the restored file until then.
+    ///
+    /// # Errors
+    /// [`Error::Io`], which has `why`. The next restore to the same name goes on with this.
+    pub(super) fn undo(mut self, why: &Error) -> Result<()> {
+        let done = self.undo_names();
+        done.map_err(|e| {
+            if let Some(log) = &mut self.log {
+                log.live = false;
+            }
+            Error::Io {
+                path: self.name.clone(),
+                doing: "put back".into(),
+                message: format!("{e}, after: {why}; run the same restore again"),
+            }
+        })
+    }
+
+    fn undo_names(&self) -> Result<()> {
         if self.is_placed {
-            let _ = fs::remove_dir_all(&self.name);
+            return remove_dir(&self.name);
         }
         if self.has_old {
-            let _ = fs::rename(&self.aside, &self.name);
+            rename(&self.aside, &self.name)?;
+        }
+        match &self.log {
+            Some(log) => remove_file(&log.path.join(MARK)),
+            None => Ok(()),
         }
     }
 }
@@ -211,4 +343,28 @@ fn give(log: &Path, like: &Metadata) {
 
 fn rename(from: &Path, to: &Path) -> Result<()> {
     fs::rename(from, to).map_err(|e| Error::from_std(to, "give the log its name", &e))
+}
+
+/// Removes a directory, which can be missing.
+fn remove_dir(path: &Path) -> Result<()> {
+    ignoring_missing(path, fs::remove_dir_all(path))
+}
+
+/// Removes a file, which can be missing.
+pub(super) fn remove_file(path: &Path) -> Result<()> {
+    ignoring_missing(path, fs::remove_file(path))
+}
+
+fn ignoring_missing(path: &Path, done: std::io::Result<()>) -> Result<()> {
+    match done {
+        Err(e) if e.kind() != ErrorKind::NotFound => Err(Error::from_std(path, "remove it", &e)),
+        _ => Ok(()),
+    }
+}
+
+/// Makes the names beside `db` durable.
+fn sync_parent(db: &Path) -> Result<()> {
+    let dir = parent_of(db);
+    let synced = Anchor::open(&dir).and_then(|dir| dir.sync());
+    synced.map_err(|e| Error::from_disk(&dir, "sync", &e))
 }

@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 use crate::paths::{beside, len_or_zero};
 use crate::target::Target;
 use densite_disk::{File, OpenMode, RealFile};
-use densite_sqlite::{Api, Connection, ffi};
+use densite_sqlite::{Api, Code, Companions, Connection, ffi};
 use std::path::Path;
 use std::time::Duration;
 
@@ -14,18 +14,33 @@ use std::time::Duration;
 /// In a read-only location SQLite cannot open a database in WAL mode, because it needs shared
 /// memory beside the file. If there is no WAL and no hot journal, the file alone is the whole
 /// state.
+///
+/// On a full disk the WAL stays as it is, and SQLite reads it. If there is no room for the shared
+/// memory either, the connection has the database for itself and needs none.
 pub(crate) fn open_reading(
     api: Api,
     through: Through,
     target: &Target,
     wait: Duration,
 ) -> Result<(Connection, Access)> {
+    let wal = beside(&target.path, through.companions().wal);
     let mut refused = None;
     for access in [Access::Write, Access::Read, Access::Immutable] {
-        if access == Access::Immutable && !is_recovered(&target.path).unwrap_or(false) {
+        if access == Access::Immutable && !is_recovered(&target.path, through).unwrap_or(false) {
             break;
         }
-        match recover(api, through, target, access, wait) {
+        let opened = match connect(api, through, target, access, wait) {
+            Err(e) if access == Access::Write && may_lack_room(&e) => {
+                // The first error says more.
+                connect_alone(api, through, target, wait).map_err(|_| e)
+            }
+            opened => opened,
+        };
+        let recovered = opened.and_then(|db| match empty_wal(&db, &wal, target, access) {
+            Err(Error::NoSpace { .. }) => Ok(db),
+            done => done.map(|()| db),
+        });
+        match recovered {
             Ok(db) => return Ok((db, access)),
             Err(e @ Error::Permission { .. }) => refused = refused.or(Some(e)),
             Err(e) => return Err(e),
@@ -43,10 +58,53 @@ pub(super) fn recover(
     access: Access,
     wait: Duration,
 ) -> Result<Connection> {
+    let db = connect(api, through, target, access, wait)?;
+    let wal = beside(&target.path, through.companions().wal);
+    empty_wal(&db, &wal, target, access)?;
+    Ok(db)
+}
+
+/// Lets SQLite roll back a hot journal.
+fn connect(
+    api: Api,
+    through: Through,
+    target: &Target,
+    access: Access,
+    wait: Duration,
+) -> Result<Connection> {
     let ms = i32::try_from(wait.as_millis()).unwrap_or(i32::MAX);
     let db = through.connect(api, target, access, ms)?;
     read_state(&db, target)?;
-    if access == Access::Write && len_or_zero(&beside(&target.path, "-wal")) > 0 {
+    Ok(db)
+}
+
+/// The same for this connection alone, which has the index of the WAL in memory.
+fn connect_alone(
+    api: Api,
+    through: Through,
+    target: &Target,
+    wait: Duration,
+) -> Result<Connection> {
+    let ms = i32::try_from(wait.as_millis()).unwrap_or(i32::MAX);
+    let db = through.connect(api, target, Access::Write, ms)?;
+    db.exec("PRAGMA locking_mode=EXCLUSIVE")
+        .map_err(|e| from_sqlite(&target.path, e))?;
+    read_state(&db, target)?;
+    Ok(db)
+}
+
+/// Whether SQLite may have found no room for the shared memory beside the file.
+fn may_lack_room(error: &Error) -> bool {
+    match error {
+        Error::NoSpace { .. } => true,
+        Error::Sqlite { code, .. } => code & 0xff == Code::IOERR.0,
+        _ => false,
+    }
+}
+
+/// Writes the WAL into the file, as far as other connections allow.
+fn empty_wal(db: &Connection, wal: &Path, target: &Target, access: Access) -> Result<()> {
+    if access == Access::Write && len_or_zero(wal) > 0 {
         match db.checkpoint(None, ffi::CHECKPOINT_TRUNCATE) {
             // Other connections hold locks. The caller decides what this means.
             Err(e) if e.is_busy() => {}
@@ -55,7 +113,7 @@ pub(super) fn recover(
             }
         }
     }
-    Ok(db)
+    Ok(())
 }
 
 /// Makes SQLite read the file. It does not read the schema, which can need extensions that are not
@@ -75,11 +133,12 @@ pub(super) fn read_state(db: &Connection, target: &Target) -> Result<()> {
 
 /// Whether no journal or WAL beside the file must still be written into it. A journal whose first
 /// byte is zero is cold.
-pub(crate) fn is_recovered(db: &Path) -> Result<bool> {
-    if len_or_zero(&beside(db, "-wal")) > 0 {
+pub(crate) fn is_recovered(db: &Path, through: Through) -> Result<bool> {
+    let companions = through.companions();
+    if len_or_zero(&beside(db, companions.wal)) > 0 {
         return Ok(false);
     }
-    let journal = beside(db, "-journal");
+    let journal = beside(db, companions.journal);
     if len_or_zero(&journal) == 0 {
         return Ok(true);
     }
@@ -87,6 +146,26 @@ pub(crate) fn is_recovered(db: &Path) -> Result<bool> {
     let mut first = [0u8];
     let file = RealFile::open(&journal, OpenMode::Read).map_err(failed)?;
     Ok(file.read_at(&mut first, 0).map_err(failed)? == 0 || first == [0])
+}
+
+/// Refuses a journal or WAL of a database of the other form that had this name. Replacing the file
+/// removes what is beside it, and these can have the only copy of a transaction.
+pub(super) fn no_foreign(target: &Target, through: Through) -> Result<()> {
+    let other = match through {
+        Through::Host => Through::Densite,
+        Through::Densite => Through::Host,
+    };
+    if is_recovered(&target.path, other)? {
+        return Ok(());
+    }
+    let Companions { journal, wal } = other.companions();
+    let foreign = [journal, wal].map(|ending| beside(&target.path, ending));
+    let foreign = foreign.iter().find(|path| len_or_zero(path) > 0);
+    Err(Error::Setting(format!(
+        "{}: beside it is {}, of another database that had this name; move that file away",
+        target.given.display(),
+        foreign.unwrap_or(&target.path).display()
+    )))
 }
 
 pub(super) fn not_a_database(target: &Target) -> Error {
@@ -99,25 +178,37 @@ pub(super) fn not_a_database(target: &Target) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use densite_sqlite::SHM;
     use std::fs;
 
     #[test]
     fn a_wal_or_hot_journal_is_pending() {
         let dir = tempfile::tempdir().expect("a directory");
         let db = dir.path().join("a.db");
-        let settled = |suffix: &str, bytes: &[u8]| {
-            let path = beside(&db, suffix);
-            fs::write(&path, bytes).expect("write");
-            let answer = is_recovered(&db).expect("an answer");
-            fs::remove_file(&path).expect("remove");
-            answer
-        };
-        assert!(is_recovered(&db).expect("an answer"));
-        assert!(settled("-wal", b""));
-        assert!(!settled("-wal", b"x"));
-        assert!(settled("-journal", b""));
-        assert!(settled("-journal", &[0; 600]), "a finished PERSIST journal");
-        assert!(!settled("-journal", &[0xd9; 600]), "a hot journal");
-        assert!(settled("-shm", b"x"));
+        for through in [Through::Host, Through::Densite] {
+            let settled = |suffix: &str, bytes: &[u8]| {
+                let path = beside(&db, suffix);
+                fs::write(&path, bytes).expect("write");
+                let answer = is_recovered(&db, through).expect("an answer");
+                fs::remove_file(&path).expect("remove");
+                answer
+            };
+            let (own, other) = match through {
+                Through::Host => (Companions::PLAIN, Companions::DENSITE),
+                Through::Densite => (Companions::DENSITE, Companions::PLAIN),
+            };
+            assert!(is_recovered(&db, through).expect("an answer"));
+            assert!(settled(own.wal, b""));
+            assert!(!settled(own.wal, b"x"));
+            assert!(settled(own.journal, b""));
+            assert!(
+                settled(own.journal, &[0; 600]),
+                "a finished PERSIST journal"
+            );
+            assert!(!settled(own.journal, &[0xd9; 600]), "a hot journal");
+            assert!(settled(SHM, b"x"));
+            assert!(settled(other.wal, b"x"), "of a database of the other form");
+            assert!(settled(other.journal, &[0xd9; 600]), "of the other form");
+        }
     }
 }

@@ -15,6 +15,7 @@ pub(crate) struct State {
     pub(super) file: HostFile,
     pub(super) overlay: Option<(Wal, RealFile)>,
     pub(super) target: Target,
+    pub(super) through: Through,
     pub(super) len: u64,
     pub(super) header: Header,
 }
@@ -50,6 +51,7 @@ impl State {
             file: through.file(api, &self.target, Access::Read)?,
             overlay: None,
             target: self.target.clone(),
+            through,
             len: self.len,
             header: self.header,
         }))
@@ -96,7 +98,7 @@ impl State {
                 let range = usize::try_from(from - offset).unwrap_or(0)
                     ..usize::try_from(to - offset).unwrap_or(0);
                 if let Some(part) = buf.get_mut(range) {
-                    let path = beside(&self.target.path, "-wal");
+                    let path = beside(&self.target.path, self.through.companions().wal);
                     let got = file
                         .read_at(part, at + (from - page_start))
                         .map_err(|e| Error::from_disk(&path, "read", &e))?;

@@ -42,7 +42,7 @@ fn an_unfinished_copy_is_private_and_a_finished_one_as_open_as_its_source() {
         let like = like(&dir, "a.db", bits);
         let dst = dir.path().join("b.db");
         let wanted = if replaces { &like.path } else { &dst };
-        let temp = Temp::create(wanted, &like, replaces).expect("a temporary file");
+        let mut temp = Temp::create(wanted, &like, replaces).expect("a temporary file");
         assert_eq!(mode(temp.path()), 0o600, "{bits:o}");
         // Another user who opens the file while it is written gets no access: these permission bits
         // stay until the end.
@@ -82,7 +82,7 @@ fn what_another_put_in_its_place_is_neither_changed_nor_used() {
         let like = like(&dir, "a.db", 0o666);
         let dst = dir.path().join("b.db");
         let wanted = if replaces { &like.path } else { &dst };
-        let temp = Temp::create(wanted, &like, replaces).expect("a temporary file");
+        let mut temp = Temp::create(wanted, &like, replaces).expect("a temporary file");
         fs::remove_file(temp.path()).expect("remove");
         std::os::unix::fs::symlink(&victim, temp.path()).expect("symlink");
         temp.open()
@@ -127,7 +127,7 @@ fn renaming_to_a_destination_never_replaces_a_file() {
     let dir = tempfile::tempdir().expect("a directory");
     let dst = dir.path().join("b.db");
     let like = like(&dir, "a.db", 0o644);
-    let temp = Temp::create(&dst, &like, false).expect("a temporary file");
+    let mut temp = Temp::create(&dst, &like, false).expect("a temporary file");
     fs::write(&dst, b"mine").expect("write");
     assert!(matches!(temp.rename_to(&dst), Err(Error::Exists { .. })));
     assert_eq!(fs::read(&dst).expect("read"), b"mine");
@@ -167,7 +167,7 @@ fn a_link_that_was_put_at_the_name_is_replaced_and_not_followed() {
     let dst = dir.path().join("r.html");
     let victim = dir.path().join("victim");
     for exists in [true, false] {
-        let temp = Temp::create_own(&dst, 0o777).expect("a temporary file");
+        let mut temp = Temp::create_own(&dst, 0o777).expect("a temporary file");
         assert_eq!(mode(temp.path()), 0o600);
         temp.open()
             .expect("open")

@@ -72,9 +72,7 @@ impl VfsFile for MainFile {
             return Ok(());
         }
         if self.is_plain() {
-            self.file.host().truncate(len)?;
-            self.contents.plain_is_empty(len, self.settings.keep_plain);
-            return Ok(());
+            return self.file.host().truncate(len);
         }
         Err(self.contents.useless())
     }
@@ -115,7 +113,12 @@ impl VfsFile for MainFile {
             State::Undecided => Ok(0),
             State::Plain => {
                 let size = self.file.host().file_size()?;
-                self.contents.plain_is_empty(size, self.settings.keep_plain);
+                // Within a transaction its journal has SQLite's name, and keeps it.
+                let is_free = self.member.level() <= ffi::LOCK_SHARED;
+                if size == 0 && is_free && !self.settings.keep_plain {
+                    self.contents.plain_is_empty();
+                    self.file.set_plain(false);
+                }
                 Ok(size)
             }
             _ => Err(self.contents.useless()),
@@ -243,8 +246,7 @@ impl MainFile {
             // SQLite reads the header while it opens the file, before any lock. An error there
             // would be final. So the read is empty: the file is judged again under SHARED (rule 7),
             // and a refusal is explained once the connection exists.
-            State::Refused(_) => Ok(0),
-            State::Broken(_) if self.holds_no_lock() => Ok(0),
+            State::Refused(_) | State::Broken(_) if self.holds_no_lock() => Ok(0),
             _ => Err(self.contents.useless()),
         }
     }

@@ -11,9 +11,9 @@ use crate::neighbours::Closing;
 use crate::open_files::OpenFile;
 use crate::slice::{Rest, Slice};
 use crate::trim::Reach;
-use crate::{pause, pragma};
+use crate::{pause, pragma, super_journal};
 use densite_sqlite::{Code, Error as Wrong, ffi};
-use densite_store::Error;
+use densite_store::{Error, Handle};
 use std::ffi::{CStr, c_char, c_void};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -58,7 +58,9 @@ impl MainFile {
             (_, ffi::FCNTL_SYNC) => {
                 self.checkpoint.is_over();
                 self.trim(Reach::Due);
-                Code::of(self.publish())
+                // SAFETY: the argument is null, or the path of the super-journal.
+                let super_journal = (!arg.is_null()).then(|| unsafe { CStr::from_ptr(arg.cast()) });
+                Code::of(self.publish_commit(super_journal))
             }
             (_, ffi::FCNTL_COMMIT_PHASETWO) => Code::of(self.phase_two()),
             (_, ffi::FCNTL_CKPT_START) => {
@@ -108,6 +110,23 @@ impl MainFile {
         Code::OK
     }
 
+    /// Publishes a transaction whose journal is durable.
+    fn publish_commit(&mut self, super_journal: Option<&CStr>) -> Done {
+        if let Some(path) = super_journal {
+            self.is_marked = true;
+            super_journal::put(&self.file, path)?;
+        }
+        self.publish_by(Handle::publish_undoable)
+    }
+
+    /// The commit of several databases is over, or will be rolled back.
+    pub(super) fn unmark(&mut self) {
+        if self.is_marked && !self.file.journal_may_be_hot() {
+            self.is_marked = false;
+            super_journal::remove(&self.file);
+        }
+    }
+
     /// COMMIT_PHASETWO: the transaction is over, and only a late truncation can still need
     /// publishing.
     fn phase_two(&mut self) -> Done {
@@ -117,9 +136,13 @@ impl MainFile {
             return Err(code);
         }
         self.publish()?;
+        self.unmark();
         self.committed_without_wal();
         // In WAL mode the lock on the file does not give the right to write.
         if self.member.level() == ffi::LOCK_EXCLUSIVE || self.settings.unlocked {
+            // With synchronous=OFF, SQLite never syncs (rule 9).
+            let synced = self.in_store(|stored| stored.handle().sync_if_due());
+            synced.transpose()?;
             self.maintain_a_little();
         }
         Ok(())

@@ -146,8 +146,11 @@ impl MainFile {
     /// xUnlock.
     pub(super) fn give_lock(&mut self, level: i32) -> Done {
         if level < self.member.level() {
-            self.give_up_unpublished();
+            self.forget_unpublished();
             self.tell_of_wal();
+            if level < ffi::LOCK_RESERVED {
+                self.unmark();
+            }
             if self.member.level() == ffi::LOCK_EXCLUSIVE && self.checkpoint.take_last_close() {
                 // SQLite's last close of a WAL database, under its own lock.
                 self.close_clean();

@@ -20,7 +20,7 @@ use crate::absent::Absent;
 use crate::busy::Busy;
 use crate::checkpoint::Checkpoint;
 use crate::codes::{Done, code_of};
-use crate::contents::Contents;
+use crate::contents::{Contents, State};
 use crate::idle_queue::{self, Session};
 use crate::last_error::report;
 use crate::maintain::Maintenance;
@@ -31,8 +31,8 @@ use crate::pause;
 use crate::remote::RemoteFile;
 use crate::settings::Settings;
 use crate::stored::Stored;
-use densite_sqlite::{Code, FileName, HostVfs, ffi};
-use densite_store::{Error, LockLevel, probe};
+use densite_sqlite::{Code, Companions, FileName, HostVfs, ffi};
+use densite_store::{Error, Handle, LockLevel, probe};
 use std::fmt::Display;
 use std::sync::Arc;
 
@@ -49,6 +49,8 @@ pub(crate) struct MainFile {
     /// Whether its journal and its WAL are known to be absent.
     absent: Arc<Absent>,
     busy: Busy,
+    /// A marker names a super-journal (`super_journal`).
+    is_marked: bool,
     /// What the worker does with the idle file; `None` for the worker's own file.
     when_idle: Option<Session>,
 }
@@ -151,6 +153,7 @@ impl MainFile {
             maintenance: Maintenance::default(),
             absent: Absent::of(name),
             busy: Busy::default(),
+            is_marked: false,
             when_idle: None,
         }
     }
@@ -219,7 +222,52 @@ impl MainFile {
         if let Some((code, is_io, what)) = wrong {
             self.report_error(code, is_io, &what);
         }
+        self.rename_beside();
         self.announce();
+    }
+
+    /// Lets the files beside this one have the names that are right for what it is now.
+    fn rename_beside(&mut self) {
+        let is_plain = matches!(self.contents.state(), State::Plain);
+        let has_changed = self.file.set_plain(is_plain);
+        if has_changed && self.checkpoint.uses_wal() {
+            // This connection has the WAL of the other name open, and shares its index with
+            // connections that have this one.
+            self.refuse(
+                "another file was written over it; close this connection and open it again",
+            );
+        } else {
+            self.refuse_foreign();
+        }
+    }
+
+    /// Nothing is done any more through this connection.
+    fn refuse(&mut self, why: &str) {
+        self.report(Code::CANTOPEN, &why);
+        let message = format!("{}: {why}", self.file.path());
+        self.contents.refuse(message);
+    }
+
+    /// Refuses a Densite file with a journal or a WAL of another program beside it. Which of both
+    /// has what the user wants is unknown, and any program that looks at the file with SQLite's own
+    /// VFS would play it into the file.
+    fn refuse_foreign(&mut self) {
+        if self.contents.store().is_none() {
+            return;
+        }
+        // If the host cannot tell, there is no such file as far as anybody knows.
+        let Ok(Some(foreign)) = self.file.foreign() else {
+            return;
+        };
+        let foreign = foreign.path().to_string_lossy().into_owned();
+        let own = match foreign.strip_suffix(Companions::PLAIN.wal) {
+            Some(database) => format!("{database}{}", Companions::DENSITE.wal),
+            None => format!("{}{}", self.file.path(), Companions::DENSITE.journal),
+        };
+        let what = format!(
+            "{foreign} is beside it, which is not of this database's present state: if an earlier build of Densite left it, rename it to {own}; otherwise move it away"
+        );
+        self.refuse(&what);
     }
 
     /// Judges the file again if it is still to be judged.
@@ -232,6 +280,13 @@ impl MainFile {
     /// Turns an empty file into a Densite file. Its first write follows, and the caller has the
     /// right to write.
     fn become_store(&mut self) -> Done {
+        if let Err(code) = self.file.remove_foreign() {
+            self.report(
+                code,
+                &"a journal or WAL that is beside the empty file cannot be removed",
+            );
+            return Err(code);
+        }
         let MainFile {
             file,
             settings,
@@ -324,11 +379,15 @@ impl MainFile {
 
     /// Publishes all pending writes.
     fn publish(&mut self) -> Done {
+        self.publish_by(Handle::publish)
+    }
+
+    fn publish_by(&mut self, publish: fn(&mut Handle) -> Result<(), Error>) -> Done {
         if !self.has_pending() {
             return Ok(());
         }
         pause::at("before-publish");
-        let done = self.in_store(|stored| stored.handle().publish());
+        let done = self.in_store(|stored| publish(stored.handle()));
         let done = done.unwrap_or(Ok(()));
         if done.is_ok() {
             self.member.publishes();
@@ -349,25 +408,9 @@ impl MainFile {
         done
     }
 
-    /// Handles writes of a transaction that SQLite gave up in the middle, when its lock is released
-    /// or the file is closed.
-    ///
-    /// Plain SQLite would leave these writes in the file under a hot journal, and so do we: they
-    /// are published. But without such a journal (it was in memory, or there was none) nothing
-    /// would ever roll them back, so they are forgotten.
-    fn give_up_unpublished(&mut self) {
-        if !self.has_pending() {
-            return;
-        }
-        if self.file.journal_may_be_hot() {
-            // Either outcome is right, so a failure is not reported.
-            let _ = self.publish_or_discard();
-        } else {
-            self.forget_unpublished();
-        }
-    }
-
-    /// Forgets all pending writes.
+    /// Forgets all pending writes. Also those of a transaction that SQLite gave up in the middle, when
+    /// its lock is released or the file is closed: if its journal is hot, it is played back into the
+    /// newest commit, which is what the journal restores. So that rollback needs no space (rule 11).
     fn forget_unpublished(&mut self) {
         if let Some(stored) = self.contents.store_mut() {
             stored.handle().discard();

@@ -33,7 +33,7 @@ const CLOSE_PAUSE: Duration = Duration::from_millis(1);
 impl MainFile {
     /// xClose. Errors on the way are logged; the file is closed in any case.
     pub(super) fn close_file(&mut self) -> Done {
-        self.give_up_unpublished();
+        self.forget_unpublished();
         self.tell_of_wal();
         if self.member.open_file().is_some() {
             self.member.leave();
@@ -51,8 +51,8 @@ impl MainFile {
     }
 
     /// EXCLUSIVE is about to be released, by SQLite's unlock or close. If nothing was published
-    /// under it, the database is in a rollback mode and yet a WAL exists, this makes a commit that
-    /// changes nothing. It makes other connections ask for the WAL (`absent`).
+    /// under it, the database is in a rollback mode and yet a WAL was put beside it (by RBU), this
+    /// makes a commit that changes nothing. It makes other connections ask for the WAL (`absent`).
     pub(super) fn tell_of_wal(&mut self) {
         if self.member.level() < ffi::LOCK_EXCLUSIVE
             || self.member.has_published()
@@ -60,7 +60,7 @@ impl MainFile {
         {
             return;
         }
-        if self.in_rollback_mode() && self.file.has_wal() {
+        if self.in_rollback_mode() && self.file.adopt_wal() {
             // A failure is reported. Other connections still ask once their cached answers expire.
             let _ = self.in_store(|stored| stored.handle().publish_nothing());
         }

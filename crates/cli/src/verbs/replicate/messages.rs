@@ -54,6 +54,7 @@ impl Told {
                 generation,
                 n,
                 lacks_log,
+                warnings,
             } => {
                 bar.rest();
                 self.recovered(bar, &db);
@@ -63,13 +64,17 @@ impl Told {
                     url.display()
                 );
                 let event = json!({ "event": "began", "database": db, "replica": url,
-                    "generation": generation, "restore_point": n });
+                    "generation": generation, "restore_point": n, "warnings": warnings });
                 self.line(bar, LogLevel::Info, &text, &event);
                 if lacks_log {
                     let warning = format!(
                         "{}: the database names a log (densite_ingest) that is not beside it; rows that waited in it are not replicated",
                         db.display()
                     );
+                    self.message(bar, LogLevel::Warn, &warning);
+                }
+                for warning in warnings {
+                    let warning = format!("{}: {warning}", db.display());
                     self.message(bar, LogLevel::Warn, &warning);
                 }
             }

@@ -1,6 +1,7 @@
-//! The WAL of a Densite database: the host's file. Every call goes to the host unchanged. Written
-//! pages are noted, so that the store's pool can encode them before the next checkpoint
-//! (`densite_store::PreEncoded`). Correctness does not depend on that.
+//! A journal or WAL that the VFS opens itself: the host's file. Every call goes to the host
+//! unchanged. The written pages of a Densite database's WAL are noted, so that the store's pool can
+//! encode them before the next checkpoint (`densite_store::PreEncoded`). Correctness does not depend
+//! on that.
 //!
 //! SQLite (`walWriteOneFrame`) writes a frame's header of 24 bytes, which begins with the page's
 //! number, and then the page behind it. Coalesced writes (`densite_sqlite::coalesced_vfs`) hold
@@ -9,18 +10,10 @@
 use crate::codes::Done;
 use densite_sqlite::{Above, HostFile};
 use densite_store::PreEncoded;
-use std::ffi::{CStr, CString};
 use std::sync::Arc;
 
 /// The size of a frame's header in bytes.
 const FRAME_HEADER: usize = 24;
-/// The suffix that SQLite appends to a database's name for its WAL.
-const SUFFIX: &[u8] = b"-wal";
-
-/// The path of the database that a WAL belongs to.
-pub(crate) fn database_of(wal: &CStr) -> Option<CString> {
-    CString::new(wal.to_bytes().strip_suffix(SUFFIX)?).ok()
-}
 
 /// The page size in bytes, from a WAL's own header.
 fn page_size(header: &[u8]) -> Option<usize> {
@@ -28,19 +21,20 @@ fn page_size(header: &[u8]) -> Option<usize> {
     usize::try_from(u32::from_be_bytes(size)).ok()
 }
 
-/// An open WAL.
-pub(crate) struct WalFile {
+/// An open journal or WAL.
+pub(crate) struct CompanionFile {
     host: HostFile,
-    preencoded: Arc<PreEncoded>,
+    /// Where the pages of a WAL are noted.
+    preencoded: Option<Arc<PreEncoded>>,
     /// Where the page of the last header will be written, and its number.
     expected: Option<(u64, u32)>,
     /// The page size in bytes, from the WAL's header or the newest page; 0 if unknown.
     page: usize,
 }
 
-impl WalFile {
-    pub(crate) fn new(host: HostFile, preencoded: Arc<PreEncoded>) -> WalFile {
-        WalFile {
+impl CompanionFile {
+    pub(crate) fn new(host: HostFile, preencoded: Option<Arc<PreEncoded>>) -> CompanionFile {
+        CompanionFile {
             host,
             preencoded,
             expected: None,
@@ -49,12 +43,12 @@ impl WalFile {
     }
 
     /// Notes the pages in what was written.
-    fn watch(&mut self, buf: &[u8], offset: u64) {
+    fn watch(&mut self, preencoded: &Arc<PreEncoded>, buf: &[u8], offset: u64) {
         let expected = self.expected.take();
         match (expected, buf.first_chunk()) {
             // The WAL's own header: SQLite restarts the WAL, because all of it was checkpointed.
             _ if offset == 0 => {
-                self.preencoded.forget();
+                preencoded.forget();
                 self.page = page_size(buf).unwrap_or(self.page);
             }
             (None, Some(number)) if buf.len() == FRAME_HEADER => {
@@ -63,17 +57,17 @@ impl WalFile {
             }
             (Some((at, number)), _) if at == offset && buf.len().is_power_of_two() => {
                 self.page = buf.len();
-                self.preencoded.note(number, buf);
+                preencoded.note(number, buf);
             }
             (None, Some(_)) if self.page > 0 && buf.len() >= FRAME_HEADER + self.page => {
-                self.watch_frames(buf, offset);
+                self.watch_frames(preencoded, buf, offset);
             }
             _ => {}
         }
     }
 
     /// Notes frames that were written together. The last one can be a header alone.
-    fn watch_frames(&mut self, buf: &[u8], offset: u64) {
+    fn watch_frames(&mut self, preencoded: &Arc<PreEncoded>, buf: &[u8], offset: u64) {
         let frame = FRAME_HEADER + self.page;
         if !matches!(buf.len() % frame, 0 | FRAME_HEADER) {
             return;
@@ -86,36 +80,27 @@ impl WalFile {
             let number = u32::from_be_bytes(*number);
             match page.is_empty() {
                 true => self.expected = Some((offset + buf.len() as u64, number)),
-                false => self.preencoded.note(number, page),
+                false => preencoded.note(number, page),
             }
         }
     }
 }
 
-impl Above for WalFile {
+impl Above for CompanionFile {
     fn host(&self) -> &HostFile {
         &self.host
     }
 
-    /// A WAL has no shared memory of its own.
+    /// It has no shared memory of its own.
     fn has_shm(&mut self) -> bool {
         false
     }
 
     fn write(&mut self, buf: &[u8], offset: u64) -> Done {
         self.host.write(buf, offset)?;
-        self.watch(buf, offset);
+        if let Some(preencoded) = self.preencoded.clone() {
+            self.watch(&preencoded, buf, offset);
+        }
         Ok(())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_wal_belongs_to_the_database_of_its_name() {
-        assert_eq!(database_of(c"/a/b.db-wal").as_deref(), Some(c"/a/b.db"));
-        assert_eq!(database_of(c"/a/b.db"), None);
     }
 }
