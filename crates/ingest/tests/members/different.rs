@@ -129,7 +129,7 @@ fn what_no_insert_reaches_is_allowed() {
         "a",
         &format!(
             "{TABLES}
-             CREATE TABLE d(k INTEGER PRIMARY KEY, at TEXT NOT NULL DEFAULT CURRENT_TIMESTAMP, day AS (date(at)) STORED, CHECK (julianday(at) > 0), r DEFAULT (random()));
+             CREATE TABLE d(k INTEGER PRIMARY KEY, at TEXT NOT NULL DEFAULT CURRENT_TIMESTAMP, day AS (date(at)) STORED, r DEFAULT (random()), CHECK (julianday(at) > 0));
              CREATE INDEX i ON d(strftime('%Y', at)) WHERE at IS NOT NULL;
              CREATE TABLE log(k, at DEFAULT CURRENT_TIMESTAMP);
              CREATE TABLE varchar(random VARCHAR(20), \"date\" DECIMAL(1));
