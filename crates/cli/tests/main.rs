@@ -11,6 +11,7 @@ mod damage;
 mod export;
 #[cfg(feature = "remote")]
 mod follow;
+mod join_stopped;
 mod free_in_use;
 mod full_disk;
 mod json;

@@ -14,7 +14,7 @@ use densite_log::{LogId, Seq};
 use densite_sqlite::{Connection, Error, Result, Value, ValueRef};
 
 /// Names of the tables.
-pub(crate) const OWN_TABLES: [&str; 10] = [
+pub(crate) const OWN_TABLES: [&str; 11] = [
     "densite_applied",
     "densite_clustered",
     "densite_rejects",
@@ -25,6 +25,7 @@ pub(crate) const OWN_TABLES: [&str; 10] = [
     "densite_member_ids",
     "densite_skipped",
     "densite_member_tables",
+    "densite_joining",
 ];
 
 const TABLES: &str = r#"
@@ -36,6 +37,17 @@ CREATE TABLE IF NOT EXISTS main.densite_rejects(seq INTEGER PRIMARY KEY, "table"
 /// The ingest tables of every connection (`crates/ingest/src/stored.rs`). It is made with the first
 /// setting.
 pub(crate) const STORED: &str = "CREATE TABLE IF NOT EXISTS main.densite_ingest_tables(\"table\" TEXT PRIMARY KEY COLLATE NOCASE, options TEXT NOT NULL) WITHOUT ROWID";
+
+/// The id of the log that the main database names.
+///
+/// # Errors
+/// SQLite's; an error if it names none.
+pub(crate) fn log_of(connection: &Connection) -> Result<LogId> {
+    let position = Position::read(connection)?;
+    position
+        .map(|position| position.id)
+        .ok_or_else(|| refused("the database names no log"))
+}
 
 /// Makes missing tables, within the connection's transaction if there is one.
 pub(crate) fn make_tables(connection: &Connection) -> Result<()> {

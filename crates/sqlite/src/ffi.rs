@@ -318,6 +318,8 @@ pub const DBCONFIG_NO_CKPT_ON_CLOSE: c_int = 1006;
 pub const DBCONFIG_RESET_DATABASE: c_int = 1009;
 pub const DBCONFIG_DEFENSIVE: c_int = 1010;
 pub const DBCONFIG_WRITABLE_SCHEMA: c_int = 1011;
+pub const DBCONFIG_DQS_DML: c_int = 1013;
+pub const DBCONFIG_DQS_DDL: c_int = 1014;
 
 pub const STMTSTATUS_REPREPARE: c_int = 5;
 

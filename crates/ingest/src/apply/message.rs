@@ -2,10 +2,11 @@
 
 use super::reject::{is_of_the_row, reject};
 use crate::member::{
-    Body, Control, Digests, Joined, Running, What, digest, guards, needed, skipped, stop, tables_of,
+    Body, Control, Digests, Joined, Running, What, digest, guards, is_own, needed, skipped, stop,
+    tables_of,
 };
 use densite_log::{Record, Value as LogValue};
-use densite_sqlite::{Connection, Result, Value};
+use densite_sqlite::{Code, Connection, Error, Result, Value};
 use std::collections::BTreeMap;
 
 /// A message that is about to be applied.
@@ -126,6 +127,20 @@ fn has_applied(connection: &Connection, origin: &str, message: u64) -> Result<()
     connection.query_row(sql, &values).map(drop)
 }
 
+/// How Densite's own tables were made.
+fn own_tables(connection: &Connection) -> Result<Vec<String>> {
+    let mut tables = Vec::new();
+    let mut statement = connection
+        .prepare("SELECT name, sql FROM main.sqlite_schema WHERE type = 'table' ORDER BY name")?;
+    while statement.step()? {
+        let text = |i| statement.column(i).as_str().unwrap_or_default().to_owned();
+        if is_own(&text(0)) && !text(0).starts_with("sqlite_") {
+            tables.push(text(1));
+        }
+    }
+    Ok(tables)
+}
+
 /// Runs a change of the schema. If it fails, all members reject it.
 fn change_schema(connection: &Connection, record: &Record) -> Result<()> {
     let Some(LogValue::Text(sql)) = record.rows.get(0, 0) else {
@@ -133,9 +148,19 @@ fn change_schema(connection: &Connection, record: &Record) -> Result<()> {
     };
     let sql = String::from_utf8_lossy(sql);
     let before = tables_of(connection)?;
+    let own = own_tables(connection)?;
     connection.exec("SAVEPOINT densite_schema")?;
+    let is_own_kept = || match own_tables(connection)? == own {
+        true => Ok(()),
+        // An earlier version let it in. No member that ran it would apply another message.
+        false => Err(Error::new(
+            Code::ERROR,
+            "the statement changes a table of Densite",
+        )),
+    };
     let done = connection
         .exec(&sql)
+        .and_then(|()| is_own_kept())
         .and_then(|()| needed::changed(connection, &before))
         .and_then(|()| guards::make(connection));
     match done {

@@ -7,7 +7,9 @@
 use super::records::{Reached, RecordSource};
 use crate::error::refused;
 use crate::member::Message as Sent;
-use crate::member::{Body, Came, Control, Incoming, Item, Origins, ROW_BITS, Running, described};
+use crate::member::{
+    Body, Came, Control, Incoming, Item, NO_LOG, Origins, ROW_BITS, Running, described,
+};
 use crate::position::{Position, StreamPlace};
 use densite_log::{LogId, Next, Record, Seq, TxnId};
 use densite_sqlite::Result;
@@ -132,13 +134,18 @@ impl StreamRecords {
         let Ok(message) = &item.message else {
             return false;
         };
-        let known = self.origins.get(item.origin.as_str());
-        matches!(message.body, Body::Rows(_))
-            && known.is_some_and(|(log, seq)| log == message.log && message.to <= seq)
+        let known = self.origins.applied(item.origin.as_str(), message.log);
+        matches!(message.body, Body::Rows(_)) && known.is_some_and(|seq| message.to <= seq)
     }
 
     /// Takes a message in: its records, or itself as a control.
-    fn take(&mut self, item: Item) -> Result<()> {
+    fn take(&mut self, mut item: Item) -> Result<()> {
+        if let Ok(message) = &mut item.message
+            && message.log == NO_LOG
+            && let Some((log, _)) = self.origins.get(item.origin.as_str())
+        {
+            message.log = log;
+        }
         if let Ok(message) = &item.message
             && self.is_own(item.origin.as_str())
         {
@@ -158,11 +165,9 @@ impl StreamRecords {
         };
         let sequence = position.sequence;
         let origin = origin.as_str();
-        let known = match self.origins.get(origin) {
-            Some((log, seq)) if log == message.log => seq,
-            // It has another log since it joined again, or its first message was removed.
-            _ => message.from,
-        };
+        // Without one, it has another log since it joined again, or its first message was removed.
+        let known = self.origins.applied(origin, message.log);
+        let known = known.unwrap_or(message.from);
         if message.from > known {
             return Err(refused(format!(
                 "message {sequence} of the stream follows row {} of {origin}, and this database has its rows up to {known}: messages between are missing; restore the database from a newer copy",

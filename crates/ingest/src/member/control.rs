@@ -4,7 +4,7 @@
 
 use super::SCHEMA;
 use super::incoming::Item;
-use super::message::{Body, Message, ROW_BITS};
+use super::message::{Body, Message, NO_LOG, ROW_BITS};
 use densite_log::{LogId, Record, Seq};
 use densite_stream::{Name, Position};
 
@@ -39,7 +39,7 @@ impl Control {
     pub(crate) fn of(item: Item) -> std::result::Result<Control, Box<(Position, Name, Message)>> {
         let (position, origin) = (item.position, item.origin);
         let (log, to, what) = match item.message {
-            Err(why) => (LogId([0; 16]), 0, What::Foreign(why)),
+            Err(why) => (NO_LOG, 0, What::Foreign(why)),
             Ok(message) => match &message.body {
                 Body::Rows(records) => match records.as_slice() {
                     [record] if record.table.name() == SCHEMA => {

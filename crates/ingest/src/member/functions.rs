@@ -1,29 +1,23 @@
 //! The SQL functions of a member.
 
-use super::demands;
 use super::joining;
 use super::leaving;
 use super::message::Body;
 use super::reach::reach;
+use super::schema;
 use super::sent;
 use super::skipped;
 use super::tables::of_stream;
 use super::trimming;
-use super::{Membership, SCHEMA, guards};
+use super::{Membership, guards};
 use crate::database_log::DatabaseLog;
 use crate::error::refused;
-use crate::functions::database_log;
-use crate::position::Position;
+use crate::position::{self, Position};
 use crate::session::Session;
-use densite_log::{Batch, Op, Seq, Table, Txn, Value as LogValue};
-use densite_sqlite::{
-    Connection, Result, Value, ValueRef, create_function, create_table_function, ffi,
-};
+use densite_log::Seq;
+use densite_sqlite::{Connection, Result, Value, create_function, create_table_function, ffi};
 use densite_stream::without_password;
 use std::sync::Arc;
-
-/// Statements that change the schema.
-const CHANGES: [&str; 3] = ["create", "alter", "drop"];
 
 /// Adds the functions to a connection.
 pub(crate) fn create(connection: &Connection, session: &Arc<Session>) -> Result<()> {
@@ -39,7 +33,7 @@ pub(crate) fn create(connection: &Connection, session: &Arc<Session>) -> Result<
     })?;
     let own = Arc::clone(session);
     create_function(connection, "densite_schema", 1, flags, move |c, given| {
-        schema(&own, c, given)
+        schema::change(&own, c, given)
     })?;
     let own = Arc::clone(session);
     create_function(
@@ -91,54 +85,6 @@ fn number(n: u64) -> Value {
     Value::Integer(i64::try_from(n).unwrap_or(i64::MAX))
 }
 
-/// Appends a change of the schema to the log. Returns its number.
-fn schema(session: &Session, connection: &Connection, given: &[ValueRef<'_>]) -> Result<Value> {
-    let sql = given.first().and_then(|sql| sql.as_str()).ok_or_else(|| {
-        refused("densite_schema wants a statement, as in densite_schema('ALTER TABLE vote ADD COLUMN at')")
-    })?;
-    if !connection.is_autocommit() {
-        return Err(refused(
-            "densite_schema: this connection has a transaction open, and the change would stay if that is rolled back; end it first",
-        ));
-    }
-    if Membership::read(connection)?.is_none() {
-        return Err(refused(
-            "densite_schema: this database is no member of a stream; run the statement itself",
-        ));
-    }
-    let first = sql
-        .split_whitespace()
-        .next()
-        .unwrap_or_default()
-        .to_ascii_lowercase();
-    if !CHANGES.contains(&first.as_str()) {
-        return Err(refused(format!(
-            "densite_schema: {first} does not change the schema; it takes CREATE, ALTER and DROP"
-        )));
-    }
-    if let Some(word) = demands::differs(sql) {
-        return Err(refused(format!(
-            "densite_schema: {word} gives another value on each member; let the application compute the value"
-        )));
-    }
-    let (statement, rest) = connection.prepare_with_tail(sql)?;
-    drop(statement);
-    if !rest.trim().is_empty() {
-        return Err(refused(
-            "densite_schema takes one statement; call it once for each",
-        ));
-    }
-    let database_log = database_log(session, connection)?;
-    let failed = |e| database_log.failed(e);
-    let table = Table::new(SCHEMA, ["sql"], 0, []).map_err(failed)?;
-    let mut batch = Batch::new(&table, Op::Insert);
-    batch
-        .push(&[LogValue::Text(sql.as_bytes())])
-        .map_err(failed)?;
-    let txn = Txn::of(database_log.log().new_txn(), &batch).map_err(failed)?;
-    database_log.append(connection, txn).map(number)
-}
-
 /// Asks all members to compare their tables. Any process can send the question: the forwarder of
 /// the one that applies finds it behind its own messages.
 fn compare(session: &Session, connection: &Connection) -> Result<Value> {
@@ -147,7 +93,8 @@ fn compare(session: &Session, connection: &Connection) -> Result<Value> {
     match reach(&member, session, connection)? {
         (_, Some(running)) => running.send(Body::DigestsWanted),
         (stream, None) => {
-            let said = sent::say(&*stream, &member.origin, None, &Body::DigestsWanted);
+            let log = position::log_of(connection)?;
+            let said = sent::say(&*stream, &member.origin, log, None, &Body::DigestsWanted);
             said.map_err(of_stream)?;
         }
     }

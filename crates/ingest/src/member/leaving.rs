@@ -12,6 +12,7 @@ use crate::connection_spec::ConnectionSpec;
 use crate::database_file::DatabaseFile;
 use crate::database_log::DatabaseLog;
 use crate::error::refused;
+use crate::position;
 use crate::session::Session;
 use densite_log::{LogId, Seq};
 use densite_sqlite::{Connection, Result, Value, ValueRef};
@@ -60,7 +61,7 @@ pub(crate) fn leave(
     if let Some(gone) = &options.member {
         return declare_gone(session, connection, &member, gone);
     }
-    let rejects = crate::position::rejects(connection)?;
+    let rejects = position::rejects(connection)?;
     if rejects > 0 {
         return Err(refused(format!(
             "densite_rejects has {rejects} rows with numbers of the stream: insert what is needed again, delete them, and leave then"
@@ -84,7 +85,7 @@ pub(crate) fn leave(
     )?;
     let is_home = home(file.storage.as_ref(), &file.log_dir()) == Some(member.home);
     if is_home {
-        let told = tell(&member);
+        let told = tell(&own, &member);
         if told.is_err() && !options.force {
             own.exec("ROLLBACK")?;
             return Err(told.err().unwrap_or_else(|| refused("the stream")));
@@ -121,10 +122,11 @@ fn all_sent(log: &DatabaseLog, connection: &Connection) -> Result<()> {
     )))
 }
 
-fn tell(member: &Membership) -> Result<()> {
+fn tell(own: &Connection, member: &Membership) -> Result<()> {
     let stream = member.address()?.find(&member.settings.access()?);
     let stream = stream.map_err(of_stream)?;
-    let said = sent::say(&*stream, &member.origin, None, &Body::Left);
+    let log = position::log_of(own)?;
+    let said = sent::say(&*stream, &member.origin, log, None, &Body::Left);
     said.map(drop).map_err(of_stream)
 }
 
@@ -149,15 +151,15 @@ fn declare_gone(
             .map_err(|e| refused(format!("densite_leave: {}", e.message)))?;
         known = applied(connection, gone)?;
     }
-    if known.is_none() {
+    let Some((log, seq)) = known else {
         let members = "SELECT group_concat(origin, ', ') FROM (SELECT origin FROM main.densite_origins WHERE has_left = 0 ORDER BY number)";
         return Err(refused(format!(
             "densite_leave: the stream has no member {gone}; its members are {}",
             connection.query_string(members)?.unwrap_or_default()
         )));
-    }
+    };
     let name: Name = gone.parse().map_err(of_stream)?;
-    sent::say(&*stream, &name, known, &Body::Left).map_err(of_stream)?;
+    sent::say(&*stream, &name, log, Some(seq), &Body::Left).map_err(of_stream)?;
     Ok(Value::from(gone))
 }
 

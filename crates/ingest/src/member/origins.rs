@@ -3,6 +3,7 @@
 //! Messages of an origin follow each other without gaps. A stream that lost messages gets them
 //! again, and a member that has applied them passes them over.
 
+use super::NO_LOG;
 use densite_log::{LogId, Seq};
 use densite_sqlite::{Connection, Result, Value};
 use std::collections::BTreeMap;
@@ -37,7 +38,7 @@ impl Origins {
     pub(crate) fn write(&self, connection: &Connection) -> Result<()> {
         for (origin, (log, seq)) in &self.0 {
             // Messages that are read again after a loss move nothing backwards.
-            let update = "UPDATE main.densite_origins SET log = ?2, seq = CASE log WHEN ?2 THEN max(seq, ?3) ELSE ?3 END WHERE origin = ?1";
+            let update = "UPDATE main.densite_origins SET log = ?2, seq = CASE WHEN log IN (?2, zeroblob(16)) THEN max(seq, ?3) ELSE ?3 END WHERE origin = ?1";
             let values = [
                 Value::from(origin.as_str()),
                 Value::Blob(log.0.to_vec()),
@@ -53,11 +54,19 @@ impl Origins {
         self.0.get(origin).copied()
     }
 
+    /// The last applied row of an origin's log; `None` if the origin had another log, or is unknown.
+    pub(crate) fn applied(&self, origin: &str, log: LogId) -> Option<Seq> {
+        let (known, seq) = self.get(origin)?;
+        (known == log || known == NO_LOG).then_some(seq)
+    }
+
     /// Rows of an origin are applied up to this one. A message that is read again after a loss moves
     /// nothing backwards.
     pub(crate) fn set(&mut self, origin: &str, log: LogId, seq: Seq) {
         match self.0.get_mut(origin) {
-            Some(known) if known.0 == log => known.1 = known.1.max(seq),
+            Some(known) if known.0 == log || known.0 == NO_LOG => {
+                *known = (log, known.1.max(seq));
+            }
             Some(known) => *known = (log, seq),
             None => drop(self.0.insert(origin.to_owned(), (log, seq))),
         }

@@ -88,7 +88,7 @@ impl Running {
                 }
             });
         })?;
-        let forwarder = Forwarder::new(shared, weak, &running.membership, place.message);
+        let forwarder = Forwarder::new(shared, weak, open.id(), &running.membership, place.message);
         spawn("densite-forward", move || forwarder.run())?;
         Ok(running)
     }

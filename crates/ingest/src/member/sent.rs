@@ -1,7 +1,7 @@
 //! What an origin has in the stream, and messages that another thread or member than its forwarder
 //! appends under its name.
 
-use super::message::{Body, LastTransaction, Message};
+use super::message::{Body, LastTransaction, Message, NO_LOG};
 use super::unreadable::Unreadable;
 use densite_log::{LogId, Seq};
 use densite_stream::{Error, Name, Result, Stream};
@@ -18,7 +18,8 @@ pub(super) struct Last {
 
 impl Last {
     /// Of this origin. Messages under its name that no member wrote are passed over, one request
-    /// for each message of the stream behind its own last one.
+    /// for each message of the stream behind its own last one. A last message that names no log
+    /// gets that of the one before, if the stream still has it.
     ///
     /// # Errors
     /// The stream's; [`Error::Refused`] if its last message cannot be read.
@@ -33,14 +34,18 @@ impl Last {
         let mut found = Some(last);
         let mut at = sequence;
         let mut first = None;
+        let mut unnamed: Option<(u64, Message)> = None;
         loop {
             if let Some(message) = found.filter(|message| message.origin == *origin) {
                 match Message::decode(&message.bytes) {
+                    Ok(decoded) if decoded.log == NO_LOG => {
+                        unnamed.get_or_insert((at, decoded));
+                    }
                     Ok(decoded) => {
-                        return Ok(Last {
-                            sequence,
-                            message: Some((at, decoded)),
-                        });
+                        let log = decoded.log;
+                        let (at, last) = unnamed.unwrap_or((at, decoded));
+                        let message = Some((at, Message { log, ..last }));
+                        return Ok(Last { sequence, message });
                     }
                     Err(Unreadable::Foreign(_)) => {}
                     Err(why) => {
@@ -56,25 +61,24 @@ impl Last {
                 None => *first.insert(stream.extent()?.first),
             };
             if at < first {
-                return Ok(Last {
-                    sequence,
-                    message: None,
-                });
+                let message = unnamed;
+                return Ok(Last { sequence, message });
             }
             found = stream.message(at)?;
         }
     }
 }
 
-/// Appends a message without rows under the name of an origin. `known` is the log of one that has
-/// no message, and its last row. Returns `None` without `known` if it has no message.
+/// Appends a message without rows under the name of an origin that has this log. `known` is the
+/// last row of one that has no message. Returns `None` without `known` if it has no message.
 ///
 /// # Errors
 /// The stream's; an error if its forwarder is faster all the time.
 pub(super) fn say(
     stream: &dyn Stream,
     origin: &Name,
-    known: Option<(LogId, Seq)>,
+    log: LogId,
+    known: Option<Seq>,
     body: &Body,
 ) -> Result<Option<u64>> {
     for _ in 0..ATTEMPTS {
@@ -82,10 +86,11 @@ pub(super) fn say(
         let place = last
             .message
             .map(|(_, message)| (message.log, message.to, message.last));
-        let known = known.map(|(log, to)| (log, to, LastTransaction::default()));
-        let Some((log, to, last_transaction)) = place.or(known) else {
+        let known = known.map(|to| (log, to, LastTransaction::default()));
+        let Some((named, to, last_transaction)) = place.or(known) else {
             return Ok(None);
         };
+        let log = if named == NO_LOG { log } else { named };
         let message = Message {
             log,
             from: to,

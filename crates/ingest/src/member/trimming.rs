@@ -85,7 +85,7 @@ fn below(
 }
 
 /// Whether the stream has what this member has applied.
-fn has_place(stream: &dyn Stream, place: StreamPlace) -> densite_stream::Result<()> {
+pub(super) fn has_place(stream: &dyn Stream, place: StreamPlace) -> densite_stream::Result<()> {
     let at = StreamPosition {
         sequence: place.message,
         mark: place.mark,

@@ -286,3 +286,29 @@ fn a_database_that_lacks_a_table_of_the_members_is_refused() {
     settle(&[&a, &b]);
     assert_eq!(one::<i64>(&b, "SELECT count(*) FROM densite_rejects"), 0);
 }
+
+/// The stream has the first message of a database that is no member, as after a kill.
+#[test]
+fn an_attempt_of_another_database_is_named() {
+    let cluster = Cluster::new();
+    let a = cluster.founder("a", SCHEMA);
+    let other = common::open(&cluster.path("other"));
+    other.execute_batch(SCHEMA).expect("a table");
+    let said = cluster
+        .join_with(&other, r#""origin": "b""#)
+        .expect_err("refused");
+    let said = said.to_string();
+    assert!(
+        said.contains("only the joining of a") && said.contains("remove the stream"),
+        "{said}"
+    );
+    // A name that a dead attempt holds.
+    let copy = cluster.path("copy");
+    a.execute("VACUUM INTO ?1", [copy.to_string_lossy()])
+        .expect("a copy");
+    let con = common::open(&copy);
+    let said = cluster
+        .join_with(&con, r#""origin": "a""#)
+        .expect_err("refused");
+    assert!(said.to_string().contains("--member a"), "{said}");
+}

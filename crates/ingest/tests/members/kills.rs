@@ -41,8 +41,12 @@ fn child() {
     };
     let number = std::env::var(NUMBER).expect("a number");
     let writer: i64 = number.parse().expect("a number");
-    let con = common::open(Path::new(&path));
-    tables(&con);
+    let open = || {
+        let con = common::open(Path::new(&path));
+        tables(&con);
+        con
+    };
+    let mut con = open();
     let mut n = 0;
     while n < WRITER - 1 {
         let id = writer * WRITER + n;
@@ -70,6 +74,11 @@ fn child() {
         n += 1;
         if n % 16 == 0 {
             std::thread::sleep(Duration::from_millis(3));
+        }
+        // An ordinary close, while rows are being sent.
+        if n % 100 == 0 {
+            con.close().expect("closes");
+            con = open();
         }
     }
 }

@@ -1,5 +1,7 @@
 //! Databases that are members of one stream.
 
+mod closes;
+mod different;
 mod elsewhere;
 mod failures;
 mod foreign;

@@ -161,3 +161,34 @@ fn a_member_that_is_gone_holds_nothing() {
         assert_eq!(all(&b, "SELECT count(*) FROM vote"), ["27"]);
     }
 }
+
+/// It could never apply anything, and its own rows would be acknowledged.
+#[test]
+fn a_copy_that_is_older_than_the_stream_is_refused() {
+    for cluster in Cluster::all() {
+        let [a, b] = two(&cluster);
+        let kept = cluster.path("kept");
+        b.execute("VACUUM INTO ?1", [kept.to_string_lossy()])
+            .expect("a copy");
+        write(&a, 20..40);
+        write(&b, 220..221);
+        assert_same(&[&a, &b]);
+        assert!(trim(&a) > 20);
+        let con = common::open(&kept);
+        let said = cluster
+            .join_with(&con, r#""origin": "c""#)
+            .expect_err("refused");
+        let said = said.to_string();
+        assert!(
+            said.contains("older than the beginning of the stream"),
+            "{said}"
+        );
+        let named = cluster.place().stream();
+        let named = named.last_of(&"c".parse().expect("a name")).expect("read");
+        assert!(named.is_none(), "the stream has heard of it");
+        // A newer copy can.
+        let c = cluster.copy(&a, "c");
+        ingest(&c, "vote", "");
+        assert_same(&[&a, &b, &c]);
+    }
+}

@@ -34,6 +34,8 @@ const RETRY: Duration = Duration::from_secs(1);
 pub(crate) struct Forwarder {
     shared: Arc<Shared>,
     open: Weak<OpenLog>,
+    /// The id of that log, which each message names, also when the log is being closed.
+    log: LogId,
     origin: Name,
     begun: Seq,
     /// The last message that was applied when this began.
@@ -46,12 +48,14 @@ impl Forwarder {
     pub(crate) fn new(
         shared: Arc<Shared>,
         open: Weak<OpenLog>,
+        log: LogId,
         membership: &Membership,
         applied: u64,
     ) -> Forwarder {
         Forwarder {
             shared,
             open,
+            log,
             origin: membership.origin.clone(),
             begun: membership.begun,
             applied,
@@ -93,7 +97,7 @@ impl Forwarder {
         self.shared.acknowledged.set(at.to);
         if let Some(open) = self.open.upgrade() {
             let mut retained = self.retained.lock();
-            self.log(retained.sent(open.log(), at.to, Instant::now()))?;
+            self.of_log(retained.sent(open.log(), at.to, Instant::now()))?;
         }
         if let Some(body) = self.shared.outbox.first() {
             let message = self.message(at.to, at.to, at.last, body)?;
@@ -165,7 +169,7 @@ impl Forwarder {
     }
 
     /// A result of the log as one of the stream.
-    fn log<T>(&self, result: densite_log::Result<T>) -> Result<T> {
+    fn of_log<T>(&self, result: densite_log::Result<T>) -> Result<T> {
         result.map_err(|e| match e {
             densite_log::Error::Pruned { wanted, first } => Error::Refused(format!(
                 "the stream lost rows of {} from {wanted} on, and the log begins at {first}: restore this database from a copy, and the stream's server from a backup if it has one",
@@ -176,9 +180,8 @@ impl Forwarder {
     }
 
     fn message(&self, from: Seq, to: Seq, last: LastTransaction, body: Body) -> Result<Vec<u8>> {
-        let log = self.open.upgrade().map_or(LogId([0; 16]), |open| open.id());
         let message = Message {
-            log,
+            log: self.log,
             from,
             to,
             last,

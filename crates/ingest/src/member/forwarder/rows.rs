@@ -42,7 +42,7 @@ impl Forwarder {
         let mut to = at.to;
         loop {
             if rows.next.is_empty() {
-                rows.next = self.log(read(&mut rows.reader, &open, to))?;
+                rows.next = self.of_log(read(&mut rows.reader, &open, to))?;
             }
             if rows.next.is_empty() {
                 // Numbers that no row has may follow.

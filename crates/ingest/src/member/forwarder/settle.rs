@@ -3,7 +3,7 @@
 use super::Forwarder;
 use super::settled::Settled;
 use crate::member::largest::largest_transaction;
-use crate::member::message::{Body, Joined, LastTransaction};
+use crate::member::message::{Body, Joined, LastTransaction, NO_LOG};
 use crate::member::own_log;
 use crate::member::retained::Retained;
 use crate::member::sent::Last;
@@ -24,9 +24,9 @@ impl Forwarder {
             },
             found => found?,
         };
-        *self.retained.lock() = self.log(Retained::begin(open.log(), durability))?;
+        *self.retained.lock() = self.of_log(Retained::begin(open.log(), durability))?;
         let last = Last::of(stream, &self.origin)?;
-        let Some((_, message)) = last.message else {
+        let Some((_, mut message)) = last.message else {
             let first = stream.extent()?.first;
             if self.applied + 1 < first {
                 // It was declared gone, and its messages were removed.
@@ -52,11 +52,15 @@ impl Forwarder {
                 self.origin
             ));
         }
+        if message.log == NO_LOG {
+            // The message that named it is removed. Whether this log has these rows is checked.
+            message.log = open.id();
+        }
         if message.log != open.id() {
             return Err(own_log::older(&self.origin));
         }
         self.shared.own_log.check(&self.origin, &message)?;
-        self.log(open.log().set_config(|config| {
+        self.of_log(open.log().set_config(|config| {
             config.max_transaction_bytes = largest_transaction(max_payload) as u64;
         }))?;
         Ok(Settled {

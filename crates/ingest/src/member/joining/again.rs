@@ -6,7 +6,7 @@ use crate::database_log::DatabaseLog;
 use crate::error::{from_log, refused};
 use crate::member::digest;
 use crate::member::guards;
-use crate::member::message::{Body, Joined, Message, ROW_BITS};
+use crate::member::message::{Body, Joined, Message, NO_LOG, ROW_BITS};
 use crate::member::needed;
 use crate::member::own_log;
 use crate::member::sent::{self, Last};
@@ -71,7 +71,7 @@ impl Joining<'_> {
         let (Some((_, message)), Some(log)) = (last.message, self.log_beside(id)?) else {
             return Ok(false);
         };
-        if message.log != id {
+        if message.log != id && message.log != NO_LOG {
             return Ok(true);
         }
         let has = own_log::has(&log, &message);
@@ -101,7 +101,10 @@ impl Joining<'_> {
         let last = self.stream.extent().map_err(of_stream)?.last;
         let place = match self.options.after_loss {
             true => self.again_from()?,
-            false => place,
+            false => {
+                self.is_not_removed(&place)?;
+                place
+            }
         };
         let home = home(self.file.storage.as_ref(), log.dir()).unwrap_or(known.home);
         let membership = Membership {
@@ -126,12 +129,12 @@ impl Joining<'_> {
             digest::begin_behind(&self.own, last)?;
         }
         self.own.exec("COMMIT")?;
-        self.announce_again(&membership.origin, place.message)?;
+        self.announce_again(&membership.origin, log.open().id(), place.message)?;
         Ok(membership.origin)
     }
 
     /// A member that another one declared gone, or whose leaving failed half-way, is one again.
-    fn announce_again(&self, origin: &Name, applied: u64) -> Result<()> {
+    fn announce_again(&self, origin: &Name, log: LogId, applied: u64) -> Result<()> {
         let last = Last::of(&*self.stream, origin).map_err(of_stream)?;
         if !matches!(
             last.message,
@@ -149,7 +152,7 @@ impl Joining<'_> {
             is_empty: false,
             applied,
         });
-        let said = sent::say(&*self.stream, origin, None, &joined);
+        let said = sent::say(&*self.stream, origin, log, None, &joined);
         said.map(drop).map_err(of_stream)
     }
 

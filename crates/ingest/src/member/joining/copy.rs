@@ -1,6 +1,7 @@
 //! A copy of a member becomes a member of its own.
 
 use super::Joining;
+use super::begun::Begun;
 use super::enter::Begin;
 use crate::database_log::DatabaseLog;
 use crate::error::{from_log, refused};
@@ -19,7 +20,9 @@ impl Joining<'_> {
         place: StreamPlace,
         is_older: bool,
     ) -> Result<Name> {
-        let origin = self.free_origin()?;
+        let begun = self.begun()?;
+        let origin = self.origin(begun.as_ref())?;
+        self.has_messages_behind(&place)?;
         // An attempt that failed leaves an empty log, which the next one takes.
         if let Some(log) = self.log_beside(position.id)? {
             self.give_up_log(&log, &known, position, is_older)?;
@@ -27,6 +30,10 @@ impl Joining<'_> {
         let above = crate::position::last_reject(&self.own)?;
         let (log, begin) = DatabaseLog::create(&self.file, above, &densite_log::usual)?;
         self.limit(&log)?;
+        self.begin(&Begun {
+            origin: origin.clone(),
+            log: begin.id,
+        })?;
         self.enter(&origin, |_| {
             let sql = "UPDATE main.densite_applied SET log = ?1, seq = ?2";
             let values = [

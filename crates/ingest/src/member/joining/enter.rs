@@ -1,7 +1,7 @@
 //! A new member is announced in the stream and stored in the database, in one transaction.
 //!
 //! If the transaction fails after that, the stream has an origin without a database, and is told
-//! that it left.
+//! that it left. The next attempt goes on behind that, as after a kill ([`super::begun`]).
 
 use super::Joining;
 use super::place::write_place;
@@ -65,6 +65,7 @@ impl Joining<'_> {
         if begin.founds {
             needed::note(&self.own)?;
         }
+        self.forget_begun()?;
         write_place(&self.own, &begin.place)?;
         let joined = Message {
             log: begin.log,
@@ -76,24 +77,24 @@ impl Joining<'_> {
                 applied: begin.place.message,
             }),
         };
-        let joined = joined.encode().map_err(|e| refused(e.to_string()))?;
-        let sequence = self.stream.append(origin, 0, &joined).map_err(of_stream)?;
+        self.announce(origin, &joined)?;
         let done = match begin.founds {
-            true => self.is_first(sequence),
-            false => Ok(()),
+            true => self.is_first(begin.log),
+            // Messages can have been removed until the others knew of this one.
+            false => self.is_not_removed(&begin.place),
         };
         let done = done.and_then(|()| self.own.exec("COMMIT"));
         if done.is_err() {
-            sent::say(&*self.stream, origin, None, &Body::Left).ok();
+            sent::say(&*self.stream, origin, begin.log, None, &Body::Left).ok();
         }
         done
     }
 
     /// Refuses to found a stream to which a member appended before.
-    fn is_first(&self, sequence: u64) -> Result<()> {
+    fn is_first(&self, log: LogId) -> Result<()> {
         let first = sent::first_of_members(&*self.stream).map_err(of_stream)?;
         match first {
-            Some((first, _)) if first == sequence => Ok(()),
+            Some((_, first)) if first.log == log => Ok(()),
             _ => Err(refused(
                 "another database joined this stream at the same time, and this one is no copy of it",
             )),

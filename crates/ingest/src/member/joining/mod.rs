@@ -4,11 +4,13 @@
 //! other settings, and a [`copy`] of one becomes another member.
 
 mod again;
+mod begun;
 mod copy;
 mod enter;
 mod first;
 mod name;
 mod place;
+mod reaches;
 
 use super::demands;
 use super::largest::largest_transaction;
@@ -85,7 +87,10 @@ impl<'a> Joining<'a> {
         let file = DatabaseFile::of(connection, session.storage())?;
         let parsed = densite_stream::Address::parse(address).map_err(of_stream)?;
         let is_member = Membership::read(connection)?.is_some();
-        let unmet = demands::unmet(connection, is_member)?;
+        let own = ConnectionSpec::of(connection, &file.path).open()?;
+        let timeout = connection.query_i64("PRAGMA busy_timeout")?.unwrap_or(0);
+        own.busy_timeout(i32::try_from(timeout.max(BUSY_MS.into())).unwrap_or(i32::MAX))?;
+        let unmet = demands::unmet(&own, is_member)?;
         if !unmet.is_empty() {
             return Err(refused(format!(
                 "{}: the database cannot join a stream: {}",
@@ -93,9 +98,6 @@ impl<'a> Joining<'a> {
                 unmet.join("; ")
             )));
         }
-        let own = ConnectionSpec::of(connection, &file.path).open()?;
-        let timeout = connection.query_i64("PRAGMA busy_timeout")?.unwrap_or(0);
-        own.busy_timeout(i32::try_from(timeout.max(BUSY_MS.into())).unwrap_or(i32::MAX))?;
         let stream = parsed.open(&settings.access()?).map_err(of_stream)?;
         if !settings.trust_server {
             demands::trusted(stream.durability().map_err(of_stream)?)?;

@@ -1,25 +1,45 @@
 //! The name of a new member.
 
 use super::Joining;
+use super::begun::Begun;
 use crate::error::refused;
 use crate::member::tables::of_stream;
-use densite_sqlite::Result;
+use densite_sqlite::{Error, Result};
 use densite_stream::Name;
 
 impl Joining<'_> {
-    /// A name that no member has.
-    pub(super) fn free_origin(&self) -> Result<Name> {
-        let origin: Name = match &self.options.origin {
-            Some(name) => name.parse().map_err(of_stream)?,
-            None => free_name()?,
+    /// A name that no member has, or that of an earlier attempt of this database.
+    pub(super) fn origin(&self, begun: Option<&Begun>) -> Result<Name> {
+        let origin: Name = match (&self.options.origin, begun) {
+            (Some(name), _) => name.parse().map_err(of_stream)?,
+            (None, Some(begun)) => begun.origin.clone(),
+            (None, None) => free_name()?,
         };
-        let taken = self.stream.last_of(&origin).map_err(of_stream)?;
-        if taken.is_some() {
-            return Err(refused(format!(
-                "the stream has a member with the name {origin}; choose another one"
-            )));
+        if let Some(begun) = begun {
+            if begun.origin == origin {
+                return Ok(origin);
+            }
+            let has_begun = self.stream.last_of(&begun.origin).map_err(of_stream)?;
+            if has_begun.is_some() {
+                return Err(refused(format!(
+                    "{}: an earlier attempt to join, which did not end, has the name {} in the stream: join with --origin {}",
+                    self.file.path, begun.origin, begun.origin
+                )));
+            }
         }
-        Ok(origin)
+        let taken = self.stream.last_of(&origin).map_err(of_stream)?;
+        match taken {
+            Some(_) => Err(self.taken(&origin)),
+            None => Ok(origin),
+        }
+    }
+
+    /// The error for a name that another database has.
+    pub(super) fn taken(&self, origin: &Name) -> Error {
+        refused(format!(
+            "{}: the stream has a member with the name {origin}; choose another one (--origin). If {origin} is a database whose `densite join` failed, run that again; if that database is gone, run `densite leave FILE --member {origin}` on a member, and its name no longer holds old messages",
+            self.file.path
+        ))
     }
 }
 

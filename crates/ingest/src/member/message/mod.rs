@@ -36,6 +36,10 @@ pub(crate) const HEADER_LEN: usize = 72;
 /// its message, and its place in these bits.
 pub(crate) const ROW_BITS: u32 = 20;
 
+/// The log of a message that names none: earlier versions sent some while the log was being closed.
+/// Such a message is of the log that its origin named before. No message is sent so any more.
+pub(crate) const NO_LOG: LogId = LogId([0; 16]);
+
 /// What a message is about.
 #[derive(Debug, Clone)]
 pub(crate) enum Body {
