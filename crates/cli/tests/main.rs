@@ -11,9 +11,9 @@ mod damage;
 mod export;
 #[cfg(feature = "remote")]
 mod follow;
-mod join_stopped;
 mod free_in_use;
 mod full_disk;
+mod join_stopped;
 mod json;
 mod known_programs;
 mod load;
