@@ -461,12 +461,13 @@ fn a_disk_that_becomes_full_changes_no_file() {
             names(dir.path())
         );
     }
-    // In WAL mode SQLite needs shared memory beside the database.
+    // In WAL mode SQLite needs shared memory beside the database. `check` does without.
     for file in [&a, &b] {
         densite(&["sql", file, "PRAGMA journal_mode=WAL"]).expect(0);
-        for args in [&["check", file][..], &["sql", file, "SELECT 1 FROM t"]] {
-            limited(10_000, args).expect(4).says("disk space");
-        }
+        limited(10_000, &["check", file]).expect(0);
+        limited(10_000, &["sql", file, "SELECT 1 FROM t"])
+            .expect(4)
+            .says("disk space");
     }
     // SQLite reports this limit as an I/O error, not as a full disk.
     limited(

@@ -376,7 +376,7 @@ fn rule_11_two_databases_are_rolled_back_on_a_full_disk() {
         .expect("register");
     let mut full = 0;
     for case in 0..24u64 {
-        let free = case * 90;
+        let free = case * 300;
         let what = format!("{free} KiB");
         let (first, second) = (format!("/{case}-a.db"), format!("/{case}-b.db"));
         vfs.disk().set_capacity(None);

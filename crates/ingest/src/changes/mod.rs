@@ -7,6 +7,7 @@
 //! COMMIT, the rows go to the table `densite_changed` ([`queue`]), in the same transaction. So they
 //! are in the order of the commits, and exist if and only if the changes do.
 
+mod column;
 mod feed;
 mod queue;
 mod recorded;

@@ -1,5 +1,6 @@
 //! Which tables are recorded, and how their rows are laid out.
 
+use super::column::Column;
 use super::queue;
 use super::reread::{Layout, Reread};
 use crate::affinity::Affinity;
@@ -26,28 +27,6 @@ pub(super) struct Recorded {
     deletes: Arc<Table>,
     /// Whether old rows are read from the table.
     pub(super) reread: Reread,
-}
-
-/// A column of a recorded table.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Column {
-    /// Its place in a row of SQLite.
-    pub(super) place: usize,
-    /// It stores numbers as REAL.
-    is_real: bool,
-    /// Old rows can lack it.
-    pub(super) has_default: bool,
-}
-
-impl Column {
-    /// The value as the table has it. SQLite stores a REAL without a fraction as an integer, and
-    /// before 3.47 reports that.
-    pub(super) fn stored<'a>(&self, value: Result<ValueRef<'a>>) -> Result<ValueRef<'a>> {
-        match value {
-            Ok(ValueRef::Integer(n)) if self.is_real => Ok(ValueRef::Real(n as f64)),
-            value => value,
-        }
-    }
 }
 
 impl Recorded {

@@ -110,7 +110,9 @@ impl State {
         };
         let again = match op {
             Op::Insert => Ok(None),
-            Op::Update | Op::Delete => (table.reread).row(change, table, &mut self.statements),
+            Op::Update | Op::Delete => {
+                (table.reread).row(change, (&table.name, &table.columns), &mut self.statements)
+            }
         };
         let again = again.map_err(|e| format!("{}: {}", table.name, e.message))?;
         let old = (table.columns.iter().enumerate()).filter(|_| op != Op::Insert);

@@ -5,7 +5,7 @@
 //! too). The row is found in the table itself, because SQLite has already removed it from indexes.
 //! It is found by its key. A table whose key can be reported wrongly is refused.
 
-use super::recorded::{Column, Recorded};
+use super::column::Column;
 use crate::error::refused;
 use crate::target::free_row_id;
 use densite_sqlite::{
@@ -96,7 +96,7 @@ impl Reread {
     pub(super) fn row(
         &self,
         change: &RowChange<'_>,
-        table: &Recorded,
+        (table, columns): (&str, &[Column]),
         statements: &mut Statements,
     ) -> Result<Option<Vec<Value>>> {
         let Reread::Rows { null_in, sql, key } = self else {
@@ -106,21 +106,21 @@ impl Reread {
         if !null_in.is_empty() && !null_in.iter().any(is_null) {
             return Ok(None);
         }
-        if !statements.contains_key(&table.name) {
+        if !statements.contains_key(table) {
             let statement = OwnedStatement::prepare(change.connection(), sql)?;
-            statements.insert(table.name.clone(), statement);
+            statements.insert(table.to_owned(), statement);
         }
         let lost = || refused("its old values cannot be read; use SQLite 3.49.1 or newer");
-        let statement = statements.get_mut(&table.name).ok_or_else(lost)?;
+        let statement = statements.get_mut(table).ok_or_else(lost)?;
         if *key == 0 {
             statement.bind(1, ValueRef::Integer(change.row_id()))?;
         }
-        for (n, column) in (1..).zip(table.columns.iter().take(*key)) {
+        for (n, column) in (1..).zip(columns.iter().take(*key)) {
             statement.bind(n, column.stored(change.before(column.place))?)?;
         }
         let row = statement.step().map(|is_found| {
             let value = |i| statement.column(i).to_owned();
-            is_found.then(|| (0..table.columns.len()).map(value).collect())
+            is_found.then(|| (0..columns.len()).map(value).collect())
         });
         statement.reset();
         row?.map(Some).ok_or_else(lost)
