@@ -131,6 +131,7 @@ fn renaming_to_a_destination_never_replaces_a_file() {
     fs::write(&dst, b"mine").expect("write");
     assert!(matches!(temp.rename_to(&dst), Err(Error::Exists { .. })));
     assert_eq!(fs::read(&dst).expect("read"), b"mine");
+    drop(temp);
     assert_eq!(fs::read_dir(dir.path()).expect("list").count(), 2);
 }
 
