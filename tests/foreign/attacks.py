@@ -114,7 +114,7 @@ def plain_files_through_the_vfs(attack):
 
 
 def foreign_companions(attack):
-    """A journal or WAL of a plain database lies beside a Densite file. Nobody knows which of both
+    """A journal or WAL of a plain database lies beside a Densite file. It is unknown which of both
     is right: Densite plays nothing, refuses the database, and names the file."""
     for mode, ending in (("wal", "-wal"), ("delete", "-journal")):
         for state in files.STATES[2:]:
@@ -240,7 +240,7 @@ def foreign_companions_beside_a_live_file(attack):
     for mode in files.MODES:
         for state in files.STATES[:2]:
             for foreign_mode, ending in (("wal", "-wal"), ("delete", "-journal")):
-                # SQLite plays such a file into any database that nobody has a lock on.
+                # SQLite plays such a file into any database on which no process holds a lock.
                 if mode != "wal" and state == "live, idle":
                     continue
                 live = files.Files(attack.folder, mode, state)

@@ -72,7 +72,7 @@ pub(crate) fn is_no_companion(dst: &Path) -> Result<()> {
 }
 
 /// The files and the directory of a log that belong to a database and exist, itself first: a copy
-/// needs all of them, but for the shared memory.
+/// needs all of them, except the shared memory.
 pub(crate) fn belonging(db: &Path, companions: Companions) -> Vec<PathBuf> {
     let Companions { journal, wal } = companions;
     let ends = ["", journal, wal, SHM, "-log"];

@@ -1,7 +1,7 @@
 //! The journal and the WAL of an open main file, under the names that are right for what the file
 //! is (docs/decisions/companion-names.md).
 //!
-//! SQLite makes their names from the database's name, before anybody has read the file, and passes
+//! SQLite makes their names from the database's name, before it has read the file, and passes
 //! them to xOpen, xAccess and xDelete. A plain file keeps these names. A Densite file, and an empty
 //! file that can become one, has names that no other program looks for. So the VFS finds the open
 //! file by the address of SQLite's name, and uses the name of [`Named::now`] instead. A name that no

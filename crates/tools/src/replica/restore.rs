@@ -79,7 +79,7 @@ pub struct RestoreReport {
 /// # Errors
 /// [`Error::Exists`]; [`Error::Remote`], [`Error::Damaged`] for the replica; [`Error::NoSpace`].
 /// After any error `dst` is unchanged, unless the error says that it is restored: then the next
-/// restore to `dst` finishes what is left to do.
+/// restore to `dst` completes it.
 pub fn restore(
     api: Api,
     url: &Path,

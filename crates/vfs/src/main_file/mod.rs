@@ -255,7 +255,7 @@ impl MainFile {
         if self.contents.store().is_none() {
             return;
         }
-        // If the host cannot tell, there is no such file as far as anybody knows.
+        // If the host cannot tell, it is taken as absent.
         let Ok(Some(foreign)) = self.file.foreign() else {
             return;
         };
