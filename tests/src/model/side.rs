@@ -16,6 +16,9 @@ pub(crate) enum Flavour {
     Densite,
 }
 
+/// Databases that are plain files on both sides.
+const PLAIN: [&str; 2] = ["auxp", "copy_plain"];
+
 /// A directory with databases, and the connections to the main one.
 pub(crate) struct Side {
     pub(crate) flavour: Flavour,
@@ -83,15 +86,32 @@ impl Side {
         Ok(db)
     }
 
-    /// Names of the files in the directory.
+    /// Names of the files in the directory. Those of a Densite file's journal and WAL are given as
+    /// SQLite's.
     pub(crate) fn files(&self) -> Vec<String> {
         let entries = fs::read_dir(&self.dir).expect("list a side's folder");
         let name = |e: fs::DirEntry| e.file_name().to_string_lossy().into_owned();
         let mut names: Vec<_> = entries
-            .map(|e| name(e.expect("read a directory entry")))
+            .map(|e| self.as_sqlite_names(name(e.expect("read a directory entry"))))
             .collect();
         names.sort();
         names
+    }
+
+    /// What SQLite calls a file of this side. A companion of a Densite file that has SQLite's name
+    /// does not belong to it.
+    fn as_sqlite_names(&self, name: String) -> String {
+        let Some((database, ending)) = name.split_once(".db-") else {
+            return name;
+        };
+        if self.flavour != Flavour::Densite || PLAIN.contains(&database) {
+            return name;
+        }
+        match ending {
+            "dwal" | "djournal" => format!("{database}.db-{}", &ending[1..]),
+            "wal" | "journal" => format!("{name} beside a Densite file"),
+            _ => name,
+        }
     }
 }
 
