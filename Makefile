@@ -101,7 +101,7 @@ MDBOOK := 0.5.4
 # The version of cargo-deny, which is installed in target/cargo-deny.
 DENY := 0.20.2
 
-.PHONY: help share demo remote-demo test none-skipped cargo-test crash-test chroma everyday-part s3-server nats-server python-test bench crash docs examples fuzz lint deny crates dist dist-try dist-aarch64 dist-musl oldest-rust ext report-pictures pairwise pairwise-test pairwise-cluster sqlite-suite foreign wheel need-build need-dist need-test
+.PHONY: help share demo remote-demo test none-skipped test-setup cargo-test crash-test chroma everyday-part s3-server nats-server python-test bench crash docs examples fuzz lint deny crates dist dist-try dist-aarch64 dist-musl oldest-rust ext report-pictures pairwise pairwise-test pairwise-cluster sqlite-suite foreign wheel need-build need-dist need-test
 
 help:
 	@sed -n '2,/^$$/s/^# \{0,1\}//p' Makefile
@@ -137,6 +137,12 @@ test: none-skipped need-test ext cargo-test crash-test python-test examples pair
 
 none-skipped:
 	@mkdir -p target && rm -f '$(DENSITE_SKIPPED)'
+
+# The servers, environments and programs that tests need, of which none needs a build of this tree.
+# `make test` makes what is missing, one after the other.
+test-setup: need-test chroma s3-server nats-server everyday-part
+	python/tests/setup.sh target/python-test
+	tests/sqlite-suite/setup.sh target/sqlite-suite
 
 # Many tests wait most of the time, for servers, locks and processes. With twice as many threads as
 # cores, those that measure time fail now and then.

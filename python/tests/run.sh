@@ -11,13 +11,7 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 [ $# = 3 ] || { sed -n 2,8p "$0" >&2; exit 2; }
 library=$(realpath "$1") wheels=("$2"/densite-*-py3-none-manylinux_*.whl)
 wheel=$(realpath "${wheels[0]}")
-mkdir -p "$3"; cd "$3"
-
-. "$here/../../scripts/again.sh"
-. "$here/../../scripts/environment.sh"
-environment env "$here/requirements.txt"
-environment ecosystem "$here/ecosystem/requirements.txt"
-environment encryption "$here/encryption/requirements.txt"
+"$here/setup.sh" "$3"; cd "$3"
 
 # A directory of its own, so that a test can leave it out.
 rm -rf installed
