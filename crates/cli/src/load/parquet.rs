@@ -12,7 +12,7 @@ use int96::Int96s;
 use parquet::basic::{ConvertedType, LogicalType, TimeUnit, Type as Physical};
 use parquet::errors::ParquetError;
 use parquet::file::reader::{FileReader, SerializedFileReader};
-use parquet::record::{Field, reader::RowIter};
+use parquet::record::{Field, Row as Read, reader::RowIter};
 use parquet::schema::types::Type;
 use rusqlite::types::Value;
 use std::fs::File;
@@ -20,7 +20,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 pub(super) struct Parquet {
-    rows: RowIter<'static>,
+    rows: Box<dyn Iterator<Item = Result<Read, ParquetError>>>,
     columns: Vec<Column>,
     kinds: Vec<Kind>,
     at: u64,
@@ -102,9 +102,8 @@ impl Parquet {
             kinds.push(kind_of(field, leaf, &again)?);
             leaf += leaves(field);
         }
-        let rows = RowIter::from_file_into(Box::new(reader));
         Ok(Parquet {
-            rows,
+            rows: Box::new(RowIter::from_file_into(Box::new(reader))),
             columns,
             kinds,
             at: 0,
@@ -314,5 +313,48 @@ impl Source for Parquet {
             0 => self.bytes,
             total => (u128::from(self.bytes) * u128::from(self.at) / u128::from(total)) as u64,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A file whose reader panics at its second row.
+    fn panicking() -> Parquet {
+        let mut at = 0;
+        let rows = std::iter::from_fn(move || {
+            at += 1;
+            assert!(at < 2, "a bug of the reader");
+            Some(Ok(Read::new(vec![("a".into(), Field::Int(at))])))
+        });
+        Parquet {
+            rows: Box::new(rows),
+            columns: Vec::new(),
+            kinds: vec![Kind::Own],
+            at: 0,
+            total: 2,
+            bytes: 100,
+        }
+    }
+
+    #[test]
+    fn a_file_on_which_the_reader_panics_is_damaged() {
+        let mut file = panicking();
+        let Ok(Some(row)) = file.next() else {
+            panic!("the first row");
+        };
+        assert_eq!(row.values, [Some(Value::Integer(1))]);
+        let Err(bad) = file.next() else {
+            panic!("a second row");
+        };
+        assert!(bad.is_damaged);
+        assert!(
+            bad.problem.contains("the Parquet reader fails on it"),
+            "{}",
+            bad.problem
+        );
+        let opened: Result<Parquet, Bad> = caught(|| panic!("a bug of the reader"));
+        assert!(opened.is_err_and(|bad| bad.is_damaged));
     }
 }
