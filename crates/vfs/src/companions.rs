@@ -190,18 +190,29 @@ fn is_of_densite(host: HostVfs, database: &CStr, own: &CStr) -> bool {
     }
 }
 
-/// Whether the file at `path` would be played into its database by a program that speaks SQLite's
-/// format: a journal that is hot by SQLite's own rule, a WAL that is not empty.
+/// What a program that speaks SQLite's format would do with a journal or a WAL.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Found {
+    /// There is none.
+    Nothing,
+    /// It would leave it alone or remove it.
+    Cold,
+    /// It would play it into the database: a journal that is hot by SQLite's own rule, a WAL that is
+    /// not empty.
+    Hot,
+}
+
+/// What there is at `name`.
 ///
 /// # Errors
 /// The host's, if it cannot tell.
-pub(crate) fn is_hot(
+pub(crate) fn find(
     host: HostVfs,
     name: FileName<'_>,
     which: Which,
-) -> std::result::Result<bool, Code> {
+) -> std::result::Result<Found, Code> {
     if !host.access(name.path(), ffi::ACCESS_EXISTS)? {
-        return Ok(false);
+        return Ok(Found::Nothing);
     }
     let kind = match which {
         Which::Journal => ffi::OPEN_MAIN_JOURNAL,
@@ -209,15 +220,18 @@ pub(crate) fn is_hot(
     };
     // SAFETY: the file is closed at the end of this function.
     let Ok((file, _)) = (unsafe { host.open(Some(name), ffi::OPEN_READONLY | kind) }) else {
-        return Ok(true);
+        return Ok(Found::Hot);
     };
-    if which == Which::Wal {
-        return Ok(file.file_size()? > 0);
-    }
-    let mut first = [0];
-    match file.read(&mut first, 0) {
-        Ok(()) => Ok(first != [0]),
-        Err(Code::IOERR_SHORT_READ) => Ok(false),
-        Err(e) => Err(e),
-    }
+    let is_hot = match which {
+        Which::Wal => file.file_size()? > 0,
+        Which::Journal => {
+            let mut first = [0];
+            match file.read(&mut first, 0) {
+                Ok(()) => first != [0],
+                Err(Code::IOERR_SHORT_READ) => false,
+                Err(e) => return Err(e),
+            }
+        }
+    };
+    Ok(if is_hot { Found::Hot } else { Found::Cold })
 }

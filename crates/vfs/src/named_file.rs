@@ -1,7 +1,7 @@
 //! The host's file of a main database, the name that SQLite opened it by, and the names of the files
 //! beside it. They live until the file is closed.
 
-use crate::companions::{Beside, Which, is_hot};
+use crate::companions::{Beside, Found, Which, find};
 use crate::identity::Identity;
 use crate::place::{Place, has_system_files};
 use crate::remote::RemoteFile;
@@ -144,20 +144,13 @@ impl NamedFile {
         is_there && names.is_some_and(|(from, to)| RealDir::new(dir).rename(from, to).is_ok())
     }
 
-    /// A file with the name that SQLite would give to the journal or the WAL, which SQLite would
-    /// play into this file.
+    /// What there is with the name that SQLite would give to the journal or the WAL.
     ///
     /// # Errors
     /// The host's, if it cannot tell.
-    pub(crate) fn foreign(&self) -> Result<Option<FileName<'_>>, Code> {
-        for which in [Which::Journal, Which::Wal] {
-            if let Some(name) = self.plain(which)
-                && is_hot(self.vfs, name, which)?
-            {
-                return Ok(Some(name));
-            }
-        }
-        Ok(None)
+    pub(crate) fn foreign(&self, which: Which) -> Result<Found, Code> {
+        self.plain(which)
+            .map_or(Ok(Found::Nothing), |name| find(self.vfs, name, which))
     }
 
     /// Removes the journal and the WAL with SQLite's names, which SQLite itself does if the database
@@ -209,7 +202,7 @@ impl NamedFile {
     /// The host's, if it cannot tell.
     pub(crate) fn may_be_hot(&self) -> Result<bool, Code> {
         match self.journal() {
-            Some(journal) => is_hot(self.vfs, journal, Which::Journal),
+            Some(journal) => Ok(find(self.vfs, journal, Which::Journal)? == Found::Hot),
             None => Ok(true),
         }
     }

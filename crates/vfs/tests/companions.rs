@@ -245,6 +245,36 @@ fn the_journal_and_the_wal_are_as_private_as_the_database() {
     }
 }
 
+#[test]
+fn the_marker_of_a_killed_process_is_removed() {
+    let place = Place::new();
+    fill(&place.open("x.db"), 3);
+    let marker = place.path("x.db-journal");
+    let put = || std::fs::write(&marker, b"\0\0\0\0a path").expect("writes");
+    put();
+    let name = place.path("x.db");
+    let uri = format!("file:{}?vfs=densite&mode=ro", name.display());
+    let reader = Connection::open(&uri).expect("opens");
+    assert_eq!(int(&reader, "SELECT count(*) FROM t"), 3);
+    drop(reader);
+    assert!(marker.exists(), "a reader removes nothing");
+    assert_eq!(int(&place.open("x.db"), "SELECT count(*) FROM t"), 3);
+    assert!(!marker.exists());
+    // Also beside a journal, which is rolled back first.
+    let left = {
+        let db = place.open("x.db");
+        run(&db, "PRAGMA cache_size=5");
+        fill(&db, 2000);
+        run(&db, "BEGIN; UPDATE t SET b = 'changed' || b");
+        killed(&place)
+    };
+    assert_eq!(beside(&left), ["x.db-djournal"]);
+    std::fs::write(left.path("x.db-journal"), b"\0\0\0\0a path").expect("writes");
+    let changed = "SELECT count(*) FROM t WHERE b LIKE 'changed%'";
+    assert_eq!(int(&left.open("x.db"), changed), 0);
+    assert_eq!(beside(&left), Vec::<String>::new());
+}
+
 /// A journal of a killed transaction over several files names the super-journal.
 #[test]
 fn a_transaction_over_several_files_leaves_no_marker() {

@@ -20,6 +20,7 @@ use crate::absent::Absent;
 use crate::busy::Busy;
 use crate::checkpoint::Checkpoint;
 use crate::codes::{Done, code_of};
+use crate::companions::{Found, Which};
 use crate::contents::{Contents, State};
 use crate::idle_queue::{self, Session};
 use crate::last_error::report;
@@ -256,7 +257,12 @@ impl MainFile {
             return;
         }
         // If the host cannot tell, it is taken as absent.
-        let Ok(Some(foreign)) = self.file.foreign() else {
+        let foreign = |which| self.file.foreign(which).unwrap_or(Found::Nothing);
+        let found = [Which::Journal, Which::Wal].map(|which| (which, foreign(which)));
+        // Perhaps the marker of a process that was killed.
+        self.is_marked |= found[0].1 == Found::Cold && !self.settings.options.read_only;
+        let hot = found.iter().find(|(_, found)| *found == Found::Hot);
+        let Some(foreign) = hot.and_then(|(which, _)| self.file.plain(*which)) else {
             return;
         };
         let foreign = foreign.path().to_string_lossy().into_owned();
