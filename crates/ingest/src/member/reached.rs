@@ -30,7 +30,7 @@ const DIFFERENT: [&str; 13] = [
 ];
 /// Functions that can give the time. In a CHECK, a generated column or an index, SQLite refuses them
 /// when they do.
-const TIME: [&str; 7] = [
+pub(super) const TIME: [&str; 7] = [
     "date",
     "time",
     "datetime",

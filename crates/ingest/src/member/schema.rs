@@ -2,7 +2,7 @@
 
 use super::SCHEMA;
 use super::guards;
-use super::reached::{self, names, without_comments};
+use super::reached::{self, TIME, names, without_comments};
 use super::tables::Membership;
 use crate::changes;
 use crate::error::refused;
@@ -15,19 +15,14 @@ use densite_sqlite::{Connection, Result, Value, ValueRef, ffi};
 
 /// Statements that change the schema.
 const CHANGES: [&str; 3] = ["create", "alter", "drop"];
-/// Words and functions that give other values on each member, wherever they stand.
-const DIFFERENT: [&str; 14] = [
+/// Words and functions that give other values on each member, wherever they stand, beside those of
+/// the time.
+const DIFFERENT: [&str; 8] = [
     "random",
     "randomblob",
     "current_date",
     "current_time",
     "current_timestamp",
-    "date",
-    "time",
-    "datetime",
-    "julianday",
-    "strftime",
-    "unixepoch",
     "last_insert_rowid",
     "changes",
     "total_changes",
@@ -131,7 +126,8 @@ fn differs(sql: &str) -> Option<String> {
             Token::Sign(_) => return None,
         };
         let calls = matches!(tokens.get(i + 1), Some((_, Token::Sign('('))));
-        let is_one = DIFFERENT.iter().any(|d| d.eq_ignore_ascii_case(&word));
+        let mut different = DIFFERENT.iter().chain(&TIME);
+        let is_one = different.any(|d| d.eq_ignore_ascii_case(&word));
         let is_bare = matches!(token, Token::Word(_));
         let is_constant = is_bare && word.to_ascii_lowercase().starts_with("current_");
         (is_one && (calls || is_constant)).then_some(word)
