@@ -1,5 +1,7 @@
 //! The settings of a handle.
 
+use std::sync::OnceLock;
+
 /// Which codec new frames get.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum CodecChoice {
@@ -121,12 +123,18 @@ pub struct Options {
     pub tuning: Tuning,
 }
 
+/// The cores that this process may use, as the first caller finds them. Each connection has options,
+/// and Linux answers from files of the control group.
+fn cores() -> usize {
+    static CORES: OnceLock<usize> = OnceLock::new();
+    *CORES.get_or_init(|| std::thread::available_parallelism().map_or(1, usize::from))
+}
+
 impl Default for Options {
     fn default() -> Self {
-        let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
         Options {
             level: 3,
-            threads: cores.saturating_sub(1).max(1),
+            threads: cores().saturating_sub(1).max(1),
             decoded_cache: DecodedCache::Auto,
             run_pages: 0,
             codec: CodecChoice::Auto,
