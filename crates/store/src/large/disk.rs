@@ -220,6 +220,12 @@ impl Vast {
         &self.0.counted
     }
 
+    /// How many levels of indexes the accounting has.
+    pub(super) fn levels(&self) -> usize {
+        let indexes = |area: &&Area| matches!(area.what, What::Indexes(_));
+        self.0.areas.iter().filter(indexes).count()
+    }
+
     /// Bytes of memory for what was written.
     pub(super) fn kept(&self) -> u64 {
         self.0.written.lock().expect("not poisoned").blocks.len() as u64 * BLOCK
