@@ -183,6 +183,8 @@ def check(path: _Path, *, progress: Optional[Progress] = None) -> Checked:
     Returns:
         the object of ``densite check --json``. Damage is part of the result, not an exception:
         ``ok`` is False, and ``problems`` and ``integrity_check`` say what is wrong and where.
+        ``not_verified`` names the tables whose rows only the application can check, because they
+        need its functions or collations.
 
     Raises:
         as :func:`compress`, if the check cannot run at all.
