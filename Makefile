@@ -142,6 +142,7 @@ none-skipped:
 # `make test` makes what is missing, one after the other.
 test-setup: need-test chroma s3-server nats-server everyday-part
 	python/tests/setup.sh target/python-test
+	examples/run.sh - target/examples
 	tests/sqlite-suite/setup.sh target/sqlite-suite
 
 # Many tests wait most of the time, for servers, locks and processes. With twice as many threads as
