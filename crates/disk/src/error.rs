@@ -55,14 +55,15 @@ pub enum ErrorKind {
 /// What is wrong and what to do, if `errno` says that a file could not be opened because too many
 /// are open.
 pub fn too_many_files(errno: i32) -> Option<&'static str> {
-    match Errno::from_raw_os_error(errno) {
-        Errno::MFILE => Some(
-            "the process has too many open files; close some, or raise its limit with ulimit -n",
-        ),
-        Errno::NFILE => Some(
+    // A host that sets no errno leaves 0, which `Errno` cannot have.
+    if errno == Errno::MFILE.raw_os_error() {
+        Some("the process has too many open files; close some, or raise its limit with ulimit -n")
+    } else if errno == Errno::NFILE.raw_os_error() {
+        Some(
             "the system has too many open files; end programs that hold many, or raise the system's limit (Linux: sysctl fs.file-max)",
-        ),
-        _ => None,
+        )
+    } else {
+        None
     }
 }
 

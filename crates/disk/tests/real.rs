@@ -138,6 +138,11 @@ fn full_disk_quota_and_length_limits_are_full() {
         (2, ErrorKind::NotFound),
         (17, ErrorKind::Exists),
         (21, ErrorKind::Io), // EISDIR
+        (24, ErrorKind::TooManyFiles),
+        (23, ErrorKind::TooManyFiles),
+        (0, ErrorKind::Io), // the host has set none
+        (-1, ErrorKind::Io),
+        (i32::MAX, ErrorKind::Io),
     ] {
         let e = Error::from_io(Op::Write, &std::io::Error::from_raw_os_error(errno));
         assert_eq!((e.kind, e.code), (kind, Some(errno)));
