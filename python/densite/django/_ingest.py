@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Callable, Dict, List, Sequence, Type, TypeVar, Union
 
-from django.db import connections, models
+from django.db import DEFAULT_DB_ALIAS, connections, models
 from django.db.models import signals
 
 Model = TypeVar("Model", bound=Type[models.Model])
@@ -40,15 +40,18 @@ def is_used() -> bool:
     return bool(_marked)
 
 
-def _store(using: str, app_config: Any, **_: Any) -> None:
+def _store(app_config: Any, using: str = DEFAULT_DB_ALIAS, **_: Any) -> None:
+    marked = {model._meta.db_table: options for model, options in _marked.items() if model._meta.app_label == app_config.label}
+    # A test of Django can forbid queries.
+    if not marked:
+        return
     connection = connections[using]
     if connection.settings_dict["ENGINE"] != "densite.django" or connection.is_in_memory_db():
         return
     tables = connection.introspection.table_names()
     with connection.cursor() as cursor:
-        for model, options in _marked.items():
-            table = model._meta.db_table
-            if model._meta.app_label == app_config.label and table in tables:
+        for table, options in marked.items():
+            if table in tables:
                 cursor.execute("SELECT densite_config('ingest', %s, %s)", [table, options])
 
 

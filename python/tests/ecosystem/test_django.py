@@ -190,6 +190,23 @@ class Django(Files):
         self.assertRegex(output, r"\n\d+ 6\n\(1, 'on_conflict=ignore, on_full=wait, shadow=on'\)\n")
         self.assertEqual(densite.check(self.dir / "site.db")["ok"], True)
 
+    def test_without_a_marked_model_migrate_asks_nothing(self):
+        program = """
+            import densite.django
+            from django.apps import apps
+            from django.db import connection
+            from django.db.models.signals import post_migrate
+            books = apps.get_app_config("books")
+            def none(execute, *arguments):
+                raise AssertionError(arguments)
+            with connection.execute_wrapper(none):
+                for using in [{"using": "default"}, {}]:
+                    post_migrate.send(sender=books, app_config=books, **using)
+            print(any("densite" in str(receiver) for receiver in post_migrate.receivers))
+        """
+        output = self.manage("shell", "--no-imports", given=textwrap.dedent(program))
+        self.assertIn("True", output)
+
     def test_dbshell_runs_densite_sql(self):
         command = self.dir / "bin/densite"
         command.parent.mkdir()
