@@ -217,3 +217,27 @@ fn a_query_can_begin_with_comments() {
     let only = densite(&["export", &db, " -- nothing", "-", "--format", "csv"]);
     only.expect(1).says("no table or view");
 }
+
+/// In a file with one column, NULL is an empty line, and a name with a delimiter is quoted.
+#[test]
+fn one_column_comes_back_from_csv() {
+    let dir = temp();
+    let db = at(&dir, "a.db");
+    let sql = "CREATE TABLE t(\"a;b, c\"); INSERT INTO t VALUES (NULL), (1), (''), (NULL), ('x')";
+    densite(&["sql", "--create", &db, sql]).expect(0);
+    for (i, name) in ["t.csv", "t.tsv"].iter().enumerate() {
+        let (file, copy) = (at(&dir, name), format!("t{i}"));
+        densite(&["export", &db, "t", &file]).expect(0);
+        densite(&["load", &db, &copy, &file, "--null", ""]).expect(0);
+        let sql = format!("SELECT quote(\"a;b, c\") AS q FROM {copy} ORDER BY rowid");
+        let ran = densite(&["sql", &db, &sql, "--format", "csv"]).expect(0);
+        assert_eq!(ran.out, "q\nNULL\n'1'\n''\nNULL\n'x'\n", "{name}");
+        densite(&["export", &db, "t", &file, "--no-header", "--yes"]).expect(0);
+        let copy = format!("n{i}");
+        let options = ["--null", "", "--no-header"];
+        densite(&[&["load", &db, &copy, &file][..], &options].concat()).expect(0);
+        let sql = format!("SELECT quote(c1) AS q FROM {copy} ORDER BY rowid");
+        let ran = densite(&["sql", &db, &sql, "--format", "csv"]).expect(0);
+        assert_eq!(ran.out, "q\nNULL\n'1'\n''\nNULL\n'x'\n", "{name}");
+    }
+}

@@ -48,6 +48,12 @@ fn an_empty_line_of_a_file_with_one_column_is_a_row() {
         let sql = format!("SELECT coalesce(x, 'NULL') FROM {table} ORDER BY rowid");
         assert_eq!(rows(&db, &sql), ["a", "NULL", "b", "NULL"], "{text:?}");
     }
+    // Also before the first other row, if there is no header line.
+    let file = write(&dir, "in.csv", "\n\na\n\n");
+    let options = ["--null", "", "--no-header"];
+    densite(&[&["load", &db, "first", &file][..], &options].concat()).expect(0);
+    let sql = "SELECT coalesce(c1, 'NULL') FROM first ORDER BY rowid";
+    assert_eq!(rows(&db, sql), ["NULL", "NULL", "a", "NULL"]);
     let file = write(&dir, "in.csv", "a,b\n1,2\n");
     densite(&["load", &db, "t", &file, "--delimiter", "\n"])
         .expect(1)

@@ -15,6 +15,8 @@ pub(super) struct Csv {
     record: Record,
     /// The record is the first one of a file without a header line and has not been returned yet.
     is_ready: bool,
+    /// Empty lines before the first record, which are rows of a file with one column.
+    leading: std::ops::Range<u64>,
     /// The line of the column names, if it has one.
     header: Option<u64>,
     /// Whether the user named the delimiter.
@@ -42,6 +44,7 @@ impl Csv {
             columns: Vec::new(),
             record: Record::default(),
             is_ready: args.no_header,
+            leading: 0..0,
             header: None,
             is_given: args.delimiter.is_some(),
             null: args.null.clone(),
@@ -49,6 +52,7 @@ impl Csv {
         for _ in 0..args.skip {
             csv.records.skip(&mut csv.record);
         }
+        let mut first = csv.records.line();
         let mut has_first = csv.records.read(&mut csv.record);
         if let Ok(true) = has_first
             && let Some(named) = named_delimiter(&csv.record, delimiter)
@@ -57,6 +61,7 @@ impl Csv {
                 csv.records.set_delimiter(named);
             }
             csv.is_given = true;
+            first = csv.records.line();
             has_first = csv.records.read(&mut csv.record);
         }
         if !has_first.map_err(|e| csv.bad(e))? {
@@ -90,6 +95,9 @@ impl Csv {
         }
         if csv.columns.len() == 1 {
             csv.records.expect_one_field();
+            if args.no_header {
+                csv.leading = first..csv.record.line;
+            }
         }
         Ok(csv)
     }
@@ -180,6 +188,14 @@ impl Source for Csv {
     }
 
     fn next(&mut self) -> Result<Option<Row>, Bad> {
+        if let Some(at) = self.leading.next() {
+            let value = match self.null.as_deref() {
+                Some("") => Value::Null,
+                _ => Value::Text(String::new()),
+            };
+            let values = vec![Some(value)];
+            return Ok(Some(Row { at, values }));
+        }
         if !std::mem::take(&mut self.is_ready) {
             let read = self.records.read(&mut self.record);
             if !read.map_err(|e| self.bad(e))? {

@@ -115,6 +115,11 @@ impl<R: BufRead> Records<R> {
         self.delimiter = delimiter;
     }
 
+    /// The line that the next record begins at, or an empty line before it.
+    pub(super) fn line(&self) -> u64 {
+        self.line
+    }
+
     /// Sets that all further records have one field.
     pub(super) fn expect_one_field(&mut self) {
         self.has_one_field = true;
