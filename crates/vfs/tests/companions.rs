@@ -260,6 +260,14 @@ fn the_marker_of_a_killed_process_is_removed() {
     assert!(marker.exists(), "a reader removes nothing");
     assert_eq!(int(&place.open("x.db"), "SELECT count(*) FROM t"), 3);
     assert!(!marker.exists());
+    // What was a marker can be another program's journal now.
+    put();
+    let db = place.open("x.db");
+    std::fs::write(&marker, b"\xd9\xd5\x05\xf9").expect("writes");
+    assert_eq!(int(&db, "SELECT count(*) FROM t"), 3);
+    assert!(marker.exists());
+    std::fs::remove_file(&marker).expect("removes");
+    drop(db);
     // Also beside a journal, which is rolled back first.
     let left = {
         let db = place.open("x.db");

@@ -307,7 +307,7 @@ fn a_file_of_two_levels_stays_exact() {
 
 #[test]
 fn a_file_of_three_levels_stays_exact() {
-    // The third level begins at 4 TiB. The check of this test takes a minute for each.
+    // The third level begins at 4 TiB. A longer file takes longer to check.
     let each = 1 << 17;
     stays_exact(4 * TIB + 64 * GIB, Pattern { of: 1, each }, 2);
 }

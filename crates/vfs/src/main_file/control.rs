@@ -3,6 +3,7 @@
 use super::MainFile;
 use super::private::{self, Query};
 use crate::codes::{Done, code_of};
+use crate::companions::{Found, Which};
 use crate::contents::State;
 use crate::late_truncate::sync_journal;
 use crate::maintain::Occasion;
@@ -121,8 +122,13 @@ impl MainFile {
 
     /// The commit of several databases is over, or will be rolled back.
     pub(super) fn unmark(&mut self) {
-        if self.is_marked && !self.file.journal_may_be_hot() {
-            self.is_marked = false;
+        if !self.is_marked || self.file.journal_may_be_hot() {
+            return;
+        }
+        self.is_marked = false;
+        // Where another file was put in this one's place, it may be that file's journal.
+        let is_cold = self.file.foreign(Which::Journal) == Ok(Found::Cold);
+        if is_cold && !self.absent.is_left() {
             super_journal::remove(&self.file);
         }
     }
