@@ -34,12 +34,17 @@ pub(crate) fn caught(run: impl FnOnce() -> Outcome) -> Outcome {
     })
 }
 
+/// Held by each test that panics on purpose: the message of the last panic is one of the process.
+#[cfg(test)]
+pub(crate) static ON_PURPOSE: Mutex<()> = Mutex::new(());
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn a_panic_is_one_sentence_with_its_place() {
+        let _alone = ON_PURPOSE.lock();
         keep_quiet();
         let done = caught(|| panic!("two\nlines"));
         let _ = std::panic::take_hook();
