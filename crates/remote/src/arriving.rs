@@ -14,7 +14,7 @@ const BEGIN: Duration = Duration::from_secs(300);
 /// How long no byte of it may come.
 const IDLE: Duration = Duration::from_secs(60);
 /// So many pieces wait for the reader. The connection holds back what comes then.
-const WAITING: usize = 64;
+const WAITING: usize = 8;
 
 /// What ends an answer early.
 #[derive(Debug)]
