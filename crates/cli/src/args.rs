@@ -239,7 +239,8 @@ pub(crate) struct CheckArgs {
 pub(crate) struct InfoArgs {
     /// The database, compressed or plain, or a URL
     pub(crate) db: PathBuf,
-    /// Show all tables and indexes, and the encodings of their columns
+    /// Show all tables and indexes, and the encodings of their columns. A remote file is read for
+    /// them
     #[arg(long)]
     pub(crate) columns: bool,
 }

@@ -13,9 +13,10 @@ pub(crate) fn consent(common: Common, question: &str) -> Result<(), Failure> {
     }
     let refused = |text: &str| Err(Failure::Other("declined", 6, text.to_string(), json!({})));
     if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
-        return refused(
-            "cannot ask for confirmation without a terminal; nothing was done; give --yes to continue",
-        );
+        return refused(&format!(
+            "{} cannot ask for confirmation without a terminal; nothing was done; give --yes to continue",
+            shown(question)
+        ));
     }
     let mut err = io::stderr().lock();
     write!(err, "{} [y/N] ", shown(question))?;

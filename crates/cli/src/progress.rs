@@ -139,6 +139,17 @@ impl Progress for Bar {
         self.bar.set_position(done);
     }
 
+    fn resumed(&mut self, done: u64) {
+        self.bar.set_position(done);
+        // The estimate of the speed begins at this position.
+        self.bar.tick();
+        self.bar.reset_eta();
+    }
+
+    fn total(&mut self, total: u64) {
+        self.bar.set_length(total);
+    }
+
     fn message(&mut self, text: &str) {
         self.bar.suspend(|| out::message(self.common, text));
     }
@@ -151,5 +162,33 @@ impl Progress for Bar {
 impl Drop for Bar {
     fn drop(&mut self) {
         self.bar.finish_and_clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bar() -> Bar {
+        let mut bar = Bar::new(Common {
+            json: false,
+            quiet: true,
+            yes: false,
+        });
+        bar.bar = ProgressBar::with_draw_target(Some(100 << 30), ProgressDrawTarget::hidden());
+        bar
+    }
+
+    #[test]
+    fn what_an_earlier_run_has_done_is_no_speed() {
+        let mut bar = bar();
+        bar.resumed(50 << 30);
+        std::thread::sleep(Duration::from_millis(20));
+        bar.done((50 << 30) + (1 << 20));
+        let speed = bar.bar.per_sec();
+        assert!(speed < (100 << 20) as f64, "{speed}");
+        bar.total(200 << 30);
+        assert_eq!(bar.bar.length(), Some(200 << 30));
+        assert_eq!(bar.bar.position(), (50 << 30) + (1 << 20));
     }
 }

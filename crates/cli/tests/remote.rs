@@ -198,7 +198,9 @@ fn verbs_that_only_read_take_a_url() {
     };
     let url = site.nginx.http("app.db");
     let secret = format!("{url}?token=5ec7e7");
-    let info = command(&["info", &secret, "--json"], &[]).expect(0);
+    let brief = command(&["info", &url], &[]).expect(0).out;
+    assert!(brief.contains("densite info --columns"), "{brief}");
+    let info = command(&["info", &secret, "--columns", "--json"], &[]).expect(0);
     assert!(!info.out.contains("5ec7e7"), "{info:?}");
     let info = info.json();
     assert_eq!(
@@ -210,12 +212,19 @@ fn verbs_that_only_read_take_a_url() {
         "{info}"
     );
     assert!(info["log"].is_null() && info["vacuum"].is_null(), "{info}");
+    assert!(
+        info["objects"].as_array().is_some_and(|o| !o.is_empty()),
+        "{info}"
+    );
     let text = command(&["info", &url], &[]).expect(0).out;
     assert!(text.contains("remote requests"), "{text}");
     let checked = command(&["check", &url], &[]).expect(0).out;
     assert!(checked.contains(": ok ("), "{checked}");
     let at = |name: &str| site.own.path().join(name).display().to_string();
-    let advice = command(&["advise", &url], &[]).expect(0).out;
+    let asks = command(&["advise", &url], &[]).expect(6);
+    asks.says("advise reads all tables and indexes")
+        .says("--yes");
+    let advice = command(&["advise", &url, "--yes"], &[]).expect(0).out;
     assert!(advice.contains("publish it again"), "{advice}");
     assert!(
         !advice.contains("PRAGMA"),
@@ -242,6 +251,76 @@ fn verbs_that_only_read_take_a_url() {
     command(&["decompress", &url, &at("other.db")], &[])
         .expect(1)
         .says("plain SQLite database already");
+}
+
+/// Whatever the size of a file is, and whether or not it is compressed.
+#[test]
+fn figures_of_a_remote_file_take_at_most_three_requests() {
+    let Some(site) = Site::new() else {
+        return;
+    };
+    let path = |name: &str| site.root.path().join(name);
+    let (small, plain) = (path("small.db"), path("plain.db"));
+    let [small_text, plain_text] = [&small, &plain].map(|path| path.display().to_string());
+    let sql = "CREATE TABLE t(a, b); CREATE INDEX i ON t(b); CREATE INDEX j ON t(a, b);
+        WITH n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 30000)
+        INSERT INTO t SELECT i, hex(randomblob(60)) FROM n; DELETE FROM t WHERE a % 7 = 0;";
+    command(&["sql", "--create", &small_text, sql], &[]).expect(0);
+    command(&["decompress", &small_text, &plain_text], &[]).expect(0);
+    let proxy = FaultProxy::start(site.nginx.port());
+    for (name, path, form) in [
+        ("small.db", small, "compressed"),
+        ("plain.db", plain, "plain"),
+    ] {
+        super::common::age(&path);
+        let _ = proxy.take_counts();
+        let info = command(&["info", &proxy.http(name), "--json"], &[]);
+        let info = info.expect(0).json();
+        let (requests, bytes) = proxy.take_counts();
+        assert!(
+            requests <= 3 && bytes < 1 << 20,
+            "{name}: {requests}, {bytes}"
+        );
+        assert_eq!(info["form"], form);
+        assert_eq!(info["journal_mode"], "rollback");
+        let len = std::fs::metadata(&path).expect("a file").len();
+        assert_eq!(info["stored_bytes"].as_u64(), Some(len), "{info}");
+        assert!(info["pages"].as_u64() > Some(1000), "{info}");
+    }
+}
+
+/// A name that was meant to be a URL is not called a missing file.
+#[test]
+fn a_mistyped_url_is_told_from_a_path() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let db = dir.path().join("a.db").display().to_string();
+    command(&["sql", "--create", &db, "CREATE TABLE t(a)"], &[]).expect(0);
+    let unknown = "is not known; use https://, http:// or s3://";
+    for (args, says) in [
+        (&["info", "htps://h/a.db"][..], unknown),
+        (&["check", "ftp://h/a.db"], unknown),
+        (&["sql", "gs://b/a.db", "SELECT 1"], unknown),
+        (
+            &["publish", &db, "gs://b/c/a.db"],
+            "gs://b/c/a.db: gs:// is not known",
+        ),
+        (&["info", "https:/h/a.db"], "write https:// for a URL"),
+        (
+            &["replicate", &db, "s3//my-bucket/live", "--once"],
+            "write s3:// for a URL",
+        ),
+        (
+            &["replicate", &db, "s3/my-bucket", "--once"],
+            "or ./s3/my-bucket for a path",
+        ),
+        (
+            &["restore", "https//h/live", "b.db"],
+            "write https:// for a URL",
+        ),
+        (&["replicas", "gs://b/live"], unknown),
+    ] {
+        command(args, &[]).expect(1).says(says);
+    }
 }
 
 #[test]

@@ -478,7 +478,8 @@ fn levels_decide_which_messages_are_printed() {
         let args = ["replicate", &db, &bucket, "--once", "--log-level", level];
         densite(&args).expect(0).err
     };
-    assert!(once("info").contains("is replicated to"));
+    let to = format!("is replicated to the directory {bucket} (");
+    assert!(once("info").contains(&to));
     for level in ["error", "warn"] {
         assert_eq!(once(level), "", "{level}");
     }

@@ -68,6 +68,10 @@ impl Bucket {
         Ok(Bucket { object, is_web })
     }
 
+    pub(crate) fn object(&self) -> &Object {
+        &self.object
+    }
+
     /// Whether [`Bucket::list`] works.
     #[must_use]
     pub fn has_lists(&self) -> bool {

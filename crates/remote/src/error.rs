@@ -53,13 +53,13 @@ pub enum Problem {
     Region(String),
     /// The file has no bytes.
     Empty,
-    /// The server ignores ranges.
-    NoRanges,
+    /// The server ignores ranges, and sends something of this content type.
+    NoRanges(String),
     /// The answer is not the range that was asked for, with the reason.
     WrongRange(String),
     /// The body is encoded (gzip), so its bytes are not those of the file.
     Encoded(String),
-    /// The server names no version: no ETag and no Last-Modified.
+    /// The server names no version: no strong ETag and no Last-Modified.
     NoVersion,
     /// Another version is there now.
     Changed,
@@ -113,7 +113,9 @@ impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Problem::Url(why) => write!(f, "this URL cannot be used: {why}"),
-            Problem::NotFound => f.write_str("the server has no such file (404); check the URL"),
+            Problem::NotFound => f.write_str(
+                "the server has no such file (404); check the URL, which ends with a slash if it is that of a replica",
+            ),
             Problem::NoBucket => {
                 f.write_str("there is no such bucket (404); create it, or check the URL")
             }
@@ -126,7 +128,11 @@ impl fmt::Display for Problem {
                 "the bucket is in the region {region}; set AWS_REGION={region}"
             ),
             Problem::Empty => f.write_str("the file is empty, so it is no database"),
-            Problem::NoRanges => f.write_str(
+            Problem::NoRanges(kind) if kind.starts_with("text/html") => write!(
+                f,
+                "the server sends a page ({kind}) in the place of the file; check the URL"
+            ),
+            Problem::NoRanges(_) => f.write_str(
                 "the server ignores ranges and sends the whole file; use a server that answers range requests with 206, or download the file",
             ),
             Problem::WrongRange(why) => {
@@ -137,7 +143,7 @@ impl fmt::Display for Problem {
                 "the server sends it encoded ({how}), so ranges of it cannot be read; store and serve it without Content-Encoding"
             ),
             Problem::NoVersion => f.write_str(
-                "the server sends neither ETag nor Last-Modified, so a replaced file could not be noticed; let it send one of them",
+                "the server sends neither a strong ETag nor Last-Modified, so a replaced file could not be noticed (a weak ETag, W/\"…\", does not show every change); let it send one of them",
             ),
             Problem::Changed => f.write_str(
                 "the file was replaced while it was open; close the database and open it again",

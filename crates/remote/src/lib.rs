@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
+mod arriving;
 mod blocks;
 mod bucket;
 mod cache;
@@ -23,6 +24,7 @@ mod pace;
 mod plan;
 mod remote;
 mod service;
+mod stream;
 mod thread;
 mod tls;
 mod transport;

@@ -1,5 +1,6 @@
 //! One remote file: requests for ranges of it.
 
+use crate::arriving::Arriving;
 use crate::blocks::BLOCK;
 use crate::cache::Cache;
 use crate::counters::Counting;
@@ -153,6 +154,7 @@ impl Object {
             .get_opts(&self.path, options)
             .await
             .map_err(failed)?;
+        let delay = begun.elapsed();
         match Version::of(&answer.meta) {
             Some(found) if found == *version => {}
             Some(_) => return Err(Problem::Changed),
@@ -186,7 +188,7 @@ impl Object {
             flight.arrive(1);
         }
         self.counting.received(begun.elapsed());
-        self.pace.received(received, begun.elapsed());
+        self.pace.received(received, delay, begun.elapsed() - delay);
         Ok(())
     }
 
@@ -201,14 +203,15 @@ impl Object {
             ..GetOptions::default()
         };
         let begun = Instant::now();
-        let (bytes, meta) = self.run(self.timeout, async move |store, path| {
+        let (bytes, meta, delay) = self.run(self.timeout, async move |store, path| {
             let answer = store.get_opts(&path, options).await?;
-            let meta = answer.meta.clone();
-            Ok((answer.bytes().await?, meta))
+            let (meta, delay) = (answer.meta.clone(), begun.elapsed());
+            Ok((answer.bytes().await?, meta, delay))
         })?;
         self.counting.arrived(bytes.len() as u64);
         self.counting.received(begun.elapsed());
-        self.pace.received(bytes.len() as u64, begun.elapsed());
+        self.pace
+            .received(bytes.len() as u64, delay, begun.elapsed() - delay);
         let found = Version::of(&meta).ok_or_else(|| self.fail(Problem::NoVersion))?;
         let expected = range.end.min(found.len).saturating_sub(range.start);
         if bytes.len() as u64 != expected {
@@ -236,6 +239,23 @@ impl Object {
         let done = self.thread.run(time, task);
         done.and_then(|done| done.map_err(|e| self.problem(&e, begun)))
             .map_err(|problem| self.fail(problem))
+    }
+
+    /// Starts a request for a range of a file whose path continues that of this one with `name`.
+    ///
+    /// # Errors
+    /// See [`Problem`].
+    pub(crate) fn send(&self, name: &str, range: Range<u64>) -> Result<Arriving> {
+        let path = self.path.clone().join(name);
+        let (arriving, task) = Arriving::of(self.store.clone(), path, range);
+        let sent = self.thread.spawn(task);
+        sent.map_err(|problem| self.fail(problem))?;
+        Ok(arriving)
+    }
+
+    /// An error of this file that ended a request of this time.
+    pub(crate) fn failed(&self, error: &object_store::Error, begun: Instant) -> Error {
+        self.fail(self.problem(error, begun))
     }
 
     /// An error of this file.

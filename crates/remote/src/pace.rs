@@ -24,9 +24,10 @@ impl Pace {
         }
     }
 
-    /// This many bytes came after this time, which includes the server's delay.
-    pub(crate) fn received(&self, bytes: u64, after: Duration) {
-        let in_limit = u128::from(bytes) * self.limit.as_nanos() / after.as_nanos().max(1);
+    /// This many bytes came within this time, after a delay that any number of them has.
+    pub(crate) fn received(&self, bytes: u64, delay: Duration, within: Duration) {
+        let limit = self.limit.saturating_sub(delay).as_nanos();
+        let in_limit = u128::from(bytes) * limit / within.as_nanos().max(1);
         let blocks = u64::try_from(in_limit / PART / u128::from(BLOCK)).unwrap_or(u64::MAX);
         self.in_time.store(blocks, Relaxed);
     }
@@ -46,11 +47,15 @@ mod tests {
         let pace = Pace::new(Duration::from_secs(32));
         assert_eq!(pace.in_time(), u64::MAX, "nothing is known");
         // 128 KiB/s: 64 blocks in 8 s.
-        pace.received(128 << 10, Duration::from_secs(1));
+        let second = Duration::from_secs(1);
+        pace.received(128 << 10, Duration::ZERO, second);
         assert_eq!(pace.in_time(), 64);
-        pace.received(1, Duration::from_secs(32));
+        // A delay does not grow with the bytes.
+        pace.received(128 << 10, 8 * second, second);
+        assert_eq!(pace.in_time(), 48);
+        pace.received(1, Duration::ZERO, 32 * second);
         assert_eq!(pace.in_time(), 0);
-        pace.received(8 << 20, Duration::ZERO);
+        pace.received(8 << 20, 2 * second, Duration::ZERO);
         assert!(pace.in_time() > 1 << 20);
     }
 }

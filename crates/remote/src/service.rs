@@ -5,11 +5,12 @@
 
 use crate::counters::Counting;
 use crate::error::Problem;
-use crate::version::time_until_unique;
+use crate::version::{put_right, time_until_unique};
 use async_trait::async_trait;
 use densite_disk::sync::Mutex;
 use http::header::{
-    CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, IF_MATCH, IF_UNMODIFIED_SINCE, RANGE,
+    CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, IF_MATCH, IF_UNMODIFIED_SINCE,
+    RANGE,
 };
 use http::{HeaderMap, StatusCode};
 use object_store::ClientOptions;
@@ -74,7 +75,7 @@ impl HttpService for Service {
             && !request.headers().contains_key(IF_UNMODIFIED_SINCE)
             && !is_part;
         self.counting.request();
-        let response = match HttpService::call(&self.client, request).await {
+        let mut response = match HttpService::call(&self.client, request).await {
             Ok(response) => response,
             Err(_) if !is_read && !is_write => {
                 self.note(Some(Problem::NoCredentials));
@@ -97,6 +98,7 @@ impl HttpService for Service {
             self.note((!is_good).then_some(Problem::NoCredentials));
             return Ok(response);
         }
+        put_right(response.headers_mut());
         let (status, headers) = (response.status(), response.headers());
         let judgement = match is_write {
             true if status.is_success() => Judgement::Good,
@@ -139,15 +141,20 @@ fn judge(is_first: bool, status: StatusCode, headers: &HeaderMap) -> Judgement {
             let encoding = text(CONTENT_ENCODING.as_str());
             match encoding.filter(|how| !how.eq_ignore_ascii_case("identity")) {
                 Some(how) => Problem::Encoded(how),
-                None if headers.contains_key(CONTENT_RANGE) => return Judgement::Good,
-                None => Problem::WrongRange("the answer has no Content-Range".into()),
+                None => match text(CONTENT_RANGE.as_str()) {
+                    Some(range) if has_length(&range) => return Judgement::Good,
+                    Some(range) => Problem::WrongRange(format!(
+                        "its Content-Range ({range}) does not say how long the file is; let the server send bytes FIRST-LAST/LENGTH"
+                    )),
+                    None => Problem::WrongRange("the answer has no Content-Range".into()),
+                },
             }
         }
         // Some servers know no range of an empty file.
         StatusCode::OK if text(CONTENT_LENGTH.as_str()).is_some_and(|len| len == "0") => {
             Problem::Empty
         }
-        StatusCode::OK => Problem::NoRanges,
+        StatusCode::OK => Problem::NoRanges(text(CONTENT_TYPE.as_str()).unwrap_or_default()),
         StatusCode::PRECONDITION_FAILED => Problem::Changed,
         // A first request begins at the first byte, and a later one is for bytes that were there.
         StatusCode::RANGE_NOT_SATISFIABLE if is_first => Problem::Empty,
@@ -155,6 +162,12 @@ fn judge(is_first: bool, status: StatusCode, headers: &HeaderMap) -> Judgement {
         _ => return judge_failure(status, headers),
     };
     Judgement::Final(problem)
+}
+
+/// Whether a Content-Range says how long the file is.
+fn has_length(range: &str) -> bool {
+    let len = range.rsplit_once('/').map(|(_, len)| len.parse::<u64>());
+    range.starts_with("bytes ") && matches!(len, Some(Ok(_)))
 }
 
 /// Judges a status that says the same for reading and writing.
@@ -266,7 +279,12 @@ mod tests {
                 vec![range, ("content-encoding", "gzip")],
                 Problem::Encoded("gzip".into()),
             ),
-            (200, vec![], Problem::NoRanges),
+            (200, vec![], Problem::NoRanges(String::new())),
+            (
+                200,
+                vec![("content-type", "text/html")],
+                Problem::NoRanges("text/html".into()),
+            ),
             (404, vec![], Problem::NotFound),
             (403, vec![], Problem::Refused(403)),
             (412, vec![], Problem::Changed),
@@ -280,10 +298,12 @@ mod tests {
         ] {
             assert_eq!(judged(status, &headers), Err((true, expected)));
         }
-        assert!(matches!(
-            judged(206, &[]),
-            Err((true, Problem::WrongRange(_)))
-        ));
+        for headers in [&[][..], &[("content-range", "bytes 0-1/*")]] {
+            match judged(206, headers) {
+                Err((true, Problem::WrongRange(why))) => assert!(why.contains("Content-Range")),
+                other => panic!("{other:?}"),
+            }
+        }
         for status in [408, 429, 500, 503] {
             assert_eq!(judged(status, &[]), Err((false, Problem::Status(status))));
         }

@@ -1,7 +1,8 @@
 //! Reading a file of nginx, and what each failure is told as.
 
-use densite_remote::{Client, Error, Options, Problem, Remote};
+use densite_remote::{Bucket, Client, Error, Options, Problem, Remote};
 use densite_testing::{Fault, FaultProxy, Nginx};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant, SystemTime};
@@ -281,6 +282,97 @@ fn without_an_etag_the_time_shows_a_replaced_file() {
     assert_eq!(problem(remote.read_at(&mut buf, 800_000)), Problem::Changed);
 }
 
+/// The server's clock, or that of the machine that wrote the file, can be wrong.
+#[test]
+fn a_file_from_the_future_is_opened() {
+    let Some(site) = Site::new(100_000) else {
+        return;
+    };
+    let file = std::fs::File::options().write(true).open(&site.path);
+    let later = SystemTime::now() + Duration::from_secs(600);
+    file.and_then(|file| file.set_modified(later))
+        .expect("later");
+    for fault in [None, Some(Fault::Without(&["etag"]))] {
+        site.proxy.always(fault);
+        let begun = Instant::now();
+        let remote = site.open().expect("opens");
+        assert!(begun.elapsed() < Duration::from_secs(1), "waited");
+        assert_eq!(site.proxy.take_counts().0, 1);
+        site.same(&remote, 90_000, 10);
+        let _ = site.proxy.take_counts();
+    }
+}
+
+#[test]
+fn times_in_obsolete_forms_are_read() {
+    let Some(site) = Site::new(100_000) else {
+        return;
+    };
+    for time in [
+        "Sunday, 06-Nov-94 08:49:37 GMT",
+        "Sun Nov  6 08:49:37 1994",
+        "the day before yesterday",
+    ] {
+        site.proxy
+            .always(Some(Fault::Header("Last-Modified", time)));
+        let remote = site.open().unwrap_or_else(|e| panic!("{time}: {e}"));
+        site.same(&remote, 90_000, 10);
+    }
+}
+
+/// A delay is not a slow line: a scan takes as few requests as without it.
+#[test]
+fn a_scan_with_a_long_delay_takes_few_requests() {
+    let Some(site) = Site::new(1 << 20) else {
+        return;
+    };
+    site.proxy.always(Some(Fault::Line {
+        delay: Duration::from_millis(250),
+        rate: 1 << 30,
+    }));
+    let remote = site.open_within(Duration::from_secs(1)).expect("opens");
+    let _ = site.proxy.take_counts();
+    for offset in (0..1 << 20).step_by(64 << 10) {
+        site.same(&remote, offset, 64 << 10);
+    }
+    let (requests, _) = site.proxy.take_counts();
+    assert!(requests <= 5, "{requests} requests");
+}
+
+#[test]
+fn a_long_range_that_breaks_off_is_continued() {
+    let Some(site) = Site::new(3 << 20) else {
+        return;
+    };
+    let bucket = Bucket::to_read(&CLIENT, &site.proxy.http(""), &Options::default());
+    let bucket = bucket.expect("a place");
+    let read = |range: Range<u64>| {
+        let mut all = Vec::new();
+        let read = bucket.stream("a.bin", range, &mut |bytes| {
+            all.extend_from_slice(bytes);
+            true
+        });
+        read.map(|()| all)
+    };
+    let (from, to) = (70_000, 3_000_000);
+    let expected = &site.bytes[from..to];
+    for faults in [
+        vec![],
+        vec![Fault::Cut],
+        vec![Fault::Status(503), Fault::Cut, Fault::Reset, Fault::Cut],
+    ] {
+        site.proxy.next(faults.clone());
+        let got = read(from as u64..to as u64).unwrap_or_else(|e| panic!("{faults:?}: {e}"));
+        assert!(got == expected, "{faults:?}: other bytes");
+    }
+    site.proxy.next([Fault::Status(403)]);
+    assert_eq!(problem(read(0..10)), Problem::Refused(403));
+    site.proxy.next([Fault::Status(404)]);
+    assert_eq!(problem(read(0..10)), Problem::NotFound);
+    let stopped = bucket.stream("a.bin", 0..3 << 20, &mut |_| false);
+    assert_eq!(problem(stopped), Problem::Stopped);
+}
+
 #[test]
 fn passing_failures_are_tried_again() {
     let Some(site) = Site::new(1 << 20) else {
@@ -309,7 +401,10 @@ fn permanent_failures_are_reported_at_once_with_the_url() {
         (Fault::Status(404), Problem::NotFound),
         (Fault::Status(403), Problem::Refused(403)),
         (Fault::Status(401), Problem::Refused(401)),
-        (Fault::NoRange, Problem::NoRanges),
+        (
+            Fault::NoRange,
+            Problem::NoRanges("application/octet-stream".into()),
+        ),
         (gzip, Problem::Encoded("gzip".into())),
         (
             Fault::Without(&["etag", "last-modified"]),

@@ -3,6 +3,9 @@
 use crate::error::Result;
 use std::sync::Arc;
 
+/// Bytes that [`Bucket::stream`] reads at once where it costs nothing to read again.
+const PIECE: u64 = 1 << 20;
+
 /// An object as it was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stored {
@@ -41,6 +44,26 @@ pub trait Bucket: Send + Sync {
     /// # Errors
     /// As [`Bucket::get`].
     fn get_range(&self, name: &str, offset: u64, len: u64) -> Result<Vec<u8>>;
+    /// The same for a range that is too large for memory: `sink` gets the bytes in their order, as
+    /// they arrive. It ends the call by an error.
+    ///
+    /// # Errors
+    /// As [`Bucket::get`]; those of `sink`.
+    fn stream(
+        &self,
+        name: &str,
+        offset: u64,
+        len: u64,
+        sink: &mut dyn FnMut(&[u8]) -> Result<()>,
+    ) -> Result<()> {
+        let (mut at, end) = (offset, offset + len);
+        while at < end {
+            let part = PIECE.min(end - at);
+            sink(&self.get_range(name, at, part)?)?;
+            at += part;
+        }
+        Ok(())
+    }
     /// Creates an object. Returns its version; `None` if there is one of this name. Of several
     /// writers at once, one at most creates it. If the answer gets lost, a repetition can find the
     /// object that this call created.

@@ -1,5 +1,7 @@
 //! Puts a file and its log together from the objects of a replica.
 
+mod large;
+
 use crate::bucket::{Bucket, Stored};
 use crate::chain::Chain;
 use crate::error::{Error, Result};
@@ -9,19 +11,14 @@ use crate::headless;
 use crate::log::{Place, place};
 use crate::names;
 use crate::plan::{Limit, NEWEST};
-use densite_disk::hash::Xxh3_128;
 use densite_disk::{Dir, File, SyncKind};
 use densite_log::RestoredLog;
 use densite_store::Mark;
 
 /// An object of at most so many bytes is read with one request.
 const WHOLE: u64 = 32 << 20;
-/// Bytes of one request for a part of a larger one.
-const PART: u64 = 16 << 20;
 /// A delta of more bytes is read alone.
 const LARGE: u64 = 8 << 20;
-/// Bytes that are asked for to learn what a large object has.
-const END: u64 = 64 << 10;
 
 /// The longest state of a log, bytes.
 const STATE_MAX: usize = 16 << 20;
@@ -119,7 +116,8 @@ impl<'a> Restore<'a> {
     /// left by an interrupted call with the same [`Restore::name`]: then the parts of the base that
     /// it has are not read again. The log of the database, if it has one, is written to `log`, a
     /// directory without files. `progress` gets the bytes that were read and those to be read as
-    /// far as known, and stops the work by returning false.
+    /// far as known, first before anything of the base is read, and stops the work by returning
+    /// false.
     ///
     /// # Errors
     /// See [`Error`]. After [`Error::Damaged`], the file is of no use.
@@ -202,6 +200,7 @@ impl Restoring<'_> {
         let name = base.name.clone();
         let (mut footer, mut chain) = match base.bytes <= WHOLE {
             true => {
+                self.received(0)?;
                 let bytes = self.get(&name)?;
                 let bytes = bytes.ok_or_else(|| Error::Missing(name.clone()))?;
                 self.apply(&Object::decode(&name, bytes)?)?
@@ -330,65 +329,6 @@ impl Restoring<'_> {
         }
         Ok((object.index.footer.clone(), object.index.chain))
     }
-
-    /// Bytes of the file that an interrupted call wrote.
-    fn read_back(&self, offset: u64, len: u64) -> Result<Vec<u8>> {
-        let mut bytes = vec![0; usize::try_from(len).unwrap_or_default()];
-        let read = self.file.read_at(&mut bytes, offset);
-        bytes.truncate(read.map_err(Error::Local)?);
-        Ok(bytes)
-    }
-
-    /// The same for an object that is too large for memory.
-    fn apply_large(&mut self, name: &str, len: u64) -> Result<(Footer, [u8; 16])> {
-        let bucket = self.bucket;
-        let index = index(name, len, &mut |buf, offset| {
-            let bytes = bucket.get_range(name, offset, buf.len() as u64)?;
-            buf.copy_from_slice(&bytes);
-            Ok(bytes.len())
-        })?;
-        self.objects += 1;
-        let damaged = || Error::Damaged {
-            object: name.to_owned(),
-            problem: "the checksum of its bytes is wrong".to_owned(),
-        };
-        // What an interrupted call left begins with the first extent, which is written from its
-        // beginning on. If the file has all of it, later extents can have changed it since.
-        let first = index.extents.first().filter(|(offset, _)| *offset == 0);
-        let first_len = first.map_or(0, |(_, len)| *len);
-        let left = self.file.len().map_err(Error::Local)?;
-        let is_changed = left > 0 && left >= first_len;
-        let have = if is_changed {
-            first_len
-        } else {
-            left / PART * PART
-        };
-        let mut hash = Xxh3_128::default();
-        let mut at = 0;
-        for (offset, len) in &index.extents {
-            let mut done = 0;
-            while done < *len {
-                let part = PART.min(len - done);
-                if at < have {
-                    hash.update(&self.read_back(at, part)?);
-                    self.resumed += part;
-                    self.received(0)?;
-                } else {
-                    let bytes = self.bucket.get_range(name, at, part)?;
-                    hash.update(&bytes);
-                    self.write(&bytes, offset + done)?;
-                    self.received(part)?;
-                }
-                done += part;
-                at += part;
-            }
-        }
-        let is_whole = hash.digest().to_le_bytes() == index.footer.body_hash;
-        match is_whole || is_changed {
-            true => Ok((index.footer, index.chain)),
-            false => Err(damaged()),
-        }
-    }
 }
 
 /// Reads several objects at once.
@@ -419,16 +359,17 @@ fn log_failed(e: densite_log::Error) -> Error {
 }
 
 /// Reads the table and the footer of an object of `len` bytes, of which `read` fills a buffer from
-/// an offset on.
+/// an offset on: first the last `end` bytes.
 ///
 /// # Errors
 /// Those of `read`; [`Error::Damaged`], [`Error::Newer`].
 pub(crate) fn index(
     name: &str,
     len: u64,
+    end: u64,
     read: &mut dyn FnMut(&mut [u8], u64) -> Result<usize>,
 ) -> Result<Index> {
-    let mut wanted = END;
+    let mut wanted = end;
     for _ in 0..2 {
         let from = len.saturating_sub(wanted);
         let mut end = vec![0; usize::try_from(len - from).unwrap_or_default()];

@@ -5,6 +5,7 @@ mod faults;
 mod following;
 mod headless;
 mod histories;
+mod large;
 mod logs;
 mod lost;
 mod meanwhile;

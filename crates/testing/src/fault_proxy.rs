@@ -23,7 +23,7 @@ pub enum Fault {
     NoRange,
     /// The server gets this range instead.
     OtherRange(&'static str),
-    /// A header is added to the answer.
+    /// A header of the answer is this.
     Header(&'static str, &'static str),
     /// These headers are taken from the answer.
     Without(&'static [&'static str]),
@@ -31,6 +31,8 @@ pub enum Fault {
     Slow(Duration),
     /// The answer comes after this time.
     Late(Duration),
+    /// As [`Fault::Status`], after this time.
+    LateStatus(Duration, u16),
     /// As on a line with a delay for each request, and so many bytes in a second.
     Line {
         /// The delay.
@@ -157,7 +159,10 @@ impl Shared {
         let mut client = client;
         match &fault {
             Some(Fault::Reset) => return client.shutdown(Shutdown::Both),
-            Some(Fault::Status(status)) => {
+            Some(Fault::Status(status) | Fault::LateStatus(_, status)) => {
+                if let Some(Fault::LateStatus(time, _)) = fault {
+                    std::thread::sleep(time);
+                }
                 return write!(
                     client,
                     "HTTP/1.1 {status} Fault\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
@@ -181,7 +186,10 @@ impl Shared {
         let mut body = Vec::new();
         server.read_to_end(&mut body)?;
         match &fault {
-            Some(Fault::Header(name, value)) => head.push(format!("{name}: {value}")),
+            Some(Fault::Header(name, value)) => {
+                remove(&mut head, &name.to_ascii_lowercase());
+                head.push(format!("{name}: {value}"));
+            }
             Some(Fault::Without(names)) => names.iter().for_each(|name| remove(&mut head, name)),
             _ => {}
         }

@@ -12,9 +12,9 @@ use crate::objects::{self, Bytes, Objects};
 use crate::paths::{self, beside, len_or_zero};
 use crate::schema;
 use crate::source::is_recovered;
-use crate::target;
+use crate::target::{self, Target};
 use densite_disk::File;
-use densite_sqlite::Api;
+use densite_sqlite::{Api, HostFile};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -106,11 +106,38 @@ impl Info {
     }
 }
 
-/// Returns the figures of a database, compressed or plain.
+/// How much of a remote file is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Depth {
+    /// Its header: one or two requests. The figures of the store, the tables and indexes, and the
+    /// program are missing.
+    Header,
+    /// All that a local file is read for.
+    Objects,
+}
+
+/// Why a remote file has no objects.
+const NOT_READ: &str = "they are read from a remote file only if asked for (densite info --columns), because that can take thousands of requests";
+
+/// Returns the figures of a database, compressed or plain. Of a remote file it reads only the
+/// header, with at most three requests: see [`info_with_objects`].
 ///
 /// # Errors
 /// See [`Error`]; [`Error::Locked`] while another connection writes to it.
 pub fn info(api: Api, path: &Path) -> Result<Info> {
+    of(api, path, Depth::Header)
+}
+
+/// The same, with the tables and indexes of a remote file, too. That reads all interior pages of its
+/// b-trees, and a sample of the other pages.
+///
+/// # Errors
+/// As [`info`].
+pub fn info_with_objects(api: Api, path: &Path) -> Result<Info> {
+    of(api, path, Depth::Objects)
+}
+
+fn of(api: Api, path: &Path, depth: Depth) -> Result<Info> {
     let in_uri = crate::uri::path_in(path);
     let path = in_uri.as_deref().unwrap_or(path);
     // Nothing is beside a remote file.
@@ -118,17 +145,23 @@ pub fn info(api: Api, path: &Path) -> Result<Info> {
         Some(_) => None,
         None => crate::log::beside(api, path),
     };
-    let (info, _) = info_within(api, path, WAIT)?;
+    let (info, _) = info_within(api, path, depth, WAIT)?;
     Ok(Info { log, ..info })
 }
 
 /// The same, but waits up to `wait` for a lock. The second value is the error behind
 /// `objects_problem`; `None` also for a file that is complete only together with the journal or WAL
 /// beside it.
-pub(crate) fn info_within(api: Api, path: &Path, wait: Duration) -> Result<(Info, Option<Error>)> {
+pub(crate) fn info_within(
+    api: Api,
+    path: &Path,
+    depth: Depth,
+    wait: Duration,
+) -> Result<(Info, Option<Error>)> {
     let target = target::resolve_to_read(api, path)?;
     let path = target.given.as_path();
     let form = form::form(api, &target)?;
+    let is_brief = depth == Depth::Header && target.remote.is_some();
     let companions = form.through().companions();
     let (stored_bytes, allocated_bytes) = match &target.remote {
         Some(_) => (target.len, target.len),
@@ -185,14 +218,10 @@ pub(crate) fn info_within(api: Api, path: &Path, wait: Duration) -> Result<(Info
             info.logical_bytes = store.len().map_err(failed)?;
             info.page_size = store.page_size().map_err(failed)?;
             store.read_at(&mut start, 0).map_err(failed)?;
-            let stats = store.stats().map_err(failed)?;
-            info.store = Some(
-                stats
-                    .figures()
-                    .into_iter()
-                    .map(|(name, n)| (name.to_string(), n))
-                    .collect(),
-            );
+            if !is_brief {
+                let figures = store.stats().map_err(failed)?.figures().into_iter();
+                info.store = Some(figures.map(|(name, n)| (name.to_string(), n)).collect());
+            }
             Bytes::Stored(Box::new(store), info.logical_bytes, path.to_path_buf())
         }
     };
@@ -210,25 +239,9 @@ pub(crate) fn info_within(api: Api, path: &Path, wait: Duration) -> Result<(Info
             (true, Some(0) | None) => AutoVacuum::Full,
             (true, Some(_)) => AutoVacuum::Incremental,
         };
-        let through = form.through();
-        let found = schema::read(api, through, &target).and_then(|schema| {
-            info.program = schema.program;
-            objects::objects(&mut bytes, &header, &schema.entries, stored_bytes)
-        });
-        match found {
-            Ok(objects) => info.objects = objects,
-            Err(e) => match is_recovered(&target.path, through) {
-                // An interrupted checkpoint leaves such a file. It is not damaged and needs no
-                // backup.
-                Ok(false) => {
-                    info.objects_problem = Some(
-                        "the file is complete only together with the journal or WAL beside it, which SQLite merges into it when the database is opened or closed; `densite check` shows whether it is damaged".into(),
-                    );
-                }
-                // The figures above are valid all the same. `check` reports what is wrong.
-                Ok(true) => failed = Some(e),
-                Err(e) => failed = Some(e),
-            },
+        match is_brief {
+            true => info.objects_problem = Some(NOT_READ.to_owned()),
+            false => failed = add_objects(api, &target, &header, &mut bytes, &mut info).err(),
         }
     }
     if let Some(e) = &failed {
@@ -253,4 +266,33 @@ pub(crate) fn info_within(api: Api, path: &Path, wait: Duration) -> Result<(Info
         }));
     }
     Ok((info, failed))
+}
+
+/// Adds the tables and indexes, and the program that the schema shows. An error leaves them out; the
+/// other figures are valid all the same, and `check` reports what is wrong.
+fn add_objects(
+    api: Api,
+    target: &Target,
+    header: &Header,
+    bytes: &mut Bytes<HostFile>,
+    info: &mut Info,
+) -> Result<()> {
+    let through = info.form.through();
+    let found = schema::read(api, through, target).and_then(|schema| {
+        info.program = schema.program;
+        objects::objects(bytes, header, &schema.entries, info.stored_bytes)
+    });
+    match found {
+        Ok(objects) => info.objects = objects,
+        Err(e) => match is_recovered(&target.path, through)? {
+            // An interrupted checkpoint leaves such a file. It is not damaged and needs no backup.
+            false => {
+                info.objects_problem = Some(
+                    "the file is complete only together with the journal or WAL beside it, which SQLite merges into it when the database is opened or closed; `densite check` shows whether it is damaged".into(),
+                );
+            }
+            true => return Err(e),
+        },
+    }
+    Ok(())
 }

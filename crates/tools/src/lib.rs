@@ -71,7 +71,7 @@ pub use estimate::{Estimate, estimate};
 pub use form::Form;
 pub use gain::Gain;
 pub use holder::Holder;
-pub use info::{AutoVacuum, Info, JournalMode, info};
+pub use info::{AutoVacuum, Info, JournalMode, info, info_with_objects};
 pub use layout::{Layout, SpaceUse};
 pub use objects::{Object, ObjectColumn, ObjectKind, Objects};
 pub use page::{NewFile, write_file};

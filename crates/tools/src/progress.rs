@@ -11,6 +11,14 @@ pub trait Progress {
     fn done(&mut self, done: u64) {
         let _ = done;
     }
+    /// So much of the phase's total was complete before it began, and says nothing about its speed.
+    fn resumed(&mut self, done: u64) {
+        self.done(done);
+    }
+    /// The phase has another total than it began with.
+    fn total(&mut self, total: u64) {
+        let _ = total;
+    }
     /// A message for the user that is not an error.
     fn message(&mut self, text: &str) {
         let _ = text;

@@ -58,6 +58,12 @@ pub fn publish(
     let target = target::resolve_to_read(api, src)?;
     let through = through_of(api, &target)?;
     let url = url_in(dst);
+    if !crate::error::parent_of(dst).exists() && url.is_none() {
+        // Its directory would be named as missing, a part of what was meant to be a URL.
+        if let Some(why) = densite_vfs::mistaken_url(&dst.to_string_lossy()) {
+            return Err(Error::Setting(format!("{}: {why}", dst.display())));
+        }
+    }
     // What is uploaded is first written to a temporary file.
     let local = match url {
         Some(_) => std::env::temp_dir().join("densite-publish"),

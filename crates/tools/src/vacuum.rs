@@ -289,7 +289,7 @@ impl VacuumPlan {
 /// fails, the error names the lock holders.
 fn whole(api: Api, through: Through, target: &Target) -> Result<(Info, Option<Error>)> {
     let look = || {
-        let (info, failed) = info::info_within(api, &target.given, STEP)?;
+        let (info, failed) = info::info_within(api, &target.given, info::Depth::Objects, STEP)?;
         let is_whole = info.objects_problem.is_none() || failed.is_some();
         Ok(is_whole.then_some((info, failed)))
     };

@@ -57,6 +57,12 @@ pub(crate) fn failure(db: &str, at: At<'_>, e: &rusqlite::Error) -> Failure {
         (_, Some(said)) => format!("{message}: {said}"),
         (_, None) => message,
     };
+    // It would be a path, whose directory is missing.
+    let mistaken = densite_vfs::mistaken_url(db).filter(|_| matches!(at, At::Database));
+    if let (Some(why), Some(14)) = (mistaken, sqlite_code.map(|c| c & 0xff)) {
+        let fields = json!({ "path": db, "sqlite_code": sqlite_code });
+        return Failure::Other("sql", 1, format!("{db}: {why}"), fields);
+    }
     let (kind, code, advice) = match sqlite_code.map(|c| c & 0xff) {
         Some(9) => ("interrupted", 130, ""),
         // Messages of our own already say what to do.

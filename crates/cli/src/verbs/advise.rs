@@ -3,6 +3,7 @@
 
 use crate::advice::{self, Line};
 use crate::args::{Common, DbArg};
+use crate::ask::consent;
 use crate::exit::exit_code;
 use crate::failure::Outcome;
 use crate::progress::Bar;
@@ -14,7 +15,18 @@ use serde_json::{Value, json};
 pub(crate) fn run(common: Common, args: &DbArg) -> Outcome {
     let api = sqlite::api()?;
     let mut bar = Bar::interruptible(common)?;
-    let info = densite_tools::info(api, &args.db)?;
+    let mut info = densite_tools::info(api, &args.db)?;
+    if info.remote.is_some() {
+        let path = shown::path(&info.path);
+        let size = out::bytes(info.stored_bytes);
+        consent(
+            common,
+            &format!(
+                "{path}: advise reads all tables and indexes for its figures, which can take thousands of requests and most of {size}. Continue?"
+            ),
+        )?;
+        info = densite_tools::info_with_objects(api, &args.db)?;
+    }
     let estimate = match info.form {
         Form::Plain => Some(densite_tools::estimate(api, &args.db, &mut bar)),
         Form::Compressed | Form::Empty => None,

@@ -22,7 +22,10 @@ const SAID: [&str; 7] = [
 
 pub(crate) fn run(common: Common, args: &InfoArgs) -> Outcome {
     let bar = Bar::new(common);
-    let info = densite_tools::info(sqlite::api()?, &args.db)?;
+    let info = match args.columns {
+        true => densite_tools::info_with_objects(sqlite::api()?, &args.db)?,
+        false => densite_tools::info(sqlite::api()?, &args.db)?,
+    };
     drop(bar);
     for path in &info.leftovers {
         out::message(

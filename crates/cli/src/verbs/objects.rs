@@ -16,7 +16,7 @@ pub(super) fn text(info: &Info, columns: bool) -> String {
     if let Some(problem) = &info.objects_problem {
         let _ = writeln!(
             text,
-            "\ntables and indexes could not be read: {}",
+            "\ntables and indexes are not shown: {}",
             shown(problem)
         );
         return text;

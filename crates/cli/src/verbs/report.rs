@@ -22,7 +22,7 @@ pub(crate) fn run(common: Common, args: &ReportArgs) -> Outcome {
     let mut history = earlier(common, args)?;
     drop(NewFile::create(&args.output, true)?);
     let mut bar = Bar::interruptible(common)?;
-    let info = densite_tools::info(api, &args.db)?;
+    let info = densite_tools::info_with_objects(api, &args.db)?;
     let estimate = match (info.form, &info.remote) {
         (Form::Plain, None) => Some(densite_tools::estimate(api, &args.db, &mut bar)),
         _ => None,

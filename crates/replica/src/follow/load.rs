@@ -19,6 +19,9 @@ pub(super) const END: u64 = 192 << 10;
 /// The same for a base. It also has there what a first query needs.
 pub(crate) const BASE_END: u64 = 448 << 10;
 
+/// Bytes of them that most tables fit into.
+const TABLE: u64 = 64 << 10;
+
 /// The newest base, and the merged objects after it.
 pub(super) fn merged(bucket: &dyn Bucket, head: &Head) -> Result<Snapshot> {
     let generation = head.newest_first().find(|g| !g.bases.is_empty());
@@ -57,7 +60,7 @@ pub(super) fn by_ranges(
 ) -> Result<(Holder, Index)> {
     let object = bucket.object(name, len, end)?;
     let object = object.ok_or_else(|| Error::Missing(name.to_owned()))?;
-    let index = index(name, object.len(), &mut |buf, offset| {
+    let index = index(name, object.len(), TABLE, &mut |buf, offset| {
         object.read_at(buf, offset)
     })?;
     Ok((Holder::Remote(object), index))

@@ -24,11 +24,12 @@ fn bytes(n: u64) -> String {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Error::NotFound { path } => write!(
-                f,
-                "{}: there is no such file or directory; check the path",
-                path.display()
-            ),
+            Error::NotFound { path } => {
+                let mistaken = densite_vfs::mistaken_url(&path.to_string_lossy());
+                let why = mistaken
+                    .unwrap_or_else(|| "there is no such file or directory; check the path".into());
+                write!(f, "{}: {why}", path.display())
+            }
             Error::IsDirectory { path } => {
                 write!(
                     f,

@@ -4,7 +4,7 @@ use crate::error::{Error, Result};
 use crate::holders::holders;
 use densite_disk::RealDir;
 use densite_replica::{Bucket, Error as Wrong, Folder};
-use densite_vfs::{is_url, shown_url};
+use densite_vfs::{is_url, mistaken_url, shown_url};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
@@ -122,6 +122,18 @@ impl Place {
         }
     }
 
+    /// What a message calls a place that is shipped to: a directory with its whole path.
+    pub(super) fn described(url: &Path) -> String {
+        let shown = Place::shown_name(url);
+        match is_url(&shown.to_string_lossy()) {
+            true => shown.display().to_string(),
+            false => {
+                let whole = std::path::absolute(&shown).unwrap_or(shown);
+                format!("the directory {}", whole.display())
+            }
+        }
+    }
+
     /// Whether a replica is there, with its head or without it.
     ///
     /// # Errors
@@ -159,22 +171,17 @@ impl Where {
     /// What this name is.
     ///
     /// # Errors
-    /// [`Error::Setting`] for what looks like a URL and is none.
+    /// [`Error::Setting`] for what looks like a URL and is none: it would be a directory of this name.
     fn of(name: &Path) -> Result<Where> {
-        const FORM: &str = "use s3://BUCKET/PREFIX, file:///DIRECTORY or a directory";
         let text = name.to_string_lossy();
         if is_url(&text) {
             return Ok(Where::Url);
         }
-        let wrong = |why: &str| Err(Error::Setting(format!("{text}: {why}{FORM}")));
-        match text.split_once(':') {
-            Some(("file", rest)) if rest.starts_with("//") => Ok(Where::Directory),
-            Some((scheme, rest)) if rest.starts_with("//") => {
-                wrong(&format!("{scheme}:// is not known; "))
-            }
-            // Without its slashes, it would be a directory of this name.
-            Some((scheme, _)) if ["s3", "file", "http", "https"].contains(&scheme) => wrong(""),
-            _ => Ok(Where::Directory),
+        match mistaken_url(&text) {
+            None => Ok(Where::Directory),
+            Some(why) => Err(Error::Setting(format!(
+                "{text}: {why}; a replica is in s3://BUCKET/PREFIX, file:///DIRECTORY or a directory"
+            ))),
         }
     }
 }

@@ -38,6 +38,13 @@ pub fn replicas(url: &Path) -> Result<ReplicaInfo> {
     densite_replica::replicas(place.bucket()).map_err(|e| place.failed(&e))
 }
 
+/// What a message calls a place that is shipped to: a URL without secrets, or a directory with its
+/// whole path.
+#[must_use]
+pub fn described(url: &Path) -> String {
+    Place::described(url)
+}
+
 /// The name of a place for messages: a URL without secrets, or the directory.
 #[must_use]
 pub fn shown(url: &Path) -> PathBuf {

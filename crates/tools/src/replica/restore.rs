@@ -245,12 +245,17 @@ fn restore_into(
 ) -> Result<(RestoredLog, RestoreReport)> {
     let file = temp.open()?;
     let mut log = RestoredLog::create(&beside(temp.path(), LOG))?;
-    let mut begun = 0;
+    let mut total = None;
     let restored = found.write(&file, log.dir(), &mut |done, all| {
-        if begun != all {
-            begun = all;
-            progress.phase("restoring", all);
+        match total {
+            None => {
+                progress.phase("restoring", all);
+                progress.resumed(done);
+            }
+            Some(known) if known != all => progress.total(all),
+            Some(_) => {}
         }
+        total = Some(all);
         progress.done(done);
         !progress.cancelled()
     });

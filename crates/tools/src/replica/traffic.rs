@@ -50,6 +50,17 @@ impl Bucket for Counted {
         self.bucket.get_range(name, offset, len)
     }
 
+    fn stream(
+        &self,
+        name: &str,
+        offset: u64,
+        len: u64,
+        sink: &mut dyn FnMut(&[u8]) -> Result<()>,
+    ) -> Result<()> {
+        self.traffic.request(0);
+        self.bucket.stream(name, offset, len, sink)
+    }
+
     fn create(&self, name: &str, bytes: &[u8]) -> Result<Option<String>> {
         self.traffic.request(bytes.len());
         self.bucket.create(name, bytes)

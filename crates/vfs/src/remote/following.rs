@@ -123,6 +123,12 @@ impl Following {
 fn said(name: &str, e: &Error) -> String {
     let said = e.to_string();
     match said.starts_with(name) {
+        // A slash at the end makes a URL that of a replica.
+        false if matches!(e, Error::NoReplica) => {
+            format!(
+                "{name}: {said}; the URL of a database file ends with its name, not with a slash"
+            )
+        }
         true => said,
         false => format!("{name}: {said}"),
     }

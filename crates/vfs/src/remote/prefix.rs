@@ -100,6 +100,27 @@ impl Bucket for Prefix {
         }
     }
 
+    fn stream(
+        &self,
+        name: &str,
+        offset: u64,
+        len: u64,
+        sink: &mut dyn FnMut(&[u8]) -> Result<()>,
+    ) -> Result<()> {
+        let mut sunk = Ok(());
+        let read = self
+            .bucket
+            .stream(name, offset..offset + len, &mut |bytes| {
+                sunk = sink(bytes);
+                sunk.is_ok()
+            });
+        sunk?;
+        read.map_err(|e| match e.problem() {
+            Problem::NotFound => Error::Missing(name.to_owned()),
+            _ => failed(&e),
+        })
+    }
+
     fn create(&self, name: &str, bytes: &[u8]) -> Result<Option<String>> {
         self.bucket.create(name, bytes).map_err(|e| failed(&e))
     }

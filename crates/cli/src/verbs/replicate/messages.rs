@@ -61,7 +61,7 @@ impl Told {
                 let text = format!(
                     "{} is replicated to {} (restore point {n} of {generation})",
                     db.display(),
-                    url.display()
+                    densite_tools::replica::described(&url)
                 );
                 let event = json!({ "event": "began", "database": db, "replica": url,
                     "generation": generation, "restore_point": n, "warnings": warnings });
