@@ -177,10 +177,16 @@ impl Where {
         if is_url(&text) {
             return Ok(Where::Url);
         }
-        match mistaken_url(&text) {
+        let is_of_file = text.starts_with("file:") || text.starts_with("file//");
+        let of_file = is_of_file && !text.starts_with("file://");
+        let why = match of_file {
+            true => Some(format!("write file:/// for a URL, or ./{text} for a path")),
+            false => mistaken_url(&text),
+        };
+        match why {
             None => Ok(Where::Directory),
             Some(why) => Err(Error::Setting(format!(
-                "{text}: {why}; a replica is in s3://BUCKET/PREFIX, file:///DIRECTORY or a directory"
+                "{text}: {why}; use s3://BUCKET/PREFIX, file:///DIRECTORY or a directory"
             ))),
         }
     }
