@@ -145,10 +145,8 @@ test-setup: need-test chroma s3-server nats-server everyday-part
 	examples/run.sh - target/examples
 	tests/sqlite-suite/setup.sh target/sqlite-suite
 
-# Many tests wait most of the time, for servers, locks and processes. With twice as many threads as
-# cores, those that measure time fail now and then.
 cargo-test: need-test ext chroma s3-server nats-server everyday-part
-	RUST_TEST_THREADS=$$(($$(nproc) + 1)) cargo test --workspace --locked --no-fail-fast
+	scripts/cargo-test.py
 
 # Tests the program that runs the parts of `make crash`.
 crash-test: need-test

@@ -77,7 +77,7 @@ impl Case {
             ..Options::default()
         };
         let raw = seed % 4 < 2;
-        let pages = [20, 300, 2500][seed as usize / 2 % 3];
+        let pages = [20, 300, 1000][seed as usize / 2 % 3];
         let mut before: Vec<Vec<u8>> = (0..pages).map(|p| content(&mut rng, p, raw)).collect();
         let mut handle = open(&disk, "first", &options);
         for round in 0..rng.random_range(1..6) {

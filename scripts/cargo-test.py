@@ -1,0 +1,87 @@
+#!/usr/bin/env python3
+"""Runs the tests of the workspace, several test programs at once.
+
+usage: scripts/cargo-test.py
+
+`cargo test` runs one program after the other, and many wait most of the time, for servers, locks
+and processes: cores are idle. Here as many programs run as there are cores, with two threads each,
+and the largest begin first. The output of a program is printed when it ends. Ends with 1 if a test
+failed, and names the programs that did.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+# With more threads in all, tests that measure time fail now and then.
+THREADS = 2
+
+PRINTING = threading.Lock()
+
+
+def build() -> list[tuple[str, str, str]]:
+    """Builds the test programs: for each its name, its path and the folder of its crate."""
+    cargo = subprocess.Popen(
+        ["cargo", "test", "--workspace", "--locked", "--no-run"]
+        + ["--message-format=json-render-diagnostics"],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    programs = []
+    for line in cargo.stdout:
+        message = json.loads(line)
+        if message["reason"] == "compiler-artifact" and message["profile"]["test"]:
+            folder = os.path.dirname(message["manifest_path"])
+            name = f"{os.path.relpath(folder)}: {os.path.relpath(message['target']['src_path'], folder)}"
+            if message["executable"]:
+                programs.append((name, message["executable"], folder))
+    if cargo.wait() != 0:
+        sys.exit(cargo.returncode)
+    return programs
+
+
+def tests(program: tuple[str, str, str]) -> int:
+    """How many tests a program has."""
+    _, path, folder = program
+    listed = subprocess.run([path, "--list"], cwd=folder, stdout=subprocess.PIPE, check=True)
+    return listed.stdout.count(b": test\n")
+
+
+def run(program: tuple[str, str, str]) -> bool:
+    """Runs the tests of a program, from the folder of its crate as `cargo test` does."""
+    name, path, folder = program
+    begin = time.monotonic()
+    done = subprocess.run(
+        [path, f"--test-threads={THREADS}"],
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
+    took = time.monotonic() - begin
+    with PRINTING:
+        print(f"\n     {name}", flush=True)
+        sys.stdout.buffer.write(done.stdout)
+        print(f"     {name} took {took:.0f} s", flush=True)
+        if done.returncode < 0:
+            print(f"     {name} was ended by signal {-done.returncode}", flush=True)
+    return done.returncode == 0
+
+
+def main() -> None:
+    programs = sorted(build(), key=tests, reverse=True)
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        good = list(pool.map(run, programs))
+    failed = [name for (name, _, _), passed in zip(programs, good) if not passed]
+    if subprocess.run(["cargo", "test", "--workspace", "--locked", "--doc"]).returncode != 0:
+        failed.append("the examples in the documentation")
+    if failed:
+        sys.exit("tests failed, of " + ", ".join(failed))
+
+
+if __name__ == "__main__":
+    main()
