@@ -13,7 +13,7 @@ use tokio::time::timeout;
 const BEGIN: Duration = Duration::from_secs(300);
 /// How long no byte of it may come.
 const IDLE: Duration = Duration::from_secs(60);
-/// So many pieces wait for the reader. The connection holds back what comes then.
+/// So many pieces of up to 400 KiB wait for the reader. The connection holds back what comes then.
 const WAITING: usize = 8;
 
 /// What ends an answer early.
