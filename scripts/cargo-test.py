@@ -5,8 +5,8 @@ usage: scripts/cargo-test.py
 
 `cargo test` runs one program after the other, and many wait most of the time, for servers, locks
 and processes: cores are idle. Here as many programs run as there are cores, with two threads each,
-and the largest begin first. The output of a program is printed when it ends. Ends with 1 if a test
-failed, and names the programs that did.
+and the largest begin first. The output of a program is printed when it ends. The exit code is 1 if
+a test failed, and the last line names the programs in which one did.
 """
 
 import json
@@ -54,6 +54,8 @@ def tests(program: tuple[str, str, str]) -> int:
 def run(program: tuple[str, str, str]) -> bool:
     """Runs the tests of a program, from the folder of its crate as `cargo test` does."""
     name, path, folder = program
+    with PRINTING:
+        print(f"     {name} begins", flush=True)
     begin = time.monotonic()
     done = subprocess.run(
         [path, f"--test-threads={THREADS}"],

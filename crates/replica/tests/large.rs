@@ -436,12 +436,12 @@ fn an_interrupted_restore_of_a_large_base_reads_what_is_missing() {
     assert!(resumed > 1 << 20, "{resumed}");
     assert_eq!(done.bytes + resumed, bucket.len());
 
-    // All of it is there, and later extents have changed it: only these are read.
+    // The file has the whole first extent, and later extents have changed it: only these are read.
     let done = restore(&bucket, &file, &mut |_, _| true).expect("restored");
     assert!(done.bytes < 8 << 20, "{done:?}");
     assert_restored(&source, &file, "again");
 
-    // What is there is wrong: all is read again.
+    // The bytes in the file are wrong: all of the base is read again.
     let file = Restoring::new(&bucket.contents);
     file.write_at(&[9; 100_000], 1_000_000).expect("written");
     let done = restore(&bucket, &file, &mut |_, _| true).expect("restored");

@@ -301,7 +301,7 @@ fn send_range(
         send.send(Ok(chunk)).map_err(|_| Error::Stopped)
     });
     if let Err(e) = read {
-        // The other thread has stopped if nobody receives it.
+        // If it cannot be sent, the thread that writes has stopped already.
         let _ = send.send(Err(e));
     }
 }

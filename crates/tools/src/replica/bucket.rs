@@ -177,11 +177,12 @@ impl Where {
         if is_url(&text) {
             return Ok(Where::Url);
         }
-        let is_of_file = text.starts_with("file:") || text.starts_with("file//");
-        let of_file = is_of_file && !text.starts_with("file://");
-        let why = match of_file {
-            true => Some(format!("write file:/// for a URL, or ./{text} for a path")),
-            false => mistaken_url(&text),
+        let why = match text.strip_prefix("file") {
+            Some(rest) if rest.starts_with("://") => None,
+            Some(rest) if rest.starts_with([':', '/']) => {
+                Some(format!("write file:/// for a URL, or ./{text} for a path"))
+            }
+            _ => mistaken_url(&text),
         };
         match why {
             None => Ok(Where::Directory),
