@@ -447,6 +447,38 @@ fn an_older_copy_is_noticed_through_another_server() {
     }
 }
 
+/// A member that stopped asks again and again. A stream can have only so many consumers.
+#[test]
+fn a_reader_that_is_refused_leaves_no_consumers() {
+    let Some(server) = place() else { return };
+    let writer = open(&server.at()).expect("a stream");
+    append_numbers(&writer, &name("a"), 3);
+    let read = read_all(&writer, 3);
+    let mut elsewhere = read[1].position();
+    elsewhere.sequence = 3;
+    let reader = open(&server.at()).expect("a stream");
+    for _ in 0..20 {
+        match reader.read_after(elsewhere, take(Duration::from_millis(50))) {
+            Err(Error::Diverged { sequence: 3, .. }) => {}
+            other => panic!("{other:?}"),
+        }
+    }
+    // A reader that goes elsewhere, too.
+    for message in read.iter().cycle().take(20) {
+        let found = reader.read_after(message.position(), take(Duration::from_millis(50)));
+        found.expect("read");
+    }
+    let (send, count) = std::sync::mpsc::channel();
+    server.administer(|context| async move {
+        let stream = context.get_stream(STREAM).await.expect("the stream");
+        send.send(stream.cached_info().state.consumer_count)
+            .expect("sent");
+    });
+    // One of each reader, and one that is being removed.
+    let count = count.recv().expect("counted");
+    assert!(count <= 3, "{count} consumers");
+}
+
 /// The subjects of a stream end with any word.
 #[test]
 fn a_message_without_a_valid_origin_has_no_contents() {

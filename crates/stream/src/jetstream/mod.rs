@@ -73,11 +73,7 @@ impl JetStream {
     /// Removes the consumer of a reader that is not needed.
     fn forget(&self, reading: Reading) {
         let connection = Arc::clone(&self.connection);
-        self.thread.spawn(async move {
-            let name = reading.into_name();
-            // Otherwise the server removes it some minutes later.
-            let _ = connection.stream.delete_consumer(&name).await;
-        });
+        self.thread.spawn(async move { reading.end(&connection).await });
     }
 }
 

@@ -82,17 +82,25 @@ impl Reading {
             _ => failed(&e),
         })?;
         let name = consumer.cached_info().name.clone();
-        // After the consumer was made: one of the wrong stream is noticed here.
-        let extent = check(connection, after).await?;
-        let max_payload = connection.context.client().server_info().max_payload;
-        let messages = consumer
-            .stream()
-            .max_messages_per_batch(BATCH)
-            .max_bytes_per_batch(BATCH_BYTES.max(2 * max_payload))
-            .expires(EXPIRES)
-            .messages()
-            .await
-            .map_err(|e| failed(&e))?;
+        let begun = async {
+            // After the consumer was made: one of the wrong stream is noticed here.
+            let extent = check(connection, after).await?;
+            let max_payload = connection.context.client().server_info().max_payload;
+            let messages = consumer
+                .stream()
+                .max_messages_per_batch(BATCH)
+                .max_bytes_per_batch(BATCH_BYTES.max(2 * max_payload))
+                .expires(EXPIRES)
+                .messages();
+            Ok((extent, messages.await.map_err(|e| failed(&e))?))
+        };
+        let (extent, messages) = match begun.await {
+            Ok(begun) => begun,
+            Err(e) => {
+                remove(connection, &name).await;
+                return Err(e);
+            }
+        };
         Ok(Reading {
             at: after,
             begins_at: after.sequence >= extent.first,
@@ -110,9 +118,9 @@ impl Reading {
         self.at == after && !self.connected.has_changed().unwrap_or(true)
     }
 
-    /// The name of its consumer on the server.
-    pub(super) fn into_name(self) -> String {
-        self.name
+    /// Ends it: the next read begins anew.
+    pub(super) async fn end(self, connection: &Connection) {
+        remove(connection, &self.name).await;
     }
 
     /// The next message. `Ok(None)`: the consumer has ended.
@@ -213,6 +221,15 @@ impl Reading {
     }
 }
 
+/// Removes a consumer. Otherwise the server keeps it for [`INACTIVE`], and a stream can have only so
+/// many (1,000, unless nats-server 2.15 is told otherwise): a member that stopped, and tries again
+/// now and then, would use them up.
+async fn remove(connection: &Connection, name: &str) {
+    if connection.context.client().connection_state() == State::Connected {
+        let _ = connection.stream.delete_consumer(name).await;
+    }
+}
+
 fn first_question() -> (Instant, Duration) {
     (Instant::now() + QUESTION.0, QUESTION.0)
 }
@@ -253,9 +270,16 @@ pub(super) async fn read(
     let until = Instant::now() + take.wait;
     let mut kept = kept;
     loop {
-        let mut reading = match kept.take() {
-            Some(reading) if reading.continues(after) => reading,
-            _ => match Reading::begin(connection, after).await {
+        let (goes_on, over) = match kept.take() {
+            Some(reading) if reading.continues(after) => (Some(reading), None),
+            other => (None, other),
+        };
+        if let Some(over) = over {
+            over.end(connection).await;
+        }
+        let mut reading = match goes_on {
+            Some(reading) => reading,
+            None => match Reading::begin(connection, after).await {
                 Ok(reading) => reading,
                 // The server restarts, or its consumer is not ready.
                 Err(Error::TryAgain(_)) if Instant::now() + PAUSE < until => {
@@ -269,7 +293,14 @@ pub(super) async fn read(
             true => until.max(Instant::now() + ARRIVAL),
             false => until,
         };
-        match reading.take(connection, take, until).await? {
+        let found = match reading.take(connection, take, until).await {
+            Ok(found) => found,
+            Err(e) => {
+                reading.end(connection).await;
+                return Err(e);
+            }
+        };
+        match found {
             Some(found) => {
                 let state = connection.context.client().connection_state();
                 if found.is_empty() && state != State::Connected {
@@ -277,8 +308,13 @@ pub(super) async fn read(
                 }
                 return Ok((found, Some(reading)));
             }
-            None if Instant::now() >= until => return Ok((Vec::new(), None)),
-            None => tokio::time::sleep(PAUSE).await,
+            None => {
+                reading.end(connection).await;
+                if Instant::now() >= until {
+                    return Ok((Vec::new(), None));
+                }
+                tokio::time::sleep(PAUSE).await;
+            }
         }
     }
 }
