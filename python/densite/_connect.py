@@ -29,7 +29,8 @@ def connect(
     Args:
         database: a path, or the URL of a remote database (``https://``, ``http://`` or ``s3://``),
             which can only be read; ``":memory:"`` and ``""`` have the same meaning as in
-            :mod:`sqlite3`. With ``uri=True`` a URI, whose parameters are kept.
+            :mod:`sqlite3`. With ``uri=True`` a URI, whose parameters are kept. Without it, a name
+            that begins with ``file:`` is that of an existing file.
         level: zstd level for new pages, -7 to 22 (default 3).
         threads: background threads, 0 for none (default: 1 less than the cores, at least 1).
         decoded_cache: budget in MiB of the cache of decoded pages of this file in this process; by default all files of the process together take up to an eighth of the available memory
@@ -45,9 +46,11 @@ def connect(
             message names it.
         sqlite3.NotSupportedError: see :func:`densite.attach`.
         TypeError, ValueError: a parameter is not a whole number; the path is not a path, or
-            contains a NUL.
+            contains a NUL, or is a URI without ``uri=True``.
     """
     attach()
+    if not uri and path_bytes(os.fspath(database)).startswith(b"file:") and not os.path.lexists(database):
+        raise ValueError(f"{database!r} is a URI: add uri=True; or create a file of this literal name first")
     name, uri = location(database, uri, level, threads, decoded_cache)
     con: sqlite3.Connection = sqlite3.connect(name, *args, uri=uri, **kwargs)
     return con

@@ -23,8 +23,9 @@ const OURS: [&str; 12] = [
     "cache_dir",
     "cache_size",
 ];
-/// SQLite's own, including those of its VFSes and extensions (memdb, RBU, encryption).
-const SQLITES: [&str; 15] = [
+/// SQLite's own, including those of its VFSes and extensions (memdb, multiplex, RBU, encryption):
+/// every name that the amalgamation of 3.54 reads.
+const SQLITES: [&str; 22] = [
     "vfs",
     "mode",
     "cache",
@@ -35,6 +36,13 @@ const SQLITES: [&str; 15] = [
     "ptr",
     "sz",
     "max",
+    "freeonclose",
+    "reserve",
+    "exclusive",
+    "readonly_shm",
+    "8_3_names",
+    "chunksize",
+    "truncate",
     "key",
     "hexkey",
     "textkey",
