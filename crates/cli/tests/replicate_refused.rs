@@ -21,6 +21,26 @@ fn count(db: &str) -> String {
     densite(&sql).expect(0).out
 }
 
+/// Turso's MVCC leaves an empty file of the name of a log.
+#[test]
+fn a_file_of_another_program_in_the_place_of_the_log_is_named() {
+    let dir = temp();
+    let (db, url) = made(&dir);
+    let foreign = at(&dir, "a.db-log");
+    std::fs::write(&foreign, "").expect("written");
+    for arguments in [
+        &["replicate", &db, &url, "--once"][..],
+        &["log", "status", &db],
+    ] {
+        densite(arguments)
+            .expect(1)
+            .says(&foreign)
+            .says("not a directory of Densite's; if another program made it, move it away");
+    }
+    std::fs::remove_file(&foreign).expect("removed");
+    densite(&["replicate", &db, &url, "--once"]).expect(0);
+}
+
 /// A base with the page would take the place of the last copy that has it.
 #[test]
 fn a_damaged_page_stops_a_base_and_the_replica_keeps_its_state() {

@@ -117,7 +117,9 @@ impl Error {
             ErrorKind::Exists => "the file exists already",
             ErrorKind::Permission => "permission denied or read-only",
             ErrorKind::NotAFile => "not a regular file",
-            ErrorKind::NotADirectory => "not a directory (links are not followed here)",
+            ErrorKind::NotADirectory => {
+                "a file or a link, not a directory of Densite's; if another program made it, move it away"
+            },
             ErrorKind::TooManyFiles => {
                 let known = self.code.and_then(too_many_files);
                 known.unwrap_or("too many files are open; close some")
