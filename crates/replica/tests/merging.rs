@@ -211,7 +211,7 @@ fn an_hour_of_load_is_merged_seldom_and_restored_with_few_requests() {
         assert!(moment.0 <= 140, "{now_ms}: {moment:?}");
     }
     // At most 1.3 times the bytes of the newest state, and few requests.
-    for second in (7..=3_600).step_by(50) {
+    for second in (7..=3_600).step_by(150) {
         restored_from(&*load.bucket, At::Time(second * SECOND)).expect("restore");
         let moment = sum(&load.bucket.take(), "");
         println!("{second}: {moment:?}");

@@ -242,7 +242,6 @@ fn stays_exact(bytes: u64, pattern: Pattern, levels: usize) {
         report.frames
     };
     let frames = pages(bytes) / pattern.each;
-    assert_eq!(check(&mut handle), frames);
     let mut rng = SmallRng::seed_from_u64(9);
     let mut new = std::collections::BTreeSet::new();
     for round in 0..30 {
@@ -258,8 +257,8 @@ fn stays_exact(bytes: u64, pattern: Pattern, levels: usize) {
         handle.sync(SyncKind::Data).expect("the commit succeeds");
     }
     let frames = frames + new.len() as u64;
-    assert_eq!(check(&mut handle), frames);
     drop(handle);
+    // A check reads the whole table of units: most of this test's time.
     let mut handle = tuned(&file, " again");
     assert_eq!(check(&mut handle), frames);
     let budget = ReclaimBudget {
