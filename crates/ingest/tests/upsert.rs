@@ -135,6 +135,29 @@ fn readers_and_the_table_agree_with_sqlite() {
     }
 }
 
+/// The row is rejected when it is applied. Until then, readers see the row that it meets.
+#[test]
+fn an_expression_that_fails_stops_no_other_statement() {
+    let db = Db::new("CREATE TABLE t(k INTEGER PRIMARY KEY, n INT)");
+    let con = db.ingest("t", ", on_conflict='update(n = abs(n) + excluded.n)'");
+    con.execute_batch("INSERT INTO t VALUES (1, -9223372036854775807 - 1), (2, 5)")
+        .expect("rows");
+    one::<i64>(&con, "SELECT densite_pause('t')");
+    con.execute_batch("INSERT INTO t_in VALUES (1, 1); INSERT INTO t_in VALUES (2, 1)")
+        .expect("rows that wait");
+    let waiting = ["1|-9223372036854775808", "2|6"];
+    assert_eq!(all(&con, "SELECT * FROM t_in"), waiting);
+    assert_eq!(all(&con, "SELECT count(*) FROM t_in"), ["2"]);
+    con.execute_batch("UPDATE t_in SET n = n + 1 WHERE k = 2; DELETE FROM t_in WHERE k = 1")
+        .expect("changes");
+    one::<i64>(&con, "SELECT densite_resume('t')");
+    wait(&con);
+    assert_eq!(all(&con, "SELECT * FROM t"), ["2|7"]);
+    let rejects = "SELECT op, row, error FROM densite_rejects";
+    let rejected = r#"insert|{"k":1,"n":1}|integer overflow"#;
+    assert_eq!(all(&con, rejects), [rejected]);
+}
+
 #[test]
 fn expressions_that_cannot_be_evaluated_twice_are_refused() {
     let db = Db::new(
