@@ -133,6 +133,9 @@ fn vacuum(info: &Info, path: &str) -> Line {
         let text = "a database at a URL cannot be vacuumed: vacuum the file, and publish it again";
         return Line::fine(ABOUT, text.to_owned());
     }
+    if info.page_size == 0 {
+        return Line::fine(ABOUT, "there is nothing to free".to_owned());
+    }
     let Some(gain) = &info.gain else {
         let why = info.objects_problem.as_deref().unwrap_or("it has no pages");
         return Line::fine(
@@ -193,7 +196,7 @@ fn page_size(info: &Info, path: &str) -> Line {
     let size = info.page_size;
     let pages = out::thousands(info.pages);
     match (PAGE_SIZES.contains(&size), info.form) {
-        _ if size == 0 => Line::fine(ABOUT, "it has no pages yet".to_owned()),
+        _ if size == 0 => Line::fine(ABOUT, "there are no pages yet".to_owned()),
         (true, _) => Line::fine(ABOUT, format!("{pages} pages of {size} bytes, a good size")),
         (false, Form::Plain) if info.program.is_some() => Line::fine(
             ABOUT,
@@ -214,13 +217,11 @@ fn page_size(info: &Info, path: &str) -> Line {
 
 fn reclaiming(info: &Info, path: &str) -> Line {
     const ABOUT: &str = "auto_vacuum";
-    let free = match info.page_size {
-        0 => String::new(),
-        size => {
-            let bytes = BinaryBytes(info.free_pages * u64::from(size));
-            format!("{} free pages ({bytes})", out::thousands(info.free_pages))
-        }
-    };
+    if info.page_size == 0 {
+        return Line::fine(ABOUT, "there are no free pages".to_owned());
+    }
+    let bytes = BinaryBytes(info.free_pages * u64::from(info.page_size));
+    let free = format!("{} free pages ({bytes})", out::thousands(info.free_pages));
     match (info.auto_vacuum, info.form) {
         (AutoVacuum::None, Form::Compressed) => Line::fine(
             ABOUT,

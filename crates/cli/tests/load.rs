@@ -220,7 +220,12 @@ fn bad_csv_is_named_and_loads_nothing() {
     refused(
         densite(&["load", &db, "t", &at(&dir, "none.csv")]),
         &db,
-        &["none.csv", "cannot be opened"],
+        &["none.csv", "does not exist; check the path"],
+    );
+    refused(
+        densite(&["load", &db, "t", "https://example.org/a.csv"]),
+        &db,
+        &["load reads files and standard input"],
     );
     densite(&["sql", &db, "CREATE VIEW v AS SELECT * FROM t"]).expect(0);
     densite(&["load", &db, "v", &file])

@@ -179,7 +179,17 @@ pub(crate) fn open(args: &LoadArgs, format: FileFormat) -> Result<Box<dyn Source
             .map(File::from),
         false => File::open(&args.file),
     };
-    let file = file.map_err(|e| Bad::file(format!("cannot be opened: {e}")))?;
+    let file = file.map_err(|e| {
+        let is_url = args.file.to_string_lossy().contains("://");
+        Bad::file(match e.kind() {
+            std::io::ErrorKind::NotFound if is_url => {
+                "is no file; load reads files and standard input: download it first, or pipe it to densite load DB TABLE -"
+                    .to_owned()
+            }
+            std::io::ErrorKind::NotFound => "does not exist; check the path".to_owned(),
+            _ => format!("cannot be opened: {e}"),
+        })
+    })?;
     match format {
         FileFormat::Parquet => Ok(Box::new(parquet::Parquet::new(file)?)),
         _ => open_text(file, args, format),

@@ -53,9 +53,18 @@ fn failed(e: &ParquetError) -> Bad {
         }
         _ => true,
     };
+    let advice = match (is_damaged, e) {
+        (true, ParquetError::EOF(_)) => {
+            return Bad::damaged(
+                "cannot be read as Parquet: a part of it is missing, or it is another format; get a whole copy",
+            );
+        }
+        (true, _) => "; get a whole copy, or create it again",
+        (false, _) => "",
+    };
     Bad {
         is_damaged,
-        ..Bad::file(format!("cannot be read as Parquet: {e}"))
+        ..Bad::file(format!("cannot be read as Parquet: {e}{advice}"))
     }
 }
 

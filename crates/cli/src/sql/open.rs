@@ -17,6 +17,8 @@ pub(crate) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 pub(crate) enum Access {
     /// A missing database is an error.
     Existing,
+    /// The same; the error names the option that creates it.
+    ExistingUnlessAsked,
     /// A missing database is created.
     Create,
     /// Nothing can be changed.
@@ -45,12 +47,16 @@ pub(crate) fn open(db: &str, access: Access) -> Result<Connection, Failure> {
                     return Err(densite_tools::Error::NotFound { path: dir }.into());
                 }
                 if access != Access::Create {
+                    let or = match access {
+                        Access::ExistingUnlessAsked => {
+                            ", or give --create to create a new database"
+                        }
+                        _ => "",
+                    };
                     return Err(Failure::Other(
                         "not_found",
                         1,
-                        format!(
-                            "{db}: there is no such file; check the path, or give --create to create a new database"
-                        ),
+                        format!("{db}: there is no such file; check the path{or}"),
                         json!({ "path": db }),
                     ));
                 }
@@ -62,14 +68,14 @@ pub(crate) fn open(db: &str, access: Access) -> Result<Connection, Failure> {
     let flags = OpenFlags::SQLITE_OPEN_NO_MUTEX
         | OpenFlags::SQLITE_OPEN_URI
         | match access {
-            Access::Existing | Access::Create => {
+            Access::Existing | Access::ExistingUnlessAsked | Access::Create => {
                 OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE
             }
             Access::ReadOnly => OpenFlags::SQLITE_OPEN_READ_ONLY,
         };
     let name = match (access, uri) {
-        (Access::Existing, true) => existing(&with_our_vfs(db)),
-        (Access::Existing, false) if is_file => existing(&uri_of(db)),
+        (Access::Existing | Access::ExistingUnlessAsked, true) => existing(&with_our_vfs(db)),
+        (Access::Existing | Access::ExistingUnlessAsked, false) if is_file => existing(&uri_of(db)),
         (_, true) => with_our_vfs(db),
         (_, false) => db.to_owned(),
     };

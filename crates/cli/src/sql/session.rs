@@ -88,7 +88,7 @@ impl Session {
     pub(crate) fn new(common: Common, args: &SqlArgs) -> Result<Session, Failure> {
         let access = match args.create {
             true => Access::Create,
-            false => Access::Existing,
+            false => Access::ExistingUnlessAsked,
         };
         let opened = Opened::new(&args.db, access)?;
         let by_name = args.output.as_deref().and_then(Format::of_name);
