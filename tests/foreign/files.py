@@ -5,6 +5,7 @@ import os
 import shutil
 import signal
 import subprocess
+import time
 
 from . import content
 from .application import Application
@@ -48,6 +49,11 @@ def differences(before, after):
             what = [word for word, a, b in zip(("inode", "mode", "time", "size", "bytes"), old, new) if a != b]
             texts.append(f"{name}: another {', '.join(what)}")
     return texts
+
+
+def _is_stopped(stat):
+    with open(stat, encoding="utf-8", errors="replace") as file:
+        return file.read().rpartition(")")[2].split()[0] in "TtZX"
 
 
 class Files:
@@ -100,6 +106,10 @@ class Files:
     def stop(self):
         """From here on the application writes nothing. Its locks stay."""
         self.application.signal(signal.SIGSTOP)
+        # A thread, the background worker's too, first ends the call that it is in.
+        tasks = f"/proc/{self.application.process.pid}/task"
+        while any(not _is_stopped(f"{tasks}/{task}/stat") for task in os.listdir(tasks)):
+            time.sleep(0.001)
 
     def go_on(self):
         """The application goes on and writes a transaction. Returns what is wrong, or None."""
