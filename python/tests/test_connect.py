@@ -79,6 +79,8 @@ class Connect(Files):
             con.execute("CREATE TABLE t(a)")
             con.close()
             self.assertEqual(self.magic(path), MAGIC)
+        with self.assertRaisesRegex(ValueError, "add uri=True"):
+            densite.connect(f"file:{path}?vfs=densite")
         con = densite.connect(f"file:{path}?mode=ro&vfs=densite", uri=True)
         with self.assertRaisesRegex(sqlite3.OperationalError, "readonly"):
             con.execute("INSERT INTO t VALUES (1)")
