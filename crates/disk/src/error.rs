@@ -119,7 +119,7 @@ impl Error {
             ErrorKind::NotAFile => "not a regular file",
             ErrorKind::NotADirectory => {
                 "a file or a link, not a directory of Densite's; if another program made it, move it away"
-            },
+            }
             ErrorKind::TooManyFiles => {
                 let known = self.code.and_then(too_many_files);
                 known.unwrap_or("too many files are open; close some")

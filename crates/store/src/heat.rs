@@ -20,9 +20,12 @@ const QUIET: u64 = 16;
 const TIMES: u8 = 3;
 /// Hot pages are stored raw if the last commit had more of them than this: fewer cost little.
 const FEW: usize = 64;
-/// The most pages that are known, and the most that can have raw frames at a time.
+/// The most pages that are known.
 const KNOWN: usize = 1 << 16;
-const RAW: usize = 1 << 14;
+/// The most raw frames at a time: so many pages, or this part of the file if that is more. A raw
+/// frame is several times as long as an encoded one.
+const RAW_PAGES: usize = 1024;
+const RAW_PART: u64 = 16;
 
 #[derive(Default)]
 struct State {
@@ -33,6 +36,8 @@ struct State {
     hot: usize,
     /// Pages with a raw frame.
     raw: usize,
+    /// The most of them.
+    most_raw: usize,
     /// Whether the file had raw frames that this process did not know of, when it first looked.
     inherited: Option<bool>,
     /// This process is looking for such frames, and has begun at the first page.
@@ -74,8 +79,22 @@ impl State {
         seen.is_some_and(|seen| seen.times >= TIMES && !self.is_quiet(seen))
     }
 
-    fn is_hurried(&self, page: u32) -> bool {
-        self.hot > FEW && self.raw < RAW && self.is_hot(page)
+    /// Whether the page is stored raw if it is written now. `more`: how many pages can be stored raw
+    /// that are not yet; one less if this is one.
+    fn is_hurried(&self, page: u32, more: &mut usize) -> bool {
+        if self.hot <= FEW || !self.is_hot(page) {
+            return false;
+        }
+        if self.pages.get(&page).is_some_and(|seen| seen.raw.is_some()) {
+            return true;
+        }
+        let is_room = *more > 0;
+        *more = more.saturating_sub(1);
+        is_room
+    }
+
+    fn more_raw(&self) -> usize {
+        self.most_raw.saturating_sub(self.raw)
     }
 }
 
@@ -83,12 +102,16 @@ impl Heat {
     /// Which of these pages are stored raw, if they are written now.
     pub(crate) fn hurried(&self, pages: impl Iterator<Item = u32>) -> Vec<bool> {
         let state = self.state.lock();
-        pages.map(|page| state.is_hurried(page)).collect()
+        let mut more = state.more_raw();
+        pages
+            .map(|page| state.is_hurried(page, &mut more))
+            .collect()
     }
 
     /// Whether the page is stored raw, if it is written now.
     pub(crate) fn is_hurried(&self, page: u32) -> bool {
-        self.state.lock().is_hurried(page)
+        let state = self.state.lock();
+        state.is_hurried(page, &mut state.more_raw())
     }
 
     /// How many raw frames there are after a commit of these pages, of which `settled` are only
@@ -140,14 +163,17 @@ impl Heat {
         state.raw as u32
     }
 
-    /// Notes a commit: its pages, of which `settled` were only encoded again.
+    /// Notes a commit: its pages, of which `settled` were only encoded again, and how many pages
+    /// the file could hold if it held them raw.
     pub(crate) fn committed<'a>(
         &self,
+        file_pages: u64,
         pages: impl Iterator<Item = (u32, &'a Entry)>,
         settled: impl Fn(u32) -> bool,
     ) {
         let state = &mut *self.state.lock();
         state.clock += 1;
+        state.most_raw = RAW_PAGES.max((file_pages / RAW_PART) as usize);
         let clock = state.clock;
         if clock.is_multiple_of(QUIET) {
             let quiet = |seen: &Seen| clock - seen.last >= QUIET;
@@ -238,7 +264,7 @@ mod tests {
 
     fn commit(heat: &Heat, pages: std::ops::Range<u32>, version: u64) {
         let entry = raw(version);
-        heat.committed(pages.map(|page| (page, &entry)), |_| false);
+        heat.committed(0, pages.map(|page| (page, &entry)), |_| false);
     }
 
     #[test]
@@ -276,7 +302,7 @@ mod tests {
         assert_eq!(heat.due(2, false), [(1, 5), (2, 5)]);
         assert_eq!(heat.due(usize::MAX, false).len(), 49);
         let again = raw(99);
-        heat.committed((1..50).map(|page| (page, &again)), |_| true);
+        heat.committed(0, (1..50).map(|page| (page, &again)), |_| true);
         assert!(heat.due(usize::MAX, false).is_empty() && heat.is_due());
     }
 
@@ -300,8 +326,31 @@ mod tests {
         let heat = Heat::default();
         (1..=5).for_each(|version| commit(&heat, 1..100, version));
         assert_eq!(heat.due(usize::MAX, true).len(), 99);
-        heat.committed((1..100).map(|page| (page, &Entry::NONE)), |_| false);
+        heat.committed(0, (1..100).map(|page| (page, &Entry::NONE)), |_| false);
         assert!(heat.due(usize::MAX, true).is_empty() && !heat.is_due());
+    }
+
+    #[test]
+    fn raw_frames_are_a_bounded_part_of_the_file() {
+        let heat = Heat::default();
+        let entry = raw(1);
+        let many = 4 * RAW_PAGES as u32;
+        for (file_pages, most) in [
+            (0, RAW_PAGES),
+            (2 * RAW_PART * RAW_PAGES as u64, 2 * RAW_PAGES),
+        ] {
+            for _ in 0..6 {
+                let hurried = heat.hurried(1..many);
+                let encoded = Entry {
+                    codec: CodecId::RAW.0 + 1,
+                    ..entry
+                };
+                let entry_of = |raw: &bool| if *raw { &entry } else { &encoded };
+                let entries = (1..many).zip(hurried.iter().map(entry_of));
+                heat.committed(file_pages, entries, |_| false);
+            }
+            assert_eq!(heat.due(usize::MAX, true).len(), most);
+        }
     }
 
     #[test]

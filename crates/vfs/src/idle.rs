@@ -1,9 +1,10 @@
 //! What the background worker (`worker`) and this process's connections tell each other about a
 //! file.
 //!
-//! A connection reports when it opens, writes and closes. The worker begins a *session* on the file
-//! once no connection has written for a while. The session ends when a connection writes. The last
-//! connection waits for its end before it closes. So the worker uses SQLite only as long as the
+//! A connection reports when it opens, writes and closes, and when a commit or checkpoint left more
+//! to reclaim than its share. The worker begins a *session* on the file once no connection has
+//! written for a while, or soon after such a report. The session ends when a connection writes. The
+//! last connection waits for its end before it closes. So the worker uses SQLite only as long as the
 //! application does.
 
 use crate::maintain::DEAD_LIMIT;
@@ -12,12 +13,20 @@ use densite_sqlite::Code;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+/// So long after a session, in milliseconds, commits to the WAL do not begin another one.
+const RESTED: u64 = 10_000;
+
 /// See the module's documentation. Belongs to the process that made it.
 pub(crate) struct Idle {
     process: u32,
     begin: Instant,
     /// When a connection of this process last wrote: milliseconds since `begin`.
     wrote: AtomicU64,
+    /// When a session last began to do all that is left: milliseconds since `begin`, and 1.
+    rested: AtomicU64,
+    /// The first time since the last session when a commit or checkpoint left more to reclaim than
+    /// its share: milliseconds since `begin`, and 1; 0 if none did.
+    behind: AtomicU64,
     /// A connection wrote since the last session began: the worker has the file on its list.
     listed: AtomicBool,
     /// The setting of the connection that wrote last: the per cent of the file that can be dead or
@@ -48,6 +57,8 @@ impl Default for Idle {
             process: std::process::id(),
             begin: Instant::now(),
             wrote: AtomicU64::new(0),
+            rested: AtomicU64::new(0),
+            behind: AtomicU64::new(0),
             listed: AtomicBool::new(false),
             dead_limit: AtomicU8::new(DEAD_LIMIT),
             wal_users: AtomicU32::new(0),
@@ -94,6 +105,37 @@ impl Idle {
     /// When a connection last wrote.
     pub(crate) fn wrote(&self) -> Instant {
         self.begin + Duration::from_millis(self.wrote.load(Ordering::Relaxed))
+    }
+
+    /// A session begins to do all that is left.
+    pub(crate) fn rests(&self) {
+        self.rested.store(self.now() + 1, Ordering::Relaxed);
+    }
+
+    /// Whether one did so since the last write to the file itself, and not long ago. Only another
+    /// process can have left something since.
+    pub(crate) fn has_rested(&self) -> bool {
+        let rested = self.rested.load(Ordering::Relaxed);
+        let is_last = rested > self.wrote.load(Ordering::Relaxed);
+        is_last && self.now() < rested + RESTED
+    }
+
+    /// A commit or checkpoint left more to reclaim than its share.
+    pub(crate) fn falls_behind(&self) {
+        let now = self.now() + 1;
+        let first = Ordering::Relaxed;
+        let _ = self.behind.compare_exchange(0, now, first, first);
+    }
+
+    /// Since when that is so.
+    pub(crate) fn behind(&self) -> Option<Instant> {
+        let at = self.behind.load(Ordering::Relaxed);
+        (at > 0).then(|| self.begin + Duration::from_millis(at - 1))
+    }
+
+    /// A session begins, for what was left to reclaim if this returns true.
+    pub(crate) fn catches_up(&self) -> bool {
+        self.behind.swap(0, Ordering::Relaxed) > 0
     }
 
     /// Whether the worker has the file on its list.

@@ -12,8 +12,13 @@ use std::ffi::{CStr, CString};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-/// A file is idle when no connection of this process has written to it for this long.
+/// A file is idle when no connection of this process has written to it for this long. Commits to a
+/// WAL do not write to it, but checkpoints do.
 const QUIET: Duration = Duration::from_secs(1);
+/// If a commit left more to reclaim than its share, the worker helps in the first pause of this
+/// length, because commits wait for its slices. In WAL mode only checkpoints do, and it helps at
+/// once.
+const PAUSE: Duration = Duration::from_millis(100);
 /// The pause after a session that got no locks.
 const BUSY_WAIT: Duration = Duration::from_secs(10);
 /// How long the thread waits for work before it ends.
@@ -80,6 +85,14 @@ pub(crate) fn add(
     }
 }
 
+/// A file can be due earlier than when it was added.
+pub(crate) fn look_again() {
+    let keeper = KEEPER.get();
+    // Otherwise the thread could be about to wait.
+    drop(keeper.list.lock());
+    keeper.more.notify_all();
+}
+
 impl ConnectionSpec {
     fn to(vfs: HostVfs, name: FileName<'_>, settings: &Settings) -> ConnectionSpec {
         let value = |key: &CStr| name.parameter(key).unwrap_or(c"").to_owned();
@@ -108,7 +121,13 @@ impl Job {
 
     /// When its session is due, if a connection has it open.
     fn due(&self) -> Option<Instant> {
-        let quiet = self.file()?.idle().wrote() + QUIET;
+        let file = self.file()?;
+        let idle = file.idle();
+        let quiet = match idle.behind() {
+            Some(behind) if idle.has_wal_users() => behind,
+            Some(_) => idle.wrote() + PAUSE,
+            None => idle.wrote() + QUIET,
+        };
         Some(self.not_before.map_or(quiet, |at| at.max(quiet)))
     }
 }

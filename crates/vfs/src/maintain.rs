@@ -27,25 +27,20 @@ pub(crate) enum Occasion {
     Close,
     /// No connection writes; whether the worker has begun to reclaim space.
     Idle { begun: bool },
+    /// Others write, and leave more to reclaim than they can do themselves.
+    Busy,
     /// `densite_maintain`.
     Asked,
 }
 
 impl Occasion {
-    /// The per cent of the file that can be dead or free afterwards.
-    pub(crate) fn limit(self) -> u8 {
+    /// When the database is learned from again, and pages that were hot are encoded well.
+    pub(crate) fn relearns(self) -> Option<RelearnWhen> {
         match self {
-            Occasion::Asked => ASKED_LIMIT,
-            Occasion::Close | Occasion::Idle { .. } => REST_LIMIT,
-        }
-    }
-
-    /// When the database is learned from again.
-    pub(crate) fn relearns(self) -> RelearnWhen {
-        match self {
-            Occasion::Close => RelearnWhen::Closing,
-            Occasion::Idle { .. } => RelearnWhen::Idle,
-            Occasion::Asked => RelearnWhen::Asked,
+            Occasion::Close => Some(RelearnWhen::Closing),
+            Occasion::Idle { .. } => Some(RelearnWhen::Idle),
+            Occasion::Asked => Some(RelearnWhen::Asked),
+            Occasion::Busy => None,
         }
     }
 
@@ -60,6 +55,8 @@ impl Occasion {
 pub(crate) struct Maintenance {
     /// The per cent of the file that can be dead or free while writing.
     dead_limit: u8,
+    /// The share of the last commit or checkpoint left more to do.
+    behind: bool,
     /// What slices found damaged since `densite_maintain` began.
     damaged: Vec<Damage>,
 }
@@ -68,6 +65,7 @@ impl Default for Maintenance {
     fn default() -> Self {
         Maintenance {
             dead_limit: DEAD_LIMIT,
+            behind: false,
             damaged: Vec::new(),
         }
     }
@@ -84,10 +82,29 @@ impl Maintenance {
         self.dead_limit = limit;
     }
 
+    /// Notes that the share of a commit or checkpoint left more to do.
+    pub(crate) fn falls_behind(&mut self) {
+        self.behind = true;
+    }
+
+    /// Whether it did, since this was last asked.
+    pub(crate) fn take_behind(&mut self) -> bool {
+        std::mem::take(&mut self.behind)
+    }
+
     /// The per cent of the file that can be dead or free before reclamation at rest begins by
     /// itself.
     pub(crate) fn rest_begins(&self) -> u8 {
         (self.dead_limit / CLOSE_PART).max(REST_LIMIT)
+    }
+
+    /// The per cent of the file that can be dead or free after that occasion.
+    pub(crate) fn limit(&self, occasion: Occasion) -> u8 {
+        match occasion {
+            Occasion::Asked => ASKED_LIMIT,
+            Occasion::Close | Occasion::Idle { .. } => REST_LIMIT,
+            Occasion::Busy => self.rest_begins(),
+        }
     }
 
     /// Forgets what was found damaged.

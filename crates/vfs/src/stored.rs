@@ -149,7 +149,7 @@ impl Stored {
         until: Instant,
     ) -> Result<Rest, Error> {
         self.handle.publish()?;
-        let unsettled = self.handle.settle(SETTLED_PAGES)?;
+        let unsettled = occasion.relearns().is_some() && self.handle.settle(SETTLED_PAGES)?;
         let mut rest = if unsettled || trimmed.left && Instant::now() >= until {
             Rest::More
         } else {
@@ -158,7 +158,7 @@ impl Stored {
         // Encoding again leaves dead frames. They do not make the file larger than writing does.
         let is_over = self.handle.space()?.over(maintenance.dead_limit());
         if rest == Rest::Done && is_over {
-            rest = self.move_records(maintenance, occasion.limit(), until)?;
+            rest = self.move_records(maintenance, occasion, until)?;
         }
         if rest == Rest::Done {
             rest = self.relearn(occasion, until)?;
@@ -167,7 +167,7 @@ impl Stored {
             && !is_over
             && (occasion.has_begun() || self.handle.space()?.over(maintenance.rest_begins()))
         {
-            rest = self.move_records(maintenance, occasion.limit(), until)?;
+            rest = self.move_records(maintenance, occasion, until)?;
         }
         if rest == Rest::Done && trimmed.left {
             rest = Rest::More;
@@ -179,32 +179,36 @@ impl Stored {
     /// Whether [`Stored::relearn`] has something to do. Without threads it does nothing, because
     /// training takes longer than locks can be held.
     pub(crate) fn wants_relearning(&self, occasion: Occasion) -> bool {
-        self.handle.options().threads > 0 && self.handle.wants_relearning(occasion.relearns())
+        let wants = |when| self.handle.wants_relearning(when);
+        self.handle.options().threads > 0 && occasion.relearns().is_some_and(wants)
     }
 
     /// Learns again from the whole database, and encodes again what becomes smaller.
     fn relearn(&mut self, occasion: Occasion, until: Instant) -> Result<Rest, Error> {
-        if !self.wants_relearning(occasion) {
+        let Some(when) = occasion
+            .relearns()
+            .filter(|_| self.wants_relearning(occasion))
+        else {
             return Ok(Rest::Done);
-        }
+        };
         let stop = || Instant::now() >= until;
-        Ok(match self.handle.relearn(occasion.relearns(), &stop)? {
+        Ok(match self.handle.relearn(when, &stop)? {
             RelearnStep::Done => Rest::Done,
             RelearnStep::More => Rest::More,
             RelearnStep::Waits => Rest::Wait,
         })
     }
 
-    /// Moves records until `until`, if more than `down_to` per cent are dead or free.
+    /// Moves records until `until`, if more is dead or free than can be after this occasion.
     fn move_records(
         &mut self,
         maintenance: &mut Maintenance,
-        down_to: u8,
+        occasion: Occasion,
         until: Instant,
     ) -> Result<Rest, Error> {
         let budget = ReclaimBudget {
             bytes: SLICE_BYTES,
-            dead_limit: down_to,
+            dead_limit: maintenance.limit(occasion),
             stop: &|| Instant::now() >= until,
         };
         let given = self.handle.reclaim_unsynced(&budget)?;

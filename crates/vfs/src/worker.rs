@@ -3,12 +3,17 @@
 //! belongs to the application, and which files it skips.
 //!
 //! Its thread takes files from the [queue](crate::idle_queue). A second after the last write of
-//! this process to a file or its WAL, it does the same as `densite_maintain`, slice by slice, if
-//! more than half of `densite_dead_limit` is dead or free. It drops free pages in any case. Frames
-//! in the WAL wait for their checkpoint.
+//! this process to a file, it does the same as `densite_maintain`, slice by slice, if more than half
+//! of `densite_dead_limit` is dead or free. It drops free pages in any case. Frames in the WAL wait
+//! for their checkpoint.
+//!
+//! An application that never rests gets its space back, too. If a commit or checkpoint left more to
+//! reclaim than its share, the worker helps while others write, down to half of
+//! `densite_dead_limit`.
 
 use crate::idle_queue::{End, Job};
 use crate::main_file::{MainFile, OpenedBy};
+use crate::maintain::Occasion;
 use crate::open_files::OpenFile;
 use crate::slice::Rest;
 use densite_sqlite::{OwnedName, ffi, gate};
@@ -20,8 +25,9 @@ use std::time::Duration;
 const PAUSE: Duration = Duration::from_millis(10);
 /// The session ends after this many slices in a row without a lock.
 const TRIES: u32 = 30;
-/// The pause after a slice that got no lock.
+/// The pause after a slice that got no lock, and when others write all the time.
 const BUSY_PAUSE: Duration = Duration::from_millis(100);
+const SHORT_PAUSE: Duration = Duration::from_millis(5);
 
 /// Reclaims space in an idle file until a connection writes or all have closed it.
 pub(crate) fn session(job: &Job) -> End {
@@ -30,6 +36,10 @@ pub(crate) fn session(job: &Job) -> End {
     };
     let idle = file.idle();
     idle.unlist();
+    let helps = idle.catches_up();
+    if !helps {
+        idle.rests();
+    }
     let wrote = idle.wrote();
     let Some(session) = idle.begin() else {
         return End::Over;
@@ -38,30 +48,47 @@ pub(crate) fn session(job: &Job) -> End {
     let Some(mut own) = Own::open(job, &file) else {
         return End::Over;
     };
+    let mut due = helps;
     drop(inside);
     let mut tries = 0;
-    let mut begun = false;
+    let mut occasion = match helps {
+        true => Occasion::Busy,
+        false => Occasion::Idle { begun: false },
+    };
     let end = loop {
         let inside = gate::enter();
-        let rest = own.file.idle_slice(begun);
+        if due && idle.has_wal_users() {
+            // Without a lock: makes the slot durable that the last checkpoint wrote, so that the
+            // next one can use what was freed before.
+            let _ = own.file.sync_unlocked();
+        }
+        let rest = own.file.idle_slice(occasion);
         let pause = match rest {
             Some(Rest::More | Rest::Sync | Rest::Wait) => {
-                begun = true;
+                if !helps {
+                    occasion = Occasion::Idle { begun: true };
+                }
                 tries = 0;
                 PAUSE
             }
             None if tries < TRIES => {
                 tries += 1;
-                BUSY_PAUSE
+                if helps { SHORT_PAUSE } else { BUSY_PAUSE }
             }
+            None if helps => break End::Disturbed,
             None => break End::Locked,
+            // The rest is for when no connection writes.
+            Some(Rest::Done) if helps => break End::Disturbed,
             Some(Rest::Done) => break End::Over,
         };
         drop(inside);
         if !session.pause(pause) {
             break End::Over;
         }
-        if idle.wrote() != wrote {
+        // In WAL mode a checkpoint waits for one slice, and commits for none.
+        due = helps && idle.has_wal_users() && idle.catches_up();
+        let goes_on = helps && idle.has_wal_users();
+        if idle.wrote() != wrote && !goes_on {
             break End::Disturbed;
         }
     };

@@ -16,6 +16,7 @@ mod settings;
 mod shared_cache;
 mod sparse;
 mod sql;
+mod steady;
 mod subscribers;
 mod trim;
 mod wal_preencoded;

@@ -44,17 +44,20 @@ fn densite_maintain_reclaims_deleted_space() {
         let place = Place::new();
         let db = open(&place, journal, "");
         noise(&db, 40_000);
+        run(&db, "PRAGMA wal_checkpoint");
+        let (before, reader) = (size(&place, "x.db"), place.open("x.db"));
         run(
             &db,
-            "PRAGMA wal_checkpoint; DELETE FROM t WHERE a BETWEEN 10000 AND 30000; PRAGMA wal_checkpoint",
+            "DELETE FROM t WHERE a BETWEEN 10000 AND 30000; PRAGMA wal_checkpoint",
         );
         let left = content(&db);
-        let (before, reader) = (size(&place, "x.db"), place.open("x.db"));
         assert_eq!(content(&reader), left);
+        let held = size(&place, "x.db");
         let gained: u64 = text(&db, "PRAGMA densite_maintain")
             .parse()
             .expect("a number");
-        assert!(gained > before / 4, "{journal}: {gained} of {before}");
+        // In WAL mode the worker can have done it.
+        assert!(gained <= held, "{journal}: {gained} of {held}");
         assert!(size(&place, "x.db") < before - before / 4);
         assert_eq!(content(&reader), left);
         assert_sound(&reader);

@@ -79,6 +79,17 @@ pub struct ReclaimStep {
     pub next: ReclaimNext,
 }
 
+impl ReclaimStep {
+    /// Adds what the next step has done.
+    fn add(&mut self, more: ReclaimStep) {
+        self.moved_bytes += more.moved_bytes;
+        self.written_bytes += more.written_bytes;
+        self.freed_units += more.freed_units;
+        self.damaged.extend(more.damaged);
+        self.next = more.next;
+    }
+}
+
 /// Space reclamation by one connection, between transactions. The caller has the right to write.
 pub(crate) struct Reclaimer<'a> {
     pub(crate) connection: &'a mut Connection,
@@ -125,7 +136,23 @@ impl Reclaimer<'_> {
             // trailer, the writes.
             stop: &|| elapsed() * 2 >= time,
         };
-        let done = self.step_at(&budget, pace);
+        let mut done = self.step_at(&budget, pace);
+        // A step can be only the end of a unit that was begun. A large commit goes on.
+        while let Ok(all) = &mut done {
+            if all.next != ReclaimNext::Again || all.moved_bytes >= pace.least.min(bytes) {
+                break;
+            }
+            let budget = ReclaimBudget {
+                bytes: bytes - all.moved_bytes,
+                ..budget
+            };
+            match self.step_at(&budget, pace) {
+                // What is due waits for a slot. The next commit asks again.
+                Ok(more) if more.moved_bytes == 0 => break,
+                Ok(more) => all.add(more),
+                Err(error) => done = Err(error),
+            }
+        }
         let (moved, due) = done.as_ref().map_or((0, false), |step| {
             (step.moved_bytes, step.next == ReclaimNext::Again)
         });

@@ -24,8 +24,8 @@ const TIME_MOST: Duration = Duration::from_millis(4);
 /// A commit that stored at least this is not small. It moves its own share, whatever the clock
 /// says,
 const LARGE: u64 = 64 << 10;
-/// up to this limit.
-const LEAST_MOST: u64 = 512 << 10;
+/// up to this limit: a few milliseconds.
+const LEAST_MOST: u64 = 2 << 20;
 
 /// Bytes left to the pool are moved by the first commit that finds them encoded, up to this limit.
 const PUT_OFF_MOST: u64 = 64 << 10;

@@ -69,7 +69,8 @@ impl Transaction {
             return;
         }
         let settled = |page| self.settled.contains(&page);
-        (shared.preencoded.heat).committed(self.frames(), settled);
+        let file_pages = shared.state.read().tail_off() / u64::from(self.page_size.max(1));
+        (shared.preencoded.heat).committed(file_pages, self.frames(), settled);
     }
 
     /// The new frames, with their pages.

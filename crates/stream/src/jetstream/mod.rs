@@ -73,7 +73,8 @@ impl JetStream {
     /// Removes the consumer of a reader that is not needed.
     fn forget(&self, reading: Reading) {
         let connection = Arc::clone(&self.connection);
-        self.thread.spawn(async move { reading.end(&connection).await });
+        self.thread
+            .spawn(async move { reading.end(&connection).await });
     }
 }
 

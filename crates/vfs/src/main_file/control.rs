@@ -150,6 +150,7 @@ impl MainFile {
             let synced = self.in_store(|stored| stored.handle().sync_if_due());
             synced.transpose()?;
             self.maintain_a_little();
+            self.tell_worker_to_help();
         }
         Ok(())
     }
@@ -167,6 +168,10 @@ impl MainFile {
         self.checkpoint.publishes();
         pause::at("checkpoint-done");
         let done = self.publish_or_discard();
+        if done.is_ok() {
+            // Before SQLite syncs: what is freed here can be used a checkpoint earlier.
+            self.maintain_a_little();
+        }
         self.checkpoint.ends(done);
         if let Some(stored) = self.contents.store_mut() {
             stored.handle().set_hurry(false);

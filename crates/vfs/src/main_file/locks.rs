@@ -176,9 +176,9 @@ impl MainFile {
                     self.end_checkpoint();
                 }
                 if covers(WRITE_LOCK) {
-                    // The file is not idle between two checkpoints. And the worker reclaims what
-                    // another process has left, even if no checkpoint comes.
-                    self.tell_worker();
+                    // The worker reclaims what another process has left, even if no checkpoint
+                    // comes.
+                    self.tell_worker(false);
                 }
             }
             return self.file.host().shm_lock(offset, n, flags);
@@ -237,7 +237,7 @@ impl MainFile {
         let store = self.contents.store_mut();
         let end = store.and_then(|stored| stored.handle().mark().ok().flatten());
         self.checkpoint.ends_at(end);
-        self.maintain_a_little();
+        self.tell_worker_to_help();
         if let Some(stored) = self.contents.store_mut() {
             stored.handle().set_hurry(false);
         }

@@ -399,7 +399,7 @@ impl MainFile {
             self.member.publishes();
             pause::at("after-publish");
             self.announce();
-            self.tell_worker();
+            self.tell_worker(true);
         }
         done
     }
@@ -423,14 +423,18 @@ impl MainFile {
         }
     }
 
-    /// This connection has published, or has written to the WAL. Tells the worker, if a worker is
+    /// This connection has published, or only written to the WAL. Tells the worker, if a worker is
     /// possible, and reports the worker's messages.
-    fn tell_worker(&self) {
+    fn tell_worker(&self, publishes: bool) {
         let (Some(file), Some(when_idle)) = (self.member.open_file(), self.when_idle) else {
             return;
         };
         let idle = file.idle();
-        idle.writes();
+        if publishes {
+            idle.writes();
+        } else if idle.has_rested() {
+            return;
+        }
         let settings = &self.settings;
         if settings.maintain_off || settings.options.read_only || settings.unlocked {
             return;
@@ -448,6 +452,18 @@ impl MainFile {
         }
         self.tell_messages();
         idle_queue::add(file, vfs, name, settings, when_idle);
+    }
+
+    /// Tells the worker if the share of the last commit or checkpoint left more to do.
+    fn tell_worker_to_help(&mut self) {
+        if !self.maintenance.take_behind() {
+            return;
+        }
+        if let Some(file) = self.member.open_file() {
+            file.idle().falls_behind();
+            self.tell_worker(true);
+            idle_queue::look_again();
+        }
     }
 
     /// Reports messages that the worker could not report itself.

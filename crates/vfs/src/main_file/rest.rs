@@ -13,7 +13,7 @@ use crate::pause;
 use crate::slice::{Rest, Slice};
 use crate::trim::{Reach, Trimmed};
 use densite_sqlite::{Code, ffi};
-use densite_store::Error;
+use densite_store::{Error, ReclaimNext};
 use std::time::{Duration, Instant};
 
 /// How long a slice moves records. It then holds its locks for 10 ms, because it also publishes
@@ -168,8 +168,10 @@ impl MainFile {
         let begin = Instant::now();
         let limit = self.maintenance.dead_limit();
         let done = stored.handle().reclaim_share(limit, &|| begin.elapsed());
-        if let Err(error) = done {
-            self.not_given_back(&error);
+        match done {
+            Ok(step) if step.next != ReclaimNext::Done => self.maintenance.falls_behind(),
+            Ok(_) => {}
+            Err(error) => self.not_given_back(&error),
         }
     }
 
@@ -252,14 +254,13 @@ impl MainFile {
         }
     }
 
-    /// A slice of the background worker; `begun` after the first one. `None` if it did not get its
-    /// locks.
-    pub(crate) fn idle_slice(&mut self, begun: bool) -> Option<Rest> {
+    /// A slice of the background worker. `None` if it did not get its locks.
+    pub(crate) fn idle_slice(&mut self, occasion: Occasion) -> Option<Rest> {
         let file = self.member.open_file().cloned()?;
         let closing = file.neighbours().begin_closing()?;
         let lock = self.lock_slice()?;
         pause::at("maintaining");
-        let done = self.slice(Occasion::Idle { begun });
+        let done = self.slice(occasion);
         self.unlock_slice(lock);
         drop(closing);
         // An error is already noted; it ends the session.
@@ -314,7 +315,7 @@ impl MainFile {
     }
 
     /// Syncs what slices have published, while no connection holds a lock. An error is also logged.
-    pub(super) fn sync_unlocked(&mut self) -> Result<(), Error> {
+    pub(crate) fn sync_unlocked(&mut self) -> Result<(), Error> {
         let Some(stored) = self.contents.store_mut() else {
             return Ok(());
         };
