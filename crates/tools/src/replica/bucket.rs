@@ -20,12 +20,6 @@ impl Place {
     /// A place to read a replica from.
     pub(super) fn to_read(url: &Path) -> Result<Place> {
         Place::open(url, |dir, name| {
-            if dir.is_file() {
-                return Err(Error::Setting(format!(
-                    "{} is a file; name the directory or the URL that densite replicate wrote",
-                    dir.display()
-                )));
-            }
             // A directory that does not exist has no replica.
             Ok(Folder::reader(Box::new(RealDir::new(dir)), name))
         })
