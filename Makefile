@@ -267,7 +267,7 @@ oldest-rust: need-dist
 deny: need-build
 	@[ "$$(target/cargo-deny/bin/cargo-deny --version 2>/dev/null)" = 'cargo-deny $(DENY)' ] || { \
 	  echo 'installing cargo-deny $(DENY) into target/cargo-deny, because make deny needs it' >&2; \
-	  cargo install cargo-deny --debug --locked --version '$(DENY)' --root target/cargo-deny --target-dir target/cargo-deny/build --no-default-features; \
+	  CARGO_PROFILE_DEV_OPT_LEVEL=0 cargo install cargo-deny --debug --locked --version '$(DENY)' --root target/cargo-deny --target-dir target/cargo-deny/build --no-default-features; \
 	  rm -rf target/cargo-deny/build; }
 	target/cargo-deny/bin/cargo-deny --locked $(if $(CHECK),,--offline) check $(or $(CHECK),bans licenses sources)
 

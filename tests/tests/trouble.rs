@@ -1,7 +1,8 @@
 //! Failing calls and then power cuts, under real SQLite on the simulated disk. Acknowledged
 //! transactions are present, whatever failed before.
 //!
-//! `DENSITE_CRASH_SEEDS=n` runs n workloads for each pair of settings instead of a few. With
+//! `DENSITE_CRASH_SEEDS=n` runs n workloads for each pair of settings instead of a few, and `make
+//! crash` runs others. With
 //! `DENSITE_STORY` a failure prints the last calls to the disk.
 
 use densite_disk::Op;
@@ -10,12 +11,11 @@ use densite_tests::crash::{Journal, Stand, Synchronous, Tally, Trouble, Workload
 use densite_tests::procs::subject;
 use densite_tests::simvfs::SimVfs;
 use std::ffi::CString;
+use std::ops::Range;
 
-fn seeds() -> u64 {
-    std::env::var("DENSITE_CRASH_SEEDS")
-        .ok()
-        .and_then(|s| s.parse().ok())
-        .unwrap_or(6)
+fn seeds() -> Range<u64> {
+    let seeds = std::env::var("DENSITE_CRASH_SEEDS").ok();
+    0..seeds.and_then(|s| s.parse().ok()).unwrap_or(4)
 }
 
 const DATABASE: Option<&str> = Some("crash.db");
@@ -35,10 +35,10 @@ fn failing(on_path: Option<&'static str>, ops: &'static [Op], one_in: u32) -> Tr
     }
 }
 
-fn tally(stand: &Stand<'_>, what: Trouble, journals: &[Journal]) -> Tally {
+fn tally(stand: &Stand<'_>, what: Trouble, journals: &[Journal], seeds: Range<u64>) -> Tally {
     let mut tally = Tally::default();
     for journal in journals {
-        for seed in 0..seeds() {
+        for seed in seeds.clone() {
             // Restless settings include WAL mode.
             for restless in [false, true] {
                 if restless && journals == ROLLBACK {
@@ -55,7 +55,9 @@ fn tally(stand: &Stand<'_>, what: Trouble, journals: &[Journal]) -> Tally {
     tally
 }
 
-fn through_densite(name: &str, what: Trouble, journals: &[Journal]) {
+/// Returns the number of power cuts.
+fn through_densite(name: &str, what: Trouble, journals: &[Journal], seeds: Range<u64>) -> u64 {
+    let mut cases = 0;
     let below = format!("trouble-{name}");
     let vfs = SimVfs::register(&below, SimDisk::new(1));
     let over = CString::new(format!("{below}-over")).expect("no zero");
@@ -63,32 +65,65 @@ fn through_densite(name: &str, what: Trouble, journals: &[Journal]) {
     densite_vfs::register(subject::api(), &over, Some(&below), false).expect("register");
     for uri in ["threads=0", "threads=0&x_tuning=eager"] {
         let stand = Stand::over(&vfs, over.to_str().expect("ascii")).with_uri(uri);
-        let tally = tally(&stand, what, journals);
-        println!("{name} {uri}: {tally}");
+        let tally = tally(&stand, what, journals, seeds.clone());
+        println!("{name} {uri}, seeds {seeds:?}: {tally}");
         tally.assert_kept();
-        assert!(tally.cases > 900, "{tally}");
         assert_eq!(tally.lost_acknowledged, 0);
+        cases += tally.cases;
     }
+    cases
+}
+
+/// Enough power cuts to mean something.
+fn is_kept(name: &str, what: Trouble, journals: &[Journal]) {
+    let seeds = seeds();
+    let enough = 300 * (seeds.end - seeds.start);
+    let cases = through_densite(name, what, journals, seeds);
+    assert!(cases > enough, "{cases}");
 }
 
 #[test]
 fn syncs_of_the_database_fail() {
-    through_densite("syncs", failing(DATABASE, &[Op::Sync], 3), &Journal::ALL);
+    is_kept("syncs", failing(DATABASE, &[Op::Sync], 3), &Journal::ALL);
 }
 
 #[test]
 fn syncs_of_any_file_fail() {
-    through_densite("any-sync", failing(None, &[Op::Sync], 3), ROLLBACK);
+    is_kept("any-sync", failing(None, &[Op::Sync], 3), ROLLBACK);
 }
 
 #[test]
 fn calls_on_the_database_fail() {
-    through_densite("database", failing(DATABASE, ALL, 2), &Journal::ALL);
+    is_kept("database", failing(DATABASE, ALL, 2), &Journal::ALL);
 }
 
 #[test]
 fn calls_on_any_file_fail() {
-    through_densite("calls", failing(None, CALLS, 2), &Journal::ALL);
+    is_kept("calls", failing(None, CALLS, 2), &Journal::ALL);
+}
+
+/// Part of `make crash`: each seed is one workload for every kind of failing calls.
+#[test]
+#[ignore = "takes DENSITE_MINUTES"]
+fn long_crash_trouble() {
+    densite_testing::long_run("power cuts", |seed| {
+        println!("SEED={seed}");
+        let kinds = [
+            (
+                "syncs",
+                failing(DATABASE, &[Op::Sync], 3),
+                &Journal::ALL[..],
+            ),
+            ("any-sync", failing(None, &[Op::Sync], 3), ROLLBACK),
+            ("database", failing(DATABASE, ALL, 2), &Journal::ALL[..]),
+            ("calls", failing(None, CALLS, 2), &Journal::ALL[..]),
+        ];
+        let cuts = kinds.map(|(name, what, journals)| {
+            let name = format!("{name}-{seed}");
+            through_densite(&name, what, journals, seed..seed + 1)
+        });
+        cuts.iter().sum()
+    });
 }
 
 /// A transaction fails at each of its writes and is rolled back. The next one changes something
@@ -170,7 +205,7 @@ fn control() {
         ("any-sync", failing(None, &[Op::Sync], 3), ROLLBACK),
     ] {
         let vfs = SimVfs::register(&format!("trouble-plain-{name}"), SimDisk::new(1));
-        let tally = tally(&Stand::plain(&vfs), what, journals);
+        let tally = tally(&Stand::plain(&vfs), what, journals, seeds());
         println!("plain {name}: {tally}");
         tally.assert_kept();
     }
