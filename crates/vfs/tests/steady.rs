@@ -78,7 +78,7 @@ fn a_recorder_that_never_rests_keeps_its_file_small() {
     // A checkpoint stores a third of such a small file anew, and what it replaces can be used two
     // checkpoints later.
     assert!(
-        largest <= fresh * 7 / 2,
+        largest <= fresh * 4,
         "{largest}, a fresh copy has {fresh}"
     );
     assert!(then * 4 <= fresh * 5, "{then}, a fresh copy has {fresh}");
