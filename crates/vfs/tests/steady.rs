@@ -77,10 +77,7 @@ fn a_recorder_that_never_rests_keeps_its_file_small() {
     let fresh = fresh.max(copy("after.db"));
     // A checkpoint stores a third of such a small file anew, and what it replaces can be used two
     // checkpoints later.
-    assert!(
-        largest <= fresh * 4,
-        "{largest}, a fresh copy has {fresh}"
-    );
+    assert!(largest <= fresh * 4, "{largest}, a fresh copy has {fresh}");
     assert!(then * 4 <= fresh * 5, "{then}, a fresh copy has {fresh}");
     assert_eq!(
         int(&db, "SELECT count(*) FROM states"),
