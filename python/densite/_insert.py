@@ -216,9 +216,9 @@ def insert(
     other threads write through the connection meanwhile belongs to the transaction of the insert.
 
     As in one statement of SQLite, foreign keys are checked when all rows of a part are there: with
-    ``replace`` a later row can replace a row without a parent. If rows of other tables lacked their parent before,
-    SQLite's count of violations depends on the order of rows: run ``PRAGMA foreign_key_check``
-    before you switch foreign keys on.
+    ``replace`` a later row can replace a row without a parent. If rows of other tables lacked their
+    parent before, SQLite's count of violations depends on the order of rows: run ``PRAGMA
+    foreign_key_check`` before you switch foreign keys on.
 
     All rows are inserted in one transaction. If the caller has one open, it is used, and a
     savepoint undoes the rows after an error. Otherwise a new one is committed at the end, and

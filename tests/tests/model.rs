@@ -1,8 +1,7 @@
 //! Plain SQLite and Densite return the same results: see `densite_tests::model`.
 //!
-//! `DENSITE_SEED` and `DENSITE_STEPS` choose another run than the default; `make crash` makes longer
-//! ones. With
-//! `DENSITE_CHECK_FROM`, SQLite's integrity check follows every step from that one on.
+//! `DENSITE_SEED` and `DENSITE_STEPS` choose another run than the default. `make crash` makes longer
+//! ones. With `DENSITE_CHECK_FROM`, SQLite's integrity check follows every step from that one on.
 
 use std::time::Instant;
 

@@ -2,8 +2,7 @@
 //! transactions are present, whatever failed before.
 //!
 //! `DENSITE_CRASH_SEEDS=n` runs n workloads for each pair of settings instead of a few, and `make
-//! crash` runs others. With
-//! `DENSITE_STORY` a failure prints the last calls to the disk.
+//! crash` runs others. With `DENSITE_STORY` a failure prints the last calls to the disk.
 
 use densite_disk::Op;
 use densite_sim_disk::{Capture, Fault, FaultKind, SimDisk};

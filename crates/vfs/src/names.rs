@@ -23,8 +23,7 @@ const OURS: [&str; 12] = [
     "cache_dir",
     "cache_size",
 ];
-/// SQLite's own, including those of its VFSes and extensions (memdb, multiplex, RBU, encryption):
-/// every name that the amalgamation of 3.54 reads.
+/// SQLite's own, including those of its VFSes and extensions (memdb, multiplex, RBU, encryption).
 const SQLITES: [&str; 22] = [
     "vfs",
     "mode",

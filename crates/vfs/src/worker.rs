@@ -60,7 +60,9 @@ pub(crate) fn session(job: &Job) -> End {
         if due && idle.has_wal_users() {
             // Without a lock: makes the slot durable that the last checkpoint wrote, so that the
             // next one can use what was freed before.
-            let _ = own.file.sync_unlocked();
+            if own.file.sync_unlocked().is_err() {
+                break End::Over;
+            }
         }
         let rest = own.file.idle_slice(occasion);
         let pause = match rest {

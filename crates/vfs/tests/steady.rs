@@ -75,8 +75,8 @@ fn a_recorder_that_never_rests_keeps_its_file_small() {
     let then = size(&place, "x.db");
     println!("{then} after ten seconds of a commit each 0.4 s");
     let fresh = fresh.max(copy("after.db"));
-    // A checkpoint stores a third of such a small file anew, and what it replaces can be used two
-    // checkpoints later.
+    // A checkpoint stores a third of such a small file again. The space of the frames that it
+    // replaces can be written again after the next checkpoint.
     assert!(largest <= fresh * 4, "{largest}, a fresh copy has {fresh}");
     assert!(then * 4 <= fresh * 5, "{then}, a fresh copy has {fresh}");
     assert_eq!(

@@ -147,7 +147,7 @@ impl Reclaimer<'_> {
                 ..budget
             };
             match self.step_at(&budget, pace) {
-                // What is due waits for a slot. The next commit asks again.
+                // The rest waits for a slot. The next commit asks again.
                 Ok(more) if more.moved_bytes == 0 => break,
                 Ok(more) => all.add(more),
                 Err(error) => done = Err(error),

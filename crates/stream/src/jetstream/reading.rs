@@ -118,7 +118,7 @@ impl Reading {
         self.at == after && !self.connected.has_changed().unwrap_or(true)
     }
 
-    /// Ends it: the next read begins anew.
+    /// Ends it, and removes its consumer.
     pub(super) async fn end(self, connection: &Connection) {
         remove(connection, &self.name).await;
     }
