@@ -41,6 +41,16 @@ fn a_file_of_another_program_in_the_place_of_the_log_is_named() {
     densite(&["replicate", &db, &url, "--once"]).expect(0);
 }
 
+#[test]
+fn a_database_is_no_replica() {
+    let dir = temp();
+    let (db, _) = made(&dir);
+    let copy = at(&dir, "copy.db");
+    let ran = densite(&["restore", &db, &copy]).expect(1);
+    ran.says("is a file, not a replica");
+    assert!(!std::path::Path::new(&copy).exists());
+}
+
 /// A base with the page would take the place of the last copy that has it.
 #[test]
 fn a_damaged_page_stops_a_base_and_the_replica_keeps_its_state() {
