@@ -182,8 +182,8 @@ impl CheckpointScheduler {
         done.map(drop)
     }
 
-    /// Returns whether it succeeded: then everything is in the database file, and applied rows are
-    /// being pruned.
+    /// Returns whether it succeeded: then everything is in the database file, applied rows are being
+    /// pruned, and the WAL is cut if it was to be.
     fn checkpoint_and_prune(
         &mut self,
         connection: &Connection,
@@ -193,11 +193,9 @@ impl CheckpointScheduler {
         if !self.checkpoint(connection, applying)? {
             return Ok(false);
         }
-        if is_to_be_cut {
-            self.size.cut(connection)?;
-        }
+        let is_cut = !is_to_be_cut || self.size.cut(connection)?;
         self.prune(connection, applying)?;
-        Ok(true)
+        Ok(is_cut)
     }
 
     /// Called before rows are applied. Returns the reason if no rows can be applied now: the WAL

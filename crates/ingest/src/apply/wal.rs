@@ -167,22 +167,27 @@ impl Wal {
         self.longest.max(self.now()) * self.page >= self.bounds.0
     }
 
-    /// Called at rest after a complete checkpoint: truncates the file, if no connection reads it.
-    pub(super) fn cut(&mut self, connection: &Connection) -> Result<()> {
-        in_time(connection, 0, ffi::CHECKPOINT_TRUNCATE)?;
-        self.longest = 0;
-        Ok(())
+    /// Called at rest after a complete checkpoint: truncates the file. Returns false if another
+    /// connection reads it or has one of its locks.
+    pub(super) fn cut(&mut self, connection: &Connection) -> Result<bool> {
+        let is_cut = in_time(connection, 0, ffi::CHECKPOINT_TRUNCATE)?;
+        if is_cut {
+            self.longest = 0;
+        }
+        Ok(is_cut)
     }
 }
 
-/// A checkpoint that blocks other connections for a short time. A busy database is not an error.
-fn in_time(connection: &Connection, ms: i32, mode: i32) -> Result<()> {
+/// A checkpoint that blocks other connections for a short time. Returns false if the database is
+/// busy.
+fn in_time(connection: &Connection, ms: i32, mode: i32) -> Result<bool> {
     connection.busy_timeout(ms)?;
     let done = connection.checkpoint(Some(c"main"), mode);
     connection.busy_timeout(BUSY_MS)?;
     match done {
-        Err(e) if !e.is_busy() => Err(e),
-        _ => Ok(()),
+        Ok(_) => Ok(true),
+        Err(e) if e.is_busy() => Ok(false),
+        Err(e) => Err(e),
     }
 }
 
