@@ -7,12 +7,16 @@ import os
 import sqlite3
 
 from ._attach import attach
+from ._explained import Connection, explain
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Optional, Tuple, Union
 
     _Path = Union[str, bytes, "os.PathLike[str]", "os.PathLike[bytes]"]
+
+#: The position of ``factory`` among the arguments after the path.
+_FACTORY = 4
 
 
 def connect(
@@ -33,13 +37,16 @@ def connect(
             that begins with ``file:`` is that of an existing file.
         level: zstd level for new pages, -7 to 22 (default 3).
         threads: background threads, 0 for none (default: 1 less than the cores, at least 1).
-        decoded_cache: budget in MiB of the cache of decoded pages of this file in this process; by default all files of the process together take up to an eighth of the available memory
-            (default 64).
+        decoded_cache: budget in MiB of the cache of decoded pages of this file in this process
+            (default: all files of the process together take up to an eighth of the available
+            memory).
         args, kwargs: as for :func:`sqlite3.connect`. Journal mode, foreign keys and all other
             settings have SQLite's defaults.
 
     Returns:
-        a :class:`sqlite3.Connection` (of the given ``factory``, if there is one).
+        a :class:`sqlite3.Connection` (of the given ``factory``, if there is one). Without a
+        ``factory``, the text of an exception also says what Densite found, where SQLite has only a
+        few words such as "database disk image is malformed": the file, the page and what to do.
 
     Raises:
         sqlite3.OperationalError: the database cannot be opened, or a parameter is out of range; the
@@ -52,7 +59,13 @@ def connect(
     if not uri and path_bytes(os.fspath(database)).startswith(b"file:") and not os.path.lexists(database):
         raise ValueError(f"{database!r} is a URI: add uri=True; or create a file of this literal name first")
     name, uri = location(database, uri, level, threads, decoded_cache)
-    con: sqlite3.Connection = sqlite3.connect(name, *args, uri=uri, **kwargs)
+    if len(args) <= _FACTORY:
+        kwargs.setdefault("factory", Connection)
+    try:
+        con: sqlite3.Connection = sqlite3.connect(name, *args, uri=uri, **kwargs)
+    except sqlite3.DatabaseError as error:
+        explain(error, None, os.fsdecode(database))
+        raise
     return con
 
 

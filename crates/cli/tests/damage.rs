@@ -44,9 +44,12 @@ fn a_flipped_bit_in_a_frame_is_found_and_placed() {
         );
 
         let before = snapshot(dir.path());
-        densite(&["decompress", &b])
-            .expect(5)
-            .says("b.db is damaged");
+        let refused = densite(&["decompress", &b]).expect(5);
+        let once = refused.err.matches("b.db").count() == 1;
+        assert!(
+            once && refused.err.contains("b.db is damaged: "),
+            "{refused:?}"
+        );
         densite(&["decompress", &b, &at(&dir, "c.db")]).expect(5);
         assert!(snapshot(dir.path()) == before, "{:?}", names(dir.path()));
     }
@@ -63,6 +66,13 @@ fn truncated_files() {
         let check = densite(&["check", &b]);
         assert_eq!(check.code, 5, "{len}: {check:?}");
         densite(&["decompress", &b]).expect(5);
+        if len >= 20_000 {
+            for sql in ["SELECT 1 FROM a", "PRAGMA user_version"] {
+                densite(&["sql", &b, sql])
+                    .expect(5)
+                    .says("the file ends before it");
+            }
+        }
         assert!(snapshot(dir.path()) == before);
     }
 }
@@ -83,6 +93,94 @@ fn a_damaged_plain_database() {
             .is_some_and(|s| s != "ok"),
         "{report}"
     );
+}
+
+/// SQLite's text of many lines becomes as many lines, of which the first twenty are printed.
+#[test]
+fn many_problems_are_twenty_lines_and_a_count() {
+    let dir = temp();
+    let db = at(&dir, "a.db");
+    let made = rusqlite::Connection::open(&db).expect("opens");
+    made.execute_batch(
+        "CREATE TABLE t(a); CREATE TABLE u(a);
+         INSERT INTO t VALUES (zeroblob(400000)); INSERT INTO u VALUES (1);
+         PRAGMA writable_schema = ON; DELETE FROM sqlite_schema WHERE name = 't';",
+    )
+    .expect("made");
+    drop(made);
+    let ran = densite(&["check", &db]).expect(5);
+    let lines: Vec<&str> = ran.out.lines().collect();
+    let said = |start| lines.iter().filter(|l| l.starts_with(start)).count();
+    assert_eq!(said("SQLite: ") + said("b-trees: "), 20, "{lines:?}");
+    assert!(!ran.out.contains("^J"), "{lines:?}");
+    assert_eq!(said("and "), 1, "{lines:?}");
+    assert_eq!(ran.out.matches("a.db").count(), 1, "{lines:?}");
+}
+
+/// Turso's MVCC mode writes 255 as the version of the format, SQLite's wal2 branch 3.
+#[test]
+fn every_verb_names_a_format_that_another_program_made_of_sqlites() {
+    let dir = temp();
+    let db = at(&dir, "a.db");
+    plain(&db, 4096, 100);
+    for version in [3, 255] {
+        let mut bytes = fs::read(&db).expect("read");
+        bytes[18..20].fill(version);
+        fs::write(&db, bytes).expect("write");
+        let before = snapshot(dir.path());
+        for verb in [
+            &["info"][..],
+            &["report", "--output", &at(&dir, "report.html")],
+            &["advise"],
+            &["check"],
+            &["compress"],
+            &["vacuum", "--yes"],
+            &["publish"],
+        ] {
+            let mut args = verb.to_vec();
+            args.push(&db);
+            let to = at(&dir, "to");
+            if verb == ["publish"] {
+                args.push(&to);
+            }
+            densite(&args).expect(5).says(&format!(
+                "a.db: its header has the format version {version}, "
+            ));
+        }
+        for sql in ["SELECT * FROM t", "PRAGMA user_version"] {
+            densite(&["sql", &db, sql])
+                .expect(5)
+                .says(&format!("format version {version}, "));
+        }
+        assert!(snapshot(dir.path()) == before, "{:?}", names(dir.path()));
+    }
+}
+
+/// libSQL's RANDOM ROWID is no damage.
+#[test]
+fn a_schema_in_another_dialect_is_told_from_damage() {
+    let dir = temp();
+    let db = at(&dir, "a.db");
+    let made = rusqlite::Connection::open(&db).expect("opens");
+    made.execute_batch(
+        "CREATE TABLE t(a); CREATE TABLE u(a); INSERT INTO t VALUES (1); INSERT INTO u VALUES (2);
+         PRAGMA writable_schema = ON;
+         UPDATE sqlite_schema SET sql = 'CREATE TABLE t(a) RANDOM ROWID' WHERE name = 't';",
+    )
+    .expect("made");
+    drop(made);
+    let said = densite(&["check", &db]).expect(5).out;
+    assert!(said.contains("all pages and b-trees are intact"), "{said}");
+    assert!(
+        said.contains("open it with the program that wrote it"),
+        "{said}"
+    );
+    // Damage of its pages is still seen.
+    let mut bytes = fs::read(&db).expect("read");
+    bytes[4096..4104].fill(0xff);
+    fs::write(&db, bytes).expect("write");
+    let said = densite(&["check", &db]).expect(5).out;
+    assert!(said.contains("damaged; restore it from a backup"), "{said}");
 }
 
 #[test]

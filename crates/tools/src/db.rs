@@ -1,7 +1,7 @@
 //! Opens connections and raw files of a database by path.
 
 use crate::error::is_remote;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, damage_in};
 use crate::holders::holders;
 use crate::target::Target;
 use densite_sqlite::{self as sqlite, Api, Code, Companions, Connection, HostFile, HostVfs, ffi};
@@ -192,7 +192,7 @@ pub(crate) fn from_sqlite(path: &Path, e: sqlite::Error) -> Error {
         },
         Code::CORRUPT => Error::Damaged {
             path: p,
-            what: said.unwrap_or(e.message),
+            what: said.map_or(e.message, damage_in),
         },
         Code::CANTOPEN if e.too_many_files().is_some() => Error::Io {
             path: p,

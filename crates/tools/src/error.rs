@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 pub use class::ErrorClass;
 pub use from::parent_of;
-pub(crate) use from::{is_remote, url_in};
+pub(crate) use from::{damage_in, is_remote, url_in};
 
 /// The result type of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -44,6 +44,13 @@ pub enum Error {
         path: PathBuf,
         /// Whether the file has no bytes.
         empty: bool,
+    },
+    /// A program that extends SQLite's format wrote it.
+    OtherFormat {
+        /// The path as given.
+        path: PathBuf,
+        /// The read version in its header; SQLite reads 1 and 2.
+        version: u8,
     },
     /// The `chroma.sqlite3` in the directory does not have Chroma's tables.
     #[cfg(feature = "chroma")]
@@ -186,7 +193,7 @@ impl Error {
             Error::NotFound { .. } => "not_found",
             Error::IsDirectory { .. } => "is_directory",
             Error::Permission { .. } => "permission",
-            Error::NotADatabase { .. } => "not_a_database",
+            Error::NotADatabase { .. } | Error::OtherFormat { .. } => "not_a_database",
             #[cfg(feature = "chroma")]
             Error::NotChroma { .. } => "not_chroma",
             Error::AlreadyCompressed { .. } => "already_compressed",
@@ -218,6 +225,7 @@ impl Error {
             | Error::IsDirectory { path }
             | Error::Permission { path, .. }
             | Error::NotADatabase { path, .. }
+            | Error::OtherFormat { path, .. }
             | Error::AlreadyCompressed { path }
             | Error::AlreadyPlain { path }
             | Error::Exists { path }

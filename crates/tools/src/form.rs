@@ -9,6 +9,12 @@ use densite_disk::File;
 use densite_sqlite::{Api, Companions, HostFile};
 use densite_store::{self as store, Handle, Options, Readahead};
 
+/// Where the header has the version that a program must know to read the file
+/// (fileformat2.html, section 1.3.3).
+const READ_VERSION: usize = 19;
+/// SQLite's newest one. Its wal2 branch writes 3, Turso's MVCC mode 255.
+const NEWEST_READ_VERSION: u8 = 2;
+
 /// The form in which a database is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
@@ -34,9 +40,17 @@ impl Form {
 pub(crate) fn form(api: Api, target: &Target) -> Result<Form> {
     let file = Through::Host.file(api, target, Access::Read)?;
     let failed = |e| Error::from_disk(&target.given, "read", &e);
-    let mut start = [0u8; 16];
+    let mut start = [0u8; 20];
     let n = file.read_at(&mut start, 0).map_err(failed)?;
+    let is_half_written = || len_or_zero(&beside(&target.path, Companions::PLAIN.journal)) > 0;
     if is_sqlite(&start) {
+        let version = start[READ_VERSION];
+        if version > NEWEST_READ_VERSION && !is_half_written() {
+            return Err(Error::OtherFormat {
+                path: target.given.clone(),
+                version,
+            });
+        }
         return Ok(Form::Plain);
     }
     match store::probe(&file).map_err(|e| Error::from_store(&target.given, "read", e))? {
@@ -46,7 +60,7 @@ pub(crate) fn form(api: Api, target: &Target) -> Result<Form> {
         store::Kind::Empty if n == 0 => Ok(Form::Empty),
         store::Kind::Empty | store::Kind::Other => {
             // The first page can be half written while its old content is in a journal.
-            if n > 0 && len_or_zero(&beside(&target.path, Companions::PLAIN.journal)) > 0 {
+            if n > 0 && is_half_written() {
                 return Ok(Form::Plain);
             }
             Err(Error::NotADatabase {

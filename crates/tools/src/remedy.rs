@@ -23,6 +23,9 @@ fn remedy(line: &str) -> String {
     if is_of_pages(line) {
         return "rebuild its pages with densite vacuum".to_owned();
     }
+    if line.starts_with("malformed database schema") {
+        return "open it with the program that wrote it: its schema has a statement that this SQLite cannot read, in another dialect (libSQL's, or a newer SQLite's) or written with PRAGMA writable_schema".to_owned();
+    }
     if let Some(table) = text_index(line) {
         let table = quoted(table);
         return format!("INSERT INTO {table}({table}) VALUES('rebuild')");

@@ -71,6 +71,8 @@ pub(crate) fn usage(
 /// SQLite's, if it cannot read the schema.
 pub(crate) fn roots(api: Api, state: &Arc<State>) -> sqlite::Result<Vec<Root>> {
     view::reading(api, state, |db| {
+        // Then SQLite passes over statements of the schema that it cannot parse: another dialect's.
+        db.exec("PRAGMA writable_schema = ON")?;
         let mut found = db.prepare(
             "SELECT type || ' ' || name, rootpage FROM main.sqlite_master WHERE rootpage > 0",
         )?;

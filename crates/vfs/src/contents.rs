@@ -109,14 +109,14 @@ impl Contents {
         !matches!(self.state, State::Store(_) | State::Refused(_))
     }
 
-    /// Judges the file by what was found in it; `open` opens the store. Returns an error to report,
-    /// unless it is the same as the last time.
+    /// Judges the file by what was found in it; `open` opens the store. Returns what is wrong, and
+    /// whether that is new: it is the same again at each call for a file that stays damaged.
     pub(crate) fn judge(
         &mut self,
         found: Result<Kind, Error>,
         keep_plain: bool,
         open: impl FnOnce() -> Result<Stored, Error>,
-    ) -> Option<&Error> {
+    ) -> Option<(&Error, bool)> {
         let state = match found {
             Ok(Kind::Empty) if !keep_plain => State::Undecided,
             Ok(Kind::Empty | Kind::Other) => State::Plain,
@@ -137,7 +137,7 @@ impl Contents {
             _ => None,
         };
         match &self.state {
-            State::Broken(error) if before.as_ref() != Some(&error.to_string()) => Some(error),
+            State::Broken(error) => Some((error, before.as_ref() != Some(&error.to_string()))),
             _ => None,
         }
     }

@@ -10,6 +10,11 @@ thread_local! {
 /// Writes a message to SQLite's error log and keeps it for [`take_last_error`].
 pub(crate) fn report(api: Api, code: Code, message: &str) {
     api.log(code, &format!("densite: {message}"));
+    keep(message);
+}
+
+/// Keeps a message that stands in the log already, because it is the reason once more.
+pub(crate) fn keep(message: &str) {
     // A thread that is ending cannot keep it.
     let _ = LAST.try_with(|last| *last.borrow_mut() = Some(message.to_string()));
 }

@@ -63,6 +63,13 @@ pub(crate) fn failure(db: &str, at: At<'_>, e: &rusqlite::Error) -> Failure {
         let fields = json!({ "path": db, "sqlite_code": sqlite_code });
         return Failure::Other("sql", 1, format!("{db}: {why}"), fields);
     }
+    // SQLite says no more of a format that another program made of its own.
+    if let (Some(26), Ok(api)) = (sqlite_code.map(|c| c & 0xff), crate::sqlite::api())
+        && let Err(e @ densite_tools::Error::OtherFormat { .. }) =
+            densite_tools::info(api, std::path::Path::new(db))
+    {
+        return e.into();
+    }
     let (kind, code, advice) = match sqlite_code.map(|c| c & 0xff) {
         Some(9) => ("interrupted", 130, ""),
         // Messages of our own already say what to do.

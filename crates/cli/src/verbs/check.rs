@@ -23,23 +23,45 @@ pub(crate) fn run(common: Common, args: &CheckArgs) -> Outcome {
     Ok(out::verdict(common, &object, &text, code)?)
 }
 
-fn text(c: &Checked) -> String {
-    let mut s = String::new();
-    for p in &c.problems {
+/// The most problems that are printed.
+const SHOWN: usize = 20;
+
+/// The problems, a line each.
+fn problems(c: &Checked) -> Vec<String> {
+    let of_store = c.problems.iter().map(|p| {
         let page = p.page.map(|n| format!(" (page {n})")).unwrap_or_default();
-        let _ = writeln!(
-            s,
+        format!(
             "damaged: {} at offset {}{page}: {}",
             p.what,
             p.offset,
             shown(&p.problem)
+        )
+    });
+    // SQLite puts all that is wrong with pages into one text, under the name of the database.
+    let of_sqlite = c.integrity_check.iter().flat_map(|text| text.lines());
+    let of_sqlite = of_sqlite
+        .filter(|line| *line != "ok" && !line.starts_with("*** in database"))
+        .map(|line| format!("SQLite: {}", shown(line)));
+    let of_trees = c.damaged_trees.iter().flat_map(|text| text.lines());
+    let of_trees = of_trees.map(|line| format!("b-trees: {}", shown(line)));
+    of_store.chain(of_sqlite).chain(of_trees).collect()
+}
+
+fn text(c: &Checked) -> String {
+    let mut s = String::new();
+    let problems = problems(c);
+    for line in problems.iter().take(SHOWN) {
+        let _ = writeln!(s, "{line}");
+    }
+    if problems.len() > SHOWN {
+        let _ = writeln!(
+            s,
+            "and {} more problems; --json lists all",
+            out::thousands((problems.len() - SHOWN) as u64)
         );
     }
-    for line in &c.integrity_check {
-        let _ = writeln!(s, "SQLite: {}", shown(line));
-    }
-    for tree in &c.damaged_trees {
-        let _ = writeln!(s, "b-trees: {}", shown(tree));
+    if c.integrity_check == ["ok"] {
+        let _ = writeln!(s, "SQLite: ok");
     }
     for table in &c.not_verified {
         let _ = writeln!(

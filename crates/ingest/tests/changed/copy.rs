@@ -34,11 +34,26 @@ pub(super) struct Copy {
 }
 
 impl Copy {
-    pub(super) fn new(tables: &[(&str, &str)]) -> Copy {
+    /// Takes over the rows of `from`, before the first change.
+    pub(super) fn new(tables: &[(&str, &str)], from: &Connection) -> Copy {
         let con = Connection::open_in_memory().expect("opens");
         for (table, columns) in tables {
             let sql = format!("CREATE TABLE {table}({columns})");
             con.execute_batch(&sql).expect("a table");
+            let count = columns.split(',').count();
+            let places = vec!["?"; count].join(", ");
+            let mut read = from
+                .prepare(&format!("SELECT {columns} FROM {table}"))
+                .expect("the table");
+            let mut rows = read.query([]).expect("rows");
+            while let Some(row) = rows.next().expect("a row") {
+                let values = (0..count).map(|i| row.get::<_, Value>(i).expect("a value"));
+                con.execute(
+                    &format!("INSERT INTO {table} VALUES ({places})"),
+                    params_from_iter(values),
+                )
+                .expect("inserts");
+            }
         }
         Copy { con, seq: 0 }
     }

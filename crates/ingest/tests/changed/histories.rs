@@ -25,6 +25,8 @@ CREATE TABLE child(a INT, b, parent INT REFERENCES parent ON DELETE CASCADE ON U
 CREATE TABLE loose(parent REFERENCES parent ON DELETE SET NULL, what, double AS (2 * what) STORED);
 CREATE TABLE history(at INTEGER PRIMARY KEY AUTOINCREMENT, what TEXT);
 CREATE TABLE other(id INTEGER PRIMARY KEY, n);
+CREATE TABLE middle(x REAL, k TEXT COLLATE NOCASE, y, n INT, PRIMARY KEY (n, k)) WITHOUT ROWID;
+CREATE TABLE keyless(a, b REAL);
 CREATE UNIQUE INDEX some ON loose(what) WHERE what > 50;
 CREATE TRIGGER noted AFTER UPDATE OF n ON parent BEGIN
   INSERT INTO history(what) VALUES (old.n || ' to ' || new.n);
@@ -38,12 +40,25 @@ CREATE TRIGGER changed_again AFTER INSERT ON parent WHEN new.n > 15 BEGIN
   UPDATE parent SET n = n - 1 WHERE id = new.id;
 END";
 
+/// Rows that are stored without the columns that are added then. The default is a number that a REAL
+/// column would change.
+const ROWS_WITHOUT_COLUMNS: &str = "
+WITH RECURSIVE i(n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM i WHERE n < 29)
+INSERT INTO middle SELECT n / 4.0, 'k' || n % 4, 9007199254740993, n % 10 FROM i WHERE true ON CONFLICT DO NOTHING;
+WITH RECURSIVE i(n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM i WHERE n < 29)
+INSERT INTO keyless SELECT n, n / 7.0 FROM i;
+ALTER TABLE middle ADD COLUMN added DEFAULT 9007199254740993;
+ALTER TABLE keyless ADD COLUMN added INT NOT NULL DEFAULT '5';
+ALTER TABLE keyless ADD COLUMN more TEXT DEFAULT x'0102'";
+
 /// The recorded tables, and their columns in a copy.
-const TABLES: [(&str, &str); 4] = [
+const TABLES: [(&str, &str); 6] = [
     ("parent", "id, name, n"),
     ("child", "a, b, parent, x"),
     ("loose", "parent, what"),
     ("history", "at, what"),
+    ("middle", "x, k, y, n, added"),
+    ("keyless", "a, b, added, more"),
 ];
 
 /// Not a test by itself: the body of the child processes, which writes until it is killed.
@@ -112,7 +127,7 @@ fn statement(r: &mut StdRng) -> String {
         r.random_range(0..4),
         r.random_range(0..60),
     );
-    match r.random_range(0..16) {
+    match r.random_range(0..23) {
         0 => "SAVEPOINT s".to_owned(),
         1 => "ROLLBACK TO s".to_owned(),
         2 => "RELEASE s".to_owned(),
@@ -132,6 +147,17 @@ fn statement(r: &mut StdRng) -> String {
         ),
         13 if b == 0 => "DELETE FROM child".to_owned(),
         13 if b == 1 => "DELETE FROM history".to_owned(),
+        16 => {
+            format!("INSERT {or} INTO middle(n, k, x, y) VALUES ({a} % 10, 'K{b}', {n}, {n} / 3.0)")
+        }
+        17 => format!("UPDATE {or} middle SET x = x + 1, y = {n} WHERE n = {a} % 10"),
+        18 => format!(
+            "UPDATE {or} middle SET k = 'k{b}', added = {n} WHERE n = {a} % 10 AND k >= 'K2'"
+        ),
+        19 => format!("DELETE FROM middle WHERE n = {a} % 10 AND k = 'k{b}'"),
+        20 => format!("INSERT INTO keyless(a, b) VALUES ({a}, {n}), (NULL, x'{b}0')"),
+        21 => format!("UPDATE keyless SET b = b + 0.5, more = {n} WHERE a = {a}"),
+        22 => format!("DELETE FROM keyless WHERE a = {a}"),
         14 => format!("INSERT INTO other VALUES ({n}, {a}) ON CONFLICT DO UPDATE SET n = {a}"),
         _ => format!("INSERT INTO loose SELECT id, {n} FROM parent WHERE id < {a}"),
     }
@@ -170,7 +196,9 @@ fn history(seed: u64) -> u64 {
     println!("seed {seed}");
     let r = &mut StdRng::seed_from_u64(seed);
     let encoding = ["UTF-8", "UTF-8", "UTF-16le", "UTF-16be"][r.random_range(0..4)];
-    let db = Db::with_schema_first(&format!("PRAGMA encoding = '{encoding}'; {SCHEMA}"));
+    let db = Db::with_schema_first(&format!(
+        "PRAGMA encoding = '{encoding}'; {SCHEMA}; {ROWS_WITHOUT_COLUMNS}"
+    ));
     let con = db.open();
     if r.random::<bool>() {
         // Only the recorder's own triggers are left.
@@ -184,9 +212,10 @@ fn history(seed: u64) -> u64 {
         );
     }
     one::<i64>(&con, "SELECT densite_changes_subscribe('s')");
+    let copy = Copy::new(&TABLES, &con);
     let mut follower = Follower {
         con,
-        copy: Copy::new(&TABLES),
+        copy,
         acknowledged: 0,
     };
     for _ in 0..r.random_range(1..3) {

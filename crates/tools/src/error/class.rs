@@ -26,6 +26,7 @@ impl Error {
             Error::NoSpace { .. } => ErrorClass::NoSpace,
             Error::IsDirectory { .. }
             | Error::NotADatabase { .. }
+            | Error::OtherFormat { .. }
             | Error::Damaged { .. }
             | Error::FreePagesInUse { .. }
             | Error::Replica { .. } => ErrorClass::Damaged,

@@ -56,6 +56,13 @@ impl fmt::Display for Error {
                     path.display()
                 )
             }
+            Error::OtherFormat { path, version } => {
+                write!(
+                    f,
+                    "{}: its header has the format version {version}, and SQLite reads 1 and 2: a program that extends SQLite's format wrote it (Turso's MVCC mode, SQLite's wal2 branch); convert it with that program",
+                    path.display()
+                )
+            }
             #[cfg(feature = "chroma")]
             Error::NotChroma { path } => {
                 write!(

@@ -455,7 +455,10 @@ impl From<Error> for Failure {
     fn from(error: Error) -> Failure {
         let is_final = matches!(
             error,
-            Error::Setting(_) | Error::NotADatabase { .. } | Error::Damaged { .. }
+            Error::Setting(_)
+                | Error::NotADatabase { .. }
+                | Error::OtherFormat { .. }
+                | Error::Damaged { .. }
         );
         Failure { error, is_final }
     }

@@ -149,7 +149,7 @@ pub fn restore(
 /// open: that one would continue with the old file.
 fn must_be_unused(api: Api, dst: &Path) -> Result<()> {
     let target = target::resolve(dst)?;
-    if let Err(e @ Error::NotADatabase { .. }) = form(api, &target) {
+    if let Err(e @ (Error::NotADatabase { .. } | Error::OtherFormat { .. })) = form(api, &target) {
         return Err(e);
     }
     let mut by = holders(&target.path);

@@ -2,7 +2,7 @@
 //! over it.
 
 use crate::db::{Access, Through};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, damage_in};
 use crate::header::Header;
 use crate::paths::beside;
 use crate::target::Target;
@@ -74,6 +74,7 @@ impl State {
             Some(Code::CORRUPT) => Error::Damaged {
                 path: self.target.given.clone(),
                 what: densite_vfs::take_last_error()
+                    .map(damage_in)
                     .unwrap_or_else(|| "a page cannot be read (densite check tells which)".into()),
             },
             _ => Error::from_disk(&self.target.given, "read", e),

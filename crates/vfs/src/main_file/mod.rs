@@ -23,7 +23,7 @@ use crate::codes::{Done, code_of};
 use crate::companions::{Found, Which};
 use crate::contents::{Contents, State};
 use crate::idle_queue::{self, Session};
-use crate::last_error::report;
+use crate::last_error::{keep, report};
 use crate::maintain::Maintenance;
 use crate::member::Member;
 use crate::named_file::NamedFile;
@@ -219,9 +219,14 @@ impl MainFile {
         } = self;
         let open = || open_store(file, settings, member, checkpoint);
         let wrong = contents.judge(found, settings.keep_plain, open);
-        let wrong = wrong.map(|e| (code_of(e), matches!(e, Error::Io(_)), e.to_string()));
-        if let Some((code, is_io, what)) = wrong {
-            self.report_error(code, is_io, &what);
+        let wrong =
+            wrong.map(|(e, is_new)| (code_of(e), matches!(e, Error::Io(_)), e.to_string(), is_new));
+        match wrong {
+            Some((code, is_io, what, true)) => self.report_error(code, is_io, &what),
+            Some((_, _, what, false)) if !self.member.is_worker() => {
+                keep(&format!("{}: {what}", self.file.path()));
+            }
+            _ => {}
         }
         self.rename_beside();
         self.announce();
