@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from contextlib import closing
+from functools import partial
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,6 +27,8 @@ _FEW_WORDS = frozenset(
         "unable to open database file",
     )
 )
+
+_NO_ROW = object()
 
 
 def explain(error: sqlite3.DatabaseError, con: Optional[sqlite3.Connection], path: str = "") -> None:
@@ -88,11 +91,12 @@ class Cursor(sqlite3.Cursor):
 
     def __iter__(self) -> Iterator[Any]:
         # Not `__next__`: it would cost each row a call of Python code.
+        following = partial(sqlite3.Cursor.__next__, self)
         try:
-            yield from sqlite3.Cursor.__iter__(self)
+            yield from iter(following, _NO_ROW)
         except sqlite3.DatabaseError as error:
             explain(error, self.connection)
-            del self
+            del self, following
             raise
 
 
@@ -105,3 +109,14 @@ class Connection(sqlite3.Connection):
     def cursor(self, factory: Any = Cursor) -> Any:
         """As the driver's, with a :class:`Cursor` by default."""
         return sqlite3.Connection.cursor(self, factory)
+
+    # The driver's own would make a cursor of its own class.
+
+    def execute(self, *args: Any) -> Any:
+        return self.cursor().execute(*args)
+
+    def executemany(self, *args: Any) -> Any:
+        return self.cursor().executemany(*args)
+
+    def executescript(self, *args: Any) -> Any:
+        return self.cursor().executescript(*args)
