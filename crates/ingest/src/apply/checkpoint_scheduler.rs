@@ -166,7 +166,8 @@ impl CheckpointScheduler {
             self.set_synchronous(connection)?;
         }
         // If rows keep coming, the WAL would grow again at once.
-        let is_to_be_cut = self.is_idle() && self.wal == Some(true) && self.size.is_long();
+        let is_long = self.size.is_long() || applying.pruning.is_wal_long();
+        let is_to_be_cut = self.is_idle() && self.wal == Some(true) && is_long;
         let is_due = match retry_time {
             RetryTime::Nothing => self.position.is_some() && self.is_time() || is_to_be_cut,
             RetryTime::Later => false,
@@ -176,7 +177,11 @@ impl CheckpointScheduler {
             return Ok(());
         }
         let done = self.checkpoint_and_prune(connection, applying, is_to_be_cut);
-        if !matches!(done, Ok(true)) {
+        let is_done = matches!(done, Ok(true));
+        if is_to_be_cut {
+            applying.pruning.set_wal_long(!is_done);
+        }
+        if !is_done {
             applying.pruning.put_off();
         }
         done.map(drop)

@@ -27,6 +27,9 @@ pub(super) struct Pruning {
     thread: Mutex<Option<JoinHandle<Result<Pruned>>>>,
     hurries: Arc<AtomicBool>,
     retry: Mutex<Retry>,
+    /// The WAL was too long at rest and could not be cut. The worker that tries again can be a new
+    /// one, which does not know the WAL.
+    is_wal_long: AtomicBool,
 }
 
 /// When to try again, if at all.
@@ -93,6 +96,16 @@ impl Pruning {
             Ok(pruned) if !pruned.is_held => retry.patience = RETRY_AFTER,
             _ => retry.put_off(Instant::now()),
         }
+    }
+
+    /// Records whether the WAL is still to be cut at rest.
+    pub(super) fn set_wal_long(&self, is_long: bool) {
+        self.is_wal_long.store(is_long, Ordering::Release);
+    }
+
+    /// Whether an earlier attempt left the WAL to be cut.
+    pub(super) fn is_wal_long(&self) -> bool {
+        self.is_wal_long.load(Ordering::Acquire)
     }
 
     /// Records that an attempt was not possible. Another one follows later.
