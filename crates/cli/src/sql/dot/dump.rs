@@ -2,14 +2,17 @@
 //!
 //! A savepoint gives all tables the same state. Virtual tables are written into the schema
 //! directly, because CREATE VIRTUAL TABLE would make their shadow tables a second time.
+//!
+//! A damaged table does not end the dump, as in that shell: it has the rows before the damage and,
+//! from the end of the table, those behind it. Then the dump ends with ROLLBACK.
 
 use super::super::failure::{At, failure, other};
 use super::super::literal::literal;
 use super::super::session::{Flow, Session};
 use crate::failure::Failure;
 use densite_sqlite::quoted;
-use rusqlite::Connection;
 use rusqlite::types::ValueRef;
+use rusqlite::{Connection, ErrorCode};
 use std::fmt::Write;
 
 /// Printed before SQL text is printed, so that memory is bounded.
@@ -72,6 +75,7 @@ fn dump(
     let (tables, others): (Vec<&Object>, Vec<&Object>) =
         objects.iter().partition(|o| o.kind == "table");
     let mut has_virtual = false;
+    let mut damage = None;
     for table in tables {
         let name = table.name.as_str();
         let is_virtual = table
@@ -98,7 +102,14 @@ fn dump(
         } else {
             print(&format!("{};\n", table.sql))?;
         }
-        rows(db, name, print)?;
+        match rows(db, name, print) {
+            Err(Stop::Sql(e)) if is_damage(&e) => {
+                print("/****** CORRUPTION ERROR *******/\n")?;
+                damage.get_or_insert(e);
+                backwards(db, name, print)?;
+            }
+            done => done?,
+        }
     }
     for object in others {
         print(&format!("{};\n", object.sql))?;
@@ -106,8 +117,40 @@ fn dump(
     if has_virtual {
         print("PRAGMA writable_schema=OFF;\n")?;
     }
-    print("COMMIT;\n")?;
-    Ok(())
+    match damage {
+        Some(e) => {
+            print("ROLLBACK; -- due to errors\n")?;
+            Err(Stop::Sql(e))
+        }
+        None => {
+            print("COMMIT;\n")?;
+            Ok(())
+        }
+    }
+}
+
+fn is_damage(e: &rusqlite::Error) -> bool {
+    matches!(
+        e.sqlite_error_code(),
+        Some(ErrorCode::DatabaseCorrupt | ErrorCode::SystemIoFailure)
+    )
+}
+
+/// The rows of a damaged table from its end on.
+fn backwards(
+    db: &Connection,
+    table: &str,
+    print: &mut dyn FnMut(&str) -> std::io::Result<()>,
+) -> Result<(), Stop> {
+    const REVERSE: &str = "reverse_unordered_selects";
+    let before: bool = db.pragma_query_value(None, REVERSE, |row| row.get(0))?;
+    db.pragma_update(None, REVERSE, !before)?;
+    let done = rows(db, table, print);
+    db.pragma_update(None, REVERSE, before)?;
+    match done {
+        Err(Stop::Sql(e)) if is_damage(&e) => Ok(()),
+        done => done,
+    }
 }
 
 /// The objects with SQL, in the order in which they were made; those of matching tables.
@@ -168,18 +211,30 @@ fn rows(
     let mut statement = db.prepare(&sql)?;
     let mut rows = statement.query([])?;
     let mut text = String::new();
-    while let Some(row) = rows.next()? {
+    let mut part = |text: &mut String| -> Result<bool, Stop> {
+        let Some(row) = rows.next()? else {
+            return Ok(false);
+        };
         let _ = write!(text, "INSERT INTO {}{listed} VALUES(", quoted(table));
         for column in 0..stored.len() {
             let comma = if column == 0 { "" } else { "," };
             let _ = write!(text, "{comma}{}", literal(row.get_ref(column)?));
         }
-        text += ");\n";
-        if text.len() >= PART {
-            print(&text)?;
-            text.clear();
+        text.push_str(");\n");
+        Ok(true)
+    };
+    let done = loop {
+        match part(&mut text) {
+            Ok(true) if text.len() < PART => {}
+            Ok(true) => {
+                print(&text)?;
+                text.clear();
+            }
+            Ok(false) => break Ok(()),
+            Err(e) => break Err(e),
         }
-    }
+    };
+    // Also the rows before an error.
     print(&text)?;
-    Ok(())
+    done
 }
