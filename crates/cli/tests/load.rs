@@ -359,6 +359,56 @@ fn parquet_file(path: &str, ids: &[i64], days: i32) {
     writer.close().expect("closed");
 }
 
+/// The reader has no values for these types: they are no damage.
+#[test]
+fn parquet_types_that_cannot_be_loaded_are_named() {
+    use parquet::basic::{ConvertedType, LogicalType, Repetition, Type as Physical};
+    use parquet::schema::types::Type;
+    let dir = temp();
+    let db = plain(&dir);
+    let bytes = |name: &str| Type::primitive_type_builder(name, Physical::BYTE_ARRAY);
+    let interval = Type::primitive_type_builder("wait", Physical::FIXED_LEN_BYTE_ARRAY)
+        .with_length(12)
+        .with_converted_type(ConvertedType::INTERVAL)
+        .build()
+        .expect("a type");
+    let nested = Type::group_type_builder("job")
+        .with_repetition(Repetition::OPTIONAL)
+        .with_fields(vec![Arc::new(interval.clone())])
+        .build()
+        .expect("a type");
+    let part = |name| {
+        Arc::new(
+            bytes(name)
+                .with_repetition(Repetition::REQUIRED)
+                .build()
+                .expect("a type"),
+        )
+    };
+    let variant = Type::group_type_builder("any")
+        .with_repetition(Repetition::OPTIONAL)
+        .with_logical_type(Some(LogicalType::variant(Some(1))))
+        .with_fields(vec![part("metadata"), part("value")])
+        .build()
+        .expect("a type");
+    for (field, words) in [
+        (interval, ["\"wait\" has intervals", "as text"]),
+        (nested, ["\"job\" has intervals", "as text"]),
+        (
+            variant,
+            ["\"any\" has values of the type VARIANT", "as text"],
+        ),
+    ] {
+        let schema = Type::group_type_builder("m").with_fields(vec![Arc::new(field)]);
+        let schema = Arc::new(schema.build().expect("a schema"));
+        let path = at(&dir, "in.parquet");
+        let file = std::fs::File::create(&path).expect("made");
+        let writer = SerializedFileWriter::new(file, schema, Arc::default()).expect("writer");
+        writer.close().expect("closed");
+        refused(densite(&["load", &db, "t", &path]), &db, &words);
+    }
+}
+
 #[test]
 fn parquet() {
     let dir = temp();

@@ -100,6 +100,14 @@ impl Parquet {
         let meta = reader.metadata().file_metadata();
         let total = u64::try_from(meta.num_rows()).unwrap_or(0);
         let fields = meta.schema().get_fields();
+        for field in fields {
+            if let Some(what) = unreadable(field) {
+                return Err(Bad::file(format!(
+                    "has a column that cannot be loaded: {:?} has {what}; leave it out, or write it as text",
+                    field.name()
+                )));
+            }
+        }
         let column = |field: &Arc<Type>| Column {
             name: field.name().to_owned(),
             declared: declared(field),
@@ -143,6 +151,22 @@ impl Parquet {
         let values = columns.map(value).collect::<Result<_, _>>()?;
         Ok(Some(Row { at, values }))
     }
+}
+
+/// The type in a field that the reader has no values for.
+fn unreadable(field: &Type) -> Option<&'static str> {
+    let info = field.get_basic_info();
+    if info.converted_type() == ConvertedType::INTERVAL {
+        return Some("intervals");
+    }
+    if matches!(info.logical_type_ref(), Some(LogicalType::Variant(_))) {
+        return Some("values of the type VARIANT");
+    }
+    let parts = match field.is_primitive() {
+        true => &[],
+        false => field.get_fields(),
+    };
+    parts.iter().find_map(|part| unreadable(part))
 }
 
 /// The number of leaf columns of a field.
