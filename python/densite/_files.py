@@ -99,7 +99,7 @@ def compress(
         threads: background threads, 0 for none (default: 1 less than the cores, at least 1).
         page_size: size of the pages in bytes (default: unchanged).
         archive: whether small size is more important than fast reads.
-        timeout: how long to wait for the lock of another connection, in seconds (default 1).
+        timeout: how long to wait for the lock of another connection, in seconds (default 5).
         progress: called with the phase, bytes done and bytes in all, about once for each MiB. If it
             raises, the work stops and the exception is passed on.
 

@@ -119,7 +119,8 @@ def each_conversion(attack):
                 shutil.rmtree(attack.folder)
                 shutil.copytree(clean, attack.folder)
                 environment = dict(os.environ, LD_PRELOAD=attack.options.kill_at, KILL_AT=str(call), COUNT_TO=count)
-                ran = subprocess.run([attack.options.command, verb, attack.path], env=environment, capture_output=True, text=True, check=False)
+                command = [attack.options.command, verb, attack.path] + ["--even-if-larger"] * (verb == "compress")
+                ran = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
                 if calls is None:
                     with open(count, encoding="utf-8") as file:
                         calls = int(file.read())

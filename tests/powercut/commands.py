@@ -38,7 +38,7 @@ class Compress(Command):
 
     def arguments(self):
         how = self.random.choice([[], [], ["--archive"], ["--page-size", str(self.random.choice([512, 8192, 65536]))]])
-        return [self.command, "compress", self.path, *how]
+        return [self.command, "compress", "--even-if-larger", self.path, *how]
 
 
 class Decompress(Command):
@@ -181,7 +181,7 @@ class FilesWithLog(UnappliedRows):
     """The command replaces the database file, and the log stays."""
 
     def arguments(self):
-        verbs = [["vacuum", "--yes"], ["compress" if self.what.startswith("plain") else "decompress"]]
+        verbs = [["vacuum", "--yes"], ["compress", "--even-if-larger"] if self.what.startswith("plain") else ["decompress"]]
         verb, *more = self.random.choice(verbs)
         return [self.command, verb, self.path, *more]
 

@@ -5,6 +5,7 @@ mod members;
 pub(crate) use members::{JoinArgs, LeaveArgs, TrimArgs};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use densite_tools::StoreOptions;
 use encoding_rs::Encoding;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -176,6 +177,33 @@ pub(crate) struct ReplicasArgs {
     pub(crate) url: PathBuf,
 }
 
+/// Of verbs that compress all pages.
+#[derive(Debug, Args)]
+pub(crate) struct LevelArgs {
+    /// Compression level, -7 (fastest) to 22 (smallest) [default: 3]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = level)]
+    pub(crate) level: Option<i32>,
+}
+
+impl LevelArgs {
+    /// The settings of the store at this level.
+    pub(crate) fn store(&self) -> StoreOptions {
+        let usual = StoreOptions::default();
+        StoreOptions {
+            level: self.level.unwrap_or(usual.level),
+            ..usual
+        }
+    }
+}
+
+/// Of verbs that wait for the locks of other connections.
+#[derive(Debug, Args)]
+pub(crate) struct LockArgs {
+    /// How long to wait for the lock of another connection, in seconds
+    #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = timeout)]
+    pub(crate) timeout: Duration,
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct CompressArgs {
     /// The plain SQLite database; with DST also a URL
@@ -192,9 +220,12 @@ pub(crate) struct CompressArgs {
     /// Compress in place although a program that opens its database itself will not open it any more
     #[arg(long)]
     pub(crate) known_program: bool,
-    /// Compression level, -7 (fastest) to 22 (smallest)
-    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = level)]
-    pub(crate) level: Option<i32>,
+    /// Compress in place although the database becomes larger: a small one, or one of content that is
+    /// compressed or encrypted already
+    #[arg(long)]
+    pub(crate) even_if_larger: bool,
+    #[command(flatten)]
+    pub(crate) level: LevelArgs,
     /// Rewrite the database with pages of this many bytes, a power of two from 512 to 65536
     #[arg(long, value_name = "BYTES", value_parser = page_size)]
     pub(crate) page_size: Option<u32>,
@@ -204,6 +235,8 @@ pub(crate) struct CompressArgs {
     /// Memory for decoded pages, in MiB [default: an eighth of what is available]
     #[arg(long, value_name = "MIB", value_parser = cache_size)]
     pub(crate) cache_size: Option<usize>,
+    #[command(flatten)]
+    pub(crate) lock: LockArgs,
 }
 
 #[derive(Debug, Args)]
@@ -212,6 +245,8 @@ pub(crate) struct DecompressArgs {
     pub(crate) src: PathBuf,
     /// The plain database to create; without it, the verified copy replaces SRC
     pub(crate) dst: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) lock: LockArgs,
 }
 
 #[derive(Debug, Args)]
@@ -221,6 +256,10 @@ pub(crate) struct PublishArgs {
     /// The file to write, or s3://BUCKET/KEY; an existing database is replaced, a file only after
     /// a question
     pub(crate) dst: PathBuf,
+    #[command(flatten)]
+    pub(crate) level: LevelArgs,
+    #[command(flatten)]
+    pub(crate) lock: LockArgs,
 }
 
 #[derive(Debug, Args)]
@@ -252,9 +291,10 @@ pub(crate) struct VacuumArgs {
     /// Print how much space a vacuum would free and need, and change nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
-    /// How long to wait for the lock of another connection, in seconds
-    #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = timeout)]
-    pub(crate) timeout: Duration,
+    #[command(flatten)]
+    pub(crate) level: LevelArgs,
+    #[command(flatten)]
+    pub(crate) lock: LockArgs,
 }
 
 #[derive(Debug, Args)]

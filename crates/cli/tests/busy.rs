@@ -42,3 +42,23 @@ fn a_busy_writer_is_not_reported_as_damage() {
     );
     densite(&["check", &a]).expect(0);
 }
+
+#[test]
+fn a_statement_that_meets_a_lock_names_the_process() {
+    let dir = temp();
+    let a = at(&dir, "a.db");
+    plain(&a, 4096, 300);
+    for form in ["plain", "compressed"] {
+        let mut other = Other::on(&a);
+        other.run("BEGIN IMMEDIATE");
+        let pid = other.pid();
+        densite(&["sql", &a, "PRAGMA busy_timeout=0; DELETE FROM t"])
+            .expect(3)
+            .says(&format!("process {pid} ("));
+        other.run("ROLLBACK");
+        drop(other);
+        if form == "plain" {
+            densite(&["compress", &a]).expect(0);
+        }
+    }
+}

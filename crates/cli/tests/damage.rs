@@ -56,6 +56,35 @@ fn a_flipped_bit_in_a_frame_is_found_and_placed() {
     assert!(found > 2, "only {found} of the flips were in use");
 }
 
+/// As in the sqlite3 shell: the rows around the damage, all other tables, and no COMMIT.
+#[test]
+fn a_dump_goes_on_after_damage() {
+    let dir = temp();
+    let db = at(&dir, "a.db");
+    let rows = |table: &str, count: u32| {
+        format!(
+            "CREATE TABLE {table}(n INTEGER PRIMARY KEY, a);
+             WITH RECURSIVE i(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM i WHERE n < {count})
+             INSERT INTO {table} SELECT n, hex(randomblob(30)) FROM i;"
+        )
+    };
+    let sql = format!("{}{}{}", rows("a", 500), rows("b", 20_000), rows("c", 500));
+    densite(&["sql", "--create", &db, &sql]).expect(0);
+    let mut bytes = fs::read(&db).expect("read");
+    let middle = bytes.len() / 2;
+    bytes[middle..middle + 20_000].fill(0x55);
+    fs::write(&db, &bytes).expect("write");
+    let dumped = densite(&["sql", &db, ".dump"]).expect(5).says("page ").out;
+    let count = |table: &str| dumped.matches(&format!("INSERT INTO \"{table}\" ")).count();
+    assert_eq!((count("a"), count("c")), (500, 500));
+    assert!((15_000..20_000).contains(&count("b")), "{}", count("b"));
+    for n in [1, 2000, 19_999, 20_000] {
+        let row = format!("INSERT INTO \"b\" VALUES({n},");
+        assert_eq!(dumped.matches(&row).count(), 1, "{n}");
+    }
+    assert!(dumped.ends_with("ROLLBACK; -- due to errors\n"));
+}
+
 #[test]
 fn truncated_files() {
     let dir = temp();

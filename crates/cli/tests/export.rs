@@ -123,6 +123,7 @@ fn queries_views_and_stdout() {
     );
     for (args, code, words) in [
         (&["nope", "x.csv"][..], 1, "there is no table or view nope"),
+        (&["w", "x.csv"], 1, "did you mean "),
         (&["SELECT nope", "x.csv"], 1, "no such column: nope"),
         (&["v", "x.dat"], 2, "give --format"),
         (&["v", "-"], 2, "give --format"),

@@ -57,7 +57,7 @@ fn sql_reads_a_url_and_writes_nothing() {
     assert_eq!(select(&uri, &[]).expect(0).out, "a\nfar\n");
     command(&["sql", &url, "DELETE FROM t"], &[])
         .expect(1)
-        .says("readonly");
+        .says("a remote database can only be read: change the original");
     command(
         &["sql", "--create", &site.nginx.http("new.db"), "SELECT 1"],
         &[],

@@ -2,7 +2,7 @@
 
 use crate::common::*;
 use std::fs;
-use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, chown};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -140,7 +140,7 @@ fn an_idle_connection_of_another_process_is_noticed() {
             for sql in ["SELECT 1", "SELECT count(*) FROM t"] {
                 let mut idle = Other::on(&a);
                 idle.run(sql);
-                let ran = densite(&[verb, &a, "--json"])
+                let ran = densite(&[verb, &a, "--json", "--timeout", "0.5"])
                     .expect(3)
                     .says("a.db is locked by process");
                 assert_eq!(ran.json()["error"]["by"][0]["pid"], idle.pid(), "{ran:?}");
@@ -180,4 +180,98 @@ fn a_connection_opened_meanwhile_is_noticed_before_the_file_is_replaced() {
         densite(&[verb, &a]).expect(0);
         assert!(dump(&a).contains(&format!("\n1,{verb},")));
     }
+}
+
+/// A run has its copy locked as long as it works.
+#[test]
+fn what_a_killed_run_left_is_removed_unless_a_run_has_it() {
+    let dir = temp();
+    let (a, left) = (at(&dir, "a.db"), at(&dir, "a.db-densite-tmp-0a1b2c3d"));
+    plain(&a, 4096, 300);
+    let make = fs::OpenOptions::new()
+        .create_new(true)
+        .write(true)
+        .mode(0o600)
+        .open(&left)
+        .expect("creates");
+    make.lock().expect("locks");
+    for verb in ["compress", "vacuum"] {
+        densite(&[verb, &a, "--yes"])
+            .expect(0)
+            .says("a.db-densite-tmp-0a1b2c3d was left by an interrupted run or belongs to one");
+        assert_eq!(names(dir.path()).len(), 2, "{verb}");
+    }
+    drop(make);
+    densite(&["decompress", &a])
+        .expect(0)
+        .says("a.db-densite-tmp-0a1b2c3d was left by a run that was killed; it was removed");
+    assert_eq!(names(dir.path()), ["a.db"]);
+}
+
+#[test]
+fn a_run_that_is_killed_at_work_is_cleaned_up_by_the_next() {
+    let (dir, other) = (temp(), temp());
+    let (a, pause) = (at(&dir, "a.db"), at(&other, "pause"));
+    plain(&a, 4096, 300);
+    let mut child = Command::new(DENSITE)
+        .args(["compress", &a])
+        .env("DENSITE_PAUSE", format!("verified:{pause}"))
+        .spawn()
+        .expect("starts");
+    let started = Instant::now();
+    while names(other.path()).is_empty() {
+        assert!(
+            started.elapsed() < Duration::from_secs(30),
+            "it never began"
+        );
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    child.kill().expect("kills");
+    child.wait().expect("ends");
+    assert_eq!(names(dir.path()).len(), 2);
+    densite(&["compress", &a]).expect(0).says("it was removed");
+    assert_eq!(names(dir.path()), ["a.db"]);
+}
+
+/// With `--timeout`, a copy waits for the end of a transaction that writes.
+#[test]
+fn a_copy_waits_for_a_writer_as_long_as_it_is_told() {
+    let dir = temp();
+    let a = at(&dir, "a.db");
+    plain(&a, 4096, 300);
+    densite(&["sql", &a, "PRAGMA journal_mode=WAL"]).expect(0);
+    let con = rusqlite::Connection::open(&a).expect("opens");
+    con.execute_batch("BEGIN IMMEDIATE; UPDATE t SET name = 'late' WHERE id = 1")
+        .expect("writes");
+    for verb in ["compress", "publish"] {
+        let started = Instant::now();
+        densite(&[verb, &a, &at(&dir, "none.db"), "--timeout", "0.2"]).expect(3);
+        assert!(started.elapsed() < Duration::from_secs(4), "{verb}");
+    }
+    let waiting = std::thread::spawn({
+        let (a, to) = (a.clone(), at(&dir, "copy.db"));
+        move || densite(&["compress", &a, &to, "--timeout", "60"])
+    });
+    std::thread::sleep(Duration::from_millis(1500));
+    assert!(!waiting.is_finished());
+    con.execute_batch("COMMIT").expect("commits");
+    waiting.join().expect("no panic").expect(0);
+    assert!(dump(&at(&dir, "copy.db")).contains("\n1,late,"));
+}
+
+#[test]
+fn a_database_that_would_become_larger_is_left_as_it_is() {
+    let dir = temp();
+    let a = at(&dir, "a.db");
+    plain(&a, 4096, 3);
+    let before = snapshot(dir.path());
+    let json = densite(&["compress", &a, "--json"])
+        .expect(1)
+        .says("so it was left as it is")
+        .json();
+    assert_eq!(json["error"]["kind"], "larger");
+    assert!(snapshot(dir.path()) == before, "{:?}", names(dir.path()));
+    let ran = densite(&["compress", &a, "--even-if-larger"]).expect(0);
+    assert!(ran.out.contains("times as large"), "{ran:?}");
+    assert!(is_compressed(&a));
 }

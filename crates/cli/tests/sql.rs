@@ -149,6 +149,40 @@ fn an_error_names_the_statement_and_stops() {
 }
 
 #[test]
+fn a_table_that_is_mistyped_is_named() {
+    let dir = temp();
+    let db = at(&dir, "a.db");
+    densite(&[
+        "sql",
+        "--create",
+        &db,
+        "CREATE TABLE page(a); CREATE VIEW visits AS SELECT 1",
+    ])
+    .expect(0);
+    for (sql, words) in [
+        (
+            "SELECT * FROM pge",
+            "no such table: pge; did you mean page?",
+        ),
+        (
+            "SELECT * FROM main.Visit",
+            "no such table: main.Visit; did you mean visits?",
+        ),
+        (
+            "DELETE FROM pages",
+            "no such table: pages; did you mean page?",
+        ),
+    ] {
+        densite(&["sql", &db, sql]).expect(1).says(words);
+    }
+    let far = densite(&["sql", &db, "SELECT * FROM entirely_other"]).expect(1);
+    assert!(
+        far.err.contains("no such table: entirely_other") && !far.err.contains("mean"),
+        "{far:?}"
+    );
+}
+
+#[test]
 fn json_output_is_always_one_object() {
     let dir = temp();
     let a = at(&dir, "a.db");

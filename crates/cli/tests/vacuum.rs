@@ -508,3 +508,38 @@ fn damage_that_only_sqlite_finds_is_reported() {
     assert!(fs::read(&a).expect("read") == broken);
     assert_eq!(names(dir.path()), ["a.db"]);
 }
+
+/// The level is not stored in the file, so each verb that compresses all pages takes it.
+#[test]
+fn vacuum_and_publish_compress_at_a_level() {
+    let dir = temp();
+    let db = at(&dir, "a.db");
+    let con = rusqlite::Connection::open(&db).expect("opens");
+    con.execute_batch("CREATE TABLE t(a)").expect("a table");
+    let mut n: u64 = 1;
+    for _ in 0..60 {
+        let words = (0..4000).map(|_| {
+            n = n.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            format!("w{} ", (n >> 40) % 900)
+        });
+        con.execute("INSERT INTO t VALUES (?1)", [words.collect::<String>()])
+            .expect("a row");
+    }
+    drop(con);
+    densite(&["compress", &db]).expect(0);
+    let sizes = ["-7", "19"].map(|level| {
+        densite(&["vacuum", &db, "--yes", "--level", level]).expect(0);
+        let vacuumed = fs::metadata(&db).expect("a file").len();
+        let to = at(&dir, level);
+        densite(&["publish", &db, &to, "--level", level]).expect(0);
+        (vacuumed, fs::metadata(&to).expect("a file").len())
+    });
+    let [(fast, fast_copy), (small, small_copy)] = sizes;
+    assert!(small * 20 < fast * 19, "{sizes:?}");
+    assert!(small_copy * 20 < fast_copy * 19, "{sizes:?}");
+    let to = at(&dir, "none");
+    for verb in [&["vacuum", &db][..], &["publish", &db, &to]] {
+        let args = [verb, &["--level", "23"]].concat();
+        densite(&args).expect(2).says("23");
+    }
+}

@@ -15,6 +15,7 @@ use crate::form::{self, Form};
 use crate::free_pages::{FreePages, free_pages};
 use crate::freelist::{self, PageSet};
 use crate::known;
+use crate::lock::unless_cancelled;
 use crate::log::left_behind;
 use crate::pages::Pages;
 use crate::paths;
@@ -24,7 +25,7 @@ use crate::rewrite;
 use crate::source::Source;
 use crate::space::{self, at_most};
 use crate::target::{self, Target};
-use crate::temp::Temp;
+use crate::temp::{self, Temp};
 use crate::view;
 use densite_sqlite::Api;
 use densite_store::Options;
@@ -47,6 +48,8 @@ pub struct ConvertOptions {
     pub known_program: bool,
     /// The page size in bytes of the result, if it differs: the database is then rewritten.
     pub page_size: Option<u32>,
+    /// Whether to refuse to replace a plain database by a compressed one that is larger.
+    pub only_smaller: bool,
     /// How long to wait for the lock of another connection.
     pub wait: Duration,
 }
@@ -59,7 +62,8 @@ impl Default for ConvertOptions {
             keeps_damage: false,
             known_program: false,
             page_size: None,
-            wait: Duration::from_secs(1),
+            only_smaller: false,
+            wait: Duration::from_secs(5),
         }
     }
 }
@@ -164,12 +168,7 @@ fn convert(
         None => {}
     }
     let wanted = dst.unwrap_or(&target.path);
-    for left in paths::leftovers(wanted) {
-        progress.message(&format!(
-            "{} was left by an interrupted run or belongs to one that is still running; remove it if no run is active",
-            left.display()
-        ));
-    }
+    temp::clear_leftovers(wanted, progress)?;
     if to == To::Compressed {
         // A rewrite has a draft beside the result.
         let copies = if options.page_size.is_some() { 2 } else { 1 };
@@ -178,12 +177,14 @@ fn convert(
 
     let temp = Temp::create(wanted, &target, dst.is_none())?;
     let mut source = match dst {
-        Some(_) => Source::shared(api, through, &target, options.wait)?,
-        None => {
-            let source = Source::alone(api, through, &target, options.wait)?;
-            replace::wait_for_others(api, &target, options.wait)?;
-            source
-        }
+        Some(_) => unless_cancelled(&target, options.wait, progress, |wait| {
+            Source::shared(api, through, &target, wait)
+        })?,
+        None => unless_cancelled(&target, options.wait, progress, |wait| {
+            let source = Source::alone(api, through, &target, wait)?;
+            replace::wait_for_others(api, &target, wait)?;
+            Ok(source)
+        })?,
     };
     if to == To::Compressed && dst.is_none() && !options.known_program {
         must_be_of_no_known_program(api, &source, &target)?;
@@ -276,6 +277,14 @@ fn convert(
         return Err(Error::Interrupted { path: target.given });
     }
     let (destination_bytes, _) = temp.sizes()?;
+    let is_larger = to == To::Compressed && destination_bytes > source_bytes;
+    if options.only_smaller && dst.is_none() && is_larger {
+        return Err(Error::Larger {
+            path: target.given,
+            plain: source_bytes,
+            compressed: destination_bytes,
+        });
+    }
     match dst {
         Some(dst) => {
             temp.rename_to(dst)?;

@@ -118,6 +118,15 @@ pub enum Error {
         /// The program.
         program: &'static str,
     },
+    /// Compressed, it would be larger. It was not changed.
+    Larger {
+        /// The database.
+        path: PathBuf,
+        /// Its bytes.
+        plain: u64,
+        /// Its bytes if it were compressed.
+        compressed: u64,
+    },
     /// Its freelist names pages that b-trees use: without their content, rows would be lost.
     FreePagesInUse {
         /// The database.
@@ -206,6 +215,7 @@ impl Error {
                 "damaged"
             }
             Error::KnownProgram { .. } => "known_program",
+            Error::Larger { .. } => "larger",
             Error::NewerFormat { .. } => "newer_format",
             Error::Interrupted { .. } => "interrupted",
             Error::Unsupported(_) => "unsupported",
@@ -236,6 +246,7 @@ impl Error {
             | Error::Replica { path, .. }
             | Error::FreePagesInUse { path, .. }
             | Error::KnownProgram { path, .. }
+            | Error::Larger { path, .. }
             | Error::NewerFormat { path, .. }
             | Error::Interrupted { path }
             | Error::Io { path, .. }

@@ -12,6 +12,8 @@ use densite_store::{self as store, Handle, Options, Readahead};
 /// Where the header has the version that a program must know to read the file
 /// (fileformat2.html, section 1.3.3).
 const READ_VERSION: usize = 19;
+/// Payload fractions, which every header has behind the versions and the reserved bytes.
+const FRACTIONS: [u8; 3] = [64, 32, 32];
 /// SQLite's newest one. Its wal2 branch writes 3, Turso's MVCC mode 255.
 const NEWEST_READ_VERSION: u8 = 2;
 
@@ -40,12 +42,13 @@ impl Form {
 pub(crate) fn form(api: Api, target: &Target) -> Result<Form> {
     let file = Through::Host.file(api, target, Access::Read)?;
     let failed = |e| Error::from_disk(&target.given, "read", &e);
-    let mut start = [0u8; 20];
+    let mut start = [0u8; 24];
     let n = file.read_at(&mut start, 0).map_err(failed)?;
     let is_half_written = || len_or_zero(&beside(&target.path, Companions::PLAIN.journal)) > 0;
     if is_sqlite(&start) {
         let version = start[READ_VERSION];
-        if version > NEWEST_READ_VERSION && !is_half_written() {
+        let is_header = start.ends_with(&FRACTIONS);
+        if is_header && version > NEWEST_READ_VERSION && !is_half_written() {
             return Err(Error::OtherFormat {
                 path: target.given.clone(),
                 version,

@@ -21,7 +21,7 @@ const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
 
 /// The other processes that hold locks on the database or its shared memory. Empty if the system
 /// does not show them.
-pub(crate) fn holders(db: &Path) -> Vec<Holder> {
+pub fn holders(db: &Path) -> Vec<Holder> {
     others(&[db.to_path_buf(), beside(db, SHM)], 0..=u64::MAX)
 }
 

@@ -71,6 +71,7 @@ pub use estimate::{Estimate, estimate};
 pub use form::Form;
 pub use gain::Gain;
 pub use holder::Holder;
+pub use holders::holders;
 pub use info::{AutoVacuum, Info, JournalMode, info, info_with_objects};
 pub use layout::{Layout, SpaceUse};
 pub use objects::{Object, ObjectColumn, ObjectKind, Objects};

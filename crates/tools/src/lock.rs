@@ -3,6 +3,7 @@
 use crate::db::from_sqlite;
 use crate::error::{Error, Result};
 use crate::holders::holders;
+use crate::progress::Progress;
 use crate::target::Target;
 use densite_sqlite::{Api, Code, HostFile, ffi};
 use std::time::{Duration, Instant};
@@ -21,6 +22,32 @@ pub(crate) fn shared(api: Api, file: &HostFile, target: &Target, wait: Duration)
                 });
             }
             Err(code) => return Err(from_sqlite(&target.given, code.into())),
+        }
+    }
+}
+
+/// How long a wait goes on after the caller has cancelled it.
+const HEARD: Duration = Duration::from_secs(1);
+
+/// Repeats `f`, which waits as long as it is told, while it returns [`Error::Locked`], up to `wait`
+/// in all or until the caller cancels.
+pub(crate) fn unless_cancelled<T>(
+    target: &Target,
+    wait: Duration,
+    progress: &mut dyn Progress,
+    mut f: impl FnMut(Duration) -> Result<T>,
+) -> Result<T> {
+    let deadline = Instant::now() + wait;
+    loop {
+        let left = deadline.saturating_duration_since(Instant::now());
+        match f(left.min(HEARD)) {
+            Err(Error::Locked { .. }) if progress.cancelled() => {
+                return Err(Error::Interrupted {
+                    path: target.given.clone(),
+                });
+            }
+            Err(Error::Locked { .. }) if Instant::now() < deadline => {}
+            done => return done,
         }
     }
 }

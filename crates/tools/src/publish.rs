@@ -13,6 +13,7 @@ use crate::error::{Error, Result, url_in};
 use crate::form;
 use crate::free_pages::free_pages;
 use crate::header::Header;
+use crate::lock::unless_cancelled;
 use crate::pages::Pages;
 use crate::paths::{COMPANIONS, beside, is_no_companion};
 use crate::progress::Progress;
@@ -74,7 +75,9 @@ pub fn publish(
     }
     space::require(&local, at_most(target.len))?;
     let mut temp = Temp::create(&local, &target, false)?;
-    let mut source = Source::shared(api, through, &target, options.wait)?;
+    let mut source = unless_cancelled(&target, options.wait, progress, |wait| {
+        Source::shared(api, through, &target, wait)
+    })?;
     let header = source.header();
     let held = match through == Through::Densite && source.state().is_file_alone() {
         true => Some(copy::held(api, &target)?),

@@ -8,6 +8,7 @@
 
 use crate::error::{Error, Result, parent_of};
 use crate::paths::{COMPANIONS, TEMP_MARK, beside};
+use crate::progress::Progress;
 use crate::target::{Target, replaced_meanwhile};
 use densite_disk::{self as disk, Anchor, LockKind, RealFile, Rights, SyncKind};
 use std::hash::{BuildHasher, Hasher};
@@ -19,6 +20,9 @@ pub(crate) const RESUMABLE: &str = "-densite-tmp-restore-";
 
 /// A file of fewer bytes is not left.
 const LARGE: u64 = 16 << 20;
+
+/// The letters and digits in a name that make it one of its own.
+const RANDOM: usize = 8;
 
 /// How many names are tried.
 const TRIES: u32 = 16;
@@ -192,9 +196,17 @@ impl Temp {
                 }
                 Err(e) => return Err(Error::from_disk(&path, "create", &e)),
             };
-            let identity = disk::File::identity(&file);
+            // The next run removes a file that no run has locked ([`clear_leftovers`]). Without
+            // locks, it only names the file.
+            let _ = disk::File::try_lock(&file, LockKind::Exclusive);
+            let looked = disk::File::identity(&file).and_then(|own| Ok((own, dir.lookup(&name)?)));
+            let (identity, found) = looked.map_err(|e| Error::from_disk(&path, "look at", &e))?;
+            if found.is_none() {
+                // Another run took it for left over before it was locked.
+                continue;
+            }
             return Ok(Temp {
-                identity: identity.map_err(|e| Error::from_disk(&path, "look at", &e))?,
+                identity,
                 // The owner of the new file always has access, whatever the mode of the old file.
                 mode: usual & (most | 0o600),
                 path,
@@ -395,6 +407,43 @@ pub(crate) fn identity_of(path: &Path) -> Option<(u64, u64)> {
     Some((meta.dev(), meta.ino()))
 }
 
+/// Removes the copies beside `wanted` that killed runs of this user left, and says so. Names those
+/// that stay: they can belong to a run that still works, or a restore can continue them.
+pub(crate) fn clear_leftovers(wanted: &Path, progress: &mut dyn Progress) -> Result<()> {
+    let found = crate::paths::leftovers(wanted);
+    if found.is_empty() {
+        return Ok(());
+    }
+    let dir = open_parent(wanted)?;
+    for left in found {
+        let name = left.to_string_lossy();
+        if is_of_random_name(&name) {
+            remove_unused(&dir, &left)?;
+        }
+        let shown = left.display();
+        progress.message(&match identity_of(&left) {
+            None => format!("{shown} was left by a run that was killed; it was removed"),
+            Some(_) if name.contains(RESUMABLE) => format!(
+                "{shown} was left by an interrupted restore, which goes on with it when it is run again; otherwise remove it"
+            ),
+            Some(_) => format!(
+                "{shown} was left by an interrupted run or belongs to one that is still running; remove it if no run is active"
+            ),
+        });
+    }
+    Ok(())
+}
+
+/// Whether [`Temp::create`] chose this name.
+fn is_of_random_name(name: &str) -> bool {
+    name.rsplit_once(TEMP_MARK).is_some_and(|(_, random)| {
+        random.len() == RANDOM
+            && random
+                .bytes()
+                .all(|b| b.is_ascii_digit() || b.is_ascii_lowercase())
+    })
+}
+
 /// Removes a file that an interrupted run of this user left.
 fn remove_unused(dir: &Anchor, path: &Path) -> Result<()> {
     let name = name_of(path)?;
@@ -466,7 +515,7 @@ fn random_name() -> String {
     hasher.write_u32(std::process::id());
     let mut n = hasher.finish();
     let mut name = String::new();
-    for _ in 0..8 {
+    for _ in 0..RANDOM {
         let digit = u32::try_from(n % 36).unwrap_or(0);
         name.extend(char::from_digit(digit, 36));
         n /= 36;

@@ -14,15 +14,14 @@ use crate::form::{self, Form};
 use crate::gain::Gain;
 use crate::holders::holders;
 use crate::info::{self, Info};
-use crate::lock::patiently;
-use crate::paths;
+use crate::lock::{patiently, unless_cancelled};
 use crate::progress::Progress;
 use crate::replace;
 use crate::rewrite::{self, Prune};
 use crate::source::{self, PAUSE_MS, STEP, Source};
 use crate::space;
 use crate::target::{self, Target};
-use crate::temp::Temp;
+use crate::temp::{self, Temp};
 use densite_sqlite::Api;
 use densite_store::Options;
 use densite_vfs::pause;
@@ -219,15 +218,13 @@ impl VacuumPlan {
     ) -> Result<VacuumReport> {
         let started = Instant::now();
         let target = &self.target;
-        for left in paths::leftovers(&target.path) {
-            progress.message(&format!(
-                "{} was left by an interrupted run or belongs to one that is still running; remove it if no run is active",
-                left.display()
-            ));
-        }
+        temp::clear_leftovers(&target.path, progress)?;
         let through = self.info.form.through();
-        let source = Source::alone(self.api, through, target, options.wait)?;
-        replace::wait_for_others(self.api, target, options.wait)?;
+        let source = unless_cancelled(target, options.wait, progress, |wait| {
+            let source = Source::alone(self.api, through, target, wait)?;
+            replace::wait_for_others(self.api, target, wait)?;
+            Ok(source)
+        })?;
         pause::at("vacuum-locked");
         let temp = Temp::create(&target.path, target, true)?;
         let before = sizes(&target.path)?;

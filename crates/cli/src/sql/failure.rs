@@ -3,6 +3,7 @@
 use super::split::Piece;
 use crate::failure::Failure;
 use densite_sqlite::Code;
+use rusqlite::Connection;
 use serde_json::json;
 
 const FREE_SPACE: &str = "; free some disk space and try again";
@@ -22,6 +23,55 @@ pub(crate) enum At<'a> {
     Statement(u64, &'a Piece),
     /// In the statement that the user has just typed.
     Prompt,
+}
+
+/// The error, with the table whose name is nearest if SQLite knows no such table.
+pub(crate) fn with_nearest(connection: &Connection, e: rusqlite::Error) -> rusqlite::Error {
+    let hint = |said: &str| -> Option<String> {
+        let name = said.strip_prefix("no such table: ")?;
+        let name = name.split_once('.').map_or(name, |(_, name)| name);
+        let nearest = nearest_table(connection, name)?;
+        Some(format!("{said}; did you mean {nearest}?"))
+    };
+    match e {
+        rusqlite::Error::SqliteFailure(code, Some(said)) => {
+            rusqlite::Error::SqliteFailure(code, hint(&said).or(Some(said)))
+        }
+        rusqlite::Error::SqlInputError {
+            error,
+            msg,
+            sql,
+            offset,
+        } => rusqlite::Error::SqlInputError {
+            error,
+            msg: hint(&msg).unwrap_or(msg),
+            sql,
+            offset,
+        },
+        other => other,
+    }
+}
+
+/// The table or view whose name is `name` but for a slip or two.
+pub(crate) fn nearest_table(connection: &Connection, name: &str) -> Option<String> {
+    let sql = "SELECT DISTINCT name FROM pragma_table_list WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY name";
+    let mut query = connection.prepare(sql).ok()?;
+    let names = query.query_map([], |row| row.get::<_, String>(0)).ok()?;
+    let slips =
+        |other: &str| strsim::damerau_levenshtein(&other.to_lowercase(), &name.to_lowercase());
+    let nearest = names.filter_map(Result::ok).min_by_key(|n| slips(n))?;
+    let most = (name.chars().count() / 3).clamp(1, 3);
+    (slips(&nearest) <= most).then_some(nearest)
+}
+
+/// Who has a lock on the database, as far as the system shows it.
+fn used_by(db: &str) -> String {
+    let by = densite_tools::holders(std::path::Path::new(db));
+    let by: Vec<String> = by.iter().map(ToString::to_string).collect();
+    match by.is_empty() {
+        true => "; another connection uses it, try again later".to_owned(),
+        false => format!("; {} uses it, try again later", by.join(" and ")),
+    }
 }
 
 /// A failure that names the statement, with the exit code for SQLite's result code.
@@ -70,20 +120,29 @@ pub(crate) fn failure(db: &str, at: At<'_>, e: &rusqlite::Error) -> Failure {
     {
         return e.into();
     }
+    let used = match sqlite_code.map(|c| c & 0xff) {
+        Some(5 | 6) => used_by(db),
+        _ => String::new(),
+    };
     let (kind, code, advice) = match sqlite_code.map(|c| c & 0xff) {
         Some(9) => ("interrupted", 130, ""),
         // Messages of our own already say what to do.
         Some(14) if message.contains("too many open files") => ("sql", 1, ""),
         Some(5 | 6) if message.ends_with("; end it first") => ("locked", 3, ""),
-        Some(5 | 6) => ("locked", 3, "; another connection uses it, try again later"),
+        Some(5 | 6) => ("locked", 3, used.as_str()),
         _ if is_no_space(sqlite_code) => ("no_space", 4, FREE_SPACE),
         Some(11) if message.contains("densite log check") => ("damaged", 5, ""),
         Some(11) => ("damaged", 5, RESTORE),
         Some(26) => ("not_a_database", 5, "; check the path"),
+        Some(8) if densite_vfs::is_url(db) => (
+            "sql",
+            1,
+            "; a remote database can only be read: change the original, and publish it again",
+        ),
         Some(8) => (
             "sql",
             1,
-            "; it was opened for reading only, or check owner and mode of the file and its directory",
+            "; it was opened for reading only, or check owner and mode of the file and its directory (if no program changes it, file:PATH?immutable=1 needs no right to write)",
         ),
         Some(14) => (
             "sql",

@@ -1,6 +1,6 @@
 //! What statements and dot commands share: the connection, the output, parameters, and settings.
 
-use super::failure::{At, failure, other};
+use super::failure::{At, failure, other, with_nearest};
 use super::format::{Column, Wrapped};
 use super::interrupt::Interrupts;
 use super::open::{Access, Opened, shown_name};
@@ -184,7 +184,7 @@ impl Session {
             true => At::Prompt,
             false => At::Statement(self.place.statement, piece),
         };
-        let failed = |e: rusqlite::Error| failure(&self.db, at, &e);
+        let failed = |e: rusqlite::Error| failure(&self.db, at, &with_nearest(&self.connection, e));
         let mut batch = Batch::new(&self.connection, &piece.sql);
         let fetching = Fetching::new(self.common, self.is_remote);
         while let Some(mut statement) = batch.next().map_err(failed)? {

@@ -8,15 +8,15 @@ use densite_tools::{ConvertOptions, DecodedCache};
 
 pub(crate) fn run(common: Common, args: &CompressArgs) -> Outcome {
     let mut options = ConvertOptions {
+        store: args.level.store(),
         archive: args.archive,
         keeps_damage: args.keep_damage,
         known_program: args.known_program,
         page_size: args.page_size,
+        only_smaller: !args.even_if_larger,
+        wait: args.lock.timeout,
         ..ConvertOptions::default()
     };
-    if let Some(level) = args.level {
-        options.store.level = level;
-    }
     if let Some(threads) = args.threads {
         options.store.threads = threads;
     }

@@ -32,19 +32,27 @@ pub(super) fn tell(
     Ok(())
 }
 
+/// What became of the size.
+fn change(ratio: f64) -> String {
+    match ratio {
+        larger if larger > 1.0 => format!("{larger:.1} times as large"),
+        _ => format!("{:.1} %", 100.0 * ratio),
+    }
+}
+
 fn print(common: Common, verb: &str, report: &ConvertReport) {
     let object = densite_tools::json::converted(verb, report);
     let text = if common.quiet {
         String::new()
     } else {
         format!(
-            "{}: {} pages of {} bytes, {} to {} ({:.1} %), {:.1} s\n",
+            "{}: {} pages of {} bytes, {} to {} ({}), {:.1} s\n",
             shown::path(&report.destination),
             out::thousands(report.pages),
             report.page_size,
             indicatif::BinaryBytes(report.source_bytes),
             indicatif::BinaryBytes(report.destination_bytes),
-            100.0 * report.ratio(),
+            change(report.ratio()),
             report.elapsed.as_secs_f64(),
         )
     };

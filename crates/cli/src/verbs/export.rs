@@ -8,7 +8,7 @@ use crate::compressor;
 use crate::failure::{Failure, Outcome};
 use crate::progress::Bar;
 use crate::shown;
-use crate::sql::failure::{At, failure, other};
+use crate::sql::failure::{At, failure, nearest_table, other};
 use crate::sql::format::{Column, Sink, Style, sink};
 use crate::sql::interrupt::Interrupts;
 use crate::sql::open::{Access, open, shown_name};
@@ -149,9 +149,15 @@ fn query(db: &Connection, name: &str, source: &str) -> Result<(String, Option<St
     let is_query = first.is_some_and(|word| QUERIES.iter().any(|q| q.eq_ignore_ascii_case(word)));
     match is_query {
         true => Ok((source.to_owned(), None)),
-        false => Err(other(format!(
-            "{name}: there is no table or view {source}, and it is no query, which begins with SELECT; densite sql {name} .tables lists them"
-        ))),
+        false => {
+            let hint = match nearest_table(db, source) {
+                Some(nearest) => format!("did you mean {nearest}?"),
+                None => format!("densite sql {name} .tables lists them"),
+            };
+            Err(other(format!(
+                "{name}: there is no table or view {source}, and it is no query, which begins with SELECT; {hint}"
+            )))
+        }
     }
 }
 

@@ -13,7 +13,11 @@ pub(crate) fn run(common: Common, args: &PublishArgs) -> Outcome {
         consent(common, &format!("Replace {}?", args.dst.display()))?;
     }
     let mut bar = Bar::interruptible(common)?;
-    let options = ConvertOptions::default();
+    let options = ConvertOptions {
+        store: args.level.store(),
+        wait: args.lock.timeout,
+        ..ConvertOptions::default()
+    };
     let report = densite_tools::publish(api, &args.src, &args.dst, &options, &mut bar);
     drop(bar);
     super::converted::tell(common, "publish", Some(&args.dst), report)?;

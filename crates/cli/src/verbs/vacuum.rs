@@ -15,8 +15,8 @@ use std::fmt::Write as _;
 pub(crate) fn run(common: Common, args: &VacuumArgs) -> Outcome {
     let api = sqlite::api()?;
     let options = VacuumOptions {
-        wait: args.timeout,
-        ..VacuumOptions::default()
+        store: args.level.store(),
+        wait: args.lock.timeout,
     };
     if let Some(directory) = ChromaVacuum::find(api, &args.path, &options)? {
         return of_chroma(common, args, &options, &directory);

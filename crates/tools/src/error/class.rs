@@ -46,6 +46,7 @@ impl Error {
             | Error::Exists { .. }
             | Error::SeveralLinks { .. }
             | Error::KnownProgram { .. }
+            | Error::Larger { .. }
             | Error::NewerFormat { .. }
             | Error::Unsupported(_)
             | Error::Setting(_)

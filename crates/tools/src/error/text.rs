@@ -117,6 +117,8 @@ impl fmt::Display for Error {
                 needed,
                 available,
             } => {
+                // Not "." alone.
+                let dir = dir.canonicalize().unwrap_or_else(|_| dir.clone());
                 write!(f, "there is not enough disk space in {}", dir.display())?;
                 if let (Some(needed), Some(available)) = (needed, available) {
                     write!(
@@ -139,6 +141,15 @@ impl fmt::Display for Error {
             Error::KnownProgram { path, program } => write!(
                 f,
                 "{} is a database of {program}, which opens it with a SQLite of its own and could not open it compressed (\"file is not a database\"); it was not changed; densite vacuum makes it smaller and keeps its form; give a destination to compress a copy, or --known-program to compress it all the same",
+                path.display()
+            ),
+            Error::Larger {
+                path,
+                plain,
+                compressed,
+            } => write!(
+                f,
+                "{}: compressed it would have {compressed} bytes instead of {plain}, so it was left as it is; give a destination to compress a copy, or --even-if-larger to compress it all the same",
                 path.display()
             ),
             Error::FreePagesInUse { path, pages, first } => write!(
