@@ -366,7 +366,6 @@ fn parquet_types_that_cannot_be_loaded_are_named() {
     use parquet::schema::types::Type;
     let dir = temp();
     let db = plain(&dir);
-    let bytes = |name: &str| Type::primitive_type_builder(name, Physical::BYTE_ARRAY);
     let interval = Type::primitive_type_builder("wait", Physical::FIXED_LEN_BYTE_ARRAY)
         .with_length(12)
         .with_converted_type(ConvertedType::INTERVAL)
@@ -378,12 +377,9 @@ fn parquet_types_that_cannot_be_loaded_are_named() {
         .build()
         .expect("a type");
     let part = |name| {
-        Arc::new(
-            bytes(name)
-                .with_repetition(Repetition::REQUIRED)
-                .build()
-                .expect("a type"),
-        )
+        let bytes = Type::primitive_type_builder(name, Physical::BYTE_ARRAY);
+        let part = bytes.with_repetition(Repetition::REQUIRED).build();
+        Arc::new(part.expect("a type"))
     };
     let variant = Type::group_type_builder("any")
         .with_repetition(Repetition::OPTIONAL)
