@@ -82,6 +82,8 @@ def _explained(name: str, of: Type[_Kind]) -> Callable[..., Any]:
 class Cursor(sqlite3.Cursor):
     """A cursor of :class:`Connection`."""
 
+    __module__ = "densite"
+
     execute = _explained("execute", sqlite3.Cursor)
     executemany = _explained("executemany", sqlite3.Cursor)
     executescript = _explained("executescript", sqlite3.Cursor)
@@ -102,6 +104,8 @@ class Cursor(sqlite3.Cursor):
 
 class Connection(sqlite3.Connection):
     """See the module."""
+
+    __module__ = "densite"
 
     commit = _explained("commit", sqlite3.Connection)
     backup = _explained("backup", sqlite3.Connection)

@@ -224,7 +224,7 @@ class Import(unittest.TestCase):
             taken, *modules = run.stdout.split()
             seconds.append(float(taken))
         ours = {name for name in modules if name.startswith("densite")}
-        self.assertEqual(ours, {"densite", "densite._attach", "densite._connect", "densite._library"})
+        self.assertEqual(ours, {"densite", "densite._attach", "densite._connect", "densite._explained", "densite._library"})
         roots = {name.partition(".")[0] for name in modules} - {"densite"}
         heavy = {"numpy", "pyarrow", "json", "urllib", "subprocess", "inspect", "dataclasses", "decimal", "logging"}
         self.assertEqual(roots & heavy, set())

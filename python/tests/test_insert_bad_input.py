@@ -241,7 +241,7 @@ class BadInput(Files):
         for call in (lambda con: densite.insert(con, "t", [(1,)]), lambda con: densite.query(con, "SELECT 1")):
             with self.assertRaisesRegex(sqlite3.NotSupportedError, "type builtins.object .*use one of sqlite3 or pysqlite3"):
                 call(object())
-        with self.assertRaisesRegex(sqlite3.NotSupportedError, "type sqlite3.Cursor .*give its connection"):
+        with self.assertRaisesRegex(sqlite3.NotSupportedError, "type densite.Cursor .*give its connection"):
             densite.insert(self.memory().cursor(), "t", [(1,)])
 
     def test_exceptions_are_those_of_the_connection_s_driver(self):
