@@ -15,7 +15,6 @@ pub(crate) fn run(common: Common, args: &CompressArgs) -> Outcome {
         page_size: args.page_size,
         only_smaller: !args.even_if_larger,
         wait: args.lock.timeout,
-        ..ConvertOptions::default()
     };
     if let Some(threads) = args.threads {
         options.store.threads = threads;
