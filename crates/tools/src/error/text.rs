@@ -59,7 +59,7 @@ impl fmt::Display for Error {
             Error::OtherFormat { path, version } => {
                 write!(
                     f,
-                    "{}: its header has the format version {version}, and SQLite reads 1 and 2: a program that extends SQLite's format wrote it (Turso's MVCC mode, SQLite's wal2 branch); convert it with that program",
+                    "{}: its header has the format version {version}, and SQLite reads 1 and 2: a program that extends SQLite's format wrote it, and can give it back to SQLite (Turso with PRAGMA journal_mode = wal)",
                     path.display()
                 )
             }
