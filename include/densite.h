@@ -85,6 +85,7 @@ typedef struct densite_options {
   int32_t threads;      /* background threads; 0: none; -1: one less than the cores, at least 1 */
   uint32_t page_size;   /* compress: the page size in bytes; 0: unchanged */
   int32_t archive;      /* compress: not 0: smallest size instead of fast reads */
+  int32_t known_program; /* compress in place: not 0: also the database of a program that could not open it any more */
   int64_t wait_ms;      /* wait for another connection's lock; -1: 5 s */
 } densite_options;
 

@@ -87,6 +87,7 @@ def compress(
     threads: Optional[int] = None,
     page_size: Optional[int] = None,
     archive: bool = False,
+    known_program: bool = False,
     timeout: Optional[float] = None,
     progress: Optional[Progress] = None,
 ) -> Conversion:
@@ -99,6 +100,9 @@ def compress(
         threads: background threads, 0 for none (default: 1 less than the cores, at least 1).
         page_size: size of the pages in bytes (default: unchanged).
         archive: whether small size is more important than fast reads.
+        known_program: whether to replace also the database of a program that opens it with a SQLite of
+            its own and could not open it any more; otherwise that is an error (``kind``
+            ``known_program``).
         timeout: how long to wait for the lock of another connection, in seconds (default 5).
         progress: called with the phase, bytes done and bytes in all, about once for each MiB. If it
             raises, the work stops and the exception is passed on.
@@ -118,6 +122,7 @@ def compress(
         After any error the content of `src` is unchanged.
     """
     options = _options(level, threads, page_size, archive, timeout)
+    options.known_program = int(known_program)
     return _run(progress, "densite_compress", path_bytes(src), None if dst is None else path_bytes(dst), byref(options))
 
 

@@ -23,6 +23,7 @@ class Options(ctypes.Structure):
         ("threads", c_int32),
         ("page_size", c_uint32),
         ("archive", c_int32),
+        ("known_program", c_int32),
         ("wait_ms", c_int64),
     ]
 

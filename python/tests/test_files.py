@@ -38,6 +38,17 @@ class Verbs(Files):
         self.assertEqual(con.execute("SELECT count(*), max(b) FROM t").fetchone(), (20_000, "row 9999"))
         con.close()
 
+    def test_a_database_of_a_known_program_is_replaced_only_if_that_is_said(self):
+        path = self.plain()
+        con = sqlite3.connect(path)
+        con.execute("PRAGMA application_id = 0x47504B47")
+        con.close()
+        with self.assertRaisesRegex(sqlite3.OperationalError, "GeoPackage.*known_program") as caught:
+            densite.compress(path)
+        self.assertEqual((caught.exception.kind, densite.info(path)["form"]), ("known_program", "plain"))
+        densite.compress(path, known_program=True)
+        self.assertEqual(densite.info(path)["form"], "compressed")
+
     def assert_typed(self, value, kind, place="it"):
         """Checks that the value and all nested values have exactly the keys and types of `kind`."""
         origin, arguments = typing.get_origin(kind), typing.get_args(kind)

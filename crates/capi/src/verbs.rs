@@ -17,6 +17,7 @@ pub struct Options {
     threads: i32,
     page_size: u32,
     archive: i32,
+    known_program: i32,
     wait_ms: i64,
 }
 
@@ -82,6 +83,7 @@ pub unsafe extern "C" fn densite_options_init(options: *mut Options) {
                 threads: -1,
                 page_size: 0,
                 archive: 0,
+                known_program: 0,
                 wait_ms: -1,
             });
         }
@@ -124,6 +126,7 @@ unsafe fn settings(options: *const Options) -> Result<(ConvertOptions, VacuumOpt
     }
     convert.store = store.clone();
     convert.archive = given.archive != 0;
+    convert.known_program = given.known_program != 0;
     convert.page_size = (given.page_size != 0).then_some(given.page_size);
     vacuum.store = store;
     if let Ok(ms) = u64::try_from(given.wait_ms) {

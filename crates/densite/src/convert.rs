@@ -112,6 +112,7 @@ pub struct ConvertOptions {
     threads: Option<usize>,
     page_size: Option<u32>,
     archive: bool,
+    known_program: bool,
     timeout: Option<Duration>,
 }
 
@@ -156,7 +157,14 @@ impl ConvertOptions {
         self
     }
 
-    /// How long to wait for another connection's lock. The default is 1 second.
+    /// Whether [`compress_in_place`](fn@compress_in_place) also compresses the database of a program
+    /// that opens it with a SQLite of its own and could not open it any more. The default is no.
+    pub fn known_program(mut self, known_program: bool) -> ConvertOptions {
+        self.known_program = known_program;
+        self
+    }
+
+    /// How long to wait for another connection's lock. The default is 5 seconds.
     pub fn timeout(mut self, timeout: Duration) -> ConvertOptions {
         self.timeout = Some(timeout);
         self
@@ -249,6 +257,7 @@ impl ConvertOptions {
         Ok(Convert {
             store: store_options(self.level, self.threads)?,
             archive: self.archive,
+            known_program: self.known_program,
             page_size: self.page_size.map(setting::page_size).transpose()?,
             wait: self.timeout.unwrap_or(defaults.wait),
             ..defaults

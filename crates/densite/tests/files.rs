@@ -25,6 +25,25 @@ fn rows(path: &Path) -> i64 {
 }
 
 #[test]
+fn a_database_of_a_known_program_is_replaced_only_if_that_is_said() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let plain = plain(dir.path());
+    let con = Connection::open(&plain).expect("opens");
+    // That of a GeoPackage.
+    con.pragma_update(None, "application_id", 0x4750_4B47)
+        .expect("set");
+    drop(con);
+    let refused = densite::compress_in_place(&plain).expect_err("QGIS could not open it");
+    assert!(refused.to_string().contains("known_program"), "{refused}");
+    assert_eq!(densite::info(&plain).expect("figures").form, Form::Plain);
+    let options = ConvertOptions::new().known_program(true);
+    options
+        .compress_in_place(&plain, &mut Silent)
+        .expect("compresses");
+    assert_eq!(rows(&plain), 20_000);
+}
+
+#[test]
 fn a_file_is_compressed_and_decompressed() {
     let dir = tempfile::tempdir().expect("a directory");
     let plain = plain(dir.path());

@@ -140,7 +140,7 @@ impl fmt::Display for Error {
             Error::Replica { path, what } => write!(f, "{}: {what}", path.display()),
             Error::KnownProgram { path, program } => write!(
                 f,
-                "{} is a database of {program}, which opens it with a SQLite of its own and could not open it compressed (\"file is not a database\"); it was not changed; densite vacuum makes it smaller and keeps its form; give a destination to compress a copy, or --known-program to compress it all the same",
+                "{} is a database of {program}, which opens it with a SQLite of its own and could not open it compressed (\"file is not a database\"); it was not changed; densite vacuum makes it smaller and keeps its form; give a destination to compress a copy, or say that the program does not matter (--known-program, known_program) to compress it all the same",
                 path.display()
             ),
             Error::Larger {
