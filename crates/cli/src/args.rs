@@ -220,8 +220,8 @@ pub(crate) struct CompressArgs {
     /// Compress in place although a program that opens its database itself will not open it any more
     #[arg(long)]
     pub(crate) known_program: bool,
-    /// Compress in place although the database becomes larger: a small one, or one of content that is
-    /// compressed or encrypted already
+    /// Compress in place although the database becomes half as large again: each compressed file takes
+    /// at least 16 KiB
     #[arg(long)]
     pub(crate) even_if_larger: bool,
     #[command(flatten)]

@@ -132,7 +132,7 @@ fn work_that_was_done_is_a_success_although_its_report_cannot_be_written() {
         for (verb, says) in [
             ("load a.db t x.csv", "the rows were loaded"),
             ("decompress a.db", "the file was converted"),
-            ("compress a.db", "the file was converted"),
+            ("compress --even-if-larger a.db", "the file was converted"),
             ("vacuum --yes a.db", "the vacuum is done"),
             ("report a.db --yes -o r.html", "the page was written"),
             ("log subscribe a.db s", "the subscriber was added"),

@@ -48,8 +48,8 @@ pub struct ConvertOptions {
     pub known_program: bool,
     /// The page size in bytes of the result, if it differs: the database is then rewritten.
     pub page_size: Option<u32>,
-    /// Whether to refuse to replace a plain database by a compressed one that is larger.
-    pub only_smaller: bool,
+    /// Whether to refuse to replace a plain database by a compressed one that is half as large again.
+    pub not_larger: bool,
     /// How long to wait for the lock of another connection.
     pub wait: Duration,
 }
@@ -62,7 +62,7 @@ impl Default for ConvertOptions {
             keeps_damage: false,
             known_program: false,
             page_size: None,
-            only_smaller: false,
+            not_larger: false,
             wait: Duration::from_secs(5),
         }
     }
@@ -277,8 +277,9 @@ fn convert(
         return Err(Error::Interrupted { path: target.given });
     }
     let (destination_bytes, _) = temp.sizes()?;
-    let is_larger = to == To::Compressed && destination_bytes > source_bytes;
-    if options.only_smaller && dst.is_none() && is_larger {
+    // A small one that is only a little larger can be meant to grow.
+    let is_larger = to == To::Compressed && destination_bytes > source_bytes + source_bytes / 2;
+    if options.not_larger && dst.is_none() && is_larger {
         return Err(Error::Larger {
             path: target.given,
             plain: source_bytes,

@@ -118,7 +118,7 @@ pub enum Error {
         /// The program.
         program: &'static str,
     },
-    /// Compressed, it would be larger. It was not changed.
+    /// Compressed, it would be much larger. It was not changed.
     Larger {
         /// The database.
         path: PathBuf,

@@ -13,7 +13,7 @@ pub(crate) fn run(common: Common, args: &CompressArgs) -> Outcome {
         keeps_damage: args.keep_damage,
         known_program: args.known_program,
         page_size: args.page_size,
-        only_smaller: !args.even_if_larger,
+        not_larger: !args.even_if_larger,
         wait: args.lock.timeout,
     };
     if let Some(threads) = args.threads {
