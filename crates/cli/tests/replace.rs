@@ -263,7 +263,7 @@ fn a_copy_waits_for_a_writer_as_long_as_it_is_told() {
 fn a_database_that_would_become_larger_is_left_as_it_is() {
     let dir = temp();
     let a = at(&dir, "a.db");
-    plain(&a, 4096, 3);
+    plain(&a, 1024, 3);
     let before = snapshot(dir.path());
     let json = densite(&["compress", &a, "--json"])
         .expect(1)
