@@ -10,9 +10,7 @@ from functools import partial
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable, Iterator, Optional, Type, TypeVar
-
-    _Kind = TypeVar("_Kind")
+    from typing import Any, Iterator, Optional
 
 #: SQLite's texts for the codes of failures that a VFS reports (``sqlite3ErrStr``).
 _FEW_WORDS = frozenset(
@@ -61,41 +59,81 @@ def _newest_report(con: sqlite3.Connection) -> str:
     return report.decode("utf-8", "replace") if report else ""
 
 
-def _explained(name: str, of: Type[_Kind]) -> Callable[..., Any]:
-    """A method of the driver's class whose exceptions are explained."""
-    method = getattr(of, name)
-
-    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
-        try:
-            return method(self, *args, **kwargs)
-        except sqlite3.DatabaseError as error:
-            explain(error, self if of is sqlite3.Connection else self.connection)
-            # The exception keeps this frame. A cursor in it would keep a closed connection open,
-            # with its locks.
-            del self, args, kwargs
-            raise
-
-    call.__name__, call.__doc__ = name, method.__doc__
-    return call
+# Methods of the driver's classes, which are called often: the exceptions of each are explained. An
+# exception keeps the frame in which it was caught. A cursor in it would keep a closed connection open,
+# with its locks, so it is deleted there.
+_cursor = sqlite3.Connection.cursor
+_execute = sqlite3.Cursor.execute
+_executemany = sqlite3.Cursor.executemany
+_executescript = sqlite3.Cursor.executescript
+_fetchone = sqlite3.Cursor.fetchone
+_fetchmany = sqlite3.Cursor.fetchmany
+_fetchall = sqlite3.Cursor.fetchall
 
 
 class Cursor(sqlite3.Cursor):
     """A cursor of :class:`Connection`."""
 
     __module__ = "densite"
+    __slots__ = ()
 
-    execute = _explained("execute", sqlite3.Cursor)
-    executemany = _explained("executemany", sqlite3.Cursor)
-    executescript = _explained("executescript", sqlite3.Cursor)
-    fetchone = _explained("fetchone", sqlite3.Cursor)
-    fetchmany = _explained("fetchmany", sqlite3.Cursor)
-    fetchall = _explained("fetchall", sqlite3.Cursor)
+    def execute(self, sql: Any, parameters: Any = (), /) -> Any:
+        try:
+            return _execute(self, sql, parameters)
+        except sqlite3.DatabaseError as error:
+            explain(error, self.connection)
+            del self
+            raise
+
+    def executemany(self, sql: Any, parameters: Any, /) -> Any:
+        try:
+            return _executemany(self, sql, parameters)
+        except sqlite3.DatabaseError as error:
+            explain(error, self.connection)
+            del self
+            raise
+
+    def executescript(self, script: Any, /) -> Any:
+        try:
+            return _executescript(self, script)
+        except sqlite3.DatabaseError as error:
+            explain(error, self.connection)
+            del self
+            raise
+
+    def fetchone(self) -> Any:
+        try:
+            return _fetchone(self)
+        except sqlite3.DatabaseError as error:
+            explain(error, self.connection)
+            del self
+            raise
+
+    def fetchmany(self, *size: Any, **named: Any) -> Any:
+        try:
+            return _fetchmany(self, *size, **named)
+        except sqlite3.DatabaseError as error:
+            explain(error, self.connection)
+            del self
+            raise
+
+    def fetchall(self) -> Any:
+        try:
+            return _fetchall(self)
+        except sqlite3.DatabaseError as error:
+            explain(error, self.connection)
+            del self
+            raise
 
     def __iter__(self) -> Iterator[Any]:
-        # Not `__next__`: it would cost each row a call of Python code.
-        following = partial(sqlite3.Cursor.__next__, self)
+        # Not `__next__`: it would cost each row a call of Python code. A row factory can return None.
+        following: Any
+        if self.row_factory is None:
+            following = iter(_fetchone.__get__(self), None)
+        else:
+            following = iter(partial(sqlite3.Cursor.__next__, self), _NO_ROW)
         try:
-            yield from iter(following, _NO_ROW)
+            yield from following
         except sqlite3.DatabaseError as error:
             explain(error, self.connection)
             del self, following
@@ -107,20 +145,37 @@ class Connection(sqlite3.Connection):
 
     __module__ = "densite"
 
-    commit = _explained("commit", sqlite3.Connection)
-    backup = _explained("backup", sqlite3.Connection)
-
     def cursor(self, factory: Any = Cursor) -> Any:
         """As the driver's, with a :class:`Cursor` by default."""
-        return sqlite3.Connection.cursor(self, factory)
+        return _cursor(self, factory)
 
     # The driver's own would make a cursor of its own class.
 
-    def execute(self, *args: Any) -> Any:
-        return self.cursor().execute(*args)
+    def execute(self, sql: Any, parameters: Any = (), /) -> Any:
+        cursor = _cursor(self, Cursor)
+        try:
+            return _execute(cursor, sql, parameters)
+        except sqlite3.DatabaseError as error:
+            explain(error, self)
+            del cursor
+            raise
 
-    def executemany(self, *args: Any) -> Any:
-        return self.cursor().executemany(*args)
+    def executemany(self, sql: Any, parameters: Any, /) -> Any:
+        return _cursor(self, Cursor).executemany(sql, parameters)
 
-    def executescript(self, *args: Any) -> Any:
-        return self.cursor().executescript(*args)
+    def executescript(self, script: Any, /) -> Any:
+        return _cursor(self, Cursor).executescript(script)
+
+    def commit(self) -> None:
+        try:
+            sqlite3.Connection.commit(self)
+        except sqlite3.DatabaseError as error:
+            explain(error, self)
+            raise
+
+    def backup(self, *args: Any, **kwargs: Any) -> None:
+        try:
+            sqlite3.Connection.backup(self, *args, **kwargs)
+        except sqlite3.DatabaseError as error:
+            explain(error, self)
+            raise

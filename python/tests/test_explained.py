@@ -57,6 +57,8 @@ class Damaged(support.Files):
                 break
             self.assertEqual(next(cursor), (2,))
             self.assertEqual(list(cursor), [(3,)])
+            con.row_factory = lambda cursor, row: None
+            self.assertEqual(list(con.execute("VALUES (1), (2)")), [None, None])
 
     def test_an_exception_keeps_no_cursor(self):
         con = self.open()
