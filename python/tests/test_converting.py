@@ -57,7 +57,7 @@ class Converting(support.Files):
         """The application, which writes a row and reads all."""
         con = self.open_database()
         with self.assertRaises(sqlite3.IntegrityError), con:
-            con.execute("INSERT INTO post VALUES (1, 'of nobody', 7)")
+            con.execute("INSERT INTO post VALUES (1, 'of a user that is missing', 7)")
         with con:
             con.execute("INSERT INTO post(a, b) VALUES (?, 'new')", (posts,))
         self.assertEqual(con.execute("SELECT count(*) FROM post").fetchone(), (posts + 1,))

@@ -260,6 +260,30 @@ fn a_copy_waits_for_a_writer_as_long_as_it_is_told() {
 }
 
 #[test]
+fn an_interrupt_ends_the_wait_for_a_lock() {
+    let dir = temp();
+    let a = at(&dir, "a.db");
+    plain(&a, 4096, 300);
+    densite(&["sql", &a, "PRAGMA journal_mode=WAL"]).expect(0);
+    let con = rusqlite::Connection::open(&a).expect("opens");
+    con.execute_batch("BEGIN IMMEDIATE").expect("locks");
+    for to in [Some(at(&dir, "copy.db")), None] {
+        let mut child = Command::new(DENSITE)
+            .args(["compress", &a, "--timeout", "600"])
+            .args(&to)
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("starts");
+        std::thread::sleep(Duration::from_millis(1500));
+        assert!(child.try_wait().expect("asked").is_none(), "it waits");
+        run(Command::new("kill").args(["-INT", &child.id().to_string()])).expect(0);
+        let begun = Instant::now();
+        assert_eq!(child.wait().expect("it ends").code(), Some(130), "{to:?}");
+        assert!(begun.elapsed() < Duration::from_secs(20), "{to:?}");
+    }
+}
+
+#[test]
 fn a_database_that_would_become_larger_is_left_as_it_is() {
     let dir = temp();
     let a = at(&dir, "a.db");

@@ -59,7 +59,7 @@ fn a_killed_vacuum_does_not_change_the_file() {
             }
             assert_eq!(dump(a), rows, "{moment}");
             densite(&["check", a]).expect(0);
-            // The next run removes what is left, and succeeds.
+            // The next run removes these files, and succeeds.
             if moment == "verified" {
                 let ran = densite(&["vacuum", a, "--yes"]).expect(0);
                 assert!(ran.err.contains("; it was removed"), "{ran:?}");

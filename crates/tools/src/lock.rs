@@ -28,6 +28,8 @@ pub(crate) fn shared(api: Api, file: &HostFile, target: &Target, wait: Duration)
 
 /// How long a wait goes on after the caller has cancelled it.
 const HEARD: Duration = Duration::from_secs(1);
+/// Between two attempts.
+const AGAIN: Duration = Duration::from_millis(10);
 
 /// Repeats `f`, which waits as long as it is told, while it returns [`Error::Locked`], up to `wait`
 /// in all or until the caller cancels.
@@ -46,7 +48,8 @@ pub(crate) fn unless_cancelled<T>(
                     path: target.given.clone(),
                 });
             }
-            Err(Error::Locked { .. }) if Instant::now() < deadline => {}
+            // `f` can have given up at once.
+            Err(Error::Locked { .. }) if Instant::now() < deadline => std::thread::sleep(AGAIN),
             done => return done,
         }
     }

@@ -52,7 +52,7 @@ pub(crate) fn with_nearest(connection: &Connection, e: rusqlite::Error) -> rusql
     }
 }
 
-/// The table or view whose name is `name` but for a slip or two.
+/// The table or view with the nearest name, if it differs by one to three letters.
 pub(crate) fn nearest_table(connection: &Connection, name: &str) -> Option<String> {
     let sql = "SELECT DISTINCT name FROM pragma_table_list WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY name";
     let mut query = connection.prepare(sql).ok()?;
