@@ -21,9 +21,7 @@ pub(crate) fn unmet(connection: &Connection, is_member: bool) -> Result<Vec<Stri
             "densite_rejects has {rejects} rows: apply them (densite_replay_rejects) or delete them"
         ));
     }
-    unmet.extend(reached::different(connection)?.into_iter().map(|why| {
-        format!("{why}: let the application compute the value, and use what SQLite alone has")
-    }));
+    unmet.extend(reached::different(connection)?);
     Ok(unmet)
 }
 

@@ -12,6 +12,7 @@
 
 mod acknowledged;
 mod catching_up;
+mod chosen;
 mod control;
 mod demands;
 pub(crate) mod digest;

@@ -5,7 +5,7 @@
 //! lists its calls of functions. It is compiled on a connection of Densite's own, as the worker has
 //! one: what only the application has, a function or a collation, is missing there, too.
 
-use super::tables_of;
+use super::{chosen, tables_of};
 use crate::expression::{Token, tokens};
 use crate::names::unquoted;
 use crate::own_triggers::is_ours;
@@ -41,6 +41,8 @@ pub(super) const TIME: [&str; 7] = [
 ];
 /// What only the application has, in SQLite's error messages.
 const MISSING: [&str; 4] = ["function", "collation", "module", "tokenizer"];
+/// What to do about calls of functions.
+const REMEDY: &str = "let the application compute the value, and use what SQLite alone has";
 /// The function of the triggers that guard the tables.
 const GUARD: &str = "densite_applies";
 
@@ -52,8 +54,8 @@ struct Call {
     is_pure: bool,
 }
 
-/// Why rows of the application's tables would give different values on different members, one
-/// sentence for each reason. The connection is one of Densite's own.
+/// Why rows of the application's tables would give different values on different members, and what
+/// to do, one sentence for each reason. The connection is one of Densite's own.
 ///
 /// # Errors
 /// SQLite's.
@@ -71,7 +73,7 @@ pub(super) fn different(connection: &Connection) -> Result<Vec<String>> {
                         if let Some(why) = why.filter(|_| seen.insert(call.function.clone())) {
                             let user = user(connection, &call.function)?;
                             found.push(format!(
-                                "{user} uses {}, which {why}, and writes of {table} reach it",
+                                "{user} uses {}, which {why}, and writes of {table} reach it: {REMEDY}",
                                 call.function
                             ));
                         }
@@ -82,7 +84,7 @@ pub(super) fn different(connection: &Connection) -> Result<Vec<String>> {
                     let is_missing = MISSING.iter().any(|what| e.message.contains(what));
                     if is_missing && seen.insert(e.message.clone()) {
                         found.push(format!(
-                            "{table} cannot be written with what SQLite alone has: {}",
+                            "{table} cannot be written with what SQLite alone has: {}: {REMEDY}",
                             e.message
                         ));
                     }
@@ -91,6 +93,7 @@ pub(super) fn different(connection: &Connection) -> Result<Vec<String>> {
             }
         }
     }
+    found.extend(chosen::different(connection)?);
     Ok(found)
 }
 

@@ -162,10 +162,7 @@ fn reaches_the_same(connection: &Connection, sql: &str) -> Result<()> {
         .collect();
     match new.is_empty() {
         true => Ok(()),
-        false => Err(refused(format!(
-            "densite_schema: {}: let the application compute the value",
-            new.join("; ")
-        ))),
+        false => Err(refused(format!("densite_schema: {}", new.join("; ")))),
     }
 }
 

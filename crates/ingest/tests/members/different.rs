@@ -99,6 +99,21 @@ fn what_an_insert_reaches_is_the_same_on_all_members() {
             "app",
         ),
         (
+            "some rows of many",
+            "CREATE TRIGGER t AFTER INSERT ON e BEGIN INSERT INTO aud SELECT k, v FROM e WHERE v > 1 LIMIT 1; END",
+            "the trigger t has a LIMIT without ORDER BY",
+        ),
+        (
+            "some rows of many, in a view of a view",
+            "CREATE VIEW w AS SELECT * FROM (SELECT k FROM aud LIMIT 2) ORDER BY k; CREATE VIEW x AS SELECT * FROM w; CREATE TRIGGER t AFTER INSERT ON e BEGIN INSERT INTO aud SELECT k, 1 FROM [X]; END",
+            "the view w has a LIMIT without ORDER BY",
+        ),
+        (
+            "a row id that VACUUM changes",
+            "CREATE TABLE d(v); CREATE TRIGGER t AFTER INSERT ON d BEGIN INSERT INTO aud VALUES (NEW.\"RowId\", 1); END",
+            "the trigger t takes row ids of d",
+        ),
+        (
             "a collation of the application in an index",
             "CREATE INDEX i ON e(v COLLATE app)",
             "app",
@@ -133,7 +148,11 @@ fn what_no_insert_reaches_is_allowed() {
              CREATE INDEX i ON d(strftime('%Y', at)) WHERE at IS NOT NULL;
              CREATE TABLE log(k, at DEFAULT CURRENT_TIMESTAMP);
              CREATE TABLE varchar(random VARCHAR(20), \"date\" DECIMAL(1));
-             CREATE VIEW recent AS SELECT * FROM d WHERE at > datetime('now');
+             CREATE VIEW recent AS SELECT * FROM d WHERE at > datetime('now') LIMIT 10;
+             CREATE VIEW first AS SELECT k FROM aud ORDER BY k LIMIT 1;
+             CREATE TRIGGER w AFTER UPDATE ON e WHEN EXISTS (SELECT 1 FROM aud LIMIT 1) BEGIN
+               INSERT INTO log(k, at) SELECT new.rowid, k FROM first; -- LIMIT 1
+             END;
              CREATE TRIGGER t AFTER INSERT ON e BEGIN
                INSERT INTO log(k, at) VALUES (new.k, upper(new.v)); UPDATE log SET k = abs(k) + (SELECT count(*) FROM aud);
              END;
