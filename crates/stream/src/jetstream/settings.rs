@@ -55,6 +55,8 @@ pub(super) fn check(config: &Config, database: &Name) -> Result<()> {
         "single messages can remove others or end by themselves: \
          remove the settings allow_rollup and allow_msg_ttl"
             .into()
+    } else if config.allow_message_counter {
+        "its messages are counters: use a stream without the setting allow_msg_counter".into()
     } else if config.subject_transform.is_some() {
         "it changes the subjects of messages: remove its subject transform".into()
     } else {
@@ -79,7 +81,7 @@ mod tests {
         assert_eq!(check(&fine, &database), Ok(()));
         assert!(fine.deny_purge && fine.deny_delete);
         type Change = fn(&mut Config);
-        let changes: [(&str, Change); 11] = [
+        let changes: [(&str, Change); 12] = [
             ("subjects", |c| c.subjects.push("other".into())),
             ("retention", |c| c.retention = RetentionPolicy::WorkQueue),
             ("age", |c| c.max_age = Duration::from_secs(1)),
@@ -94,6 +96,7 @@ mod tests {
             ("sealed", |c| c.sealed = true),
             ("other streams", |c| c.mirror = Some(Default::default())),
             ("rollup", |c| c.allow_rollup = true),
+            ("allow_msg_counter", |c| c.allow_message_counter = true),
         ];
         for (word, change) in changes {
             let mut config = fine.clone();
