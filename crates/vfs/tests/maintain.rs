@@ -203,6 +203,29 @@ fn a_reader_in_a_transaction_continues() {
 }
 
 #[test]
+fn maintenance_runs_in_transactions_that_do_not_change_the_file() {
+    for (journal, first) in [
+        ("DELETE", "SELECT count(*) FROM t"),
+        ("WAL", "SELECT count(*) FROM t"),
+        ("WAL", "UPDATE t SET b = 'x' WHERE a = 1"),
+    ] {
+        let place = Place::new();
+        let db = open(&place, journal, "maintain=off");
+        noise(&db, 5_000);
+        run(&db, "DELETE FROM t WHERE a > 100; PRAGMA wal_checkpoint");
+        run(&db, "BEGIN");
+        run(&db, first);
+        let was = content(&db);
+        let given: u64 = text(&db, "PRAGMA densite_maintain").parse().expect("bytes");
+        assert_ne!(given, 0, "{journal}: {first}");
+        assert_eq!(content(&db), was, "{journal}: {first}");
+        run(&db, "COMMIT");
+        assert_eq!(content(&db), was, "{journal}: {first}");
+        assert_sound(&db);
+    }
+}
+
+#[test]
 fn the_limit_is_a_pragma() {
     let place = Place::new();
     let db = open(&place, "DELETE", "");
