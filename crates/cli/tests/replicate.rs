@@ -93,6 +93,22 @@ impl Shipping {
         }
     }
 
+    /// Reads the events that it has printed, so that the next one is of later.
+    pub(crate) fn drop_events(&mut self) {
+        use rustix::event::{PollFd, PollFlags, Timespec, poll};
+        let is_readable = |events: &BufReader<ChildStdout>| {
+            let mut fds = [PollFd::new(events.get_ref(), PollFlags::IN)];
+            poll(&mut fds, Some(&Timespec::default())).is_ok_and(|ready| ready > 0)
+        };
+        while !self.events.buffer().is_empty() || is_readable(&self.events) {
+            let mut line = String::new();
+            assert!(
+                self.events.read_line(&mut line).expect("a line") > 0,
+                "it ended"
+            );
+        }
+    }
+
     pub(crate) fn kill(mut self) {
         self.child.kill().expect("killed");
         self.child.wait().expect("ended");

@@ -143,7 +143,8 @@ fn under_kills(mode: &str, kills: u64, seed: u64) {
             let pause = (seed * 31 + kill * 17) % 90;
             std::thread::sleep(Duration::from_millis(pause));
             let before = acknowledged.load(Ordering::Acquire);
-            // The second one was taken after `before` was read.
+            // The second one from now on was taken after `before` was read.
+            shipping.drop_events();
             shipping.event("shipped");
             shipping.event("shipped");
             shipping.kill();
