@@ -458,6 +458,9 @@ pub(crate) struct ExportArgs {
     /// CSV: no line with the column names
     #[arg(long)]
     pub(crate) no_header: bool,
+    /// Parquet, Arrow: each value as text, as CSV has it
+    #[arg(long)]
+    pub(crate) text: bool,
     /// The value of the parameter :NAME, @NAME or $NAME; a number, or otherwise text
     #[arg(long, value_name = "NAME=VALUE", value_parser = parameter)]
     pub(crate) param: Vec<(String, String)>,

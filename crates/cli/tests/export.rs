@@ -242,3 +242,30 @@ fn one_column_comes_back_from_csv() {
         assert_eq!(ran.out, "q\nNULL\n'1'\n''\nNULL\n'x'\n", "{name}");
     }
 }
+
+#[test]
+fn a_column_of_several_types_is_written_as_text_if_asked_for() {
+    let dir = temp();
+    let db = at(&dir, "a.db");
+    let made =
+        "CREATE TABLE t(a, b REAL); INSERT INTO t VALUES (X'00FF', 1), (7, 9e999), ('x', NULL)";
+    densite(&["sql", "--create", &db, made]).expect(0);
+    for name in ["t.parquet", "t.arrow"] {
+        let file = at(&dir, name);
+        densite(&["export", &db, "t", &file])
+            .expect(1)
+            .says("row 2, column a: integers in a column with blobs")
+            .says("--text");
+        densite(&["export", &db, "t", &file, "--text"]).expect(0);
+    }
+    let copy = at(&dir, "copy.db");
+    densite(&["load", &copy, "t", &at(&dir, "t.parquet")]).expect(0);
+    let all = "SELECT * FROM t";
+    let rows = densite(&["sql", &copy, all, "--format", "quote"])
+        .expect(0)
+        .out;
+    assert_eq!(rows, "'X''00FF''','1.0'\n'7','Inf'\n'x',NULL\n");
+    densite(&["export", &db, "t", &at(&dir, "t.csv"), "--text"])
+        .expect(2)
+        .says("leave it out");
+}

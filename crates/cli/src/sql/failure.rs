@@ -5,6 +5,8 @@ use crate::failure::Failure;
 use densite_sqlite::Code;
 use rusqlite::Connection;
 use serde_json::json;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 
 const FREE_SPACE: &str = "; free some disk space and try again";
 const RESTORE: &str = "; run densite check and restore it from a backup";
@@ -64,9 +66,28 @@ pub(crate) fn nearest_table(connection: &Connection, name: &str) -> Option<Strin
     (slips(&nearest) <= most).then_some(nearest)
 }
 
+/// The places of SQLite's temporary files, in its order.
+fn temporary() -> impl Iterator<Item = PathBuf> {
+    let named = ["SQLITE_TMPDIR", "TMPDIR"].into_iter();
+    let usual = ["/var/tmp", "/usr/tmp", "/tmp"].into_iter();
+    (named.filter_map(std::env::var_os).map(PathBuf::from)).chain(usual.map(PathBuf::from))
+}
+
+/// The first of these places, if it is on another disk than the database: that one can be full.
+fn elsewhere(db: &str, mut places: impl Iterator<Item = PathBuf>) -> String {
+    let device = |path: &Path| std::fs::metadata(path).map(|about| about.dev()).ok();
+    match places.find(|place| place.is_dir()) {
+        Some(place) if device(&place) != device(Path::new(db)) => format!(
+            ": the database's, or that of temporary files, {}; SQLITE_TMPDIR names another place for these",
+            place.display()
+        ),
+        _ => String::new(),
+    }
+}
+
 /// Who has a lock on the database, as far as the system shows it.
 fn used_by(db: &str) -> String {
-    let by = densite_tools::holders(std::path::Path::new(db));
+    let by = densite_tools::holders(Path::new(db));
     let by: Vec<String> = by.iter().map(ToString::to_string).collect();
     match by.is_empty() {
         true => "; another connection uses it, try again later".to_owned(),
@@ -116,7 +137,7 @@ pub(crate) fn failure(db: &str, at: At<'_>, e: &rusqlite::Error) -> Failure {
     // SQLite says no more of a format that another program made of its own.
     if let (Some(26), Ok(api)) = (sqlite_code.map(|c| c & 0xff), crate::sqlite::api())
         && let Err(e @ densite_tools::Error::OtherFormat { .. }) =
-            densite_tools::info(api, std::path::Path::new(db))
+            densite_tools::info(api, Path::new(db))
     {
         return e.into();
     }
@@ -124,13 +145,14 @@ pub(crate) fn failure(db: &str, at: At<'_>, e: &rusqlite::Error) -> Failure {
         Some(5 | 6) => used_by(db),
         _ => String::new(),
     };
+    let no_space = format!("{FREE_SPACE}{}", elsewhere(db, temporary()));
     let (kind, code, advice) = match sqlite_code.map(|c| c & 0xff) {
         Some(9) => ("interrupted", 130, ""),
         // Messages of our own already say what to do.
         Some(14) if message.contains("too many open files") => ("sql", 1, ""),
         Some(5 | 6) if message.ends_with("; end it first") => ("locked", 3, ""),
         Some(5 | 6) => ("locked", 3, used.as_str()),
-        _ if is_no_space(sqlite_code) => ("no_space", 4, FREE_SPACE),
+        _ if is_no_space(sqlite_code) => ("no_space", 4, no_space.as_str()),
         Some(11) if message.contains("densite log check") => ("damaged", 5, ""),
         Some(11) => ("damaged", 5, RESTORE),
         Some(26) => ("not_a_database", 5, "; check the path"),
@@ -210,4 +232,23 @@ pub(crate) fn unprinted(e: Failure, place: &str, lost: &[&str]) -> Failure {
 /// A failure of a verb that runs SQL, which SQLite has no code for.
 pub(crate) fn other(text: String) -> Failure {
     Failure::Other("sql", 1, text, json!({}))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn temporary_files_on_another_disk_are_named() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let db = dir.path().join("a.db");
+        std::fs::write(&db, "").expect("written");
+        let db = db.to_str().expect("a name");
+        let missing = dir.path().join("missing");
+        let own = dir.path().to_path_buf();
+        assert_eq!(elsewhere(db, [missing.clone(), own].into_iter()), "");
+        // The kernel's file system is no disk's.
+        let other = elsewhere(db, [missing, PathBuf::from("/proc")].into_iter());
+        assert!(other.contains("that of temporary files, /proc;"), "{other}");
+    }
 }

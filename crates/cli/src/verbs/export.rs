@@ -63,6 +63,13 @@ pub(crate) fn run(common: Common, args: &ExportArgs) -> Outcome {
         );
         return usage(&text);
     }
+    if args.text && !matches!(format, Format::Parquet | Format::Arrow) {
+        let text = format!(
+            "--text has no meaning for the format {}; leave it out",
+            format.name()
+        );
+        return usage(&text);
+    }
     if is_stdout && common.json {
         return usage("with - the rows go to stdout, where --json prints its object; name a file");
     }
@@ -84,6 +91,7 @@ pub(crate) fn run(common: Common, args: &ExportArgs) -> Outcome {
     let mut write = |out: &mut dyn Write| {
         let style = Style {
             header: Some(!args.no_header),
+            as_text: args.text,
             table: table.clone(),
             ..Style::default()
         };

@@ -167,6 +167,8 @@ pub(super) fn run(session: &mut Session, arguments: &[String]) -> Result<Flow, F
         table,
         skip_errors: false,
         by_order: args.no_header,
+        // As in the sqlite3 shell.
+        reads_spelled: format != FileFormat::Csv,
         types: Some(&args.types),
         upsert: &[],
         memory: MEMORY << 20,

@@ -4,7 +4,7 @@
 //! [`Batcher`](densite_bulk::Batcher). A file that stops at an error gets no footer, so that no
 //! program takes it for a whole one.
 
-use super::{Column, Sink};
+use super::{Column, Sink, Style, values};
 use arrow_array::{
     ArrayRef, BinaryArray, Float64Array, Int64Array, NullArray, RecordBatch, RecordBatchOptions,
     StringArray,
@@ -103,6 +103,7 @@ pub(super) struct Columnar {
     open: Open,
     encoded: Encoded,
     names: Vec<String>,
+    as_text: bool,
     batcher: Option<Batcher>,
     /// Made with the first batch, which decides the types.
     writer: Option<(Arc<Schema>, Box<dyn Writer>)>,
@@ -111,11 +112,12 @@ pub(super) struct Columnar {
 }
 
 impl Columnar {
-    pub(super) fn new(open: Open) -> Columnar {
+    pub(super) fn new(style: &Style, open: Open) -> Columnar {
         Columnar {
             open,
             encoded: Encoded::default(),
             names: Vec::new(),
+            as_text: style.as_text,
             batcher: None,
             writer: None,
             text: None,
@@ -128,7 +130,7 @@ impl Columnar {
         };
         let text = &mut self.text;
         let mut text_of = |x| text_of(x, text).map_err(|e| e.to_string());
-        let batch = batcher.take(&mut text_of).map_err(io::Error::other)?;
+        let batch = batcher.take(&mut text_of).map_err(refused)?;
         let rows = batch.rows;
         let arrays = batch.into_columns().into_iter().map(|c| array(c, rows));
         let arrays = arrays
@@ -162,10 +164,10 @@ impl Sink for Columnar {
                 "a Parquet or Arrow file has one result; choose another file for the next one",
             ));
         }
-        let columns: Vec<_> = super::values::keys_plain(columns)
+        let columns: Vec<_> = values::keys_plain(columns)
             .into_iter()
             .zip(columns)
-            .map(|(name, column)| (name, column.declared.clone()))
+            .map(|(name, column)| (name, column.declared.clone().filter(|_| !self.as_text)))
             .collect();
         self.names = columns.iter().map(|(name, _)| name.clone()).collect();
         self.batcher = Some(Batcher::new(&columns));
@@ -173,11 +175,18 @@ impl Sink for Columnar {
     }
 
     fn row(&mut self, out: &mut dyn Write, values: &[ValueRef<'_>]) -> io::Result<()> {
-        let row: Vec<_> = values.iter().map(|value| ours(*value)).collect();
+        let texts: Vec<Option<String>> = match self.as_text {
+            true => values.iter().map(|value| plain(*value)).collect(),
+            false => Vec::new(),
+        };
+        let row: Vec<_> = match self.as_text {
+            true => texts.iter().map(as_text).collect(),
+            false => values.iter().map(|value| ours(*value)).collect(),
+        };
         let Some(batcher) = &mut self.batcher else {
             return Ok(());
         };
-        match batcher.push(&row).map_err(io::Error::other)? {
+        match batcher.push(&row).map_err(refused)? {
             true => self.write(out),
             false => Ok(()),
         }
@@ -195,6 +204,31 @@ impl Sink for Columnar {
     fn stop(&mut self, _out: &mut dyn Write) -> io::Result<()> {
         Ok(())
     }
+}
+
+/// The error of a value, with rows counted from 1.
+fn refused(e: densite_bulk::Error) -> io::Error {
+    io::Error::other(match e {
+        densite_bulk::Error::Value { column, row, what } => {
+            format!(
+                "row {}, column {column}: {what}, or give export --text",
+                row + 1
+            )
+        }
+        e => e.to_string(),
+    })
+}
+
+/// The text of a value in CSV; `None` for NULL.
+fn plain(value: ValueRef<'_>) -> Option<String> {
+    (!matches!(value, ValueRef::Null)).then(|| values::text(value, ""))
+}
+
+fn as_text(text: &Option<String>) -> densite_sqlite::ValueRef<'_> {
+    text.as_ref()
+        .map_or(densite_sqlite::ValueRef::Null, |text| {
+            densite_sqlite::ValueRef::Text(text.as_bytes())
+        })
 }
 
 fn ours(value: ValueRef<'_>) -> densite_sqlite::ValueRef<'_> {

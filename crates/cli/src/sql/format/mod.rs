@@ -45,6 +45,8 @@ pub(crate) struct Style {
     /// What stands between values and after rows, if it was set: in lists, and between values in
     /// CSV.
     pub(crate) separators: (Option<String>, Option<String>),
+    /// Whether each value of a file of columns is text, as in CSV.
+    pub(crate) as_text: bool,
     /// The table that INSERT statements name.
     pub(crate) table: Option<String>,
 }
@@ -76,8 +78,8 @@ pub(crate) fn sink(format: Format, style: &Style) -> Box<dyn Sink> {
         Format::Markdown => Box::new(markdown::Markdown::new(style)),
         Format::Line => Box::new(line::Lines::new(style)),
         Format::List => Box::new(list::List::new(style)),
-        Format::Parquet => Box::new(columnar::Columnar::new(columnar::parquet)),
-        Format::Arrow => Box::new(columnar::Columnar::new(columnar::arrow)),
+        Format::Parquet => Box::new(columnar::Columnar::new(style, columnar::parquet)),
+        Format::Arrow => Box::new(columnar::Columnar::new(style, columnar::arrow)),
     }
 }
 
@@ -151,7 +153,7 @@ mod tests {
             header: Some(true),
             null: "-".to_owned(),
             separators: (Some("\t".to_owned()), Some(";".to_owned())),
-            table: None,
+            ..Style::default()
         };
         let mut list = sink(Format::List, &style);
         assert_eq!(
