@@ -117,7 +117,9 @@ class Ingest:
         Args:
             data: rows or columns in any shape that :func:`densite.insert` takes: tuples in the
                 order of the table's columns, dicts, Arrow data, or a dict of NumPy arrays of shape
-                (n,). Missing columns get their defaults. Rows keep their order. At most 1 GB.
+                (n,). Missing columns get their defaults, and so does None in a column that has one:
+                SQLite does not tell a virtual table which of the two it is. Rows keep their order.
+                At most 1 GB.
             timeout: how long to wait, in seconds, while more than ``max_unapplied_bytes`` are not
                 applied; 0 does not wait. The default is the connection's ``busy_timeout``
                 (``timeout`` of :func:`densite.connect`, 5 seconds). With ``on_full="error"`` it

@@ -103,6 +103,23 @@ class Parquet(Files):
                     densite.insert(plain, "t", table)
                     self.assertEqual(self.rows(loaded, values_of), self.rows(plain, values_of))
 
+    def test_integers_of_128_bits_keep_their_digits(self):
+        polars = self.library("polars")
+        values = [1, -(2**127), None, 2**127 - 1]
+        frame = polars.DataFrame({"a": polars.Series(values, dtype=polars.Int128), "b": [1, 2, 3, 4]})
+        path = self.dir / "wide.parquet"
+        frame.write_parquet(path)
+        con = self.load(path)
+        self.assertEqual([row[0] and int(row[0]) for row in con.execute("SELECT a FROM t ORDER BY b")], values)
+        # Arrow has no such type for other libraries either.
+        with self.assertRaisesRegex(sqlite3.DataError, "column a"):
+            densite.insert(con, "t", frame)
+        within = frame.select(polars.struct("a"))
+        within.write_parquet(path)
+        done = subprocess.run([self.command, "load", self.dir / "w.db", "t", path], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn('"a" has integers of 128 bits within', done.stderr)
+
     def test_int96_keeps_its_nanoseconds_in_every_row_group(self):
         pa = self.library("pyarrow")
         parquet = __import__("pyarrow.parquet").parquet

@@ -525,3 +525,72 @@ fn rows_keep_their_order_if_it_decides_about_numbers_or_conflicts() {
     );
     assert_eq!(rows(&db, "SELECT a, b FROM last"), ["1,x"]);
 }
+
+/// A table, as literals of SQL.
+fn literals(db: &str, table: &str) -> String {
+    let all = format!("SELECT * FROM {table}");
+    densite(&["sql", db, &all, "--format", "quote"])
+        .expect(0)
+        .out
+}
+
+#[test]
+fn infinite_numbers_and_blobs_come_back() {
+    let dir = temp();
+    let db = at(&dir, "a.db");
+    let schema = "(i INTEGER PRIMARY KEY, r REAL, n NUMERIC, b BLOB, t TEXT)";
+    let rows = "(1, 9e999, -9e999, X'00FF', 'Inf'), (2, 1.5, 7, X'', 'X''00'''), (3, NULL, 8, NULL, 'plain')";
+    let made = format!("CREATE TABLE t{schema}; INSERT INTO t VALUES {rows}");
+    densite(&["sql", "--create", &db, &made]).expect(0);
+    let wanted = literals(&db, "t");
+    for format in ["csv", "tsv", "json", "jsonl"] {
+        let file = at(&dir, &format!("a.{format}"));
+        densite(&["export", &db, "t", &file]).expect(0);
+        let there = format!("there_{format}");
+        densite(&["sql", &db, &format!("CREATE TABLE {there}{schema}")]).expect(0);
+        for table in [there, format!("new_{format}")] {
+            let mut command = vec!["load", &db, &table, &file];
+            if format.ends_with("sv") {
+                command.extend(["--null", ""]);
+            }
+            densite(&command).expect(0);
+            assert_eq!(literals(&db, &table), wanted, "{table}");
+        }
+    }
+}
+
+#[test]
+fn the_type_of_a_column_decides_what_a_spelled_value_is() {
+    let dir = temp();
+    let db = at(&dir, "a.db");
+    let made = "CREATE TABLE colour(name, shade TEXT, doc JSON)";
+    densite(&["sql", "--create", &db, made]).expect(0);
+    let file = write(
+        &dir,
+        "a.jsonl",
+        br#"{"name": "red", "shade": {"hex": "FF0000"}, "doc": {"hex": "00"}}
+{"name": "Infinity", "shade": "-inf", "doc": 1e999}
+"#,
+    );
+    densite(&["load", &db, "colour", &file]).expect(0);
+    assert_eq!(
+        literals(&db, "colour"),
+        r#"'red','{"hex":"FF0000"}','{"hex":"00"}'
+'Infinity','-inf',9e999
+"#
+    );
+    // Words alone are words.
+    let file = write(&dir, "b.csv", b"a,b,c\nInf,Inf,X'0\ninf,2,X'00'\n");
+    densite(&["load", &db, "words", &file]).expect(0);
+    assert_eq!(
+        literals(&db, "words"),
+        "'Inf',9e999,'X''0'\n'inf',2,'X''00'''\n"
+    );
+    // The shell's .import does what sqlite3 does.
+    let import = format!(".mode csv\n.import {file} imported");
+    densite(&["sql", &db, &import]).expect(0);
+    assert_eq!(
+        literals(&db, "imported"),
+        "'Inf','Inf','X''0'\n'inf','2','X''00'''\n"
+    );
+}

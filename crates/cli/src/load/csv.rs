@@ -3,6 +3,7 @@
 
 use super::input::{Input, Text, unread};
 use super::records::{Fault, Record, Records, Wrong};
+use super::spelled::Spelling;
 use super::{Bad, Column, Row, Source, wrong_names};
 use crate::args::LoadArgs;
 use crate::out::counted;
@@ -181,6 +182,10 @@ impl Source for Csv {
 
     fn header(&self) -> Option<u64> {
         self.header
+    }
+
+    fn spelling(&self) -> Spelling {
+        Spelling::Literal
     }
 
     fn columns(&self) -> &[Column] {

@@ -4,12 +4,13 @@
 //! names UTF-8 or UTF-16. Bytes that the encoding does not have are an error, never a replacement
 //! character.
 
+use super::gzip::Members;
 use super::{Bad, foreign};
 use crate::args::FileFormat;
 use encoding_rs::{Decoder, DecoderResult, Encoding, UTF_8};
 use std::cell::Cell;
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read, Seek};
+use std::io::{self, BufRead, BufReader, Read, Seek, Write};
 use std::ops::Range;
 use std::rc::Rc;
 
@@ -18,6 +19,8 @@ const ZSTD: &[u8] = b"\x28\xb5\x2f\xfd";
 /// The beginning of a file, by which it is recognised: as far as the mark of a tar archive.
 const MARK: usize = 512;
 const BUFFER: usize = 1 << 16;
+/// The largest window of zstd, as a power of two.
+const WINDOW: u32 = 31;
 
 /// The text of a file, in UTF-8 unless its bytes are not.
 pub(super) type Text = Box<dyn BufRead>;
@@ -95,10 +98,23 @@ pub(super) fn plain(mut file: File) -> Result<File, Bad> {
         return Ok(file);
     }
     let mut all = decompressed(BufReader::with_capacity(BUFFER, file)).map_err(|e| unread(&e))?;
-    let mut plain = tempfile::tempfile()
-        .map_err(|e| Bad::file(format!("cannot be decompressed to a temporary file: {e}")))?;
-    io::copy(&mut all, &mut plain).map_err(|e| unread(&e))?;
-    plain.rewind().map_err(|e| unread(&e))?;
+    let unwritten = |e: io::Error| {
+        Bad::file(format!(
+            "cannot be decompressed to a temporary file in {}: {e}; TMPDIR names another place",
+            std::env::temp_dir().display()
+        ))
+    };
+    let mut plain = tempfile::tempfile().map_err(unwritten)?;
+    loop {
+        let bytes = all.fill_buf().map_err(|e| unread(&e))?;
+        if bytes.is_empty() {
+            break;
+        }
+        plain.write_all(bytes).map_err(unwritten)?;
+        let written = bytes.len();
+        all.consume(written);
+    }
+    plain.rewind().map_err(unwritten)?;
     Ok(plain)
 }
 
@@ -132,11 +148,12 @@ fn decompressed(mut reader: BufReader<impl Read + 'static>) -> io::Result<Box<dy
     let compression = compression(&first);
     let all = io::Cursor::new(first).chain(reader);
     Ok(match compression {
-        Some(Compression::Gzip) => {
-            buffered(Told("gzip", flate2::bufread::MultiGzDecoder::new(all)))
-        }
+        Some(Compression::Gzip) => buffered(Told("gzip", Members::new(all))),
         Some(Compression::Zstd) => {
-            buffered(Told("zstd", zstd::stream::read::Decoder::with_buffer(all)?))
+            let mut decoder = zstd::stream::read::Decoder::with_buffer(all)?;
+            // As far as `zstd --long=31` goes. The memory is taken as the window is filled.
+            decoder.window_log_max(WINDOW)?;
+            buffered(Told("zstd", decoder))
         }
         None => Box::new(all),
     })
@@ -242,7 +259,6 @@ impl<R: BufRead> Read for Converting<R> {
 mod tests {
     use super::*;
     use encoding_rs::{UTF_16BE, WINDOWS_1252};
-    use std::io::Write;
 
     fn read(bytes: &[u8], encoding: Option<&'static Encoding>) -> Result<Vec<u8>, String> {
         let mut file = tempfile::tempfile().expect("a file");
@@ -289,6 +305,20 @@ mod tests {
         let zstd = zstd::encode_all(&text[..], 3).expect("memory");
         assert_eq!(read(&zstd, None).as_deref(), Ok(&text[..]));
         assert_eq!(read(&gzip, None).as_deref(), Ok(&text[..]));
+        // Blocks of a tape, and two members with zeros between them.
+        let zeros = [0; 3000];
+        let padded = [&gzip[..], &zeros].concat();
+        assert_eq!(read(&padded, None).as_deref(), Ok(&text[..]));
+        let two = [&padded[..], &gzip].concat();
+        assert_eq!(read(&two, None), Ok(text.repeat(2)));
+        let other = read(&[&gzip[..], b"other"].concat(), None).expect_err("other bytes");
+        assert!(other.contains("gzip data is damaged"), "{other}");
+        // What `zstd --long=28` writes: its window has 256 MiB, of which the text needs little.
+        let mut long = zstd::stream::write::Encoder::new(Vec::new(), 3).expect("memory");
+        long.window_log(28).expect("a window");
+        long.write_all(&text).expect("memory");
+        let long = long.finish().expect("memory");
+        assert_eq!(read(&long, None).as_deref(), Ok(&text[..]));
         let cut = read(&gzip[..gzip.len() - 9], None).expect_err("cut off");
         assert!(cut.contains("gzip data is damaged or cut off"), "{cut}");
         let cut = read(&zstd[..zstd.len() - 9], None).expect_err("cut off");

@@ -1,6 +1,7 @@
 //! Inserts rows in one transaction: all of them, or none.
 
 use super::order::Part;
+use super::spelled::{self, Spelling};
 use super::target::{self, Target};
 use super::types::Decided;
 use super::{Bad, Row, Source, shown, wrong_names};
@@ -56,6 +57,8 @@ pub(crate) struct Options<'a> {
     pub(crate) skip_errors: bool,
     /// Whether the columns of the file are assigned to those of the table in order.
     pub(crate) by_order: bool,
+    /// Whether infinite numbers and blobs are read from their spelling.
+    pub(crate) reads_spelled: bool,
     /// How a new table's columns of text get their types.
     pub(crate) types: Option<&'a Types>,
     /// The columns by which rows are updated; none if rows are only inserted.
@@ -251,6 +254,9 @@ impl Load<'_> {
         if let Some(types) = self.options.types {
             self.types = Decided::new(types, &mut columns, rows).map_err(Stop::Input)?;
         }
+        if self.options.reads_spelled && source.spelling() == Spelling::Json {
+            spelled::declare(&mut columns, rows);
+        }
         let table = self.options.table;
         target::create(self.db, &self.name, &columns, self.options.upsert).map_err(|e| match e
             .to_string()
@@ -366,6 +372,13 @@ impl Load<'_> {
             .map_err(Stop::Input)?;
         if let Err(bad) = self.types.convert(row, source.columns()) {
             return self.skip(bad);
+        }
+        if self.options.reads_spelled {
+            for (value, place) in row.values.iter_mut().zip(&self.places) {
+                if let (Some(value), Some(takes)) = (value, self.target.takes.get(*place)) {
+                    takes.read(value, source.spelling());
+                }
+            }
         }
         let there = row.values.iter().zip(&self.places);
         let (values, columns): (Vec<&Value>, Vec<&str>) = there

@@ -6,17 +6,20 @@
 mod csv;
 pub(crate) mod failure;
 mod foreign;
+mod gzip;
 mod input;
 pub(crate) mod insert;
 mod json;
 mod order;
 mod parquet;
 mod records;
+mod spelled;
 pub(crate) mod target;
 pub(crate) mod types;
 
 use crate::args::{FileFormat, LoadArgs};
 use rusqlite::types::Value;
+use spelled::Spelling;
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::Read;
@@ -92,6 +95,8 @@ pub(crate) trait Source {
     fn header(&self) -> Option<u64> {
         None
     }
+    /// How it spells blobs.
+    fn spelling(&self) -> Spelling;
     /// The columns known so far, with types for a new table. Rows of JSON can add more columns.
     fn columns(&self) -> &[Column];
     /// The next row.

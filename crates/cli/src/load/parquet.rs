@@ -4,7 +4,9 @@
 //! The reader panics on some damaged files. Such a panic becomes an error about the file.
 
 mod int96;
+mod wide;
 
+use super::spelled::Spelling;
 use super::{Bad, Column, Row, Source, input};
 use densite_bulk::Unit;
 use densite_bulk::text::{date, decimal, time, timestamp};
@@ -18,6 +20,7 @@ use rusqlite::types::Value;
 use std::fs::File;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use wide::WideColumns;
 
 pub(super) struct Parquet {
     rows: Box<dyn Iterator<Item = Result<Read, ParquetError>>>,
@@ -35,6 +38,8 @@ enum Kind {
     Time(Unit),
     /// The flag says whether the column has a time zone; its values are then in UTC.
     Timestamp(Unit, bool),
+    /// Integers of 128 bits as bytes, the lowest one first. The flag says whether they have a sign.
+    Wide(bool),
     /// Timestamps of 96 bits.
     Int96(Box<Int96s>),
 }
@@ -108,15 +113,27 @@ impl Parquet {
                 )));
             }
         }
+        let wide = WideColumns::of(meta.key_value_metadata());
+        if let Some(name) = &wide.nested {
+            return Err(Bad::file(format!(
+                "has a column that cannot be loaded: {name:?} has integers of 128 bits within; leave it out, or write it as text"
+            )));
+        }
         let column = |field: &Arc<Type>| Column {
             name: field.name().to_owned(),
-            declared: declared(field),
+            declared: match wide.sign(field.name()) {
+                Some(_) => "TEXT",
+                None => declared(field),
+            },
         };
         let columns = fields.iter().map(column).collect();
         let mut leaf = 0;
         let mut kinds = Vec::with_capacity(fields.len());
         for field in fields {
-            kinds.push(kind_of(field, leaf, &again)?);
+            kinds.push(match wide.sign(field.name()) {
+                Some(is_signed) => Kind::Wide(is_signed),
+                None => kind_of(field, leaf, &again)?,
+            });
             leaf += leaves(field);
         }
         Ok(Parquet {
@@ -278,7 +295,7 @@ fn value_of(field: &Field, kind: &mut Kind) -> Result<Value, Problem> {
     };
     if let Some(n) = number {
         match kind {
-            Kind::Own => {}
+            Kind::Own | Kind::Wide(_) => {}
             Kind::Time(unit) => return Ok(text(|out| time(out, n, *unit))),
             Kind::Timestamp(unit, utc) => return Ok(text(|out| timestamp(out, n, *unit, *utc))),
             Kind::Int96(values) => {
@@ -290,6 +307,14 @@ fn value_of(field: &Field, kind: &mut Kind) -> Result<Value, Problem> {
                 }));
             }
         }
+    }
+    if let (Field::Bytes(bytes), Kind::Wide(is_signed)) = (field, &kind)
+        && let Ok(bytes) = bytes.data().try_into()
+    {
+        return Ok(Value::Text(match is_signed {
+            true => i128::from_le_bytes(bytes).to_string(),
+            false => u128::from_le_bytes(bytes).to_string(),
+        }));
     }
     Ok(match field {
         Field::Null => Value::Null,
@@ -331,6 +356,10 @@ impl Source for Parquet {
         "row"
     }
 
+    fn spelling(&self) -> Spelling {
+        Spelling::None
+    }
+
     fn columns(&self) -> &[Column] {
         &self.columns
     }
@@ -369,6 +398,24 @@ mod tests {
             total: 2,
             bytes: 100,
         }
+    }
+
+    #[test]
+    fn integers_of_128_bits_keep_their_digits() {
+        let read = |bytes: [u8; 16], is_signed| {
+            let field = Field::Bytes(bytes.to_vec().into());
+            value_of(&field, &mut Kind::Wide(is_signed)).ok()
+        };
+        let text = |digits: &str| Some(Value::Text(digits.to_owned()));
+        assert_eq!(read((-2_i128).to_le_bytes(), true), text("-2"));
+        assert_eq!(
+            read(i128::MIN.to_le_bytes(), true),
+            text(&i128::MIN.to_string())
+        );
+        assert_eq!(
+            read(u128::MAX.to_le_bytes(), false),
+            text(&u128::MAX.to_string())
+        );
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The table that receives the rows.
 
 use super::Column;
+use super::spelled::Takes;
 use densite_sqlite::quoted;
 use rusqlite::{Connection, OptionalExtension};
 
@@ -9,6 +10,8 @@ use rusqlite::{Connection, OptionalExtension};
 pub(crate) struct Target {
     /// Names of the columns that accept values.
     pub(crate) columns: Vec<String>,
+    /// What these take in the place of its spelling.
+    pub(crate) takes: Vec<Takes>,
     /// Names of the generated columns.
     pub(crate) generated: Vec<String>,
     /// Names of the columns of its primary key, in order.
@@ -47,19 +50,20 @@ pub(crate) fn find_table(
             ))));
         }
     }
-    let mut info = db.prepare("SELECT name, pk, hidden FROM pragma_table_xinfo(?1, ?2)")?;
+    let mut info = db.prepare("SELECT name, pk, hidden, type FROM pragma_table_xinfo(?1, ?2)")?;
     let rows = info.query_map([table, schema], |row| {
         Ok((
             row.get::<_, String>(0)?,
             row.get::<_, i64>(1)?,
             row.get::<_, i64>(2)?,
+            row.get::<_, String>(3)?,
         ))
     })?;
     let columns: Vec<_> = rows.collect::<Result<_, _>>()?;
     let mut key: Vec<(i64, String)> = columns
         .iter()
-        .filter(|(_, pk, _)| *pk > 0)
-        .map(|(name, pk, _)| (*pk, name.clone()))
+        .filter(|(_, pk, ..)| *pk > 0)
+        .map(|(name, pk, ..)| (*pk, name.clone()))
         .collect();
     key.sort();
     // A trigger can depend on the order of rows. With ON CONFLICT in the table, the order decides
@@ -71,16 +75,18 @@ pub(crate) fn find_table(
     )?;
     let generated = columns
         .iter()
-        .filter(|(_, _, hidden)| matches!(hidden, 2 | 3))
+        .filter(|(_, _, hidden, _)| matches!(hidden, 2 | 3))
         .map(|(name, ..)| name.clone())
         .collect();
+    let (columns, takes) = columns
+        .into_iter()
+        .filter(|(_, _, hidden, _)| *hidden == 0)
+        .map(|(name, _, _, declared)| (name, Takes::of(&declared)))
+        .unzip();
     Ok(Some(Ok(Target {
         generated,
-        columns: columns
-            .into_iter()
-            .filter(|(_, _, hidden)| *hidden == 0)
-            .map(|(name, ..)| name)
-            .collect(),
+        columns,
+        takes,
         key: key.into_iter().map(|(_, name)| name).collect(),
         may_sort: !order_matters,
     })))

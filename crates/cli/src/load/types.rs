@@ -2,9 +2,11 @@
 //!
 //! A column is INTEGER or REAL only if its numbers come back with the same digits: "007" is text,
 //! and so is a number of more than 15 digits with a fraction. "-0" is REAL, as it is in JSON. The
-//! rows that fit into memory decide; a later row that does not fit is an error. Empty fields of a
-//! column of numbers are NULL.
+//! rows that fit into memory decide; a later row that does not fit is an error. Among numbers, the
+//! words for infinity are numbers. A column of `X'00FF'` alone is one of blobs. Empty fields of a
+//! column of numbers or blobs are NULL.
 
+use super::spelled::{infinity, literal};
 use super::{Bad, Column, Row, shown};
 use crate::args::Types;
 use rusqlite::types::Value;
@@ -17,6 +19,7 @@ const DIGITS: usize = 15;
 enum Type {
     Integer,
     Real,
+    Blob,
     Text,
 }
 
@@ -37,6 +40,8 @@ impl Choice {
     fn fits(self, text: &str) -> bool {
         match (self.of, Type::of(text)) {
             _ if self.is_given || text.is_empty() => true,
+            (Type::Blob, found) => found == Type::Blob,
+            (Type::Integer | Type::Real, _) if infinity(text).is_some() => true,
             (Type::Real, Type::Integer) => text.trim_start_matches('-').len() <= DIGITS,
             (decided, found) => found <= decided,
         }
@@ -48,12 +53,16 @@ impl Type {
         match self {
             Type::Integer => "INTEGER",
             Type::Real => "REAL",
+            Type::Blob => "BLOB",
             Type::Text => "TEXT",
         }
     }
 
     /// The most special type of a field that is not empty.
     fn of(text: &str) -> Type {
+        if literal(text).is_some() {
+            return Type::Blob;
+        }
         if text.parse::<i64>().is_ok_and(|n| n.to_string() == text) {
             return Type::Integer;
         }
@@ -82,12 +91,16 @@ impl Type {
         match self {
             Type::Text => Some(Value::Text(text.to_owned())),
             _ if text.is_empty() => Some(Value::Null),
+            Type::Integer | Type::Real if infinity(text).is_some() => {
+                infinity(text).map(Value::Real)
+            }
             Type::Integer => text.parse().ok().map(Value::Integer),
             Type::Real => text
                 .parse()
                 .ok()
                 .filter(|x: &f64| x.is_finite())
                 .map(Value::Real),
+            Type::Blob => literal(text).map(Value::Blob),
         }
     }
 }
@@ -120,6 +133,7 @@ impl Decided {
                 Some((_, "REAL")) => Type::Real,
                 Some(_) => Type::Text,
                 None => texts()
+                    .filter(|text| infinity(text).is_none())
                     .map(|text| Type::of(text))
                     .max()
                     .unwrap_or(Type::Text),
@@ -131,7 +145,10 @@ impl Decided {
             if !texts().all(|text| choice.fits(text)) {
                 choice.of = Type::Text;
             }
-            column.declared = choice.of.name();
+            column.declared = match choice.of {
+                Type::Integer if texts().any(|text| infinity(text).is_some()) => "NUMERIC",
+                of => of.name(),
+            };
             choice
         };
         let columns = columns.iter_mut().enumerate();
@@ -188,6 +205,8 @@ mod tests {
             ("1e999", Type::Text),
             ("NaN", Type::Text),
             ("inf", Type::Text),
+            ("X'00FF'", Type::Blob),
+            ("X'00F'", Type::Text),
             ("1 ", Type::Text),
             ("2024-02-29", Type::Text),
         ] {

@@ -71,6 +71,7 @@ pub(crate) fn run(common: Common, args: &LoadArgs) -> Outcome {
         table: &args.table,
         skip_errors: args.skip_errors,
         by_order: args.no_header && format == FileFormat::Csv,
+        reads_spelled: true,
         types: (format == FileFormat::Csv).then_some(&args.types),
         upsert: &args.upsert,
         memory: args.memory << 20,

@@ -2,6 +2,7 @@
 
 use super::Columns;
 use crate::load::input::{Input, Text, unread};
+use crate::load::spelled::Spelling;
 use crate::load::{Bad, Column, Row, Source};
 use serde::de::Deserialize;
 use serde_json::value::RawValue;
@@ -110,6 +111,10 @@ impl Array {
 impl Source for Array {
     fn unit(&self) -> &'static str {
         "row"
+    }
+
+    fn spelling(&self) -> Spelling {
+        Spelling::Json
     }
 
     fn columns(&self) -> &[Column] {

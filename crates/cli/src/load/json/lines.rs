@@ -2,6 +2,7 @@
 
 use super::Columns;
 use crate::load::input::{Input, Text, unread};
+use crate::load::spelled::Spelling;
 use crate::load::{Bad, Column, Row, Source};
 use std::io::BufRead;
 
@@ -48,6 +49,10 @@ impl Lines {
 impl Source for Lines {
     fn unit(&self) -> &'static str {
         "line"
+    }
+
+    fn spelling(&self) -> Spelling {
+        Spelling::Json
     }
 
     fn columns(&self) -> &[Column] {
