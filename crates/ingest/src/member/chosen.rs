@@ -1,5 +1,5 @@
-//! Rows that triggers choose by what differs between members: some rows of many, without an order,
-//! and row ids that VACUUM changes.
+//! What triggers choose by what differs between members: some rows of many, without an order, row ids
+//! that VACUUM changes, and what only this file or this connection has, as `pragma_journal_mode`.
 //!
 //! SQLite takes the first rows that its plan finds. The plan follows the statistics of ANALYZE and
 //! the version of SQLite, and both differ from member to member.
@@ -9,6 +9,11 @@ use crate::expression::{Token, tokens};
 use crate::names::unquoted;
 use crate::own_triggers::is_ours;
 use densite_sqlite::{Connection, Result};
+
+/// Tables that SQLite has of this file or this connection.
+const LOCAL: [&str; 3] = ["bytecode", "dbstat", "tables_used"];
+/// What the names of others begin with, and of Densite's own.
+const LOCAL_BEGIN: [&str; 3] = ["pragma_", "sqlite_", "densite_"];
 
 /// A trigger or a view of the application.
 struct Part {
@@ -45,11 +50,8 @@ pub(super) fn different(connection: &Connection) -> Result<Vec<String>> {
     {
         let sql = without_comments(&sql);
         let tokens = tokens(&sql).unwrap_or_default();
-        if limits_without_order(&tokens) {
-            found.push(format!(
-                "the {kind} {name} has a LIMIT without ORDER BY, so which rows it takes differs from member to member: add an ORDER BY of a key"
-            ));
-        }
+        let problem = problem(&tokens).map(|what| format!("the {kind} {name} {what}"));
+        found.extend(problem);
         if kind == "trigger" && takes_row_id(&tokens) && has_hidden_ids(connection, &table)? {
             found.push(format!(
                 "the trigger {name} takes row ids of {table}, which VACUUM changes because {table} has no INTEGER PRIMARY KEY: use its key"
@@ -76,6 +78,29 @@ fn parts(connection: &Connection) -> Result<Vec<Part>> {
         });
     }
     Ok(found)
+}
+
+/// What in a statement differs from member to member, and what to do.
+pub(super) fn problem(tokens: &[(usize, Token<'_>)]) -> Option<String> {
+    if limits_without_order(tokens) {
+        let what = "has a LIMIT without ORDER BY, so which rows it takes differs from member to member: add an ORDER BY of a key";
+        return Some(what.to_owned());
+    }
+    let local = tokens.iter().find_map(|(_, token)| match token {
+        Token::Quoted(text) if text.starts_with('\'') => None,
+        Token::Word(name) | Token::Quoted(name) => is_local(&unquoted(name)),
+        Token::Sign(_) => None,
+    })?;
+    Some(format!(
+        "reads {local}, which differs from member to member: let the application compute the value"
+    ))
+}
+
+/// The name, if it is of a table whose rows are of this file or this connection.
+fn is_local(name: &str) -> Option<String> {
+    let name = name.to_ascii_lowercase();
+    let is_one = LOCAL.contains(&name.as_str()) || LOCAL_BEGIN.iter().any(|b| name.starts_with(b));
+    is_one.then_some(name)
 }
 
 /// Whether a SELECT has a LIMIT and no ORDER BY. That in an EXISTS only asks whether there are rows.

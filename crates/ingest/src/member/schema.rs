@@ -1,6 +1,7 @@
 //! `densite_schema(statement)`: a change of the schema on all members.
 
 use super::SCHEMA;
+use super::chosen;
 use super::guards;
 use super::reached::{self, TIME, names, without_comments};
 use super::tables::Membership;
@@ -96,6 +97,12 @@ fn allowed(sql: &str) -> Result<()> {
         return Err(refused(
             "densite_schema: a temporary table, view, index or trigger belongs to one connection: run the statement itself",
         ));
+    }
+    let tokens = tokens(&plain).unwrap_or_default();
+    // The rows of a new table; what triggers reach is found below.
+    let is_table = words.get(1).is_some_and(|word| word.starts_with("table"));
+    if let Some(what) = chosen::problem(&tokens).filter(|_| is_table) {
+        return Err(refused(format!("densite_schema: the statement {what}")));
     }
     if let Some(word) = differs(&plain) {
         return Err(refused(format!(

@@ -109,6 +109,16 @@ fn what_an_insert_reaches_is_the_same_on_all_members() {
             "the view w has a LIMIT without ORDER BY",
         ),
         (
+            "the journal mode",
+            "CREATE TRIGGER t AFTER INSERT ON e BEGIN INSERT INTO aud SELECT new.k, journal_mode FROM [pragma_journal_mode]; END",
+            "the trigger t reads pragma_journal_mode",
+        ),
+        (
+            "a root page, in a view",
+            "CREATE VIEW w AS SELECT rootpage FROM sqlite_master; CREATE TRIGGER t AFTER INSERT ON e BEGIN INSERT INTO aud SELECT new.k, max(rootpage) FROM w; END",
+            "the view w reads sqlite_master",
+        ),
+        (
             "a row id that VACUUM changes",
             "CREATE TABLE d(v); CREATE TRIGGER t AFTER INSERT ON d BEGIN INSERT INTO aud VALUES (NEW.\"RowId\", 1); END",
             "the trigger t takes row ids of d",
@@ -149,7 +159,7 @@ fn what_no_insert_reaches_is_allowed() {
              CREATE TABLE log(k, at DEFAULT CURRENT_TIMESTAMP);
              CREATE TABLE varchar(random VARCHAR(20), \"date\" DECIMAL(1));
              CREATE VIEW recent AS SELECT * FROM d WHERE at > datetime('now') LIMIT 10;
-             CREATE VIEW first AS SELECT k FROM aud ORDER BY k LIMIT 1;
+             CREATE VIEW first AS SELECT k FROM aud WHERE n IS NOT 'sqlite_x' ORDER BY k LIMIT 1;
              CREATE TRIGGER w AFTER UPDATE ON e WHEN EXISTS (SELECT 1 FROM aud LIMIT 1) BEGIN
                INSERT INTO log(k, at) SELECT new.rowid, k FROM first; -- LIMIT 1
              END;
@@ -205,6 +215,18 @@ fn a_change_of_the_schema_reaches_the_same_on_all_members() {
         ("DROP TRIGGER densite_member_insert_e", "belong to Densite"),
         ("CREATE TABLE \"densite_x\"(a)", "belong to Densite"),
         ("CREATE TEMP TABLE x(a)", "one connection"),
+        (
+            "CREATE TABLE x AS SELECT * FROM e LIMIT 1",
+            "LIMIT without ORDER BY",
+        ),
+        (
+            "CREATE TABLE x AS SELECT data_version FROM pragma_data_version",
+            "the statement reads pragma_data_version",
+        ),
+        (
+            "CREATE TRIGGER t AFTER INSERT ON e BEGIN INSERT INTO aud SELECT k, v FROM e LIMIT 1; END",
+            "the trigger t has a LIMIT without ORDER BY",
+        ),
     ] {
         let said_now = refusal(&a, &format!("SELECT densite_schema('{sql}')"));
         assert!(said_now.contains(said), "{sql}: {said_now}");
