@@ -219,6 +219,18 @@ fn failed(shown: &Path, e: &Wrong) -> Error {
             path,
             what: e.to_string(),
         },
+        // It says nothing of the place that is shipped to.
+        Wrong::Source(message) => Error::Remote {
+            message: format!(
+                "{}: nothing is sent there, because the database cannot be read ({message}){}",
+                shown.display(),
+                match message.contains("disk is full") {
+                    true => "; free some space on its own disk",
+                    false => "",
+                }
+            ),
+            path,
+        },
         // These begin with the name of the directory already.
         Wrong::Bucket(message) if message.starts_with(&*shown.to_string_lossy()) => Error::Remote {
             path,

@@ -90,7 +90,7 @@ pub fn restore(
     let replaces = options.replaces;
     is_no_companion(dst)?;
     Temp::finish_interrupted(dst)?;
-    clear_interrupted(dst)?;
+    clear_interrupted(api, dst)?;
     match std::fs::symlink_metadata(dst) {
         Ok(_) if replaces => must_be_unused(api, dst)?,
         Ok(_) => {

@@ -167,7 +167,7 @@ impl RestoredLog {
 ///
 /// # Errors
 /// [`Error::Io`]; [`Error::Setting`] that says what to do if it is unknown which one happened.
-pub(super) fn clear_interrupted(db: &Path) -> Result<()> {
+pub(super) fn clear_interrupted(api: Api, db: &Path) -> Result<()> {
     let (name, aside) = (beside(db, LOG), beside(db, ASIDE));
     let is_there = |path: &Path| fs::symlink_metadata(path).is_ok();
     if !is_there(db) {
@@ -176,6 +176,7 @@ pub(super) fn clear_interrupted(db: &Path) -> Result<()> {
         }
         return Ok(());
     }
+    let mut is_undone = false;
     for path in leftovers(db) {
         let Some(file) = marked_for(&path) else {
             continue;
@@ -207,10 +208,15 @@ pub(super) fn clear_interrupted(db: &Path) -> Result<()> {
             rename(&aside, &name)?;
         }
         remove_file(&path.join(MARK))?;
+        is_undone = true;
     }
     if is_there(&aside) && name.join(MARK).is_file() {
         remove_dir(&aside)?;
         return remove_file(&name.join(MARK));
+    }
+    // Whoever opened the new log removed its mark.
+    if is_there(&aside) && !is_undone && names(api, db) {
+        return remove_dir(&aside);
     }
     match is_there(&aside) {
         true => Err(Error::Setting(format!(
@@ -221,6 +227,13 @@ pub(super) fn clear_interrupted(db: &Path) -> Result<()> {
         ))),
         false => Ok(()),
     }
+}
+
+/// Whether a database names the log beside it.
+fn names(api: Api, db: &Path) -> bool {
+    let log = Beside::find(db).ok().flatten();
+    let applied = log.and_then(|log| log.applied(api));
+    applied.is_some_and(|applied| applied.is_same)
 }
 
 /// The name that the file of a database has or had while it is restored, if `path` is a marked log
@@ -261,9 +274,14 @@ impl Placing {
         done.map_err(|e| Error::Io {
             path: db.to_path_buf(),
             doing: "finish restoring".into(),
-            message: format!(
-                "the file of the database is restored, but its log is not in its place yet ({e}); run the same restore again"
-            ),
+            message: match self.is_placed {
+                true => format!(
+                    "the database and its log are restored, but what it had before could not be removed ({e}); run the same restore again"
+                ),
+                false => format!(
+                    "the file of the database is restored, but its log is not in its place yet ({e}); run the same restore again"
+                ),
+            },
         })
     }
 
