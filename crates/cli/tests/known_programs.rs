@@ -7,7 +7,7 @@ use rusqlite::Connection;
 /// Schemas of real files, as far as they tell the program: chromadb 1.5, Firefox 140, Chromium 140,
 /// Anki 26, Home Assistant 2024.3, Signal Desktop, VS Code, Cursor, opencode 1.2, Codex, IPython 9
 /// and GeoPackage.
-const PROGRAMS: [(&str, &str); 14] = [
+const PROGRAMS: [(&str, &str); 16] = [
     (
         "Chroma",
         "CREATE TABLE migrations(dir TEXT NOT NULL, version INTEGER NOT NULL, filename TEXT NOT NULL, sql TEXT NOT NULL, hash TEXT NOT NULL, PRIMARY KEY(dir, version));
@@ -77,6 +77,16 @@ const PROGRAMS: [(&str, &str); 14] = [
     (
         "GeoPackage",
         "PRAGMA application_id=0x47504b47; CREATE TABLE gpkg_contents(table_name TEXT NOT NULL PRIMARY KEY)",
+    ),
+    (
+        "MBTiles",
+        "CREATE TABLE metadata(name TEXT, value TEXT); CREATE TABLE map(zoom_level INTEGER, tile_column INTEGER, tile_row INTEGER, tile_id TEXT);
+         CREATE TABLE images(tile_id TEXT, tile_data BLOB);
+         CREATE VIEW tiles AS SELECT zoom_level, tile_column, tile_row, tile_data FROM map JOIN images USING (tile_id)",
+    ),
+    (
+        "Firefox",
+        "CREATE TABLE webappsstore2(originAttributes TEXT, originKey TEXT, scope TEXT, key TEXT, value TEXT)",
     ),
 ];
 

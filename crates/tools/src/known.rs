@@ -11,7 +11,7 @@ use densite_sqlite::{self as sqlite, Connection, Value};
 type Table = (&'static str, &'static [&'static str]);
 
 /// The programs, by what their databases have.
-const BY_TABLES: [(&str, &[Table]); 24] = [
+const BY_TABLES: [(&str, &[Table]); 29] = [
     (
         CHROMA,
         &[
@@ -160,23 +160,62 @@ const BY_TABLES: [(&str, &[Table]); 24] = [
             ("history", &["session", "source_raw"]),
         ],
     ),
+    // Files of these formats can lack the `application_id`.
+    (
+        MBTILES,
+        &[
+            ("metadata", &["name", "value"]),
+            (
+                "tiles",
+                &["zoom_level", "tile_column", "tile_row", "tile_data"],
+            ),
+        ],
+    ),
+    (
+        GEOPACKAGE,
+        &[
+            ("gpkg_contents", &["table_name", "data_type"]),
+            ("gpkg_spatial_ref_sys", &["srs_id"]),
+        ],
+    ),
+    (
+        FOSSIL,
+        &[
+            ("vfile", &["vid", "chnged", "pathname"]),
+            ("vvar", &["name", "value"]),
+        ],
+    ),
+    (
+        "Firefox or Thunderbird",
+        &[("webappsstore2", &["originKey", "scope"])],
+    ),
+    (
+        "Firefox or Thunderbird",
+        &[(
+            "object_data",
+            &["object_store_id", "index_data_values", "file_ids"],
+        )],
+    ),
 ];
 
 /// The program whose directories `densite vacuum` prunes.
 const CHROMA: &str = "Chroma";
+const MBTILES: &str = "readers of MBTiles";
+const GEOPACKAGE: &str = "QGIS, GDAL and other readers of GeoPackage";
+const FOSSIL: &str = "Fossil";
 const CHROMIUM: &str = "Chromium, Chrome or a program built on them";
 
 /// The programs by `application_id` (SQLite's file magic.txt).
 const BY_ID: [(i64, &str); 10] = [
-    (0x0f05_5111, "Fossil"),
-    (0x0f05_5112, "Fossil"),
-    (0x0f05_5113, "Fossil"),
+    (0x0f05_5111, FOSSIL),
+    (0x0f05_5112, FOSSIL),
+    (0x0f05_5113, FOSSIL),
     (0x4265_4462, "Bentley's programs"),
     (0x4265_4c6e, "Bentley's programs"),
     (0x4573_7269, "Esri's programs"),
-    (0x4750_4b47, "QGIS, GDAL and other readers of GeoPackage"),
-    (0x4750_3130, "QGIS, GDAL and other readers of GeoPackage"),
-    (0x4d50_4258, "readers of MBTiles"),
+    (0x4750_4b47, GEOPACKAGE),
+    (0x4750_3130, GEOPACKAGE),
+    (0x4d50_4258, MBTILES),
     (0x5f4d_544e, "Monotone"),
 ];
 
