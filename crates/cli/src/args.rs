@@ -58,6 +58,8 @@ pub(crate) enum Verb {
     Info(InfoArgs),
     /// Verify every stored page and the page map, and run SQLite's integrity check
     Check(CheckArgs),
+    /// Save what can be read of a damaged database to a new one, and list what is missing
+    Salvage(SalvageArgs),
     /// Rewrite a database without its deleted data and free space
     Vacuum(VacuumArgs),
     /// Write an HTML report on the use of space in a database and how to reclaim it
@@ -258,6 +260,16 @@ pub(crate) struct PublishArgs {
     pub(crate) dst: PathBuf,
     #[command(flatten)]
     pub(crate) level: LevelArgs,
+    #[command(flatten)]
+    pub(crate) lock: LockArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SalvageArgs {
+    /// The damaged database, compressed or plain; work on a copy of it and of the files beside it
+    pub(crate) src: PathBuf,
+    /// The new compressed database
+    pub(crate) dst: PathBuf,
     #[command(flatten)]
     pub(crate) lock: LockArgs,
 }

@@ -61,6 +61,7 @@ fn run(cli: &Cli) -> Outcome {
         Verb::Publish(args) => verbs::publish::run(cli.common, args),
         Verb::Info(args) => verbs::info::run(cli.common, args),
         Verb::Check(args) => verbs::check::run(cli.common, args),
+        Verb::Salvage(args) => verbs::salvage::run(cli.common, args),
         Verb::Vacuum(args) => verbs::vacuum::run(cli.common, args),
         Verb::Report(args) => verbs::report::run(cli.common, args),
         Verb::Sql(args) => verbs::sql::run(cli.common, args),

@@ -51,6 +51,7 @@ mod report_history;
 mod report_kinds;
 mod restore_steps;
 mod round_trip;
+mod salvage;
 mod share;
 mod shell;
 mod shell_attach;

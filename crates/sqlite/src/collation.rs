@@ -4,7 +4,10 @@ use crate::Result;
 use crate::connection::Connection;
 use crate::ffi::{self, Db};
 use crate::routines::Routines;
-use std::ffi::{c_char, c_int, c_void};
+use std::ffi::{CStr, c_char, c_int, c_void};
+
+/// The collations that SQLite has.
+const OWN: [&[u8]; 3] = [b"BINARY", b"NOCASE", b"RTRIM"];
 
 /// Gives each collation that is missing in a connection a stand-in, by which a key comes behind all
 /// keys that are there. So b-trees that are copied in their order keep it. A stand-in orders
@@ -25,6 +28,12 @@ unsafe extern "C" fn needed(routines: *mut c_void, db: *mut Db, _: c_int, name: 
     let Some(routines) = (unsafe { routines.cast::<Routines>().as_ref() }) else {
         return;
     };
+    // SAFETY: SQLite calls with the terminated name of the collation.
+    let called = unsafe { CStr::from_ptr(name) }.to_bytes();
+    // SQLite asks for its own, too, in a database in UTF-16, and then converts text for them.
+    if OWN.iter().any(|own| own.eq_ignore_ascii_case(called)) {
+        return;
+    }
     // SAFETY: SQLite calls with its connection and the terminated name of the collation. If this
     // fails, the collation stays missing, and SQLite's statement fails.
     unsafe {

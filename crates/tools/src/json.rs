@@ -3,7 +3,7 @@
 use crate::log::Figures;
 use crate::{
     AutoVacuum, Checked, ConvertReport, Error, Form, Gain, Holder, Info, JournalMode, Object,
-    ObjectKind, Objects, VacuumReport,
+    ObjectKind, Objects, Salvaged, VacuumReport,
 };
 use densite_log::Subscriber;
 use serde_json::{Map, Value, json};
@@ -112,6 +112,46 @@ pub fn checked(checked: &Checked) -> Value {
         "not_verified": checked.not_verified,
         "damaged_trees": checked.damaged_trees,
         "remedies": checked.remedies(),
+    })
+}
+
+/// The object of `densite salvage`.
+pub fn salvaged(saved: &Salvaged) -> Value {
+    let missing = |all: &[crate::Missing]| -> Vec<Value> {
+        let one = |missing: &crate::Missing| {
+            json!({
+                "page": missing.page,
+                "problem": missing.why,
+                "first_id": missing.ids.map(|(first, _)| first),
+                "last_id": missing.ids.map(|(_, last)| last),
+            })
+        };
+        all.iter().map(one).collect()
+    };
+    let tables: Vec<Value> = (saved.tables.iter())
+        .map(|table| {
+            json!({
+                "name": table.name,
+                "rows": table.rows,
+                "missing": missing(&table.missing),
+                "refused": table.refused,
+                "why_refused": table.why_refused,
+            })
+        })
+        .collect();
+    json!({
+        "verb": "salvage",
+        "source": saved.source.to_string_lossy(),
+        "destination": saved.destination.to_string_lossy(),
+        "complete": saved.is_complete(),
+        "tables": tables,
+        "schema_missing": missing(&saved.schema_missing),
+        "not_made": saved.not_made,
+        "unknown": missing(&saved.unknown),
+        "found_table": saved.found.as_ref().map(|(name, _)| name),
+        "found_rows": saved.found.as_ref().map_or(0, |(_, rows)| *rows),
+        "destination_bytes": saved.destination_bytes,
+        "seconds": saved.elapsed.as_secs_f64(),
     })
 }
 

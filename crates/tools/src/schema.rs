@@ -42,7 +42,8 @@ pub(crate) fn read(api: Api, through: Through, target: &Target) -> Result<Schema
     read().map_err(|e| from_sqlite(&target.given, e))
 }
 
-fn entries(db: &Connection) -> sqlite::Result<Vec<Entry>> {
+/// The schema entries of the main database of a connection.
+pub(crate) fn entries(db: &Connection) -> sqlite::Result<Vec<Entry>> {
     let mut all = vec![Entry {
         name: "sqlite_schema".into(),
         table: None,

@@ -25,7 +25,7 @@ pub(crate) fn provide(db: &Connection) -> sqlite::Result<()> {
 }
 
 /// A function that must not be called.
-fn function(db: &Connection, name: &str) -> sqlite::Result<()> {
+pub(crate) fn function(db: &Connection, name: &str) -> sqlite::Result<()> {
     let message = format!("only the application has the function {name}");
     let flags = ffi::DETERMINISTIC | ffi::INNOCUOUS;
     create_function(db, name, -1, flags, move |_, _| {
@@ -66,7 +66,7 @@ fn missing_functions(db: &Connection) -> sqlite::Result<Vec<String>> {
 }
 
 /// The function that SQLite's message says is missing.
-fn unknown_function(message: &str) -> Option<&str> {
+pub(crate) fn unknown_function(message: &str) -> Option<&str> {
     ["no such function: ", "unknown function: "]
         .into_iter()
         .find_map(|what| message.strip_prefix(what))

@@ -20,6 +20,7 @@ pub(crate) mod report;
 pub(crate) mod restore;
 mod restore_all;
 mod restored;
+pub(crate) mod salvage;
 pub(crate) mod share;
 pub(crate) mod sql;
 pub(crate) mod trim;

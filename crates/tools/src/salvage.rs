@@ -1,0 +1,439 @@
+//! Saves what can be read of a damaged database: the rows of all pages that are whole, with a list
+//! of what is missing.
+//!
+//! SQLite stops at the first page that it cannot read. Here the b-trees are walked page by page
+//! ([`trees`]), and each row is inserted into a new database by SQL ([`rows`]). Rows of leaves that
+//! no tree reaches any more, because the page above them is damaged, go to the one table that can
+//! have them, and otherwise to a table `lost_and_found`, as in the sqlite3 shell's `.recover`.
+
+mod record;
+mod rows;
+mod trees;
+
+use crate::convert::ConvertOptions;
+use crate::db::Through;
+use crate::error::{Error, Result};
+use crate::form::{self, Form};
+use crate::freelist;
+use crate::header::{HEADER_LEN, u32_at};
+use crate::output::Output;
+use crate::pages::Pages;
+use crate::paths;
+use crate::progress::Progress;
+use crate::source::Source;
+use crate::target::{self, Target};
+use crate::temp::{self, Temp};
+use densite_sqlite::{self as sqlite, Api, Value};
+use densite_vfs::LockedView;
+use record::{Encoding, values};
+use rows::{Rows, Settings};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use trees::{Record, Trees};
+
+pub use trees::Missing;
+
+/// Rows that a table has, and what is missing of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SavedTable {
+    /// Its name.
+    pub name: String,
+    /// Rows in the new database.
+    pub rows: u64,
+    /// What could not be read.
+    pub missing: Vec<Missing>,
+    /// Rows that the new table refuses, which are in `lost_and_found`.
+    pub refused: u64,
+    /// Why it refuses the first of them.
+    pub why_refused: Option<String>,
+}
+
+/// The result of a salvage.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Salvaged {
+    /// The damaged database, as the caller gave it.
+    pub source: PathBuf,
+    /// The new one.
+    pub destination: PathBuf,
+    /// Tables with rows, or of which something is missing.
+    pub tables: Vec<SavedTable>,
+    /// What is missing of the schema itself.
+    pub schema_missing: Vec<Missing>,
+    /// Parts of the schema that could not be made, and why.
+    pub not_made: Vec<String>,
+    /// Pages that cannot be read and belong to nothing that is known.
+    pub unknown: Vec<Missing>,
+    /// The table for rows of unknown tables, and its rows.
+    pub found: Option<(String, u64)>,
+    /// Length of the new file in bytes.
+    pub destination_bytes: u64,
+    /// Wall time.
+    pub elapsed: Duration,
+}
+
+impl Salvaged {
+    /// Whether all rows are in their tables, and all of the schema is there.
+    pub fn is_complete(&self) -> bool {
+        let is_whole = |table: &SavedTable| table.missing.is_empty() && table.refused == 0;
+        self.tables.iter().all(is_whole)
+            && self.schema_missing.is_empty()
+            && self.not_made.is_empty()
+            && self.found.is_none()
+    }
+}
+
+/// A row of `sqlite_schema`.
+struct Part {
+    kind: String,
+    name: String,
+    root: u32,
+    sql: Option<String>,
+}
+
+/// Writes what can be read of the database `src` to the new compressed database `dst`. `src` is not
+/// changed, except as opening it does: a hot journal is rolled back.
+///
+/// # Errors
+/// See [`Error`]. [`Error::Damaged`] if not even the first page or the page map can be read. After
+/// any error `dst` does not exist.
+pub fn salvage(
+    api: Api,
+    src: &Path,
+    dst: &Path,
+    options: &ConvertOptions,
+    progress: &mut dyn Progress,
+) -> Result<Salvaged> {
+    let started = Instant::now();
+    let target = target::resolve_to_read(api, src)?;
+    let through = match form::form(api, &target)? {
+        Form::Compressed => Through::Densite,
+        Form::Plain => Through::Host,
+        Form::Empty => {
+            return Err(Error::NotADatabase {
+                path: target.given,
+                empty: true,
+            });
+        }
+    };
+    paths::must_be_free(dst)?;
+    temp::clear_leftovers(dst, progress)?;
+    let mut temp = Temp::create(dst, &target, false)?;
+    let mut source = Source::shared(api, through, &target, options.wait)?;
+    let header = source.header();
+    let settings = settings(&mut source)?;
+    let free = match freelist::list(&mut source, &header) {
+        Ok(list) => list.map(|list| list.all),
+        Err(Error::Damaged { .. }) => None,
+        Err(e) => return Err(e),
+    };
+    let mut saved = Salvaged {
+        source: target.given.clone(),
+        destination: dst.to_path_buf(),
+        tables: Vec::new(),
+        schema_missing: Vec::new(),
+        not_made: Vec::new(),
+        unknown: Vec::new(),
+        found: None,
+        destination_bytes: 0,
+        elapsed: Duration::ZERO,
+    };
+    let mut rows = Rows::new(api, &settings)?;
+    let mut trees = Trees::new(&mut source, header, &target.given, progress);
+    let parts = schema(&mut trees, settings.encoding, &mut saved)?;
+    make_tables(&parts, &mut rows, &mut saved)?;
+    let mut kept = 0;
+    read_tables(
+        &mut trees,
+        settings.encoding,
+        &parts,
+        (&rows, &mut kept),
+        &mut saved,
+    )?;
+    let free = free.unwrap_or_default();
+    read_rest(
+        &mut trees,
+        settings.encoding,
+        &free,
+        (&rows, &mut kept),
+        &mut saved,
+    )?;
+    make_others(&parts, &rows, &mut saved);
+    saved.found = rows.found().map(|name| (name, kept));
+    progress.phase("writing", 0);
+    write(api, &rows, (&temp, &target), options, header.wal)?;
+    source.confirm()?;
+    if progress.cancelled() {
+        return Err(Error::Interrupted { path: target.given });
+    }
+    (saved.destination_bytes, _) = temp.sizes()?;
+    temp.rename_to(dst)?;
+    saved.elapsed = started.elapsed();
+    Ok(saved)
+}
+
+/// The error of the new database.
+fn failed(e: sqlite::Error) -> Error {
+    Error::Io {
+        path: std::env::temp_dir(),
+        doing: "build the new database in a temporary file".into(),
+        message: e.message,
+    }
+}
+
+fn settings(source: &mut Source) -> Result<Settings> {
+    let mut bytes = [0; HEADER_LEN];
+    source.read(&mut bytes, 0)?;
+    let number = |at| u32_at(&bytes, at).unwrap_or(0);
+    Ok(Settings {
+        page_size: source.header().page_size,
+        encoding: Encoding::of(number(56)),
+        auto_vacuum: match (number(52), number(64)) {
+            (0, _) => 0,
+            (_, 0) => 1,
+            _ => 2,
+        },
+        user_version: number(60).cast_signed(),
+        application_id: number(68).cast_signed(),
+    })
+}
+
+/// Reads `sqlite_schema`.
+fn schema(trees: &mut Trees<'_>, encoding: Encoding, saved: &mut Salvaged) -> Result<Vec<Part>> {
+    let mut parts = Vec::new();
+    let missing = trees.walk(1, &mut |record: Record<'_>| {
+        let text = |value: Option<&Value>| match value {
+            Some(Value::Text(text)) => Some(text.clone()),
+            _ => None,
+        };
+        let Some(found) = values(record.bytes, encoding) else {
+            return Ok(());
+        };
+        if let (Some(kind), Some(name), Some(Value::Integer(root))) =
+            (text(found.first()), text(found.get(1)), found.get(3))
+        {
+            parts.push(Part {
+                kind,
+                name,
+                root: u32::try_from(*root).unwrap_or(0),
+                sql: text(found.get(4)),
+            });
+        }
+        Ok(())
+    })?;
+    saved.schema_missing = missing;
+    Ok(parts)
+}
+
+impl Part {
+    fn is_table(&self) -> bool {
+        self.kind == "table" && self.root > 0
+    }
+
+    /// Whether SQLite makes it by itself.
+    fn is_own(&self) -> bool {
+        self.name.to_ascii_lowercase().starts_with("sqlite_")
+    }
+}
+
+fn make_tables(parts: &[Part], rows: &mut Rows, saved: &mut Salvaged) -> Result<()> {
+    for part in parts.iter().filter(|part| part.kind == "table") {
+        let made = match &part.sql {
+            Some(sql) if part.root == 0 => rows.create_virtual(&part.name, sql),
+            Some(sql) if !part.is_own() => rows.create(sql),
+            _ if part.name.starts_with("sqlite_stat") => rows.create("ANALYZE main.sqlite_schema"),
+            _ => continue,
+        };
+        if let Err(e) = made {
+            let why = format!("the table {}: {}", part.name, e.message);
+            saved.not_made.push(why);
+        }
+    }
+    rows.tables_are_made()
+}
+
+fn read_tables(
+    trees: &mut Trees<'_>,
+    encoding: Encoding,
+    parts: &[Part],
+    (rows, kept): (&Rows, &mut u64),
+    saved: &mut Salvaged,
+) -> Result<()> {
+    // SQLite changes its own tables while rows are inserted, so they get theirs last.
+    let tables = || parts.iter().filter(|part| part.is_table());
+    let ordered = tables()
+        .filter(|part| !part.is_own())
+        .chain(tables().filter(|part| part.is_own()));
+    for part in ordered {
+        let mut table = SavedTable::new(&part.name);
+        if part.name.eq_ignore_ascii_case("sqlite_sequence") {
+            rows.create("DELETE FROM sqlite_sequence").ok();
+        }
+        let mut inserts = rows.into(&part.name);
+        let missing = trees.walk(part.root, &mut |record| {
+            let Some(found) = values(record.bytes, encoding) else {
+                table.unreadable(&record);
+                return Ok(());
+            };
+            let refused = match &mut inserts {
+                Some(inserts) => inserts.insert(record.id, &found).err(),
+                None => Some(sqlite::Error::new(
+                    sqlite::Code::ERROR,
+                    "it could not be made",
+                )),
+            };
+            match refused {
+                None => table.rows += 1,
+                Some(e) => {
+                    table.refuse(e);
+                    *kept += 1;
+                    rows.keep(Some(&part.name), record.page, record.id, found)
+                        .map_err(failed)?;
+                }
+            }
+            Ok(())
+        })?;
+        table.missing.extend(missing);
+        if rows.has_ids(&part.name) == Some(false) {
+            table
+                .missing
+                .iter_mut()
+                .for_each(|missing| missing.ids = None);
+        }
+        saved.tables.push(table);
+    }
+    // The pages of indexes are known then; their rows are those of the tables.
+    for part in parts
+        .iter()
+        .filter(|part| part.kind == "index" && part.root > 0)
+    {
+        trees.walk(part.root, &mut |_| Ok(()))?;
+    }
+    Ok(())
+}
+
+impl SavedTable {
+    fn new(name: &str) -> SavedTable {
+        SavedTable {
+            name: name.to_owned(),
+            rows: 0,
+            missing: Vec::new(),
+            refused: 0,
+            why_refused: None,
+        }
+    }
+
+    fn refuse(&mut self, e: sqlite::Error) {
+        self.refused += 1;
+        self.why_refused.get_or_insert(e.message);
+    }
+
+    fn unreadable(&mut self, record: &Record<'_>) {
+        self.missing.push(Missing {
+            page: record.page,
+            why: "a row there is malformed".to_owned(),
+            ids: record.id.map(|id| (id, id)),
+        });
+    }
+
+    /// Whether these row ids are in a part that is missing.
+    fn lacks(&self, first: i64, last: i64) -> bool {
+        let mut gaps = self.missing.iter().filter_map(|missing| missing.ids);
+        gaps.any(|(from, to)| from <= first && last <= to)
+    }
+}
+
+/// Finds the tables of leaves that no tree reaches.
+fn read_rest(
+    trees: &mut Trees<'_>,
+    encoding: Encoding,
+    free: &freelist::PageSet,
+    (rows, kept): (&Rows, &mut u64),
+    saved: &mut Salvaged,
+) -> Result<()> {
+    let gaps: Vec<SavedTable> = (saved.tables.iter())
+        .filter(|table| !table.missing.is_empty())
+        .cloned()
+        .collect();
+    let leaf = std::cell::Cell::new((0, 0));
+    let tables = &mut saved.tables;
+    let (missing, unknown) = trees.rest(
+        free,
+        &mut |_, first, last| leaf.set((first, last)),
+        &mut |record| {
+            let Some(found) = values(record.bytes, encoding) else {
+                return Ok(());
+            };
+            let (first, last) = leaf.get();
+            let mut candidates = gaps.iter().filter(|table| {
+                let columns = rows.columns(&table.name);
+                table.lacks(first, last) && columns.is_some_and(|columns| found.len() <= columns)
+            });
+            let table = match (candidates.next(), candidates.next()) {
+                (Some(table), None) => tables.iter_mut().find(|t| t.name == table.name),
+                _ => None,
+            };
+            let name = table.as_ref().map(|table| table.name.clone());
+            if let Some(table) = table {
+                let inserted = match rows.into(&table.name) {
+                    Some(mut into) => into.insert(record.id, &found),
+                    None => Ok(()),
+                };
+                match inserted {
+                    Ok(()) => {
+                        table.rows += 1;
+                        return Ok(());
+                    }
+                    Err(e) => table.refuse(e),
+                }
+            }
+            *kept += 1;
+            rows.keep(name.as_deref(), record.page, record.id, found)
+                .map_err(failed)
+        },
+    )?;
+    saved.unknown = unknown;
+    saved.unknown.extend(missing);
+    Ok(())
+}
+
+/// Makes what depends on rows: indexes, then views and triggers.
+fn make_others(parts: &[Part], rows: &Rows, saved: &mut Salvaged) {
+    let of = |kind: &'static str| parts.iter().filter(move |part| part.kind == kind);
+    for part in of("index").chain(of("view")).chain(of("trigger")) {
+        let Some(sql) = &part.sql else {
+            continue;
+        };
+        let made = match part.kind.as_str() {
+            "index" => rows.create_index(&part.name, sql),
+            _ => rows.create(sql),
+        };
+        if let Err(e) = made {
+            let why = format!("the {} {}: {}", part.kind, part.name, e.message);
+            saved.not_made.push(why);
+        }
+    }
+    for (index, collation) in rows.unordered().unwrap_or_default() {
+        saved.not_made.push(format!(
+            "the order of the index {index}: only the application has the collation {collation}; run REINDEX there"
+        ));
+    }
+}
+
+/// Writes the new file.
+fn write(
+    api: Api,
+    rows: &Rows,
+    (temp, target): (&Temp, &Target),
+    options: &ConvertOptions,
+    wal: bool,
+) -> Result<()> {
+    let output = Arc::new(Output::new(temp, Through::Densite, &options.store)?);
+    let of_sqlite = |e| crate::db::from_sqlite(&target.given, e);
+    let into = LockedView::output(api, output.clone()).map_err(of_sqlite)?;
+    let written = rows.write(&into.uri());
+    written.map_err(|e| output.take_error().unwrap_or_else(|| failed(e)))?;
+    output.finish(wal)
+}
