@@ -138,6 +138,10 @@ impl DatabaseLog {
                 // The database has moved back or forward: it was restored in place.
                 applying.progress(POLL, since);
             }
+            // Without a deadline the wait would not end.
+            let lasting =
+                (applying.member().filter(|_| until.is_none())).and_then(|m| m.lasting_trouble());
+            let trouble = trouble.or_else(|| lasting.map(refused));
             if let Some(error) = trouble.filter(|e| !says_so && !e.is_busy()) {
                 // The worker can have got this far before the error.
                 if matches!(Position::read(connection), Ok(Some(now)) if now.seq >= seq) {

@@ -147,6 +147,11 @@ impl Running {
         self.shared.troubles.said()
     }
 
+    /// Why no row will be applied until the user has done something.
+    pub(crate) fn lasting_trouble(&self) -> Option<String> {
+        self.shared.troubles.lasting()
+    }
+
     /// Sends a message that has no rows.
     pub(crate) fn send(&self, body: Body) {
         self.shared.outbox.push(body);

@@ -5,12 +5,22 @@ use densite_stream::Error as StreamError;
 
 /// See the module.
 #[derive(Default)]
-pub(crate) struct Troubles(Mutex<[Option<String>; 2]>);
+pub(crate) struct Troubles(Mutex<[Option<Trouble>; 2]>);
+
+struct Trouble {
+    said: String,
+    /// Trying again does not end it.
+    lasts: bool,
+}
 
 impl Troubles {
     fn set(&self, place: usize, error: Option<&StreamError>) {
         if let Some(slot) = self.0.lock().get_mut(place) {
-            *slot = error.map(described);
+            *slot = error.map(|error| Trouble {
+                said: described(error),
+                // The others can end when the stream is brought back.
+                lasts: matches!(error, StreamError::Refused(_)),
+            });
         }
     }
 
@@ -27,7 +37,15 @@ impl Troubles {
     /// What the user should know.
     pub(crate) fn said(&self) -> Option<String> {
         let troubles = self.0.lock();
-        troubles.iter().flatten().next().cloned()
+        let first = troubles.iter().flatten().next();
+        first.map(|trouble| trouble.said.clone())
+    }
+
+    /// Why no row will be applied until the user has done something.
+    pub(crate) fn lasting(&self) -> Option<String> {
+        let troubles = self.0.lock();
+        let first = troubles.iter().flatten().find(|trouble| trouble.lasts);
+        first.map(|trouble| trouble.said.clone())
     }
 }
 

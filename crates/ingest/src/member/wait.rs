@@ -44,6 +44,13 @@ pub(crate) fn wait(
             let sent = member.and_then(|member| member.acknowledged().get());
             return Ok(sent.unwrap_or(0).max(applied).min(seq.saturating_sub(1)));
         }
+        // Without a deadline the wait would not end.
+        let lasting = member.as_ref().filter(|_| until.is_none());
+        if let Some(why) = lasting.and_then(|m| m.lasting_trouble()) {
+            return Err(refused(format!(
+                "densite_wait: row {seq} is in the log and not in the stream: {why}"
+            )));
+        }
         if member.is_none() {
             std::thread::sleep(POLL);
         }

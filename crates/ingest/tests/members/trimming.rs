@@ -130,6 +130,13 @@ fn a_member_that_is_gone_holds_nothing() {
         write(&b, 200..205);
         let said = wait_for_trouble(&b, "has left");
         assert!(said.contains("densite join"), "{said}");
+        for wait in [
+            "SELECT densite_wait()",
+            "SELECT densite_wait(densite_log_last(), 'stream')",
+        ] {
+            let said = refusal(&b, wait);
+            assert!(said.contains("has left"), "{wait}: {said}");
+        }
         settle(&[&a]);
         assert_eq!(one::<i64>(&a, "SELECT count(*) FROM vote"), 20);
         assert_eq!(

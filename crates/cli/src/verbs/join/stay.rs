@@ -52,7 +52,7 @@ pub(super) fn run(
     let unsent = database.send_the_rest(patience);
     database.close()?;
     if unsent > 0 {
-        told.unsent(unsent);
+        told.unsent(unsent, watch.trouble.as_deref());
     }
     Ok(0)
 }
@@ -152,9 +152,13 @@ impl Told<'_> {
     }
 
     /// It ends although the stream does not have all rows. That is no failure: they are durable.
-    fn unsent(&self, rows: i64) {
+    fn unsent(&self, rows: i64, trouble: Option<&str>) {
+        let when = match trouble {
+            Some(why) => format!("until this is mended: {why}"),
+            None => "until the member is at work again".to_owned(),
+        };
         let why = format!(
-            "the stream does not have the last {rows} rows of this member yet; they stay in its log, and are sent when the member is at work again"
+            "the stream does not have the last {rows} rows of this member yet; they stay in its log {when}"
         );
         match self.common.json {
             true => self.event(
