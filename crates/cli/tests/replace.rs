@@ -233,15 +233,15 @@ fn a_run_that_is_killed_at_work_is_cleaned_up_by_the_next() {
     assert_eq!(names(dir.path()), ["a.db"]);
 }
 
-/// With `--timeout`, a copy waits for the end of a transaction that writes.
+/// With `--timeout`, a copy of a database in a rollback mode waits for the end of a transaction that
+/// lets nobody read.
 #[test]
 fn a_copy_waits_for_a_writer_as_long_as_it_is_told() {
     let dir = temp();
     let a = at(&dir, "a.db");
     plain(&a, 4096, 300);
-    densite(&["sql", &a, "PRAGMA journal_mode=WAL"]).expect(0);
     let con = rusqlite::Connection::open(&a).expect("opens");
-    con.execute_batch("BEGIN IMMEDIATE; UPDATE t SET name = 'late' WHERE id = 1")
+    con.execute_batch("BEGIN EXCLUSIVE; UPDATE t SET name = 'late' WHERE id = 1")
         .expect("writes");
     for verb in ["compress", "publish"] {
         let started = Instant::now();
@@ -264,9 +264,8 @@ fn an_interrupt_ends_the_wait_for_a_lock() {
     let dir = temp();
     let a = at(&dir, "a.db");
     plain(&a, 4096, 300);
-    densite(&["sql", &a, "PRAGMA journal_mode=WAL"]).expect(0);
     let con = rusqlite::Connection::open(&a).expect("opens");
-    con.execute_batch("BEGIN IMMEDIATE").expect("locks");
+    con.execute_batch("BEGIN EXCLUSIVE").expect("locks");
     for to in [Some(at(&dir, "copy.db")), None] {
         let mut child = Command::new(DENSITE)
             .args(["compress", &a, "--timeout", "600"])

@@ -95,16 +95,16 @@ impl Source {
     /// Keeps the state unchanged beside other connections, until dropped.
     ///
     /// This is for writing another file. In rollback mode SHARED is enough: no process changes the
-    /// file while a reader holds it. In WAL mode the write lock (BEGIN IMMEDIATE) keeps the WAL
-    /// unchanged. If the old snapshot of a reader keeps pages in the WAL, they are laid over the
-    /// file ([`crate::wal`]).
+    /// file while a reader holds it. In WAL mode it is a reader's snapshot, so writers go on: no
+    /// checkpoint writes a page of a later commit into the file, and the WAL does not begin again
+    /// before all of it is in the file. If it is not, its pages are laid over the file
+    /// ([`crate::wal`]).
     pub(crate) fn shared(
         api: Api,
         through: Through,
         target: &Target,
         wait: Duration,
     ) -> Result<Source> {
-        let failed = |e| from_sqlite(&target.path, e);
         let (db, access) = open_reading(api, through, target, wait)?;
         let file = through.file(api, target, Access::Read)?;
         let wal_path = beside(&target.path, through.companions().wal);
@@ -114,25 +114,21 @@ impl Source {
             source.on_trust = true;
             return Ok(source);
         }
-        if !header_of(&file, target)?.wal {
-            db.exec("BEGIN").map_err(failed)?;
-            read_state(&db, target)?;
-            return Source::new((target, through), file, None, Some(db));
-        }
-        let writable = db.is_readonly(c"main") == Some(false);
-        db.exec(if writable { "BEGIN IMMEDIATE" } else { "BEGIN" })
-            .map_err(failed)?;
+        db.exec("BEGIN").map_err(|e| from_sqlite(&target.path, e))?;
         read_state(&db, target)?;
-        if len_or_zero(&wal_path) == 0 {
+        if !header_of(&file, target)?.wal || len_or_zero(&wal_path) == 0 {
             return Source::new((target, through), file, None, Some(db));
         }
-        if !writable {
+        if db.is_readonly(c"main") != Some(false) {
             // A read-only connection cannot keep the WAL unchanged, and the file alone is not the
             // whole state.
             return Err(Error::Permission {
                 path: target.given.clone(),
                 doing: "bring its WAL into it".into(),
             });
+        }
+        if is_in_file(api, through, target, &db, wait)? {
+            return Source::new((target, through), file, None, Some(db));
         }
         let header = header_of(&file, target)?;
         let wal_file = RealFile::open(&wal_path, OpenMode::Read)
@@ -236,6 +232,43 @@ impl Pages for Source {
 
     fn read(&mut self, buf: &mut [u8], offset: u64) -> Result<()> {
         self.state.read(buf, offset)
+    }
+}
+
+/// Whether the file alone is the state of `db`, which has a snapshot, as no later commit gets into
+/// the file meanwhile. Otherwise the rest of the state is in the WAL, and stays there.
+fn is_in_file(
+    api: Api,
+    through: Through,
+    target: &Target,
+    db: &Connection,
+    wait: Duration,
+) -> Result<bool> {
+    let failed = |e| from_sqlite(&target.path, e);
+    let mode = db
+        .query_string("PRAGMA main.locking_mode")
+        .map_err(failed)?;
+    if mode.as_deref() == Some("exclusive") {
+        // No other connection can open the database, or write to it.
+        return Ok(false);
+    }
+    let ms = i32::try_from(wait.as_millis()).unwrap_or(i32::MAX);
+    let other = through.connect(api, target, Access::Write, ms)?;
+    // Before it has read something, it does not know that there is a WAL.
+    read_state(&other, target)?;
+    let deadline = Instant::now() + wait;
+    loop {
+        match other.checkpoint(None, ffi::CHECKPOINT_PASSIVE) {
+            Ok(done) => {
+                let frames = done.wal_frames;
+                return Ok(frames >= 0 && frames == done.checkpointed);
+            }
+            // Another checkpoint runs.
+            Err(e) if e.is_busy() && Instant::now() < deadline => api.sleep_ms(1),
+            Err(e) if e.is_busy() => return Err(failed(e)),
+            // There is something to be written into the file, and it cannot be.
+            Err(_) => return Ok(false),
+        }
     }
 }
 

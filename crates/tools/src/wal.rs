@@ -1,7 +1,8 @@
 //! Reads pages that are in a WAL and not yet in the database file, if the old snapshot of a reader
 //! keeps the WAL from being emptied. The state to copy is the database file with these pages laid
-//! over it. The caller holds SQLite's write lock, so no process appends to the WAL or restarts it.
-//! A concurrent checkpoint only moves pages that are laid over the file anyway.
+//! over it. The caller has a snapshot that is not all in the file, so no process begins the WAL again:
+//! frames are only added. A concurrent checkpoint only moves pages that are laid over the file
+//! anyway, and none of a commit behind the snapshot.
 //!
 //! A frame counts if and only if its salts equal those of the header, its checksum continues the
 //! chain from the header, and a frame at or after it ends a commit (SQLite's rule for recovery).
