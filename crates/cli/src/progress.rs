@@ -3,7 +3,7 @@
 use crate::args::Common;
 use crate::out;
 use densite_tools::Progress;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
+use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use std::io::IsTerminal;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,6 +14,9 @@ const TURN: Duration = Duration::from_millis(100);
 
 /// How long work goes on in silence before a spinner shows it.
 const SILENCE: Duration = Duration::from_millis(500);
+
+/// How long a phase has no estimate of the rest: much work begins slowly, with training.
+const UNKNOWN: Duration = Duration::from_secs(3);
 
 /// Shows a progress bar if stderr is a terminal, and stops the work after a signal.
 pub(crate) struct Bar {
@@ -80,10 +83,17 @@ fn style(total: u64) -> ProgressStyle {
     let template = match total {
         0 => "{msg:12} {spinner} {elapsed}",
         _ => {
-            "{msg:12} {bar:24} {binary_bytes} of {binary_total_bytes}, {binary_bytes_per_sec}, {eta} left"
+            "{msg:12} {bar:24} {binary_bytes} of {binary_total_bytes}, {binary_bytes_per_sec}{left}"
         }
     };
-    ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
+    let left = |state: &ProgressState, out: &mut dyn std::fmt::Write| {
+        if state.elapsed() >= UNKNOWN {
+            let _ = write!(out, ", {:#} left", HumanDuration(state.eta()));
+        }
+    };
+    ProgressStyle::with_template(template)
+        .unwrap_or_else(|_| ProgressStyle::default_bar())
+        .with_key("left", left)
 }
 
 /// Shows on a terminal what a statement has fetched from a remote database.

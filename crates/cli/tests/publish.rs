@@ -2,6 +2,7 @@
 
 use crate::common::{at, densite, names, plain, snapshot, temp};
 use rusqlite::Connection;
+use std::fs;
 
 /// The rows of a database, as the command reads them.
 fn rows(path: &str) -> String {
@@ -112,4 +113,23 @@ fn only_a_database_that_nobody_works_with_is_replaced() {
         }
     }
     assert_eq!(snapshot(dir.path()), before);
+}
+
+#[test]
+fn what_killed_runs_left_is_removed() {
+    use std::os::unix::fs::PermissionsExt;
+    let dir = temp();
+    let a = at(&dir, "a.db");
+    plain(&a, 4096, 100);
+    for (verb, to) in [("publish", "b.db"), ("export", "t.csv")] {
+        let to = at(&dir, to);
+        let left = format!("{to}-densite-tmp-abcdefgh");
+        fs::write(&left, "a part").expect("written");
+        fs::set_permissions(&left, fs::Permissions::from_mode(0o600)).expect("private");
+        match verb {
+            "publish" => densite(&[verb, &a, &to]).expect(0).says("it was removed"),
+            _ => densite(&[verb, &a, "t", &to]).expect(0),
+        };
+        assert!(!std::path::Path::new(&left).exists(), "{verb}");
+    }
 }

@@ -5,7 +5,8 @@
 //! is never opened.
 
 use crate::error::{Error, Result, parent_of};
-use crate::temp::Temp;
+use crate::progress::Silent;
+use crate::temp::{Temp, clear_leftovers};
 use densite_disk::{File, RealFile};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -43,6 +44,7 @@ impl NewFile {
             }
             Err(_) => 0o777,
         };
+        clear_leftovers(path, &mut Silent)?;
         let temp = Temp::create_own(path, most)?;
         Ok(NewFile {
             path: path.to_path_buf(),

@@ -20,7 +20,7 @@ use crate::progress::Progress;
 use crate::source::Source;
 use crate::space::{self, at_most};
 use crate::target::{self, Target};
-use crate::temp::Temp;
+use crate::temp::{Temp, clear_leftovers};
 use crate::trees::{Owners, Walk};
 use densite_disk::SyncKind;
 use densite_sqlite::Api;
@@ -73,6 +73,7 @@ pub fn publish(
     if url.is_none() {
         may_replace(api, dst, &target)?;
     }
+    clear_leftovers(&local, progress)?;
     space::require(&local, at_most(target.len))?;
     let mut temp = Temp::create(&local, &target, false)?;
     let mut source = unless_cancelled(&target, options.wait, progress, |wait| {
