@@ -26,6 +26,8 @@ pub(super) struct Colours<'a> {
     objects: &'a [Object],
     /// The objects with their own colour, most bytes of the file first.
     largest: Vec<usize>,
+    /// The colour of each.
+    classes: BTreeMap<usize, &'static str>,
     others: usize,
 }
 
@@ -44,9 +46,12 @@ impl<'a> Colours<'a> {
         largest.sort_by_key(|i| (std::cmp::Reverse(bytes.get(i)), *i));
         let others = largest.len().saturating_sub(COLOURS.len());
         largest.truncate(COLOURS.len());
+        let name = |i: &usize| objects.get(*i)?.name.as_deref().map(|name| (*i, name));
+        let classes = classes(largest.iter().filter_map(name).collect());
         Colours {
             objects,
             largest,
+            classes,
             others,
         }
     }
@@ -68,13 +73,7 @@ impl<'a> Colours<'a> {
     /// The class of the style.
     pub(super) fn class(&self, shown: Shown) -> &'static str {
         match shown {
-            Shown::Object(i) => {
-                let place = self.largest.iter().position(|l| *l == i);
-                place
-                    .and_then(|p| COLOURS.get(p))
-                    .copied()
-                    .unwrap_or("other")
-            }
+            Shown::Object(i) => self.classes.get(&i).copied().unwrap_or("other"),
             Shown::Others => "other",
             Shown::Overflow => "over",
             Shown::Store => "store",
@@ -114,5 +113,43 @@ impl<'a> Colours<'a> {
             Shown::Free,
         ];
         objects.chain(rest).collect()
+    }
+}
+
+/// The colours of these objects, at most as many as there are. The name decides, so that an object
+/// keeps its colour from one report to the next; of two with one colour, the second by name gets the
+/// next one that is free.
+fn classes(mut named: Vec<(usize, &str)>) -> BTreeMap<usize, &'static str> {
+    named.sort_by_key(|(_, name)| *name);
+    let mut free: Vec<Option<&'static str>> = COLOURS.map(Some).to_vec();
+    let mut found = BTreeMap::new();
+    for (i, name) in named {
+        // Fowler, Noll and Vo's hash: it only has to differ.
+        let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+        });
+        let first = usize::try_from(hash % COLOURS.len() as u64).unwrap_or(0);
+        let mut places = (0..COLOURS.len()).map(|n| (first + n) % COLOURS.len());
+        let place = places.find(|place| free.get(*place).is_some_and(Option::is_some));
+        let class = place.and_then(|place| free.get_mut(place)?.take());
+        if let Some(class) = class {
+            found.insert(i, class);
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_object_keeps_its_colour_when_its_size_changes() {
+        let names = ["lines", "orders", "visits", "photos", "customers"];
+        let named = |order: [usize; 5]| order.map(|i| (i, names[i])).to_vec();
+        let before = classes(named([0, 1, 2, 3, 4]));
+        assert_eq!(classes(named([4, 2, 0, 3, 1])), before);
+        let distinct: std::collections::BTreeSet<&str> = before.values().copied().collect();
+        assert_eq!(distinct.len(), COLOURS.len());
     }
 }

@@ -48,7 +48,7 @@ pub(super) fn section(info: &Info, measured: &Measured<'_>, page: &mut String) {
     bar("live", info.stored_bytes, widest, "now", page);
     page.push_str("</div>\n");
     for a in &after {
-        bar("after", a.bytes, widest, "about", page);
+        bar("after", a.bytes, widest, "afterwards about", page);
         let saved = info.stored_bytes.saturating_sub(a.bytes);
         let frees = match saved {
             0 => "frees nothing.".to_owned(),
