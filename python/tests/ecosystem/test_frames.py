@@ -31,6 +31,13 @@ class Frames(Files):
         guide = self.guide("ecosystem.md", "DuckDB")
         self.assertEqual(guide.output, "[('Mon', 2.0), ('Tue', 2.0)]\n")
 
+    def test_the_guide_to_adbc_works(self):
+        self.library("adbc_driver_sqlite")
+        guide = self.guide("ecosystem.md", "ADBC")
+        self.assertEqual(guide.states.to_pydict(), {"state": ["open", "paid"], "n": [1, 2]})
+        guide.loader.close()
+        self.assertEqual(densite.info(self.dir / "orders.db")["form"], "compressed")
+
     def test_the_guide_to_polars_works(self):
         self.library("polars")
         guide = self.guide("ecosystem.md", "polars")
