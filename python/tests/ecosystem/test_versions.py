@@ -14,7 +14,7 @@ class Versions(unittest.TestCase):
         installed["sqlite-jdbc"] = re.search(r"sqlite-jdbc</artifactId>\s*<version>(.+?)<", (ROOT / "examples/java/pom.xml").read_text())[1]
         guide = (ROOT / "docs/guides/ecosystem.md").read_text()
         table = re.findall(r"(?m)^\| (\[.+?) \| ([\d., ]+) \| `(.+)` \|$", guide)
-        self.assertEqual(len(table), 10)
+        self.assertEqual(len(table), 11)
         for names, versions, test in table:
             of = [installed[name] for name in re.findall(r"[a-z-]+", re.sub(r"\(.*?\)", "", names).lower()) if name in installed]
             self.assertEqual(", ".join(of), versions, names)
