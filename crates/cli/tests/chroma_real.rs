@@ -167,6 +167,14 @@ fn same(version: &str, before: &Path, after: &Path) {
 fn vacuum(dir: &Path) -> Copied {
     let before = Copied::of(dir);
     densite(&["vacuum", text(dir), "--yes", "--json"]).expect(0);
+    let parts = "SELECT count(DISTINCT segid) FROM embedding_fulltext_search_idx";
+    let database = dir.join("chroma.sqlite3");
+    let count = |dir: &Path| -> i64 {
+        let db = rusqlite::Connection::open(dir).expect("open");
+        db.query_row(parts, [], |row| row.get(0)).expect("a number")
+    };
+    assert!(count(&before.dir.join("chroma.sqlite3")) >= 1);
+    assert_eq!(count(&database), 1, "the index of documents is one part");
     before
 }
 

@@ -5,14 +5,17 @@ use super::plan::{PrunePlan, plan};
 use super::prune::{Pruned, prune};
 use super::schema::is_chroma;
 use super::users::users;
-use crate::db::Access;
+use crate::db::{Access, from_sqlite};
 use crate::error::{Error, Result};
 use crate::form;
 use crate::progress::Progress;
 use crate::target;
 use crate::vacuum::{VacuumOptions, VacuumPlan, VacuumReport};
-use densite_sqlite::{Api, Connection};
+use densite_sqlite::{Api, Code, Connection};
 use std::path::Path;
+
+/// The table of FTS5 in which Chroma finds documents.
+const TEXT_INDEX: &str = "embedding_fulltext_search";
 
 /// A planned vacuum of a Chroma directory.
 #[derive(Debug, Clone)]
@@ -93,11 +96,29 @@ impl ChromaVacuum {
             // From here on no process can start to use the database.
             self.unused()?;
             pruned = Some(prune(conn, &self.dir)?);
+            merge_text_index(conn, &self.dir.database())?;
             Ok(())
         };
         let report = self.vacuum.run(options, Some(&mut hook), progress)?;
         let plan = pruned.map_or_else(|| self.plan.clone(), |pruned| pruned.plan);
         Ok((plan, report))
+    }
+}
+
+/// Merges the parts of the index of documents into one, without what was deleted: each write adds a
+/// part, and Chroma never asks for that. A SQLite without FTS5 leaves them.
+fn merge_text_index(conn: &Connection, database: &Path) -> Result<()> {
+    let index = format!(
+        "SELECT count(*) FROM main.sqlite_schema WHERE name = '{TEXT_INDEX}' AND sql LIKE '%using fts5%'"
+    );
+    let failed = |e| from_sqlite(database, e);
+    if conn.query_i64(&index).map_err(failed)? != Some(1) {
+        return Ok(());
+    }
+    let merge = format!("INSERT INTO main.{TEXT_INDEX}({TEXT_INDEX}) VALUES ('optimize')");
+    match conn.exec(&merge) {
+        Err(e) if e.code.primary() == Code::ERROR => Ok(()),
+        done => done.map_err(failed),
     }
 }
 
