@@ -1,0 +1,167 @@
+"""The test suites of libraries on top of SQLite pass on Densite as they pass on plain SQLite.
+
+    export PYTHONPATH=python:tests DENSITE_LIBRARY=target/release/libdensite.so
+    python3 -m suites --installed FOLDER --dir DIR [--only WORD] [--write]
+
+FOLDER is what setup.sh makes. Each suite runs three times with all databases in files: plain, and
+with every file under Densite in journal modes DELETE and WAL. A test that passes on plain SQLite and
+not on Densite is run again, alone. If it fails again, it is a difference, and known.txt must list it
+with the reason. A listed test that does not differ is a fault as well. With WAL, a difference must
+also be one to plain SQLite in WAL mode.
+"""
+
+import argparse
+import collections
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+from . import known, suites, table
+
+#: How often a test that differs is run again, alone.
+AGAIN = 2
+#: Of a whole suite and of one test, in seconds.
+SUITE_SECONDS, TEST_SECONDS = 2 * 3600, 600
+
+
+class Run:
+    """One run of a suite or of one of its tests: the outcome of each test, by its id."""
+
+    def __init__(self, options, suite, store, mode, test=None):
+        self.what = f"{suite.name}, {store}, {mode}"
+        folder = f"{options.dir}/{suite.name}-{store}-{mode}{'-alone' if test else ''}"
+        shutil.rmtree(folder, ignore_errors=True)
+        for name in ("files", "tmp"):
+            os.makedirs(f"{folder}/{name}")
+        where = folder
+        if suite.sources:
+            where = f"{folder}/{os.path.basename(suite.sources)}"
+            shutil.copytree(suite.sources, where, symlinks=True)
+        environment = {**os.environ, **suite.environment(), "TMPDIR": f"{folder}/tmp", "SUITES_STORE": store, "SUITES_MODE": mode}
+        environment |= {"SUITES_FILES": f"{folder}/files", "SUITES_OPENED": f"{folder}/opened", "SUITES_RESULTS": f"{folder}/results"}
+        environment |= {"SUITES_LIBRARY": options.library, "PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": f"{suites.HERE}/preload:{suites.HERE}/../../python"}
+        began = time.monotonic()
+        with open(f"{folder}/output", "w", encoding="utf-8") as output:
+            process = subprocess.Popen(suite.alone(test) if test else suite.everything(), cwd=where, env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True)
+            try:
+                process.wait(TEST_SECONDS if test else SUITE_SECONDS)
+            except subprocess.TimeoutExpired:
+                print(f"{self.what}{': ' + test if test else ''}: ended after too long a time", flush=True)
+            finally:
+                # The tests' own processes too.
+                try:
+                    os.killpg(process.pid, signal.SIGKILL)
+                except ProcessLookupError:
+                    pass
+                process.wait()
+        self.outcomes, self.reasons = {}, {}
+        for outcome, name, reason in map(json.loads, lines(f"{folder}/results")):
+            name = name.replace(folder, "")
+            # A test can be recorded more than once, as its parts fail.
+            if self.outcomes.get(name) != "failed":
+                self.outcomes[name], self.reasons[name] = outcome, reason
+        opened = [line.split("\t") for line in lines(f"{folder}/opened")]
+        self.files = len({path for _, form, _, path in opened if form == store})
+        # A file of the other kind: a test has named a VFS or made it so itself.
+        self.others = len({path for _, form, _, path in opened if form != store})
+        self.in_wal = sum(mode == "wal" for _, _, mode, _ in opened)
+        self.passed = {name for name, outcome in self.outcomes.items() if outcome == "passed"}
+        if not test:
+            print(f"{self.what}: {len(self.outcomes)} tests, {len(self.passed)} passed, {self.files} files ({self.others} of the other kind, {self.in_wal} connections in WAL mode), {time.monotonic() - began:.0f} seconds", flush=True)
+        for name in ("files", "tmp", os.path.basename(where)):
+            shutil.rmtree(f"{folder}/{name}", ignore_errors=True)
+
+
+def lines(path):
+    if not os.path.exists(path):
+        return []
+    with open(path, encoding="utf-8", errors="replace") as file:
+        return file.read().splitlines()
+
+
+def differs(options, suite, mode, test):
+    """Why a test fails on Densite, or None if it passes when it is run again, or "" if it fails on
+    plain SQLite as well because of the journal mode."""
+    for _ in range(AGAIN):
+        run = Run(options, suite, "densite", mode, test)
+        if test in run.passed:
+            return None
+    if mode != "delete" and test not in Run(options, suite, "plain", mode, test).passed and test in Run(options, suite, "plain", "delete", test).passed:
+        return ""
+    return run.reasons.get(test) or f"it did not run: {run.reasons or 'see its output'}"
+
+
+def compare(options, suite, listed):
+    """Runs a suite. Returns its row of the table and the number of faults."""
+    plain = Run(options, suite, "plain", "delete")
+    row = {"name": suite.name, "version": suite.version(), "tests": len(plain.outcomes), "plain": len(plain.passed)}
+    faults = 0
+    if not plain.passed or not plain.files:
+        print(f"FAULT: {suite.name} passed no test on plain SQLite, or had no database in a file")
+        faults += 1
+    for mode in ("delete", "wal"):
+        run = Run(options, suite, "densite", mode)
+        counts = collections.Counter()
+        # Half of the files: tests that open the same path again, and files that never get content.
+        if run.files * 2 < plain.files or (mode == "wal" and not run.in_wal):
+            print(f"FAULT: {run.what}: {run.files} files were opened as Densite files, {plain.files} by the plain run, {run.in_wal} connections in WAL mode")
+            faults += 1
+        expected = listed.get((suite.name, mode), {})
+        for test in sorted(plain.passed - run.passed):
+            reason = differs(options, suite, mode, test)
+            if reason is None:
+                counts["flaky"] += 1
+                print(f"{run.what}: {test}: failed once ({run.reasons.get(test)})", flush=True)
+            elif reason == "":
+                counts["plain"] += 1
+                print(f"{run.what}: {test}: fails on plain SQLite in this mode too", flush=True)
+            elif test in expected:
+                counts["known"] += 1
+                expected.pop(test)
+            else:
+                faults += 1
+                print(f"FAULT: {run.what}: {test}: {reason}", flush=True)
+        for test in expected:
+            faults += 1
+            print(f"FAULT: {run.what}: {test}: listed in known.txt, but it does not differ", flush=True)
+        row[mode] = {"passed": len(run.passed & plain.passed) + counts["flaky"], "known": counts["known"], "plain": counts["plain"], "files": run.files}
+    return row, faults
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="suites", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--installed", required=True, help="the folder that setup.sh made")
+    parser.add_argument("--dir", required=True, help="the directory for files")
+    parser.add_argument("--only", default="", help="only suites whose names contain this")
+    parser.add_argument("--table", help="the page with the table")
+    parser.add_argument("--write", action="store_true", help="write the table")
+    options = parser.parse_args()
+    options.dir, options.installed = os.path.abspath(options.dir), os.path.abspath(options.installed)
+    options.library = f"{options.installed}/opened.so"
+    os.makedirs(options.dir, exist_ok=True)
+    began, faults, ran = time.monotonic(), 0, 0
+    listed = known.read(f"{suites.HERE}/known.txt")
+    for suite in suites.every(options.installed):
+        if options.only not in suite.name:
+            continue
+        if suite.missing:
+            print(f"not tried: {suite.name}: {suite.missing}", flush=True)
+            continue
+        row, of_suite = compare(options, suite, listed)
+        faults, ran = faults + of_suite, ran + 1
+        if not of_suite:
+            with open(f"{options.dir}/{suite.name}.json", "w", encoding="utf-8") as file:
+                json.dump(row, file)
+    if options.write and not faults:
+        names = [suite.name for suite in suites.every(options.installed)]
+        table.write(options.table, [f"{options.dir}/{name}.json" for name in names], listed)
+    print(f"{ran} suites, {faults} faults, {time.monotonic() - began:.0f} seconds")
+    return 1 if faults or not ran else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
