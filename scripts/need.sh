@@ -31,7 +31,7 @@ find_missing() { # find_missing WORK: sets needed, wished (packages) and why_nee
     need python3 python3 has python3
     need python3-venv "Python's venv" python3 -c 'import ensurepip, venv'
     need libsqlite3-dev "SQLite's C header" test -f /usr/include/sqlite3ext.h
-    wish libpython3-testsuite "the tests of Python's standard library" python3 -c 'import test.test_sqlite3'
+    wish "libpython$(python3 -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null)-testsuite" "the tests of Python's standard library" python3 -c 'import test.test_sqlite3'
     wish nodejs "Node, for better-sqlite3" has node
     wish npm "npm, for better-sqlite3" has npm ;;
   bench)

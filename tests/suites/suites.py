@@ -55,7 +55,7 @@ class StandardLibrary(Suite):
         self.name, self.package = "test_sqlite3", "CPython"
         self.python, self.sources = f"{installed}/env/bin/python", None
         ran = subprocess.run([self.python, "-c", "import test.test_sqlite3"], capture_output=True, text=True, check=False)
-        self.missing = None if ran.returncode == 0 else "this Python was installed without its tests; on Debian: apt-get install libpython3-testsuite"
+        self.missing = None if ran.returncode == 0 else "this Python was installed without its tests; on Debian: apt-get install libpython3.X-testsuite"
 
     def version(self):
         words = "import sys, sqlite3; print(sys.version.split()[0], 'with SQLite', sqlite3.sqlite_version)"

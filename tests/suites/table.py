@@ -25,7 +25,7 @@ def text(rows, listed):
             by_reason.setdefault((suite, reason), set()).add(test)
     out += ["", "Tests that pass on plain SQLite and not on Densite:", ""] if by_reason else ["", "Every test that passes on plain SQLite passes on Densite."]
     for (suite, reason), tests in by_reason.items():
-        names = ", ".join(f"`{test}`" for test in sorted(tests))
+        names = ", ".join(f"`{test.removeprefix('tests/').replace('::', ' ')}`" for test in sorted(tests))
         out.append(textwrap.fill(f"- {suite}, {names}: {reason}", 100, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False))
     return "\n".join(out)
 
