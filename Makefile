@@ -55,6 +55,8 @@
 #                      Densite in journal modes DELETE and WAL: target/suites. Fails on a difference
 #                      that tests/suites/known.txt does not list. Takes 2 hours
 #                        ONLY=Django   only suites whose names contain this
+#                        REUSE=1       do not run a suite again that has run: only its tests that
+#                                      differ, after a change of known.txt
 #                        WRITE=1       write the table of docs/durability/suites.md
 #   make crash         crash, kill and model tests for MINUTES=60 in all, shared equally by the
 #                      parts; prints one line for each part at the end. Builds versitygw, a second
@@ -216,7 +218,7 @@ foreign: need-build ext
 suites: need-build ext
 	@scripts/need.sh suites
 	tests/suites/setup.sh target/suites
-	PYTHONPATH=python:tests PYTHONDONTWRITEBYTECODE=1 DENSITE_LIBRARY='$(CURDIR)/target/release/libdensite.so' python3 -m suites --installed target/suites --dir target/suites-files --only '$(ONLY)' --table docs/durability/suites.md $(if $(WRITE),--write)
+	PYTHONPATH=python:tests PYTHONDONTWRITEBYTECODE=1 DENSITE_LIBRARY='$(CURDIR)/target/release/libdensite.so' python3 -m suites --installed target/suites --dir target/suites-files --only '$(ONLY)' $(if $(REUSE),--reuse) --table docs/durability/suites.md $(if $(WRITE),--write)
 
 bench: need-build
 	$(RELEASE) -p densite-extension -p densite-cli -p densite-bench

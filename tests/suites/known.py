@@ -7,7 +7,7 @@ def read(path):
     with open(path, encoding="utf-8") as file:
         for line in file.read().splitlines():
             if line.startswith("["):
-                reason = line.strip("[]")
+                reason = line[1:-1]
             elif line and not line.startswith("#"):
                 suite, modes, test = line.split(" ", 2)
                 assert reason, f"{path}: {line}: write its reason in brackets above it"

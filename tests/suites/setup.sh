@@ -21,9 +21,9 @@ cc -O2 -Wall -Wextra -shared -fPIC -o opened.so "$here/preload/opened.c"
 archive() {
   local package folder
   package=$(grep "^$1==" "$here/requirements.txt")
-  folder=${package/==/-}; folder=${folder,,}
-  [ ! -d "sources/${folder/sqlite-/sqlite_}" ] || return 0
-  rm -rf archive; mkdir archive
+  folder=${package/==/-}; folder=${folder,,}; folder=${folder/sqlite-/sqlite_}
+  [ ! -d "sources/$folder" ] || return 0
+  rm -rf archive "sources/${folder%%-[0-9]*}"-*; mkdir archive
   again env/bin/pip download --quiet --disable-pip-version-check --no-cache-dir --no-deps --no-binary "$1" --dest archive "$package" || return 0
   tar -xzf archive/*.tar.gz -C sources
   rm -rf archive
@@ -32,7 +32,7 @@ archive() {
 repository() {
   local to=sources/$1-$2
   [ ! -d "$to" ] || return 0
-  rm -rf clone
+  rm -rf clone "sources/$1"-*
   if ! git -c advice.detachedHead=false clone --quiet --depth 1 --branch "$3" "$5" clone; then
     echo "the tests of $1 are only in its repository, $5, which cannot be reached: they are not run" >&2
     return 0
