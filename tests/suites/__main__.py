@@ -26,6 +26,8 @@ from . import known, suites, table
 
 #: How often a test that differs is run again, alone.
 AGAIN = 2
+#: With more differences than these, something is wrong with the run itself.
+TOO_MANY = 200
 #: Of a whole suite and of one test, in seconds.
 SUITE_SECONDS, TEST_SECONDS = 2 * 3600, 600
 
@@ -117,7 +119,12 @@ def compare(options, suite, listed):
             print(f"FAULT: {run.what}: {run.connections} connections have opened Densite files, {run.in_wal} in WAL mode; the plain run had {plain.connections}")
             faults += 1
         expected = dict(listed.get((suite.name, mode), {}))
-        for test in sorted(plain.passed - run.passed):
+        different = sorted(plain.passed - run.passed)
+        if len(different) > TOO_MANY:
+            faults += len(different)
+            print(f"FAULT: {run.what}: {len(different)} tests differ, too many to run each again: see {run.folder}; {different[0]}: {run.reasons.get(different[0])}", flush=True)
+            continue
+        for test in different:
             reason = differs(options, suite, mode, test)
             if reason is None:
                 counts["flaky"] += 1

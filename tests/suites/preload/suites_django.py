@@ -11,7 +11,7 @@ def in_file(name):
 
 
 DATABASES = {"default": in_file("default"), "other": in_file("other")}
-SECRET_KEY = "of the tests"
+SECRET_KEY = "django_tests_secret_key"
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 DEFAULT_AUTO_FIELD = "django.db.models.AutoField"
 USE_TZ = False

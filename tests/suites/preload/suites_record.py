@@ -10,6 +10,9 @@ import runpy
 import sys
 import unittest
 
+#: The frames of this module are not in tracebacks.
+__unittest = True
+
 
 def record(outcome, name, reason=""):
     with open(os.environ["SUITES_RESULTS"], "a", encoding="utf-8") as file:
@@ -36,8 +39,9 @@ def recording(name, outcome, reason=lambda _: ""):
     of_unittest = getattr(unittest.TestResult, name)
 
     def method(self, test, *rest):
-        # An error in one of the parts of a test; None if the part has passed.
-        if name != "addSubTest" or rest[1]:
+        # An error in one of the parts of a test; None if the part has passed. Tests of Django's
+        # runner give no test.
+        if test and (name != "addSubTest" or rest[1]):
             record(outcome, test.id(), reason(rest[-1] if rest else None))
         return of_unittest(self, test, *rest)
 
