@@ -43,9 +43,8 @@ class Run:
             self.execute(options, suite, store, mode, test)
         self.outcomes, self.reasons = {}, {}
         for outcome, name, reason in map(json.loads, lines(f"{self.folder}/results")):
-            # A test can be recorded more than once, as its parts fail.
-            if self.outcomes.get(name) != "failed":
-                self.outcomes[name], self.reasons[name] = outcome, reason
+            # The last counts: its parts are recorded before a test, and what it runs itself.
+            self.outcomes[name], self.reasons[name] = outcome, reason
         self.passed = {name for name, outcome in self.outcomes.items() if outcome == "passed"}
         opened = [line.split("\t") for line in lines(f"{self.folder}/opened")]
         self.connections = sum(form == store for _, form, _, _ in opened)
