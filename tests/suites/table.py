@@ -45,5 +45,6 @@ def write(path, saved, listed):
     with open(path, encoding="utf-8") as file:
         page = file.read()
     before, rest = page.split(BEGIN)
+    page = f"{before}{BEGIN}\n\n{text(rows, listed)}\n\n{END}{rest.split(END)[1]}"
     with open(path, "w", encoding="utf-8") as file:
-        file.write(f"{before}{BEGIN}\n\n{text(rows, listed)}\n\n{END}{rest.split(END)[1]}")
+        file.write(page)
