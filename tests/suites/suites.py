@@ -31,7 +31,8 @@ class Suite:
         raise NotImplementedError
 
     def environment(self):
-        return {"PYTHONPATH": ""}
+        """Variables that all its runs need."""
+        return {}
 
 
 class Pytest(Suite):
