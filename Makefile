@@ -53,7 +53,7 @@
 #   make suites        the test suites of test_sqlite3, Peewee, sqlite-utils, diskcache, Django,
 #                      SQLAlchemy and better-sqlite3, on plain SQLite and with every file under
 #                      Densite in journal modes DELETE and WAL: target/suites. Fails on a difference
-#                      that tests/suites/known.txt does not list. Takes 2 hours
+#                      that tests/suites/known.txt does not list. Takes an hour
 #                        ONLY=Django   only suites whose names contain this
 #                        REUSE=1       do not run a suite again that has run: only its tests that
 #                                      differ, after a change of known.txt
