@@ -50,6 +50,14 @@
 #                        ONLY=Python   only programs whose names contain this
 #                        ATTACK=each   only attacks whose names contain this
 #                        WRITE=1       write the table of that page
+#   make suites        the test suites of test_sqlite3, Peewee, sqlite-utils, diskcache, Django,
+#                      SQLAlchemy and better-sqlite3, on plain SQLite and with every file under
+#                      Densite in journal modes DELETE and WAL: target/suites. Fails on a difference
+#                      that tests/suites/known.txt does not list. Takes an hour
+#                        ONLY=Django   only suites whose names contain this
+#                        REUSE=1       do not run a suite again that has run: only its tests that
+#                                      differ, after a change of known.txt
+#                        WRITE=1       write the table of docs/durability/suites.md
 #   make crash         crash, kill and model tests for MINUTES=60 in all, shared equally by the
 #                      parts; prints one line for each part at the end. Builds versitygw, a second
 #                      object store, and nats-server if Go is installed
@@ -101,7 +109,7 @@ MDBOOK := 0.5.4
 # The version of cargo-deny, which is installed in target/cargo-deny.
 DENY := 0.20.2
 
-.PHONY: help share demo remote-demo test none-skipped test-setup cargo-test crash-test chroma everyday-part s3-server nats-server python-test bench crash docs examples fuzz lint deny crates dist dist-try dist-aarch64 dist-musl oldest-rust ext report-pictures pairwise pairwise-test pairwise-cluster sqlite-suite foreign wheel need-build need-dist need-test
+.PHONY: help share demo remote-demo test none-skipped test-setup cargo-test crash-test chroma everyday-part s3-server nats-server python-test bench crash docs examples fuzz lint deny crates dist dist-try dist-aarch64 dist-musl oldest-rust ext report-pictures pairwise pairwise-test pairwise-cluster sqlite-suite foreign suites wheel need-build need-dist need-test
 
 help:
 	@sed -n '2,/^$$/s/^# \{0,1\}//p' Makefile
@@ -207,6 +215,11 @@ foreign: need-build ext
 	tests/foreign/setup.sh target/foreign
 	PYTHONPATH=python PYTHONDONTWRITEBYTECODE=1 DENSITE_LIBRARY='$(CURDIR)/target/release/libdensite.so' /usr/bin/python3 tests/foreign/gdal_guide.py target/release/densite
 	PYTHONPATH=python:tests PYTHONDONTWRITEBYTECODE=1 DENSITE_LIBRARY='$(CURDIR)/target/release/libdensite.so' python3 -m foreign --command target/release/densite --dir target/foreign-files --programs target/foreign --only '$(ONLY)' --attack '$(ATTACK)' --table docs/durability/foreign.md $(if $(WRITE),--write)
+
+suites: need-build ext
+	@scripts/need.sh suites
+	tests/suites/setup.sh target/suites
+	PYTHONPATH=python:tests PYTHONDONTWRITEBYTECODE=1 DENSITE_LIBRARY='$(CURDIR)/target/release/libdensite.so' python3 -m suites --installed target/suites --dir target/suites-files --only '$(ONLY)' $(if $(REUSE),--reuse) --table docs/durability/suites.md $(if $(WRITE),--write)
 
 bench: need-build
 	$(RELEASE) -p densite-extension -p densite-cli -p densite-bench

@@ -1,5 +1,5 @@
 #!/bin/sh
-# need.sh build|python|foreign|bench|crash|wheel|dist|remote-demo|pictures|test
+# need.sh build|python|foreign|suites|bench|crash|wheel|dist|remote-demo|pictures|test
 #
 # Checks that the system has the programs for the given work. Installs missing Debian packages if
 # this needs no password (root, or sudo without password), and says which and why. Otherwise it
@@ -27,6 +27,13 @@ find_missing() { # find_missing WORK: sets needed, wished (packages) and why_nee
     wish nodejs Node has node
     wish npm npm has npm
     wish golang-go "Go, for Litestream" has go ;;
+  suites)
+    need python3 python3 has python3
+    need python3-venv "Python's venv" python3 -c 'import ensurepip, venv'
+    need libsqlite3-dev "SQLite's C header" test -f /usr/include/sqlite3ext.h
+    wish "libpython$(python3 -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null)-testsuite" "the tests of Python's standard library" python3 -c 'import test.test_sqlite3'
+    wish nodejs "Node, for better-sqlite3" has node
+    wish npm "npm, for better-sqlite3" has npm ;;
   bench)
     need python3 python3 has python3
     need python3-venv "Python's venv" python3 -c 'import ensurepip, venv' ;;

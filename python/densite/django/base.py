@@ -79,7 +79,6 @@ class DatabaseSchemaEditor(schema.DatabaseSchemaEditor):
 
 
 class DatabaseWrapper(base.DatabaseWrapper):
-    display_name = "SQLite through Densite"
     client_class = DatabaseClient
     creation_class = DatabaseCreation
     features_class = DatabaseFeatures

@@ -66,6 +66,9 @@ TESTS = """
                 Author.objects.create(name="Knuth")
             self.assertEqual(Author.objects.count(), 1)
 
+        def test_messages_of_django_name_sqlite_whose_version_and_features_they_mean(self):
+            self.assertEqual(connection.display_name, "SQLite")
+
     class Bulk(TransactionTestCase):
         def test_insert_fills_a_table(self):
             connection.ensure_connection()
@@ -139,7 +142,7 @@ class Django(Files):
         self.assertIn("Knuth 1\n('wal',)\n", self.manage("shell", "--no-imports", given=textwrap.dedent(program)))
         for arguments in ([], ["--parallel", "2"]):
             output = self.manage("test", "--noinput", *arguments)
-            self.assertRegex(output, r"Ran 4 tests[^$]*OK")
+            self.assertRegex(output, r"Ran 5 tests[^$]*OK")
         self.assertFalse((self.dir / "test.db").exists())
         self.assertEqual(densite.check(self.dir / "site.db")["ok"], True)
 
