@@ -4,7 +4,7 @@
 //! SQLite takes the first rows that its plan finds. The plan follows the statistics of ANALYZE and
 //! the version of SQLite, and both differ from member to member.
 
-use super::reached::{names, without_comments};
+use super::words::{names, without_comments};
 use crate::expression::{Token, tokens};
 use crate::names::unquoted;
 use crate::own_triggers::is_ours;

@@ -44,6 +44,7 @@ mod trimming;
 mod troubles;
 mod unreadable;
 pub(crate) mod wait;
+mod words;
 
 pub(crate) use control::{Control, What};
 pub(crate) use guards::IS_GUARD;

@@ -3,8 +3,9 @@
 use super::SCHEMA;
 use super::chosen;
 use super::guards;
-use super::reached::{self, TIME, names, without_comments};
+use super::reached::{self, TIME};
 use super::tables::Membership;
+use super::words::{names, without_comments};
 use crate::changes;
 use crate::error::refused;
 use crate::expression::{Token, tokens};
