@@ -50,6 +50,8 @@
 #                        ONLY=Python   only programs whose names contain this
 #                        ATTACK=each   only attacks whose names contain this
 #                        WRITE=1       write the table of that page
+#   make findings      what outside software does, without Densite, is still as the findings say:
+#                      ONLY=NAME
 #   make suites        the test suites of test_sqlite3, Peewee, sqlite-utils, diskcache, Django,
 #                      SQLAlchemy and better-sqlite3, on plain SQLite and with every file under
 #                      Densite in journal modes DELETE and WAL: target/suites. Fails on a difference
@@ -109,7 +111,7 @@ MDBOOK := 0.5.4
 # The version of cargo-deny, which is installed in target/cargo-deny.
 DENY := 0.20.2
 
-.PHONY: help share demo remote-demo test none-skipped test-setup cargo-test crash-test chroma everyday-part s3-server nats-server python-test bench crash docs examples fuzz lint deny crates dist dist-try dist-aarch64 dist-musl oldest-rust ext report-pictures pairwise pairwise-test pairwise-cluster sqlite-suite foreign suites wheel need-build need-dist need-test
+.PHONY: help share demo remote-demo test none-skipped test-setup cargo-test crash-test chroma everyday-part s3-server nats-server python-test bench crash docs examples fuzz lint deny crates dist dist-try dist-aarch64 dist-musl oldest-rust ext report-pictures pairwise pairwise-test pairwise-cluster sqlite-suite foreign suites findings wheel need-build need-dist need-test
 
 help:
 	@sed -n '2,/^$$/s/^# \{0,1\}//p' Makefile
@@ -209,6 +211,10 @@ pairwise-test: need-test ext
 sqlite-suite: need-test ext
 	tests/sqlite-suite/setup.sh target/sqlite-suite
 	tests/sqlite-suite/run.sh target/release/libdensite.so target/sqlite-suite
+
+# What outside software does, without Densite: each script fails if that has changed.
+findings:
+	@failed=; for finding in findings/*$(ONLY)*.sh; do echo "== $$finding"; bash "$$finding" || failed="$$failed $$finding"; done; [ -z "$$failed" ] || { echo "has changed, or could not be tried:$$failed" >&2; exit 1; }
 
 foreign: need-build ext
 	@scripts/need.sh foreign
