@@ -594,3 +594,17 @@ fn the_type_of_a_column_decides_what_a_spelled_value_is() {
         "'Inf','Inf','X''0'\n'inf','2','X''00'''\n"
     );
 }
+
+#[test]
+fn blobs_come_back_into_a_column_of_any_type() {
+    let dir = temp();
+    let db = at(&dir, "a.db");
+    let made = "CREATE TABLE t(x ANY) STRICT; INSERT INTO t VALUES (X'01FF'); CREATE TABLE u(x ANY) STRICT";
+    densite(&["sql", "--create", &db, made]).expect(0);
+    for format in ["csv", "jsonl"] {
+        let file = at(&dir, &format!("a.{format}"));
+        densite(&["export", &db, "t", &file]).expect(0);
+        densite(&["load", &db, "u", &file]).expect(0);
+    }
+    assert_eq!(literals(&db, "u"), "X'01FF'\nX'01FF'\n");
+}

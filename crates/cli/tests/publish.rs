@@ -92,10 +92,17 @@ fn only_a_database_that_nobody_works_with_is_replaced() {
     let folder = at(&dir, "folder");
     std::fs::create_dir(&folder).expect("made");
     let before = snapshot(dir.path());
-    for to in [&text, &busy, &link, &folder, &source] {
+    let (exists, is_source) = ("exists already", "this is the source itself");
+    for (to, said) in [
+        (&text, exists),
+        (&busy, exists),
+        (&link, is_source),
+        (&folder, exists),
+        (&source, is_source),
+    ] {
         densite(&["publish", &source, to, "--yes"])
             .expect(1)
-            .says("exists already");
+            .says(said);
         assert_eq!(snapshot(dir.path()), before, "{to}");
     }
     densite(&["publish", &at(&dir, "none.db"), &busy, "--yes"])

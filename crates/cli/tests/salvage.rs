@@ -304,7 +304,16 @@ fn nothing_is_overwritten_and_what_is_no_database_is_named() {
     plain(&a, 4096, 100);
     fs::write(&b, "something").expect("written");
     densite(&["salvage", &a, &b]).expect(1).says("b.db");
-    densite(&["salvage", &a, &a]).expect(1).says("a.db");
+    for command in [&["salvage"][..], &["compress"], &["publish", "--yes"]] {
+        densite(&[command, &[&a, &a]].concat())
+            .expect(1)
+            .says("this is the source itself");
+    }
+    let (log, other) = (at(&dir, "other.db-log"), at(&dir, "other.db"));
+    fs::create_dir(&log).expect("made");
+    for verb in ["salvage", "compress"] {
+        densite(&[verb, &a, &other]).expect(1).says("other.db-log");
+    }
     assert_eq!(fs::read(&b).expect("read"), b"something");
     let c = at(&dir, "c.db");
     densite(&["salvage", &b, &c])
@@ -319,4 +328,72 @@ fn nothing_is_overwritten_and_what_is_no_database_is_named() {
     let said = salvage(&a, &c).expect(5).json();
     assert_eq!(said["complete"], false, "{said}");
     assert_ne!(said["found_rows"], 0, "{said}");
+}
+
+#[test]
+fn rows_without_row_ids_below_a_lost_page_are_found_again() {
+    let dir = temp();
+    let (a, b) = (at(&dir, "a.db"), at(&dir, "b.db"));
+    let db = Connection::open(&a).expect("open");
+    db.execute_batch(
+        "PRAGMA page_size = 1024;
+         CREATE TABLE tag(k INTEGER, name TEXT, n, PRIMARY KEY(k, name)) WITHOUT ROWID;
+         CREATE TABLE other(id INTEGER PRIMARY KEY, v); CREATE INDEX by_v ON other(v);
+         WITH n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2000)
+           INSERT INTO tag SELECT i, 'tag ' || i, i % 7 FROM n;
+         INSERT INTO other SELECT k, name FROM tag",
+    )
+    .expect("made");
+    let root = |name: &str| -> usize {
+        let sql = format!("SELECT rootpage FROM sqlite_schema WHERE name = '{name}'");
+        let root: i64 = db.query_row(&sql, [], |row| row.get(0)).expect("a root");
+        usize::try_from(root).expect("a page")
+    };
+    let (tag, index) = (root("tag"), root("by_v"));
+    db.close().expect("closed");
+    let mut bytes = fs::read(&a).expect("read");
+    let lost = |bytes: &mut Vec<u8>, page: usize| bytes[(page - 1) * 1024..page * 1024].fill(0);
+    lost(&mut bytes, tag);
+    fs::write(&a, &bytes).expect("written");
+    let count = |sql: &str| -> i64 {
+        let out = densite(&["sql", &b, sql, "--format", "list"]).expect(0).out;
+        out.trim().parse().expect("a number")
+    };
+    let said = salvage(&a, &b).expect(5).json();
+    // The lost page has a few rows itself.
+    let found = count("SELECT count(*) FROM tag WHERE name = 'tag ' || k AND n = k % 7");
+    assert!((1950..2000).contains(&found), "{found}: {said}");
+    assert_eq!(count("SELECT count(*) FROM other"), 2000);
+    assert_eq!(said["found_rows"], 0, "{said}");
+    // Of an index with as many values nothing is known: then they are kept aside.
+    lost(&mut bytes, index);
+    fs::write(&a, &bytes).expect("written");
+    fs::remove_file(&b).expect("removed");
+    let said = salvage(&a, &b).expect(5).json();
+    let kept = count("SELECT count(*) FROM lost_and_found WHERE c1 = 'tag ' || c0 AND c2 = c0 % 7");
+    assert_eq!(kept, found, "{said}");
+}
+
+#[test]
+fn a_plain_file_that_is_cut_off_is_read_as_far_as_it_goes() {
+    let dir = temp();
+    let (a, b) = (at(&dir, "a.db"), at(&dir, "b.db"));
+    plain(&a, 1024, 3000);
+    let whole = fs::read(&a).expect("read");
+    let all = rows(&a, "SELECT id FROM t").len();
+    // Within the last page, some free pages, and half of the file.
+    for cut in [100, 10_000, whole.len() / 2] {
+        fs::write(&a, &whole[..whole.len() - cut]).expect("written");
+        let _ = fs::remove_file(&b);
+        let ran = salvage(&a, &b);
+        if cut == whole.len() / 2 {
+            let said = ran.expect(5).json().to_string();
+            assert!(said.contains("the file ends before it"), "{said}");
+        }
+        let found = rows(&b, "SELECT id FROM t").len();
+        assert!(found > all / 4 && found <= all, "{cut}: {found} of {all}");
+    }
+    fs::write(&a, &whole[..50]).expect("written");
+    let _ = fs::remove_file(&b);
+    assert_ne!(salvage(&a, &b).code, 0);
 }

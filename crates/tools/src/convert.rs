@@ -158,7 +158,10 @@ fn convert(
     };
     let through = check_form(api, to, &target)?;
     match dst {
-        Some(dst) => paths::must_be_free(dst)?,
+        Some(dst) => {
+            target::must_be_another(&target, dst)?;
+            paths::must_be_free(dst)?;
+        }
         None if target.links > 1 => {
             return Err(Error::SeveralLinks {
                 path: target.given,

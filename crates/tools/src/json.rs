@@ -134,6 +134,7 @@ pub fn salvaged(saved: &Salvaged) -> Value {
                 "name": table.name,
                 "rows": table.rows,
                 "missing": missing(&table.missing),
+                "found_again": table.found_again,
                 "refused": table.refused,
                 "why_refused": table.why_refused,
             })
@@ -142,6 +143,7 @@ pub fn salvaged(saved: &Salvaged) -> Value {
     json!({
         "verb": "salvage",
         "source": saved.source.to_string_lossy(),
+        "form": form(saved.form),
         "destination": saved.destination.to_string_lossy(),
         "complete": saved.is_complete(),
         "tables": tables,

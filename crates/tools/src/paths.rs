@@ -10,6 +10,9 @@ use std::path::{Path, PathBuf};
 /// The text between the name of a database and the random part in the name of an unfinished copy.
 pub(crate) const TEMP_MARK: &str = "-densite-tmp-";
 
+/// What the name of a log adds to that of its database.
+const LOG: &str = "-log";
+
 /// Endings of the files that SQLite can leave beside a database of either form.
 pub(crate) const COMPANIONS: [&str; 5] = Companions::ALL;
 
@@ -30,12 +33,12 @@ pub(crate) fn beside(db: &Path, suffix: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// Returns an error if the destination exists, or if the journal or WAL of an earlier database is
-/// beside it. SQLite would take that file for the new database's own and write it into the new
-/// database.
+/// Returns an error if the destination exists, or if the journal, the WAL or the log of an earlier
+/// database is beside it. SQLite and ingest would take that file for the new database's own.
 pub(crate) fn must_be_free(dst: &Path) -> Result<()> {
     is_no_companion(dst)?;
-    for path in once(dst.to_path_buf()).chain(COMPANIONS.map(|suffix| beside(dst, suffix))) {
+    let beside = (COMPANIONS.iter().copied().chain(once(LOG))).map(|end| beside(dst, end));
+    for path in once(dst.to_path_buf()).chain(beside) {
         match std::fs::symlink_metadata(&path) {
             Ok(_) => return Err(Error::Exists { path }),
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => {}

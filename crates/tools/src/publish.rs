@@ -16,7 +16,7 @@ use crate::header::Header;
 use crate::lock::unless_cancelled;
 use crate::pages::Pages;
 use crate::paths::{COMPANIONS, beside, is_no_companion};
-use crate::progress::Progress;
+use crate::progress::{Progress, Silent};
 use crate::source::Source;
 use crate::space::{self, at_most};
 use crate::target::{self, Target};
@@ -71,9 +71,14 @@ pub fn publish(
         None => dst.to_path_buf(),
     };
     if url.is_none() {
+        target::must_be_another(&target, dst)?;
         may_replace(api, dst, &target)?;
     }
-    clear_leftovers(&local, progress)?;
+    match url {
+        // Others publish from there, too.
+        Some(_) => clear_leftovers(&local, &mut Silent)?,
+        None => clear_leftovers(&local, progress)?,
+    }
     space::require(&local, at_most(target.len))?;
     let mut temp = Temp::create(&local, &target, false)?;
     let mut source = unless_cancelled(&target, options.wait, progress, |wait| {

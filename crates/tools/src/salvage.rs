@@ -6,6 +6,7 @@
 //! no tree reaches any more, because the page above them is damaged, go to the one table that can
 //! have them, and otherwise to a table `lost_and_found`, as in the sqlite3 shell's `.recover`.
 
+mod raw;
 mod record;
 mod rows;
 mod trees;
@@ -15,9 +16,9 @@ use crate::db::Through;
 use crate::error::{Error, Result};
 use crate::form::{self, Form};
 use crate::freelist;
-use crate::header::{HEADER_LEN, u32_at};
+use crate::header::{HEADER_LEN, Header, u32_at};
 use crate::output::Output;
-use crate::pages::Pages;
+use crate::pages::{self, Pages};
 use crate::paths;
 use crate::progress::Progress;
 use crate::source::Source;
@@ -25,6 +26,7 @@ use crate::target::{self, Target};
 use crate::temp::{self, Temp};
 use densite_sqlite::{self as sqlite, Api, Value};
 use densite_vfs::LockedView;
+use raw::RawFile;
 use record::{Encoding, values};
 use rows::{Rows, Settings};
 use std::path::{Path, PathBuf};
@@ -44,6 +46,8 @@ pub struct SavedTable {
     pub rows: u64,
     /// What could not be read.
     pub missing: Vec<Missing>,
+    /// Rows among them that were found all the same, below pages that are lost.
+    pub found_again: u64,
     /// Rows that the new table refuses, which are in `lost_and_found`.
     pub refused: u64,
     /// Why it refuses the first of them.
@@ -56,6 +60,8 @@ pub struct SavedTable {
 pub struct Salvaged {
     /// The damaged database, as the caller gave it.
     pub source: PathBuf,
+    /// How it is stored: a plain file has no checksums, so wrong values are not noticed.
+    pub form: Form,
     /// The new one.
     pub destination: PathBuf,
     /// Tables with rows, or of which something is missing.
@@ -108,7 +114,8 @@ pub fn salvage(
 ) -> Result<Salvaged> {
     let started = Instant::now();
     let target = target::resolve_to_read(api, src)?;
-    let through = match form::form(api, &target)? {
+    let form = form::form(api, &target)?;
+    let through = match form {
         Form::Compressed => Through::Densite,
         Form::Plain => Through::Host,
         Form::Empty => {
@@ -118,19 +125,30 @@ pub fn salvage(
             });
         }
     };
+    target::must_be_another(&target, dst)?;
     paths::must_be_free(dst)?;
     temp::clear_leftovers(dst, progress)?;
     let mut temp = Temp::create(dst, &target, false)?;
-    let mut source = Source::shared(api, through, &target, options.wait)?;
-    let header = source.header();
-    let settings = settings(&mut source)?;
-    let free = match freelist::list(&mut source, &header) {
+    let mut raw;
+    let mut source = None;
+    let pages: &mut dyn Pages = match Source::shared(api, through, &target, options.wait) {
+        Ok(shared) => source.insert(shared),
+        Err(Error::Damaged { .. }) if through == Through::Host => {
+            raw = RawFile::open(&target)?;
+            &mut raw
+        }
+        Err(e) => return Err(e),
+    };
+    let header = pages::header(pages, &target.given)?;
+    let settings = settings(pages, header)?;
+    let free = match freelist::list(pages, &header) {
         Ok(list) => list.map(|list| list.all),
         Err(Error::Damaged { .. }) => None,
         Err(e) => return Err(e),
     };
     let mut saved = Salvaged {
         source: target.given.clone(),
+        form,
         destination: dst.to_path_buf(),
         tables: Vec::new(),
         schema_missing: Vec::new(),
@@ -141,30 +159,30 @@ pub fn salvage(
         elapsed: Duration::ZERO,
     };
     let mut rows = Rows::new(api, &settings)?;
-    let mut trees = Trees::new(&mut source, header, &target.given, progress);
+    let mut trees = Trees::new(pages, header, &target.given, progress);
     let parts = schema(&mut trees, settings.encoding, &mut saved)?;
     make_tables(&parts, &mut rows, &mut saved)?;
     let mut kept = 0;
-    read_tables(
+    let lost_indexes = read_tables(
         &mut trees,
         settings.encoding,
         &parts,
         (&rows, &mut kept),
         &mut saved,
     )?;
-    let free = free.unwrap_or_default();
-    read_rest(
-        &mut trees,
-        settings.encoding,
-        &free,
-        (&rows, &mut kept),
-        &mut saved,
-    )?;
+    let rest = Rest {
+        free: free.unwrap_or_default(),
+        encoding: settings.encoding,
+        lost_indexes,
+    };
+    rest.read(&mut trees, (&rows, &mut kept), &mut saved)?;
     make_others(&parts, &rows, &mut saved);
     saved.found = rows.found().map(|name| (name, kept));
     progress.phase("writing", 0);
     write(api, &rows, (&temp, &target), options, header.wal)?;
-    source.confirm()?;
+    if let Some(source) = &source {
+        source.confirm()?;
+    }
     if progress.cancelled() {
         return Err(Error::Interrupted { path: target.given });
     }
@@ -183,12 +201,12 @@ fn failed(e: sqlite::Error) -> Error {
     }
 }
 
-fn settings(source: &mut Source) -> Result<Settings> {
+fn settings(pages: &mut dyn Pages, header: Header) -> Result<Settings> {
     let mut bytes = [0; HEADER_LEN];
-    source.read(&mut bytes, 0)?;
+    pages.read(&mut bytes, 0)?;
     let number = |at| u32_at(&bytes, at).unwrap_or(0);
     Ok(Settings {
-        page_size: source.header().page_size,
+        page_size: header.page_size,
         encoding: Encoding::of(number(56)),
         auto_vacuum: match (number(52), number(64)) {
             (0, _) => 0,
@@ -260,7 +278,7 @@ fn read_tables(
     parts: &[Part],
     (rows, kept): (&Rows, &mut u64),
     saved: &mut Salvaged,
-) -> Result<()> {
+) -> Result<Vec<Option<usize>>> {
     // SQLite changes its own tables while rows are inserted, so they get theirs last.
     let tables = || parts.iter().filter(|part| part.is_table());
     let ordered = tables()
@@ -305,13 +323,20 @@ fn read_tables(
         saved.tables.push(table);
     }
     // The pages of indexes are known then; their rows are those of the tables.
-    for part in parts
-        .iter()
-        .filter(|part| part.kind == "index" && part.root > 0)
-    {
-        trees.walk(part.root, &mut |_| Ok(()))?;
+    let mut lost_indexes = Vec::new();
+    for part in (parts.iter()).filter(|part| part.kind == "index" && part.root > 0) {
+        let mut fields = None;
+        let missing = trees.walk(part.root, &mut |record| {
+            if fields.is_none() {
+                fields = values(record.bytes, encoding).map(|found| found.len());
+            }
+            Ok(())
+        })?;
+        if !missing.is_empty() {
+            lost_indexes.push(fields);
+        }
     }
-    Ok(())
+    Ok(lost_indexes)
 }
 
 impl SavedTable {
@@ -320,6 +345,7 @@ impl SavedTable {
             name: name.to_owned(),
             rows: 0,
             missing: Vec::new(),
+            found_again: 0,
             refused: 0,
             why_refused: None,
         }
@@ -345,58 +371,91 @@ impl SavedTable {
     }
 }
 
-/// Finds the tables of leaves that no tree reaches.
-fn read_rest(
-    trees: &mut Trees<'_>,
+/// What is left when all trees were walked.
+struct Rest {
+    free: freelist::PageSet,
     encoding: Encoding,
-    free: &freelist::PageSet,
-    (rows, kept): (&Rows, &mut u64),
-    saved: &mut Salvaged,
-) -> Result<()> {
-    let gaps: Vec<SavedTable> = (saved.tables.iter())
-        .filter(|table| !table.missing.is_empty())
-        .cloned()
-        .collect();
-    let leaf = std::cell::Cell::new((0, 0));
-    let tables = &mut saved.tables;
-    let (missing, unknown) = trees.rest(
-        free,
-        &mut |_, first, last| leaf.set((first, last)),
-        &mut |record| {
-            let Some(found) = values(record.bytes, encoding) else {
-                return Ok(());
-            };
-            let (first, last) = leaf.get();
-            let mut candidates = gaps.iter().filter(|table| {
-                let columns = rows.columns(&table.name);
-                table.lacks(first, last) && columns.is_some_and(|columns| found.len() <= columns)
-            });
-            let table = match (candidates.next(), candidates.next()) {
-                (Some(table), None) => tables.iter_mut().find(|t| t.name == table.name),
-                _ => None,
-            };
-            let name = table.as_ref().map(|table| table.name.clone());
-            if let Some(table) = table {
-                let inserted = match rows.into(&table.name) {
-                    Some(mut into) => into.insert(record.id, &found),
-                    None => Ok(()),
+    /// The numbers of values in the entries of indexes of which something is missing; `None`: it is
+    /// not known.
+    lost_indexes: Vec<Option<usize>>,
+}
+
+impl Rest {
+    /// Finds the tables of leaves that no tree reaches.
+    fn read(
+        &self,
+        trees: &mut Trees<'_>,
+        (rows, kept): (&Rows, &mut u64),
+        saved: &mut Salvaged,
+    ) -> Result<()> {
+        let gaps: Vec<SavedTable> = (saved.tables.iter())
+            .filter(|table| !table.missing.is_empty())
+            .cloned()
+            .collect();
+        let keeps_entries = !saved.schema_missing.is_empty()
+            || (gaps.iter()).any(|table| rows.has_ids(&table.name) == Some(false));
+        let leaf = std::cell::Cell::new(None);
+        let tables = &mut saved.tables;
+        let (missing, unknown) =
+            trees.rest(&self.free, &mut |ids| leaf.set(ids), &mut |record| {
+                let Some(found) = values(record.bytes, self.encoding) else {
+                    return Ok(());
                 };
-                match inserted {
-                    Ok(()) => {
-                        table.rows += 1;
-                        return Ok(());
-                    }
-                    Err(e) => table.refuse(e),
+                // An entry of an index says nothing that its table does not say.
+                if leaf.get().is_none() && !keeps_entries {
+                    return Ok(());
                 }
+                let owner = self.owner(&gaps, rows, leaf.get(), found.len());
+                let table = owner.and_then(|name| tables.iter_mut().find(|t| t.name == name));
+                let name = table.as_ref().map(|table| table.name.clone());
+                if let Some(table) = table {
+                    let inserted = match rows.into(&table.name) {
+                        Some(mut into) => into.insert(record.id, &found),
+                        None => Ok(()),
+                    };
+                    match inserted {
+                        Ok(()) => {
+                            table.rows += 1;
+                            table.found_again += 1;
+                            return Ok(());
+                        }
+                        Err(e) => table.refuse(e),
+                    }
+                }
+                *kept += 1;
+                rows.keep(name.as_deref(), record.page, record.id, found)
+                    .map_err(failed)
+            })?;
+        saved.unknown = unknown;
+        saved.unknown.extend(missing);
+        Ok(())
+    }
+
+    /// The only table that can have a leaf with these row ids, and records of so many values.
+    fn owner<'a>(
+        &self,
+        gaps: &'a [SavedTable],
+        rows: &Rows,
+        ids: Option<(i64, i64)>,
+        fields: usize,
+    ) -> Option<&'a str> {
+        let mut candidates = gaps.iter().filter(|table| {
+            let has_ids = rows.has_ids(&table.name) == Some(true);
+            let fits = rows
+                .columns(&table.name)
+                .is_some_and(|columns| fields <= columns);
+            fits && match ids {
+                Some((first, last)) => has_ids && table.lacks(first, last),
+                None => !has_ids,
             }
-            *kept += 1;
-            rows.keep(name.as_deref(), record.page, record.id, found)
-                .map_err(failed)
-        },
-    )?;
-    saved.unknown = unknown;
-    saved.unknown.extend(missing);
-    Ok(())
+        });
+        let can_be_index =
+            ids.is_none() && (self.lost_indexes.iter()).any(|of| of.is_none_or(|of| of == fields));
+        match (candidates.next(), candidates.next()) {
+            (Some(table), None) if !can_be_index => Some(&table.name),
+            _ => None,
+        }
+    }
 }
 
 /// Makes what depends on rows: indexes, then views and triggers.

@@ -144,6 +144,20 @@ pub(crate) fn resolve(given: &Path) -> Result<Target> {
     })
 }
 
+/// Refuses a destination that is the source itself, by this or another name.
+///
+/// # Errors
+/// [`Error::Setting`].
+pub(crate) fn must_be_another(source: &Target, dst: &Path) -> Result<()> {
+    if source.remote.is_none() && resolve(dst).is_ok_and(|dst| dst.inode == source.inode) {
+        return Err(Error::Setting(format!(
+            "{}: this is the source itself, which was not changed; name another file",
+            dst.display()
+        )));
+    }
+    Ok(())
+}
+
 /// Returns an error if the path now leads to another file. A process that waited for the lock of
 /// another vacuum or conversion has the old file.
 pub(crate) fn still_there(target: &Target) -> Result<()> {

@@ -210,7 +210,7 @@ fn maintenance_runs_in_transactions_that_do_not_change_the_file() {
         ("WAL", "UPDATE t SET b = 'x' WHERE a = 1"),
     ] {
         let place = Place::new();
-        let db = open(&place, journal, "maintain=off");
+        let db = open(&place, journal, "&maintain=off");
         noise(&db, 5_000);
         run(&db, "DELETE FROM t WHERE a > 100; PRAGMA wal_checkpoint");
         run(&db, "BEGIN");

@@ -78,10 +78,20 @@ pub(crate) fn find_table(
         .filter(|(_, _, hidden, _)| matches!(hidden, 2 | 3))
         .map(|(name, ..)| name.clone())
         .collect();
+    let is_strict: bool = db.query_row(
+        "SELECT strict FROM pragma_table_list(?1) WHERE schema = ?2",
+        [table, schema],
+        |row| row.get(0),
+    )?;
     let (columns, takes) = columns
         .into_iter()
         .filter(|(_, _, hidden, _)| *hidden == 0)
-        .map(|(name, _, _, declared)| (name, Takes::of(&declared)))
+        .map(|(name, _, _, declared)| {
+            // In a STRICT table, ANY has no affinity.
+            let is_any = is_strict && declared.eq_ignore_ascii_case("ANY");
+            let declared = if is_any { "" } else { &declared };
+            (name, Takes::of(declared))
+        })
         .unzip();
     Ok(Some(Ok(Target {
         generated,

@@ -6,6 +6,7 @@ use crate::progress::Bar;
 use crate::report::Measured;
 use crate::report::history::{Found, History};
 use crate::shown;
+use crate::sql::output::may_replace;
 use crate::{out, report, sqlite};
 use densite_sqlite::Companions;
 use densite_tools::{Error, Form, NewFile};
@@ -97,6 +98,7 @@ fn earlier(common: Common, args: &ReportArgs) -> Result<History, Failure> {
         }
         .into());
     }
+    may_replace(output)?;
     match History::find(output, &args.db) {
         Found::Page(history) => Ok(history),
         Found::Nothing => Ok(History::new(&args.db)),

@@ -5,7 +5,7 @@ use crate::failure::Outcome;
 use crate::progress::Bar;
 use crate::shown::{self, shown};
 use crate::{out, sqlite};
-use densite_tools::{ConvertOptions, Missing, Salvaged};
+use densite_tools::{ConvertOptions, Form, Missing, Salvaged};
 use std::fmt::Write as _;
 
 /// The most lines about what is missing.
@@ -50,9 +50,12 @@ fn text(saved: &Salvaged) -> String {
         out::bytes(saved.destination_bytes),
         match saved.is_complete() {
             true => "nothing is missing",
-            false => "the rest is missing, as listed",
+            false => "what is missing is listed above",
         }
     );
+    if saved.form == Form::Plain {
+        s.push_str("a plain file has no checksums: wrong values are not noticed\n");
+    }
     s
 }
 
@@ -74,6 +77,13 @@ fn lines(saved: &Salvaged) -> Vec<String> {
         add(&shown(&table.name).to_string(), &table.missing);
     }
     add("something unknown", &saved.unknown);
+    for table in saved.tables.iter().filter(|table| table.found_again > 0) {
+        lines.push(format!(
+            "found all the same, below these pages: {} of {}",
+            out::counted(table.found_again, "row", "rows"),
+            shown(&table.name)
+        ));
+    }
     for table in saved.tables.iter().filter(|table| table.refused > 0) {
         lines.push(format!(
             "refused by {}: {} ({})",

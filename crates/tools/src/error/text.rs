@@ -87,7 +87,7 @@ impl fmt::Display for Error {
             }
             Error::Exists { path } => write!(
                 f,
-                "{} exists already and was not changed; choose another destination or remove it first",
+                "{} exists already and was not changed; choose another destination, or move it away first",
                 path.display()
             ),
             Error::SeveralLinks { path, links } => write!(

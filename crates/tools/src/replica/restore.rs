@@ -234,10 +234,6 @@ fn restore_beside(
             // What was read is of use for the next try, unless it is wrong.
             let is_of_use = !matches!(e, Error::Damaged { .. } | Error::Replica { .. });
             if resumes && is_of_use && temp.is_large() {
-                progress.message(&format!(
-                    "{} has what was read: the same restore goes on with it; otherwise remove it",
-                    temp.path().display()
-                ));
                 temp.leave();
             }
             Err(e)

@@ -7,7 +7,7 @@ use crate::freelist::PageSet;
 use crate::header::{Header, u32_at};
 use crate::pages::Pages;
 use crate::progress::Progress;
-use densite_typed::page::{Cell, Kind, Page};
+use densite_typed::page::{Cell, Page};
 use std::path::Path;
 
 /// Pages between two reports of progress.
@@ -144,16 +144,17 @@ impl<'a> Trees<'a> {
         Ok(missing)
     }
 
-    /// Gives the records of table leaves that no tree reached. `begins` gets the page, and its
-    /// first and last row id, before them. Returns what is missing of these, and pages that belong
-    /// to nothing that is known and cannot be read.
+    /// Gives the records of leaves that no tree reached. `begins` gets the first and the last row id
+    /// of a leaf before its records; `None` for one of an index or of a table without row ids.
+    /// Returns what is missing of these, and pages that belong to nothing that is known and cannot be
+    /// read.
     ///
     /// # Errors
     /// As [`Trees::walk`].
     pub(super) fn rest(
         &mut self,
         free: &PageSet,
-        begins: &mut dyn FnMut(u32, i64, i64),
+        begins: &mut dyn FnMut(Option<(i64, i64)>),
         each: Each<'_>,
     ) -> Result<(Vec<Missing>, Vec<Missing>)> {
         let (mut missing, mut unread) = (Vec::new(), Vec::new());
@@ -171,12 +172,12 @@ impl<'a> Trees<'a> {
                 continue;
             }
             let mut page = std::mem::take(&mut self.page);
-            let is_leaf = page.parse(&bytes, self.header.usable as usize, false)
-                && page.kind == Kind::TableLeaf;
+            let is_leaf =
+                page.parse(&bytes, self.header.usable as usize, false) && !page.kind.has_child();
             if let (true, [first, ..], [.., last]) = (is_leaf, &*page.cells, &*page.cells) {
                 // Other pages stay free to be met: they can be the rest of a value.
                 self.met.insert(number);
-                begins(number, first.rowid, last.rowid);
+                begins(page.kind.is_table().then_some((first.rowid, last.rowid)));
                 missing.extend(self.records(number, &page, &bytes, each)?);
             }
             self.page = page;

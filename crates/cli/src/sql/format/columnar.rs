@@ -211,7 +211,7 @@ fn refused(e: densite_bulk::Error) -> io::Error {
     io::Error::other(match e {
         densite_bulk::Error::Value { column, row, what } => {
             format!(
-                "row {}, column {column}: {what}, or give export --text",
+                "row {}, column {column}: {what}, or give export --text, by which all values become text",
                 row + 1
             )
         }

@@ -4,17 +4,37 @@ mod messages;
 mod metrics;
 
 use crate::args::{Common, ReplicateArgs};
-use crate::failure::Outcome;
+use crate::failure::{Failure, Outcome};
 use crate::progress::Bar;
 use crate::sqlite;
 use densite_tools::Progress;
 use densite_tools::replica::{Replicas, ReplicateOptions};
 use messages::Told;
 use metrics::Metrics;
+use serde_json::json;
 use std::time::{Duration, Instant};
+
+/// The object of a replica that names its generations.
+const HEAD: &str = "head";
 
 /// How often the wait for the next round looks for a signal.
 const LOOK: Duration = Duration::from_millis(50);
+
+/// Refuses a replica in the place of the database, and a file in the place of the replica: the
+/// arguments were given in the wrong order.
+fn in_order(args: &ReplicateArgs) -> Result<(), Failure> {
+    let (db, url) = (args.db.display(), args.url.display());
+    let text = match (args.db.join(HEAD).is_file(), args.url.is_file()) {
+        (true, _) => {
+            format!("{db} is a replica; name the database first: densite replicate DB {db}")
+        }
+        (_, true) => format!(
+            "{url} is a file, and not a directory or s3://BUCKET/PREFIX, where replicas are; choose another name"
+        ),
+        _ => return Ok(()),
+    };
+    Err(Failure::Other("usage", 2, text, json!({})))
+}
 
 pub(crate) fn run(common: Common, args: &ReplicateArgs) -> Outcome {
     let api = sqlite::api()?;
@@ -23,6 +43,7 @@ pub(crate) fn run(common: Common, args: &ReplicateArgs) -> Outcome {
         base_every: args.base_every,
         takeover: args.takeover,
     };
+    in_order(args)?;
     let mut replicas = Replicas::new(api, &args.db, &args.url, options)?;
     let mut bar = Bar::interruptible(common)?;
     let mut told = Told::new(common, args.log_level);
