@@ -130,7 +130,7 @@ fn an_existing_destination() {
         1,
         "b.db exists already and was not changed",
     );
-    refused(&dir, &["compress", &a, &a], 1, "a.db exists already");
+    refused(&dir, &["compress", &a, &a], 1, "this is the source itself");
     fs::write(&b, b"").expect("write");
     refused(&dir, &["compress", &a, &b], 1, "b.db exists already");
     // SQLite would roll the journal of an earlier database into the new one.

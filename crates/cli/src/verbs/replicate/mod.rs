@@ -20,18 +20,17 @@ const HEAD: &str = "head";
 /// How often the wait for the next round looks for a signal.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Refuses a replica in the place of the database, and a file in the place of the replica: the
-/// arguments were given in the wrong order.
+/// Refuses a file in the place of the replica, above all if the replica was named first.
 fn in_order(args: &ReplicateArgs) -> Result<(), Failure> {
+    if !args.url.is_file() {
+        return Ok(());
+    }
     let (db, url) = (args.db.display(), args.url.display());
-    let text = match (args.db.join(HEAD).is_file(), args.url.is_file()) {
-        (true, _) => {
-            format!("{db} is a replica; name the database first: densite replicate DB {db}")
-        }
-        (_, true) => format!(
+    let text = match args.db.join(HEAD).is_file() {
+        true => format!("{db} is a replica; name the database first: densite replicate {url} {db}"),
+        false => format!(
             "{url} is a file, and not a directory or s3://BUCKET/PREFIX, where replicas are; choose another name"
         ),
-        _ => return Ok(()),
     };
     Err(Failure::Other("usage", 2, text, json!({})))
 }
