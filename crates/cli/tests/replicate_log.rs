@@ -234,6 +234,9 @@ fn an_interrupted_restore_is_continued_or_explained() {
     // Killed after the log of the old database was put aside.
     let (log, aside) = (format!("{copy}-log"), format!("{copy}-log-before-restore"));
     std::fs::rename(&log, &aside).expect("renamed");
+    let waiting = "SELECT densite_wait()";
+    let said = densite(&["sql", &copy, waiting]).expect(1);
+    said.says("run the same restore again");
     let force = ["restore", &url, &copy, "--force", "--yes"];
     densite(&force).expect(1).says("rename it to");
     std::fs::rename(&aside, &log).expect("renamed");

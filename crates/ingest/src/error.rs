@@ -2,7 +2,7 @@
 
 use densite_log as log;
 use densite_sqlite::{Code, Error};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// An error of the log in this directory, with the matching SQLite code.
 pub fn from_log(dir: &Path, error: log::Error) -> Error {
@@ -19,6 +19,10 @@ pub fn from_log(dir: &Path, error: log::Error) -> Error {
         _ => Code::ERROR,
     };
     let text = match error {
+        log::Error::Missing if aside(dir).is_dir() => format!(
+            "{}: the log that the database names is not there, because an interrupted restore has put it aside; run the same restore again, which finishes or undoes it",
+            dir.display()
+        ),
         log::Error::Missing => format!(
             "{}: the log that the database names is not there; put it back, or give up what was not applied yet with DROP TABLE densite_applied and begin a new one",
             dir.display()
@@ -38,6 +42,13 @@ pub fn from_log(dir: &Path, error: log::Error) -> Error {
         error => format!("{}: {error}", dir.display()),
     };
     Error::new(code, text)
+}
+
+/// Where a restore puts the log that a database had (`densite restore --force`).
+fn aside(dir: &Path) -> PathBuf {
+    let mut name = dir.as_os_str().to_owned();
+    name.push("-before-restore");
+    name.into()
 }
 
 /// The error for a database without the table that names its log.
