@@ -206,11 +206,20 @@ impl Source {
         done.map_err(|code| from_sqlite(&self.state.target.path, code.into()))
     }
 
-    /// Checks, for a database in a read-only location, that the state that was read was one state.
-    /// For all others the locks ensure this.
+    /// Checks that the state that was read was one state, where locks alone do not ensure it: for a
+    /// database in a read-only location, and for pages of a WAL.
     pub(crate) fn confirm(&self) -> Result<()> {
         let target = &self.state.target;
-        if self.on_trust && !is_recovered(&target.path, self.state.through)? {
+        // The snapshot keeps the WAL from beginning again, unless it began between two looks.
+        let is_same_wal = match &self.state.overlay {
+            Some((wal, file)) => {
+                let path = beside(&target.path, self.state.through.companions().wal);
+                wal.is_same(file, &path)?
+            }
+            None => true,
+        };
+        let is_left_alone = !self.on_trust || is_recovered(&target.path, self.state.through)?;
+        if !is_same_wal || !is_left_alone {
             return Err(Error::Locked {
                 path: target.given.clone(),
                 by: holders(&target.path),

@@ -35,12 +35,22 @@ pub(crate) struct Wal {
     pages: HashMap<u32, u64>,
     /// Pages of the database after the last commit.
     pub(crate) page_count: u32,
+    /// The header, with the salts of these frames.
+    header: [u8; HEADER],
 }
 
 impl Wal {
     /// Offset in the WAL of the newest version of `page`.
     pub(crate) fn find(&self, page: u32) -> Option<u64> {
         self.pages.get(&page).copied()
+    }
+
+    /// Whether the WAL still has these frames, and did not begin again over them.
+    pub(crate) fn is_same(&self, file: &dyn File, path: &Path) -> Result<bool> {
+        let mut header = [0u8; HEADER];
+        let read = file.read_at(&mut header, 0);
+        let read = read.map_err(|e| Error::from_disk(path, "read", &e))?;
+        Ok(read == HEADER && header == self.header)
     }
 
     /// Reads a WAL with pages of `page_size` bytes; `None` if it holds no complete commit.
@@ -66,6 +76,7 @@ impl Wal {
         let mut wal = Wal {
             pages: HashMap::new(),
             page_count: 0,
+            header,
         };
         let mut open: Vec<(u32, u64)> = Vec::new();
         let mut frame = vec![0u8; FRAME_HEADER + page_size as usize];
