@@ -233,8 +233,8 @@ fn a_run_that_is_killed_at_work_is_cleaned_up_by_the_next() {
     assert_eq!(names(dir.path()), ["a.db"]);
 }
 
-/// With `--timeout`, a copy of a database in a rollback mode waits for the end of a transaction that
-/// lets nobody read.
+/// With `--timeout`, a copy of a database in a rollback mode waits for the end of an exclusive
+/// transaction.
 #[test]
 fn a_copy_waits_for_a_writer_as_long_as_it_is_told() {
     let dir = temp();

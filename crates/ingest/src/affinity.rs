@@ -9,11 +9,16 @@ use densite_sqlite::{Connection, Result, Value, ValueRef};
 
 /// The affinity of a column (<https://www.sqlite.org/datatype3.html>).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Affinity {
+pub enum Affinity {
+    /// BLOB, or none.
     Blob,
+    /// TEXT.
     Text,
+    /// NUMERIC.
     Numeric,
+    /// INTEGER.
     Integer,
+    /// REAL.
     Real,
 }
 
@@ -57,7 +62,7 @@ pub(crate) fn from_log(value: log::Value<'_>) -> ValueRef<'_> {
 
 impl Affinity {
     /// The affinity of a declared type. In a STRICT table ANY has no affinity.
-    pub(crate) fn of(declared: &str, strict: bool) -> Affinity {
+    pub fn of(declared: &str, strict: bool) -> Affinity {
         let upper = declared.to_ascii_uppercase();
         let has = |part: &str| upper.contains(part);
         if has("INT") {
@@ -74,7 +79,7 @@ impl Affinity {
     }
 
     /// Whether a column of this affinity stores texts that are numbers as numbers.
-    pub(crate) fn is_numeric(self) -> bool {
+    pub fn is_numeric(self) -> bool {
         !matches!(self, Affinity::Blob | Affinity::Text)
     }
 

@@ -59,6 +59,7 @@ mod update;
 mod vtab;
 mod wait;
 
+pub use affinity::Affinity;
 pub use clustered::ClusteredLimits;
 pub use database_log::DatabaseLog;
 pub use durable::position as durable_position;

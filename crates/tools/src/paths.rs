@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 pub(crate) const TEMP_MARK: &str = "-densite-tmp-";
 
 /// What the name of a log adds to that of its database.
-const LOG: &str = "-log";
+pub(crate) const LOG: &str = "-log";
 
 /// Endings of the files that SQLite can leave beside a database of either form.
 pub(crate) const COMPANIONS: [&str; 5] = Companions::ALL;

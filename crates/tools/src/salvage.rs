@@ -29,6 +29,7 @@ use densite_vfs::LockedView;
 use raw::RawFile;
 use record::{Encoding, values};
 use rows::{Rows, Settings};
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -289,7 +290,7 @@ fn read_tables(
         if part.name.eq_ignore_ascii_case("sqlite_sequence") {
             rows.create("DELETE FROM sqlite_sequence").ok();
         }
-        let mut inserts = rows.into(&part.name);
+        let mut inserts = rows.inserts(&part.name);
         let missing = trees.walk(part.root, &mut |record| {
             let Some(found) = values(record.bytes, encoding) else {
                 table.unreadable(&record);
@@ -371,7 +372,7 @@ impl SavedTable {
     }
 }
 
-/// What is left when all trees were walked.
+/// The pages that no tree reaches, and what is known to find their tables.
 struct Rest {
     free: freelist::PageSet,
     encoding: Encoding,
@@ -396,6 +397,7 @@ impl Rest {
             || (gaps.iter()).any(|table| rows.has_ids(&table.name) == Some(false));
         let leaf = std::cell::Cell::new(None);
         let tables = &mut saved.tables;
+        let mut inserts = HashMap::new();
         let (missing, unknown) =
             trees.rest(&self.free, &mut |ids| leaf.set(ids), &mut |record| {
                 let Some(found) = values(record.bytes, self.encoding) else {
@@ -409,11 +411,12 @@ impl Rest {
                 let table = owner.and_then(|name| tables.iter_mut().find(|t| t.name == name));
                 let name = table.as_ref().map(|table| table.name.clone());
                 if let Some(table) = table {
-                    let inserted = match rows.into(&table.name) {
-                        Some(mut into) => into.insert(record.id, &found),
-                        None => Ok(()),
-                    };
-                    match inserted {
+                    if !inserts.contains_key(&table.name) {
+                        let into = rows.inserts(&table.name);
+                        inserts.insert(table.name.clone(), into);
+                    }
+                    let into = inserts.get_mut(&table.name).and_then(Option::as_mut);
+                    match into.map_or(Ok(()), |into| into.insert(record.id, &found)) {
                         Ok(()) => {
                             table.rows += 1;
                             table.found_again += 1;

@@ -375,8 +375,9 @@ impl Load<'_> {
         }
         if self.options.reads_spelled {
             for (value, place) in row.values.iter_mut().zip(&self.places) {
-                if let (Some(value), Some(takes)) = (value, self.target.takes.get(*place)) {
-                    takes.read(value, source.spelling());
+                let affinity = self.target.affinities.get(*place);
+                if let (Some(value), Some(affinity)) = (value, affinity) {
+                    spelled::read(*affinity, value, source.spelling());
                 }
             }
         }

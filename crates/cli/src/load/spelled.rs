@@ -4,6 +4,7 @@
 //! text; one of type BLOB or without a type takes blobs.
 
 use super::{Column, Row};
+use densite_ingest::Affinity;
 use rusqlite::types::Value;
 
 /// Integers up to this size are exact as floating-point numbers.
@@ -20,40 +21,19 @@ pub(crate) enum Spelling {
     Json,
 }
 
-/// What a column of a table takes in the place of its spelling.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Takes {
-    Text,
-    Numbers,
-    Blobs,
-}
-
-impl Takes {
-    /// By the affinity of a declared type (<https://www.sqlite.org/datatype3.html>, 3.1).
-    pub(super) fn of(declared: &str) -> Takes {
-        let declared = declared.to_ascii_uppercase();
-        let has = |word: &str| declared.contains(word);
-        match () {
-            () if has("INT") => Takes::Numbers,
-            () if has("CHAR") || has("CLOB") || has("TEXT") => Takes::Text,
-            () if has("BLOB") || declared.is_empty() => Takes::Blobs,
-            () => Takes::Numbers,
+/// Puts the value that a field of a file stands for in its place, for a column of this affinity.
+pub(super) fn read(affinity: Affinity, value: &mut Value, spelling: Spelling) {
+    let takes_blobs = affinity == Affinity::Blob;
+    let read = match (spelling, &*value) {
+        (_, Value::Text(text)) if affinity.is_numeric() => infinity(text).map(Value::Real),
+        (Spelling::Literal, Value::Text(text)) if takes_blobs => literal(text).map(Value::Blob),
+        (Spelling::Json, Value::Blob(bytes)) if !takes_blobs => {
+            Some(Value::Text(format!(r#"{{"hex":"{}"}}"#, digits(bytes))))
         }
-    }
-
-    /// The value that a field of a file stands for.
-    pub(super) fn read(self, value: &mut Value, spelling: Spelling) {
-        let read = match (self, spelling, &*value) {
-            (Takes::Numbers, _, Value::Text(text)) => infinity(text).map(Value::Real),
-            (Takes::Blobs, Spelling::Literal, Value::Text(text)) => literal(text).map(Value::Blob),
-            (Takes::Numbers | Takes::Text, Spelling::Json, Value::Blob(bytes)) => {
-                Some(Value::Text(format!(r#"{{"hex":"{}"}}"#, digits(bytes))))
-            }
-            _ => None,
-        };
-        if let Some(read) = read {
-            *value = read;
-        }
+        _ => None,
+    };
+    if let Some(read) = read {
+        *value = read;
     }
 }
 
@@ -145,6 +125,7 @@ mod tests {
             ("", sql, text("X'0g'"), text("X'0g'")),
             ("VARCHAR(9)", sql, text("X'00'"), text("X'00'")),
             ("", json, text("X'00'"), text("X'00'")),
+            ("ANY", json, Value::Blob(vec![1]), Value::Blob(vec![1])),
             ("BLOB", json, Value::Blob(vec![1]), Value::Blob(vec![1])),
             ("JSON", json, Value::Blob(vec![1]), text(r#"{"hex":"01"}"#)),
             ("BLOB", Spelling::None, text("X'00'"), text("X'00'")),
@@ -156,7 +137,7 @@ mod tests {
             ),
         ] {
             let mut value = found.clone();
-            Takes::of(declared).read(&mut value, spelling);
+            super::read(Affinity::of(declared, true), &mut value, spelling);
             assert_eq!(value, read, "{declared} {spelling:?} {found:?}");
         }
     }

@@ -1,7 +1,7 @@
 //! The table that receives the rows.
 
 use super::Column;
-use super::spelled::Takes;
+use densite_ingest::Affinity;
 use densite_sqlite::quoted;
 use rusqlite::{Connection, OptionalExtension};
 
@@ -10,8 +10,8 @@ use rusqlite::{Connection, OptionalExtension};
 pub(crate) struct Target {
     /// Names of the columns that accept values.
     pub(crate) columns: Vec<String>,
-    /// What these take in the place of its spelling.
-    pub(crate) takes: Vec<Takes>,
+    /// Their affinities.
+    pub(crate) affinities: Vec<Affinity>,
     /// Names of the generated columns.
     pub(crate) generated: Vec<String>,
     /// Names of the columns of its primary key, in order.
@@ -83,20 +83,15 @@ pub(crate) fn find_table(
         [table, schema],
         |row| row.get(0),
     )?;
-    let (columns, takes) = columns
+    let (columns, affinities) = columns
         .into_iter()
         .filter(|(_, _, hidden, _)| *hidden == 0)
-        .map(|(name, _, _, declared)| {
-            // In a STRICT table, ANY has no affinity.
-            let is_any = is_strict && declared.eq_ignore_ascii_case("ANY");
-            let declared = if is_any { "" } else { &declared };
-            (name, Takes::of(declared))
-        })
+        .map(|(name, _, _, declared)| (name, Affinity::of(&declared, is_strict)))
         .unzip();
     Ok(Some(Ok(Target {
         generated,
         columns,
-        takes,
+        affinities,
         key: key.into_iter().map(|(_, name)| name).collect(),
         may_sort: !order_matters,
     })))

@@ -1,13 +1,13 @@
 //! Restores a database from a replica, and proves it.
 
 use super::bucket::Place;
-use super::restored_log::{LOG, RestoredLog, clear_interrupted, remove_file};
+use super::restored_log::{RestoredLog, clear_interrupted, remove_file};
 use crate::check::{Checked, check};
 use crate::db::{Access, Through};
 use crate::error::{Error, Result};
 use crate::form::form;
 use crate::holders::{holders, openers};
-use crate::paths::{COMPANIONS, beside, is_no_companion};
+use crate::paths::{COMPANIONS, LOG, beside, is_no_companion};
 use crate::progress::Progress;
 use crate::target;
 use crate::temp::{Temp, identity_of};

@@ -3,7 +3,7 @@
 
 use crate::error::{Error, Result, parent_of};
 use crate::log::Beside;
-use crate::paths::{beside, leftovers};
+use crate::paths::{LOG, beside, leftovers};
 use crate::temp::RESUMABLE;
 use densite_disk::{Anchor, Dir, RealDir};
 use densite_sqlite::Api;
@@ -12,8 +12,6 @@ use std::io::{ErrorKind, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _, chown};
 use std::path::{Path, PathBuf};
 
-/// What the name of a log adds to that of its database.
-pub(super) const LOG: &str = "-log";
 /// The same for the log that a database had before a restore.
 const ASIDE: &str = "-log-before-restore";
 /// A file in a log whose database has no name yet. The first writer of a log removes files whose

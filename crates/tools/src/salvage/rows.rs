@@ -202,7 +202,7 @@ impl Rows {
     }
 
     /// Begins to insert records into a table; `None` if it was not made.
-    pub(super) fn into(&self, table: &str) -> Option<Inserts<'_>> {
+    pub(super) fn inserts(&self, table: &str) -> Option<Inserts<'_>> {
         Some(Inserts {
             db: &self.db,
             table: self.tables.get(&table.to_ascii_lowercase())?,
