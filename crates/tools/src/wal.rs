@@ -187,6 +187,22 @@ mod tests {
     }
 
     #[test]
+    fn a_wal_that_begins_again_is_not_the_same() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let (_, _, db) = sample(dir.path());
+        let path = dir.path().join("a.db-wal");
+        let file = RealFile::open(&path, OpenMode::Read).expect("open");
+        let wal = Wal::read(&file, &path, 1024).expect("read");
+        let wal = wal.expect("two commits");
+        let is_same = || wal.is_same(&file, &path).expect("read");
+        db.execute_batch("INSERT INTO t VALUES(1)").expect("added");
+        assert!(is_same());
+        db.execute_batch("PRAGMA wal_checkpoint(RESTART); INSERT INTO t VALUES(2)")
+            .expect("begun again");
+        assert!(!is_same());
+    }
+
+    #[test]
     fn a_wal_without_a_header_has_no_pages() {
         let dir = tempfile::tempdir().expect("a directory");
         let (bytes, ..) = sample(dir.path());

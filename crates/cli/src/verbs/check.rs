@@ -85,7 +85,9 @@ fn text(c: &Checked) -> String {
         (false, _) if c.is_whole() => {
             "all pages and b-trees are intact; the remedies repair the rest"
         }
-        (false, _) => "damaged; restore it from a backup",
+        (false, _) => {
+            "damaged; restore it from a backup, or save what can be read (densite salvage)"
+        }
     };
     let _ = match c.frames {
         Some(frames) => writeln!(
