@@ -151,7 +151,14 @@ fn errors_say_which_file() {
         matches!(&error, FileError::NotFound { path } if *path == missing),
         "{error}"
     );
-    let error = file(densite::compress(&plain, &plain).expect_err("exists"));
+    let error = file(densite::compress(&plain, &plain).expect_err("is the source"));
+    assert!(
+        matches!(&error, FileError::Setting(text) if text.contains("plain.db: this is the source")),
+        "{error}"
+    );
+    let other = dir.path().join("other.db");
+    std::fs::write(&other, b"").expect("a file");
+    let error = file(densite::compress(&plain, &other).expect_err("exists"));
     assert!(matches!(error, FileError::Exists { .. }), "{error}");
     let error = file(densite::decompress_in_place(&plain).expect_err("is plain"));
     assert!(matches!(error, FileError::AlreadyPlain { .. }), "{error}");
