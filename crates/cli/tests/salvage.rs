@@ -120,6 +120,43 @@ fn a_whole_database_is_saved_with_everything() {
     }
 }
 
+/// Pages are found by their frames if the parts of the file that lead to them are lost.
+#[test]
+fn a_file_without_its_first_bytes_or_its_last_commits_is_saved() {
+    let dir = temp();
+    let (a, b) = (at(&dir, "a.db"), at(&dir, "b.db"));
+    densite(&["sql", "--create", &a, ALL]).expect(0);
+    for round in 0..4 {
+        let change = format!("UPDATE long SET v = v || {round} WHERE id % 7 = {round}");
+        densite(&["sql", &a, &change]).expect(0);
+    }
+    let (whole, wanted) = (fs::read(&a).expect("read"), content(&a));
+    let lost: [(std::ops::Range<usize>, u8); 4] = [
+        (0..16384, 0),
+        (0..16384, 0xc3),
+        (4096..16384, 0xc3),
+        (24..12288, 0),
+    ];
+    for (range, byte) in lost {
+        let mut bytes = whole.clone();
+        bytes[range.clone()].fill(byte);
+        fs::write(&a, bytes).expect("written");
+        let said = salvage(&a, &b).expect(5).json();
+        assert_eq!(said["by_frames"], true, "{range:?}: {said}");
+        same(&content(&b), &wanted, &format!("{range:?}"));
+        fs::remove_file(&b).expect("removed");
+        let text = densite(&["salvage", &a, &b]).expect(5).out;
+        assert!(text.contains("of an earlier moment"), "{text}");
+        fs::remove_file(&b).expect("removed");
+    }
+    // A file of something else has no pages.
+    fs::write(&a, [0x5a; 50_000]).expect("written");
+    densite(&["salvage", &a, &b])
+        .expect(5)
+        .says("is not a SQLite database");
+    assert_eq!(names(dir.path()), ["a.db"]);
+}
+
 /// The rows of `long`, by their ids.
 fn long(db: &str) -> BTreeMap<i64, String> {
     let sql = "SELECT id, quote(v) FROM long";
@@ -147,7 +184,7 @@ fn every_row_is_saved_or_listed_wherever_bytes_are_wrong() {
             densite(&["decompress", &a]).expect(0);
         }
         let (wanted, whole) = (long(&a), fs::read(&a).expect("read"));
-        // A first page, or a page map, that is damaged leaves nothing to begin with.
+        // A first page that is damaged leaves nothing to begin with.
         for n in 0..40 {
             let place = 600 + n * (whole.len() - 700) / 40;
             let mut bytes = whole.clone();

@@ -56,7 +56,11 @@ pub(crate) struct Found {
     pub(crate) header_lost: bool,
 }
 
-fn read_preamble(file: &dyn File) -> Result<Vec<u8>> {
+/// The bytes of the preamble, fewer if the file ends before.
+///
+/// # Errors
+/// I/O.
+pub(crate) fn read_preamble(file: &dyn File) -> Result<Vec<u8>> {
     let mut pre = vec![0; DATA_OFF as usize];
     let n = file.read_at(&mut pre, 0)?;
     pre.truncate(n);

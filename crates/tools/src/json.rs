@@ -145,6 +145,7 @@ pub fn salvaged(saved: &Salvaged) -> Value {
         "source": saved.source.to_string_lossy(),
         "form": form(saved.form),
         "destination": saved.destination.to_string_lossy(),
+        "by_frames": saved.by_frames,
         "complete": saved.is_complete(),
         "tables": tables,
         "schema_missing": missing(&saved.schema_missing),

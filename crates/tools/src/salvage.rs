@@ -6,27 +6,28 @@
 //! no tree reaches any more, because the page above them is damaged, go to the one table that can
 //! have them, and otherwise to a table `lost_and_found`, as in the sqlite3 shell's `.recover`.
 
+mod opened;
 mod raw;
 mod record;
 mod rows;
+mod scanned;
 mod trees;
 
 use crate::convert::ConvertOptions;
 use crate::db::Through;
 use crate::error::{Error, Result};
-use crate::form::{self, Form};
+use crate::form::Form;
 use crate::freelist;
 use crate::header::{HEADER_LEN, Header, u32_at};
 use crate::output::Output;
 use crate::pages::{self, Pages};
 use crate::paths;
 use crate::progress::Progress;
-use crate::source::Source;
 use crate::target::{self, Target};
 use crate::temp::{self, Temp};
 use densite_sqlite::{self as sqlite, Api, Value};
 use densite_vfs::LockedView;
-use raw::RawFile;
+use opened::Opened;
 use record::{Encoding, values};
 use rows::{Rows, Settings};
 use std::collections::HashMap;
@@ -65,6 +66,9 @@ pub struct Salvaged {
     pub form: Form,
     /// The new one.
     pub destination: PathBuf,
+    /// Commits or parts of the page map of the source could not be read, and pages were found by
+    /// their frames: rows can be of an earlier moment, or of a transaction that was not committed.
+    pub by_frames: bool,
     /// Tables with rows, or of which something is missing.
     pub tables: Vec<SavedTable>,
     /// What is missing of the schema itself.
@@ -89,6 +93,7 @@ impl Salvaged {
             && self.schema_missing.is_empty()
             && self.not_made.is_empty()
             && self.found.is_none()
+            && !self.by_frames
     }
 }
 
@@ -104,8 +109,8 @@ struct Part {
 /// changed, except as opening it does: a hot journal is rolled back.
 ///
 /// # Errors
-/// See [`Error`]. [`Error::Damaged`] if not even the first page or the page map can be read. After
-/// any error `dst` does not exist.
+/// See [`Error`]. [`Error::Damaged`] if not even the first page can be read. After any error `dst`
+/// does not exist.
 pub fn salvage(
     api: Api,
     src: &Path,
@@ -115,31 +120,13 @@ pub fn salvage(
 ) -> Result<Salvaged> {
     let started = Instant::now();
     let target = target::resolve_to_read(api, src)?;
-    let form = form::form(api, &target)?;
-    let through = match form {
-        Form::Compressed => Through::Densite,
-        Form::Plain => Through::Host,
-        Form::Empty => {
-            return Err(Error::NotADatabase {
-                path: target.given,
-                empty: true,
-            });
-        }
-    };
     target::must_be_another(&target, dst)?;
     paths::must_be_free(dst)?;
     temp::clear_leftovers(dst, progress)?;
     let mut temp = Temp::create(dst, &target, false)?;
-    let mut raw;
-    let mut source = None;
-    let pages: &mut dyn Pages = match Source::shared(api, through, &target, options.wait) {
-        Ok(shared) => source.insert(shared),
-        Err(Error::Damaged { .. }) if through == Through::Host => {
-            raw = RawFile::open(&target)?;
-            &mut raw
-        }
-        Err(e) => return Err(e),
-    };
+    let mut opened = Opened::open(api, &target, options.wait, progress)?;
+    let form = opened.form();
+    let pages = opened.pages();
     let header = pages::header(pages, &target.given)?;
     let settings = settings(pages, header)?;
     let free = match freelist::list(pages, &header) {
@@ -150,6 +137,7 @@ pub fn salvage(
     let mut saved = Salvaged {
         source: target.given.clone(),
         form,
+        by_frames: false,
         destination: dst.to_path_buf(),
         tables: Vec::new(),
         schema_missing: Vec::new(),
@@ -181,9 +169,8 @@ pub fn salvage(
     saved.found = rows.found().map(|name| (name, kept));
     progress.phase("writing", 0);
     write(api, &rows, (&temp, &target), options, header.wal)?;
-    if let Some(source) = &source {
-        source.confirm()?;
-    }
+    opened.confirm()?;
+    saved.by_frames = opened.is_by_frames();
     if progress.cancelled() {
         return Err(Error::Interrupted { path: target.given });
     }

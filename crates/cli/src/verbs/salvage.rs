@@ -50,7 +50,7 @@ fn text(saved: &Salvaged) -> String {
         out::bytes(saved.destination_bytes),
         match saved.is_complete() {
             true => "nothing is missing",
-            false => "what is missing is listed above",
+            false => "see the lines above",
         }
     );
     if saved.form == Form::Plain {
@@ -91,6 +91,12 @@ fn lines(saved: &Salvaged) -> Vec<String> {
             out::counted(table.refused, "row", "rows"),
             shown(table.why_refused.as_deref().unwrap_or_default())
         ));
+    }
+    if saved.by_frames {
+        lines.push(
+            "commits or parts of the page map cannot be read: pages were looked for in the whole file, and rows can be of an earlier moment, or of a transaction that was not committed"
+                .to_owned(),
+        );
     }
     for what in &saved.not_made {
         lines.push(format!("not made: {}", shown(what)));
