@@ -5,19 +5,17 @@
 //!
 //! Each pair of settings runs over eight hundred pairs of workload and cut, ten thousand in all.
 //! Half of the workloads make rare events common (folds, slots, syncs of the store itself).
-//! `DENSITE_CRASH_SEEDS=n` runs n workloads for each pair instead.
+//! `DENSITE_EFFORT` changes the number of workloads.
 
 use densite_sim_disk::SimDisk;
+use densite_testing::Effort;
 use densite_tests::crash::{Journal, Plan, Promise, Stand, Synchronous, Tally, Workload, campaign};
 use densite_tests::procs::subject;
 use densite_tests::simvfs::SimVfs;
 use std::ffi::CString;
 
 fn seeds() -> u64 {
-    std::env::var("DENSITE_CRASH_SEEDS")
-        .ok()
-        .and_then(|s| s.parse().ok())
-        .unwrap_or(5)
+    Effort::wanted().of(5)
 }
 
 fn through_densite(
@@ -58,8 +56,9 @@ fn kept(journal: Journal, synchronous: Synchronous) {
     let tally = through_densite((journal, synchronous), 0, seeds(), Plan::default());
     println!("{} {}: {tally}", journal.name(), synchronous.name());
     tally.assert_kept();
-    assert!(tally.cases >= 800, "{tally}");
-    assert!(tally.snapshots >= 40 && tally.second_cuts >= 40, "{tally}");
+    assert!(tally.cases >= 160 * seeds(), "{tally}");
+    assert!(tally.snapshots >= 8 * seeds(), "{tally}");
+    assert!(tally.second_cuts >= 8 * seeds(), "{tally}");
     if Workload::new(journal, synchronous, 0).promise() == Promise::Durable {
         assert_eq!(tally.lost_acknowledged, 0);
     }
@@ -108,7 +107,7 @@ fn power_cuts_while_settings_change() {
         let tally = through_densite(pair, 0, seeds(), RESTLESS);
         println!("{pair:?}: {tally}");
         tally.assert_kept();
-        assert!(tally.cases >= 800, "{tally}");
+        assert!(tally.cases >= 160 * seeds(), "{tally}");
         if pair.1 == Synchronous::Extra {
             assert_eq!(tally.lost_acknowledged, 0);
         }

@@ -2,21 +2,21 @@
 //! disk, so one cut affects both: writers in several processes, worker, takeover, subscriber,
 //! checkpoints, pruning and full disks.
 //!
-//! `DENSITE_SEED=n` runs one seed, `DENSITE_CRASH_SEEDS=n` that many seeds.
+//! `DENSITE_SEED=n` runs one seed.
 
 use densite_sim_disk::SimDisk;
 use densite_tests::ingest::{Site, Tally, Under, Workload};
 use std::ops::Range;
 
-fn number(name: &str) -> Option<u64> {
-    std::env::var(name).ok().and_then(|s| s.parse().ok())
-}
+/// The usual number of seeds. What must happen in them all together is asserted for so many.
+const SEEDS: u64 = 8;
 
 fn seeds() -> Range<u64> {
-    match number("DENSITE_SEED") {
-        Some(seed) => seed..seed + 1,
-        None => 0..number("DENSITE_CRASH_SEEDS").unwrap_or(8),
-    }
+    densite_testing::seeds(SEEDS)
+}
+
+fn are_all(seeds: &Range<u64>) -> bool {
+    seeds.end - seeds.start >= SEEDS
 }
 
 fn crash(name: &str, under: Under, journal: &'static str, fills: bool, seeds: Range<u64>) -> Tally {
@@ -40,9 +40,10 @@ fn crash(name: &str, under: Under, journal: &'static str, fills: bool, seeds: Ra
 }
 
 fn kept(name: &str, under: Under, journal: &'static str, fills: bool) {
-    let tally = crash(name, under, journal, fills, seeds());
+    let seeds = seeds();
+    let tally = crash(name, under, journal, fills, seeds.clone());
     println!("{name}: {tally:?}");
-    if number("DENSITE_SEED").is_none() {
+    if are_all(&seeds) {
         assert!(tally.cuts >= 60 && tally.acknowledged >= 100, "{tally:?}");
         assert!(tally.pruned > 0, "nothing was ever pruned: {tally:?}");
         assert!(
@@ -136,7 +137,7 @@ fn an_older_database_catches_up_or_is_refused() {
     println!(
         "refused {refused}, caught up {caught_up}, {clustered} in the middle of a clustered apply"
     );
-    if number("DENSITE_SEED").is_none() {
+    if are_all(&seeds()) {
         assert!(
             refused > 0 && caught_up > 0 && clustered > 0,
             "{clustered} in the middle of a clustered apply, refused {refused}, caught up {caught_up}"

@@ -1,8 +1,8 @@
 //! Failing calls and then power cuts, under real SQLite on the simulated disk. Acknowledged
 //! transactions are present, whatever failed before.
 //!
-//! `DENSITE_CRASH_SEEDS=n` runs n workloads for each pair of settings instead of a few, and `make
-//! crash` runs others. With `DENSITE_STORY` a failure prints the last calls to the disk.
+//! `DENSITE_EFFORT` changes the number of workloads for each pair of settings, and `make crash` runs
+//! others. With `DENSITE_STORY` a failure prints the last calls to the disk.
 
 use densite_disk::Op;
 use densite_sim_disk::{Capture, Fault, FaultKind, SimDisk};
@@ -13,8 +13,7 @@ use std::ffi::CString;
 use std::ops::Range;
 
 fn seeds() -> Range<u64> {
-    let seeds = std::env::var("DENSITE_CRASH_SEEDS").ok();
-    0..seeds.and_then(|s| s.parse().ok()).unwrap_or(4)
+    densite_testing::seeds(4)
 }
 
 const DATABASE: Option<&str> = Some("crash.db");

@@ -25,7 +25,7 @@ mod tally;
 
 use tally::Tally;
 
-/// Number of histories in `make test`.
+/// The usual number of histories. All of them together have all kinds of events.
 const HISTORIES: u64 = 20;
 
 /// Not a test itself: the entry point of the processes of a history.
@@ -36,18 +36,14 @@ fn child() {
 
 #[test]
 fn killed_subscribers_miss_no_rows() {
-    let seed = std::env::var("DENSITE_SEED").ok();
-    let seeds = match seed.and_then(|s| s.parse::<u64>().ok()) {
-        Some(seed) => seed..seed + 1,
-        None => 0..HISTORIES,
-    };
-    let several = seeds.clone().count() > 1;
+    let seeds = densite_testing::seeds(HISTORIES);
+    let are_all = seeds.end - seeds.start >= HISTORIES;
     let mut sum = Tally::default();
     for seed in seeds {
         sum.add(&lanes::history(seed));
     }
     println!("{sum:#?}");
-    if several {
+    if are_all {
         sum.expect_all_kinds();
     }
 }

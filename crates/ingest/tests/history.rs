@@ -10,8 +10,7 @@ use rand::SeedableRng;
 use rand::rngs::StdRng;
 use std::time::{Duration, Instant};
 
-/// Number of histories of a run, and steps of each. `DENSITE_HISTORIES=first seed,count` runs
-/// others.
+/// Number of histories of a run, and steps of each.
 const HISTORIES: u64 = 4;
 const STEPS: usize = 60;
 /// Some histories take two seconds, others two minutes. No history begins after this time.
@@ -19,16 +18,10 @@ const LONG: Duration = Duration::from_secs(15);
 
 #[test]
 fn random_histories_have_the_result_of_the_log_order() {
-    let given = std::env::var("DENSITE_HISTORIES").ok();
-    let given = given.and_then(|g| {
-        let (seed, count) = g.split_once(',')?;
-        Some((seed.parse().ok()?, count.parse().ok()?))
-    });
-    let (first, count): (u64, u64) = given.unwrap_or_else(|| (rand::random(), HISTORIES));
     let (mut clustered, mut looks, mut refused, mut pruned) = (0, 0, 0, 0);
-    let (all, begin) = (given.is_some(), Instant::now());
-    let seeds = (0..count).map(|i| first.wrapping_add(i));
-    for seed in seeds.take_while(|_| all || begin.elapsed() < LONG) {
+    let begin = Instant::now();
+    let seeds = densite_testing::fresh_seeds(HISTORIES);
+    for seed in seeds.take_while(|_| begin.elapsed() < LONG) {
         let world = history(seed);
         clustered += world.clustered;
         looks += world.looks;

@@ -2,9 +2,9 @@
 //! Others are there as a whole or not at all. Rolled-back transactions are not there. Rows that a
 //! subscriber has not acknowledged are not gone. The log can be used afterwards.
 //!
-//! `DENSITE_SEED=n` runs one seed, `DENSITE_CRASH_SEEDS=n` runs n seeds.
+//! `DENSITE_SEED=n` runs one seed.
 
-use crate::common::{ID, Row, dir, open, random_txn, read_all, seeds, tables};
+use crate::common::{ID, Row, dir, open, random_txn, read_all, tables};
 use densite_log::{Begin, Log, Seq, check};
 use densite_sim_disk::{Capture, EntryPolicy, Extension, MetadataOrder, SimDisk, WriteOrder};
 use rand::rngs::SmallRng;
@@ -338,9 +338,9 @@ fn go_on(seed: u64, disk: &SimDisk, log: Log, found: BTreeMap<Seq, Row>, what: &
 
 #[test]
 fn power_cuts() {
-    let seeds = seeds(12);
-    let cases: usize = seeds.iter().map(|s| crash(*s)).sum();
-    assert!(seeds.len() == 1 || cases > 1000, "only {cases} cases");
+    let cases: usize = densite_testing::seeds(12).map(crash).sum();
+    let least = densite_testing::Effort::wanted().least(1000);
+    assert!(cases as u64 >= least, "only {cases} cases");
     println!("{cases} power cuts");
 }
 

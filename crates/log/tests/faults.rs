@@ -1,9 +1,9 @@
 //! Failing calls. Rows of a failed append are never in the log, neither now nor after a power cut.
 //! Acknowledged rows stay, and the log can be used afterwards.
 //!
-//! `DENSITE_SEED=n` runs one seed, `DENSITE_CRASH_SEEDS=n` runs n seeds.
+//! `DENSITE_SEED=n` runs one seed.
 
-use crate::common::{self, Row, dir, open, options, random_txn, read_all, seeds, tables};
+use crate::common::{self, Row, dir, open, options, random_txn, read_all, tables};
 use densite_disk::Op as Call;
 use densite_log::{Error, Log, Seq};
 use densite_sim_disk::{FailedSync, Fault, FaultKind, OpSet, SimDisk, Times};
@@ -89,8 +89,9 @@ fn faults(seed: u64) -> u64 {
 
 #[test]
 fn a_failed_append_leaves_no_rows() {
-    let failed: u64 = seeds(40).into_iter().map(faults).sum();
-    assert!(failed > 100, "only {failed} failures");
+    let failed: u64 = densite_testing::seeds(40).map(faults).sum();
+    let least = densite_testing::Effort::wanted().least(100);
+    assert!(failed > least, "only {failed} failures");
 }
 
 /// All writes fail from the n-th of an append on, so the append can neither be removed nor can its

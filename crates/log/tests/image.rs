@@ -1,7 +1,7 @@
 //! A copy of a log that is in use has, at each moment, the rows that a process would find after a
 //! crash at that moment.
 
-use crate::common::{DIR, ID, Row, dir, open, options, random_txn, read_all, seeds, tables};
+use crate::common::{DIR, ID, Row, dir, open, options, random_txn, read_all, tables};
 use densite_disk::{Dir as _, OpenMode};
 use densite_log::{Begin, Hold, Image, Log, LogDir, Options, RestoredLog, Seq, Span, Txn};
 use densite_sim_disk::SimDisk;
@@ -173,7 +173,7 @@ fn history(seed: u64) {
 
 #[test]
 fn a_copy_has_the_rows_of_its_moment() {
-    for seed in seeds(12) {
+    for seed in densite_testing::seeds(12) {
         history(seed);
     }
 }

@@ -338,10 +338,7 @@ fn finish(mut worker: Worker, told: &mut BTreeMap<i64, Told>) -> bool {
 
 #[test]
 fn killed_processes_lose_nothing_that_was_acknowledged() {
-    let seed = std::env::var("DENSITE_SEED")
-        .ok()
-        .and_then(|s| s.parse().ok());
-    kill_rounds(seed.unwrap_or(1), 6);
+    kill_rounds(densite_testing::seed(1), 6);
 }
 
 /// A part of `make crash`.

@@ -2,9 +2,9 @@
 //! others append, and the next sync covers all of that. Power cuts and failed syncs fall between
 //! their steps.
 //!
-//! `DENSITE_SEED=n` runs one seed, `DENSITE_CRASH_SEEDS=n` runs n seeds.
+//! `DENSITE_SEED=n` runs one seed.
 
-use crate::common::{DIR, ID, dir, open, options, read_all, seeds, tables};
+use crate::common::{DIR, ID, dir, open, options, read_all, tables};
 use densite_disk::{Dir, DirAbove, File, FileAbove, LockKind, OpenMode, RealDir, Result, SyncKind};
 use densite_log::{Appended, Batch, Error, Log, Op, Seq, Txn, Value, Waiting};
 use densite_sim_disk::{Capture, FailedSync, Fault, FaultKind, OpSet, SimDisk, Times};
@@ -309,7 +309,7 @@ fn check(disk: &SimDisk, at: u64, done: &Done, what: &str) {
 #[test]
 fn power_cuts_between_the_steps_of_several_logs() {
     let mut cuts = 0;
-    for seed in seeds(6) {
+    for seed in densite_testing::seeds(6) {
         let disk = SimDisk::new(seed);
         // Before the first segment and the state are durable there is no log.
         drop(open(&disk));
@@ -329,7 +329,7 @@ fn power_cuts_between_the_steps_of_several_logs() {
 #[test]
 fn failed_syncs_between_the_steps_of_several_logs() {
     let mut failed = 0;
-    for seed in seeds(40) {
+    for seed in densite_testing::seeds(40) {
         let disk = SimDisk::new(seed);
         let kinds = [FailedSync::Dropped, FailedSync::Kept];
         disk.set_failed_sync(kinds[seed as usize % 2]);

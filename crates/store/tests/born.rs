@@ -2,7 +2,7 @@
 //! again, or its header is written again, or it is not recognised as a store. It never counts as
 //! damaged, because SQLite would then not roll back the journal beside it.
 //!
-//! `DENSITE_CRASH_SEEDS=n` runs that many seeds.
+//! `DENSITE_EFFORT` changes the number of seeds.
 
 use densite_disk::{OpenMode, SyncKind};
 use densite_sim_disk::{Capture, Extension, SimDisk};
@@ -113,9 +113,9 @@ fn a_moved_preamble_is_damage_and_not_an_empty_database() {
 /// can be torn, and those of an earlier creation can appear.
 #[test]
 fn creations_interrupted_again_and_again_are_not_damage() {
-    let seeds = std::env::var("DENSITE_CRASH_SEEDS").map_or(300, |n| n.parse().expect("a number"));
+    let seeds = densite_testing::seeds(300);
     let (mut cuts, mut foreign) = (0, 0);
-    for seed in 0..seeds {
+    for seed in seeds {
         let mut disk = SimDisk::new(seed);
         drop(open(&disk).expect("open"));
         for life in 0..6 {
@@ -142,7 +142,7 @@ fn creations_interrupted_again_and_again_are_not_damage() {
         }
     }
     println!("{cuts} power cuts, {foreign} not recognised as a store");
-    assert!(cuts > seeds);
+    assert!(cuts > densite_testing::Effort::wanted().least(300));
 }
 
 /// SQLite reads and writes page 1 in pieces before it knows the page size (rule 16).

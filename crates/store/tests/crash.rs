@@ -4,7 +4,7 @@
 //! end. In some runs writes fail within publishing, or the process is killed there. What it did not
 //! publish does not come back once the next writer has begun.
 //!
-//! `DENSITE_SEED=n` runs one seed, `DENSITE_CRASH_SEEDS=n` that many of them.
+//! `DENSITE_SEED=n` runs one seed.
 
 use crate::common::leaf;
 
@@ -506,16 +506,10 @@ fn power_cuts_where_several_processes_fail_or_are_killed_within_publishing() {
 }
 
 fn campaign(processes: usize, trouble: bool) {
-    let one = std::env::var("DENSITE_SEED")
-        .ok()
-        .and_then(|s| s.parse().ok());
-    let n = std::env::var("DENSITE_CRASH_SEEDS")
-        .ok()
-        .and_then(|s| s.parse().ok())
-        .unwrap_or(25);
-    let seeds: Vec<u64> = one.map_or_else(|| (0..n).collect(), |s| vec![s]);
-    let cases: usize = seeds.iter().map(|s| crash(*s, processes, trouble)).sum();
-    assert!(one.is_some() || cases > 1000, "only {cases} cases");
+    let seeds = densite_testing::seeds(25);
+    let cases: usize = seeds.map(|seed| crash(seed, processes, trouble)).sum();
+    let least = densite_testing::Effort::wanted().least(1000);
+    assert!(cases as u64 >= least, "only {cases} cases");
     println!("{cases} power cuts");
 }
 

@@ -2,7 +2,7 @@
 //! reclaim, cut, sync and read in turn. Contents always equal the model, the accounting is exact,
 //! and at rest little of the file is dead.
 //!
-//! `DENSITE_SEED=n` runs one seed, `DENSITE_RECLAIM_SEEDS=n` that many of them.
+//! `DENSITE_SEED=n` runs one seed.
 
 use densite_disk::{OpenMode, SyncKind};
 use densite_sim_disk::SimDisk;
@@ -216,15 +216,7 @@ impl Run {
 
 #[test]
 fn several_processes() {
-    let one = std::env::var("DENSITE_SEED")
-        .ok()
-        .and_then(|s| s.parse().ok());
-    let n = std::env::var("DENSITE_RECLAIM_SEEDS")
-        .ok()
-        .and_then(|s| s.parse().ok())
-        .unwrap_or(30);
-    let seeds: Vec<u64> = one.map_or_else(|| (0..n).collect(), |s| vec![s]);
-    seeds.into_iter().for_each(one_model);
+    densite_testing::seeds(30).for_each(one_model);
 }
 
 /// Runs are as long as a unit. Moving them leaves as many unused bytes as it wins, until the bound

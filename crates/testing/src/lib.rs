@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod cut_proxy;
+mod effort;
 mod fault_proxy;
 mod long_run;
 mod nats;
@@ -14,6 +15,7 @@ mod versitygw;
 mod web;
 
 pub use cut_proxy::CutProxy;
+pub use effort::{Effort, fresh_seed, fresh_seeds, seed, seeds};
 pub use fault_proxy::{Fault, FaultProxy};
 pub use long_run::long_run;
 pub use nats::Nats;

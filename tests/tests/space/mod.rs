@@ -4,8 +4,7 @@
 //!
 //! After each step the content is that of a model (after a crash, that of an allowed state), open
 //! snapshots are unchanged, and the store's own check finds no problem. After `densite_maintain` no
-//! free page has a frame, and few bytes are dead. `DENSITE_SPACE_SEED=n` runs only one seed,
-//! `DENSITE_SPACE_SEEDS=n` that many for each journal mode.
+//! free page has a frame, and few bytes are dead. `DENSITE_SEED=n` runs only one seed.
 
 mod changes;
 mod crash;
@@ -107,7 +106,7 @@ fn run(kind: &Kind, seed: u64, tally: &mut BTreeMap<&'static str, u32>) {
         }));
         if let Err(payload) = done {
             eprintln!(
-                "DENSITE_SPACE_SEED={seed}: {} {} page size {} auto_vacuum {} {}, step {step}",
+                "DENSITE_SEED={seed}: {} {} page size {} auto_vacuum {} {}, step {step}",
                 kind.journal, kind.synchronous, run.page_size, run.auto_vacuum, run.uri
             );
             std::panic::resume_unwind(payload);
@@ -116,12 +115,8 @@ fn run(kind: &Kind, seed: u64, tally: &mut BTreeMap<&'static str, u32>) {
 }
 
 fn runs(kind: &Kind) {
-    let number = |name: &str| std::env::var(name).ok().and_then(|s| s.parse::<u64>().ok());
     let mut tally = BTreeMap::new();
-    let seeds = match number("DENSITE_SPACE_SEED") {
-        Some(seed) => seed..seed + 1,
-        None => 0..number("DENSITE_SPACE_SEEDS").unwrap_or(6),
-    };
+    let seeds = densite_testing::seeds(6);
     for seed in seeds.clone() {
         run(kind, seed, &mut tally);
     }

@@ -181,16 +181,10 @@ fn close_often(cluster: &Cluster, seed: u64, times: u64) -> u64 {
     times
 }
 
-fn seed() -> u64 {
-    let given = std::env::var("DENSITE_SEED").ok();
-    let given = given.and_then(|seed| seed.parse().ok());
-    given.unwrap_or_else(rand::random)
-}
-
 #[test]
 fn a_member_that_is_closed_often_sends_all_rows() {
     for cluster in Cluster::all() {
-        close_often(&cluster, seed(), 200);
+        close_often(&cluster, densite_testing::fresh_seed(), 200);
     }
 }
 

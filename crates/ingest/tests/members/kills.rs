@@ -292,21 +292,15 @@ fn check(con: &Connection, done: &BTreeMap<i64, i64>) {
     assert_eq!(one::<i64>(con, wrong), 0);
 }
 
-fn seed() -> u64 {
-    let given = std::env::var("DENSITE_SEED").ok();
-    let given = given.and_then(|seed| seed.parse().ok());
-    given.unwrap_or_else(rand::random)
-}
-
 #[test]
 fn killed_members_of_a_directory_have_all_rows_once() {
-    run(&Cluster::new(), seed(), 12);
+    run(&Cluster::new(), densite_testing::fresh_seed(), 12);
 }
 
 #[test]
 fn killed_members_and_a_killed_server_have_all_rows_once() {
     if let Some(cluster) = Cluster::on_nats("") {
-        run(&cluster, seed(), 12);
+        run(&cluster, densite_testing::fresh_seed(), 12);
     }
 }
 

@@ -86,13 +86,3 @@ pub(crate) fn read_all(log: &Log, after: Seq) -> densite_log::Result<BTreeMap<Se
     }
     Ok(rows)
 }
-
-/// Seeds to run: `DENSITE_SEED` alone, or the first `DENSITE_CRASH_SEEDS`; by default the first
-/// `usual` ones.
-pub(crate) fn seeds(usual: u64) -> Vec<u64> {
-    let var = |name| std::env::var(name).ok().and_then(|s| s.parse().ok());
-    match var("DENSITE_SEED") {
-        Some(seed) => vec![seed],
-        None => (0..var("DENSITE_CRASH_SEEDS").unwrap_or(usual)).collect(),
-    }
-}
