@@ -18,10 +18,10 @@ use densite_typed::{Model, PageContext, Purpose};
 use rand::SeedableRng as _;
 use rand::rngs::Xoshiro256PlusPlus;
 use rand::seq::SliceRandom as _;
-use statrs::statistics::{Data, Median as _, OrderStatistics as _};
 use zstd::bulk::{Compressor, Decompressor};
 
 use crate::connect::Vfs;
+use crate::numbers::{median, quantile};
 use crate::result::{About as _, Failure, Result};
 
 /// Median time to verify and decode one page, in µs.
@@ -315,11 +315,10 @@ fn measure(
     let clock: Vec<f64> = (0..100_001)
         .map(|_| Instant::now().elapsed().as_secs_f64() * 1e6)
         .collect();
-    let mut times = Data::new(times);
     let figures = [
-        (MEDIAN_US, times.median()),
-        (P99_US, times.percentile(99)),
-        (CLOCK_US, Data::new(clock).median()),
+        (MEDIAN_US, median(times.clone())),
+        (P99_US, quantile(times, 0.99)),
+        (CLOCK_US, median(clock)),
         (ENCODE_MB_S, pages.bytes.len() as f64 / 1e6 / encoding),
         (RAW_MIB, (frames.len() * pages.size) as f64 / MIB),
         (PAYLOAD_MIB, stored.len() as f64 / MIB),

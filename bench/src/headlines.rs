@@ -6,8 +6,8 @@
 
 use std::fmt::Write as _;
 
+use crate::numbers::{number, readable};
 use crate::outcome::{Figure, Outcome};
-use crate::report::number;
 use crate::result::{Failure, Result};
 
 /// The beginning and the end of the README's table.
@@ -177,27 +177,6 @@ pub(crate) fn find<'a>(
         .find(|o| o.data == data && o.measure == measure)?;
     let exact = outcome.figures.iter().find(|f| f.name == figure);
     exact.or_else(|| outcome.figures.iter().find(|f| f.name.starts_with(figure)))
-}
-
-/// A number for readers: three significant digits, with separators of thousands.
-pub(crate) fn readable(v: f64) -> String {
-    let text = number(v);
-    if text.contains('.') || text.len() < 5 {
-        return text;
-    }
-    grouped(&text)
-}
-
-/// Digits with separators of thousands.
-pub(crate) fn grouped(text: &str) -> String {
-    let mut out = String::new();
-    for (i, digit) in text.chars().enumerate() {
-        if i > 0 && (text.len() - i).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
 }
 
 /// A ratio for tables: two decimals below ten, otherwise three significant digits.

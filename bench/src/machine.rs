@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
-use crate::outcome::median;
+use crate::numbers::median;
 use crate::result::{About as _, Result};
 
 /// What readers need to judge a figure.

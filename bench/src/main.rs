@@ -16,6 +16,7 @@ mod library;
 mod limited;
 mod machine;
 mod measure;
+mod numbers;
 mod outcome;
 mod pictures;
 mod remote;

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use statrs::statistics::{Data, Median as _};
 
 use crate::machine::Machine;
+use crate::numbers::median;
 use crate::result::{About as _, Failure, Result};
 use crate::work::Sample;
 
@@ -87,11 +87,6 @@ impl Figure {
     }
 }
 
-/// The median; NaN if there are no values.
-pub(crate) fn median(values: Vec<f64>) -> f64 {
-    Data::new(values).median()
-}
-
 /// The outcome of one measure on one set of data.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Outcome {
@@ -167,6 +162,21 @@ impl Outcome {
             })
             .collect()
     }
+}
+
+/// The machines and days of these outcomes.
+pub(crate) fn taken(group: &[Outcome]) -> String {
+    let mut machines: Vec<String> = group.iter().map(|o| o.machine.line()).collect();
+    machines.dedup();
+    let mut dates: Vec<&str> = group.iter().map(|o| o.machine.date.as_str()).collect();
+    dates.sort_unstable();
+    dates.dedup();
+    let sync = group.iter().map(|o| o.machine.sync_ms).fold(0.0, f64::max);
+    format!(
+        "Machine: {}; a sync takes up to {sync:.2} ms. Taken on {}.",
+        machines.join("; and "),
+        dates.join(", ")
+    )
 }
 
 #[cfg(test)]

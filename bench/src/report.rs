@@ -9,11 +9,12 @@ use comfy_table::{ContentArrangement, Table};
 
 use crate::headlines;
 use crate::measure::Measure;
-use crate::outcome::{Compare, Figure, Outcome};
+use crate::numbers::number;
+use crate::outcome::{Compare, Figure, Outcome, taken};
 use crate::pictures;
 use crate::result::{About as _, Result};
-use crate::sizes;
 use crate::work::name;
+use crate::workloads;
 
 const HEAD: [&str; 6] = ["what", "base", "Densite", "figure", "target", ""];
 const OTHERS_HEAD: [&str; 7] = [
@@ -71,20 +72,6 @@ fn cells(outcome: &Outcome, figure: &Figure) -> [String; 6] {
     ]
 }
 
-/// Three significant digits; whole numbers are unchanged.
-pub(crate) fn number(v: f64) -> String {
-    if v.fract() == 0.0 && v.abs() < 1e15 {
-        return format!("{v:.0}");
-    }
-    let digits = match v.abs() {
-        v if v >= 100.0 => 0,
-        v if v >= 10.0 => 1,
-        v if v >= 1.0 => 2,
-        _ => 3,
-    };
-    format!("{v:.digits$}")
-}
-
 /// The tables for a terminal. Databases of which only the size is measured have a table of their
 /// own.
 pub(crate) fn terminal(outcomes: &[Outcome]) -> String {
@@ -98,7 +85,7 @@ pub(crate) fn terminal(outcomes: &[Outcome]) -> String {
         table.to_string()
     };
     let (others, main): (Vec<&Outcome>, Vec<&Outcome>) =
-        outcomes.iter().partition(|o| sizes::is_comparison(o));
+        outcomes.iter().partition(|o| workloads::is_comparison(o));
     let main: Vec<Vec<String>> = main
         .iter()
         .flat_map(|o| o.figures.iter().map(|f| cells(o, f).to_vec()))
@@ -164,8 +151,8 @@ pub(crate) fn write(dir: &Path) -> Result<()> {
 fn markdown(outcomes: Vec<Outcome>, notes: &str) -> String {
     let first = headlines::all(&outcomes);
     let (mut others, mut outcomes): (Vec<Outcome>, Vec<Outcome>) =
-        outcomes.into_iter().partition(sizes::is_comparison);
-    others.sort_by_key(|o| (sizes::rank(o), o.data.clone()));
+        outcomes.into_iter().partition(workloads::is_comparison);
+    others.sort_by_key(|o| (workloads::rank(o), o.data.clone()));
     outcomes.sort_by(|a, b| (&a.data, rank(a)).cmp(&(&b.data, rank(b))));
     let mut out = String::from(
         "# Measured results\n\n\
@@ -212,21 +199,6 @@ fn markdown(outcomes: Vec<Outcome>, notes: &str) -> String {
     out
 }
 
-/// The machines and days of these outcomes.
-pub(crate) fn taken(group: &[Outcome]) -> String {
-    let mut machines: Vec<String> = group.iter().map(|o| o.machine.line()).collect();
-    machines.dedup();
-    let mut dates: Vec<&str> = group.iter().map(|o| o.machine.date.as_str()).collect();
-    dates.sort_unstable();
-    dates.dedup();
-    let sync = group.iter().map(|o| o.machine.sync_ms).fold(0.0, f64::max);
-    format!(
-        "Machine: {}; a sync takes up to {sync:.2} ms. Taken on {}.",
-        machines.join("; and "),
-        dates.join(", ")
-    )
-}
-
 /// The head of a table: the first and the last column are aligned left, the others right.
 fn head(out: &mut String, head: &[&str]) {
     let numbers = "---:|".repeat(head.len().saturating_sub(2));
@@ -244,14 +216,5 @@ mod tests {
         let outcomes = Outcome::load_all(dir).expect("results");
         let written = markdown(outcomes, &read("NOTES.md"));
         assert!(written == read("RESULTS.md"), "run densite-bench report");
-    }
-
-    #[test]
-    fn numbers_have_three_significant_digits() {
-        assert_eq!(number(1234.5), "1234");
-        assert_eq!(number(12.345), "12.3");
-        assert_eq!(number(1.2345), "1.23");
-        assert_eq!(number(0.01234), "0.012");
-        assert_eq!(number(40001.0), "40001");
     }
 }

@@ -3,8 +3,6 @@
 
 use std::path::Path;
 
-use clap::ValueEnum as _;
-
 use crate::library::{self, Codec};
 use crate::machine::Machine;
 use crate::measure::Measure;
@@ -12,7 +10,6 @@ use crate::outcome::{Compare, Figure, Outcome};
 use crate::result::{About as _, Result};
 use crate::stored::{self, Setting};
 use crate::work::name;
-use crate::workloads::Workload;
 
 const MIB: f64 = 1024.0 * 1024.0;
 /// No database can become larger than with zstd and a dictionary, or than the plain file, by more
@@ -58,17 +55,4 @@ pub(crate) fn compare(db: &Path, label: &str, dir: &Path, machine: Machine) -> R
         info,
         machine,
     })
-}
-
-/// Whether an outcome is one of [`compare`].
-pub(crate) fn is_comparison(outcome: &Outcome) -> bool {
-    outcome.measure == name(Measure::Workloads)
-}
-
-/// The position of a comparison among the others. The generated databases come first.
-pub(crate) fn rank(outcome: &Outcome) -> usize {
-    Workload::value_variants()
-        .iter()
-        .position(|w| outcome.data.starts_with(w.title()))
-        .unwrap_or(usize::MAX)
 }

@@ -13,7 +13,8 @@ use crate::connect::extension;
 use crate::folder::clear;
 use crate::machine::Machine;
 use crate::measure::Measure;
-use crate::outcome::{Compare, Figure, Outcome, median};
+use crate::numbers::median;
+use crate::outcome::{Compare, Figure, Outcome};
 use crate::result::{About as _, Failure, Result};
 
 /// The size of the test, in speedtest1's own unit.

@@ -18,7 +18,7 @@ use crate::result::{About as _, Failure, Result};
 use crate::work::name;
 use crate::{churn, everyday, ingest, limited, remote, report, sizes, speedtest, workloads};
 use data::Data;
-use measures::Suite;
+use turns::Suite;
 
 /// What to measure.
 #[derive(Debug, Args)]

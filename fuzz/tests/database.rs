@@ -12,9 +12,11 @@ mod content;
 mod kinds;
 #[path = "database/mutate.rs"]
 mod mutate;
+#[path = "database/outcome.rs"]
+mod outcome;
 
-use content::{Outcome, outcome};
 use kinds::{Kind, below_a_wal, kinds};
+use outcome::{Outcome, outcome};
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
 use std::collections::BTreeMap;

@@ -9,7 +9,8 @@ use rusqlite::Connection;
 
 use super::{Extent, JOURNALS, fill, moved_ratio, update};
 use crate::connect::Vfs;
-use crate::outcome::{Compare, Figure, median};
+use crate::numbers::median;
+use crate::outcome::{Compare, Figure};
 use crate::result::{About as _, Failure, Result};
 
 /// 99th percentile of a commit's time, with space reclamation / without.

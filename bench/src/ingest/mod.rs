@@ -30,7 +30,8 @@ use clap::Subcommand;
 
 use crate::machine::Machine;
 use crate::measure::Measure;
-use crate::outcome::{Outcome, median};
+use crate::numbers::{median, quantile};
+use crate::outcome::Outcome;
 use crate::result::{About as _, Failure, Result};
 use crate::work::name;
 use table::Shape;
@@ -188,11 +189,4 @@ fn turns<T>(round: u64, mut sides: [T; 2]) -> [T; 2] {
         sides.reverse();
     }
     sides
-}
-
-/// The quantile at this share; NaN if there are no values.
-fn quantile(mut values: Vec<f64>, share: f64) -> f64 {
-    values.sort_unstable_by(f64::total_cmp);
-    let at = (values.len().saturating_sub(1) as f64 * share).round() as usize;
-    values.get(at).copied().unwrap_or(f64::NAN)
 }

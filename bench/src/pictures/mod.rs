@@ -10,9 +10,9 @@ mod list;
 use std::fmt::Write as _;
 use std::path::Path;
 
-use crate::headlines::{find, ratio, readable};
-use crate::outcome::{Compare, Figure, Outcome};
-use crate::report::taken;
+use crate::headlines::{find, ratio};
+use crate::numbers::readable;
+use crate::outcome::{Compare, Figure, Outcome, taken};
 use crate::result::{About as _, Result};
 
 /// A picture: its bars, and the commands that measure them.

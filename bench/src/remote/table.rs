@@ -5,7 +5,7 @@ use comfy_table::{CellAlignment, Table};
 
 use super::reader::{Cost, End};
 use super::steps::Step;
-use crate::headlines::grouped;
+use crate::numbers::grouped;
 
 /// A program's name, and what each step has cost.
 pub(super) type Row = (String, Vec<Cost>);

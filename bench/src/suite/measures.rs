@@ -1,30 +1,20 @@
 //! The measures on TPC-H, and their figures.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Instant;
 
 use super::data::Data;
-use super::turns::Samples;
+use super::turns::{Samples, Suite};
 use crate::connect::Vfs;
 use crate::folder::clear;
-use crate::machine::Machine;
 use crate::measure::Measure;
-use crate::outcome::{Compare, Figure, Outcome, median};
+use crate::numbers::median;
+use crate::outcome::{Compare, Figure, Outcome};
 use crate::result::{Failure, Result};
 use crate::stored::{self, Setting};
 use crate::work::{Job, Sample, What, name};
 use crate::{codec, sizes, space, tpch};
-
-/// The measures on TPC-H.
-pub(super) struct Suite {
-    pub(super) work: PathBuf,
-    pub(super) machine: Machine,
-    pub(super) rounds: Option<u64>,
-    pub(super) data: Data,
-    /// A tenth of the data
-    pub(super) small: Data,
-}
 
 impl Suite {
     pub(super) fn measure(&self, measure: Measure) -> Result<Outcome> {

@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::data::Data;
-use super::measures::Suite;
 use super::turns::Samples;
+use super::turns::Suite;
 use crate::connect::Vfs;
 use crate::folder::clear;
 use crate::limited;
 use crate::measure::Measure;
-use crate::outcome::{Compare, Figure, Outcome, median};
+use crate::numbers::median;
+use crate::outcome::{Compare, Figure, Outcome};
 use crate::result::Result;
 use crate::tpch;
 use crate::work::{Job, Sample, What, name};

@@ -3,11 +3,22 @@
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
-use super::measures::Suite;
+use super::data::Data;
 use crate::connect::Vfs;
 use crate::folder::clear;
+use crate::machine::Machine;
 use crate::result::{About as _, Failure, Result};
 use crate::work::Sample;
+
+/// The measures on TPC-H.
+pub(super) struct Suite {
+    pub(super) work: PathBuf,
+    pub(super) machine: Machine,
+    pub(super) rounds: Option<u64>,
+    pub(super) data: Data,
+    /// A tenth of the data
+    pub(super) small: Data,
+}
 
 /// The samples of the base, and of Densite.
 pub(super) type Samples = (Vec<Sample>, Vec<Sample>);

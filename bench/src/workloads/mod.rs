@@ -19,6 +19,7 @@ use rand::rngs::Xoshiro256PlusPlus;
 use rusqlite::Connection;
 
 use crate::machine::Machine;
+use crate::measure::Measure;
 use crate::outcome::Outcome;
 use crate::result::{About as _, Result};
 use crate::sizes;
@@ -122,6 +123,19 @@ impl Workload {
         }
         Ok(path)
     }
+}
+
+/// Whether an outcome is one of [`sizes::compare`].
+pub(crate) fn is_comparison(outcome: &Outcome) -> bool {
+    outcome.measure == name(Measure::Workloads)
+}
+
+/// The position of a comparison among the others. The generated databases come first.
+pub(crate) fn rank(outcome: &Outcome) -> usize {
+    Workload::value_variants()
+        .iter()
+        .position(|w| outcome.data.starts_with(w.title()))
+        .unwrap_or(usize::MAX)
 }
 
 /// Measures every kind, or with `quick` a tenth of each. Data are in `data`. Each result is saved

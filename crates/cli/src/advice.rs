@@ -1,7 +1,7 @@
 //! What to do with a database, in five lines: for `advise`, and for the page of `report`.
 
+use crate::gain::time;
 use crate::out;
-use crate::verbs::gain::time;
 use densite_tools::{AutoVacuum, Error, Estimate, Form, Info, JournalMode};
 use indicatif::BinaryBytes;
 

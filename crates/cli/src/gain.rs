@@ -4,7 +4,7 @@ use crate::out;
 use densite_tools::Gain;
 
 /// Lines of name and value.
-pub(super) fn lines(gain: &Gain, stored: bool) -> Vec<(&'static str, String)> {
+pub(crate) fn lines(gain: &Gain, stored: bool) -> Vec<(&'static str, String)> {
     let about = if gain.estimated { "about " } else { "" };
     let where_ = if stored {
         " in pages, not stored"
@@ -40,7 +40,7 @@ fn maintenance(gain: &Gain) -> String {
 }
 
 /// The gain and the needs of a vacuum, in words.
-pub(super) fn sentence(gain: &Gain) -> String {
+pub(crate) fn sentence(gain: &Gain) -> String {
     format!(
         "about {} of {}; it needs up to {} beside the file, and about {}",
         indicatif::BinaryBytes(gain.reclaimable_bytes),

@@ -9,6 +9,7 @@ mod chroma;
 mod compressor;
 mod exit;
 mod failure;
+mod gain;
 mod load;
 mod out;
 mod panics;

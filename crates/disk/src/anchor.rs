@@ -5,7 +5,8 @@
 //! device and inode are those of the intended file. A new file is changed only through its own
 //! descriptor ([`RealFile`]).
 
-use crate::real::{RealFile, check_name, failed};
+use crate::name::check_name;
+use crate::real::{RealFile, failed};
 use crate::rights::Rights;
 use crate::{Error, ErrorKind, Op, Result};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags};

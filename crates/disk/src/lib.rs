@@ -21,6 +21,7 @@ pub mod hash;
 mod holder;
 #[allow(unsafe_code, reason = "mappings and advice to the system")]
 pub mod memory;
+mod name;
 mod number;
 pub mod random;
 mod real;
@@ -35,6 +36,7 @@ pub use error::{Error, ErrorKind, Op, Result, too_many_files};
 pub use fields::Fields;
 pub use file::{Dir, File, LockKind, OpenMode, Stamp, SyncKind};
 pub use holder::lock_holder;
-pub use real::{RealDir, RealFile, check_name, exchange};
+pub use name::check_name;
+pub use real::{RealDir, RealFile, exchange};
 pub use rights::Rights;
 pub use watch::Watch;

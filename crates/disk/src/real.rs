@@ -13,6 +13,7 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use crate::apart::Apart;
+use crate::name::check_name;
 use crate::number;
 use crate::rights::Rights;
 use rustix::fs::{AtFlags, Mode, OFlags, statat};
@@ -329,21 +330,6 @@ impl RealDir {
     pub fn path(&self) -> &Path {
         &self.path
     }
-}
-
-/// Refuses a name that is not a single path component.
-///
-/// # Errors
-/// [`ErrorKind::Io`] with `EINVAL`.
-pub fn check_name(name: &str, op: Op) -> Result<()> {
-    if matches!(name, "" | "." | "..") || name.contains(['/', '\0']) {
-        return Err(Error {
-            kind: ErrorKind::Io,
-            op,
-            code: Some(EINVAL),
-        });
-    }
-    Ok(())
 }
 
 impl Dir for RealDir {

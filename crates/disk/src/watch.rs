@@ -4,6 +4,8 @@
 //! watch takes one of the user's inotify instances, usually 128. So a watch may be unavailable, and
 //! a waiting caller must also poll now and then.
 
+use crate::error::Op;
+use crate::name::check_name;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -120,8 +122,7 @@ impl Watch {
     }
 
     fn add_event(&self, name: &str, event: Event) -> bool {
-        crate::real::check_name(name, crate::Op::Open).is_ok()
-            && self.kernel.add(&self.dir.join(name), event)
+        check_name(name, Op::Open).is_ok() && self.kernel.add(&self.dir.join(name), event)
     }
 
     /// Waits for an event on one of the files since the last wait, for [`Watch::ring`], or for at

@@ -28,6 +28,10 @@ impl Sink for Box<dyn Upload + '_> {
     }
 }
 
+/// So many bytes at the end of a base are read first. Its table is there, and what a first query
+/// needs.
+pub(crate) const BASE_END: u64 = 448 << 10;
+
 /// Writes an object.
 pub(crate) struct Writer<S> {
     sink: S,
@@ -207,6 +211,34 @@ impl Object {
         let places = self.index.places();
         places.map(|(offset, at, len)| (offset, self.bytes(at, len)))
     }
+}
+
+/// Reads the table and the footer of an object of `len` bytes, of which `read` fills a buffer from
+/// an offset on: first the last `end` bytes.
+///
+/// # Errors
+/// Those of `read`; [`Error::Damaged`], [`Error::Newer`].
+pub(crate) fn index(
+    name: &str,
+    len: u64,
+    end: u64,
+    read: &mut dyn FnMut(&mut [u8], u64) -> Result<usize>,
+) -> Result<Index> {
+    let mut wanted = end;
+    for _ in 0..2 {
+        let from = len.saturating_sub(wanted);
+        let mut end = vec![0; usize::try_from(len - from).unwrap_or_default()];
+        let n = read(&mut end, from)?;
+        end.truncate(n);
+        match Index::decode(name, &end, len)? {
+            Ok(index) => return Ok(index),
+            Err(needed) => wanted = needed,
+        }
+    }
+    Err(Error::Damaged {
+        object: name.to_owned(),
+        problem: "its length is wrong".to_owned(),
+    })
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ mod large;
 use crate::bucket::{Bucket, Stored};
 use crate::chain::Chain;
 use crate::error::{Error, Result};
-use crate::extents::{Index, Object};
+use crate::extents::Object;
 use crate::format::{Base, Footer, Generation, Head, Kind};
 use crate::headless;
 use crate::log::{Place, place};
@@ -356,32 +356,4 @@ fn log_failed(e: densite_log::Error) -> Error {
             problem: e.to_string(),
         },
     }
-}
-
-/// Reads the table and the footer of an object of `len` bytes, of which `read` fills a buffer from
-/// an offset on: first the last `end` bytes.
-///
-/// # Errors
-/// Those of `read`; [`Error::Damaged`], [`Error::Newer`].
-pub(crate) fn index(
-    name: &str,
-    len: u64,
-    end: u64,
-    read: &mut dyn FnMut(&mut [u8], u64) -> Result<usize>,
-) -> Result<Index> {
-    let mut wanted = end;
-    for _ in 0..2 {
-        let from = len.saturating_sub(wanted);
-        let mut end = vec![0; usize::try_from(len - from).unwrap_or_default()];
-        let n = read(&mut end, from)?;
-        end.truncate(n);
-        match Index::decode(name, &end, len)? {
-            Ok(index) => return Ok(index),
-            Err(needed) => wanted = needed,
-        }
-    }
-    Err(Error::Damaged {
-        object: name.to_owned(),
-        problem: "its length is wrong".to_owned(),
-    })
 }

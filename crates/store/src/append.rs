@@ -6,10 +6,10 @@
 //! file is an extent without end.
 
 use crate::error::{Damage, Error, Result};
+use crate::format::entry::NodeRef;
 use crate::format::record::{Chain, JUMP_LEN, Kind, Record};
 use crate::format::trailer::OPEN_END;
 use crate::format::{LOCK_UNIT, MAX_OFF, UNIT_LEN};
-use crate::map::NodeRef;
 use crate::space::{Lane, Lanes, Space};
 use densite_disk::File;
 

@@ -8,11 +8,12 @@
 use crate::format::header::Header;
 use crate::format::record::{RECORD_LEN, Record};
 use crate::format::slot::{Slot, choose};
+use crate::format::table::Part;
 use crate::format::tip::Tip;
 use crate::format::trailer::{RootSection, Trailer, payload_len};
 use crate::map::node::Node;
 use crate::space::Space;
-use crate::space::table::{Part, decode_chunk, decode_index, encode_index};
+use crate::space::table::{decode_chunk, decode_index, encode_index};
 use crate::state::State;
 
 /// A decoded structure.
@@ -54,7 +55,7 @@ impl Decoded {
     pub fn is_plausible(&self) -> bool {
         match &self.0 {
             Structure::Node(Node::Leaf(entries)) => {
-                entries.iter().all(crate::map::Entry::plausible)
+                entries.iter().all(crate::format::entry::Entry::plausible)
             }
             _ => true,
         }

@@ -2,8 +2,8 @@
 
 use crate::codec::{self, CodecId, Dictionary};
 use crate::error::{Damage, Error, Result};
+use crate::format::entry::Entry;
 use crate::format::record::{Kind, Record, raw_check};
-use crate::map::Entry;
 use crate::shared::Shared;
 use densite_disk::File;
 

@@ -9,8 +9,8 @@
 //! there are ([`Learned::hot`]). A process that knows of fewer looks for them at rest (`relearn`).
 
 use crate::codec::CodecId;
+use crate::format::entry::Entry;
 use crate::format::trailer::Learned;
-use crate::map::Entry;
 use densite_disk::sync::Mutex;
 use std::collections::hash_map::{self, HashMap};
 

@@ -7,8 +7,9 @@
 //! (`table`) counts neither trailers nor the preamble, which are added after loading. For a unit of
 //! a chunk that is not in memory (`resident`), only changes are known, and it counts as full.
 
+use crate::format::entry::Entry;
+use crate::format::table::{CHUNK_UNITS, Table};
 use crate::format::{DATA_OFF, LOCK_UNIT, UNIT_LEN};
-use crate::map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 mod age;
@@ -21,10 +22,7 @@ pub(crate) use lanes::{Lane, Lanes};
 use resident::Chunk;
 pub(crate) use resident::Worth;
 pub(crate) use reuse::Reuse;
-pub(crate) use table::Table;
 
-/// Units of one chunk of the table.
-pub(crate) const CHUNK_UNITS: usize = 1024;
 /// Bytes of a decoded chunk.
 pub(crate) const CHUNK_RAW: usize = CHUNK_UNITS * 4;
 

@@ -2,9 +2,10 @@
 
 use crate::error::{Damage, Error, Result};
 use crate::format::DATA_OFF;
+use crate::format::entry::{Entry, Root};
 use crate::format::tip::{TIP_LEN, Tip};
 use crate::format::trailer::{DictInfo, HEAD_LEN, Learned, OPEN_END, RootSection, Trailer};
-use crate::map::{Entry, Root, tree};
+use crate::map::tree;
 use std::collections::HashMap;
 
 /// Bytes 18 and 19 of page 1 in a rollback mode. In WAL mode they are 2.

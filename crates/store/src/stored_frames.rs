@@ -2,8 +2,8 @@
 
 use crate::again::Held;
 use crate::error::{Error, Result};
+use crate::format::entry::Entry;
 use crate::frame;
-use crate::map::Entry;
 use crate::shared::Shared;
 use crate::state::State;
 use densite_disk::File;

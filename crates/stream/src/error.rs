@@ -1,6 +1,6 @@
 //! Errors of a stream, one variant for each way in which a caller can react.
 
-use crate::{Identity, Name};
+use crate::identity::Identity;
 
 /// Shorthand for results of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -15,7 +15,7 @@ pub enum Error {
     )]
     Conflict {
         /// The origin.
-        origin: Name,
+        origin: String,
         /// The sequence that the caller expected; 0: no message.
         expected: u64,
         /// The sequence in the stream; 0: no message.

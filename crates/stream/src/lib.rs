@@ -14,6 +14,7 @@ mod address;
 pub mod bytes;
 mod directory;
 mod error;
+mod identity;
 #[cfg(feature = "nats")]
 mod jetstream;
 mod message;
@@ -23,8 +24,9 @@ mod stream;
 pub use address::{Access, Address, without_password};
 pub use directory::Directory;
 pub use error::{Error, Result};
+pub use identity::Identity;
 #[cfg(feature = "nats")]
 pub use jetstream::{JetStream, Options};
-pub use message::{Durability, Extent, Identity, Message, Position, Seen, SyncInterval, Take};
+pub use message::{Durability, Extent, Message, Position, Seen, SyncInterval, Take};
 pub use name::Name;
 pub use stream::Stream;

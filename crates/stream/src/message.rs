@@ -2,7 +2,6 @@
 
 use crate::Name;
 use densite_disk::hash::Xxh3_64;
-use std::fmt;
 use std::time::Duration;
 
 /// One message of a stream.
@@ -85,23 +84,6 @@ pub struct Take {
     pub bytes: usize,
     /// How long to wait for the first message.
     pub wait: Duration,
-}
-
-/// Which stream this is. A stream that was removed and made again has another identity, whatever
-/// its name and its messages are.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Identity(pub [u8; 16]);
-
-impl fmt::Display for Identity {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
-    }
-}
-
-impl fmt::Debug for Identity {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Identity({self})")
-    }
 }
 
 /// What an acknowledgement of a stream is worth.

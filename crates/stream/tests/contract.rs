@@ -94,7 +94,7 @@ pub(crate) fn a_wrong_expected_sequence_is_refused(place: &dyn Place) {
     let (a, b) = (name("a"), name("b"));
     let conflict = |expected, found| {
         Err(Error::Conflict {
-            origin: a.clone(),
+            origin: a.to_string(),
             expected,
             found,
         })

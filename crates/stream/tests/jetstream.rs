@@ -2,7 +2,8 @@
 
 use crate::contract::{Place, contract};
 use crate::members::{
-    append_numbers, append_once, check_numbers, name, open as open_place, read_all, take,
+    STREAM, append_numbers, append_once, check_numbers, name, open as open_place, open_nats,
+    options, read_all, take,
 };
 use async_nats::jetstream::stream::Config;
 use async_nats::jetstream::{self, Context};
@@ -15,27 +16,10 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-const STREAM: &str = "DENSITE";
-
 /// A server with a directory of its own.
 struct Server {
     nats: Mutex<Nats>,
     own: TempDir,
-}
-
-/// The options of the tests, for "URL|MONITOR".
-fn options(at: &str) -> Options {
-    let (url, monitor) = at.split_once('|').expect("two addresses");
-    Options {
-        monitors: vec![monitor.to_owned()],
-        can_be_trimmed: true,
-        timeout: Duration::from_secs(3),
-        ..Options::new(url, STREAM)
-    }
-}
-
-pub(crate) fn open(at: &str) -> Result<JetStream> {
-    JetStream::open(options(at), &name("app"))
 }
 
 impl Server {
@@ -125,7 +109,7 @@ fn a_stream_that_loses_messages_is_refused() {
         server.administer(|context| async move {
             context.create_stream(config).await.expect("made");
         });
-        match open(&server.at()).map(drop) {
+        match open_nats(&server.at()).map(drop) {
             Err(Error::Refused(said)) => assert!(said.contains(word), "{word}: {said}"),
             other => panic!("{word}: {other:?}"),
         }
@@ -180,7 +164,7 @@ fn a_sync_every_two_minutes_is_seen() {
     let text = text.replace("sync_interval: always", "sync_interval: \"2m\"");
     std::fs::write(&own, text).expect("the configuration");
     server.kill();
-    let durability = open(&server.at()).expect("a stream").durability();
+    let durability = open_nats(&server.at()).expect("a stream").durability();
     let durability = durability.expect("known");
     let two = SyncInterval::Every(Duration::from_secs(120));
     assert_eq!(durability.sync, two);
@@ -203,7 +187,7 @@ fn a_server_that_is_away_can_be_tried_again() {
     let away = [
         stream.append(&name("a"), 1, b"x").map(drop),
         stream.extent().map(drop),
-        open(&server.at()).map(drop),
+        open_nats(&server.at()).map(drop),
     ];
     for away in away {
         assert!(matches!(away, Err(Error::TryAgain(_))), "{away:?}");
@@ -230,7 +214,7 @@ fn a_server_without_jetstream_is_refused() {
     let (before, _) = text.split_once("jetstream").expect("its settings");
     std::fs::write(&own, before).expect("the configuration");
     server.kill();
-    match open(&server.at()).map(drop) {
+    match open_nats(&server.at()).map(drop) {
         Err(Error::Refused(said)) => assert!(said.contains("-js"), "{said}"),
         other => panic!("{other:?}"),
     }
@@ -451,12 +435,12 @@ fn an_older_copy_is_noticed_through_another_server() {
 #[test]
 fn a_reader_that_is_refused_leaves_no_consumers() {
     let Some(server) = place() else { return };
-    let writer = open(&server.at()).expect("a stream");
+    let writer = open_nats(&server.at()).expect("a stream");
     append_numbers(&writer, &name("a"), 3);
     let read = read_all(&writer, 3);
     let mut elsewhere = read[1].position();
     elsewhere.sequence = 3;
-    let reader = open(&server.at()).expect("a stream");
+    let reader = open_nats(&server.at()).expect("a stream");
     for _ in 0..20 {
         match reader.read_after(elsewhere, take(Duration::from_millis(50))) {
             Err(Error::Diverged { sequence: 3, .. }) => {}
@@ -483,7 +467,7 @@ fn a_reader_that_is_refused_leaves_no_consumers() {
 #[test]
 fn a_message_without_a_valid_origin_has_no_contents() {
     let Some(server) = place() else { return };
-    let stream = open(&server.at()).expect("a stream");
+    let stream = open_nats(&server.at()).expect("a stream");
     append_numbers(&stream, &name("a"), 1);
     server.administer(|context| async move {
         let sent = context.publish("densite.app.a$b", "x".into()).await;
@@ -494,7 +478,7 @@ fn a_message_without_a_valid_origin_has_no_contents() {
     assert!(found[1].bytes.is_empty(), "{found:?}");
     assert_eq!(stream.message(2).expect("read").as_ref(), Some(&found[1]));
     // A reader begins behind it.
-    let other = open(&server.at()).expect("a stream");
+    let other = open_nats(&server.at()).expect("a stream");
     let take = densite_stream::Take {
         messages: 9,
         bytes: 1 << 20,

@@ -123,13 +123,33 @@ fn as_a_process() {
     append_numbers(&*open(place), &name(origin), count);
 }
 
+#[cfg(feature = "nats")]
+pub(crate) const STREAM: &str = "DENSITE";
+
+/// The options of the tests, for "URL|MONITOR".
+#[cfg(feature = "nats")]
+pub(crate) fn options(at: &str) -> densite_stream::Options {
+    let (url, monitor) = at.split_once('|').expect("two addresses");
+    densite_stream::Options {
+        monitors: vec![monitor.to_owned()],
+        can_be_trimmed: true,
+        timeout: Duration::from_secs(3),
+        ..densite_stream::Options::new(url, STREAM)
+    }
+}
+
+#[cfg(feature = "nats")]
+pub(crate) fn open_nats(at: &str) -> densite_stream::Result<densite_stream::JetStream> {
+    densite_stream::JetStream::open(options(at), &name("app"))
+}
+
 /// Opens the stream that a place of a test names.
 pub(crate) fn open(place: &str) -> Box<dyn Stream> {
     let (kind, at) = place.split_once('=').expect("a kind");
     match kind {
         "directory" => Box::new(densite_stream::Directory::open(at).expect("a stream")),
         #[cfg(feature = "nats")]
-        "nats" => Box::new(crate::jetstream::open(at).expect("a stream")),
+        "nats" => Box::new(open_nats(at).expect("a stream")),
         _ => panic!("{place}"),
     }
 }

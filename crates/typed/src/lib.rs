@@ -19,6 +19,7 @@ mod encode;
 mod fast;
 pub mod ints;
 mod joined;
+mod learn;
 mod mismatch;
 mod model;
 mod numbers;
@@ -36,6 +37,7 @@ pub use context::PageContext;
 pub use decode::{Undecodable, decode};
 pub use encode::{encode, encode_unchecked, is_scrubbed, scrub};
 pub use joined::{decode_joined, encode_joined, used_bytes};
+pub use learn::{Outlook, Purpose};
 #[cfg(feature = "fuzz")]
 pub use mismatch::fuzz;
-pub use model::{ColumnDescription, Model, Outlook, Purpose, Subject};
+pub use model::{ColumnDescription, Model, Subject};

@@ -1,16 +1,14 @@
-//! Reads a mutant with SQLite, and compares it with the stored rows.
+//! The content of a database, as SQLite reads it.
 
-use super::kinds::{Kind, open};
 use densite_disk::hash::xxh3_64;
 use rusqlite::{Connection, Result};
 use std::fmt::Write;
-use std::path::Path;
 
 /// By query: a hash of each row, in order.
 pub(crate) type Content = Vec<(String, Vec<u64>)>;
 
 /// Queries that read everything: every table, and every index alone.
-fn queries(con: &Connection) -> Result<Vec<String>> {
+pub(crate) fn queries(con: &Connection) -> Result<Vec<String>> {
     let mut schema = con.prepare(
         "SELECT 'SELECT * FROM \"' || name || '\" NOT INDEXED' FROM sqlite_schema WHERE type = 'table'
          UNION ALL SELECT 'SELECT ' || columns || ' FROM \"' || tbl_name || '\" INDEXED BY \"' || name || '\" ORDER BY ' || columns FROM
@@ -21,7 +19,7 @@ fn queries(con: &Connection) -> Result<Vec<String>> {
 }
 
 /// The rows of a query until its end or its error.
-fn rows(con: &Connection, sql: &str) -> (Vec<u64>, Result<()>) {
+pub(crate) fn rows(con: &Connection, sql: &str) -> (Vec<u64>, Result<()>) {
     let mut hashes = Vec::new();
     let mut read = || -> Result<()> {
         let mut statement = con.prepare(sql)?;
@@ -50,105 +48,4 @@ pub(crate) fn content(con: &Connection) -> Content {
         (sql, hashes)
     });
     all.collect()
-}
-
-/// The outcome of a mutant.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Outcome {
-    /// All rows, no error.
-    Same,
-    /// An error. Rows before it and from other tables are right.
-    Error,
-    /// All rows of an earlier state, in a file that was not closed.
-    Earlier,
-    /// No table and no error.
-    Empty,
-    /// Wrong or missing rows, without an error.
-    Wrong(String),
-}
-
-impl Outcome {
-    pub(crate) fn name(&self) -> &'static str {
-        match self {
-            Outcome::Same => "same",
-            Outcome::Error => "error",
-            Outcome::Earlier => "earlier",
-            Outcome::Empty => "empty",
-            Outcome::Wrong(_) => "WRONG",
-        }
-    }
-}
-
-/// The rows that were read.
-struct Found {
-    /// By query: its rows, and whether it ended without an error.
-    parts: Vec<(String, Vec<u64>, bool)>,
-}
-
-/// Reads everything and compares it with each allowed state.
-pub(crate) fn outcome(kind: &Kind, path: &Path) -> Outcome {
-    let Ok(con) = open(path) else {
-        return Outcome::Error;
-    };
-    let Ok(queries) = queries(&con) else {
-        return Outcome::Error;
-    };
-    let parts = queries.into_iter().map(|sql| {
-        let (hashes, done) = rows(&con, &sql);
-        (sql, hashes, done.is_ok())
-    });
-    let found = Found {
-        parts: parts.collect(),
-    };
-    let whole = found.parts.iter().all(|(.., done)| *done);
-    let mut problem = String::new();
-    for (age, state) in kind.states.iter().rev().enumerate() {
-        match found.compared(state) {
-            Ok(()) => {
-                return match (whole, age) {
-                    (false, _) => Outcome::Error,
-                    (true, 0) => Outcome::Same,
-                    (true, _) => Outcome::Earlier,
-                };
-            }
-            Err(e) if age == 0 => problem = e,
-            Err(_) => {}
-        }
-    }
-    match whole && found.parts.iter().all(|(_, rows, _)| rows.is_empty()) {
-        true => Outcome::Empty,
-        false => Outcome::Wrong(problem),
-    }
-}
-
-impl Found {
-    /// Checks that the rows do not contradict this state.
-    fn compared(&self, state: &Content) -> std::result::Result<(), String> {
-        if self.parts.len() != state.len() {
-            return Err(format!(
-                "{} tables and indexes, not {}",
-                self.parts.len(),
-                state.len()
-            ));
-        }
-        for ((sql, found, done), (wanted_sql, wanted)) in self.parts.iter().zip(state) {
-            if sql != wanted_sql {
-                return Err(format!("{sql}, not {wanted_sql}"));
-            }
-            let same = found.iter().zip(wanted).take_while(|(a, b)| a == b).count();
-            if same < found.len() || (*done && same < wanted.len()) {
-                let how = if *done {
-                    "without an error"
-                } else {
-                    "before an error"
-                };
-                return Err(format!(
-                    "{sql}: {} of {} rows, {same} of them right, {how}",
-                    found.len(),
-                    wanted.len()
-                ));
-            }
-        }
-        Ok(())
-    }
 }

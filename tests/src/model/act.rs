@@ -4,20 +4,11 @@ use rusqlite::Connection;
 
 use super::blobs::{blob_read, blob_write};
 use super::copies::{backup_in, backup_out, vacuum_into};
-use super::digest::Digest;
-use super::outcome::Outcome;
+use super::digest::{Digest, Memory};
+use super::outcome::{Outcome, answer, failed};
 use super::reopen::reopen;
 use super::side::{Flavour, Side};
 use super::step::Action;
-
-/// State of a side between steps.
-#[derive(Default)]
-pub(crate) struct Memory {
-    /// The content that the second connection saw when its snapshot began.
-    pub(crate) snapshot: Option<Digest>,
-    /// The digest of the last step that computed one, to report differences.
-    pub(crate) digest: Option<Digest>,
-}
 
 /// Executes a step. An error of SQLite is a normal outcome. `Err` means that a check failed: an
 /// unsound database, a snapshot that changed, or damage in the store.
@@ -111,20 +102,6 @@ pub(crate) fn act(
             Ok(outcome)
         }
     }
-}
-
-/// The outcome of calls other than SQL.
-pub(crate) fn answer(db: &Connection, found: rusqlite::Result<Vec<String>>, dir: &str) -> Outcome {
-    match found {
-        Ok(text) => Outcome::of_text(Some(db), text),
-        Err(error) => failed(Some(db), &error, dir),
-    }
-}
-
-fn failed(db: Option<&Connection>, error: &rusqlite::Error, dir: &str) -> Outcome {
-    let mut outcome = Outcome::of_text(db, Vec::new());
-    outcome.fail(error, dir);
-    outcome
 }
 
 fn snapshot_begin(side: &mut Side, memory: &mut Memory, dir: &str) -> Result<Outcome, String> {

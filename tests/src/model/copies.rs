@@ -5,9 +5,8 @@ use std::fs;
 use rusqlite::Connection;
 use rusqlite::backup::{Backup, StepResult};
 
-use super::act::{Memory, answer};
-use super::digest::Digest;
-use super::outcome::{Outcome, code_and_message};
+use super::digest::{Digest, Memory};
+use super::outcome::{Outcome, answer, code_and_message};
 use super::side::{Flavour, Side, is_densite};
 
 pub(crate) fn copy_name(plain: bool) -> &'static str {

@@ -12,6 +12,15 @@ use super::outcome::hash_value;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Digest(BTreeMap<String, String>);
 
+/// State of a side between steps.
+#[derive(Default)]
+pub(crate) struct Memory {
+    /// The content that the second connection saw when its snapshot began.
+    pub(crate) snapshot: Option<Digest>,
+    /// The digest of the last step that computed one, to report differences.
+    pub(crate) digest: Option<Digest>,
+}
+
 /// Pragmas that are part of a database's content.
 const PRAGMAS: &[&str] = &[
     "page_size",

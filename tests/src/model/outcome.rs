@@ -28,6 +28,21 @@ pub(crate) struct Outcome {
     pub(crate) autocommit: bool,
 }
 
+/// The outcome of calls other than SQL.
+pub(crate) fn answer(db: &Connection, found: rusqlite::Result<Vec<String>>, dir: &str) -> Outcome {
+    match found {
+        Ok(text) => Outcome::of_text(Some(db), text),
+        Err(error) => failed(Some(db), &error, dir),
+    }
+}
+
+/// The outcome of a call that failed.
+pub(crate) fn failed(db: Option<&Connection>, error: &rusqlite::Error, dir: &str) -> Outcome {
+    let mut outcome = Outcome::of_text(db, Vec::new());
+    outcome.fail(error, dir);
+    outcome
+}
+
 impl Outcome {
     /// Runs all statements of `sql` and records their results. `{DIR}` stands for the directory of
     /// the side, and replaces it in messages.

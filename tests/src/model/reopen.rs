@@ -1,6 +1,6 @@
 //! Closes all connections, checks the files, and opens them again.
 
-use super::act::Memory;
+use super::digest::Memory;
 use super::outcome::Outcome;
 use super::side::{Flavour, Side, is_densite};
 

@@ -3,8 +3,9 @@
 use std::collections::VecDeque;
 use std::fmt::Write as _;
 
-use super::act::{Memory, act};
+use super::act::act;
 use super::catalog::Catalog;
+use super::digest::Memory;
 use super::host;
 use super::kind::{Kind, Tally};
 use super::outcome::Outcome;

@@ -4,7 +4,7 @@
 use super::Measured;
 use super::text::{escaped, share, size};
 use crate::advice::{Line, quoted};
-use crate::verbs::gain::time;
+use crate::gain::time;
 use densite_tools::{Form, Gain, Info};
 use std::fmt::Write as _;
 

@@ -1,8 +1,9 @@
 //! `densite info DB`
 
-use super::{gain, objects};
+use super::objects;
 use crate::args::{Common, InfoArgs};
 use crate::failure::Outcome;
+use crate::gain;
 use crate::progress::Bar;
 use crate::shown::{self, shown};
 use crate::{out, sqlite};

@@ -6,7 +6,6 @@ pub(crate) mod compress;
 mod converted;
 pub(crate) mod decompress;
 pub(crate) mod export;
-pub(crate) mod gain;
 pub(crate) mod info;
 pub(crate) mod join;
 pub(crate) mod leave;

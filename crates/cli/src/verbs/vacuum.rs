@@ -1,9 +1,9 @@
 //! `densite vacuum PATH`
 
-use super::gain;
 use crate::args::{Common, VacuumArgs};
 use crate::ask;
 use crate::failure::Outcome;
+use crate::gain;
 use crate::progress::Bar;
 use crate::shown;
 use crate::{chroma, out, sqlite};

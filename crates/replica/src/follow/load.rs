@@ -3,11 +3,10 @@
 use super::snapshot::{Holder, Snapshot};
 use crate::bucket::Bucket;
 use crate::error::{Error, Result};
-use crate::extents::{Index, Object};
+use crate::extents::{BASE_END, Index, Object, index};
 use crate::format::Head;
 use crate::names;
 use crate::plan::NEWEST;
-use crate::restore::index;
 use std::sync::Arc;
 
 /// A base or merged object of at most so many bytes is kept in memory: one request instead of
@@ -16,8 +15,6 @@ const SMALL: u64 = 1 << 20;
 
 /// So many bytes at the end of a large object are read first: its table is there.
 pub(super) const END: u64 = 192 << 10;
-/// The same for a base. It also has there what a first query needs.
-pub(crate) const BASE_END: u64 = 448 << 10;
 
 /// Bytes of them that most tables fit into.
 const TABLE: u64 = 64 << 10;

@@ -11,8 +11,6 @@
 mod load;
 mod snapshot;
 
-pub(crate) use load::BASE_END;
-
 pub use snapshot::Snapshot;
 
 use crate::bucket::Bucket;

@@ -10,11 +10,10 @@
 //! written when all others are there. So if the file is that long, later extents can have changed
 //! it, and only they are read again.
 
-use super::{Restoring, index};
+use super::Restoring;
 use crate::bucket::Bucket;
 use crate::error::{Error, Result};
-use crate::extents::Index;
-use crate::follow::BASE_END;
+use crate::extents::{BASE_END, Index, index};
 use crate::format::Footer;
 use densite_disk::hash::Xxh3_128;
 use std::ops::Range;

@@ -7,10 +7,12 @@ use super::tip::{TIP_LEN, Tip};
 use super::trailer::{DictInfo, HEAD_LEN, Learned, OPEN_END, RootSection, Trailer, payload_len};
 use crate::CodecChoice;
 use crate::codec::{self, CodecId, Dictionary, PageSettings, encode_pages};
+use crate::format::entry::{Entry, NodeRef, Root};
+use crate::format::table::Part;
+use crate::format::table::Table;
 use crate::map::node::{INNER_FANOUT, LEAF_FANOUT, Node};
-use crate::map::{Entry, NodeRef, Root};
-use crate::space::table::{Part, decode_index, encode_index};
-use crate::space::{Space, Table};
+use crate::space::Space;
+use crate::space::table::{decode_index, encode_index};
 use densite_disk::hash::{xxh3_64, xxh3_64_with_seed, xxh3_128, xxh3_128_with_seed};
 use densite_format_doc::{TEXT, Tables, le2, le4, le8};
 use densite_typed::PageContext;
@@ -531,7 +533,7 @@ fn modules_have_the_tables_of_format_md() {
         ("tip", include_str!("tip.rs")),
         ("record", include_str!("record.rs")),
         ("trailer", include_str!("trailer.rs")),
-        ("entry", include_str!("../map/entry.rs")),
+        ("entry", include_str!("entry.rs")),
     ] {
         tables.check_module(name, source);
     }
@@ -768,9 +770,9 @@ fn constants_are_pinned() {
         slot::SLOT_LEN,
         Node::raw_len(0),
         Node::raw_len(1),
-        crate::space::CHUNK_UNITS,
+        crate::format::table::CHUNK_UNITS,
         crate::space::CHUNK_RAW,
-        crate::space::table::FANOUT,
+        crate::format::table::FANOUT,
         slot::CLEAN,
     );
     let pinned = "version 1\nmagic \"Densite format\\r\\n\"\noffsets 0 [4096, 8192] 2048 12288 16384\nunit 65536 lock unit 16384 max \

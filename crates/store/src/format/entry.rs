@@ -1,4 +1,4 @@
-//! Map entries and node references.
+//! Entries of the page map, and where its nodes are.
 //!
 //! An entry, as a trailer holds it (a leaf holds the same fields, column by column):
 //!
@@ -15,8 +15,9 @@
 //!     27     1  reserved   0
 //! ```
 
+use super::MAX_OFF;
+use super::record::{MAX_PAYLOAD, RECORD_LEN};
 use crate::bytes::Put;
-use crate::format::{MAX_OFF, record::MAX_PAYLOAD, record::RECORD_LEN};
 use densite_disk::Fields;
 
 /// Where the newest version of one page is.
@@ -125,4 +126,11 @@ impl NodeRef {
         let ok = r.off < MAX_OFF && r.len <= MAX_PAYLOAD + RECORD_LEN as u32;
         (ok && (r.is_none() || r.len >= RECORD_LEN as u32)).then_some(r)
     }
+}
+
+/// Where the tree of the page map begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Root {
+    pub(crate) node: NodeRef,
+    pub(crate) level: u32,
 }

@@ -6,9 +6,11 @@
 
 #[cfg(test)]
 mod doc;
+pub(crate) mod entry;
 pub(crate) mod header;
 pub(crate) mod record;
 pub(crate) mod slot;
+pub(crate) mod table;
 pub(crate) mod tip;
 pub(crate) mod trailer;
 

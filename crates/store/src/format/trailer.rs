@@ -34,12 +34,11 @@
 //! the chain has reached, and the hash follows from the records between the two. The trailers from
 //! this one back along `prev` to the first root trailer have everything that is needed to read.
 
+use super::entry::{Entry, NodeRef, Root};
+use super::table::{FANOUT, PART_LEN, Part, Table};
 use super::tip::Tip;
 use super::{DATA_OFF, MAX_COMMIT, MAX_DICT, MAX_OFF, MAX_PAGE, UNIT_LEN};
 use crate::bytes::Put;
-use crate::map::{Entry, NodeRef, Root};
-use crate::space::Table;
-use crate::space::table::{FANOUT, PART_LEN, Part};
 use densite_disk::Fields;
 
 /// Flag: there is a root section.

@@ -5,16 +5,18 @@
 //! map, the chunks and indexes of the space table. Then follows a root trailer. Some slots of an
 //! area can be without a record (see [`Pattern`]).
 
+use crate::format::entry::{Entry, NodeRef, Root};
 use crate::format::header::Header;
 use crate::format::record::{Kind, RECORD_LEN, Record, raw_check};
 use crate::format::slot::{SLOT_LEN, Slot};
+use crate::format::table::{CHUNK_UNITS, Table};
+use crate::format::table::{FANOUT, Part, chunks_of};
 use crate::format::tip::Tip;
 use crate::format::trailer::{HEAD_LEN, Learned, OPEN_END, RootSection, Trailer};
 use crate::format::{DATA_OFF, FORMAT_VERSION, LOCK_UNIT, SLOT_COPY, SLOT_OFF, TIP_OFF, UNIT_LEN};
 use crate::map::node::{INNER_FANOUT, LEAF_FANOUT, Node};
-use crate::map::{Entry, NodeRef, Root};
-use crate::space::table::{FANOUT, Part, chunks_of, encode_index};
-use crate::space::{CHUNK_RAW, CHUNK_UNITS, Table};
+use crate::space::CHUNK_RAW;
+use crate::space::table::encode_index;
 use densite_disk::{File, Result, SyncKind};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -5,11 +5,8 @@
 //! rewrite it: its entries are in its trailer and, in memory, in an overlay. From time to time a
 //! commit *folds* the overlay into new nodes.
 
-pub(crate) mod entry;
 pub(crate) mod node;
 pub(crate) mod nodes;
 pub(crate) mod tree;
 
-pub(crate) use entry::{Entry, NodeRef};
 pub(crate) use nodes::NodeCache;
-pub(crate) use tree::Root;

@@ -5,7 +5,7 @@
 //! or eight byte planes. Then follow codecs, run_log2, slots. The payload of an inner node is 256
 //! references of 20 bytes. Both are stored with codec zstd if that is smaller.
 
-use super::entry::{Entry, NodeRef};
+use crate::format::entry::{Entry, NodeRef};
 use densite_disk::Fields;
 
 /// Pages of one leaf.

@@ -1,9 +1,9 @@
 //! Loading map nodes, and the cache of decoded ones.
 
-use super::entry::NodeRef;
 use super::node::Node;
 use crate::codec;
 use crate::error::{Damage, Error, Result};
+use crate::format::entry::NodeRef;
 use crate::format::record::{Kind, RECORD_LEN, Record, raw_check};
 use densite_disk::File;
 use densite_disk::sync::Mutex;

@@ -3,20 +3,13 @@
 //! A node of level L covers 512 * 256^L pages, and the root's level is the height of the tree. A
 //! missing child is a hole: its pages have no frames.
 
-use super::entry::{Entry, NodeRef};
 use super::node::{INNER_FANOUT, LEAF_FANOUT, Node};
 use super::nodes::{self, NodeCache};
 use crate::error::Result;
+use crate::format::entry::{Entry, NodeRef, Root};
 use crate::format::record::Record;
 use densite_disk::File;
 use std::sync::Arc;
-
-/// Where the tree begins.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Root {
-    pub(crate) node: NodeRef,
-    pub(crate) level: u32,
-}
 
 /// Everything that is needed to load nodes.
 #[derive(Clone, Copy)]

@@ -4,12 +4,13 @@
 use crate::append::Appender;
 use crate::by_fold::ByFold;
 use crate::error::Result;
+use crate::format::entry::{Entry, NodeRef, Root};
 use crate::format::record::{RECORD_LEN, Record};
+use crate::format::table::Table;
 use crate::format::trailer::{DictInfo, RootSection, Trailer};
 use crate::map::tree::{self, Sink};
-use crate::map::{Entry, NodeRef, Root};
 use crate::shared::Shared;
-use crate::space::{Space, Table, table};
+use crate::space::{Space, table};
 use crate::transaction::Transaction;
 use crate::writer::Writer;
 use densite_disk::File;

@@ -6,7 +6,7 @@
 
 use super::Reader;
 use super::batches::{WINDOWS, resize};
-use crate::map::Entry;
+use crate::format::entry::Entry;
 use crate::open_file::OpenFile;
 use crate::options::Readahead;
 use crate::shared::Shared;

@@ -10,8 +10,8 @@
 
 use crate::cache::{Cache, Contents};
 use crate::codec::Dictionary;
+use crate::format::entry::Entry;
 use crate::frame;
-use crate::map::Entry;
 use crate::pool::{Pool, Task};
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -10,11 +10,12 @@ use crate::by_fold::ByFold;
 use crate::error::{Damage, Error, Result};
 use crate::format::UNIT_LEN;
 use crate::format::record::{Kind, RECORD_LEN, Record};
+use crate::format::table::first_chunk;
 use crate::map::node::Node;
 use crate::map::tree;
 use crate::reclaim_state::Frame;
 use crate::shared::Shared;
-use crate::space::{counted_in, table};
+use crate::space::counted_in;
 use crate::state::State;
 use densite_disk::File;
 use std::collections::BTreeMap;
@@ -231,7 +232,7 @@ impl Look<'_> {
         };
         let here = counted_in(unit, off, u64::from(place.len), 1, 1);
         if here > 0 {
-            let chunk = table::first_chunk(level, number);
+            let chunk = first_chunk(level, number);
             // A chunk that cannot be read cannot be written again, so its damage is reported.
             if level == 0
                 && let Err(Error::Corrupt(damage)) = src.chunk(place, number)

@@ -1,7 +1,7 @@
 //! Frames that are to be moved.
 
+use crate::format::entry::Entry;
 use crate::format::record::Record;
-use crate::map::Entry;
 
 /// A live frame, as it is stored.
 pub(crate) struct Frame {

@@ -132,8 +132,8 @@ pub(crate) fn decode(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::format::entry::Entry;
     use crate::format::record::Kind;
-    use crate::map::Entry;
     use crate::reclaim_state::begun::Begun;
     use std::collections::BTreeMap;
 

@@ -2,9 +2,9 @@
 
 use super::walk::walk_state;
 use crate::error::{Damage, Error, Result};
+use crate::format::entry::Entry;
 use crate::format::{UNIT_LEN, slot};
 use crate::frame;
-use crate::map::Entry;
 use crate::open_file::OpenFile;
 use crate::recover;
 use crate::shared::Shared;

@@ -1,8 +1,9 @@
 //! Where a reader on a slow line looks first: what a copy in a bucket has at its end.
 
 use crate::error::Result;
+use crate::format::entry::NodeRef;
 use crate::map::node::Node;
-use crate::map::{NodeRef, tree};
+use crate::map::tree;
 use crate::mark::joined;
 use crate::open_file::OpenFile;
 use crate::shared::Shared;

@@ -5,7 +5,7 @@ use super::walk::walk_state;
 use crate::codec::CodecId;
 use crate::error::Result;
 use crate::format::FORMAT_VERSION;
-use crate::map::NodeRef;
+use crate::format::entry::NodeRef;
 use crate::open_file::OpenFile;
 use crate::shared::Shared;
 use crate::state::State;

@@ -2,8 +2,8 @@
 //! of the file, which would carry damage along.
 
 use crate::error::Result;
+use crate::format::entry::Entry;
 use crate::frame;
-use crate::map::Entry;
 use crate::open_file::OpenFile;
 use crate::shared::Shared;
 use crate::writer::accounting;

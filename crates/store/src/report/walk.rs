@@ -1,7 +1,8 @@
 //! Walks everything that a commit's map names.
 
 use crate::error::Result;
-use crate::map::{Entry, NodeRef, tree};
+use crate::format::entry::{Entry, NodeRef};
+use crate::map::tree;
 use crate::shared::Shared;
 use crate::state::State;
 use densite_disk::File;

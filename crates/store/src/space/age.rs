@@ -7,9 +7,9 @@
 //! writes again, or the next rows of a queue. If pages change at random, neither figure means
 //! anything.
 
-use super::table::chunks_of;
-use super::{CHUNK_UNITS, Space, chunk_of};
+use super::{Space, chunk_of};
 use crate::format::UNIT_LEN;
+use crate::format::table::{CHUNK_UNITS, chunks_of};
 use std::collections::HashMap;
 
 /// A unit counts as settled so many commits after its last change.

@@ -6,12 +6,12 @@
 //! parts of the highest level. Writing chunks and indexes changes the live bytes of other units.
 //! These *moved* bytes are in the root trailer: in the chunks, each write would cause the next.
 
-use super::{CHUNK_RAW, CHUNK_UNITS};
-use crate::bytes::Put;
+use super::CHUNK_RAW;
 use crate::codec::{self, CodecId};
 use crate::error::{Damage, Error, Result};
-use crate::format::record::{Kind, Record, SPACE_LEVEL_MAX};
-use crate::map::NodeRef;
+use crate::format::entry::NodeRef;
+use crate::format::record::{Kind, Record};
+use crate::format::table::{CHUNK_UNITS, FANOUT, PART_LEN, Part, Table, chunks_of, span};
 use crate::options::CodecChoice;
 use densite_disk::sync::Mutex;
 use densite_disk::{Fields, File};
@@ -19,88 +19,8 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-/// Parts of one index, and the most that a root trailer lists.
-pub(crate) const FANOUT: usize = 256;
-/// Bytes of a part.
-pub(crate) const PART_LEN: usize = 32;
 /// Bytes of a decoded index.
 const INDEX_RAW: usize = FANOUT * PART_LEN;
-
-/// The place and the sums of a chunk or an index. Without a place it is a hole: its units have no
-/// live bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Part {
-    pub(crate) place: NodeRef,
-    /// Units without live bytes.
-    pub(crate) free: u32,
-    /// Live bytes.
-    pub(crate) live: u64,
-}
-
-impl Part {
-    pub(crate) fn put(&self, out: &mut Vec<u8>) {
-        self.place.put(out);
-        out.put_u32(self.free);
-        out.put_u64(self.live);
-    }
-
-    pub(crate) fn take(f: &mut Fields<'_>) -> Option<Part> {
-        let part = Part {
-            place: NodeRef::take(f)?,
-            free: f.u32()?,
-            live: f.u64()?,
-        };
-        // More than the largest file can have, even rounded up. So sums of a table's parts cannot
-        // overflow.
-        (part.live < 1 << 52).then_some(part)
-    }
-}
-
-/// The table, as a root trailer has it.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct Table {
-    /// Units that it accounts for.
-    pub(crate) units: u64,
-    /// Level of the parts: 0 for chunks.
-    pub(crate) level: u32,
-    pub(crate) parts: Vec<Part>,
-    /// Bytes that the chunks and indexes written with the table added to units or removed from
-    /// them; ascending.
-    pub(crate) moved: Vec<(u32, i32)>,
-}
-
-/// The number of chunks of a part of this level.
-fn span(level: u32) -> u32 {
-    (FANOUT as u32).pow(level)
-}
-
-/// The first chunk of a part.
-pub(crate) fn first_chunk(level: u32, number: u32) -> u32 {
-    number.saturating_mul(span(level.min(u32::from(SPACE_LEVEL_MAX))))
-}
-
-impl Table {
-    /// The number of chunks.
-    pub(crate) fn chunks(&self) -> u32 {
-        chunks_of(self.units)
-    }
-
-    /// Whether the fields are consistent.
-    pub(crate) fn plausible(&self) -> bool {
-        if self.level > u32::from(SPACE_LEVEL_MAX) {
-            return false;
-        }
-        let reach = (self.parts.len() as u64) * u64::from(span(self.level));
-        self.parts.len() <= FANOUT
-            && self.units <= reach * CHUNK_UNITS as u64
-            && self.units <= crate::format::MAX_OFF / crate::format::UNIT_LEN
-            && self.moved.is_sorted_by(|a, b| a.0 < b.0)
-    }
-}
-
-pub(crate) fn chunks_of(units: u64) -> u32 {
-    u32::try_from(units.div_ceil(CHUNK_UNITS as u64)).unwrap_or(u32::MAX)
-}
 
 /// Decoded indexes, by place and version.
 #[derive(Default)]

@@ -10,7 +10,7 @@ use crate::encode::{
     whole_runs,
 };
 use crate::error::{Error, Result};
-use crate::map::Entry;
+use crate::format::entry::Entry;
 use crate::options::CodecChoice;
 use crate::pool::{Pool, Task};
 use crate::space::Space;

@@ -4,8 +4,8 @@ use super::Transaction;
 use crate::connection::Connection;
 use crate::encode::PreEncodedFrame;
 use crate::error::Result;
+use crate::format::entry::Entry;
 use crate::format::record::Record;
-use crate::map::Entry;
 use crate::shared::Shared;
 use crate::space::Lane;
 

@@ -5,7 +5,7 @@ use super::written::Page;
 use crate::codec::CodecId;
 use crate::connection::Connection;
 use crate::error::Result;
-use crate::map::Entry;
+use crate::format::entry::Entry;
 use crate::reader::Part;
 use crate::shared::Shared;
 

@@ -4,8 +4,8 @@ use super::Transaction;
 use crate::bytes::copy_part;
 use crate::connection::Connection;
 use crate::error::Result;
+use crate::format::entry::Entry;
 use crate::format::trailer::HEAD_LEN;
-use crate::map::Entry;
 use crate::pages::page_at;
 use crate::reader::Part;
 

@@ -10,7 +10,7 @@
 use super::window::Window;
 use crate::codec::family::Family;
 use crate::encode::{Job, ReadyFrame};
-use crate::map::Entry;
+use crate::format::entry::Entry;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 

@@ -163,7 +163,7 @@ impl Stream for Directory {
             }
             if found != expected {
                 return Err(Error::Conflict {
-                    origin: origin.clone(),
+                    origin: origin.to_string(),
                     expected,
                     found,
                 });

@@ -200,7 +200,7 @@ async fn append(
                 }
             } else {
                 Error::Conflict {
-                    origin,
+                    origin: origin.to_string(),
                     expected,
                     found,
                 }

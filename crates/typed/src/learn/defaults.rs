@@ -24,7 +24,7 @@ struct Observed {
 }
 
 /// The default parameters of all streams, by number. `valued` says which streams can be related;
-/// see [`super::Model::valued`].
+/// see [`crate::model::Model::valued`].
 pub(super) fn learn_defaults(
     splits: &[Split],
     valued: &[bool],

@@ -5,18 +5,21 @@
 //! is taken. Then the pages are split with these columns. Every stream gets the default parameters,
 //! perhaps with a relation to another stream, with which the pages take the fewest bits.
 
-use super::defaults::learn_defaults;
-use super::parallel::in_parallel;
-use super::{Column, Dictionary, Form, Model};
+mod defaults;
+mod parallel;
+
 use crate::bits::width_of;
 use crate::context::PageContext;
 use crate::decimal::scale_of;
+use crate::model::{Column, Dictionary, Form, Model};
 use crate::page::Page;
 use crate::record::{CUT, Coded, Raw, Small, take_cell};
 use crate::split::Split;
 use crate::symbols::{Effort, Symbols};
 use crate::template::{FIELDS_MAX, Template};
 use crate::vector::Vector;
+use defaults::learn_defaults;
+use parallel::in_parallel;
 use std::collections::HashMap;
 
 /// The part of a column's values that must be decimals of its scale.

@@ -6,16 +6,12 @@
 //! ([`Model::empty`]) fits every page. Streams are numbered: nine of the page (see [`PageStream`]),
 //! then for each column those of [`ColumnStream`] and those of its form.
 
-mod defaults;
 mod describe;
 mod dictionary;
-mod learn;
-mod parallel;
 mod stored;
 
 pub use describe::{ColumnDescription, Subject};
 pub(crate) use dictionary::{Dictionary, SLACK};
-pub use learn::{Outlook, Purpose};
 
 use crate::ints::DefaultParameters;
 use crate::symbols::Symbols;

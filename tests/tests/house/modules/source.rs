@@ -52,6 +52,12 @@ impl Source {
                     self.tree(&rest[..end], &[]);
                     rest = &rest[end..];
                 }
+                TokenTree::Ident(word) if word == "mod" => {
+                    if let [TokenTree::Ident(_), TokenTree::Group(body), after @ ..] = rest {
+                        self.inline(body.stream());
+                        rest = after;
+                    }
+                }
                 TokenTree::Ident(word) => {
                     let mut path = vec![word.to_string()];
                     rest = further(rest, &mut path);
@@ -63,6 +69,23 @@ impl Source {
                 TokenTree::Punct(_) | TokenTree::Literal(_) => {}
             }
         }
+    }
+
+    /// Adds what a module within the file names: its `super` is the file.
+    fn inline(&mut self, tokens: TokenStream) {
+        let mut inner = Source::default();
+        inner.add(tokens);
+        let as_in_file = |mut path: Path| match path.first().map(String::as_str) {
+            Some("super") if path.get(1).is_some_and(|part| part == "super") => {
+                path.remove(0);
+                Some(path)
+            }
+            Some("crate") => Some(path),
+            _ => None,
+        };
+        let paths = inner.uses.into_iter().map(|(path, _)| path);
+        let paths = paths.chain(inner.paths).filter_map(as_in_file);
+        self.paths.extend(paths);
     }
 
     /// Adds the paths of the tree behind a `use`.
@@ -174,6 +197,7 @@ fn paths_are_read_from_tokens() {
         #[cfg(test)] mod large;
         #[cfg(test)] mod tests { use crate::t::u; }
         #[cfg(all(test, unix))] fn v() { crate::w::x() }
+        mod inner { use super::File; use super::super::p::q; use crate::n::o; }
         struct S { #[cfg(test)] y: crate::y::Y, z: crate::z::Z }
     "#;
     let source = Source::of(text).expect("tokens");
@@ -191,6 +215,15 @@ fn paths_are_read_from_tokens() {
     assert_eq!(uses, wanted);
     let mut paths: Vec<String> = source.paths.iter().map(|path| path.join("::")).collect();
     paths.sort();
-    assert_eq!(paths, ["crate::m::n", "crate::z::Z", "super::h::i"]);
+    assert_eq!(
+        paths,
+        [
+            "crate::m::n",
+            "crate::n::o",
+            "crate::z::Z",
+            "super::h::i",
+            "super::p::q"
+        ]
+    );
     assert_eq!(source.test_modules, ["large"]);
 }
