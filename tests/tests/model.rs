@@ -1,13 +1,17 @@
 //! Plain SQLite and Densite return the same results: see `densite_tests::model`.
 //!
-//! `DENSITE_SEED` and `DENSITE_STEPS` choose another run than the default. `make crash` makes longer
-//! ones. With `DENSITE_CHECK_FROM`, SQLite's integrity check follows every step from that one on.
+//! `DENSITE_SEED` and `DENSITE_STEPS` choose another run than the default, `DENSITE_EFFORT` a shorter
+//! one. `make crash` makes longer ones. With `DENSITE_CHECK_FROM`, SQLite's integrity check follows every step from that one on.
 
 use std::time::Instant;
 
+use densite_testing::Effort;
 use densite_tests::model::{Config, run};
 
 const PAGE_SIZES: [usize; 8] = [512, 1024, 2048, 4096, 8192, 16384, 32768, 65536];
+
+/// The usual number of steps.
+const STEPS: u64 = 2500;
 
 /// A number from the environment. An empty variable counts as unset.
 fn number(name: &str) -> Option<u64> {
@@ -25,8 +29,9 @@ fn same_answers(page_size: usize) {
     let config = Config {
         seed: number("DENSITE_SEED").unwrap_or(1),
         page_size,
-        steps: steps.unwrap_or(2500),
-        every_kind: steps.is_none(),
+        steps: steps.unwrap_or_else(|| Effort::wanted().of(STEPS)),
+        // A run goes on until each kind of step succeeded often enough. Short ones end before.
+        every_kind: steps.is_none() && Effort::wanted().of(STEPS) >= STEPS,
         check_from: number("DENSITE_CHECK_FROM"),
     };
     match run(config) {
