@@ -95,6 +95,10 @@ pub(crate) trait Source {
     fn header(&self) -> Option<u64> {
         None
     }
+    /// Why its columns are possibly not those that the user expects, and what to do.
+    fn doubt(&self) -> Option<String> {
+        None
+    }
     /// How it spells blobs.
     fn spelling(&self) -> Spelling;
     /// The columns known so far, with types for a new table. Rows of JSON can add more columns.
