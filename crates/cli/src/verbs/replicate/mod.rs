@@ -61,6 +61,7 @@ pub(crate) fn run(common: Common, args: &ReplicateArgs) -> Outcome {
         if replicas.is_directory() && replicas.figures().next().is_none() {
             told.nothing(&mut bar, &args.db);
         }
+        told.round(&results);
         for result in results {
             let Some(error) = told.tell(&mut bar, result, is_last) else {
                 continue;
