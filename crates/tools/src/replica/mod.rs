@@ -35,7 +35,7 @@ use std::path::{Path, PathBuf};
 /// [`Error::Remote`](crate::Error::Remote) with a sentence that says what to do.
 pub fn replicas(url: &Path) -> Result<ReplicaInfo> {
     let place = Place::to_read(url)?;
-    densite_replica::replicas(place.bucket()).map_err(|e| place.failed(&e))
+    densite_replica::replicas(place.bucket()).map_err(|e| place.unread(url, &e))
 }
 
 /// What a message calls a place that is shipped to: a URL without secrets, or a directory with its

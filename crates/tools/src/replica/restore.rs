@@ -195,14 +195,8 @@ fn restore_beside(
     progress: &mut dyn Progress,
 ) -> Result<(Temp, RestoredLog, RestoreReport)> {
     let started = Instant::now();
-    if url.is_file() {
-        return Err(Error::Setting(format!(
-            "{} is a file, not a replica; name the directory or the URL that densite replicate wrote",
-            url.display()
-        )));
-    }
     let place = Place::to_read(url)?;
-    let found = Restore::find(place.bucket(), options.at).map_err(|e| place.failed(&e))?;
+    let found = Restore::find(place.bucket(), options.at).map_err(|e| place.unread(url, &e))?;
     let found = match options.without_log {
         true => found.without_log(),
         false => found,
