@@ -22,7 +22,7 @@ pub use densite_replica::{At, GenerationInfo, ReplicaInfo, Restored, time_text};
 pub use figures::{Figures, PointInBucket};
 pub use in_process::create_functions;
 pub use replicate::{Replicas, ReplicateOptions, Shipped};
-pub use restore::{RestoreOptions, RestoreReport, restore, verify};
+pub use restore::{RestoreOptions, RestoreReport, can_replace, restore, verify};
 pub use restore_all::{RestoredAll, restore_all, verify_all};
 
 use crate::error::Result;

@@ -145,6 +145,19 @@ pub fn restore(
     Ok(report)
 }
 
+/// Checks that there is a replica with this restore point, and that the database at `dst` can be
+/// replaced, before anything is restored.
+///
+/// # Errors
+/// As [`restore()`].
+pub fn can_replace(api: Api, url: &Path, at: At, dst: &Path) -> Result<()> {
+    is_no_companion(dst)?;
+    let place = Place::to_read(url)?;
+    let found = Restore::find(place.bucket(), at);
+    found.map_err(|e| place.unread(url, &e))?;
+    must_be_unused(api, dst)
+}
+
 /// Refuses to replace what is no database, and a database that a process uses at this moment, or has
 /// open: that one would continue with the old file.
 fn must_be_unused(api: Api, dst: &Path) -> Result<()> {
