@@ -21,22 +21,25 @@ pub(super) struct Place {
 
 impl Place {
     /// A place to read a replica from.
-    ///
-    /// # Errors
-    /// [`Error::Setting`] for a file, which is no replica; see [`Place::below`].
     pub(super) fn to_read(url: &Path) -> Result<Place> {
-        if let Where::Directory = Where::of(url)?
-            && directory(url).is_file()
-        {
-            return Err(Error::Setting(format!(
-                "{} is a file, not a replica; name the directory or the URL that densite replicate wrote",
-                url.display()
-            )));
-        }
         Place::open(url, |dir, name| {
             // A directory that does not exist has no replica.
             Ok(Folder::reader(Box::new(RealDir::new(dir)), name))
         })
+    }
+
+    /// The same, of which the user says that a replica is there.
+    ///
+    /// # Errors
+    /// [`Error::Setting`] for a file, which is no replica; see [`Place::below`].
+    pub(super) fn of_replica(url: &Path) -> Result<Place> {
+        match Where::of(url)? {
+            Where::Directory if directory(url).is_file() => Err(Error::Setting(format!(
+                "{} is a file, not a replica; name the directory or the URL that densite replicate wrote",
+                url.display()
+            ))),
+            _ => Place::to_read(url),
+        }
     }
 
     /// A place to write a replica to. A directory is created.

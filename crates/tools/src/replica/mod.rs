@@ -34,7 +34,7 @@ use std::path::{Path, PathBuf};
 /// # Errors
 /// [`Error::Remote`](crate::Error::Remote) with a sentence that says what to do.
 pub fn replicas(url: &Path) -> Result<ReplicaInfo> {
-    let place = Place::to_read(url)?;
+    let place = Place::of_replica(url)?;
     densite_replica::replicas(place.bucket()).map_err(|e| place.unread(url, &e))
 }
 

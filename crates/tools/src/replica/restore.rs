@@ -152,7 +152,7 @@ pub fn restore(
 /// As [`restore()`].
 pub fn can_replace(api: Api, url: &Path, at: At, dst: &Path) -> Result<()> {
     is_no_companion(dst)?;
-    let place = Place::to_read(url)?;
+    let place = Place::of_replica(url)?;
     let found = Restore::find(place.bucket(), at);
     found.map_err(|e| place.unread(url, &e))?;
     must_be_unused(api, dst)
@@ -208,7 +208,7 @@ fn restore_beside(
     progress: &mut dyn Progress,
 ) -> Result<(Temp, RestoredLog, RestoreReport)> {
     let started = Instant::now();
-    let place = Place::to_read(url)?;
+    let place = Place::of_replica(url)?;
     let found = Restore::find(place.bucket(), options.at).map_err(|e| place.unread(url, &e))?;
     let found = match options.without_log {
         true => found.without_log(),

@@ -84,7 +84,7 @@ fn tell<P>(
 
 /// The names of the replicas; there is at least one.
 fn named(url: &Path) -> Result<Vec<String>> {
-    let place = Place::to_read(url)?;
+    let place = Place::of_replica(url)?;
     let names = Place::below(url)?;
     match names.is_empty() {
         false => Ok(names),

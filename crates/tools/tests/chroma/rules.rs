@@ -541,7 +541,7 @@ fn a_folder_that_no_segment_has_goes_and_all_others_stay() {
             "DELETE FROM embeddings WHERE segment_id = '{}'",
             gone.vectors
         ));
-        assert_eq!(leftovers(&made), [gone.vectors.clone()], "{age:?}");
+        assert_eq!(leftovers(&made).join(" "), gone.vectors, "{age:?}");
         let plan = made.plan().expect("a plan");
         assert!(plan.leftovers[0].bytes >= 4096, "{:?}", plan.leftovers);
         // Names that Chroma does not give, and a link.
@@ -550,7 +550,7 @@ fn a_folder_that_no_segment_has_goes_and_all_others_stay() {
         fs::create_dir(dir.join(other.to_uppercase())).expect("made");
         std::os::unix::fs::symlink(dir.join("notes"), dir.join(other)).expect("linked");
         fs::write(dir.join("1b0b0b0b-215d-4dd1-9fbf-bdf2f81d36ba"), "a file").expect("written");
-        assert_eq!(leftovers(&made), [gone.vectors.clone()], "{age:?}");
+        assert_eq!(leftovers(&made).join(" "), gone.vectors, "{age:?}");
         // An empty folder goes, too.
         let empty = "f00b0b0b-215d-4dd1-9fbf-bdf2f81d36ba";
         fs::create_dir(dir.join(empty)).expect("made");
@@ -571,6 +571,6 @@ fn a_folder_that_no_segment_has_goes_and_all_others_stay() {
         fs::copy(dir.join("chroma.sqlite3"), &copy).expect("copied");
         assert_eq!(leftovers(&made), [""; 0], "{age:?}");
         fs::write(&copy, "no database").expect("written");
-        assert_eq!(leftovers(&made), [gone.vectors.clone()], "{age:?}");
+        assert_eq!(leftovers(&made).join(" "), gone.vectors, "{age:?}");
     }
 }
