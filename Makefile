@@ -220,6 +220,7 @@ foreign: need-build ext
 	@scripts/need.sh foreign
 	tests/foreign/setup.sh target/foreign
 	PYTHONPATH=python PYTHONDONTWRITEBYTECODE=1 DENSITE_LIBRARY='$(CURDIR)/target/release/libdensite.so' /usr/bin/python3 tests/foreign/gdal_guide.py target/release/densite
+	PYTHONPATH=python PYTHONDONTWRITEBYTECODE=1 DENSITE_LIBRARY='$(CURDIR)/target/release/libdensite.so' /usr/bin/python3 tests/foreign/spatialite_guide.py target/release/densite
 	PYTHONPATH=python:tests PYTHONDONTWRITEBYTECODE=1 DENSITE_LIBRARY='$(CURDIR)/target/release/libdensite.so' python3 -m foreign --command target/release/densite --dir target/foreign-files --programs target/foreign --only '$(ONLY)' --attack '$(ATTACK)' --table docs/durability/foreign.md $(if $(WRITE),--write)
 
 suites: need-build ext

@@ -23,6 +23,7 @@ find_missing() { # find_missing WORK: sets needed, wished (packages) and why_nee
     need sqlite3 "the sqlite3 shell" has sqlite3
     need util-linux setpriv has setpriv
     wish gdal-bin GDAL has ogrinfo
+    wish libsqlite3-mod-spatialite SpatiaLite sh -c 'ls /usr/lib/*/mod_spatialite.so'
     wish sqlitebrowser "DB Browser" has sqlitebrowser
     wish nodejs Node has node
     wish npm npm has npm

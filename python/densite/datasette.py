@@ -18,8 +18,8 @@ from datasette import hookimpl
 from . import attach
 from ._connect import connect, location
 
-#: From sqlite3.h: three actions of an authorizer, and its results.
-_PRAGMA, _READ, _FUNCTION, _OK, _DENY = 19, 20, 31, 0, 1
+#: From sqlite3.h: four actions of an authorizer, and its results.
+_PRAGMA, _READ, _ATTACH, _FUNCTION, _OK, _DENY, _IGNORE = 19, 20, 24, 31, 0, 1, 2
 _FUNCTIONS = {"densite_version"}
 _TABLES = {"densite_log", "densite_columns", "densite_columns_few"}
 
@@ -37,6 +37,9 @@ class _Driver:
     def connect(self, name: str, *args: Any, uri: bool = False, **kwargs: Any) -> Any:
         if uri and name.startswith("file:") and "mode=memory" not in name:
             name, uri = location(name, True)  # type: ignore[assignment]
+        elif uri and name == ":memory:":
+            # With --crossdb, files are attached to it through its VFS.
+            name = "file::memory:?vfs=densite"
         return self._module.connect(name, *args, uri=uri, **kwargs)
 
 
@@ -57,8 +60,21 @@ def _authorized_remote(action: int, first: Any, second: Any, *rest: Any) -> int:
 
 @hookimpl
 def prepare_connection(conn: Any, database: Any, datasette: Any) -> None:
-    is_remote = isinstance(datasette.databases.get(database), _Remote)
-    conn.set_authorizer(_authorized_remote if is_remote else _authorized)
+    remote = [db for db in datasette.databases.values() if isinstance(db, _Remote)]
+
+    def authorized_memory(action: int, first: Any, *rest: Any) -> int:
+        """Passes over remote databases with --crossdb: it would attach them without their secrets."""
+        if action == _ATTACH and any(first.startswith(f"file:{db.path}?") for db in remote):
+            return _IGNORE
+        return _authorized(action, first, *rest)
+
+    of_one = datasette.databases.get(database)
+    if isinstance(of_one, _Remote):
+        conn.set_authorizer(_authorized_remote)
+    elif of_one is not None and of_one.is_memory:
+        conn.set_authorizer(authorized_memory)
+    else:
+        conn.set_authorizer(_authorized)
 
 
 class _Remote(_databases.Database):  # type: ignore[misc]

@@ -529,6 +529,16 @@ impl FileFormat {
             FileFormat::Parquet => "parquet",
         }
     }
+
+    /// Its name in messages.
+    pub(crate) fn title(self) -> &'static str {
+        match self {
+            FileFormat::Csv => "CSV",
+            FileFormat::Json => "JSON",
+            FileFormat::Jsonl => "JSON lines",
+            FileFormat::Parquet => "Parquet",
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -22,6 +22,8 @@ pub(crate) fn json(plan: &PrunePlan) -> Value {
         "gone_rows": plan.gone.queue_rows,
         "gone_prune_rows": plan.gone.rows,
         "foreign_rows": plan.foreign_rows,
+        "leftover_folders": plan.leftovers.len(),
+        "leftover_bytes": leftover_bytes(plan),
         "automatically_purge": match plan.automatically_purge {
             AutoPurge::On => Some(true),
             AutoPurge::Off => Some(false),
@@ -34,6 +36,11 @@ pub(crate) fn json(plan: &PrunePlan) -> Value {
         },
         "collections": plan.collections.iter().map(collection).collect::<Vec<_>>(),
     })
+}
+
+/// The space of the folders of deleted collections.
+pub(crate) fn leftover_bytes(plan: &PrunePlan) -> u64 {
+    plan.leftovers.iter().map(|folder| folder.bytes).sum()
 }
 
 fn collection(of: &CollectionPlan) -> Value {
@@ -124,6 +131,13 @@ pub(crate) fn text(plan: &PrunePlan) -> String {
         out::thousands(plan.queue_rows),
         out::bytes(plan.bytes)
     );
+    if !plan.leftovers.is_empty() {
+        text += &format!(
+            "indexes of deleted collections: {} can go, {}\n",
+            out::counted(plan.leftovers.len() as u64, "folder", "folders"),
+            out::bytes(leftover_bytes(plan))
+        );
+    }
     text += match (plan.change, plan.automatically_purge) {
         (PurgeChange::TurnOn, _) => "automatically_purge: becomes true\n",
         (PurgeChange::LeftOff, _) => {
@@ -171,7 +185,7 @@ fn why(of: &CollectionPlan) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use densite_tools::chroma::{GonePlan, Schema};
+    use densite_tools::chroma::{GonePlan, Leftover, Schema};
 
     fn of(name: &str, queue_rows: u64, segments: Vec<SegmentPlan>) -> CollectionPlan {
         CollectionPlan {
@@ -242,6 +256,10 @@ mod tests {
                 bytes: 6_000,
             },
             foreign_rows: 9,
+            leftovers: vec![Leftover {
+                path: "data/0b0b0b0b-215d-4dd1-9fbf-bdf2f81d36ba".into(),
+                bytes: 4096,
+            }],
             automatically_purge: AutoPurge::Off,
             change: PurgeChange::LeftOff,
         }
@@ -260,6 +278,7 @@ mod tests {
             "rows that cannot be assigned to a collection",
             "1 collections without rows in the log",
             "log: 2,027 of 2,600 rows can go, about 445.31 KiB (456,000 bytes)",
+            "indexes of deleted collections: 1 folder can go, 4.00 KiB (4,096 bytes)",
             "automatically_purge: stays off",
         ] {
             assert!(text.contains(line), "no {line:?} in:\n{text}");

@@ -273,3 +273,73 @@ fn directories_of_the_new_chroma() {
     let unpruned = vacuum(&dir);
     same(NEW, &unpruned.dir, &dir);
 }
+
+/// Folders of the directory, in the order of their names.
+fn folders(dir: &Path) -> Vec<String> {
+    let entries = fs::read_dir(dir).expect("listed").flatten();
+    let folders = entries.filter(|entry| entry.path().is_dir());
+    let mut names: Vec<_> = folders
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .collect();
+    names.sort();
+    names
+}
+
+/// Both versions leave the folder if the process that deletes the collection did not open its index.
+#[test]
+fn the_folder_of_a_deleted_collection_goes() {
+    for version in [OLD, NEW] {
+        if python(version).is_none() {
+            return;
+        }
+        let at = temp();
+        let dir = at.path().join("chroma");
+        drive(version, &["make", text(&dir)]);
+        let db = dir.join("chroma.sqlite3");
+        let named = || -> Vec<String> {
+            let db = Connection::open(&db).expect("open");
+            let mut ids = db
+                .prepare("SELECT id FROM segments WHERE scope = 'VECTOR' ORDER BY 1")
+                .expect("a query");
+            let ids = ids.query_map([], |row| row.get(0)).expect("rows");
+            ids.map(|id| id.expect("an id")).collect()
+        };
+        let owned = |names: &mut Vec<String>| names.retain(|name| named().contains(name));
+        let mut kept = folders(&dir);
+        owned(&mut kept);
+        assert!(kept.len() > 2, "{kept:?}");
+        drive(version, &["leave", text(&dir)]);
+        drive(version, &["drop", text(&dir)]);
+        let before = folders(&dir);
+        let left: Vec<&String> = before
+            .iter()
+            .filter(|name| !named().contains(name))
+            .collect();
+        assert!(!left.is_empty(), "{version}: {before:?}");
+
+        let args = ["vacuum", text(&dir), "--dry-run", "--json"];
+        let planned = densite(&args).expect(0).json();
+        assert_eq!(
+            planned["chroma"]["leftover_folders"],
+            left.len(),
+            "{planned}"
+        );
+        assert_eq!(folders(&dir), before, "{version}");
+        let unpruned = Copied::of(&dir);
+        let done = densite(&["vacuum", text(&dir), "--yes", "--json"])
+            .expect(0)
+            .json();
+        let freed = &done["chroma"]["leftover_bytes"];
+        assert!(
+            freed.as_u64().is_some_and(|bytes| bytes > 100_000),
+            "{done}"
+        );
+        assert_eq!(*freed, planned["chroma"]["leftover_bytes"]);
+        assert_eq!(folders(&dir), kept, "{version}");
+        same(version, &unpruned.dir, &dir);
+        let again = densite(&["vacuum", text(&dir), "--yes", "--json"])
+            .expect(0)
+            .json();
+        assert_eq!(again["chroma"]["leftover_folders"], 0, "{again}");
+    }
+}

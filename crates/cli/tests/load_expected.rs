@@ -103,7 +103,8 @@ fn json_arrays_and_objects_one_after_another() {
     let empty = load(&db, "v", &write(&dir, "c.json", "[]"), &[]).expect(1);
     empty.says("has no rows");
     for (text, code, words) in [
-        ("[{\"a\":1},{\"a\":", 1, "row 2: is not JSON"),
+        ("[{\"a\":1},{\"a\":", 5, "row 2: is cut off"),
+        ("[{\"a\":1},{\"a\":]", 1, "row 2: is not JSON"),
         ("[{\"a\":1}", 5, "array has no end"),
         (
             "[{\"a\":1} {\"a\":2}]",

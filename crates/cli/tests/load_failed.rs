@@ -110,6 +110,42 @@ fn a_cut_parquet_file_is_damaged() {
     assert_eq!(ran.json()["error"]["kind"], "damaged");
 }
 
+/// Wherever it is cut.
+#[test]
+fn a_cut_json_file_is_damaged() {
+    let dir = temp();
+    let db = at(&dir, "new.db");
+    let array =
+        "[{\"a\": 1, \"b\": \"x\"},\n {\"a\": -2.5, \"b\": [true, \"\u{e9}\"], \"c\": -1.5e-3}]";
+    let lines = "{\"a\": 1}\n{\"a\": {\"b\": null}, \"c\": -1.5e-3}";
+    let first = "{\"a\": 1}\n".len();
+    let cases = [
+        ("a.json", array, 1..array.len()),
+        ("a.jsonl", lines, first + 1..lines.len()),
+        ("b.json", lines, first + 1..lines.len()),
+    ];
+    for (name, text, ends) in cases {
+        for end in ends {
+            let file = write(&dir, name, &text.as_bytes()[..end]);
+            let ran = densite(&["load", &db, "t", &file, "--json"]).expect(5);
+            assert_eq!(ran.json()["error"]["kind"], "damaged", "{end}");
+            ran.says("is cut off");
+        }
+        densite(&["load", &db, "t", &write(&dir, name, text)]).expect(0);
+        densite(&["sql", &db, "DROP TABLE t"]).expect(0);
+    }
+    // A log whose last line is being written.
+    let file = write(&dir, "c.jsonl", &lines[..lines.len() - 3]);
+    densite(&["load", &db, "t", &file, "--skip-errors"])
+        .expect(0)
+        .says("skipped: ");
+    // An object over several lines is no cut line.
+    let file = write(&dir, "d.jsonl", "{\n \"a\": 1\n}\n");
+    densite(&["load", &db, "u", &file])
+        .expect(1)
+        .says("--format json");
+}
+
 #[test]
 fn a_temporary_database_is_refused() {
     let dir = temp();

@@ -1,6 +1,6 @@
 //! `densite load` of files that it does not read says what they are, and what to do.
 
-use crate::common::{at, densite, piped, temp};
+use crate::common::{at, densite, piped, temp, write};
 
 fn tar() -> Vec<u8> {
     let mut block = vec![0; 1024];
@@ -126,4 +126,51 @@ fn zstd_that_begins_with_a_frame_to_skip_is_read() {
     let frame = zstd::encode_all(&b"a,b\n1,2\n"[..], 3).expect("memory");
     let bytes = [&b"\x50\x2a\x4d\x18\x04\0\0\0\0\0\0\0"[..], &frame].concat();
     piped(&["load", &db, "t", "-", "--format", "csv"], &bytes).expect(0);
+}
+
+/// The name or the option names another format than that of the file.
+#[test]
+fn a_text_of_another_format_is_named() {
+    let dir = temp();
+    let db = at(&dir, "a.db");
+    let csv = "id,name\n1,a\n";
+    let lines = "{\"id\": 1}\n{\"id\": 2}\n";
+    let array = "[\n {\"id\": 1},\n {\"id\": 2}\n]\n";
+    let pretty = "{\n \"id\": 1\n}\n";
+    for (text, declared, format) in [
+        (csv, "parquet", "csv"),
+        (csv, "json", "csv"),
+        (csv, "jsonl", "csv"),
+        (lines, "parquet", "jsonl"),
+        (lines, "csv", "jsonl"),
+        (array, "parquet", "json"),
+        (array, "csv", "json"),
+        (pretty, "csv", "json"),
+    ] {
+        let plain = write(&dir, &format!("x.{declared}"), text);
+        let zstd = zstd::encode_all(text.as_bytes(), 3).expect("memory");
+        let zstd = write(&dir, &format!("x.{declared}.zst"), &zstd);
+        let other = write(&dir, "x.txt", text);
+        for args in [
+            &["load", &db, "t", &plain][..],
+            &["load", &db, "t", &zstd],
+            &["load", &db, "t", &other, "--format", declared],
+        ] {
+            let ran = densite(args).expect(1);
+            ran.says("it seems to be ")
+                .says(&format!("give --format {format} "))
+                .says("nothing was loaded");
+        }
+        densite(&["load", &db, "t", &plain, "--format", format]).expect(0);
+        densite(&["sql", &db, "DROP TABLE t"]).expect(0);
+    }
+    // A text that can be one column of CSV is loaded.
+    let quoted = write(&dir, "y.tsv", "{\"a\": 1}\tx\n{\"a\": 2}\ty\n");
+    let options = ["--quote", "none", "--no-header"];
+    densite(&[&["load", &db, "t", &quoted][..], &options].concat()).expect(0);
+    // In the shell, the name decides.
+    let import = format!(".import {} u", at(&dir, "x.parquet"));
+    densite(&["sql", &db, &import])
+        .expect(1)
+        .says("for .import: a name that ends in .json");
 }

@@ -1,7 +1,7 @@
 //! `densite load` of ordinary files that are not quite right: what is wrong is said with its place,
 //! and values keep what they mean.
 
-use crate::common::{at, densite, load, rows, temp, write};
+use crate::common::{at, densite, load, piped, rows, temp, write};
 
 #[test]
 fn two_columns_of_one_name_are_named_with_file_and_line() {
@@ -157,6 +157,72 @@ fn a_header_line_with_another_delimiter_is_not_one_column() {
     assert_eq!(rows(&db, "SELECT count(*) FROM g"), ["2"]);
     let quoted = write(&dir, "h.csv", "\"a\";\"b\"\n1;2\n");
     load(&db, "h", &quoted, &[]).expect(1).says("--delimiter");
+}
+
+/// One column results, and the header line has another usual delimiter.
+#[test]
+fn a_given_delimiter_that_does_not_fit_is_noticed() {
+    let dir = temp();
+    let db = at(&dir, "a.db");
+    // All lines say which one fits.
+    for (text, given, fitting) in [
+        ("a,b\n1,2\n", ";", "','"),
+        ("a\tb\n1\t2\n3\t4", "|", "'\\t'"),
+        ("a;b;c\r\n1;2;3\r\n", ":", "';'"),
+        ("a,b\n1,2", "\\t", "','"),
+    ] {
+        let file = write(&dir, "x.csv", text);
+        load(&db, "t", &file, &["--delimiter", given])
+            .expect(1)
+            .says("x.csv, line 1: has one column")
+            .says(&format!("give --delimiter {fitting}"))
+            .says("nothing was loaded");
+    }
+    // They do not, or the usual delimiter loads one column: that is done, and told.
+    for (n, (text, given)) in [
+        ("a,b\n1,2\n3\n", ";"),
+        ("last, first\nx\n", ";"),
+        ("a,b\n", "|"),
+        ("a;b\n1;2\n", ","),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let file = write(&dir, "x.csv", text);
+        let table = format!("t{n}");
+        let ran = load(&db, &table, &file, &["--delimiter", given]).expect(0);
+        ran.says("x.csv, line 1: has one column")
+            .says("give --delimiter ");
+        let quiet = ["--delimiter", given, "--quiet"];
+        let ran = load(&db, &format!("q{n}"), &file, &quiet).expect(0);
+        assert_eq!(ran.err, "");
+    }
+    // Each line is one value, as a control character says.
+    let file = write(&dir, "x.csv", "a,b\n1,2\n");
+    let ran = load(&db, "u", &file, &["--delimiter", "\u{1}"]).expect(0);
+    assert!(!ran.err.contains("one column"), "{}", ran.err);
+    // Other errors of such a file name the delimiter, too.
+    densite(&["sql", &db, "CREATE TABLE v(a, b)"]).expect(0);
+    let file = write(&dir, "x.csv", "a;b\n1;2\n");
+    load(&db, "v", &file, &["--delimiter", ","])
+        .expect(1)
+        .says("column a;b: is not a column of table v")
+        .says("give --delimiter ';'");
+    let quoted = write(&dir, "x.csv", "a;b\n\"1\";\"2\"\n");
+    load(&db, "w", &quoted, &["--delimiter", ","])
+        .expect(1)
+        .says("text after the closing quote")
+        .says("give --delimiter ';'");
+    let quoted = write(&dir, "x.csv", "\"a\";\"b\"\n1;2\n");
+    load(&db, "w", &quoted, &["--delimiter", ","])
+        .expect(1)
+        .says("another delimiter");
+    // The shell's separator is a given delimiter.
+    let file = write(&dir, "x.csv", "a,b\n1,2\n");
+    let script = format!(".mode list\n.separator ';'\n.import {file} y\n");
+    piped(&["sql", &db], script.as_bytes())
+        .expect(1)
+        .says(".separator ','");
 }
 
 #[test]

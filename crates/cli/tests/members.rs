@@ -360,6 +360,7 @@ fn bad_input_gets_a_sentence() {
             "--client-certificate",
         ),
         (&["join", &a], 2, "ADDRESS"),
+        (&["join", "nats://host/s", &a], 2, "name the database first"),
         (&["join", &other, &address], 1, "join a copy of a member"),
         (
             &["join", &empty, &address],

@@ -103,11 +103,18 @@ fn only_a_database_that_nobody_works_with_is_replaced() {
         densite(&["publish", &source, to, "--yes"])
             .expect(1)
             .says(said);
+        // The question would be about what cannot be done.
+        densite(&["publish", &source, to]).expect(1).says(said);
         assert_eq!(snapshot(dir.path()), before, "{to}");
     }
-    densite(&["publish", &at(&dir, "none.db"), &busy, "--yes"])
-        .expect(1)
-        .says("no such file");
+    for more in [&["--yes"][..], &[]] {
+        densite(&[&["publish", &at(&dir, "none.db"), &busy][..], more].concat())
+            .expect(1)
+            .says("no such file");
+        densite(&[&["publish", &text, &link][..], more].concat())
+            .expect(5)
+            .says("not a SQLite database");
+    }
     densite(&["publish", &text, &at(&dir, "new.db")])
         .expect(5)
         .says("not a SQLite database");

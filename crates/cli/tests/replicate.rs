@@ -495,13 +495,19 @@ fn levels_decide_which_messages_are_printed() {
         densite(&args).expect(0).err
     };
     let to = format!("is replicated to the directory {bucket} (");
-    assert!(once("info").contains(&to));
+    assert!(once("info").contains(&format!("{to}restore point 0 of ")));
+    // The point that this command sent.
+    let second = once("info");
+    assert!(
+        second.contains(&format!("{to}restore point 1 of ")),
+        "{second}"
+    );
     for level in ["error", "warn"] {
         assert_eq!(once(level), "", "{level}");
     }
     let all = once("debug");
     assert!(
-        all.contains("is replicated to") && all.contains("restore point 3, "),
+        all.contains("is replicated to") && all.contains("restore point 4, "),
         "{all}"
     );
     densite(&["replicate", &db, &bucket, "--log-level", "all"])

@@ -51,6 +51,78 @@ fn a_database_is_no_replica() {
     assert!(!std::path::Path::new(&copy).exists());
 }
 
+#[test]
+fn a_replica_that_is_named_in_the_place_of_the_database_is_noticed() {
+    let dir = temp();
+    let (db, url) = made(&dir);
+    densite(&["replicate", &db, &url, "--once"]).expect(0);
+    let new = at(&dir, "new.db");
+    for first in [&db, &new] {
+        for replica in ["s3://bucket/app", "s3://bucket/app/", &url] {
+            densite(&["restore", first, replica])
+                .expect(2)
+                .says(&format!(
+                    "name the replica first: densite restore {replica} {first}"
+                ));
+        }
+    }
+    densite(&["restore", &url, "s3://bucket/app"])
+        .expect(2)
+        .says("s3://bucket/app is a URL, but a database is restored to a file");
+    densite(&["replicate", "s3://bucket/app", &db])
+        .expect(2)
+        .says(&format!(
+            "name the database first: densite replicate {db} s3://bucket/app"
+        ));
+    // A file is no replica for any verb.
+    for arguments in [
+        &["replicas", &db][..],
+        &["restore", &db, &at(&dir, "copies/")],
+        &["restore", &db, "--verify-only"],
+    ] {
+        densite(arguments)
+            .expect(1)
+            .says("a.db is a file, not a replica");
+    }
+    // Over an existing database, nothing is asked before.
+    densite(&["restore", &db, &url, "--force"])
+        .expect(2)
+        .says("name the replica first");
+}
+
+/// As `densite replicate DIRECTORY URL` makes them.
+#[test]
+fn replicas_below_a_directory_are_named() {
+    let dir = temp();
+    let (db, _) = made(&dir);
+    let url = at(&dir, "all");
+    densite(&["replicate", &db, &format!("{url}/one.db"), "--once"]).expect(0);
+    let copy = at(&dir, "copy.db");
+    for arguments in [
+        &["replicas", &url][..],
+        &["restore", &url, &copy],
+        &["restore", &format!("{url}/"), "--verify-only"],
+    ] {
+        densite(arguments).expect(1).says(&format!(
+            "{url}: the replica here is below this: one.db; name one, as in {url}/one.db, or"
+        ));
+    }
+    std::fs::create_dir(format!("{url}/folder")).expect("made");
+    for n in 0..12 {
+        let other = at(&dir, &format!("b{n:02}.db"));
+        densite(&["sql", "--create", &other, "CREATE TABLE t(x)"]).expect(0);
+        densite(&["replicate", &other, &format!("{url}/b{n:02}.db"), "--once"]).expect(0);
+    }
+    densite(&["replicas", &url])
+        .expect(1)
+        .says("b00.db, b01.db,")
+        .says("b09.db and 3 more; name one, as in");
+    densite(&["restore", &url, &at(&dir, "copies/")]).expect(0);
+    densite(&["replicas", &at(&dir, "nowhere")])
+        .expect(1)
+        .says("there is no replica here");
+}
+
 /// A base with the page would take the place of the last copy that has it.
 #[test]
 fn a_damaged_page_stops_a_base_and_the_replica_keeps_its_state() {
@@ -176,6 +248,10 @@ fn a_damaged_object_has_one_advice() {
     std::fs::write(&base, bytes).expect("written");
     let failed = densite(&["restore", &url, &at(&dir, "copy.db")])
         .expect(5)
-        .says("restore an earlier moment");
+        .says("-base-")
+        .says("none of them can be restored; densite replicate --takeover sends a new base");
     assert!(!failed.err.contains("from a backup"), "{}", failed.err);
+    // That can be done.
+    densite(&["replicate", &db, &url, "--once", "--takeover"]).expect(0);
+    densite(&["restore", &url, &at(&dir, "copy.db")]).expect(0);
 }

@@ -119,6 +119,19 @@ fn refusals_of_the_store_are_one_sentence() {
         .run(&["restore", "s3://bucket/none", &at(&dir, "b.db")])
         .expect(1)
         .says("there is no replica here");
+    // Replicas below a prefix are named.
+    store
+        .run(&["replicate", &db, "s3://bucket/all/one.db", "--once"])
+        .expect(0);
+    for arguments in [
+        &["restore", "s3://bucket/all", &at(&dir, "b.db")][..],
+        &["replicas", "s3://bucket/all/"],
+    ] {
+        store
+            .run(arguments)
+            .expect(1)
+            .says("is below this: one.db; name one, as in s3://bucket/all/one.db");
+    }
 }
 
 /// A follower opens the URL of the prefix, with a slash at its end, and sees each restore point in

@@ -120,6 +120,7 @@ fn a_whole_database_is_saved_with_everything() {
     }
 }
 
+<<<<<<< HEAD
 /// Pages are found by their frames if the parts of the file that lead to them are lost.
 #[test]
 fn a_file_without_its_first_bytes_or_its_last_commits_is_saved() {
@@ -155,6 +156,43 @@ fn a_file_without_its_first_bytes_or_its_last_commits_is_saved() {
         .expect(5)
         .says("is not a SQLite database");
     assert_eq!(names(dir.path()), ["a.db"]);
+=======
+/// SQLite stores what is no valid text, and so does the copy, byte for byte.
+#[test]
+fn malformed_text_keeps_its_bytes() {
+    for (encoding, texts) in [
+        ("UTF-8", ["ff61", "c3", "efbbbfed"]),
+        // A half of a surrogate pair; behind a byte order mark; two halves in the wrong order.
+        ("UTF-16le", ["00d86100", "fffe00dc", "00dc00d8"]),
+        ("UTF-16be", ["d8000061", "feffdc00", "dc00d800"]),
+    ] {
+        let dir = temp();
+        let (a, b) = (at(&dir, "a.db"), at(&dir, "b.db"));
+        let rows: Vec<String> = texts
+            .iter()
+            .map(|hex| format!("(CAST(x'{hex}' AS TEXT), 'valid', CAST(x'{hex}' AS TEXT))"))
+            .collect();
+        let sql = format!(
+            "PRAGMA encoding = '{encoding}';
+             CREATE TABLE t(id INTEGER PRIMARY KEY, a TEXT, b TEXT, c); CREATE INDEX i ON t(a);
+             CREATE TABLE u(a TEXT, b TEXT, c);
+             INSERT INTO t(a, b, c) VALUES {0}; INSERT INTO u VALUES {0}",
+            rows.join(", ")
+        );
+        densite(&["sql", "--create", &a, &sql]).expect(0);
+        let content = |db: &str| {
+            let sql = "SELECT typeof(a), hex(CAST(a AS BLOB)), b, typeof(c), hex(CAST(c AS BLOB)) FROM t UNION ALL SELECT typeof(a), hex(CAST(a AS BLOB)), b, typeof(c), hex(CAST(c AS BLOB)) FROM u ORDER BY 2";
+            densite(&["sql", db, sql, "--format", "csv"]).expect(0).out
+        };
+        let before = content(&a);
+        for hex in texts {
+            assert_eq!(before.matches(&hex.to_uppercase()).count(), 4, "{before}");
+        }
+        salvage(&a, &b).expect(0);
+        assert_eq!(content(&b), before, "{encoding}");
+        densite(&["check", &b]).expect(0);
+    }
+>>>>>>> words
 }
 
 /// The rows of `long`, by their ids.

@@ -109,6 +109,17 @@ fn file_knows_the_magic() {
             "Densite database (compressed SQLite), format version 1\n"
         );
     }
+    // In the file that users have for their own rules, beside those of the system.
+    fs::copy(&magic, at(&dir, ".magic")).expect("copied");
+    let plain = at(&dir, "plain.db");
+    crate::common::plain(&plain, 4096, 1);
+    for (path, begin) in [(&db, "Densite database ("), (&plain, "SQLite 3.x database")] {
+        let mut file = Command::new("file");
+        let file = file.args(["-b", path]).env("HOME", dir.path());
+        if let Some(ran) = system(file.env_remove("MAGIC")) {
+            assert!(ran.out.starts_with(begin), "{ran:?}");
+        }
+    }
     let log = dir.path().join("a.db-log");
     let mut seen = 0;
     for name in names(&log).iter().filter(|name| !name.contains("lock")) {

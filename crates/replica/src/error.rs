@@ -26,6 +26,20 @@ pub enum Error {
     /// An object is missing that others need.
     #[error("the object {0} is missing; restore an earlier moment, or begin a new generation")]
     Missing(String),
+    /// A base is missing or damaged: no restore point from it up to the next base can be restored.
+    #[error("the base {object} is {problem}; {}", without_base(*time_ms, *is_first, *next_ms))]
+    BaseLost {
+        /// Its name.
+        object: String,
+        /// What is wrong, as the end of a sentence.
+        problem: String,
+        /// When it was taken, in milliseconds since 1970.
+        time_ms: u64,
+        /// Whether the replica has no base before it.
+        is_first: bool,
+        /// When the next base was taken, in milliseconds since 1970, if there is one.
+        next_ms: Option<u64>,
+    },
     /// A delta is missing, and later objects exist. They cannot be used without it.
     #[error(
         "the object {missing} is missing, but restore point {later} exists; restore an earlier moment, or ship with --takeover, which begins a new generation; if this is a copy or a cache of the replica, wait until it is complete"
@@ -111,6 +125,26 @@ pub enum Error {
     /// The caller stopped the work.
     #[error("stopped")]
     Stopped,
+}
+
+/// Which restore points need a base that is lost, and what can be done.
+fn without_base(time_ms: u64, is_first: bool, next_ms: Option<u64>) -> String {
+    let next = next_ms.map(time_text);
+    let needs = match (is_first, next) {
+        (true, None) => "all restore points need it, so none of them can be restored".to_owned(),
+        (false, None) => format!(
+            "the restore points from {} on need it: restore a moment before that with --at",
+            time_text(time_ms)
+        ),
+        (true, Some(next)) => {
+            format!("the restore points before {next} need it: restore that moment or a later one")
+        }
+        (false, Some(next)) => format!(
+            "the restore points from {} on need it, up to that of {next}: restore an earlier or a later moment with --at",
+            time_text(time_ms)
+        ),
+    };
+    format!("{needs}; densite replicate --takeover sends a new base, if the database still exists")
 }
 
 fn head_lost(problem: &str, generations: &[String]) -> String {

@@ -65,9 +65,51 @@ pub struct Restore<'a> {
     limit: Limit,
     generation: Generation,
     base: Base,
+    others: Others,
     /// See [`Restored`].
     head_problem: Option<String>,
     without_log: bool,
+}
+
+/// The bases beside one, which say what can be restored if it is lost.
+pub(crate) struct Others {
+    /// Whether there is none before it.
+    is_first: bool,
+    /// When the next one was taken, in milliseconds since 1970.
+    next_ms: Option<u64>,
+}
+
+impl Others {
+    /// Those of a base that the head names.
+    pub(crate) fn of(head: &Head, base: &Base) -> Others {
+        let generations = head.earlier.iter().chain([&head.current]);
+        let all: Vec<&Base> = generations.flat_map(|g| &g.bases).collect();
+        let at = all.iter().position(|other| other.name == base.name);
+        let next = at.and_then(|at| all.get(at + 1));
+        Others {
+            is_first: at == Some(0),
+            next_ms: next.map(|base| base.time_ms),
+        }
+    }
+
+    /// The error of a base that is missing or damaged, which says what can be done; other errors as
+    /// they are.
+    pub(crate) fn explained(&self, e: Error, base: &Base) -> Error {
+        let problem = match &e {
+            Error::Missing(object) if *object == base.name => "missing".to_owned(),
+            Error::Damaged { object, problem } if *object == base.name => {
+                format!("damaged: {problem}")
+            }
+            _ => return e,
+        };
+        Error::BaseLost {
+            object: base.name.clone(),
+            problem,
+            time_ms: base.time_ms,
+            is_first: self.is_first,
+            next_ms: self.next_ms,
+        }
+    }
 }
 
 impl<'a> Restore<'a> {
@@ -85,6 +127,7 @@ impl<'a> Restore<'a> {
             at,
             limit,
             generation: generation.clone(),
+            others: Others::of(&head, &base),
             base,
             head_problem,
             without_log: false,
@@ -139,7 +182,8 @@ impl<'a> Restore<'a> {
             expected: self.base.bytes,
             has_head: self.head_problem.is_none(),
         };
-        let done = restoring.run(&self.generation, &self.base, self.limit)?;
+        let done = restoring.run(&self.generation, &self.base, self.limit);
+        let done = done.map_err(|e| self.others.explained(e, &self.base))?;
         match self.at {
             At::Number(n) if done.n != n => Err(Error::NoSuchPoint(n)),
             _ => Ok(Restored {

@@ -258,7 +258,9 @@ fn without_a_head_a_lost_object_is_an_error() {
                 let is_lost = (from_ms..=to_ms).contains(at);
                 let is_named = match &found {
                     Err(Error::Missing(name)) => name.starts_with(begin.trim_end_matches('-')),
-                    Err(Error::Damaged { object, .. }) => object.starts_with(begin.as_str()),
+                    Err(Error::BaseLost { object, .. }) => {
+                        object.starts_with(begin.trim_end_matches('-'))
+                    }
                     _ => false,
                 };
                 assert_eq!(is_named, is_lost, "{begin}, {at}: {:?}", found.err());

@@ -283,7 +283,57 @@ fn moments_and_numbers_without_a_restore_point_are_refused() {
     assert!(matches!(beyond, Err(Error::NoSuchPoint(2))), "{beyond:?}");
     lose(&disk, "-base-000000000000-");
     let missing = restored(&folder, At::Newest);
-    assert!(matches!(missing, Err(Error::Missing(_))), "{missing:?}");
+    assert!(
+        matches!(missing, Err(Error::BaseLost { .. })),
+        "{missing:?}"
+    );
+}
+
+/// All restore points up to the next base need it, and the error says which do not.
+#[test]
+fn a_lost_base_says_which_moments_can_be_restored() {
+    let mut database = Database::new(14);
+    let disk = SimDisk::new(14);
+    let folder = bucket(&disk);
+    let mut shipper = begin(&folder, &mut database, &quick(), 1000).expect("begin");
+    ship(&mut database, &mut shipper, 3, &mut 1000);
+    drop(shipper);
+    let said = |at| {
+        let lost = restored(&folder, at).expect_err("lost");
+        assert!(matches!(lost, Error::BaseLost { .. }), "{lost:?}");
+        lost.to_string()
+    };
+    for is_cut in [false, true] {
+        let (path, bytes) = lose(&disk, "-base-000000000000-");
+        if is_cut {
+            disk.put_file(&path, &bytes[..bytes.len() - 1]);
+        }
+        for at in [At::Newest, At::Number(1), At::Time(3000)] {
+            let said = said(at);
+            assert!(said.contains("none of them can be restored"), "{said}");
+            assert!(said.contains("--takeover sends a new base"), "{said}");
+        }
+        let refused = begin(&folder, &mut database, &quick(), 9000).err();
+        let is_base = matches!(refused, Some(Error::BaseLost { is_first: true, .. }));
+        assert!(is_base, "{refused:?}");
+        disk.put_file(&path, &bytes);
+    }
+    // A new base, and moments before and behind it.
+    drop(begin(&folder, &mut database, &take_over(), 9000).expect("take over"));
+    let (path, bytes) = lose(&disk, "g0002");
+    assert!(path.contains("-base-"), "{path}");
+    let newest = said(At::Newest);
+    let words = "from 1970-01-01T00:00:09.000Z on need it: restore a moment before";
+    assert!(newest.contains(words), "{newest}");
+    restored(&folder, At::Time(8999)).expect("a moment before");
+    disk.put_file(&path, &bytes);
+    lose(&disk, "-base-000000000000-");
+    let said = said(At::Time(3000));
+    assert!(
+        said.contains("before 1970-01-01T00:00:09.000Z need it"),
+        "{said}"
+    );
+    restored(&folder, At::Newest).expect("a later moment");
 }
 
 /// Later deltas exist: an older state is not restored in the place of the newest one.
@@ -326,6 +376,34 @@ fn a_missing_delta_is_an_error_that_names_it() {
     assert!(pages == database.pages);
     let info = densite_replica::replicas(&reader(&saved)).expect("replicas");
     assert_eq!(info.generations[0].missing, None);
+}
+
+/// Nothing names the newest delta, so its loss shows in no restore. The next shipper sends its changes
+/// again, and the running one leaves a gap, which is an error.
+#[test]
+fn the_newest_delta_that_is_lost_is_sent_again() {
+    let mut database = Database::new(31);
+    let disk = SimDisk::new(31);
+    let folder = bucket(&disk);
+    let mut shipper = begin(&folder, &mut database, &quick(), 0).expect("begin");
+    let mut now_ms = 0;
+    ship(&mut database, &mut shipper, 2, &mut now_ms);
+    let before = database.pages.clone();
+    ship(&mut database, &mut shipper, 1, &mut now_ms);
+    lose(&disk, "-delta-000000000003");
+    let (_, pages) = restored(&folder, At::Newest).expect("an older state");
+    assert!(pages == before);
+    let lost = disk.snapshot();
+    ship(&mut database, &mut shipper, 1, &mut now_ms);
+    let gap = restored(&folder, At::Newest).err();
+    assert!(matches!(gap, Some(Error::Gap { .. })), "{gap:?}");
+    drop(shipper);
+    let folder = bucket(&lost);
+    let mut shipper = begin(&folder, &mut database, &quick(), now_ms).expect("continue");
+    let step = shipper.step(&mut database.source(), now_ms + 1000, &mut |_| true);
+    assert!(matches!(step, Ok(Step::Shipped { n: 3, .. })), "{step:?}");
+    let (_, pages) = restored(&folder, At::Newest).expect("restore");
+    assert!(pages == database.pages);
 }
 
 /// A delta that is merged is only needed for the moments in between.

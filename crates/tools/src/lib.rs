@@ -78,7 +78,7 @@ pub use layout::{Layout, SpaceUse};
 pub use objects::{Object, ObjectColumn, ObjectKind, Objects};
 pub use page::{NewFile, write_file};
 pub use progress::{Progress, Silent};
-pub use publish::publish;
+pub use publish::{can_publish, publish};
 pub use rewrite::Prune;
 pub use salvage::{Missing, Salvaged, SavedTable, salvage};
 pub use vacuum::{VacuumOptions, VacuumPlan, VacuumReport, vacuum};

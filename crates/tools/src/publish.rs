@@ -51,29 +51,13 @@ pub fn publish(
     progress: &mut dyn Progress,
 ) -> Result<ConvertReport> {
     let started = Instant::now();
-    if options.archive || options.page_size.is_some() {
-        return Err(Error::Setting(
-            "publish keeps the page size and makes no archive; use compress for these, and publish its result".into(),
-        ));
-    }
-    let target = target::resolve_to_read(api, src)?;
-    let through = through_of(api, &target)?;
+    let (target, through) = checked(api, src, dst, options)?;
     let url = url_in(dst);
-    if !crate::error::parent_of(dst).exists() && url.is_none() {
-        // Its directory would be named as missing, a part of what was meant to be a URL.
-        if let Some(why) = densite_vfs::mistaken_url(&dst.to_string_lossy()) {
-            return Err(Error::Setting(format!("{}: {why}", dst.display())));
-        }
-    }
     // What is uploaded is first written to a temporary file.
     let local = match url {
         Some(_) => std::env::temp_dir().join("densite-publish"),
         None => dst.to_path_buf(),
     };
-    if url.is_none() {
-        target::must_be_another(&target, dst)?;
-        may_replace(api, dst, &target)?;
-    }
     match url {
         // Others publish from there, too.
         Some(_) => clear_leftovers(&local, &mut Silent)?,
@@ -130,6 +114,43 @@ pub fn publish(
         destination_bytes,
         elapsed: started.elapsed(),
     })
+}
+
+/// Checks that `src` can be published to `dst`, as far as this shows before the work begins. It reads
+/// the beginning of `src`, and of a file at `dst`.
+///
+/// # Errors
+/// As [`publish`].
+pub fn can_publish(api: Api, src: &Path, dst: &Path, options: &ConvertOptions) -> Result<()> {
+    checked(api, src, dst, options).map(drop)
+}
+
+/// The source, and how it is read.
+fn checked(
+    api: Api,
+    src: &Path,
+    dst: &Path,
+    options: &ConvertOptions,
+) -> Result<(Target, Through)> {
+    if options.archive || options.page_size.is_some() {
+        return Err(Error::Setting(
+            "publish keeps the page size and makes no archive; use compress for these, and publish its result".into(),
+        ));
+    }
+    let target = target::resolve_to_read(api, src)?;
+    let through = through_of(api, &target)?;
+    if url_in(dst).is_some() {
+        return Ok((target, through));
+    }
+    if !crate::error::parent_of(dst).exists() {
+        // Its directory would be named as missing, a part of what was meant to be a URL.
+        if let Some(why) = densite_vfs::mistaken_url(&dst.to_string_lossy()) {
+            return Err(Error::Setting(format!("{}: {why}", dst.display())));
+        }
+    }
+    target::must_be_another(&target, dst)?;
+    may_replace(api, dst, &target)?;
+    Ok((target, through))
 }
 
 /// Uploads the finished copy.

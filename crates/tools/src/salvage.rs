@@ -208,13 +208,15 @@ fn settings(pages: &mut dyn Pages, header: Header) -> Result<Settings> {
 
 /// Reads `sqlite_schema`.
 fn schema(trees: &mut Trees<'_>, encoding: Encoding, saved: &mut Salvaged) -> Result<Vec<Part>> {
-    let mut parts = Vec::new();
+    let (mut parts, mut malformed) = (Vec::new(), Vec::new());
     let missing = trees.walk(1, &mut |record: Record<'_>| {
         let text = |value: Option<&Value>| match value {
             Some(Value::Text(text)) => Some(text.clone()),
+            Some(Value::RawText(bytes)) => Some(encoding.readable(bytes)),
             _ => None,
         };
         let Some(found) = values(record.bytes, encoding) else {
+            malformed.push(Missing::malformed(&record));
             return Ok(());
         };
         if let (Some(kind), Some(name), Some(Value::Integer(root))) =
@@ -229,7 +231,8 @@ fn schema(trees: &mut Trees<'_>, encoding: Encoding, saved: &mut Salvaged) -> Re
         }
         Ok(())
     })?;
-    saved.schema_missing = missing;
+    saved.schema_missing = malformed;
+    saved.schema_missing.extend(missing);
     Ok(parts)
 }
 
@@ -345,17 +348,24 @@ impl SavedTable {
     }
 
     fn unreadable(&mut self, record: &Record<'_>) {
-        self.missing.push(Missing {
-            page: record.page,
-            why: "a row there is malformed".to_owned(),
-            ids: record.id.map(|id| (id, id)),
-        });
+        self.missing.push(Missing::malformed(record));
     }
 
     /// Whether these row ids are in a part that is missing.
     fn lacks(&self, first: i64, last: i64) -> bool {
         let mut gaps = self.missing.iter().filter_map(|missing| missing.ids);
         gaps.any(|(from, to)| from <= first && last <= to)
+    }
+}
+
+impl Missing {
+    /// A row whose record cannot be read.
+    fn malformed(record: &Record<'_>) -> Missing {
+        Missing {
+            page: record.page,
+            why: "a row there is malformed".to_owned(),
+            ids: record.id.map(|id| (id, id)),
+        }
     }
 }
 

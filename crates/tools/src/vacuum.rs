@@ -216,6 +216,17 @@ impl VacuumPlan {
         prune: Option<&mut Prune<'_>>,
         progress: &mut dyn Progress,
     ) -> Result<VacuumReport> {
+        self.run_and(options, prune, &mut |_| {}, progress)
+    }
+
+    /// As [`VacuumPlan::run`]. `then` is called after success, while the lock is still held.
+    pub(crate) fn run_and(
+        &self,
+        options: &VacuumOptions,
+        prune: Option<&mut Prune<'_>>,
+        then: &mut dyn FnMut(&mut dyn Progress),
+        progress: &mut dyn Progress,
+    ) -> Result<VacuumReport> {
         let started = Instant::now();
         let target = &self.target;
         temp::clear_leftovers(&target.path, progress)?;
@@ -261,6 +272,7 @@ impl VacuumPlan {
         if replaced {
             replace::replace(self.api, &source, target, new.temp, options.wait, progress)?;
         }
+        then(progress);
         Ok(VacuumReport {
             path: target.given.clone(),
             form: self.info.form,

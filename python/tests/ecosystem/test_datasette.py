@@ -77,6 +77,22 @@ class Datasette(Files):
         con.close()
         self.assertEqual(len(get("/small/person.json", _shape="array")), 3)
 
+    def test_crossdb_joins_densite_files_and_plain_files(self):
+        site = web.serve(self, self.dir)
+        configuration = self.dir / "metadata.json"
+        far = {"far": f"{site}/small.db?token=5ec7e7"}
+        configuration.write_text(json.dumps({"plugins": {"densite": {"databases": far}}}))
+        get = self.served("small.db", "-i", "plain.db", "--crossdb", "--metadata", configuration)
+        sql = "SELECT a.name FROM small.person AS a JOIN plain.person AS b USING (id) ORDER BY id"
+        self.assertEqual(get("/_memory.json", sql=sql, _shape="arrayfirst"), ["Ada", "Grace"])
+        # A remote database is not attached, because its URL can have a secret in it.
+        names = get("/_memory.json", sql="SELECT name FROM pragma_database_list ORDER BY 1", _shape="arrayfirst")
+        self.assertEqual(names, ["main", "plain", "small"])
+        self.assertEqual(len(get("/far/person.json", _shape="array")), 2)
+        for sql in ("SELECT row FROM densite_log('secret')", "SELECT densite_prune()"):
+            answer = get("/_memory.json", sql=sql)
+            self.assertRegex(str(answer.get("error")), "not authorized|prohibited", sql)
+
     def test_immutable_files_are_served(self):
         get = self.served("-i", "small.db")
         self.assertEqual(len(get("/small/person.json", _shape="array")), 2)

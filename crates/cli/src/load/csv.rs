@@ -22,12 +22,15 @@ pub(super) struct Csv {
     header: Option<u64>,
     /// Whether the user named the delimiter.
     is_given: bool,
+    /// Another delimiter, as a user gives it, if the delimiter possibly does not fit the file.
+    fitting: Option<&'static str>,
     null: Option<String>,
 }
 
 impl Csv {
     pub(super) fn new(input: Input, text: Text, args: &LoadArgs, is_tsv: bool) -> Result<Csv, Bad> {
-        let delimiter = args.delimiter.unwrap_or(if is_tsv { b'\t' } else { b',' });
+        let usual = if is_tsv { b'\t' } else { b',' };
+        let delimiter = args.delimiter.unwrap_or(usual);
         let quote = args.quote.byte();
         if matches!(delimiter, b'\n' | b'\r') {
             return Err(Bad::file(
@@ -48,6 +51,7 @@ impl Csv {
             leading: 0..0,
             header: None,
             is_given: args.delimiter.is_some(),
+            fitting: None,
             null: args.null.clone(),
         };
         for _ in 0..args.skip {
@@ -69,9 +73,7 @@ impl Csv {
             return Err(Bad::file("has no header line; it is empty"));
         }
         csv.header = (!args.no_header).then_some(csv.record.line);
-        if let Some(bad) = csv.other_delimiter(delimiter) {
-            return Err(bad);
-        }
+        csv.fitting = csv.other_delimiter(usual, delimiter)?;
         let names = (1..).zip(csv.record.fields());
         let names: Result<Vec<String>, _> = names
             .map(|(i, (name, _))| match args.no_header {
@@ -103,28 +105,55 @@ impl Csv {
         Ok(csv)
     }
 
-    /// The problem of a header line that has one name, with characters that separate the fields of
-    /// other files. Loaded with one column, its rows would be of no use.
-    fn other_delimiter(&self, present: u8) -> Option<Bad> {
-        let mut fields = self.record.fields();
-        let (Some((name, false)), None) = (fields.next(), fields.next()) else {
-            return None;
-        };
-        if self.is_given || self.header.is_none() {
-            return None;
-        }
+    /// Another delimiter that is in a header line of one name. Loaded with one column, the rows of
+    /// such a file would be of no use. It is an error if the user named no delimiter, or if each line
+    /// that is in memory says that the named one is wrong: the other one separates as many fields as
+    /// in the header line. The usual one then still loads one column, and so does a control
+    /// character.
+    fn other_delimiter(&mut self, usual: u8, given: u8) -> Result<Option<&'static str>, Bad> {
         let others = [
             (b';', "';'"),
             (b'\t', "'\\t'"),
             (b'|', "'|'"),
             (b',', "','"),
         ];
-        let (_, found) = others.iter().find(|(other, _)| name.contains(other))?;
-        let (_, present) = others.iter().find(|(other, _)| *other == present)?;
-        let problem = format!(
-            "has one column, and {found} in its name; give --delimiter {found} if that separates columns, or --delimiter {present} to load one column (for .import: .separator {found} or {present})"
-        );
-        Some(Bad {
+        let mut fields = self.record.fields();
+        let (Some((name, false)), None) = (fields.next(), fields.next()) else {
+            return Ok(None);
+        };
+        let found = others.iter().find(|(other, _)| name.contains(other));
+        let is_meant = self.is_given && given.is_ascii_control() && given != b'\t';
+        let Some((found, shown)) = found.filter(|_| !is_meant && self.header.is_some()) else {
+            return Ok(None);
+        };
+        let count = |line: &[u8], of: u8| line.iter().filter(|b| **b == of).count();
+        let in_name = count(name, *found);
+        let ahead = self.records.ahead();
+        let is_end = |b: &u8| matches!(b, b'\n' | b'\r');
+        let lines = ahead.split(is_end).filter(|line| !line.is_empty());
+        let mut lines: Vec<&[u8]> = lines.collect();
+        // The last one can be a part of a line.
+        if lines.len() > 1 && !ahead.last().is_some_and(is_end) {
+            lines.pop();
+        }
+        let is_alike = |line: &&[u8]| {
+            count(line, *found) == in_name && count(line, given) + count(line, b'"') == 0
+        };
+        let are_alike = !lines.is_empty() && lines.iter().all(is_alike);
+        let problem = match (self.is_given, are_alike && given != usual) {
+            (true, false) => return Ok(Some(shown)),
+            (true, true) => format!(
+                "has one column, and {shown} in its name as in each line after it; give --delimiter {shown} (for .import: .separator {shown})"
+            ),
+            (false, _) => {
+                let present = others.iter().find(|(other, _)| *other == given);
+                let present = present.map_or("','", |(_, present)| present);
+                format!(
+                    "has one column, and {shown} in its name; give --delimiter {shown} if that separates columns, or --delimiter {present} to load one column (for .import: .separator {shown} or {present})"
+                )
+            }
+        };
+        Err(Bad {
             at: self.header,
             ..Bad::file(problem)
         })
@@ -151,9 +180,13 @@ impl Csv {
                 "begins a quoted field that has no closing quote; a part of the file is missing, or there is a quote too many; give --quote none if quotes are ordinary text"
             }
         };
-        let advice = match self.header {
-            None if !self.is_given => "; or name another delimiter with --delimiter",
-            _ => "",
+        let is_first = self.columns.is_empty();
+        let advice = match (self.header, self.fitting) {
+            (_, Some(fitting)) => format!("; or give --delimiter {fitting}"),
+            (None, None) if is_first || !self.is_given => {
+                "; or name another delimiter with --delimiter".to_owned()
+            }
+            _ => String::new(),
         };
         let problem = format!("{problem}{advice}");
         Bad {
@@ -182,6 +215,14 @@ impl Source for Csv {
 
     fn header(&self) -> Option<u64> {
         self.header
+    }
+
+    fn doubt(&self) -> Option<String> {
+        self.fitting.map(|fitting| {
+            format!(
+                "has one column, and {fitting} in its name; give --delimiter {fitting} if that separates columns (for .import: .separator {fitting})"
+            )
+        })
     }
 
     fn spelling(&self) -> Spelling {

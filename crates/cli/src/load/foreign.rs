@@ -1,6 +1,8 @@
-//! Files that are not loaded, recognised by their first bytes, and what to do with them.
+//! Files that are not loaded, or not in the format that is named for them, recognised by their first
+//! bytes, and what to do with them.
 //!
 //! A mark that text can begin with counts only if a byte behind it is one that text does not have.
+//! What a text seems to be is only said of one that the named format cannot read: [`other_text`].
 
 use crate::args::FileFormat;
 
@@ -45,7 +47,7 @@ pub(super) fn problem(first: &[u8], format: Option<FileFormat>) -> Option<String
         (Kind::Table(name), _) => format!(
             "is {name} file, which load does not read; write its rows as Parquet, CSV or JSON lines"
         ),
-        (Kind::Parquet, _) => "is a Parquet file; give --format parquet".to_owned(),
+        (Kind::Parquet, _) => format!("is a Parquet file; {}", advice(FileFormat::Parquet)),
         (Kind::Database, _) => "is a database; copy its tables with densite sql DB \
              \"ATTACH 'FILE' AS x; CREATE TABLE t AS SELECT * FROM x.t\""
             .to_owned(),
@@ -89,6 +91,62 @@ fn kind(first: &[u8]) -> Option<Kind> {
         _ if begins(b"SQLite format 3\0") || begins(b"Densite format\r\n") => Kind::Database,
         _ => return None,
     })
+}
+
+/// Why a text with this beginning cannot be read in the format, and in which one it seems to be;
+/// `None` if it can, or if that is not clear. CSV has quotes, if a field can be quoted.
+pub(super) fn other_text(first: &[u8], format: FileFormat, has_quotes: bool) -> Option<String> {
+    let is_json = |format| matches!(format, FileFormat::Json | FileFormat::Jsonl);
+    let seems = match first {
+        [0xff, 0xfe, ..] | [0xfe, 0xff, ..] if format != FileFormat::Parquet => return None,
+        [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => {
+            "text in UTF-16; give --format csv, json or jsonl".to_owned()
+        }
+        _ => match (text_of(first)?, format) {
+            (seen, format) if seen == format || (is_json(seen) && is_json(format)) => return None,
+            (_, FileFormat::Csv) if !has_quotes => return None,
+            (seen, _) => format!("{}; {}", seen.title(), advice(seen)),
+        },
+    };
+    Some(format!("is not {}: it seems to be {seems}", format.title()))
+}
+
+/// How to load a file in another format.
+fn advice(format: FileFormat) -> String {
+    let name = format.name();
+    format!("give --format {name} (for .import: a name that ends in .{name}, without --csv)")
+}
+
+/// The format of a text, by its beginning.
+///
+/// - JSON begins with an object, or with an array of objects. CSV with quotes never does: there, a
+///   quote is only at the begin of a field, and nothing but a delimiter is behind the closing one.
+/// - CSV has one of the usual delimiters in its first line, which is no JSON.
+fn text_of<'a>(first: &'a [u8]) -> Option<FileFormat> {
+    let is_text = |b: &u8| !b.is_ascii_control() || matches!(b, b'\t' | b'\n' | b'\r' | b'\x0c');
+    if !first.iter().all(is_text) {
+        return None;
+    }
+    let text = first.strip_prefix(b"\xef\xbb\xbf").unwrap_or(first);
+    let text = text.trim_ascii_start();
+    let line = text.split(|b| matches!(b, b'\n' | b'\r')).next()?;
+    let behind = |text: &'a [u8]| text.get(1..).unwrap_or_default().trim_ascii_start();
+    let value = || serde_json::from_slice::<serde_json::Value>(line);
+    match text.first()? {
+        b'{' if behind(text).starts_with(b"\"") => Some(match value() {
+            Ok(_) => FileFormat::Jsonl,
+            Err(_) => FileFormat::Json,
+        }),
+        b'[' if behind(text).starts_with(b"{") && behind(behind(text)).starts_with(b"\"") => {
+            Some(FileFormat::Json)
+        }
+        b'{' | b'[' => None,
+        _ if value().is_ok() => None,
+        _ => line
+            .iter()
+            .any(|b| matches!(b, b',' | b';' | b'\t' | b'|'))
+            .then_some(FileFormat::Csv),
+    }
 }
 
 /// A zip archive: one of files, or a spreadsheet, by the name of its first file.
@@ -152,5 +210,52 @@ mod tests {
         }
         assert_eq!(unmarked(b"a\0,\0b\0\n\0"), Some("utf-16le"));
         assert_eq!(unmarked(b"\0a\0\n"), Some("utf-16be"));
+    }
+
+    #[test]
+    fn a_text_of_another_format_is_told_only_if_the_named_one_cannot_read_it() {
+        use FileFormat::{Csv, Json, Jsonl, Parquet};
+        let seems = |text: &str, format, has_quotes| {
+            let said = other_text(text.as_bytes(), format, has_quotes)?;
+            let option = said.split("--format ").nth(1)?;
+            Some(option.split(' ').next()?.to_owned())
+        };
+        for (text, format, wanted) in [
+            ("a,b\n1,2\n", Csv, None),
+            ("a,b\n1,2\n", Json, Some("csv")),
+            ("a;b\n1;2\n", Jsonl, Some("csv")),
+            ("a\tb\r\n1\t2\r\n", Parquet, Some("csv")),
+            ("\u{feff}a,b\n", Parquet, Some("csv")),
+            ("{\"a\": 1}\n{\"a\": 2}\n", Csv, Some("jsonl")),
+            ("{\"a\": 1}\n", Parquet, Some("jsonl")),
+            ("{\n \"a\": 1\n}\n", Csv, Some("json")),
+            (" [{\"a\": 1}]", Csv, Some("json")),
+            ("[\n{\"a\": 1}]", Parquet, Some("json")),
+            ("{\"a\": 1}\n", Json, None),
+            ("[{\"a\": 1}]", Jsonl, None),
+            // They can be CSV, or say nothing.
+            ("{},b\n", Csv, None),
+            ("[]", Csv, None),
+            ("[{a},b\n", Csv, None),
+            ("{a},b\n", Csv, None),
+            ("[a],b\n", Csv, None),
+            ("[1,2]\n", Csv, None),
+            ("name\nx\n", Parquet, None),
+            ("name\nx\n", Json, None),
+            ("\"a,b\"\n", Json, None),
+            ("12\n", Jsonl, None),
+            ("", Parquet, None),
+            ("a,b\0\n", Parquet, None),
+        ] {
+            assert_eq!(
+                seems(text, format, true).as_deref(),
+                wanted,
+                "{text:?}, {format:?}"
+            );
+        }
+        assert_eq!(seems("{\"a\": 1}\tx\n", Csv, false), None);
+        let little = other_text(b"\xff\xfea\0,\0b\0", Parquet, true).expect("text");
+        assert!(little.contains("UTF-16"), "{little}");
+        assert_eq!(other_text(b"\xff\xfea\0,\0b\0", Csv, true), None);
     }
 }

@@ -61,10 +61,12 @@ pub(super) fn unread(e: &io::Error) -> Bad {
 }
 
 /// Opens the text of a file. Without an encoding, a byte order mark names it, or it is UTF-8.
+/// `problem` gets its first bytes, and says whether they are of another format.
 pub(super) fn text(
     reader: impl Read + 'static,
     encoding: Option<&'static Encoding>,
     format: FileFormat,
+    problem: impl Fn(&[u8]) -> Option<String>,
 ) -> Result<(Input, Text), Bad> {
     let input = Input::default();
     let counted = Counted {
@@ -82,6 +84,9 @@ pub(super) fn text(
             "seems to be {name} without a byte order mark; give --encoding {name}"
         )));
     }
+    if let Some(problem) = problem(&first) {
+        return Err(Bad::file(problem));
+    }
     let text = converted(first, plain, encoding);
     Ok((input, text))
 }
@@ -95,7 +100,7 @@ pub(super) fn plain(mut file: File) -> Result<File, Bad> {
         return Err(Bad::file(problem));
     }
     if compression(&first).is_none() {
-        return Ok(file);
+        return no_text(&first).map(|()| file);
     }
     let mut all = decompressed(BufReader::with_capacity(BUFFER, file)).map_err(|e| unread(&e))?;
     let unwritten = |e: io::Error| {
@@ -115,7 +120,20 @@ pub(super) fn plain(mut file: File) -> Result<File, Bad> {
         all.consume(written);
     }
     plain.rewind().map_err(unwritten)?;
-    Ok(plain)
+    let first = peek(&mut plain).map_err(|e| unread(&e))?;
+    plain.rewind().map_err(unwritten)?;
+    if let Some(problem) = foreign::problem(&first, Some(FileFormat::Parquet)) {
+        return Err(Bad::file(problem));
+    }
+    no_text(&first).map(|()| plain)
+}
+
+/// Refuses a text in the place of Parquet.
+fn no_text(first: &[u8]) -> Result<(), Bad> {
+    match foreign::other_text(first, FileFormat::Parquet, true) {
+        Some(problem) => Err(Bad::file(problem)),
+        None => Ok(()),
+    }
 }
 
 /// The first bytes, which are read again.
@@ -264,7 +282,8 @@ mod tests {
         let mut file = tempfile::tempfile().expect("a file");
         file.write_all(bytes).expect("written");
         std::io::Seek::rewind(&mut file).expect("rewound");
-        let (input, mut text) = text(file, encoding, FileFormat::Csv).map_err(|bad| bad.problem)?;
+        let (input, mut text) =
+            text(file, encoding, FileFormat::Csv, |_| None).map_err(|bad| bad.problem)?;
         let mut all = Vec::new();
         text.read_to_end(&mut all).map_err(|e| e.to_string())?;
         assert_eq!(input.bytes_read(), bytes.len() as u64);

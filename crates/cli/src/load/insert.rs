@@ -309,8 +309,12 @@ impl Load<'_> {
                         "is a generated column of table {table}, which takes no values; leave it out"
                     ),
                     false => format!(
-                        "is not a column of table {table} that takes values; the table has {}",
-                        self.target.columns.join(", ")
+                        "is not a column of table {table} that takes values; the table has {}{}",
+                        self.target.columns.join(", "),
+                        match source.doubt() {
+                            Some(doubt) => format!("; the file {doubt}"),
+                            None => String::new(),
+                        }
                     ),
                 };
                 let bad = Bad {

@@ -95,6 +95,10 @@ pub(crate) trait Source {
     fn header(&self) -> Option<u64> {
         None
     }
+    /// Why its columns are possibly not those that the user expects, and what to do.
+    fn doubt(&self) -> Option<String> {
+        None
+    }
     /// How it spells blobs.
     fn spelling(&self) -> Spelling;
     /// The columns known so far, with types for a new table. Rows of JSON can add more columns.
@@ -207,7 +211,13 @@ pub(crate) fn open_text(
     args: &LoadArgs,
     format: FileFormat,
 ) -> Result<Box<dyn Source>, Bad> {
-    let (input, text) = input::text(reader, args.encoding, format)?;
+    let has_quotes = args.quote.byte().is_some();
+    // The lines that are skipped are of any format.
+    let problem = |first: &[u8]| match args.skip {
+        0 => foreign::other_text(first, format, has_quotes),
+        _ => None,
+    };
+    let (input, text) = input::text(reader, args.encoding, format, problem)?;
     Ok(match format {
         FileFormat::Csv => {
             let is_tsv = is_tsv(uncompressed(&args.file));

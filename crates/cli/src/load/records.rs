@@ -120,6 +120,11 @@ impl<R: BufRead> Records<R> {
         self.line
     }
 
+    /// What is in memory behind the last record. An error of reading comes with the next one.
+    pub(super) fn ahead(&mut self) -> &[u8] {
+        self.input.fill_buf().unwrap_or_default()
+    }
+
     /// Sets that all further records have one field.
     pub(super) fn expect_one_field(&mut self) {
         self.has_one_field = true;

@@ -9,15 +9,17 @@ use densite_tools::ConvertOptions;
 
 pub(crate) fn run(common: Common, args: &PublishArgs) -> Outcome {
     let api = sqlite::api()?;
-    if args.dst.exists() {
-        consent(common, &format!("Replace {}?", args.dst.display()))?;
-    }
-    let mut bar = Bar::interruptible(common)?;
     let options = ConvertOptions {
         store: args.level.store(),
         wait: args.lock.timeout,
         ..ConvertOptions::default()
     };
+    if args.dst.exists() {
+        // Nothing is asked about what cannot be done.
+        densite_tools::can_publish(api, &args.src, &args.dst, &options)?;
+        consent(common, &format!("Replace {}?", args.dst.display()))?;
+    }
+    let mut bar = Bar::interruptible(common)?;
     let report = densite_tools::publish(api, &args.src, &args.dst, &options, &mut bar);
     drop(bar);
     super::converted::tell(common, "publish", Some(&args.dst), report)?;

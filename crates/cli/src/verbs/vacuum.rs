@@ -88,8 +88,16 @@ fn of_chroma(
     let text = if common.quiet {
         text
     } else {
+        let folders = match pruned.leftovers.len() as u64 {
+            0 => String::new(),
+            n => format!(
+                "; {} of deleted collections removed, {}",
+                out::counted(n, "folder", "folders"),
+                out::bytes(chroma::leftover_bytes(&pruned))
+            ),
+        };
         format!(
-            "{}: {} of {} rows of the log pruned\n{text}",
+            "{}: {} of {} rows of the log pruned{folders}\n{text}",
             shown::path(&pruned.dir),
             out::thousands(pruned.rows),
             out::thousands(pruned.queue_rows),

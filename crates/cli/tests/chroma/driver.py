@@ -2,6 +2,8 @@
 
     driver.py make DIR        a directory with collections of every sort
     driver.py look DIR FILE   everything that can be read: all records, and the answers to queries, as JSON
+    driver.py leave DIR       a collection with an index, `left`, for `drop`
+    driver.py drop DIR        deletes it without opening its index, as a process does that only cleans up
     driver.py more DIR        goes on writing, and checks that what was written is found
 """
 
@@ -132,6 +134,15 @@ def more(path):
             assert got["distances"][0][0] < 1e-6, got
 
 
+def leave(path):
+    con = client(path, *PLACES[0])
+    fill(con.create_collection("left", metadata=EXACT, embedding_function=None), 70000, 1250)
+
+
+def drop(path):
+    client(path, *PLACES[0]).delete_collection("left")
+
+
 if __name__ == "__main__":
     verb, *args = sys.argv[1:]
-    {"make": make, "look": look, "more": more}[verb](*args)
+    {"make": make, "look": look, "more": more, "leave": leave, "drop": drop}[verb](*args)

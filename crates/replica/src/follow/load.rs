@@ -7,6 +7,10 @@ use crate::extents::{BASE_END, Index, Object, index};
 use crate::format::Head;
 use crate::names;
 use crate::plan::NEWEST;
+<<<<<<< HEAD
+=======
+use crate::restore::{Others, index};
+>>>>>>> words
 use std::sync::Arc;
 
 /// A base or merged object of at most so many bytes is kept in memory: one request instead of
@@ -25,7 +29,8 @@ pub(super) fn merged(bucket: &dyn Bucket, head: &Head) -> Result<Snapshot> {
     let generation = generation.ok_or(Error::NoReplica)?;
     let base = generation.bases.last().ok_or(Error::NoReplica)?;
     let name = base.name.clone();
-    let (holder, index) = opened(bucket, &name, base.bytes, BASE_END)?;
+    let opened_base = opened(bucket, &name, base.bytes, BASE_END);
+    let (holder, index) = opened_base.map_err(|e| Others::of(head, base).explained(e, base))?;
     let mut snapshot = Snapshot::base(&generation.name, &holder, &index);
     while let Some(next) = generation.compacted_after(snapshot.last(), NEWEST) {
         let name = names::compacted(&generation.name, next.first, next.last);

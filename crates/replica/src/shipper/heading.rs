@@ -8,6 +8,7 @@ use crate::error::{Error, Result};
 use crate::format::{Base, Compacted, Generation, Head, REPLICA_FORMAT_VERSION, Superseded};
 use crate::headless::{self, Lost, Read};
 use crate::names;
+use crate::restore::Others;
 use densite_disk::hash::xxh3_128;
 use densite_store::Mark;
 use std::time::Duration;
@@ -109,6 +110,11 @@ impl Heading {
     /// The newest base of the current generation.
     pub(super) fn newest_base(&self) -> Option<&Base> {
         self.head.current.bases.last()
+    }
+
+    /// An error, which says what can be done if it is that of this base.
+    pub(super) fn of_base(&self, e: Error, base: &Base) -> Error {
+        Others::of(&self.head, base).explained(e, base)
     }
 
     /// The restore point up to which deltas are merged, or that a base is.

@@ -119,7 +119,8 @@ impl Shipper {
             end_of(generation, self.heading.merged_to(), names)?;
             if !deltas.is_empty() {
                 // Without the base, nothing that is sent could be restored.
-                footer(&*self.bucket, &base.name)?;
+                let found = footer(&*self.bucket, &base.name);
+                found.map_err(|e| self.heading.of_base(e, base))?;
             }
         }
         let last = deltas.last().map_or(&base.name, |delta| &delta.name);
@@ -129,7 +130,7 @@ impl Shipper {
                 self.at.n = number;
                 return Ok(End::Unknown);
             }
-            found => found?,
+            found => found.map_err(|e| self.heading.of_base(e, base))?,
         };
         let merged = names::delta(generation, self.heading.merged_to());
         let loose = deltas.iter().filter(|delta| delta.name > merged);

@@ -10,6 +10,7 @@
 mod dir;
 mod hold;
 mod index;
+mod leftovers;
 pub mod pickle;
 mod plan;
 mod prune;
@@ -23,6 +24,7 @@ mod vacuum;
 
 pub use dir::{ChromaDir, recognise};
 pub use hold::Hold;
+pub use leftovers::Leftover;
 pub use plan::{CollectionPlan, GonePlan, PrunePlan, SegmentPlan, plan};
 pub use prune::{Pruned, prune};
 pub use schema::{Schema, is_chroma};

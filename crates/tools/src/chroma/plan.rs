@@ -7,6 +7,7 @@ pub use types::{CollectionPlan, GonePlan, PrunePlan, SegmentPlan};
 
 use super::dir::ChromaDir;
 use super::hold::Hold;
+use super::leftovers;
 use super::scan::{self, Target};
 use super::schema::{self, Schema};
 use super::segments::{self, Collection, Segment, Stored};
@@ -95,6 +96,7 @@ pub(super) fn find(sql: &Sql<'_>, dir: &ChromaDir) -> Result<(PrunePlan, Cut)> {
         collections: Vec::new(),
         gone,
         foreign_rows: topics.foreign_rows,
+        leftovers: leftovers::find(sql, dir)?,
         automatically_purge,
         change: PurgeChange::None,
     };

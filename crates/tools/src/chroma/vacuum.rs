@@ -1,6 +1,7 @@
 //! Vacuums a Chroma directory: prunes its log in the same step that rewrites its database.
 
 use super::dir::{ChromaDir, recognise};
+use super::leftovers;
 use super::plan::{PrunePlan, plan};
 use super::prune::{Pruned, prune};
 use super::schema::is_chroma;
@@ -11,6 +12,7 @@ use crate::form;
 use crate::progress::Progress;
 use crate::target;
 use crate::vacuum::{VacuumOptions, VacuumPlan, VacuumReport};
+use densite_disk::sync::Mutex;
 use densite_sqlite::{Api, Code, Connection};
 use std::path::Path;
 
@@ -81,7 +83,9 @@ impl ChromaVacuum {
         }
     }
 
-    /// Runs the vacuum. The rows to delete are determined again under the lock.
+    /// Runs the vacuum. The rows to delete are determined again under the lock, and the folders of
+    /// deleted collections. These are removed when the new file has its name, before the lock is
+    /// released. The result has those that are gone.
     ///
     /// # Errors
     /// See [`VacuumPlan::run`] and [`prune`]. After any error the content of the directory is
@@ -92,15 +96,26 @@ impl ChromaVacuum {
         progress: &mut dyn Progress,
     ) -> Result<(PrunePlan, VacuumReport)> {
         let mut pruned: Option<Pruned> = None;
+        let found = Mutex::new(Vec::new());
         let mut hook = |conn: &Connection| {
             // From here on no process can start to use the database.
             self.unused()?;
-            pruned = Some(prune(conn, &self.dir)?);
+            let done = prune(conn, &self.dir)?;
+            found.lock().clone_from(&done.plan.leftovers);
+            pruned = Some(done);
             merge_text_index(conn, &self.dir.database())?;
             Ok(())
         };
-        let report = self.vacuum.run(options, Some(&mut hook), progress)?;
+        let mut gone = Vec::new();
+        let mut then = |progress: &mut dyn Progress| {
+            gone = leftovers::remove(std::mem::take(&mut *found.lock()), progress);
+        };
+        let report = (self.vacuum).run_and(options, Some(&mut hook), &mut then, progress)?;
         let plan = pruned.map_or_else(|| self.plan.clone(), |pruned| pruned.plan);
+        let plan = PrunePlan {
+            leftovers: gone,
+            ..plan
+        };
         Ok((plan, report))
     }
 }

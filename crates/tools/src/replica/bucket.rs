@@ -10,6 +10,9 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+/// So many replicas are named in a message.
+const NAMED: usize = 10;
+
 /// A place for a replica, and its name for messages.
 pub(super) struct Place {
     bucket: Arc<dyn Bucket>,
@@ -23,6 +26,20 @@ impl Place {
             // A directory that does not exist has no replica.
             Ok(Folder::reader(Box::new(RealDir::new(dir)), name))
         })
+    }
+
+    /// The same, of which the user says that a replica is there.
+    ///
+    /// # Errors
+    /// [`Error::Setting`] for a file, which is no replica; see [`Place::below`].
+    pub(super) fn of_replica(url: &Path) -> Result<Place> {
+        match Where::of(url)? {
+            Where::Directory if directory(url).is_file() => Err(Error::Setting(format!(
+                "{} is a file, not a replica; name the directory or the URL that densite replicate wrote",
+                url.display()
+            ))),
+            _ => Place::to_read(url),
+        }
     }
 
     /// A place to write a replica to. A directory is created.
@@ -155,6 +172,37 @@ impl Place {
         &self.shown
     }
 
+    /// An error of the replica that is read from `url`. Where replicas are right below, it names
+    /// them.
+    pub(super) fn unread(&self, url: &Path, e: &Wrong) -> Error {
+        let below = match e {
+            Wrong::NoReplica => Place::below(url).unwrap_or_default(),
+            _ => Vec::new(),
+        };
+        let Some(first) = below.first() else {
+            return self.failed(e);
+        };
+        let shown = self.shown.display().to_string();
+        let shown = shown.trim_end_matches('/');
+        let what = match below.as_slice() {
+            [one] => format!("the replica here is below this: {one}"),
+            some if some.len() <= NAMED => {
+                format!("the replicas here are below this: {}", some.join(", "))
+            }
+            many => format!(
+                "the replicas here are below this: {} and {} more",
+                many.get(..NAMED).unwrap_or_default().join(", "),
+                many.len() - NAMED
+            ),
+        };
+        Error::Remote {
+            message: format!(
+                "{shown}: {what}; name one, as in {shown}/{first}, or restore all of them to a directory: densite restore {shown} DIRECTORY/"
+            ),
+            path: self.shown.clone(),
+        }
+    }
+
     /// An error of the replica.
     pub(super) fn failed(&self, e: &Wrong) -> Error {
         failed(&self.shown, e)
@@ -214,6 +262,7 @@ fn failed(shown: &Path, e: &Wrong) -> Error {
         Wrong::Damaged { .. }
         | Wrong::HeadLost { .. }
         | Wrong::Missing(_)
+        | Wrong::BaseLost { .. }
         | Wrong::Gap { .. }
         | Wrong::SourceDamaged(_) => Error::Replica {
             path,

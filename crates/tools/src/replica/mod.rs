@@ -22,7 +22,7 @@ pub use densite_replica::{At, GenerationInfo, ReplicaInfo, Restored, time_text};
 pub use figures::{Figures, PointInBucket};
 pub use in_process::create_functions;
 pub use replicate::{Replicas, ReplicateOptions, Shipped};
-pub use restore::{RestoreOptions, RestoreReport, restore, verify};
+pub use restore::{RestoreOptions, RestoreReport, can_replace, restore, verify};
 pub use restore_all::{RestoredAll, restore_all, verify_all};
 
 use crate::error::Result;
@@ -34,8 +34,8 @@ use std::path::{Path, PathBuf};
 /// # Errors
 /// [`Error::Remote`](crate::Error::Remote) with a sentence that says what to do.
 pub fn replicas(url: &Path) -> Result<ReplicaInfo> {
-    let place = Place::to_read(url)?;
-    densite_replica::replicas(place.bucket()).map_err(|e| place.failed(&e))
+    let place = Place::of_replica(url)?;
+    densite_replica::replicas(place.bucket()).map_err(|e| place.unread(url, &e))
 }
 
 /// What a message calls a place that is shipped to: a URL without secrets, or a directory with its

@@ -145,6 +145,19 @@ pub fn restore(
     Ok(report)
 }
 
+/// Checks that there is a replica with this restore point, and that the database at `dst` can be
+/// replaced, before anything is restored.
+///
+/// # Errors
+/// As [`restore()`].
+pub fn can_replace(api: Api, url: &Path, at: At, dst: &Path) -> Result<()> {
+    is_no_companion(dst)?;
+    let place = Place::of_replica(url)?;
+    let found = Restore::find(place.bucket(), at);
+    found.map_err(|e| place.unread(url, &e))?;
+    must_be_unused(api, dst)
+}
+
 /// Refuses to replace what is no database, and a database that a process uses at this moment, or has
 /// open: that one would continue with the old file.
 fn must_be_unused(api: Api, dst: &Path) -> Result<()> {
@@ -195,14 +208,8 @@ fn restore_beside(
     progress: &mut dyn Progress,
 ) -> Result<(Temp, RestoredLog, RestoreReport)> {
     let started = Instant::now();
-    if url.is_file() {
-        return Err(Error::Setting(format!(
-            "{} is a file, not a replica; name the directory or the URL that densite replicate wrote",
-            url.display()
-        )));
-    }
-    let place = Place::to_read(url)?;
-    let found = Restore::find(place.bucket(), options.at).map_err(|e| place.failed(&e))?;
+    let place = Place::of_replica(url)?;
+    let found = Restore::find(place.bucket(), options.at).map_err(|e| place.unread(url, &e))?;
     let found = match options.without_log {
         true => found.without_log(),
         false => found,

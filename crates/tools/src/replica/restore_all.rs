@@ -84,11 +84,11 @@ fn tell<P>(
 
 /// The names of the replicas; there is at least one.
 fn named(url: &Path) -> Result<Vec<String>> {
+    let place = Place::of_replica(url)?;
     let names = Place::below(url)?;
     match names.is_empty() {
         false => Ok(names),
         true => {
-            let place = Place::to_read(url)?;
             let path = place.shown().to_path_buf();
             let why = match place.has_replica()? {
                 true => "this is the replica of one database, so the copy needs the name of a file",

@@ -30,20 +30,32 @@ impl Encoding {
         }
     }
 
+    /// Text as it is stored. What is malformed is [`Value::RawText`] with the same bytes. SQLite
+    /// stores no half of a UTF-16 unit, so text with one is a blob.
     fn text(self, bytes: &[u8]) -> Value {
-        let units = |unit: fn([u8; 2]) -> u16| {
-            let pairs = bytes.as_chunks::<2>().0;
-            let units: Vec<u16> = pairs.iter().map(|pair| unit(*pair)).collect();
-            Value::Text(String::from_utf16_lossy(&units))
+        let valid = match self {
+            Encoding::Utf8 => std::str::from_utf8(bytes).ok().map(str::to_owned),
+            _ if !bytes.len().is_multiple_of(2) => return Value::Blob(bytes.to_vec()),
+            _ => String::from_utf16(&self.units(bytes)).ok(),
         };
+        valid.map_or_else(|| Value::RawText(bytes.to_vec()), Value::Text)
+    }
+
+    /// Text as it can be read.
+    pub(super) fn readable(self, bytes: &[u8]) -> String {
         match self {
-            Encoding::Utf8 => match std::str::from_utf8(bytes) {
-                Ok(text) => Value::Text(text.to_owned()),
-                Err(_) => Value::RawText(bytes.to_vec()),
-            },
-            Encoding::Utf16le => units(u16::from_le_bytes),
-            Encoding::Utf16be => units(u16::from_be_bytes),
+            Encoding::Utf8 => String::from_utf8_lossy(bytes).into_owned(),
+            _ => String::from_utf16_lossy(&self.units(bytes)),
         }
+    }
+
+    fn units(self, bytes: &[u8]) -> Vec<u16> {
+        let unit = match self {
+            Encoding::Utf16be => u16::from_be_bytes,
+            _ => u16::from_le_bytes,
+        };
+        let pairs = bytes.as_chunks::<2>().0;
+        pairs.iter().map(|pair| unit(*pair)).collect()
     }
 }
 
@@ -136,5 +148,16 @@ mod tests {
         let raw = values(&[2, 15, 0xff], Encoding::Utf8);
         assert_eq!(raw, Some(vec![Value::RawText(vec![0xff])]));
         assert_eq!(values(&[2, 10], Encoding::Utf8), None);
+        // Half a surrogate pair, and half a unit.
+        for (encoding, bytes) in [
+            (Encoding::Utf16le, [0x00, 0xd8]),
+            (Encoding::Utf16be, [0xd8, 0x00]),
+        ] {
+            let raw = values(&[&[2, 17][..], &bytes].concat(), encoding);
+            assert_eq!(raw, Some(vec![Value::RawText(bytes.to_vec())]));
+            assert_eq!(encoding.readable(&bytes), "\u{fffd}");
+            let half = values(&[2, 15, b'a'], encoding);
+            assert_eq!(half, Some(vec![Value::Blob(b"a".to_vec())]));
+        }
     }
 }

@@ -41,6 +41,7 @@ struct Table {
 /// The new database.
 pub(super) struct Rows {
     db: Connection,
+    encoding: Encoding,
     tables: HashMap<String, Table>,
     /// The table for rows of unknown tables, and its number of columns for their values.
     found: RefCell<Option<(String, usize)>>,
@@ -72,6 +73,7 @@ impl Rows {
         sqlite::stand_in_for_collations(&db).map_err(failed)?;
         Ok(Rows {
             db,
+            encoding: settings.encoding,
             tables: HashMap::new(),
             found: RefCell::default(),
         })
@@ -205,6 +207,7 @@ impl Rows {
     pub(super) fn inserts(&self, table: &str) -> Option<Inserts<'_>> {
         Some(Inserts {
             db: &self.db,
+            encoding: self.encoding,
             table: self.tables.get(&table.to_ascii_lowercase())?,
             statements: HashMap::new(),
         })
@@ -232,22 +235,21 @@ impl Rows {
             self.db
                 .exec(&format!("ALTER TABLE {name} ADD COLUMN c{column}"))?;
         }
-        let places: Vec<String> = (1..=wanted + FOUND_COLUMNS)
-            .map(|n| format!("?{n}"))
-            .collect();
-        let all: Vec<String> = (0..wanted).map(|n| format!(", c{n}")).collect();
-        let mut insert = self.db.prepare(&format!(
-            "INSERT INTO {name}(\"table\", page, id{}) VALUES ({})",
-            all.concat(),
-            places.join(", ")
-        ))?;
         let about = [
             table.map_or(Value::Null, Value::from),
             Value::Integer(page.into()),
             id.map_or(Value::Null, Value::Integer),
         ];
-        let all: Vec<Value> = about.into_iter().chain(values).take(places.len()).collect();
-        insert.bind_all(&all)?;
+        let bound = about.into_iter().chain(values);
+        let mut bound: Vec<Value> = bound.take(wanted + FOUND_COLUMNS).collect();
+        let places = places_of(&mut bound, self.encoding);
+        let all: Vec<String> = (0..wanted).map(|n| format!(", c{n}")).collect();
+        let mut insert = self.db.prepare(&format!(
+            "INSERT INTO {name}(\"table\", page, id{}) VALUES ({})",
+            all.concat(),
+            places
+        ))?;
+        insert.bind_all(&bound)?;
         insert.step()?;
         drop(insert);
         self.found.replace(Some((name, columns.max(wanted))));
@@ -281,12 +283,29 @@ impl Rows {
     }
 }
 
+/// The places of values in an INSERT. Malformed text in UTF-16 becomes a blob that SQLite takes for a
+/// text, byte for byte.
+fn places_of(values: &mut [Value], encoding: Encoding) -> String {
+    let mut places = Vec::with_capacity(values.len());
+    for (value, n) in values.iter_mut().zip(1..) {
+        places.push(match value {
+            Value::RawText(bytes) if encoding != Encoding::Utf8 => {
+                *value = Value::Blob(std::mem::take(bytes));
+                format!("CAST(?{n} AS TEXT)")
+            }
+            _ => format!("?{n}"),
+        });
+    }
+    places.join(", ")
+}
+
 /// Inserts records into one table.
 pub(super) struct Inserts<'a> {
     db: &'a Connection,
+    encoding: Encoding,
     table: &'a Table,
-    /// By the number of values in a record.
-    statements: HashMap<usize, Statement<'a>>,
+    /// By the number of values in a record, and by their places.
+    statements: HashMap<(usize, String), Statement<'a>>,
 }
 
 impl Inserts<'_> {
@@ -310,15 +329,15 @@ impl Inserts<'_> {
                 _ => value.clone(),
             });
         }
-        let statement = match self.statements.entry(values.len()) {
+        let places = places_of(&mut bound, self.encoding);
+        let statement = match self.statements.entry((values.len(), places.clone())) {
             std::collections::hash_map::Entry::Occupied(there) => there.into_mut(),
             std::collections::hash_map::Entry::Vacant(place) => {
-                let places: Vec<String> = (1..=columns.len()).map(|n| format!("?{n}")).collect();
                 place.insert(self.db.prepare(&format!(
                     "INSERT INTO main.{}({}) VALUES ({})",
                     quoted(&entry.name),
                     columns.join(", "),
-                    places.join(", ")
+                    places
                 ))?)
             }
         };

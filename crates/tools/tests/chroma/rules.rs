@@ -505,3 +505,72 @@ fn the_newest_row_stays_if_every_position_is_at_it() {
         assert_eq!(made.write(&a, Op::Add, "next"), 11);
     }
 }
+
+/// The folders that a plan would remove, by their names.
+fn leftovers(made: &Made) -> Vec<String> {
+    let plan = made.plan().expect("a plan");
+    let name = |path: &std::path::Path| path.file_name()?.to_str().map(str::to_owned);
+    plan.leftovers
+        .iter()
+        .filter_map(|l| name(&l.path))
+        .collect()
+}
+
+#[test]
+fn a_folder_that_no_segment_has_goes_and_all_others_stay() {
+    for age in AGES {
+        let mut made = Made::new(age);
+        let [kept, half, gone] = ["kept", "half", "gone"].map(|name| made.collection(name));
+        for coll in [&kept, &half, &gone] {
+            made.add(coll, "id", 0..10);
+            made.files(coll, Some(5), &["id0"]);
+            fs::remove_file(made.folder(coll).join("held.txt")).expect("removed");
+        }
+        let dir = made.folder(&gone).parent().expect("a parent").to_path_buf();
+        assert_eq!(leftovers(&made), [""; 0], "{age:?}");
+        for coll in [&half, &gone] {
+            made.sql(&format!("DELETE FROM collections WHERE id = '{}'", coll.id));
+        }
+        // The segments are still there.
+        assert_eq!(leftovers(&made), [""; 0], "{age:?}");
+        made.sql(&format!(
+            "DELETE FROM segments WHERE collection = '{}'",
+            gone.id
+        ));
+        made.sql(&format!(
+            "DELETE FROM embeddings WHERE segment_id = '{}'",
+            gone.vectors
+        ));
+        assert_eq!(leftovers(&made).join(" "), gone.vectors, "{age:?}");
+        let plan = made.plan().expect("a plan");
+        assert!(plan.leftovers[0].bytes >= 4096, "{:?}", plan.leftovers);
+        // Names that Chroma does not give, and a link.
+        let other = "0b0b0b0b-215d-4dd1-9fbf-bdf2f81d36ba";
+        fs::create_dir(dir.join("notes")).expect("made");
+        fs::create_dir(dir.join(other.to_uppercase())).expect("made");
+        std::os::unix::fs::symlink(dir.join("notes"), dir.join(other)).expect("linked");
+        fs::write(dir.join("1b0b0b0b-215d-4dd1-9fbf-bdf2f81d36ba"), "a file").expect("written");
+        assert_eq!(leftovers(&made).join(" "), gone.vectors, "{age:?}");
+        // An empty folder goes, too.
+        let empty = "f00b0b0b-215d-4dd1-9fbf-bdf2f81d36ba";
+        fs::create_dir(dir.join(empty)).expect("made");
+        assert!(leftovers(&made).contains(&empty.to_owned()), "{age:?}");
+        fs::remove_dir(dir.join(empty)).expect("removed");
+        // What is no file of an index is of somebody.
+        for name in ["notes.txt", "header.bin.bak"] {
+            let file = made.folder(&gone).join(name);
+            fs::write(&file, "x").expect("written");
+            assert_eq!(leftovers(&made), [""; 0], "{age:?}, {name}");
+            fs::remove_file(&file).expect("removed");
+        }
+        fs::create_dir(made.folder(&gone).join("folder")).expect("made");
+        assert_eq!(leftovers(&made), [""; 0], "{age:?}");
+        fs::remove_dir(made.folder(&gone).join("folder")).expect("removed");
+        // A copy of the database can name them all.
+        let copy = dir.join("chroma.sqlite3.bak");
+        fs::copy(dir.join("chroma.sqlite3"), &copy).expect("copied");
+        assert_eq!(leftovers(&made), [""; 0], "{age:?}");
+        fs::write(&copy, "no database").expect("written");
+        assert_eq!(leftovers(&made).join(" "), gone.vectors, "{age:?}");
+    }
+}

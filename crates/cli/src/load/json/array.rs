@@ -1,6 +1,6 @@
 //! A JSON array of objects, or objects one after another, read object by object.
 
-use super::Columns;
+use super::{Columns, is_cut};
 use crate::load::input::{Input, Text, unread};
 use crate::load::spelled::Spelling;
 use crate::load::{Bad, Column, Row, Source};
@@ -65,6 +65,14 @@ impl Array {
         }
     }
 
+    /// The file ends within a row.
+    fn cut(&self) -> Bad {
+        Bad {
+            at: Some(self.at),
+            ..Bad::damaged("is cut off: the file ends within this row; get a whole copy")
+        }
+    }
+
     /// Passes over what is before the next object. Returns false at the end.
     fn has_next(&mut self) -> Result<bool, Bad> {
         let next = self.peek()?;
@@ -94,7 +102,7 @@ impl Array {
             }
             (_, None) => {
                 return Err(Bad::damaged(
-                    "is cut off: its array has no end; write the file again",
+                    "is cut off: its array has no end; get a whole copy",
                 ));
             }
             (Before::Anything, _) => return Ok(true),
@@ -126,14 +134,18 @@ impl Source for Array {
             return Ok(None);
         }
         self.at = self.at.max(1);
-        if self.peek()? != Some(b'{') {
-            return Err(self.broken("is not a JSON object with columns and values"));
+        match self.peek()? {
+            Some(b'{') => {}
+            Some(_) => return Err(self.broken("is not a JSON object with columns and values")),
+            None => return Err(self.cut()),
         }
         // An object ends with its own bracket, so nothing behind it is read.
         let mut reader = serde_json::Deserializer::from_reader(&mut self.text);
         let object = Box::<RawValue>::deserialize(&mut reader);
+        let is_end = object.is_err() && self.text.fill_buf().is_ok_and(<[u8]>::is_empty);
         let object = object.map_err(|e| match e.io_error_kind() {
             Some(_) => unread(&e.into()),
+            None if is_cut(&e, is_end) => self.cut(),
             None => {
                 // Its line would be that within the object.
                 let said = e.to_string();

@@ -1,6 +1,6 @@
 //! JSON lines: an object in each line.
 
-use super::Columns;
+use super::{Columns, is_cut};
 use crate::load::input::{Input, Text, unread};
 use crate::load::spelled::Spelling;
 use crate::load::{Bad, Column, Row, Source};
@@ -25,14 +25,26 @@ impl Lines {
         }
     }
 
-    /// The first line of an array, or of an object over several lines, is no line of its own.
+    /// The first line of an array, or of an object over several lines, is no line of its own. A
+    /// line that ends with the file is cut off if an object does not end in it.
     fn explained(&self, bad: Bad) -> Bad {
         let text = self.line.trim_ascii_start();
         let is_array = text.first() == Some(&b'[');
+        let is_end = !self.line.ends_with(b"\n");
+        let is_half_number = matches!(text.last(), Some(b'-' | b'+' | b'.' | b'e' | b'E'));
         let is_cut = || {
             let value: Result<serde_json::Value, _> = serde_json::from_slice(text);
-            value.is_err_and(|e| e.is_eof())
+            value.is_err_and(|e| is_cut(&e, is_end && is_half_number))
         };
+        if is_end && is_cut() {
+            return Bad {
+                is_damaged: true,
+                ..Bad::row(
+                    self.at,
+                    "is cut off: the file ends within this line; get a whole copy",
+                )
+            };
+        }
         match self.columns.columns.is_empty() && (is_array || is_cut()) {
             true => Bad {
                 problem: format!(

@@ -15,6 +15,12 @@ use super::{Bad, Column, Row};
 use rusqlite::types::Value;
 use std::collections::HashMap;
 
+/// Whether a value ends with the file: serde_json names a number that ends in a sign, a point or an
+/// exponent an invalid one.
+fn is_cut(e: &serde_json::Error, is_end: bool) -> bool {
+    e.is_eof() || (is_end && e.to_string().starts_with("invalid number"))
+}
+
 /// The columns that are known so far.
 #[derive(Default)]
 struct Columns {

@@ -13,6 +13,12 @@ use serde_json::{Map, Value, json};
 use std::path::Path;
 
 pub(crate) fn run(common: Common, args: &JoinArgs) -> Outcome {
+    let is_address = |name: &str| name.starts_with("nats://") || name.starts_with("tls://");
+    if is_address(&args.db.to_string_lossy()) && !is_address(&args.address) {
+        // An address can have a password, so it is not shown.
+        let text = "the address of a stream is in the place of the database; name the database first: densite join DB ADDRESS";
+        return Err(Failure::Other("usage", 2, text.to_owned(), json!({})));
+    }
     sqlite::api()?;
     let database = Database::open(&args.db)?;
     let settings = settings(args)?;

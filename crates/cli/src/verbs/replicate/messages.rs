@@ -21,6 +21,8 @@ pub(super) struct Told {
     failures: BTreeMap<PathBuf, Error>,
     /// Since when a database is held back, and whether that was told.
     held: BTreeMap<PathBuf, (Instant, bool)>,
+    /// The newest restore point of the round, of each database that has a new one.
+    newest: BTreeMap<PathBuf, u64>,
     /// Whether the failure to write the metrics was told.
     has_no_metrics: bool,
     /// Whether it was told that there is no database.
@@ -34,6 +36,7 @@ impl Told {
             level,
             failures: BTreeMap::new(),
             held: BTreeMap::new(),
+            newest: BTreeMap::new(),
             has_no_metrics: false,
             has_nothing: false,
         }
@@ -42,6 +45,15 @@ impl Told {
     /// A failure that has not passed.
     pub(super) fn failed(mut self) -> Option<Error> {
         self.failures.pop_first().map(|(_, error)| error)
+    }
+
+    /// The results of a round, before they are told one by one.
+    pub(super) fn round(&mut self, results: &[Shipped]) {
+        let points = results.iter().filter_map(|result| match result {
+            Shipped::Point { db, n, .. } => Some((db.clone(), *n)),
+            _ => None,
+        });
+        self.newest = points.collect();
     }
 
     /// Tells one result. Returns a final failure. The failures of the last round are told at the
@@ -58,8 +70,10 @@ impl Told {
             } => {
                 bar.rest();
                 self.recovered(bar, &db);
+                // What is new was sent in the same round.
+                let newest = self.newest.get(&db).copied().unwrap_or(n);
                 let text = format!(
-                    "{} is replicated to {} (restore point {n} of {generation})",
+                    "{} is replicated to {} (restore point {newest} of {generation})",
                     db.display(),
                     densite_tools::replica::described(&url)
                 );

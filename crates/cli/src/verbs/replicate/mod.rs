@@ -8,14 +8,14 @@ use crate::failure::{Failure, Outcome};
 use crate::progress::Bar;
 use crate::sqlite;
 use densite_tools::Progress;
-use densite_tools::replica::{Replicas, ReplicateOptions};
+use densite_tools::replica::{Replicas, ReplicateOptions, shown};
 use messages::Told;
 use metrics::Metrics;
 use serde_json::json;
 use std::time::{Duration, Instant};
 
 /// The object of a replica that names its generations.
-const HEAD: &str = "head";
+pub(super) const HEAD: &str = "head";
 
 /// How often the wait for the next round looks for a signal.
 const LOOK: Duration = Duration::from_millis(50);
@@ -25,8 +25,10 @@ fn in_order(args: &ReplicateArgs) -> Result<(), Failure> {
     if !args.url.is_file() {
         return Ok(());
     }
-    let (db, url) = (args.db.display(), args.url.display());
-    let text = match args.db.join(HEAD).is_file() {
+    let (db, url) = (shown(&args.db), args.url.display());
+    let db = db.display();
+    let is_replica = args.db.to_string_lossy().contains("://") || args.db.join(HEAD).is_file();
+    let text = match is_replica {
         true => format!("{db} is a replica; name the database first: densite replicate {url} {db}"),
         false => format!(
             "{url} is a file, and not a directory or s3://BUCKET/PREFIX, where replicas are; choose another name"
@@ -61,6 +63,7 @@ pub(crate) fn run(common: Common, args: &ReplicateArgs) -> Outcome {
         if replicas.is_directory() && replicas.figures().next().is_none() {
             told.nothing(&mut bar, &args.db);
         }
+        told.round(&results);
         for result in results {
             let Some(error) = told.tell(&mut bar, result, is_last) else {
                 continue;

@@ -1,6 +1,7 @@
 //! The types of a plan.
 
 use crate::chroma::hold::Hold;
+use crate::chroma::leftovers::Leftover;
 use crate::chroma::schema::Schema;
 use crate::chroma::setting::{AutoPurge, PurgeChange};
 use std::path::PathBuf;
@@ -24,6 +25,8 @@ pub struct PrunePlan {
     pub gone: GonePlan,
     /// Rows in topics of a form that Chroma does not create. They stay.
     pub foreign_rows: u64,
+    /// Folders of indexes that no collection has. A vacuum removes them.
+    pub leftovers: Vec<Leftover>,
     /// The current value of `automatically_purge`.
     pub automatically_purge: AutoPurge,
     /// How the prune changes that setting.
