@@ -120,7 +120,6 @@ fn a_whole_database_is_saved_with_everything() {
     }
 }
 
-<<<<<<< HEAD
 /// Pages are found by their frames if the parts of the file that lead to them are lost.
 #[test]
 fn a_file_without_its_first_bytes_or_its_last_commits_is_saved() {
@@ -156,7 +155,8 @@ fn a_file_without_its_first_bytes_or_its_last_commits_is_saved() {
         .expect(5)
         .says("is not a SQLite database");
     assert_eq!(names(dir.path()), ["a.db"]);
-=======
+}
+
 /// SQLite stores what is no valid text, and so does the copy, byte for byte.
 #[test]
 fn malformed_text_keeps_its_bytes() {
@@ -192,7 +192,6 @@ fn malformed_text_keeps_its_bytes() {
         assert_eq!(content(&b), before, "{encoding}");
         densite(&["check", &b]).expect(0);
     }
->>>>>>> words
 }
 
 /// The rows of `long`, by their ids.

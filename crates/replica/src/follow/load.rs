@@ -7,10 +7,7 @@ use crate::extents::{BASE_END, Index, Object, index};
 use crate::format::Head;
 use crate::names;
 use crate::plan::NEWEST;
-<<<<<<< HEAD
-=======
-use crate::restore::{Others, index};
->>>>>>> words
+use crate::restore::Others;
 use std::sync::Arc;
 
 /// A base or merged object of at most so many bytes is kept in memory: one request instead of
