@@ -6,7 +6,10 @@
 #                      seconds; needs Go 1.21 or newer; the first run builds versitygw and one other
 #                      program, which takes about 10 minutes on two cores
 #                        PEERS=0     without the other programs
-#   make test          all tests: those of the workspace, the Python package, the example programs
+#   make quick         format, house rules and unit tests of the core: two minutes after compiling
+#   make test          what a change needs: the tests of the workspace and of the Python package,
+#                      with an eighth of the seeds, cuts and mutants
+#   make test-all      every test: those of the workspace, the Python package, the example programs
 #                      and examples/pairwise, and SQLite's own
 #   make bench         the measurements in the README, compared with plain SQLite; writes
 #                      bench/RESULTS.md
@@ -111,7 +114,7 @@ MDBOOK := 0.5.4
 # The version of cargo-deny, which is installed in target/cargo-deny.
 DENY := 0.20.2
 
-.PHONY: help share demo remote-demo test none-skipped test-setup cargo-test crash-test chroma everyday-part s3-server nats-server python-test bench crash docs examples fuzz lint deny crates dist dist-try dist-aarch64 dist-musl oldest-rust ext report-pictures pairwise pairwise-test pairwise-cluster sqlite-suite foreign suites findings wheel need-build need-dist need-test
+.PHONY: help share demo remote-demo quick test test-all none-skipped test-setup cargo-test crash-test chroma everyday-part s3-server nats-server python-test bench crash docs examples fuzz lint deny crates dist dist-try dist-aarch64 dist-musl oldest-rust ext report-pictures pairwise pairwise-test pairwise-cluster sqlite-suite foreign suites findings wheel need-build need-dist need-test
 
 help:
 	@sed -n '2,/^$$/s/^# \{0,1\}//p' Makefile
@@ -140,12 +143,23 @@ remote-demo: need-build
 	$(BENCH) remote-demo $(if $(filter 0,$(PEERS)),--without-peers)
 
 # Each skipped test adds its reason to this file.
-test: export DENSITE_SKIPPED := $(CURDIR)/target/skipped
+test test-all: export DENSITE_SKIPPED := $(CURDIR)/target/skipped
+SAY_SKIPPED = [ ! -s '$(DENSITE_SKIPPED)' ] || { sort '$(DENSITE_SKIPPED)' | uniq -c | sed 's/^ *\([0-9]*\) /skipped \1 times: /'; }; echo "all tests passed, $$(cat '$(DENSITE_SKIPPED)' 2>/dev/null | wc -l) skipped"
+
+test: export DENSITE_EFFORT := quick
+test: TESTS := quick
 test: none-skipped need-test ext cargo-test crash-test python-test
+	@$(SAY_SKIPPED)
+
+test-all: none-skipped need-test ext cargo-test crash-test python-test
 	@# These measure no time, and wait for processes and locks half of theirs.
 	@$(MAKE) -j2 --output-sync=target examples pairwise-test sqlite-suite
-	@[ ! -s '$(DENSITE_SKIPPED)' ] || { sort '$(DENSITE_SKIPPED)' | uniq -c | sed 's/^ *\([0-9]*\) /skipped \1 times: /'; }
-	@echo "all tests passed, $$(cat '$(DENSITE_SKIPPED)' 2>/dev/null | wc -l) skipped"
+	@$(SAY_SKIPPED)
+
+quick: export DENSITE_EFFORT := quick
+quick: need-build
+	cargo fmt --all --check
+	scripts/cargo-test.py core
 
 none-skipped:
 	@mkdir -p target && rm -f '$(DENSITE_SKIPPED)'
@@ -158,7 +172,7 @@ test-setup: need-test chroma s3-server nats-server everyday-part
 	tests/sqlite-suite/setup.sh target/sqlite-suite
 
 cargo-test: need-test ext chroma s3-server nats-server everyday-part
-	scripts/cargo-test.py
+	scripts/cargo-test.py $(TESTS)
 
 # Tests the program that runs the parts of `make crash`.
 crash-test: need-test

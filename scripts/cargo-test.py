@@ -1,7 +1,11 @@
 #!/usr/bin/env python3
 """Runs the tests of the workspace, several test programs at once.
 
-usage: scripts/cargo-test.py
+usage: scripts/cargo-test.py [quick|all|core]
+
+- all: every test program (if nothing is given).
+- quick: without the programs of ONLY_IN_ALL. Set DENSITE_EFFORT=quick, too.
+- core: only the unit tests of CORE, and the house rules.
 
 `cargo test` runs one program after the other, and many wait most of the time, for servers, locks
 and processes: cores are idle. Here as many programs run as there are cores, with two threads each,
@@ -17,16 +21,29 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
+# These measure memory or build an environment of their own for long, and few changes break them.
+ONLY_IN_ALL = {
+    "bench: tests/everyday.rs",
+    "bench: tests/ingest.rs",
+    "crates/ingest: tests/peak.rs",
+    "crates/ingest: tests/writer_peak.rs",
+    "crates/tools: tests/same_size.rs",
+    "tests: tests/hosts.rs",
+}
+# What reads and writes pages and the log.
+CORE = ["disk", "log", "sqlite", "store", "typed", "vfs"]
+
 # With more threads in all, tests that measure time fail now and then.
 THREADS = 2
 
 PRINTING = threading.Lock()
 
 
-def build() -> list[tuple[str, str, str]]:
+def build(which: str) -> list[tuple[str, str, str]]:
     """Builds the test programs: for each its name, its path and the folder of its crate."""
+    targets = ["--lib", "--test", "house"] if which == "core" else []
     cargo = subprocess.Popen(
-        ["cargo", "test", "--workspace", "--locked", "--no-run"]
+        ["cargo", "test", "--workspace", "--locked", "--no-run", *targets]
         + ["--message-format=json-render-diagnostics"],
         stdout=subprocess.PIPE,
         text=True,
@@ -75,11 +92,21 @@ def run(program: tuple[str, str, str]) -> bool:
 
 
 def main() -> None:
-    programs = sorted(build(), key=tests, reverse=True)
+    which = sys.argv[1] if len(sys.argv) > 1 else "all"
+    if which not in ("all", "quick", "core"):
+        sys.exit(__doc__)
+    programs = build(which)
+    if which == "quick":
+        programs = [program for program in programs if program[0] not in ONLY_IN_ALL]
+    if which == "core":
+        wanted = {f"crates/{name}: src/lib.rs" for name in CORE} | {"tests: tests/house/main.rs"}
+        programs = [program for program in programs if program[0] in wanted]
+    programs.sort(key=tests, reverse=True)
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         good = list(pool.map(run, programs))
     failed = [name for (name, _, _), passed in zip(programs, good) if not passed]
-    if subprocess.run(["cargo", "test", "--workspace", "--locked", "--doc"]).returncode != 0:
+    documentation = ["cargo", "test", "--workspace", "--locked", "--doc"]
+    if which != "core" and subprocess.run(documentation).returncode != 0:
         failed.append("the examples in the documentation")
     if failed:
         sys.exit("tests failed, of " + ", ".join(failed))

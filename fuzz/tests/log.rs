@@ -11,6 +11,7 @@ use densite_log::{
     Batch, Begin, Error, Log, LogDir, LogId, Op, Options, Salvage, Table, Txn, Value, check, id_in,
 };
 use densite_sim_disk::SimDisk;
+use densite_testing::Effort;
 use mutant::Files;
 use rand::SeedableRng;
 use rand::rngs::SmallRng;
@@ -181,7 +182,7 @@ fn mutants_of_a_log_are_read_or_refused() {
         .and_then(|s| s.parse().ok())
     {
         Some(seed) => run(seed, |n| n < 1),
-        None => run(0, |n| n < MUTANTS),
+        None => run(0, |n| n < Effort::wanted().of(MUTANTS)),
     }
 }
 

@@ -16,6 +16,13 @@ flags+=(-DSQLITE_EXTRA_INIT=sqltest_extra_init -DSQLITE_ENABLE_FTS3 -DSQLITE_ENA
   -DSQLITE_ENABLE_COLUMN_METADATA -DSQLITE_ENABLE_UNLOCK_NOTIFY -DSQLITE_ENABLE_STAT4 -DSQLITE_ENABLE_SNAPSHOT -DSQLITE_ENABLE_MEMSYS5
   -DSQLITE_ENABLE_RBU -DSQLITE_ENABLE_DESERIALIZE -w -fPIC)
 name=testfixture
+# From 3.48 on, the command that makes testfixture reads these from Tcl's configuration.
+if [ "$F" != aarch64 ]; then
+  # shellcheck disable=SC1090  # its place depends on the system
+  . "$(find /usr/lib -name tclConfig.sh 2>/dev/null | grep tcl8 | head -1)"
+  # shellcheck disable=SC2206  # several words each
+  flags+=($TCL_INCLUDE_SPEC) libs+=($TCL_LIB_SPEC)
+fi
 case $F in
   rel) flags=(-O2 -g0 -DNDEBUG "${flags[@]}") ;;
   dbg) flags=(-O1 -g -DSQLITE_DEBUG "${flags[@]}"); name=testfixture-dbg ;;

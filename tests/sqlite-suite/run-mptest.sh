@@ -6,7 +6,7 @@
 # stock SQLite; DIR is the directory of setup.sh. The exit status is 0 if no run had an error.
 # Environment: TIMEOUT=300 seconds per run, REPEAT=3
 set -uo pipefail
-V=3.46.1; TIMEOUT=${TIMEOUT:-300}
+V=${SQLITE:-3.46.1}; TIMEOUT=${TIMEOUT:-300}
 [ $# = 3 ] || { sed -n 2,7p "$0" >&2; exit 2; }
 dir=$(cd "$3" && pwd) || exit 2
 unset SQLTEST_EXT SQLTEST_VFS

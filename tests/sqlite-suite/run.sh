@@ -5,7 +5,7 @@
 # of setup.sh. The exit status is 0 if all pass.
 set -uo pipefail
 [ $# = 2 ] || { sed -n 2,5p "$0" >&2; exit 2; }
-V=3.46.1
+V=${SQLITE:-3.46.1}; export VERSION=$V
 so=$(readlink -f "$1"); dir=$(cd "$2" && pwd) || exit 2
 [ -f "$so" ] || { echo "$1 is missing: build it with make ext" >&2; exit 2; }
 export TIMEOUT=${TIMEOUT:-600} JOBS=${JOBS:-$(nproc)}

@@ -2,13 +2,14 @@
 # setup.sh DIR
 #
 # Builds SQLite's test programs, testfixture and mptester, in DIR from Debian's source package
-# (trixie, 3.46.1), and copies the scripts to DIR. Takes about 4 minutes on two cores; does nothing
+# (3.46.1 of trixie, or SQLITE of sid), and copies the scripts to DIR. Takes about 4 minutes on two cores; does nothing
 # if DIR is up to date. The repository contains no file of SQLite. Changes nothing outside DIR:
 # apt-get gets its own source list, lists and cache there.
+#   SQLITE=3.53.4       another version, which is the one that sid has now
 #   DEBIAN_MIRROR=URL   the address of Debian's archive, if the system's source lists have none
 set -euo pipefail
-here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd); V=3.46.1
-[ $# = 1 ] || { sed -n 2,8p "$0" >&2; exit 2; }
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd); V=${SQLITE:-3.46.1}
+[ $# = 1 ] || { sed -n 2,9p "$0" >&2; exit 2; }
 mkdir -p "$1"; SQLTESTS=$(cd "$1" && pwd); export SQLTESTS
 
 # DIR is up to date if its stamp, which is written last, has the checksum of these scripts and
@@ -16,10 +17,10 @@ mkdir -p "$1"; SQLTESTS=$(cd "$1" && pwd); export SQLTESTS
 stamp=$(cd "$here" && cat ./*.sh stub/*.c | cksum)
 cp -r "$here"/. "$SQLTESTS"/
 cd "$SQLTESTS"
-if [ "$(cat built 2>/dev/null)" = "$stamp" ] && [ -x bin-$V/testfixture ] && [ -x bin-$V/mptester ] && [ -f stub/adapt.so ]; then
+if [ "$(cat built-$V 2>/dev/null)" = "$stamp" ] && [ -x bin-$V/testfixture ] && [ -x bin-$V/mptester ] && [ -f stub/adapt.so ]; then
   echo "SQLite $V test programs: up to date"; exit 0
 fi
-rm -f built
+rm -f built-$V
 
 # SQLite's makefile does not work in a path with a space. Then the build runs in another directory,
 # and the results are copied back.
@@ -41,5 +42,5 @@ if [ -n "$final" ]; then
   cd "$final"
 fi
 chmod -R a+rX .
-echo "$stamp" > built
+echo "$stamp" > built-$V
 echo "SQLite $V test programs: built"

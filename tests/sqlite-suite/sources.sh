@@ -1,10 +1,10 @@
 #!/bin/bash
 # sources.sh DIR VERSION
 #
-# Fetches Debian's source package of SQLite (trixie) into DIR, which has no space in its path, and
-# makes there what test programs are compiled from: b-VERSION with sqlite3.c, fts5.c and the lists
-# tf.src, tf.flags and tf.libs, which are the words of the command that makes testfixture. setup.sh
-# calls it, and says which variable it reads.
+# Fetches Debian's source package of SQLite (of trixie, or the one of sid) into DIR, which has no
+# space in its path, and makes there what test programs are compiled from: b-VERSION with sqlite3.c,
+# fts5.c and the lists tf.src, tf.flags and tf.libs, which are the words of the command that makes
+# testfixture. setup.sh calls it, and says which variables it reads.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 [ $# = 2 ] || { sed -n 2,7p "$0" >&2; exit 2; }
@@ -18,7 +18,8 @@ if [ ! -d src/s-$V ]; then
   [ -n "$uri" ] || { echo "the system's apt sources have no Debian archive: set DEBIAN_MIRROR to the address of one" >&2; exit 1; }
   key=/usr/share/keyrings/debian-archive-keyring.gpg
   [ -f $key ] || { echo "$key is missing. Install: sudo apt-get install -y debian-archive-keyring" >&2; exit 1; }
-  echo "deb-src [signed-by=$key] $uri trixie main" > apt/sources.list
+  release=sid; [ $V != 3.46.1 ] || release=trixie
+  echo "deb-src [signed-by=$key] $uri $release main" > apt/sources.list
   # A configuration file, because -o options do not support paths with spaces.
   cat > apt/apt.conf <<CONF
 Dir::Etc::sourcelist "$PWD/apt/sources.list";
@@ -34,7 +35,7 @@ CONF
   cd src
   again apt-get source -q --download-only sqlite3
   tar=sqlite3_$V.orig.tar.xz
-  [ -f $tar ] || { echo "Debian's archive no longer has SQLite $V in trixie, but $(ls ./*.dsc 2>/dev/null): change V in tests/sqlite-suite" >&2; exit 1; }
+  [ -f $tar ] || { echo "Debian's archive no longer has SQLite $V in $release, but $(ls ./*.dsc 2>/dev/null): change the version" >&2; exit 1; }
   rm -rf unpack; mkdir unpack; tar xf $tar -C unpack --strip-components=1; mv unpack s-$V
   cd ..
   unset APT_CONFIG

@@ -58,7 +58,10 @@ fn kept(journal: Journal, synchronous: Synchronous) {
     tally.assert_kept();
     assert!(tally.cases >= 160 * seeds(), "{tally}");
     assert!(tally.snapshots >= 8 * seeds(), "{tally}");
-    assert!(tally.second_cuts >= 8 * seeds(), "{tally}");
+    assert!(
+        tally.second_cuts >= 40 || !Effort::wanted().is_full(),
+        "{tally}"
+    );
     if Workload::new(journal, synchronous, 0).promise() == Promise::Durable {
         assert_eq!(tally.lost_acknowledged, 0);
     }

@@ -32,6 +32,12 @@ impl Effort {
         }
     }
 
+    /// Whether it is at least the usual amount. Tests that take long and that few changes break do
+    /// nothing otherwise: `make test-all` runs them.
+    pub fn is_full(self) -> bool {
+        self.0 >= 1.0
+    }
+
     /// So much of the usual amount, at least 1.
     #[expect(
         clippy::cast_possible_truncation,
