@@ -1,7 +1,7 @@
 //! How to open another connection to the same database with the same settings.
 
 use crate::changes;
-use crate::member::guards;
+use crate::own_triggers::create_guard;
 use densite_sqlite::{Api, Connection, Error, Result, ffi};
 use std::ffi::{CStr, CString};
 use std::fmt::Write as _;
@@ -75,7 +75,7 @@ impl ConnectionSpec {
         let connection = Connection::open(self.api, &self.uri, flags, vfs)?;
         if !self.reads_only {
             changes::create_recorder(&connection)?;
-            guards::create(&connection, true)?;
+            create_guard(&connection, true)?;
         }
         Ok(connection)
     }

@@ -95,7 +95,7 @@ pub(crate) fn create(connection: &Connection, session: &Arc<Session>) -> Result<
                     )));
                 }
             };
-            let database_log = crate::functions::database_log(&session, connection)?;
+            let database_log = session.existing_log(connection)?;
             let limit = usize::try_from(limit).unwrap_or(usize::MAX);
             read(&database_log, name, limit).map_err(|e| database_log.failed(e))
         },

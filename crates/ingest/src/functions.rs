@@ -6,21 +6,12 @@ use crate::changes;
 use crate::database_log::DatabaseLog;
 use crate::durable;
 use crate::error::refused;
-use crate::paused;
+use crate::pause;
 use crate::session::Session;
 use crate::stored;
 use densite_log::{Begin, Config};
 use densite_sqlite::{Connection, Result, Value, ValueRef, create_function, ffi};
 use std::sync::Arc;
-
-/// The log of the connection's main database; an error if it has none.
-pub(crate) fn database_log(session: &Session, connection: &Connection) -> Result<Arc<DatabaseLog>> {
-    session.database_log(connection)?.ok_or_else(|| {
-        refused(
-            "the database has no log; densite_subscribe() or a virtual table with densite_ingest makes one",
-        )
-    })
-}
 
 /// Adds the functions to a connection.
 pub(crate) fn create(connection: &Connection, session: &Arc<Session>) -> Result<()> {
@@ -28,7 +19,7 @@ pub(crate) fn create(connection: &Connection, session: &Arc<Session>) -> Result<
     // The session keeps the log open between calls.
     let of = |session: &Arc<Session>| {
         let session = Arc::clone(session);
-        move |connection: &Connection| database_log(&session, connection)
+        move |connection: &Connection| session.existing_log(connection)
     };
     let own = Arc::clone(session);
     create_function(
@@ -123,7 +114,7 @@ pub(crate) fn create(connection: &Connection, session: &Arc<Session>) -> Result<
         "densite_replay_rejects",
         -1,
         flags,
-        move |connection, given| apply::replay(&*database_log(connection)?, connection, given),
+        move |connection, given| apply::replay(database_log(connection)?.open(), connection, given),
     )?;
     let own = Arc::clone(session);
     create_function(
@@ -132,8 +123,8 @@ pub(crate) fn create(connection: &Connection, session: &Arc<Session>) -> Result<
         1,
         flags,
         move |connection, given| {
-            let database_log = self::database_log(&own, connection)?;
-            paused::pause(&own, &database_log, connection, given)
+            let database_log = own.existing_log(connection)?;
+            pause::pause(&own, &database_log, connection, given)
         },
     )?;
     let own = Arc::clone(session);
@@ -143,8 +134,8 @@ pub(crate) fn create(connection: &Connection, session: &Arc<Session>) -> Result<
         1,
         flags,
         move |connection, given| {
-            let database_log = self::database_log(&own, connection)?;
-            paused::resume(&database_log, connection, given)
+            let database_log = own.existing_log(connection)?;
+            pause::resume(&database_log, connection, given)
         },
     )?;
     let own = Arc::clone(session);
@@ -163,7 +154,7 @@ pub(crate) fn create(connection: &Connection, session: &Arc<Session>) -> Result<
             Some((name, given)) if name.as_str() == Some("changes_max_retained_bytes") => {
                 changes::config_max_bytes(connection, given)
             }
-            _ => config(|| self::database_log(&own, connection), given),
+            _ => config(|| own.existing_log(connection), given),
         },
     )
 }

@@ -4,7 +4,6 @@
 //! cannot interrupt a function that waits, so the function checks regularly whether its connection
 //! was interrupted.
 
-use crate::functions;
 use crate::session::Session;
 use crate::wait::asked;
 use densite_sqlite::{Connection, Result, Value, create_function, ffi};
@@ -24,7 +23,7 @@ pub(crate) fn create(connection: &Connection, session: &Arc<Session>) -> Result<
         ffi::DIRECTONLY,
         move |connection, arguments| {
             let (seq, until) = asked("densite_log_wait", arguments)?;
-            let database_log = functions::database_log(&session, connection)?;
+            let database_log = session.existing_log(connection)?;
             let last = || {
                 database_log
                     .log()

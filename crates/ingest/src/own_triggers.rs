@@ -1,16 +1,23 @@
 //! Triggers that Densite made: those that record changes, and those that guard the tables of a
 //! member. They do nothing when the worker applies rows.
 
-use crate::{changes, member};
-use densite_sqlite::{Connection, Result, ffi};
+use densite_sqlite::{Connection, Result, Value, create_function, ffi};
+
+/// A condition on `sqlite_schema`: the trigger records changes
+/// ([`crate::changes`]).
+pub(crate) const RECORDS: &str = "name LIKE 'densite\\_changes\\_%' ESCAPE '\\' AND sql LIKE '%INSERT INTO densite\\_recorder%' ESCAPE '\\'";
+
+/// A condition on `sqlite_schema`: the trigger guards a table of a member.
+pub(crate) const GUARDS: &str =
+    "name LIKE 'densite\\_member\\_%' ESCAPE '\\' AND sql LIKE '%densite\\_applies()%' ESCAPE '\\'";
 
 /// A condition on `sqlite_schema`: the trigger is one of Densite's.
 pub(crate) fn is_ours() -> String {
-    format!("(({}) OR ({}))", changes::IS_OURS, member::IS_GUARD)
+    format!("(({RECORDS}) OR ({GUARDS}))")
 }
 
 /// Turns the triggers of a connection off, if only Densite's would run: they cost time for each row.
-/// Returns whether it did. Each transaction then has to [`changes::join`].
+/// Returns whether it did. Each transaction then has to [`crate::changes::join`].
 ///
 /// # Errors
 /// SQLite's.
@@ -22,4 +29,16 @@ pub(crate) fn without_triggers(connection: &Connection) -> Result<bool> {
     let only_ours = connection.query_i64(&triggers)? == Some(1);
     connection.set_config(ffi::DBCONFIG_ENABLE_TRIGGER, !only_ours)?;
     Ok(only_ours)
+}
+
+/// Adds the function of the triggers that guard tables to a connection, which applies rows or does
+/// not.
+///
+/// # Errors
+/// SQLite's.
+pub(crate) fn create_guard(connection: &Connection, applies: bool) -> Result<()> {
+    let flags = ffi::INNOCUOUS;
+    create_function(connection, "densite_applies", 0, flags, move |_, _| {
+        Ok(Value::Integer(i64::from(applies)))
+    })
 }

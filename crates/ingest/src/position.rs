@@ -5,38 +5,13 @@
 //! applied. While later rows are applied in another order ([`crate::ClusteredLimits`]), it also has
 //! that order's id, its last number, and how many of its places are done; otherwise zeros. The row
 //! changes in the transaction that applies rows. It also has the [`Rate`] at which rows are applied.
-//! In a member of a stream ([`crate::member`]) it also has the place in the stream.
+//! In a member of a stream it also has the place in the stream.
 
 use crate::error::refused;
-use crate::member;
+use crate::own_tables;
 use crate::rate::Rate;
 use densite_log::{LogId, Seq};
 use densite_sqlite::{Connection, Error, Result, Value, ValueRef};
-
-/// Names of the tables.
-pub(crate) const OWN_TABLES: [&str; 11] = [
-    "densite_applied",
-    "densite_clustered",
-    "densite_rejects",
-    "densite_ingest_tables",
-    "densite_member",
-    "densite_origins",
-    "densite_digests",
-    "densite_member_ids",
-    "densite_skipped",
-    "densite_member_tables",
-    "densite_joining",
-];
-
-const TABLES: &str = r#"
-CREATE TABLE IF NOT EXISTS main.densite_applied(id INTEGER PRIMARY KEY CHECK (id = 1), log BLOB NOT NULL, seq INTEGER NOT NULL, clustered INTEGER NOT NULL DEFAULT 0, clustered_last INTEGER NOT NULL DEFAULT 0, clustered_done INTEGER NOT NULL DEFAULT 0, paused TEXT NOT NULL DEFAULT '', applied_at INTEGER NOT NULL DEFAULT 0, applied_rate REAL NOT NULL DEFAULT 0, stream BLOB, stream_message INTEGER NOT NULL DEFAULT 0, stream_mark INTEGER NOT NULL DEFAULT 0, stream_row INTEGER NOT NULL DEFAULT 0);
-CREATE TABLE IF NOT EXISTS main.densite_clustered(id INTEGER PRIMARY KEY, basis TEXT NOT NULL, permutation BLOB NOT NULL);
-CREATE TABLE IF NOT EXISTS main.densite_rejects(seq INTEGER PRIMARY KEY, "table" TEXT NOT NULL, "row" TEXT NOT NULL, error TEXT NOT NULL, at TEXT NOT NULL, op TEXT NOT NULL DEFAULT 'insert', on_conflict TEXT NOT NULL DEFAULT 'abort');
-"#;
-
-/// The ingest tables of every connection (`crates/ingest/src/stored.rs`). It is made with the first
-/// setting.
-pub(crate) const STORED: &str = "CREATE TABLE IF NOT EXISTS main.densite_ingest_tables(\"table\" TEXT PRIMARY KEY COLLATE NOCASE, options TEXT NOT NULL) WITHOUT ROWID";
 
 /// The id of the log that the main database names.
 ///
@@ -51,7 +26,7 @@ pub(crate) fn log_of(connection: &Connection) -> Result<LogId> {
 
 /// Makes missing tables, within the connection's transaction if there is one.
 pub(crate) fn make_tables(connection: &Connection) -> Result<()> {
-    connection.exec(TABLES)
+    connection.exec(own_tables::APPLIED)
 }
 
 /// The log that a database names, and how far it is applied.
@@ -265,10 +240,10 @@ pub(crate) fn write_anew(connection: &Connection) -> Result<()> {
     // too.
     let others = connection.query_string(&format!(
         "SELECT group_concat(sql, '; ') FROM main.sqlite_schema WHERE type IN ('index', 'trigger') AND sql IS NOT NULL AND tbl_name IN ('{}')",
-        OWN_TABLES.join("', '")
+        own_tables::INGEST.join("', '")
     ))?;
     let mut there = Vec::new();
-    for name in OWN_TABLES {
+    for name in own_tables::INGEST {
         let known = "SELECT 1 FROM main.sqlite_schema WHERE type = 'table' AND name = ?1";
         if connection.query_row(known, &[Value::from(name)])?.is_some() {
             there.push(name);
@@ -279,12 +254,12 @@ pub(crate) fn write_anew(connection: &Connection) -> Result<()> {
             "CREATE TEMP TABLE densite_copy_{name} AS SELECT * FROM main.{name}; DROP TABLE main.{name}"
         ))?;
     }
-    connection.exec(TABLES)?;
+    connection.exec(own_tables::APPLIED)?;
     if there.contains(&"densite_ingest_tables") {
-        connection.exec(STORED)?;
+        connection.exec(own_tables::PERSISTENT)?;
     }
     if there.contains(&"densite_member") {
-        connection.exec(member::TABLES)?;
+        connection.exec(own_tables::MEMBER)?;
     }
     for name in there {
         connection.exec(&format!(

@@ -246,6 +246,15 @@ impl Session {
         Ok(database_log)
     }
 
+    /// As [`Session::database_log`]; an error if there is none.
+    pub(crate) fn existing_log(&self, connection: &Connection) -> Result<Arc<DatabaseLog>> {
+        self.database_log(connection)?.ok_or_else(|| {
+            refused(
+                "the database has no log; densite_subscribe() or a virtual table with densite_ingest makes one",
+            )
+        })
+    }
+
     /// The log that the database names now. The connection writes to that one from now on. To be
     /// called outside a transaction.
     pub(crate) fn find_database_log(

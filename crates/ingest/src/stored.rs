@@ -8,10 +8,10 @@ use crate::database_log::DatabaseLog;
 use crate::error::refused;
 use crate::member::Membership;
 use crate::names::between_commas;
-use crate::position::STORED;
+use crate::own_tables::{PERSISTENT, refuse_foreign};
 use crate::session::Session;
 use crate::target::Target;
-use crate::vtab::{Arguments, refuse_foreign};
+use crate::vtab::Arguments;
 use densite_sqlite::{
     Code, Connection, Error, Result, Value, ValueRef, create_table_function, is_opened_by_densite,
     quoted,
@@ -72,7 +72,7 @@ fn set(session: &Session, connection: &Connection, name: &str, options: &str) ->
     }
     DatabaseLog::open_or_create(connection, session.storage())?;
     let last_row = connection.last_insert_rowid();
-    connection.exec(STORED)?;
+    connection.exec(PERSISTENT)?;
     let insert = "INSERT OR REPLACE INTO main.densite_ingest_tables VALUES (?1, ?2)";
     let values = [target.name.as_str(), arguments.options().as_str()].map(Value::from);
     connection.query_row(insert, &values)?;

@@ -4,13 +4,12 @@ mod arguments;
 mod turn;
 
 use crate::affinity::{Cell, to_log};
-use crate::changes;
 use crate::database_log::DatabaseLog;
 use crate::error::refused;
 use crate::ids::TableIds;
 use crate::json;
+use crate::own_tables::refuse_foreign;
 use crate::policy::OnConflict;
-use crate::position::OWN_TABLES;
 use crate::read::{name, transaction};
 use crate::scan::{Cursor, Reading};
 use crate::session::Session;
@@ -113,19 +112,6 @@ fn read_schema(connection: &Connection) -> Result<()> {
         )),
         false => Ok(()),
     }
-}
-
-/// Refuses tables that belong to SQLite or to Densite, which an application must not write.
-pub(crate) fn refuse_foreign(table: &str) -> Result<()> {
-    let name = table.to_ascii_lowercase();
-    let owner = match name.as_str() {
-        _ if name.starts_with("sqlite_") => "SQLite",
-        name if OWN_TABLES.contains(&name) || changes::OWN_TABLES.contains(&name) => "Densite",
-        _ => return Ok(()),
-    };
-    Err(refused(format!(
-        "{name} is {owner}'s own; ingest needs a table of the application"
-    )))
 }
 
 impl Ingest {

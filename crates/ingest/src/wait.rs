@@ -5,6 +5,7 @@
 
 use crate::database_file::still_has_its_name;
 use crate::database_log::DatabaseLog;
+use crate::deadline::deadline;
 use crate::error::{refused, unnamed};
 use crate::in_the_way::{Waiter, holds_main};
 use crate::paused;
@@ -18,21 +19,6 @@ const POLL: Duration = Duration::from_millis(5);
 /// How long a connection waits until earlier transactions are decided. They are decided at once,
 /// unless their process is stopped or a disk hangs.
 const PREPARED: Duration = Duration::from_secs(2);
-/// The longest accepted time, a year. More is a mistake.
-const LONGEST: f64 = 366.0 * 86400.0;
-
-/// Until when a function waits that is given this many seconds; `Some(None)` without a limit (no
-/// argument or NULL), `None` if they are no such number.
-pub(crate) fn deadline(seconds: Option<&ValueRef<'_>>) -> Option<Option<Instant>> {
-    let seconds = match seconds {
-        None | Some(ValueRef::Null) => return Some(None),
-        Some(ValueRef::Integer(n)) => *n as f64,
-        Some(ValueRef::Real(x)) => *x,
-        Some(_) => return None,
-    };
-    let is_possible = (0.0..=LONGEST).contains(&seconds);
-    is_possible.then(|| Instant::now().checked_add(Duration::from_secs_f64(seconds)))
-}
 
 /// The arguments of `densite_wait([seq [, seconds]])`, or of another function of this name: the row
 /// (`None` and NULL: the last one), and the deadline.

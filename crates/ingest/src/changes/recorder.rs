@@ -15,6 +15,7 @@ use super::subscribers::drop_slow;
 use crate::affinity::to_log;
 use crate::error::refused;
 use crate::marks::Marks;
+use crate::own_triggers::RECORDS;
 use crate::pending::Pending;
 use densite_disk::sync::Mutex;
 use densite_log::{Op, Value as LogValue};
@@ -198,7 +199,7 @@ impl State {
             let triggers = format!(
                 "SELECT 1 FROM {}.sqlite_schema WHERE type = 'trigger' AND tbl_name = ?1 AND {}",
                 densite_sqlite::quoted(schema),
-                super::IS_OURS
+                RECORDS
             );
             if (connection.query_row(&triggers, &[Value::from(table.as_str())])?).is_some() {
                 return Err(refused(format!(

@@ -2,8 +2,8 @@
 //! messages.
 
 use super::reached;
-use super::tables_of;
 use crate::error::refused;
+use crate::own_tables::tables_of;
 use crate::position;
 use densite_sqlite::{Connection, Result};
 use densite_stream::{Durability, SyncInterval};

@@ -1,9 +1,8 @@
 //! Digests of the tables of a member. Members that applied the same messages have the same ones.
 
-use super::guards::IS_GUARD;
 use super::message::Digests;
-use super::tables_of;
-use crate::changes;
+use crate::own_tables::{is_own, tables_of};
+use crate::own_triggers::is_ours;
 use densite_disk::hash::Xxh3_64;
 use densite_sqlite::{Connection, Result, Value, ValueRef, quoted};
 use std::collections::BTreeMap;
@@ -23,8 +22,8 @@ pub(crate) fn compute(connection: &Connection) -> Result<BTreeMap<String, String
     let mut digests = BTreeMap::new();
     let schema = format!(
         "SELECT type, name, tbl_name, sql FROM main.sqlite_schema WHERE sql IS NOT NULL \
-         AND NOT (type = 'trigger' AND (({IS_GUARD}) OR ({})))",
-        changes::IS_OURS
+         AND NOT (type = 'trigger' AND {})",
+        is_ours()
     );
     digests.insert(
         SCHEMA.to_owned(),
@@ -43,7 +42,7 @@ fn is_of_the_application(row: &[ValueRef<'_>]) -> bool {
         .get(2)
         .and_then(|name| name.as_str())
         .unwrap_or_default();
-    !super::is_own(owner)
+    !is_own(owner)
 }
 
 /// The digest of rows in any order: their number, and the sums of two hashes of each.

@@ -1,5 +1,6 @@
 //! The SQL functions of a member.
 
+use super::Membership;
 use super::joining;
 use super::leaving;
 use super::message::Body;
@@ -9,9 +10,9 @@ use super::sent;
 use super::skipped;
 use super::tables::of_stream;
 use super::trimming;
-use super::{Membership, guards};
 use crate::database_log::DatabaseLog;
 use crate::error::refused;
+use crate::own_triggers::create_guard;
 use crate::position::{self, Position};
 use crate::session::Session;
 use densite_log::Seq;
@@ -21,7 +22,7 @@ use std::sync::Arc;
 
 /// Adds the functions to a connection.
 pub(crate) fn create(connection: &Connection, session: &Arc<Session>) -> Result<()> {
-    guards::create(connection, false)?;
+    create_guard(connection, false)?;
     let flags = ffi::DIRECTONLY;
     let own = Arc::clone(session);
     create_function(connection, "densite_join", -1, flags, move |c, given| {

@@ -1,25 +1,11 @@
 //! The tables of a member are written by its worker alone, in the order of the stream: triggers
 //! refuse every other write. A program without Densite lacks their function, which refuses it too.
 
-use super::tables_of;
-use densite_sqlite::{Connection, Result, Value, create_function, ffi, quoted};
-
-/// A condition on `sqlite_schema`: the trigger is one of these.
-pub(crate) const IS_GUARD: &str =
-    "name LIKE 'densite\\_member\\_%' ESCAPE '\\' AND sql LIKE '%densite\\_applies()%' ESCAPE '\\'";
+use crate::own_tables::tables_of;
+use crate::own_triggers::GUARDS;
+use densite_sqlite::{Connection, Result, Value, quoted};
 
 const OPERATIONS: [&str; 3] = ["INSERT", "UPDATE", "DELETE"];
-
-/// Adds the function of the triggers to a connection, which applies rows or does not.
-///
-/// # Errors
-/// SQLite's.
-pub(crate) fn create(connection: &Connection, applies: bool) -> Result<()> {
-    let flags = ffi::INNOCUOUS;
-    create_function(connection, "densite_applies", 0, flags, move |_, _| {
-        Ok(Value::Integer(i64::from(applies)))
-    })
-}
 
 /// Makes the triggers that are missing, within the connection's transaction.
 ///
@@ -29,7 +15,7 @@ pub(crate) fn make(connection: &Connection) -> Result<()> {
     for table in tables_of(connection)? {
         for op in OPERATIONS {
             let known = format!(
-                "SELECT 1 FROM main.sqlite_schema WHERE type = 'trigger' AND tbl_name = ?1 COLLATE NOCASE AND {IS_GUARD} AND sql LIKE '% BEFORE {op} %'"
+                "SELECT 1 FROM main.sqlite_schema WHERE type = 'trigger' AND tbl_name = ?1 COLLATE NOCASE AND {GUARDS} AND sql LIKE '% BEFORE {op} %'"
             );
             let known = connection.query_row(&known, &[Value::from(table.as_str())])?;
             if known.is_some() {
@@ -54,8 +40,7 @@ pub(crate) fn make(connection: &Connection) -> Result<()> {
 /// # Errors
 /// SQLite's.
 pub(crate) fn remove(connection: &Connection) -> Result<()> {
-    let listed =
-        format!("SELECT name FROM main.sqlite_schema WHERE type = 'trigger' AND {IS_GUARD}");
+    let listed = format!("SELECT name FROM main.sqlite_schema WHERE type = 'trigger' AND {GUARDS}");
     let mut names = Vec::new();
     let mut statement = connection.prepare(&listed)?;
     while statement.step()? {

@@ -19,7 +19,6 @@ pub(crate) mod digest;
 mod forwarder;
 pub(crate) mod functions;
 pub(crate) mod guards;
-pub(crate) mod ids;
 mod incoming;
 mod joining;
 mod largest;
@@ -47,7 +46,6 @@ pub(crate) mod wait;
 mod words;
 
 pub(crate) use control::{Control, What};
-pub(crate) use guards::IS_GUARD;
 pub(crate) use incoming::{Came, Incoming, Item};
 #[cfg(feature = "fuzz")]
 pub(crate) use message::HEADER_LEN;
@@ -56,7 +54,7 @@ pub(crate) use message::LastTransaction;
 pub(crate) use message::{Body, Digests, Joined, Message, NO_LOG, ROW_BITS};
 pub(crate) use origins::Origins;
 pub(crate) use running::Running;
-pub(crate) use tables::{Membership, TABLES, is_own, stop, tables_of};
+pub(crate) use tables::{Membership, stop};
 pub(crate) use troubles::described;
 
 /// The name of the table in the log whose rows change the schema: they have one column, `sql`.

@@ -1,8 +1,8 @@
 //! The tables that the members of a stream have: `densite_member_tables`. A copy that lost one would
 //! reject rows that the others apply.
 
-use super::tables_of;
 use crate::error::refused;
+use crate::own_tables::tables_of;
 use densite_sqlite::{Connection, Error, Result, Value};
 
 /// Notes the tables of the database that founds a stream, within the connection's transaction.

@@ -5,8 +5,9 @@
 //! lists its calls of functions. It is compiled on a connection of Densite's own, as the worker has
 //! one: what only the application has, a function or a collation, is missing there, too.
 
+use super::chosen;
 use super::words::names;
-use super::{chosen, tables_of};
+use crate::own_tables::tables_of;
 use crate::own_triggers::is_ours;
 use densite_sqlite::{Code, Connection, Result, Value, quoted};
 use std::collections::BTreeSet;

@@ -2,15 +2,14 @@
 
 use super::SCHEMA;
 use super::chosen;
-use super::guards;
 use super::reached::{self, TIME};
 use super::tables::Membership;
 use super::words::{names, without_comments};
 use crate::changes;
 use crate::error::refused;
 use crate::expression::{Token, tokens};
-use crate::functions::database_log;
 use crate::names::unquoted;
+use crate::own_triggers::create_guard;
 use crate::session::Session;
 use densite_log::{Batch, Op, Table, Txn, Value as LogValue};
 use densite_sqlite::{Connection, Result, Value, ValueRef, ffi};
@@ -61,7 +60,7 @@ pub(super) fn change(
         ));
     }
     reaches_the_same(connection, sql)?;
-    let database_log = database_log(session, connection)?;
+    let database_log = session.existing_log(connection)?;
     let failed = |e| database_log.failed(e);
     let table = Table::new(SCHEMA, ["sql"], 0, []).map_err(failed)?;
     let mut batch = Batch::new(&table, Op::Insert);
@@ -148,7 +147,7 @@ fn reaches_the_same(connection: &Connection, sql: &str) -> Result<()> {
     let flags = ffi::OPEN_READWRITE | ffi::OPEN_CREATE | ffi::OPEN_NOMUTEX;
     let trial = Connection::open(connection.api(), ":memory:", flags, None)?;
     changes::create_recorder(&trial)?;
-    guards::create(&trial, true)?;
+    create_guard(&trial, true)?;
     // The schema can be of a SQLite that took double quotes for those of a text.
     trial.set_config(ffi::DBCONFIG_DQS_DDL, true)?;
     trial.set_config(ffi::DBCONFIG_DQS_DML, true)?;

@@ -1,26 +1,15 @@
 //! What a database says of its membership: the tables `densite_member`, `densite_origins` and
 //! `densite_digests` (docs/FORMAT.md, What a member says of its stream).
 
-use crate::changes;
 use crate::error::refused;
 use crate::open_log::OpenLog;
-use crate::position::OWN_TABLES;
+use crate::own_tables;
 use crate::storage::StorageBackend;
 use densite_log::Seq;
 use densite_sqlite::{Connection, Error, Result, Value};
 use densite_stream::{Access, Address, Extent, Name, without_password};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
-
-/// Makes the tables.
-pub(crate) const TABLES: &str = "
-CREATE TABLE IF NOT EXISTS main.densite_member(id INTEGER PRIMARY KEY CHECK (id = 1), address TEXT NOT NULL, access TEXT NOT NULL, origin TEXT NOT NULL, begun INTEGER NOT NULL, home INTEGER NOT NULL, stopped TEXT NOT NULL DEFAULT '');
-CREATE TABLE IF NOT EXISTS main.densite_origins(origin TEXT PRIMARY KEY, number INTEGER NOT NULL UNIQUE, log BLOB NOT NULL, seq INTEGER NOT NULL, has_left INTEGER NOT NULL DEFAULT 0, applied INTEGER NOT NULL DEFAULT 0) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS main.densite_digests(message INTEGER NOT NULL, origin TEXT NOT NULL, tables TEXT NOT NULL, PRIMARY KEY(message, origin)) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS main.densite_member_ids(\"table\" TEXT PRIMARY KEY COLLATE NOCASE, last INTEGER NOT NULL) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS main.densite_skipped(message INTEGER PRIMARY KEY, origin TEXT NOT NULL, reason TEXT NOT NULL);
-CREATE TABLE IF NOT EXISTS main.densite_member_tables(\"table\" TEXT PRIMARY KEY COLLATE NOCASE) WITHOUT ROWID;
-";
 
 /// What the user said about the server, as `densite_member.access` has it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -127,7 +116,7 @@ impl Membership {
     /// # Errors
     /// SQLite's.
     pub(crate) fn write(&self, connection: &Connection) -> Result<()> {
-        connection.exec(TABLES)?;
+        connection.exec(own_tables::MEMBER)?;
         let sql = "INSERT OR REPLACE INTO main.densite_member(id, address, access, origin, begun, home, stopped) VALUES (1, ?1, ?2, ?3, ?4, ?5, ?6)";
         let values = [
             Value::Text(self.address.clone()),
@@ -189,32 +178,6 @@ pub(crate) fn stop(connection: &Connection, reason: &str) -> Result<()> {
     connection
         .query_row(update, &[Value::from(reason)])
         .map(drop)
-}
-
-/// Whether a table is SQLite's or Densite's own.
-pub(crate) fn is_own(table: &str) -> bool {
-    let name = table.to_ascii_lowercase();
-    name.starts_with("sqlite_")
-        || OWN_TABLES.contains(&name.as_str())
-        || changes::OWN_TABLES.contains(&name.as_str())
-}
-
-/// The tables of the application in the main database: ordinary ones.
-///
-/// # Errors
-/// SQLite's.
-pub(crate) fn tables_of(connection: &Connection) -> Result<Vec<String>> {
-    let mut tables = Vec::new();
-    let mut statement = connection.prepare(
-        "SELECT name FROM pragma_table_list WHERE schema = 'main' AND type = 'table' ORDER BY name",
-    )?;
-    while statement.step()? {
-        let name = statement.column(0).as_str().unwrap_or_default();
-        if !is_own(name) {
-            tables.push(name.to_owned());
-        }
-    }
-    Ok(tables)
 }
 
 /// An error of the stream as SQLite's.

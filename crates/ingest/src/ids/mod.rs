@@ -7,11 +7,12 @@
 //! after a ROLLBACK. Other tables have no such number, so their ids are chosen when rows are applied
 //! (docs/decisions/ingest-ids.md).
 
+mod member;
+
 use crate::affinity::from_log;
 use crate::connection_spec::ConnectionSpec;
 use crate::error::{mixed, refused};
 use crate::in_the_way::stops_the_worker;
-use crate::member;
 use crate::open_log::OpenLog;
 use crate::position::Position;
 use densite_disk::sync::Mutex;
@@ -153,7 +154,7 @@ impl TableIds {
         let timeout = connection.query_i64("PRAGMA busy_timeout")?.unwrap_or(0);
         let timeout = i32::try_from(timeout.max(BUSY_MS)).unwrap_or(i32::MAX);
         own.busy_timeout(timeout)?;
-        member::ids::wait(&own, Duration::from_millis(timeout.unsigned_abs().into()))?;
+        member::wait(&own, Duration::from_millis(timeout.unsigned_abs().into()))?;
         // A block that a power cut takes back would be given out again.
         own.exec("PRAGMA main.synchronous = FULL")?;
         begin(&own, timeout)?;
@@ -162,7 +163,7 @@ impl TableIds {
             position.ok_or_else(|| refused("the database names another log, or none"))?;
         let table = [Value::from(self.table.as_str())];
         let (name, column) = (quoted(&self.table), quoted(&self.column));
-        if let Some(range) = member::ids::range(&own)? {
+        if let Some(range) = member::range(&own)? {
             return self.reserved_in(&own, block, size, range, position.seq);
         }
         let mut above = own
@@ -224,7 +225,7 @@ impl TableIds {
         };
         let known = [
             rows,
-            member::ids::last(own, &self.table)?,
+            member::last(own, &self.table)?,
             waiting,
             Some(block.above),
             Some(block.ids.end - 1),
@@ -235,7 +236,7 @@ impl TableIds {
         if last <= above {
             return Err(Error::new(Code::FULL, "all ids of this member are in use"));
         }
-        member::ids::reserve(own, &self.table, last)?;
+        member::reserve(own, &self.table, last)?;
         self.open.sync_failed().record(own.exec("COMMIT"))?;
         Ok(above + 1..last + 1)
     }

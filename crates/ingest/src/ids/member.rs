@@ -1,7 +1,6 @@
 //! Ids of new rows of a member: each member has a range of its own, so that no two give out the
 //! same.
 
-use super::Membership;
 use densite_sqlite::{Code, Connection, Error, Result, Value};
 use std::ops::Range;
 use std::time::{Duration, Instant};
@@ -17,18 +16,19 @@ const POLL: Duration = Duration::from_millis(5);
 ///
 /// # Errors
 /// BUSY until the member has applied that it joined; SQLite's.
-pub(crate) fn range(connection: &Connection) -> Result<Option<Range<i64>>> {
-    let Some(member) = Membership::read(connection)? else {
+pub(super) fn range(connection: &Connection) -> Result<Option<Range<i64>>> {
+    let known = "SELECT 1 FROM main.sqlite_schema WHERE type = 'table' AND name = 'densite_member'";
+    if connection.query_i64(known)?.is_none() {
         return Ok(None);
-    };
-    let number = "SELECT number FROM main.densite_origins WHERE origin = ?1";
-    let row = connection.query_row(number, &[Value::from(member.origin.as_str())])?;
-    match row.as_deref() {
+    }
+    let number = "SELECT o.number FROM main.densite_member m LEFT JOIN main.densite_origins o ON o.origin = m.origin";
+    match connection.query_row(number, &[])?.as_deref() {
+        None => Ok(None),
         Some([Value::Integer(number)]) => {
             let first = number << BITS;
             Ok(Some(first + 1..first + (1 << BITS)))
         }
-        _ => Err(Error::new(
+        Some(_) => Err(Error::new(
             Code::BUSY,
             "this member has not read from the stream yet that it joined, and ids come with that; try again",
         )),
@@ -39,7 +39,7 @@ pub(crate) fn range(connection: &Connection) -> Result<Option<Range<i64>>> {
 ///
 /// # Errors
 /// BUSY after this time; SQLite's.
-pub(crate) fn wait(connection: &Connection, time: Duration) -> Result<()> {
+pub(super) fn wait(connection: &Connection, time: Duration) -> Result<()> {
     let begun = Instant::now();
     loop {
         match range(connection) {
@@ -53,7 +53,7 @@ pub(crate) fn wait(connection: &Connection, time: Duration) -> Result<()> {
 ///
 /// # Errors
 /// SQLite's.
-pub(crate) fn last(connection: &Connection, table: &str) -> Result<Option<i64>> {
+pub(super) fn last(connection: &Connection, table: &str) -> Result<Option<i64>> {
     let sql = "SELECT last FROM main.densite_member_ids WHERE \"table\" = ?1";
     let row = connection.query_row(sql, &[Value::from(table)])?;
     Ok(row.and_then(|row| row.first()?.as_ref().as_i64()))
@@ -63,7 +63,7 @@ pub(crate) fn last(connection: &Connection, table: &str) -> Result<Option<i64>> 
 ///
 /// # Errors
 /// SQLite's.
-pub(crate) fn reserve(connection: &Connection, table: &str, last: i64) -> Result<()> {
+pub(super) fn reserve(connection: &Connection, table: &str, last: i64) -> Result<()> {
     let sql = "INSERT OR REPLACE INTO main.densite_member_ids(\"table\", last) VALUES (?1, ?2)";
     let values = [Value::from(table), Value::Integer(last)];
     connection.query_row(sql, &values).map(drop)
