@@ -13,10 +13,10 @@ use super::round::{Batch, Round, Turn};
 use super::rows::Work;
 use super::stream_order::StreamOrder;
 use crate::clustered::Definition;
+use crate::database::paused;
+use crate::database::position::StreamPlace;
 use crate::error::refused;
 use crate::member::{Control, Membership, Running};
-use crate::paused;
-use crate::position::StreamPlace;
 use densite_log::Seq;
 use densite_sqlite::{Connection, Error, Result};
 use std::sync::Arc;
@@ -53,13 +53,17 @@ impl Applier {
     /// In that case the next round opens the file with that name.
     pub(super) fn run(&mut self, applying: &Applying, known: Option<Seq>) -> Result<Did> {
         let named = self.round.position()?;
-        applying.open.overwritten().set_named(named.is_some());
+        applying.open.database_ahead().set_named(named.is_some());
         let Some(named) = named else {
             return Ok(Did::Unnamed);
         };
         applying.is_of(named)?;
         let position = named.seq;
-        if let Some(error) = applying.open.overwritten().check_position(known, position) {
+        if let Some(error) = applying
+            .open
+            .database_ahead()
+            .check_position(known, position)
+        {
             return Ok(Did::Waits(error));
         }
         applying.tell(|s| s.applied = s.applied.max(position));

@@ -7,9 +7,9 @@ use super::round::{Batch, Round, Turn};
 use super::rows::{Poison, Rows};
 use super::values::Values;
 use crate::clustered::{ClusteredBatch, Definition, Kept, Lookup, NOWHERE, log_order};
+use crate::database::position::{ClusteredPosition, Position};
 use crate::member::Origins;
-use crate::position::{ClusteredPosition, Position};
-use crate::unit::Unit;
+use crate::rows::unit::Unit;
 use densite_log::Seq;
 use densite_sqlite::Result;
 

@@ -9,8 +9,8 @@ use super::records::{Reached, RecordSource};
 use super::round::{Batch, Round, Turn};
 use super::rows::Rows;
 use super::values::Values;
-use crate::position::Position;
-use crate::unit::Unit;
+use crate::database::position::Position;
+use crate::rows::unit::Unit;
 use densite_sqlite::Result;
 
 /// See the module.

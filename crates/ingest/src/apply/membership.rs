@@ -1,8 +1,8 @@
 //! The member of a stream at work: it exists while this process applies.
 
 use super::Applying;
+use crate::database::position::StreamPlace;
 use crate::member::{Membership, Running};
-use crate::position::StreamPlace;
 use densite_sqlite::Result;
 use std::sync::Arc;
 

@@ -4,7 +4,7 @@ use super::reject::{is_of_the_row, reject};
 use crate::member::{
     Body, Control, Digests, Joined, Running, What, digest, guards, needed, skipped, stop,
 };
-use crate::own_tables::{is_own, tables_of};
+use crate::schema::own_tables::{is_own, tables_of};
 use densite_log::{Record, Value as LogValue};
 use densite_sqlite::{Code, Connection, Error, Result, Value};
 use std::collections::BTreeMap;

@@ -5,8 +5,8 @@
 //! It has its own connection and holds no mutex while SQLite runs. A fork waits until the thread is
 //! outside of SQLite ([`densite_sqlite::gate`]), where it has no open transaction.
 
-mod ahead;
 mod applier;
+mod background_checkpoint;
 mod batch;
 mod batch_delay;
 mod checkpoint_scheduler;
@@ -14,7 +14,9 @@ mod clustered;
 mod clustered_apply;
 mod clustered_begin;
 mod connection;
+mod deferred_constraints;
 mod incremental_sync;
+mod leadership;
 mod leading;
 mod log_order;
 mod membership;
@@ -35,19 +37,17 @@ mod sort;
 mod source;
 mod stream_order;
 mod stream_records;
-mod turns;
 mod values;
 mod wal;
-mod whole;
 mod worker;
 
 pub(crate) use replay::replay;
 pub(crate) use worker::DatabaseWorker;
 
-use crate::connection_spec::ConnectionSpec;
+use crate::database::connection_spec::ConnectionSpec;
+use crate::database::open_log::OpenLog;
+use crate::database::position::Position;
 use crate::member::Running;
-use crate::open_log::OpenLog;
-use crate::position::Position;
 use densite_disk::sync::{Condvar, Mutex};
 use densite_log::{self as log, Seq};
 use densite_sqlite::{Error, Result};

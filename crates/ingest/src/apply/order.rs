@@ -8,8 +8,8 @@ use super::records::Reached;
 use super::round::{Batch, Round, Turn};
 use super::rows::Rows;
 use crate::clustered::Definition;
+use crate::database::position::Position;
 use crate::member::Control;
-use crate::position::Position;
 use densite_sqlite::Result;
 
 /// The next step of an order.

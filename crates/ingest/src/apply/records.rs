@@ -1,9 +1,9 @@
 //! Where the rows of a queue come from: the log of the database, or a stream of which it is a
 //! member. Each numbers its rows in its own way.
 
+use crate::database::open_log::OpenLog;
+use crate::database::position::Position;
 use crate::member::Origins;
-use crate::open_log::OpenLog;
-use crate::position::Position;
 use densite_log::{Next, Reader, Seq};
 use densite_sqlite::Result;
 use std::sync::Arc;

@@ -1,10 +1,10 @@
 //! Rows that their table refuses go to `densite_rejects`, with the reason.
 
-use crate::affinity::from_log;
-use crate::json;
-use crate::policy::OnConflict;
-use crate::position::make_tables;
-use crate::unit::op_name;
+use crate::database::position::make_tables;
+use crate::rows::json;
+use crate::rows::unit::op_name;
+use crate::schema::affinity::from_log;
+use crate::schema::policy::OnConflict;
 use densite_log::Record;
 use densite_sqlite::{Code, Connection, Error, Result, Value};
 

@@ -7,8 +7,8 @@ use super::records::Reached;
 use super::round::{Batch, Round, Turn};
 use super::rows::Rows;
 use super::stream_records::StreamRecords;
+use crate::database::position::{Position, StreamPlace};
 use crate::member::{Origins, Running};
-use crate::position::{Position, StreamPlace};
 use densite_sqlite::Result;
 use std::sync::Arc;
 

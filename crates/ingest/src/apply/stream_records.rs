@@ -5,12 +5,12 @@
 //! until that is applied.
 
 use super::records::{Reached, RecordSource};
+use crate::database::position::{Position, StreamPlace};
 use crate::error::refused;
 use crate::member::Message as Sent;
 use crate::member::{
     Body, Came, Control, Incoming, Item, NO_LOG, Origins, ROW_BITS, Running, described,
 };
-use crate::position::{Position, StreamPlace};
 use densite_log::{LogId, Next, Record, Seq, TxnId};
 use densite_sqlite::Result;
 use densite_stream::{Name, Position as StreamPosition};

@@ -1,9 +1,9 @@
 //! The worker's thread, and the one worker that a process has for each database.
 
 use super::Applying;
-use crate::connection_spec::ConnectionSpec;
+use crate::database::connection_spec::ConnectionSpec;
+use crate::database::open_log::OpenLog;
 use crate::error::refused;
-use crate::open_log::OpenLog;
 use densite_disk::sync::Mutex;
 use densite_sqlite::{Code, Connection, Error, Result, gate};
 use std::sync::Arc;

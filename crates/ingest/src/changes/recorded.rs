@@ -3,11 +3,11 @@
 use super::column::Column;
 use super::queue;
 use super::reread::{Layout, Reread};
-use crate::affinity::Affinity;
 use crate::error::refused;
-use crate::own_tables::refuse_foreign;
-use crate::own_triggers::RECORDS;
-use crate::target::Target;
+use crate::schema::affinity::Affinity;
+use crate::schema::own_tables::refuse_foreign;
+use crate::schema::own_triggers::RECORDS;
+use crate::schema::target::Target;
 use densite_log::{Op, Table};
 use densite_sqlite::{Code, Connection, Error, Result, Value, ValueRef, quoted};
 use std::sync::Arc;

@@ -1,8 +1,8 @@
 //! Digests of the tables of a member. Members that applied the same messages have the same ones.
 
 use super::message::Digests;
-use crate::own_tables::{is_own, tables_of};
-use crate::own_triggers::is_ours;
+use crate::schema::own_tables::{is_own, tables_of};
+use crate::schema::own_triggers::is_ours;
 use densite_disk::hash::Xxh3_64;
 use densite_sqlite::{Connection, Result, Value, ValueRef, quoted};
 use std::collections::BTreeMap;

@@ -1,8 +1,8 @@
 //! The tables of a member are written by its worker alone, in the order of the stream: triggers
 //! refuse every other write. A program without Densite lacks their function, which refuses it too.
 
-use crate::own_tables::tables_of;
-use crate::own_triggers::GUARDS;
+use crate::schema::own_tables::tables_of;
+use crate::schema::own_triggers::GUARDS;
 use densite_sqlite::{Connection, Result, Value, quoted};
 
 const OPERATIONS: [&str; 3] = ["INSERT", "UPDATE", "DELETE"];

@@ -11,39 +11,26 @@
 //! docs/decisions/cluster.md has the reasons.
 
 mod acknowledged;
-mod catching_up;
-mod chosen;
 mod control;
-mod demands;
 pub(crate) mod digest;
 mod forwarder;
-pub(crate) mod functions;
 pub(crate) mod guards;
 mod incoming;
-mod joining;
-mod largest;
-mod leaving;
+pub(crate) mod largest;
 mod link;
-mod message;
+pub(crate) mod message;
 pub(crate) mod needed;
-mod options;
 mod origins;
 mod outbox;
-mod own_log;
-mod reach;
-mod reached;
-mod retained;
-mod running;
-mod schema;
-mod sent;
+pub(crate) mod own_log;
+pub(crate) mod retained;
+pub(crate) mod running;
+pub(crate) mod sent;
 mod shared;
 pub(crate) mod skipped;
-mod tables;
-mod trimming;
+pub(crate) mod tables;
 mod troubles;
 mod unreadable;
-pub(crate) mod wait;
-mod words;
 
 pub(crate) use control::{Control, What};
 pub(crate) use incoming::{Came, Incoming, Item};

@@ -2,14 +2,14 @@
 //! reject rows that the others apply.
 
 use crate::error::refused;
-use crate::own_tables::tables_of;
+use crate::schema::own_tables::tables_of;
 use densite_sqlite::{Connection, Error, Result, Value};
 
 /// Notes the tables of the database that founds a stream, within the connection's transaction.
 ///
 /// # Errors
 /// SQLite's.
-pub(super) fn note(connection: &Connection) -> Result<()> {
+pub(crate) fn note(connection: &Connection) -> Result<()> {
     tables_of(connection)?
         .iter()
         .try_for_each(|table| add(connection, table))
@@ -39,7 +39,7 @@ pub(crate) fn changed(connection: &Connection, before: &[String]) -> Result<()> 
 ///
 /// # Errors
 /// That; SQLite's.
-pub(super) fn all(connection: &Connection) -> Result<()> {
+pub(crate) fn all(connection: &Connection) -> Result<()> {
     let sql = "SELECT \"table\" FROM main.densite_member_tables WHERE \"table\" NOT IN (SELECT name COLLATE NOCASE FROM main.sqlite_schema WHERE type = 'table') LIMIT 1";
     match connection.query_string(sql)? {
         Some(table) => Err(lacks(&table)),

@@ -5,7 +5,7 @@
 //! numbers alone they would count as sent and applied, and would be lost.
 
 use super::message::Message;
-use crate::open_log::OpenLog;
+use crate::database::open_log::OpenLog;
 use densite_disk::sync::Mutex;
 use densite_log::{Log, Seq};
 use densite_stream::{Error, Name, Result};
@@ -58,7 +58,7 @@ impl OwnLog {
 ///
 /// # Errors
 /// The log's.
-pub(super) fn has(log: &Log, message: &Message) -> densite_log::Result<bool> {
+pub(crate) fn has(log: &Log, message: &Message) -> densite_log::Result<bool> {
     if message.to > log.last()? {
         return Ok(false);
     }
@@ -78,7 +78,7 @@ pub(super) fn has(log: &Log, message: &Message) -> densite_log::Result<bool> {
 }
 
 /// The error for the log of another state.
-pub(super) fn older(origin: &Name) -> Error {
+pub(crate) fn older(origin: &Name) -> Error {
     Error::Refused(format!(
         "the stream has rows of {origin} that the log of this database does not have: it is an older state of {origin}, or a copy; its new rows are kept and not sent: `densite join` gives it a name of its own"
     ))

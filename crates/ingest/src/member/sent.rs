@@ -9,11 +9,11 @@ use densite_stream::{Error, Name, Result, Stream};
 /// Most attempts to append a message while others of the same origin come.
 const ATTEMPTS: u32 = 20;
 /// The end of an origin in the stream.
-pub(super) struct Last {
+pub(crate) struct Last {
     /// The sequence of the last message under its name, which the stream expects; 0: there is none.
-    pub(super) sequence: u64,
+    pub(crate) sequence: u64,
     /// Its last message, and the sequence of it. Foreign messages can follow.
-    pub(super) message: Option<(u64, Message)>,
+    pub(crate) message: Option<(u64, Message)>,
 }
 
 impl Last {
@@ -23,7 +23,7 @@ impl Last {
     ///
     /// # Errors
     /// The stream's; [`Error::Refused`] if its last message cannot be read.
-    pub(super) fn of(stream: &dyn Stream, origin: &Name) -> Result<Last> {
+    pub(crate) fn of(stream: &dyn Stream, origin: &Name) -> Result<Last> {
         let Some(last) = stream.last_of(origin)? else {
             return Ok(Last {
                 sequence: 0,
@@ -74,7 +74,7 @@ impl Last {
 ///
 /// # Errors
 /// The stream's; an error if its forwarder is faster all the time.
-pub(super) fn say(
+pub(crate) fn say(
     stream: &dyn Stream,
     origin: &Name,
     log: LogId,
@@ -116,7 +116,7 @@ pub(super) fn say(
 ///
 /// # Errors
 /// The stream's; [`Error::Lost`] if the first message of the stream was removed.
-pub(super) fn first_of_members(stream: &dyn Stream) -> Result<Option<(u64, Message)>> {
+pub(crate) fn first_of_members(stream: &dyn Stream) -> Result<Option<(u64, Message)>> {
     let extent = stream.extent()?;
     if extent.first > 1 {
         return Err(Error::Lost {

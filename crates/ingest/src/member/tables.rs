@@ -1,9 +1,9 @@
 //! What a database says of its membership: the tables `densite_member`, `densite_origins` and
 //! `densite_digests` (docs/FORMAT.md, What a member says of its stream).
 
+use crate::database::open_log::OpenLog;
 use crate::error::refused;
-use crate::open_log::OpenLog;
-use crate::own_tables;
+use crate::schema::own_tables;
 use crate::storage::StorageBackend;
 use densite_log::Seq;
 use densite_sqlite::{Connection, Error, Result, Value};

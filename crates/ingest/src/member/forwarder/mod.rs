@@ -15,7 +15,7 @@ use super::message::{Body, LastTransaction, Message};
 use super::retained::Retained;
 use super::shared::Shared;
 use super::tables::Membership;
-use crate::open_log::OpenLog;
+use crate::database::open_log::OpenLog;
 use densite_disk::sync::Mutex;
 use densite_log::{LogId, Seq};
 use densite_stream::{Error, Name, Result, Stream};

@@ -2,10 +2,10 @@
 
 use super::Forwarder;
 use super::settled::Settled;
+use crate::database::open_log::OpenLog;
 use crate::member::SCHEMA;
 use crate::member::largest::largest_transaction;
 use crate::member::message::{Body, LastTransaction, ROW_BITS};
-use crate::open_log::OpenLog;
 use densite_log::{Reader, Record, Seq};
 use densite_stream::{Error, Result};
 

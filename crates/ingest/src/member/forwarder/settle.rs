@@ -2,12 +2,12 @@
 
 use super::Forwarder;
 use super::settled::Settled;
+use crate::database::open_log::OpenLog;
 use crate::member::largest::largest_transaction;
 use crate::member::message::{Body, Joined, LastTransaction, NO_LOG};
 use crate::member::own_log;
 use crate::member::retained::Retained;
 use crate::member::sent::Last;
-use crate::open_log::OpenLog;
 use densite_stream::{Durability, Error, Result, Stream, SyncInterval};
 use std::time::Instant;
 
