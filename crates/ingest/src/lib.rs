@@ -12,16 +12,11 @@
 
 mod apply;
 mod changes;
-mod cluster;
 mod clustered;
 mod database;
 mod error;
 mod functions;
 mod log;
-mod member;
-#[cfg(feature = "fuzz")]
-#[doc(hidden)]
-pub mod messages;
 mod read;
 mod rows;
 mod schema;
@@ -40,14 +35,35 @@ pub use schema::affinity::Affinity;
 pub use storage::{FileInfo, StorageBackend};
 
 use densite_sqlite::{Connection, Result, create_module};
+use schema::own_triggers::create_guard;
 use std::sync::Arc;
 use vtab::session::Session;
 
-/// Adds the virtual table and the SQL functions of ingest to a connection.
+/// What the crate of streams, which stands above this one, is built on.
+pub mod parts {
+    pub use crate::apply::stream::{Begun, Member, StreamMessage, StreamSource, Streams, register};
+    pub use crate::apply::{
+        Applying, DatabaseWorker, Reached, RecordSource, SourceState, is_of_the_row, reject,
+    };
+    pub use crate::database::connection_spec::{ConnectionSpec, equip};
+    pub use crate::database::database_file::DatabaseFile;
+    pub use crate::database::open_log::OpenLog;
+    pub use crate::database::position::{StreamPlace, last_reject, log_of, rejects};
+    pub use crate::error::refused;
+    pub use crate::log::backpressure::LOOK_EVERY;
+    pub use crate::schema::expression::{Token, tokens};
+    pub use crate::schema::member_tables::lacks;
+    pub use crate::schema::names::unquoted;
+    pub use crate::schema::own_tables::{MEMBER, is_own, tables_of};
+    pub use crate::schema::own_triggers::{GUARDS, is_ours};
+    pub use crate::vtab::session::Session;
+}
+
+/// Adds the virtual table and the SQL functions of ingest to a connection. Returns its session.
 ///
 /// # Errors
 /// SQLite's.
-pub fn create_functions(connection: &Connection) -> Result<()> {
+pub fn create_functions(connection: &Connection) -> Result<Arc<Session>> {
     create_functions_on(connection, storage::host())
 }
 
@@ -59,12 +75,13 @@ pub fn create_functions(connection: &Connection) -> Result<()> {
 pub fn create_functions_on(
     connection: &Connection,
     storage: Arc<dyn StorageBackend>,
-) -> Result<()> {
+) -> Result<Arc<Session>> {
     let session = Arc::new(Session::on(storage));
     changes::create(connection, session.storage())?;
     functions::create(connection, &session)?;
-    cluster::functions::create(connection, &session)?;
+    create_guard(connection, false)?;
     let tables = vtab::Tables::new(session.clone());
     create_module::<vtab::Ingest>(connection, "densite_ingest", tables)?;
-    functions::make_persistent_tables(connection, &session)
+    functions::make_persistent_tables(connection, &session)?;
+    Ok(session)
 }

@@ -154,8 +154,7 @@ impl Applying {
     /// [`Applying::wait_for_rows`] does.
     pub(super) fn wait_for_messages(&self, at_most: Option<Duration>) {
         self.wait(Seq::MAX, at_most, || {
-            self.member()
-                .is_none_or(|member| member.incoming().has_news())
+            self.member().is_none_or(|member| member.has_news())
         });
     }
 

@@ -98,7 +98,7 @@ impl<S: RecordSource> Order for LogOrder<S> {
             values: Values::of(self.queue.records(), &units),
             units,
             next: reached.position,
-            origins: reached.origins,
+            state: reached.state,
             rows,
             asked: self.room.rows,
             // A single row can take any time, and so can a transaction that must not be divided.

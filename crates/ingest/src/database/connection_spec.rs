@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 
 /// The settings for another connection.
 #[derive(Debug, Clone)]
-pub(crate) struct ConnectionSpec {
+pub struct ConnectionSpec {
     api: Api,
     vfs: Option<CString>,
     uri: String,
@@ -19,7 +19,7 @@ pub(crate) struct ConnectionSpec {
 impl ConnectionSpec {
     /// For the same file, which has this path, through the same SQLite and VFS, with the same
     /// settings.
-    pub(crate) fn of(connection: &Connection, path: &str) -> ConnectionSpec {
+    pub fn of(connection: &Connection, path: &str) -> ConnectionSpec {
         let mut uri = String::from("file:");
         encode(path, &mut uri);
         // These describe the original connection and not the database. Its access mode is read
@@ -50,7 +50,10 @@ impl ConnectionSpec {
     }
 
     /// Opens a connection for use by one thread.
-    pub(crate) fn open(&self) -> Result<Connection> {
+    ///
+    /// # Errors
+    /// SQLite's.
+    pub fn open(&self) -> Result<Connection> {
         self.open_through(self.vfs.as_deref())
     }
 
@@ -74,11 +77,20 @@ impl ConnectionSpec {
         let flags = how | ffi::OPEN_URI | ffi::OPEN_NOMUTEX | ffi::OPEN_PRIVATECACHE;
         let connection = Connection::open(self.api, &self.uri, flags, vfs)?;
         if !self.reads_only {
-            changes::create_recorder(&connection)?;
-            create_guard(&connection, true)?;
+            equip(&connection)?;
         }
         Ok(connection)
     }
+}
+
+/// Adds what each connection of Densite's own has: it records changes, and it may write the tables
+/// of a member.
+///
+/// # Errors
+/// SQLite's.
+pub fn equip(connection: &Connection) -> Result<()> {
+    changes::create_recorder(connection)?;
+    create_guard(connection, true)
 }
 
 /// Escapes everything that could be URI syntax as `%XX`.

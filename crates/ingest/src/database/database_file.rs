@@ -12,10 +12,12 @@ pub(crate) type Identity = (u64, u64);
 
 /// The file of a main database.
 #[derive(Clone)]
-pub(crate) struct DatabaseFile {
-    pub(crate) path: String,
+pub struct DatabaseFile {
+    /// Its path.
+    pub path: String,
     pub(crate) identity: Identity,
-    pub(crate) storage: Arc<dyn StorageBackend>,
+    /// Its storage backend.
+    pub storage: Arc<dyn StorageBackend>,
     /// The connection cannot write to it.
     pub(crate) reads_only: bool,
 }
@@ -39,10 +41,7 @@ pub(crate) fn still_has_its_name(connection: &Connection) -> Result<()> {
 
 impl DatabaseFile {
     /// The file of this connection's main database, on this storage backend.
-    pub(crate) fn of(
-        connection: &Connection,
-        storage: &Arc<dyn StorageBackend>,
-    ) -> Result<DatabaseFile> {
+    pub fn of(connection: &Connection, storage: &Arc<dyn StorageBackend>) -> Result<DatabaseFile> {
         let path = connection.filename(c"main").ok_or_else(|| {
             refused("the name of the database's file is not UTF-8, so its log cannot be named after it; rename it")
         })?;
@@ -75,7 +74,7 @@ impl DatabaseFile {
     }
 
     /// The directory of its log.
-    pub(crate) fn log_dir(&self) -> PathBuf {
+    pub fn log_dir(&self) -> PathBuf {
         PathBuf::from(format!("{}-log", self.path))
     }
 }

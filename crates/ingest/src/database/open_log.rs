@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// See the module.
-pub(crate) struct OpenLog {
+pub struct OpenLog {
     log: Log,
     id: LogId,
     dir: PathBuf,
@@ -38,17 +38,18 @@ impl OpenLog {
         }
     }
 
-    pub(crate) fn log(&self) -> &Log {
+    /// The log.
+    pub fn log(&self) -> &Log {
         &self.log
     }
 
     /// The id of the log.
-    pub(crate) fn id(&self) -> LogId {
+    pub fn id(&self) -> LogId {
         self.id
     }
 
     /// The log's directory.
-    pub(crate) fn dir(&self) -> &Path {
+    pub fn dir(&self) -> &Path {
         &self.dir
     }
 
@@ -57,7 +58,8 @@ impl OpenLog {
         &self.file
     }
 
-    pub(crate) fn storage(&self) -> &Arc<dyn StorageBackend> {
+    /// The storage backend of the database and its log.
+    pub fn storage(&self) -> &Arc<dyn StorageBackend> {
         &self.file.storage
     }
 

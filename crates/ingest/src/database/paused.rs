@@ -1,8 +1,8 @@
 //! The tables that are paused: no rows are applied.
 //!
 //! `densite_applied.paused` is a JSON array of their names, or empty. The worker reads it in the
-//! transaction in which it would apply rows. The position is one number for all tables, so while one is paused,
-//! the rows of the others wait too.
+//! transaction in which it would apply rows. The position is one number for all tables, so while
+//! one is paused, the rows of the others wait too.
 
 use densite_sqlite::{Code, Connection, Error, Result, Value};
 

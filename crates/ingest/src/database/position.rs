@@ -17,7 +17,7 @@ use densite_sqlite::{Connection, Error, Result, Value, ValueRef};
 ///
 /// # Errors
 /// SQLite's; an error if it names none.
-pub(crate) fn log_of(connection: &Connection) -> Result<LogId> {
+pub fn log_of(connection: &Connection) -> Result<LogId> {
     let position = Position::read(connection)?;
     position
         .map(|position| position.id)
@@ -42,26 +42,26 @@ pub struct Position {
     pub is_paused: bool,
     /// The place in the stream, if the database is a member of one: then rows are applied from
     /// there, also its own.
-    pub(crate) stream: Option<StreamPlace>,
+    pub stream: Option<StreamPlace>,
 }
 
 /// How far a member has applied a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct StreamPlace {
+pub struct StreamPlace {
     /// The stream's identity.
-    pub(crate) identity: [u8; 16],
+    pub identity: [u8; 16],
     /// Messages up to this sequence are applied whole.
-    pub(crate) message: u64,
+    pub message: u64,
     /// The mark of that message.
-    pub(crate) mark: u64,
+    pub mark: u64,
     /// The number in the stream of the last row that is applied: of this message, or of the next
     /// one, which is then applied in part.
-    pub(crate) row: Seq,
+    pub row: Seq,
 }
 
 impl StreamPlace {
     /// Before the first message of the stream with this identity.
-    pub(crate) fn start(identity: [u8; 16]) -> StreamPlace {
+    pub fn start(identity: [u8; 16]) -> StreamPlace {
         StreamPlace {
             identity,
             message: 0,
@@ -84,7 +84,7 @@ pub struct ClusteredPosition {
 
 impl Position {
     /// At this row, without a clustered apply.
-    pub(crate) fn at(id: LogId, seq: Seq) -> Position {
+    pub fn at(id: LogId, seq: Seq) -> Position {
         Position {
             id,
             seq,
@@ -206,12 +206,12 @@ impl Position {
 /// The number of the last reject; 0 if there is none. If the previous log was given up, these are
 /// its numbers, and the next log numbers rows above them: a reject is identified by its number
 /// alone.
-pub(crate) fn last_reject(connection: &Connection) -> Result<Seq> {
+pub fn last_reject(connection: &Connection) -> Result<Seq> {
     of_rejects(connection, "max(seq)")
 }
 
 /// The number of rejects.
-pub(crate) fn rejects(connection: &Connection) -> Result<u64> {
+pub fn rejects(connection: &Connection) -> Result<u64> {
     of_rejects(connection, "count(*)")
 }
 

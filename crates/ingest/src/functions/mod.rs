@@ -1,5 +1,5 @@
-//! The SQL functions of ingest: in this file those for subscribers, pruning and settings. Triggers and
-//! views cannot call them, because they act beyond the database.
+//! The SQL functions of ingest: in this file those for subscribers, pruning and settings. Triggers
+//! and views cannot call them, because they act beyond the database.
 
 mod log_table;
 mod log_wait;

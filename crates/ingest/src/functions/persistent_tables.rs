@@ -4,9 +4,9 @@
 //! makes these tables in temp before its first statement. Options are parsed and written again, so
 //! no text of the database is run as SQL.
 
+use crate::database::position::Position;
 use crate::error::refused;
 use crate::log::database_log::DatabaseLog;
-use crate::member::Membership;
 use crate::schema::names::between_commas;
 use crate::schema::own_tables::{PERSISTENT, refuse_foreign};
 use crate::schema::target::Target;
@@ -128,7 +128,8 @@ fn make_all(connection: &Connection) -> Result<()> {
 /// Starts the worker of a member of a stream: rows of other members come without a writer here. An
 /// error comes again with the first wait or row.
 fn start_member(connection: &Connection, session: &Session) {
-    if let Ok(Some(_)) = patiently(|| Membership::read(connection))
+    if let Ok(Some(position)) = patiently(|| Position::read(connection))
+        && position.stream.is_some()
         && let Ok(Some(log)) = session.database_log(connection)
     {
         log.worker().applying(connection).ok();

@@ -1,6 +1,6 @@
 //! `densite_wait`, and which rows it can wait for: `densite_last_seq`, `densite_log_last`.
 
-use crate::cluster;
+use crate::apply::stream::streams;
 use crate::database::position::number;
 use crate::error::refused;
 use crate::vtab::session::Session;
@@ -76,7 +76,13 @@ pub(super) fn create(connection: &Connection, session: &Arc<Session>) -> Result<
                 ));
             }
             let reached = match in_stream {
-                true => cluster::wait::wait(&database_log, connection, seq, until),
+                true => streams()?.wait(
+                    database_log.open(),
+                    database_log.worker(),
+                    connection,
+                    seq,
+                    until,
+                ),
                 false => database_log.wait_applied(connection, seq, until),
             };
             reached.map(number)

@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 /// How often a waiting writer checks for room.
 const POLL: Duration = Duration::from_millis(5);
 /// How long a check of the unapplied bytes and of the settings stays valid.
-pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(20);
+pub const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// What a writer does if too many bytes are unapplied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

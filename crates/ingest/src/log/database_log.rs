@@ -66,7 +66,7 @@ impl DatabaseLog {
     /// # Errors
     /// As [`DatabaseLog::of`]; also an error if the directory has a log with rows that the database
     /// does not name.
-    pub(crate) fn open_or_create(
+    pub fn open_or_create(
         connection: &Connection,
         storage: &Arc<dyn StorageBackend>,
     ) -> Result<Arc<DatabaseLog>> {
@@ -117,7 +117,7 @@ impl DatabaseLog {
 
     /// Makes a log for a database without one. Returns it and its position, which begins above this
     /// number.
-    pub(crate) fn create(
+    pub fn create(
         file: &DatabaseFile,
         above: Seq,
         patience: Patience<'_>,
@@ -303,7 +303,7 @@ impl DatabaseLog {
     ///
     /// # Errors
     /// As a COMMIT of rows.
-    pub(crate) fn append(&self, connection: &Connection, txn: Txn) -> Result<Seq> {
+    pub fn append(&self, connection: &Connection, txn: Txn) -> Result<Seq> {
         self.registration.check(connection)?;
         self.backpressure
             .wait_for_space(connection, WhenFull::Wait)?;
@@ -316,12 +316,12 @@ impl DatabaseLog {
     }
 
     /// The log, and what this process knows of the database beside it.
-    pub(crate) fn open(&self) -> &Arc<OpenLog> {
+    pub fn open(&self) -> &Arc<OpenLog> {
         &self.open
     }
 
     /// The worker of this process.
-    pub(crate) fn worker(&self) -> &DatabaseWorker {
+    pub fn worker(&self) -> &DatabaseWorker {
         &self.worker
     }
 

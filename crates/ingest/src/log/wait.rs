@@ -30,7 +30,7 @@ fn not_applied(error: Error) -> Error {
 impl DatabaseLog {
     /// Waits until all rows up to `seq` are applied or rejected, as this connection sees them, and
     /// returns `seq`. After the deadline it returns how far they are, which is less.
-    pub(crate) fn wait_applied(
+    pub fn wait_applied(
         &self,
         connection: &Connection,
         seq: Seq,

@@ -73,16 +73,20 @@ const FORBIDDEN: [&str; 15] = [
 
 /// A part of a statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Token<'a> {
+pub enum Token<'a> {
     /// A bare word or a number.
     Word(&'a str),
     /// A name or text in quotes.
     Quoted(&'a str),
+    /// Another character.
     Sign(char),
 }
 
 /// Divides a text into tokens, with their places.
-pub(crate) fn tokens(text: &str) -> Result<Vec<(usize, Token<'_>)>, String> {
+///
+/// # Errors
+/// What is wrong with the text.
+pub fn tokens(text: &str) -> Result<Vec<(usize, Token<'_>)>, String> {
     let mut found = Vec::new();
     let mut rest = text.char_indices().peekable();
     while let Some((at, c)) = rest.next() {

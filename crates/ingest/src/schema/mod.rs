@@ -6,6 +6,7 @@ pub(crate) mod collation;
 pub(crate) mod default;
 pub(crate) mod expression;
 pub(crate) mod key_code;
+pub(crate) mod member_tables;
 pub(crate) mod names;
 pub(crate) mod own_tables;
 pub(crate) mod own_triggers;

@@ -40,7 +40,7 @@ pub(crate) fn are_same<'a>(
 }
 
 /// A name without its quotes, if it has any.
-pub(crate) fn unquoted(text: &str) -> String {
+pub fn unquoted(text: &str) -> String {
     let text = text.trim();
     quoted_name(text).unwrap_or_else(|| text.to_owned())
 }

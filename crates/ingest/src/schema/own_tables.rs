@@ -29,12 +29,12 @@ CREATE TABLE IF NOT EXISTS main.densite_clustered(id INTEGER PRIMARY KEY, basis 
 CREATE TABLE IF NOT EXISTS main.densite_rejects(seq INTEGER PRIMARY KEY, "table" TEXT NOT NULL, "row" TEXT NOT NULL, error TEXT NOT NULL, at TEXT NOT NULL, op TEXT NOT NULL DEFAULT 'insert', on_conflict TEXT NOT NULL DEFAULT 'abort');
 "#;
 
-/// The ingest tables of every connection (`crates/ingest/src/functions/persistent_tables.rs`). It is made with the first
-/// setting.
+/// The ingest tables of every connection (`crates/ingest/src/functions/persistent_tables.rs`). It
+/// is made with the first setting.
 pub(crate) const PERSISTENT: &str = "CREATE TABLE IF NOT EXISTS main.densite_ingest_tables(\"table\" TEXT PRIMARY KEY COLLATE NOCASE, options TEXT NOT NULL) WITHOUT ROWID";
 
 /// Makes the tables of a member of a stream.
-pub(crate) const MEMBER: &str = "
+pub const MEMBER: &str = "
 CREATE TABLE IF NOT EXISTS main.densite_member(id INTEGER PRIMARY KEY CHECK (id = 1), address TEXT NOT NULL, access TEXT NOT NULL, origin TEXT NOT NULL, begun INTEGER NOT NULL, home INTEGER NOT NULL, stopped TEXT NOT NULL DEFAULT '');
 CREATE TABLE IF NOT EXISTS main.densite_origins(origin TEXT PRIMARY KEY, number INTEGER NOT NULL UNIQUE, log BLOB NOT NULL, seq INTEGER NOT NULL, has_left INTEGER NOT NULL DEFAULT 0, applied INTEGER NOT NULL DEFAULT 0) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS main.densite_digests(message INTEGER NOT NULL, origin TEXT NOT NULL, tables TEXT NOT NULL, PRIMARY KEY(message, origin)) WITHOUT ROWID;
@@ -44,7 +44,7 @@ CREATE TABLE IF NOT EXISTS main.densite_member_tables(\"table\" TEXT PRIMARY KEY
 ";
 
 /// Whether a table is SQLite's or Densite's own.
-pub(crate) fn is_own(table: &str) -> bool {
+pub fn is_own(table: &str) -> bool {
     let name = table.to_ascii_lowercase();
     name.starts_with("sqlite_") || is_densites(&name)
 }
@@ -53,7 +53,7 @@ pub(crate) fn is_own(table: &str) -> bool {
 ///
 /// # Errors
 /// SQLite's.
-pub(crate) fn tables_of(connection: &Connection) -> Result<Vec<String>> {
+pub fn tables_of(connection: &Connection) -> Result<Vec<String>> {
     let mut tables = Vec::new();
     let mut statement = connection.prepare(
         "SELECT name FROM pragma_table_list WHERE schema = 'main' AND type = 'table' ORDER BY name",

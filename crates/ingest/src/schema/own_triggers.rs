@@ -8,11 +8,11 @@ use densite_sqlite::{Connection, Result, Value, create_function, ffi};
 pub(crate) const RECORDS: &str = "name LIKE 'densite\\_changes\\_%' ESCAPE '\\' AND sql LIKE '%INSERT INTO densite\\_recorder%' ESCAPE '\\'";
 
 /// A condition on `sqlite_schema`: the trigger guards a table of a member.
-pub(crate) const GUARDS: &str =
+pub const GUARDS: &str =
     "name LIKE 'densite\\_member\\_%' ESCAPE '\\' AND sql LIKE '%densite\\_applies()%' ESCAPE '\\'";
 
 /// A condition on `sqlite_schema`: the trigger is one of Densite's.
-pub(crate) fn is_ours() -> String {
+pub fn is_ours() -> String {
     format!("(({RECORDS}) OR ({GUARDS}))")
 }
 

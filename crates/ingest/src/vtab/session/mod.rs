@@ -48,7 +48,7 @@ struct Inner {
 }
 
 /// See the module.
-pub(crate) struct Session {
+pub struct Session {
     inner: Mutex<Inner>,
     storage: Arc<dyn StorageBackend>,
 }
@@ -104,7 +104,8 @@ impl Session {
         }
     }
 
-    pub(crate) fn storage(&self) -> &Arc<dyn StorageBackend> {
+    /// The storage backend of the connection's database.
+    pub fn storage(&self) -> &Arc<dyn StorageBackend> {
         &self.storage
     }
 
@@ -239,7 +240,7 @@ impl Session {
     }
 
     /// The log that the connection writes to, found once.
-    pub(crate) fn database_log(&self, connection: &Connection) -> Result<Option<Arc<DatabaseLog>>> {
+    pub fn database_log(&self, connection: &Connection) -> Result<Option<Arc<DatabaseLog>>> {
         if let Some(database_log) = &self.inner.lock().database_log {
             return Ok(Some(database_log.clone()));
         }
@@ -249,7 +250,7 @@ impl Session {
     }
 
     /// As [`Session::database_log`]; an error if there is none.
-    pub(crate) fn existing_log(&self, connection: &Connection) -> Result<Arc<DatabaseLog>> {
+    pub fn existing_log(&self, connection: &Connection) -> Result<Arc<DatabaseLog>> {
         self.database_log(connection)?.ok_or_else(|| {
             refused(
                 "the database has no log; densite_subscribe() or a virtual table with densite_ingest makes one",
@@ -259,10 +260,7 @@ impl Session {
 
     /// The log that the database names now. The connection writes to that one from now on. To be
     /// called outside a transaction.
-    pub(crate) fn find_database_log(
-        &self,
-        connection: &Connection,
-    ) -> Result<Option<Arc<DatabaseLog>>> {
+    pub fn find_database_log(&self, connection: &Connection) -> Result<Option<Arc<DatabaseLog>>> {
         let found = DatabaseLog::on(connection, &self.storage)?;
         let mut inner = self.inner.lock();
         let before = std::mem::replace(&mut inner.database_log, found.clone());
