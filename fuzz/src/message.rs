@@ -1,8 +1,8 @@
 //! The messages that members of a stream read, as a target.
 
 use crate::target::{Fields, Target, outcome, put, row};
+use densite_cluster::messages::{HEADER_LEN, read, valid};
 use densite_disk::hash::{xxh3_64, xxh3_64_with_seed};
-use densite_ingest::messages::{HEADER_LEN, read, valid};
 
 /// Bytes are refused or read. Rows that are read are whole transactions with ascending numbers, and
 /// have all columns. A message that is encoded again says the same.

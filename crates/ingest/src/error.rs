@@ -61,7 +61,7 @@ pub(crate) fn unnamed(dir: &Path) -> Error {
 }
 
 /// An error with this message.
-pub(crate) fn refused(message: impl Into<String>) -> Error {
+pub fn refused(message: impl Into<String>) -> Error {
     Error::new(Code::ERROR, message)
 }
 

@@ -10,75 +10,60 @@
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
-mod affinity;
 mod apply;
 mod changes;
 mod clustered;
-mod code;
-mod collation;
-mod connection_spec;
-mod database_file;
-mod database_log;
-mod default;
-mod durable;
+mod database;
 mod error;
-mod expression;
-mod feed;
 mod functions;
-mod ids;
-mod in_the_way;
-pub mod json;
-mod listen;
-mod marks;
-mod member;
-#[cfg(feature = "fuzz")]
-#[doc(hidden)]
-pub mod messages;
-mod names;
-mod naming;
-mod open_log;
-mod overwritten;
-mod own_triggers;
-mod patience;
-mod paused;
-mod pending;
-mod policy;
-mod position;
-mod rate;
+mod log;
 mod read;
-mod room;
-mod scan;
-mod session;
-mod status;
+mod rows;
+mod schema;
 mod storage;
-mod stored;
-mod sync_failed;
-mod target;
-mod unit;
-mod update;
 mod vtab;
-mod wait;
+mod waiting;
 
-pub use affinity::Affinity;
 pub use clustered::ClusteredLimits;
-pub use database_log::DatabaseLog;
-pub use durable::position as durable_position;
+pub use database::durable::position as durable_position;
+pub use database::position::{ClusteredPosition, Position};
+pub use database::rate::applied_per_second;
 pub use error::from_log;
-pub use feed::{Entry, entries};
-pub use position::{ClusteredPosition, Position};
-pub use rate::applied_per_second;
+pub use functions::{Entry, entries};
+pub use log::database_log::DatabaseLog;
+pub use schema::affinity::Affinity;
 pub use storage::{FileInfo, StorageBackend};
 
-use densite_sqlite::{Code, Connection, Error, Result, Value, create_function, create_module, ffi};
-use position::number;
-use session::Session;
+use densite_sqlite::{Connection, Result, create_module};
+use schema::own_triggers::create_guard;
 use std::sync::Arc;
+use vtab::session::Session;
 
-/// Adds the virtual table and the SQL functions of ingest to a connection.
+/// What the crate of streams, which stands above this one, is built on.
+pub mod parts {
+    pub use crate::apply::stream::{Begun, Member, StreamMessage, StreamSource, Streams, register};
+    pub use crate::apply::{
+        Applying, DatabaseWorker, Reached, RecordSource, SourceState, is_of_the_row, reject,
+    };
+    pub use crate::database::connection_spec::{ConnectionSpec, equip};
+    pub use crate::database::database_file::DatabaseFile;
+    pub use crate::database::open_log::OpenLog;
+    pub use crate::database::position::{StreamPlace, last_reject, log_of, rejects};
+    pub use crate::error::refused;
+    pub use crate::log::backpressure::LOOK_EVERY;
+    pub use crate::schema::expression::{Token, tokens};
+    pub use crate::schema::member_tables::lacks;
+    pub use crate::schema::names::unquoted;
+    pub use crate::schema::own_tables::{MEMBER, is_own, tables_of};
+    pub use crate::schema::own_triggers::{GUARDS, is_ours};
+    pub use crate::vtab::session::Session;
+}
+
+/// Adds the virtual table and the SQL functions of ingest to a connection. Returns its session.
 ///
 /// # Errors
 /// SQLite's.
-pub fn create_functions(connection: &Connection) -> Result<()> {
+pub fn create_functions(connection: &Connection) -> Result<Arc<Session>> {
     create_functions_on(connection, storage::host())
 }
 
@@ -90,85 +75,13 @@ pub fn create_functions(connection: &Connection) -> Result<()> {
 pub fn create_functions_on(
     connection: &Connection,
     storage: Arc<dyn StorageBackend>,
-) -> Result<()> {
+) -> Result<Arc<Session>> {
     let session = Arc::new(Session::on(storage));
-    functions::create(connection, &session)?;
-    feed::create(connection, &session)?;
-    listen::create(connection, &session)?;
     changes::create(connection, session.storage())?;
-    status::create(connection, &session)?;
-    member::functions::create(connection, &session)?;
+    functions::create(connection, &session)?;
+    create_guard(connection, false)?;
     let tables = vtab::Tables::new(session.clone());
     create_module::<vtab::Ingest>(connection, "densite_ingest", tables)?;
-    let own = session.clone();
-    create_function(
-        connection,
-        "densite_last_seq",
-        0,
-        ffi::DIRECTONLY,
-        move |_, _| Ok(own.last().map_or(Value::Null, number)),
-    )?;
-    let own = session.clone();
-    create_function(
-        connection,
-        "densite_log_last",
-        0,
-        ffi::DIRECTONLY,
-        move |connection, _| {
-            let Some(database_log) = own.database_log(connection)? else {
-                return Ok(Value::Null);
-            };
-            let last = database_log
-                .log()
-                .last()
-                .map_err(|e| database_log.failed(e))?;
-            // The connection's own last row can be behind rows that are not decided yet.
-            Ok(number(last.max(own.last_in(&database_log).unwrap_or(0))))
-        },
-    )?;
-    let own = session.clone();
-    create_function(
-        connection,
-        "densite_wait",
-        -1,
-        ffi::DIRECTONLY,
-        move |connection, arguments| {
-            let (arguments, in_stream) = wait::or_stream(arguments);
-            let (seq, until) = wait::asked("densite_wait", &arguments)?;
-            let Some(database_log) = own.database_log(connection)? else {
-                return match seq {
-                    None | Some(0) => Ok(Value::Integer(0)),
-                    Some(_) => Err(Error::new(
-                        Code::ERROR,
-                        "densite_wait: this database has no log",
-                    )),
-                };
-            };
-            let mine = own.last().unwrap_or(0);
-            let mut last = database_log
-                .log()
-                .last()
-                .map_err(|e| database_log.failed(e))?;
-            if last < mine && seq.is_none_or(|seq| seq > last) {
-                database_log.wait_visible(mine)?;
-                last = database_log
-                    .log()
-                    .last()
-                    .map_err(|e| database_log.failed(e))?;
-            }
-            let seq = seq.unwrap_or(last);
-            if seq > last {
-                return Err(Error::new(
-                    Code::ERROR,
-                    format!("densite_wait: row {seq} is not in the log, which ends at {last}"),
-                ));
-            }
-            let reached = match in_stream {
-                true => member::wait::wait(&database_log, connection, seq, until),
-                false => database_log.wait_applied(connection, seq, until),
-            };
-            reached.map(number)
-        },
-    )?;
-    stored::make(connection, &session)
+    functions::make_persistent_tables(connection, &session)?;
+    Ok(session)
 }

@@ -30,7 +30,6 @@ mod large_batches;
 mod lead;
 mod listening;
 mod log_moved;
-mod members;
 mod moved;
 mod once;
 mod order;

@@ -5,18 +5,16 @@ use super::Applying;
 use super::checkpoint_scheduler::CheckpointScheduler;
 use super::clustered::ClusteredOrder;
 use super::log_order::LogOrder;
-use super::message;
 use super::order::{Define, Next, Order, Prepared};
 use super::outcome::{Did, Failed};
 use super::records::{LogRecords, Reached};
 use super::round::{Batch, Round, Turn};
 use super::rows::Work;
+use super::stream::{Begun, StreamMessage, streams};
 use super::stream_order::StreamOrder;
 use crate::clustered::Definition;
-use crate::error::refused;
-use crate::member::{Control, Membership, Running};
-use crate::paused;
-use crate::position::StreamPlace;
+use crate::database::paused;
+use crate::database::position::StreamPlace;
 use densite_log::Seq;
 use densite_sqlite::{Connection, Error, Result};
 use std::sync::Arc;
@@ -53,13 +51,17 @@ impl Applier {
     /// In that case the next round opens the file with that name.
     pub(super) fn run(&mut self, applying: &Applying, known: Option<Seq>) -> Result<Did> {
         let named = self.round.position()?;
-        applying.open.overwritten().set_named(named.is_some());
+        applying.open.database_ahead().set_named(named.is_some());
         let Some(named) = named else {
             return Ok(Did::Unnamed);
         };
         applying.is_of(named)?;
         let position = named.seq;
-        if let Some(error) = applying.open.overwritten().check_position(known, position) {
+        if let Some(error) = applying
+            .open
+            .database_ahead()
+            .check_position(known, position)
+        {
             return Ok(Did::Waits(error));
         }
         applying.tell(|s| s.applied = s.applied.max(position));
@@ -89,10 +91,9 @@ impl Applier {
         } = self;
         if let Some(stream) = stream {
             let next = stream.next(round, &turn)?.unwrap_or(Next::Nothing);
-            let running = Arc::clone(stream.running());
             let is_message = matches!(next, Next::Message(_));
             let step = Step::new(round, scheduler, stream);
-            let did = step.of_member(running).make(turn, next);
+            let did = step.of_stream().make(turn, next);
             if is_message {
                 // It can have stopped this member.
                 self.stream = None;
@@ -113,27 +114,29 @@ impl Applier {
     fn be_member(&mut self, applying: &Applying, place: StreamPlace) -> Result<Option<Error>> {
         // `densite_join` can have changed the address or the credentials: here it ends the member at
         // work, and elsewhere it is called because there is trouble.
-        let is_at_work = |stream: &StreamOrder| {
-            let member = applying.member();
-            member.is_some_and(|member| Arc::ptr_eq(&member, stream.running()))
-                && stream.running().trouble().is_none()
+        let known = applying.member();
+        let is_known = |stream: &StreamOrder| {
+            (known.as_ref()).is_some_and(|member| Arc::ptr_eq(member, stream.member()))
         };
-        if self.stream.as_ref().is_some_and(is_at_work) {
+        let is_known = self.stream.as_ref().filter(|stream| is_known(stream));
+        if is_known.is_some_and(|stream| stream.member().trouble().is_none()) {
             return Ok(None);
         }
-        let membership = Membership::read(self.round.connection())?;
-        let membership = membership.ok_or_else(|| {
-            refused("the table densite_member is missing: only Densite may change it; restore the database")
-        })?;
-        if let Some(reason) = membership.stands_still(&applying.open) {
-            applying.end_member();
-            return Ok(Some(reason));
-        }
-        let running = applying.begin_member(membership, place)?;
-        let is_same = |stream: &StreamOrder| Arc::ptr_eq(stream.running(), &running);
-        if !self.stream.as_ref().is_some_and(is_same) {
-            self.stream = Some(StreamOrder::of(&running));
-        }
+        let is_known = is_known.is_some();
+        let connection = self.round.connection();
+        let member = match streams()?.begin(connection, &applying.open, place, known.as_ref())? {
+            Begun::StandsStill(reason) => {
+                applying.end_member();
+                return Ok(Some(reason));
+            }
+            Begun::Known if is_known => return Ok(None),
+            Begun::Known => known,
+            Begun::New(member) => {
+                applying.begin_member(&member);
+                Some(member)
+            }
+        };
+        self.stream = member.as_ref().map(StreamOrder::of);
         Ok(None)
     }
 
@@ -151,7 +154,8 @@ struct Step<'a> {
     round: &'a mut Round,
     scheduler: &'a mut CheckpointScheduler,
     order: &'a mut dyn Order,
-    member: Option<Arc<Running>>,
+    /// The order is that of a stream.
+    is_of_stream: bool,
 }
 
 impl<'a> Step<'a> {
@@ -164,13 +168,12 @@ impl<'a> Step<'a> {
             round,
             scheduler,
             order,
-            member: None,
+            is_of_stream: false,
         }
     }
 
-    /// The order is that of a stream, which this member reads.
-    fn of_member(mut self, running: Arc<Running>) -> Step<'a> {
-        self.member = Some(running);
+    fn of_stream(mut self) -> Step<'a> {
+        self.is_of_stream = true;
         self
     }
 
@@ -178,16 +181,16 @@ impl<'a> Step<'a> {
         match next {
             Next::Rows => self.rows(turn),
             Next::Numbers(end) => self.pass(&turn, &end),
-            Next::Message(control) => self.message(&turn, *control),
+            Next::Message(message) => self.message(&turn, message),
             Next::Definition(define) => self.define(&turn, define),
             Next::Nothing => {
                 let position = turn.named.seq;
                 let connection = self.round.connection();
                 self.scheduler
                     .when_idle(connection, turn.applying, position)?;
-                Ok(match self.member {
-                    Some(_) => Did::AwaitsStream(position),
-                    None => Did::Nothing(position),
+                Ok(match self.is_of_stream {
+                    true => Did::AwaitsStream(position),
+                    false => Did::Nothing(position),
                 })
             }
         }
@@ -242,16 +245,12 @@ impl<'a> Step<'a> {
     }
 
     /// Applies a message of the stream that has no rows for tables.
-    fn message(&mut self, turn: &Turn<'_>, control: Control) -> Result<Did> {
-        let Some(member) = self.member.clone() else {
-            return Ok(Did::Nothing(turn.named.seq));
-        };
+    fn message(&mut self, turn: &Turn<'_>, mut message: Box<dyn StreamMessage>) -> Result<Did> {
         let reached = self.order.after_message(&turn.named);
-        let own = member.membership().origin.as_str();
-        let prepared = message::prepare(&control, self.round.connection(), own)?;
-        let did = self.go_to(turn, &reached, |connection| prepared.write(connection));
+        message.prepare(self.round.connection())?;
+        let did = self.go_to(turn, &reached, |connection| message.write(connection));
         if matches!(did, Ok(Did::Applied(_))) {
-            prepared.done(&member);
+            message.done();
         }
         did
     }
@@ -265,7 +264,9 @@ impl<'a> Step<'a> {
     ) -> Result<Did> {
         self.scheduler.set_synchronous(self.round.connection())?;
         let write = |connection: &Connection| {
-            end.origins.write(connection)?;
+            if let Some(state) = &end.state {
+                state.write(connection)?;
+            }
             write(connection)
         };
         match self.round.move_position(turn, end.position, write) {

@@ -2,7 +2,7 @@
 
 use super::plan::Plan;
 use super::sort::sort;
-use crate::unit::Unit;
+use crate::rows::unit::Unit;
 use densite_log::Record;
 
 /// The units of these records, in an order with the same result as the log's order. Rows of tables

@@ -8,11 +8,11 @@
 //! pruned ([`super::pruning`] retries after other failures, even when there is nothing to apply).
 
 use super::Applying;
-use super::ahead::Ahead;
+use super::background_checkpoint::BackgroundCheckpoint;
 use super::incremental_sync::IncrementalSync;
 use super::pruning::RetryTime;
 use super::wal::Wal;
-use crate::database_file::still_has_its_name;
+use crate::database::database_file::still_has_its_name;
 use densite_log::Seq;
 use densite_sqlite::{Code, Connection, Error, Result, ffi};
 use std::time::{Duration, Instant};
@@ -36,7 +36,7 @@ pub(super) struct CheckpointScheduler {
     size: Wal,
     /// A reader has prevented checkpoints until the WAL became too large.
     stuck: bool,
-    ahead: Ahead,
+    ahead: BackgroundCheckpoint,
     /// Set in WAL mode.
     incremental_sync: Option<IncrementalSync>,
     /// Committed, and not yet known to be durable.
@@ -56,7 +56,7 @@ impl CheckpointScheduler {
             wal: None,
             size: Wal::new(wal),
             stuck: false,
-            ahead: Ahead::default(),
+            ahead: BackgroundCheckpoint::default(),
             incremental_sync: None,
             position: None,
             pruned: None,
@@ -275,7 +275,7 @@ impl CheckpointScheduler {
             return Ok(());
         };
         self.pruned = Some(Instant::now());
-        let synced = crate::durable::sync(connection, applying.open.storage().as_ref());
+        let synced = crate::database::durable::sync(connection, applying.open.storage().as_ref());
         applying.open.sync_failed().record(synced)?;
         // Otherwise the file that has the name now may lack those rows.
         still_has_its_name(connection)?;

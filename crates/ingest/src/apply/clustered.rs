@@ -7,8 +7,8 @@ use super::outcome::Failed;
 use super::round::{Batch, Round, Turn};
 use super::rows::{Poison, Rows};
 use crate::clustered::{ClusteredBatch, Definition};
+use crate::database::position::{ClusteredPosition, Position};
 use crate::error::refused;
-use crate::position::{ClusteredPosition, Position};
 use densite_sqlite::Result;
 
 /// The order of the running clustered apply, or of the next one.

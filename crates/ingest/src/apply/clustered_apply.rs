@@ -7,9 +7,8 @@ use super::round::{Batch, Round, Turn};
 use super::rows::{Poison, Rows};
 use super::values::Values;
 use crate::clustered::{ClusteredBatch, Definition, Kept, Lookup, NOWHERE, log_order};
-use crate::member::Origins;
-use crate::position::{ClusteredPosition, Position};
-use crate::unit::Unit;
+use crate::database::position::{ClusteredPosition, Position};
+use crate::rows::unit::Unit;
 use densite_log::Seq;
 use densite_sqlite::Result;
 
@@ -149,7 +148,7 @@ impl ClusteredApply {
         let sorted = plan_of(0).filter(|_| !self.definition.basis.is_empty());
         let key = sorted.map_or(&[][..], |plan| &plan.sort);
         Batch {
-            origins: Origins::default(),
+            state: None,
             values: Values::sorted(&self.batch.records, &mut units, key),
             units,
             next,

@@ -1,6 +1,6 @@
 //! The worker's connection.
 
-use crate::connection_spec::ConnectionSpec;
+use crate::database::connection_spec::ConnectionSpec;
 use densite_sqlite::{Connection, Result};
 
 /// The worker waits for locks in steps of this many milliseconds, so that it can be stopped.

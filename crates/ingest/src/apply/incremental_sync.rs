@@ -3,12 +3,12 @@
 //! A transaction of the worker is tens of MiB in the WAL. If the disk gets them all at once, at the
 //! checkpoint, COMMITs of the log wait for hundreds of milliseconds. The worker cannot sync them in
 //! small pieces, because it holds the write lock. Durability does not depend on this thread: SQLite
-//! and [`crate::durable`] sync as always. But the system may report a failed write to only one
-//! caller of a sync. So if this thread gets that error, nothing is pruned any more.
+//! and [`crate::database::durable`] sync as always. But the system may report a failed write to
+//! only one caller of a sync. So if this thread gets that error, nothing is pruned any more.
 
 use super::Applying;
+use crate::database::sync_failed::SyncFailed;
 use crate::storage::FORMS;
-use crate::sync_failed::SyncFailed;
 use densite_disk::{File, OpenMode, SyncKind};
 use densite_log::LogDir;
 use densite_sqlite::{Connection, WalProgress};

@@ -9,8 +9,8 @@ use super::records::{Reached, RecordSource};
 use super::round::{Batch, Round, Turn};
 use super::rows::Rows;
 use super::values::Values;
-use crate::position::Position;
-use crate::unit::Unit;
+use crate::database::position::Position;
+use crate::rows::unit::Unit;
 use densite_sqlite::Result;
 
 /// See the module.
@@ -98,7 +98,7 @@ impl<S: RecordSource> Order for LogOrder<S> {
             values: Values::of(self.queue.records(), &units),
             units,
             next: reached.position,
-            origins: reached.origins,
+            state: reached.state,
             rows,
             asked: self.room.rows,
             // A single row can take any time, and so can a transaction that must not be divided.

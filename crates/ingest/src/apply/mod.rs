@@ -5,8 +5,8 @@
 //! It has its own connection and holds no mutex while SQLite runs. A fork waits until the thread is
 //! outside of SQLite ([`densite_sqlite::gate`]), where it has no open transaction.
 
-mod ahead;
 mod applier;
+mod background_checkpoint;
 mod batch;
 mod batch_delay;
 mod checkpoint_scheduler;
@@ -14,11 +14,12 @@ mod clustered;
 mod clustered_apply;
 mod clustered_begin;
 mod connection;
+mod deferred_constraints;
 mod incremental_sync;
+mod leadership;
 mod leading;
 mod log_order;
 mod membership;
-mod message;
 mod order;
 mod outcome;
 mod pace;
@@ -33,21 +34,20 @@ mod round;
 mod rows;
 mod sort;
 mod source;
+pub(crate) mod stream;
 mod stream_order;
-mod stream_records;
-mod turns;
 mod values;
 mod wal;
-mod whole;
 mod worker;
 
+pub use records::{Reached, RecordSource, SourceState};
+pub use reject::{is_of_the_row, reject};
 pub(crate) use replay::replay;
-pub(crate) use worker::DatabaseWorker;
+pub use worker::DatabaseWorker;
 
-use crate::connection_spec::ConnectionSpec;
-use crate::member::Running;
-use crate::open_log::OpenLog;
-use crate::position::Position;
+use crate::database::connection_spec::ConnectionSpec;
+use crate::database::open_log::OpenLog;
+use crate::database::position::Position;
 use densite_disk::sync::{Condvar, Mutex};
 use densite_log::{self as log, Seq};
 use densite_sqlite::{Error, Result};
@@ -55,6 +55,7 @@ use pruning::Pruning;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
+use stream::Member;
 
 /// Pause after a failure.
 const RETRY: Duration = Duration::from_millis(50);
@@ -76,7 +77,7 @@ struct State {
 }
 
 /// The worker and its state.
-pub(crate) struct Applying {
+pub struct Applying {
     open: Arc<OpenLog>,
     spec: ConnectionSpec,
     stop: AtomicBool,
@@ -89,7 +90,7 @@ pub(crate) struct Applying {
     hurry: Condvar,
     pruning: Pruning,
     /// The member of a stream at work, while this process applies.
-    member: Mutex<Option<Arc<Running>>>,
+    member: Mutex<Option<Arc<dyn Member>>>,
 }
 
 impl Applying {
@@ -175,14 +176,9 @@ impl Applying {
         !state.leads || state.applied >= seq
     }
 
-    /// The member of a stream that is at work in this process.
-    pub(crate) fn member(&self) -> Option<Arc<Running>> {
-        self.member.lock().clone()
-    }
-
     /// Why the messages of a stream are not read, sent or applied in this process; `None` if they
     /// are, or another process does it. A lock of another connection passes.
-    pub(crate) fn stream_trouble(&self) -> Option<String> {
+    pub fn stream_trouble(&self) -> Option<String> {
         let member = self.member()?;
         let applying = || {
             let state = self.state.lock();

@@ -7,9 +7,9 @@ use super::outcome::Failed;
 use super::records::Reached;
 use super::round::{Batch, Round, Turn};
 use super::rows::Rows;
+use super::stream::StreamMessage;
 use crate::clustered::Definition;
-use crate::member::Control;
-use crate::position::Position;
+use crate::database::position::Position;
 use densite_sqlite::Result;
 
 /// The next step of an order.
@@ -19,7 +19,7 @@ pub(super) enum Next {
     /// Numbers up to this position that no row has.
     Numbers(Reached),
     /// A message of the stream that has no rows for tables.
-    Message(Box<Control>),
+    Message(Box<dyn StreamMessage>),
     /// The order itself, which is written to the database before its first row.
     Definition(Define),
     /// Nothing: everything is applied.

@@ -1,11 +1,11 @@
 //! How rows of a table in the log become statements on the table as it is now.
 
 use super::source;
-use crate::collation::Collation;
-use crate::member::needed;
-use crate::names::are_same;
-use crate::policy::OnConflict;
-use crate::target::{Key, Target};
+use crate::schema::collation::Collation;
+use crate::schema::member_tables;
+use crate::schema::names::are_same;
+use crate::schema::policy::OnConflict;
+use crate::schema::target::{Key, Target};
 use densite_log::{Op, Record, Table};
 use densite_sqlite::{Connection, OwnedStatement, Result, ValueRef, quoted};
 use std::sync::Arc;
@@ -64,7 +64,7 @@ impl Plan {
         let target = match Target::read(connection, table.name()) {
             Ok(Some(target)) => target,
             Ok(None) => {
-                needed::one(connection, table.name())?;
+                member_tables::check_missing(connection, table.name())?;
                 plan.action = Action::Reject(format!("there is no table {}", table.name()));
                 return Ok(plan);
             }

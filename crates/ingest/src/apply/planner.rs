@@ -8,7 +8,7 @@ use super::plan::{Action, Plan, plan_index};
 use crate::clustered::{
     ClusteredBatch, ClusteredLimits, Definition, Kept, Permutation, Second, permutation,
 };
-use crate::open_log::OpenLog;
+use crate::database::open_log::OpenLog;
 use densite_log::{Record, Seq};
 use densite_sqlite::{Connection, Result};
 

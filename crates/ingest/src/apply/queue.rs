@@ -9,7 +9,7 @@ use super::pace::{Room, UNDIVIDED};
 use super::records::RecordSource;
 use super::rows::Poison;
 use crate::clustered::bytes;
-use crate::position::Position;
+use crate::database::position::Position;
 use densite_log::{Next, Record, Seq, TxnId, keep_whole_transactions};
 use densite_sqlite::{Error, Result};
 
@@ -168,7 +168,7 @@ impl<S: RecordSource> Queue<S> {
         self.poison.insert(seq, reason);
     }
 
-    /// Marks the first rows for rejection.
+    /// Savepoints the first rows for rejection.
     pub(super) fn poison_first(&mut self, rows: usize, reason: &str) {
         let records = self.records.iter();
         let seqs = records.flat_map(|r| (r.first + r.skip as u64)..=r.last());

@@ -1,33 +1,43 @@
 //! Where the rows of a queue come from: the log of the database, or a stream of which it is a
 //! member. Each numbers its rows in its own way.
 
-use crate::member::Origins;
-use crate::open_log::OpenLog;
-use crate::position::Position;
+use crate::database::open_log::OpenLog;
+use crate::database::position::Position;
 use densite_log::{Next, Reader, Seq};
-use densite_sqlite::Result;
+use densite_sqlite::{Connection, Result};
+use std::fmt;
 use std::sync::Arc;
 
 /// The position behind some rows, and what has to be written with it.
 #[derive(Debug, Clone)]
-pub(super) struct Reached {
-    pub(super) position: Position,
-    /// How far the rows of each origin are applied, of those that moved.
-    pub(super) origins: Origins,
+pub struct Reached {
+    /// The position.
+    pub position: Position,
+    /// What else the source has to remember.
+    pub state: Option<Arc<dyn SourceState>>,
 }
 
 impl Reached {
     /// A position that says everything.
-    pub(super) fn at(position: Position) -> Reached {
+    pub fn at(position: Position) -> Reached {
         Reached {
             position,
-            origins: Origins::default(),
+            state: None,
         }
     }
 }
 
+/// What a source has to remember with a position.
+pub trait SourceState: fmt::Debug + Send + Sync {
+    /// Writes it, within the transaction that moves the position.
+    ///
+    /// # Errors
+    /// SQLite's.
+    fn write(&self, connection: &Connection) -> Result<()>;
+}
+
 /// See the module.
-pub(super) trait RecordSource {
+pub trait RecordSource {
     /// The number of the last row that is applied at this position.
     fn applied(&self, named: &Position) -> Seq;
 

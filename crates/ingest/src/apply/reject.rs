@@ -1,15 +1,15 @@
 //! Rows that their table refuses go to `densite_rejects`, with the reason.
 
-use crate::affinity::from_log;
-use crate::json;
-use crate::policy::OnConflict;
-use crate::position::make_tables;
-use crate::unit::op_name;
+use crate::database::position::make_tables;
+use crate::rows::json;
+use crate::rows::unit::op_name;
+use crate::schema::affinity::from_log;
+use crate::schema::policy::OnConflict;
 use densite_log::Record;
 use densite_sqlite::{Code, Connection, Error, Result, Value};
 
 /// Whether an error of a step concerns the row. Errors of the disk, of locks or of memory do not.
-pub(super) fn is_of_the_row(e: &Error) -> bool {
+pub fn is_of_the_row(e: &Error) -> bool {
     matches!(
         e.code.primary(),
         Code::CONSTRAINT | Code::MISMATCH | Code::TOOBIG | Code::ERROR
@@ -17,12 +17,10 @@ pub(super) fn is_of_the_row(e: &Error) -> bool {
 }
 
 /// Adds a row of a record to `densite_rejects`.
-pub(super) fn reject(
-    connection: &Connection,
-    record: &Record,
-    row: usize,
-    reason: &str,
-) -> Result<()> {
+///
+/// # Errors
+/// SQLite's.
+pub fn reject(connection: &Connection, record: &Record, row: usize, reason: &str) -> Result<()> {
     // After a loss, a stream can give numbers a second time: no reject takes the place of another.
     let sql = "INSERT INTO main.densite_rejects(seq, \"table\", \"row\", error, at, op, on_conflict) VALUES ((SELECT iif(count(*), (SELECT max(seq) + 1 FROM main.densite_rejects), ?1) FROM main.densite_rejects WHERE seq = ?1), ?2, ?3, ?4, strftime('%Y-%m-%dT%H:%M:%fZ', 'now'), ?5, ?6)";
     let mut insert = match connection.prepare(sql) {

@@ -8,15 +8,15 @@ use super::connection;
 use super::outcome::Failed;
 use super::plan::{Action, Plan};
 use super::reject::is_of_the_row;
-use crate::connection_spec::ConnectionSpec;
-use crate::database_log::DatabaseLog;
+use crate::database::connection_spec::ConnectionSpec;
+use crate::database::open_log::OpenLog;
+use crate::database::paused;
+use crate::database::position::Position;
 use crate::error::refused;
-use crate::in_the_way::holds_main;
-use crate::json;
-use crate::paused;
-use crate::policy::OnConflict;
-use crate::position::Position;
-use crate::target::Target;
+use crate::rows::json;
+use crate::schema::policy::OnConflict;
+use crate::schema::target::Target;
+use crate::waiting::self_block::holds_main;
 use densite_log::{Op, Table};
 use densite_sqlite::{Connection, Result, Value, ValueRef};
 use std::sync::Arc;
@@ -41,11 +41,7 @@ struct Reject {
 /// # Errors
 /// SQLite's: rows before the error were applied. An error if this connection has a transaction open
 /// on main, which would keep the rows from being applied.
-pub(crate) fn replay(
-    database_log: &DatabaseLog,
-    caller: &Connection,
-    given: &[ValueRef<'_>],
-) -> Result<Value> {
+pub(crate) fn replay(open: &OpenLog, caller: &Connection, given: &[ValueRef<'_>]) -> Result<Value> {
     let only = match given {
         [] | [ValueRef::Null] => None,
         [name] => name.as_str(),
@@ -61,7 +57,7 @@ pub(crate) fn replay(
             "densite_replay_rejects: this connection has a transaction open on main; end it first",
         ));
     }
-    let spec = ConnectionSpec::of(caller, &database_log.open().file().path);
+    let spec = ConnectionSpec::of(caller, &open.file().path);
     let own = connection::open(&spec, CACHE_KIB)?;
     let timeout = caller.query_i64("PRAGMA busy_timeout")?.unwrap_or(0);
     own.busy_timeout(i32::try_from(timeout.max(BUSY_MS)).unwrap_or(i32::MAX))?;

@@ -11,18 +11,19 @@ use super::outcome::Failed;
 use super::pace::{HOLD_MAX, Pace};
 use super::plan::{Plan, plan_index};
 use super::planner::Planner;
+use super::records::SourceState;
 use super::rows::{Means, Work};
 use super::source::Source;
 use super::values::Values;
 use crate::changes;
 use crate::clustered::Definition;
-use crate::database_file::still_has_its_name;
-use crate::member::Origins;
-use crate::own_triggers;
-use crate::position::Position;
-use crate::unit::Unit;
+use crate::database::database_file::still_has_its_name;
+use crate::database::position::Position;
+use crate::rows::unit::Unit;
+use crate::schema::own_triggers;
 use densite_log::Record;
 use densite_sqlite::{Code, Connection, Result};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// The state of a round of the worker.
@@ -40,8 +41,8 @@ pub(super) struct Batch {
     pub(super) values: Values,
     /// The position after this batch.
     pub(super) next: Position,
-    /// How far the rows of each origin of a stream are applied then.
-    pub(super) origins: Origins,
+    /// What the source of the rows has to remember then.
+    pub(super) state: Option<Arc<dyn SourceState>>,
     /// Number of rows that it takes from the order.
     pub(super) rows: usize,
     /// Number of rows that it could have had.
@@ -243,7 +244,9 @@ impl Round {
         if turn.named.clustered.is_some() && batch.next.clustered.is_none() {
             Definition::clear(&self.connection)?;
         }
-        batch.origins.write(&self.connection)?;
+        if let Some(state) = &batch.state {
+            state.write(&self.connection)?;
+        }
         let inserted = begun.elapsed();
         self.finish(turn.applying, batch.next, rows)?;
         let held = begun.elapsed();

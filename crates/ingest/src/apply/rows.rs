@@ -5,14 +5,14 @@
 //! back and the rows are applied one by one, which shows the failing row. So what a failed
 //! statement leaves behind does not matter.
 
+use super::deferred_constraints::DeferredConstraints;
 use super::outcome::Failed;
 use super::plan::{Action, Plan};
 use super::reject::{is_of_the_row, reject};
 use super::source::Source;
 use super::values::Values;
-use super::whole::Whole;
-use crate::affinity::from_log;
-use crate::unit::Unit;
+use crate::rows::unit::Unit;
+use crate::schema::affinity::from_log;
 use densite_log::{Record, Seq};
 use densite_sqlite::{Connection, ValueRef};
 use std::collections::BTreeMap;
@@ -87,7 +87,7 @@ impl<'a> Work<'a> {
     ) -> Result<bool, Failed> {
         let mut judge = self
             .whole
-            .then(|| Whole::new(self.rows.records, self.rows.of));
+            .then(|| DeferredConstraints::new(self.rows.records, self.rows.of));
         if self.whole {
             means.source = None;
         }

@@ -1,8 +1,8 @@
 //! Sorting rows by their keys. Rows of one key keep the order of the log.
 
-use crate::affinity::from_log;
-use crate::collation::Collation;
-use crate::unit::Unit;
+use crate::rows::unit::Unit;
+use crate::schema::affinity::from_log;
+use crate::schema::collation::Collation;
 use densite_log::Record;
 use densite_sqlite::ValueRef;
 use std::cmp::Ordering;

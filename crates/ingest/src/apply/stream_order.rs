@@ -1,42 +1,42 @@
-//! The order of a stream of which the database is a member ([`crate::member`]).
+//! The order of a stream of which the database is a member ([`super::stream`]).
 
 use super::log_order::LogOrder;
 use super::order::{Next, Order, Prepared};
 use super::outcome::Failed;
-use super::records::Reached;
+use super::records::{Reached, RecordSource};
 use super::round::{Batch, Round, Turn};
 use super::rows::Rows;
-use super::stream_records::StreamRecords;
-use crate::member::{Origins, Running};
-use crate::position::{Position, StreamPlace};
+use super::stream::{Member, StreamSource};
+use crate::database::position::{Position, StreamPlace};
+use densite_log::Seq;
 use densite_sqlite::Result;
 use std::sync::Arc;
 
 /// See the module.
 pub(super) struct StreamOrder {
-    order: LogOrder<StreamRecords>,
-    running: Arc<Running>,
+    order: LogOrder<Box<dyn StreamSource>>,
+    member: Arc<dyn Member>,
     /// The place that the source expects in the database.
     at: Option<StreamPlace>,
 }
 
 impl StreamOrder {
-    pub(super) fn of(running: &Arc<Running>) -> StreamOrder {
+    pub(super) fn of(member: &Arc<dyn Member>) -> StreamOrder {
         StreamOrder {
-            order: LogOrder::of(StreamRecords::of(running)),
-            running: Arc::clone(running),
+            order: LogOrder::of(Arc::clone(member).source()),
+            member: Arc::clone(member),
             at: None,
         }
     }
 
     /// The member whose messages these are.
-    pub(super) fn running(&self) -> &Arc<Running> {
-        &self.running
+    pub(super) fn member(&self) -> &Arc<dyn Member> {
+        &self.member
     }
 
     /// Whether it knows of waiting rows.
     pub(super) fn has_more(&self) -> bool {
-        self.order.has_rows() || self.running.incoming().has_news()
+        self.order.has_rows() || self.member.has_news()
     }
 }
 
@@ -44,8 +44,7 @@ impl Order for StreamOrder {
     fn next(&mut self, round: &mut Round, turn: &Turn<'_>) -> Result<Option<Next>> {
         if self.at != turn.named.stream {
             // The first time, or the database was restored.
-            let origins = Origins::read(round.connection())?;
-            self.order.source_mut().begin(origins);
+            self.order.source_mut().begin(round.connection())?;
             self.order.forget();
             self.at = turn.named.stream;
         }
@@ -53,14 +52,12 @@ impl Order for StreamOrder {
             .order
             .next(round, turn)
             .inspect_err(|_| self.at = None)?;
-        if matches!(next, Some(Next::Nothing)) {
-            self.running.rests();
+        if !matches!(next, Some(Next::Nothing)) {
+            return Ok(next);
         }
-        let control = self.order.source().control();
-        Ok(match (next, control) {
-            (Some(Next::Nothing), Some(control)) => Some(Next::Message(Box::new(control.clone()))),
-            (next, _) => next,
-        })
+        self.member.rests();
+        let message = self.order.source().message();
+        Ok(message.map_or(next, |message| Some(Next::Message(message))))
     }
 
     fn batch(&mut self, round: &mut Round, turn: &Turn<'_>) -> Result<Prepared> {
@@ -73,12 +70,12 @@ impl Order for StreamOrder {
 
     fn committed(&mut self, batch: &Batch) -> bool {
         self.at = batch.next.stream;
-        self.running.applied();
-        self.order.committed(batch) && !self.running.incoming().has_news()
+        self.member.applied();
+        self.order.committed(batch) && !self.member.has_news()
     }
 
     fn after_message(&self, named: &Position) -> Reached {
-        self.order.source().after_control(named)
+        self.order.source().after_message(named)
     }
 
     fn passed(&mut self, end: &Position) {
@@ -88,5 +85,31 @@ impl Order for StreamOrder {
 
     fn failed(&mut self, round: &mut Round, batch: &Batch, failed: &Failed) {
         self.order.failed(round, batch, failed);
+    }
+}
+
+impl RecordSource for Box<dyn StreamSource> {
+    fn applied(&self, named: &Position) -> Seq {
+        (**self).applied(named)
+    }
+
+    fn restart(&mut self, named: &Position) -> Result<()> {
+        (**self).restart(named)
+    }
+
+    fn next_within(&mut self, bytes: usize) -> Result<densite_log::Next> {
+        (**self).next_within(bytes)
+    }
+
+    fn at(&self, named: &Position, last: Seq) -> Reached {
+        (**self).at(named, last)
+    }
+
+    fn end(&self, named: &Position) -> Option<Reached> {
+        (**self).end(named)
+    }
+
+    fn passed(&mut self, position: &Position) {
+        (**self).passed(position);
     }
 }

@@ -2,8 +2,8 @@
 //! scattered in memory, so values are collected before the write lock is taken.
 
 use super::sort::{order, permute, sort};
-use crate::collation::Collation;
-use crate::unit::Unit;
+use crate::rows::unit::Unit;
+use crate::schema::collation::Collation;
 use densite_log::{Record, Value};
 use densite_sqlite::ValueRef;
 use std::ops::Range;

@@ -1,9 +1,9 @@
 //! The worker's thread, and the one worker that a process has for each database.
 
 use super::Applying;
-use crate::connection_spec::ConnectionSpec;
+use crate::database::connection_spec::ConnectionSpec;
+use crate::database::open_log::OpenLog;
 use crate::error::refused;
-use crate::open_log::OpenLog;
 use densite_disk::sync::Mutex;
 use densite_sqlite::{Code, Connection, Error, Result, gate};
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 
 /// The worker of this process for one database. It does not exist before a connection needs it.
-pub(crate) struct DatabaseWorker {
+pub struct DatabaseWorker {
     open: Arc<OpenLog>,
     worker: Mutex<Option<Worker>>,
 }
@@ -30,7 +30,7 @@ impl DatabaseWorker {
     ///
     /// # Errors
     /// An error if the thread cannot start.
-    pub(crate) fn applying(&self, connection: &Connection) -> Result<Arc<Applying>> {
+    pub fn applying(&self, connection: &Connection) -> Result<Arc<Applying>> {
         let may_write = connection.is_readonly(c"main") != Some(true);
         // No code that runs under this mutex waits for a worker that applies.
         let mut worker = self.worker.lock();
@@ -46,7 +46,7 @@ impl DatabaseWorker {
     }
 
     /// The worker, if there is one.
-    pub(crate) fn known(&self) -> Option<Arc<Applying>> {
+    pub fn known(&self) -> Option<Arc<Applying>> {
         let worker = self.worker.lock();
         worker.as_ref().map(|w| w.applying.clone())
     }

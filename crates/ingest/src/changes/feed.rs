@@ -3,12 +3,12 @@
 use super::queue::{self, Piece};
 use super::recorder::Changes;
 use super::{subscribers, wait};
-use crate::affinity::from_log;
 use crate::error::refused;
-use crate::json::object;
+use crate::rows::json::object;
+use crate::rows::unit::op_name;
+use crate::schema::affinity::from_log;
 use crate::storage::StorageBackend;
-use crate::unit::op_name;
-use crate::wait::deadline;
+use crate::waiting::deadline::deadline;
 use densite_log::{Op, PieceBatch};
 use densite_sqlite::{
     Connection, Result, Value, ValueRef, create_function, create_table_function, ffi,

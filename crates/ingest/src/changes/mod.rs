@@ -16,16 +16,13 @@ mod reread;
 mod subscribers;
 mod wait;
 
-pub(crate) use recorded::{IS_OURS, config};
+pub(crate) use recorded::config;
 pub(crate) use subscribers::{Subscriber, all as subscribers};
 
 use crate::error::refused;
 use crate::storage::StorageBackend;
 use densite_sqlite::{Connection, Result, Value, ValueRef};
 use std::sync::Arc;
-
-/// Names of the tables.
-pub(crate) const OWN_TABLES: [&str; 2] = ["densite_changed", "densite_change_subscribers"];
 
 /// Adds the recorder and the functions for subscribers to a connection.
 pub(crate) fn create(connection: &Connection, storage: &Arc<dyn StorageBackend>) -> Result<()> {

@@ -3,16 +3,14 @@
 use super::column::Column;
 use super::queue;
 use super::reread::{Layout, Reread};
-use crate::affinity::Affinity;
 use crate::error::refused;
-use crate::target::Target;
-use crate::vtab::refuse_foreign;
+use crate::schema::affinity::Affinity;
+use crate::schema::own_tables::refuse_foreign;
+use crate::schema::own_triggers::RECORDS;
+use crate::schema::target::Target;
 use densite_log::{Op, Table};
 use densite_sqlite::{Code, Connection, Error, Result, Value, ValueRef, quoted};
 use std::sync::Arc;
-
-/// A condition on `sqlite_schema`: the trigger is one of those that [`begin`] makes.
-pub(crate) const IS_OURS: &str = "name LIKE 'densite\\_changes\\_%' ESCAPE '\\' AND sql LIKE '%INSERT INTO densite\\_recorder%' ESCAPE '\\'";
 
 /// A recorded table, as the schema describes it.
 #[derive(Debug, PartialEq, Eq)]
@@ -125,7 +123,7 @@ impl Recorded {
 pub(super) fn all(connection: &Connection) -> Result<Vec<Recorded>> {
     let mut names = Vec::new();
     let listed = format!(
-        "SELECT DISTINCT tbl_name FROM main.sqlite_schema WHERE type = 'trigger' AND {IS_OURS}"
+        "SELECT DISTINCT tbl_name FROM main.sqlite_schema WHERE type = 'trigger' AND {RECORDS}"
     );
     let mut statement = connection.prepare(&listed)?;
     while statement.step()? {
@@ -161,7 +159,7 @@ pub(crate) fn config(connection: &Connection, given: &[ValueRef<'_>]) -> Result<
 fn triggers_of(connection: &Connection, table: &str) -> Result<Vec<String>> {
     let mut names = Vec::new();
     let mut statement = connection.prepare(&format!(
-        "SELECT name FROM main.sqlite_schema WHERE type = 'trigger' AND tbl_name = ?1 COLLATE NOCASE AND {IS_OURS}"
+        "SELECT name FROM main.sqlite_schema WHERE type = 'trigger' AND tbl_name = ?1 COLLATE NOCASE AND {RECORDS}"
     ))?;
     statement.bind(1, &Value::from(table))?;
     while statement.step()? {

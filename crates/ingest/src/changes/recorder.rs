@@ -12,10 +12,11 @@ use super::queue::{self, Queue, Status};
 use super::recorded::{Recorded, all};
 use super::reread::Statements;
 use super::subscribers::drop_slow;
-use crate::affinity::to_log;
 use crate::error::refused;
-use crate::marks::Marks;
-use crate::pending::Pending;
+use crate::rows::pending::Pending;
+use crate::rows::savepoints::Savepoints;
+use crate::schema::affinity::to_log;
+use crate::schema::own_triggers::RECORDS;
 use densite_disk::sync::Mutex;
 use densite_log::{Op, Value as LogValue};
 use densite_sqlite::{
@@ -49,7 +50,7 @@ struct State {
     row: Vec<LogValue<'static>>,
     /// They end with the transaction, because a connection cannot be closed while it has statements.
     statements: Statements,
-    marks: Marks,
+    marks: Savepoints,
     /// As of the beginning of the transaction. Changes of the main database are stored if it has
     /// subscribers.
     before: Status,
@@ -198,7 +199,7 @@ impl State {
             let triggers = format!(
                 "SELECT 1 FROM {}.sqlite_schema WHERE type = 'trigger' AND tbl_name = ?1 AND {}",
                 densite_sqlite::quoted(schema),
-                super::IS_OURS
+                RECORDS
             );
             if (connection.query_row(&triggers, &[Value::from(table.as_str())])?).is_some() {
                 return Err(refused(format!(

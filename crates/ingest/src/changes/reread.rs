@@ -7,7 +7,7 @@
 
 use super::column::Column;
 use crate::error::refused;
-use crate::target::free_row_id;
+use crate::schema::target::free_row_id;
 use densite_sqlite::{
     Connection, OwnedStatement, Result, RowChange, Value, ValueRef, preupdate_faults, quoted,
 };

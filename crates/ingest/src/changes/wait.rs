@@ -6,8 +6,8 @@
 //! happens.
 
 use super::{queue, subscribers};
-use crate::in_the_way::holds_main;
 use crate::storage::{FORMS, StorageBackend};
+use crate::waiting::self_block::holds_main;
 use densite_disk::Watch;
 use densite_sqlite::{Code, Connection, Error, Result};
 use std::path::Path;

@@ -3,8 +3,8 @@
 //! It is compared within one run of the program and never stored. If two keys share a hash, their
 //! rows stay in the order of the log, which is always correct.
 
-use crate::affinity::from_log;
-use crate::collation::{Collation, without_case};
+use crate::schema::affinity::from_log;
+use crate::schema::collation::{Collation, without_case};
 use densite_log::Rows;
 use densite_sqlite::ValueRef;
 use std::hash::{DefaultHasher, Hasher};

@@ -1,7 +1,7 @@
 //! Finds the rows of a batch by their numbers.
 
 use super::ClusteredBatch;
-use crate::unit::Unit;
+use crate::rows::unit::Unit;
 
 /// See the module.
 pub(crate) struct Lookup {

@@ -8,9 +8,9 @@
 //! stripes at a time.
 
 use super::{ClusteredBatch, ClusteredLimits, Kept, NOWHERE, Permutation, key};
-use crate::affinity::from_log;
-use crate::code::Code;
-use crate::collation::Collation;
+use crate::schema::affinity::from_log;
+use crate::schema::collation::Collation;
+use crate::schema::key_code::Code;
 use densite_log::Record;
 use densite_sqlite::ValueRef;
 use std::ops::Range;

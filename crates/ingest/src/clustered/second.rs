@@ -1,7 +1,7 @@
 //! The other index whose pages neighbouring rows share.
 
 use super::Second;
-use crate::collation::Collation;
+use crate::schema::collation::Collation;
 use densite_sqlite::{Connection, Result, quoted};
 
 impl Second {

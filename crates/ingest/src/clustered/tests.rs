@@ -2,8 +2,8 @@
 //! places.
 
 use super::key::hash;
-use crate::affinity::from_log;
-use crate::collation::Collation;
+use crate::schema::affinity::from_log;
+use crate::schema::collation::Collation;
 use densite_log::{Batch, Op, Table, Value};
 use densite_sqlite::ValueRef;
 use rand::rngs::StdRng;

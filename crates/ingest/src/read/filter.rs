@@ -4,7 +4,7 @@
 //! keys is reported as present (a test counts).
 
 use super::packed::APART_FROM;
-use crate::code::Code;
+use crate::schema::key_code::Code;
 use densite_disk::memory::apart;
 
 /// Words of a line.

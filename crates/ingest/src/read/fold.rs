@@ -2,8 +2,8 @@
 
 use super::run::Row;
 use super::upsert::Change;
-use crate::policy::OnConflict;
-use crate::target::Target;
+use crate::schema::policy::OnConflict;
+use crate::schema::target::Target;
 use densite_log::{Op, Table};
 use densite_sqlite::{Connection, Result, Value};
 use std::sync::Arc;

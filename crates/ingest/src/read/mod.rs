@@ -1,7 +1,8 @@
 //! What a scan reads beside the base table: unapplied rows of the log as sorted runs, and how far
 //! the base table is.
 //!
-//! Nothing here depends on a connection's transaction or its log: [`crate::scan`] combines them.
+//! Nothing here depends on a connection's transaction or its log: a scan ([`crate::vtab`]) combines
+//! them.
 
 mod applied;
 mod filter;

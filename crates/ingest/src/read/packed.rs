@@ -4,7 +4,7 @@
 //! stored less the block's least one, in as few bytes as needed. A key of two small integers takes
 //! 5 to 7 bytes, a number 3 or 4, a kind usually none.
 
-use crate::code::Code;
+use crate::schema::key_code::Code;
 use densite_disk::memory::apart;
 use densite_log::Seq;
 

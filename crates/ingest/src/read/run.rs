@@ -8,8 +8,8 @@
 use super::filter::{Filter, Probe};
 use super::packed::{Item, Packed};
 use super::values::{Found, Kind, merged};
-use crate::code::Code;
-use crate::collation::Collation;
+use crate::schema::collation::Collation;
+use crate::schema::key_code::Code;
 use densite_log::{Op, Seq, Table};
 use densite_sqlite::ValueRef;
 use std::cmp::Ordering;

@@ -3,8 +3,8 @@
 use super::packed::Item;
 use super::run::{Run, Sorted, compare};
 use super::values::{Kind, ValuesBuilder, value};
-use crate::code::Code;
-use crate::collation::Collation;
+use crate::schema::collation::Collation;
+use crate::schema::key_code::Code;
 use densite_log::{Record, Seq};
 use std::cmp::Ordering;
 

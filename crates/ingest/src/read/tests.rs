@@ -6,7 +6,7 @@ use super::run::{Run, push, trim};
 use super::run_builder::RunBuilder;
 use super::visibility::{ClusteredSnapshot, Visibility};
 use crate::clustered::ClusteredProgress;
-use crate::collation::Collation;
+use crate::schema::collation::Collation;
 use densite_log::{Batch, Op, Record, Seq, Table, TxnId};
 use densite_sqlite::{Value, ValueRef};
 use rand::rngs::StdRng;
@@ -26,7 +26,7 @@ struct Model {
 }
 
 fn logged(value: &Value) -> densite_log::Value<'_> {
-    crate::affinity::to_log(value.as_ref())
+    crate::schema::affinity::to_log(value.as_ref())
 }
 
 impl Model {

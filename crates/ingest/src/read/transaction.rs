@@ -32,7 +32,7 @@ pub(crate) fn make_table(connection: &Connection) -> Result<()> {
 pub(crate) const NUMBER: &str = "SELECT number FROM temp.densite_transaction";
 
 impl Transaction {
-    /// Marks the current transaction, which was begun explicitly; `None` if the number cannot be
+    /// Savepoints the current transaction, which was begun explicitly; `None` if the number cannot be
     /// written.
     pub(crate) fn mark(connection: &Connection) -> Option<Transaction> {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);

@@ -5,8 +5,8 @@
 //! come first, as in an UPSERT.
 
 use crate::error::refused;
-use crate::policy::Upsert;
-use crate::target::Target;
+use crate::schema::policy::Upsert;
+use crate::schema::target::Target;
 use densite_disk::sync::Mutex;
 use densite_sqlite::{
     Arguments, Code, Connection, Existence, Origin, OwnedStatement, Plan, Result, TableCursor,

@@ -5,8 +5,8 @@
 //! ([`Code::integer`]) are left out, so that integers of the key are not stored twice.
 
 use super::packed::Item;
-use crate::affinity::from_log;
-use crate::code::Code;
+use crate::schema::affinity::from_log;
+use crate::schema::key_code::Code;
 use densite_log::{Batch, Op, Record, Rows, Seq, Table, Value};
 use densite_sqlite::ValueRef;
 use std::sync::Arc;

@@ -1,10 +1,10 @@
 //! The arguments of `USING densite_ingest(…)`, and the options of `densite_config('ingest', …)`.
 
 use crate::error::refused;
-use crate::names::unquoted;
-use crate::policy::OnConflict;
 use crate::read::check_upsert;
-use crate::target::Target;
+use crate::schema::names::unquoted;
+use crate::schema::policy::OnConflict;
+use crate::schema::target::Target;
 use densite_sqlite::{Connection, Result, quoted};
 
 /// The parsed arguments.

@@ -1,0 +1,45 @@
+//! Knowing all members.
+//!
+//! A member is known when the message with which it joined is applied.
+
+use super::wait::POLL;
+use crate::member::tables::of_stream;
+use densite_ingest::Position;
+use densite_ingest::parts::{Session, refused};
+use densite_sqlite::{Connection, Result};
+use densite_stream::Stream;
+use std::time::{Duration, Instant};
+
+/// How long it may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Waits until the messages that the stream has now are applied.
+///
+/// # Errors
+/// An error if they are not after some seconds.
+pub(super) fn apply_all(
+    session: &Session,
+    connection: &Connection,
+    stream: &dyn Stream,
+) -> Result<()> {
+    let log = session.database_log(connection)?;
+    let log = log.ok_or_else(|| refused("the database has no log"))?;
+    let last = stream.extent().map_err(of_stream)?.last;
+    let until = Instant::now() + PATIENCE;
+    loop {
+        log.worker().applying(connection)?;
+        let place = Position::read(connection)?.and_then(|position| position.stream);
+        let message = place.map_or(0, |place| place.message);
+        if message >= last {
+            return Ok(());
+        }
+        if Instant::now() >= until {
+            return Err(refused(format!(
+                "this database has applied the messages of the stream up to {message} of {last}, so it does not know all members yet: try again later"
+            )));
+        }
+        std::thread::sleep(POLL);
+        // Reads nothing. It fails if the connection was interrupted.
+        connection.query_i64("SELECT 1")?;
+    }
+}

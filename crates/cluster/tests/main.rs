@@ -1,0 +1,4 @@
+//! What a database promises as a member of a stream.
+
+mod common;
+mod members;
