@@ -56,6 +56,24 @@ fn expressions_count_and_columns_that_are_not_set_stay() {
     assert_eq!(all(&one_con, log), expected);
 }
 
+/// The letter before a blob is not the column of that name. Otherwise the condition would name more
+/// than the key, and the whole row would be logged.
+#[test]
+fn a_blob_in_a_condition_names_no_column() {
+    let db = Db::new(
+        "CREATE TABLE t(k BLOB PRIMARY KEY, x, v) WITHOUT ROWID; INSERT INTO t VALUES (x'01', 'kept', 0)",
+    );
+    let con = db.ingest("t", "");
+    run(
+        &con,
+        "UPDATE t_in SET v = X'02' WHERE k = x'01' OR k = (SELECT x'03'); SELECT densite_subscribe('s', 'start')",
+    );
+    assert_eq!(
+        all(&con, "SELECT row FROM densite_log('s')"),
+        [r#"{"k":{"hex":"01"},"v":{"hex":"02"}}"#]
+    );
+}
+
 /// The condition is checked again when the update is applied.
 #[test]
 fn a_condition_is_checked_again() {

@@ -278,6 +278,10 @@ fn rule_10_an_end_before_a_proven_tip_is_damage() {
         for zeros in [false, true] {
             let mut bytes = whole[..end - missing].to_vec();
             bytes.resize(if zeros { end } else { end - missing }, 0);
+            // Checksums can end with a zero byte.
+            if bytes == whole {
+                continue;
+            }
             let what = format!("{missing} bytes missing, zeros {zeros}");
             match Handle::open(Box::new(Memory::new(bytes)), &what, raw()) {
                 Err(Error::Corrupt(damage)) => assert!(damage.offset > 0, "{what}: {damage}"),

@@ -92,6 +92,14 @@ pub fn tokens(text: &str) -> Result<Vec<(usize, Token<'_>)>, String> {
     while let Some((at, c)) = rest.next() {
         let token = match c {
             c if c.is_whitespace() => continue,
+            // A blob's literal: the letter is no name of a column.
+            'x' | 'X' if rest.next_if(|(_, next)| *next == '\'').is_some() => {
+                let digits = text.get(at + 1..).unwrap_or_default();
+                let end = digits.get(1..).and_then(|digits| digits.find('\''));
+                let end = end.ok_or("' is not closed")? + at + 3;
+                while rest.next_if(|(next, _)| *next < end).is_some() {}
+                Token::Quoted(text.get(at + 1..end).unwrap_or_default())
+            }
             '\'' | '"' | '`' | '[' => {
                 let close = if c == '[' { ']' } else { c };
                 let end = loop {
@@ -230,6 +238,23 @@ mod tests {
         ] {
             assert_eq!(check(text), Ok(()), "{text}");
         }
+    }
+
+    #[test]
+    fn the_letter_of_a_blob_is_no_name() {
+        let found = tokens("x = x'00' OR X'' = max(X, 'x') - x 'y'").expect("tokens");
+        let words: Vec<&str> = (found.iter())
+            .filter_map(|(_, token)| match token {
+                Token::Word(word) => Some(*word),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(words, ["x", "OR", "max", "X", "x"]);
+        let blobs = found.iter().filter(|(at, token)| {
+            matches!(token, Token::Quoted("'00'" | "''")) && matches!(at, 4 | 13)
+        });
+        assert_eq!(blobs.count(), 2, "{found:?}");
+        assert!(tokens("x'00").is_err());
     }
 
     #[test]

@@ -70,12 +70,17 @@ impl World {
                 let seen = of(con, &format!("{}_in", table.name));
                 same(&seen, &expected, || {
                     let end: i64 = one(con, "SELECT densite_log_last()");
-                    let (seq, last, done, _) = crate::common::waiting::place(&self.plain);
+                    let (seq, last, done, places) = crate::common::waiting::place(&self.plain);
                     let there = self.changes.last_key_value().map(|(seq, _)| *seq);
                     let schema = all(&self.plain, "SELECT sql FROM sqlite_schema");
-                    let waits: Vec<_> = self.changes.range(seq + 1..).collect();
+                    let is_done = |number: i64| {
+                        let at = usize::try_from(number - seq - 1).expect("a number behind it");
+                        number <= last && i64::from(places[at]) < done
+                    };
+                    let (has, waits): (Vec<_>, Vec<_>) =
+                        (self.changes.range(seq + 1..)).partition(|(number, _)| is_done(**number));
                     format!(
-                        "{}: {when}, reader {i}, whose log ends at {end} of {there:?}; at {seq}, clustered to {last}, {done} done; {schema:?}; {waits:?}",
+                        "{}: {when}, reader {i}, whose log ends at {end} of {there:?}; at {seq}, clustered to {last}, {done} done: {has:?}; {schema:?}; {waits:?}",
                         self.what
                     )
                 });
