@@ -244,24 +244,19 @@ pub(crate) fn write_anew(connection: &Connection) -> Result<()> {
     ))?;
     let mut there = Vec::new();
     for name in own_tables::INGEST {
-        let known = "SELECT 1 FROM main.sqlite_schema WHERE type = 'table' AND name = ?1";
-        if connection.query_row(known, &[Value::from(name)])?.is_some() {
-            there.push(name);
+        let known = "SELECT sql FROM main.sqlite_schema WHERE type = 'table' AND name = ?1";
+        let row = connection.query_row(known, &[Value::from(name)])?;
+        if let Some([Value::Text(sql), ..]) = row.as_deref() {
+            there.push((name, sql.clone()));
         }
     }
-    for name in &there {
+    for (name, sql) in &there {
         connection.exec(&format!(
-            "CREATE TEMP TABLE densite_copy_{name} AS SELECT * FROM main.{name}; DROP TABLE main.{name}"
+            "CREATE TEMP TABLE densite_copy_{name} AS SELECT * FROM main.{name}; DROP TABLE main.{name}; {sql}"
         ))?;
     }
     connection.exec(own_tables::APPLIED)?;
-    if there.contains(&"densite_ingest_tables") {
-        connection.exec(own_tables::PERSISTENT)?;
-    }
-    if there.contains(&"densite_member") {
-        connection.exec(own_tables::MEMBER)?;
-    }
-    for name in there {
+    for (name, _) in there {
         connection.exec(&format!(
             "INSERT INTO main.{name} SELECT * FROM temp.densite_copy_{name}; DROP TABLE temp.densite_copy_{name}"
         ))?;
@@ -277,4 +272,37 @@ fn of_an_earlier_version(e: Error) -> Error {
     refused(
         "the table densite_applied is of a Densite from before its first release; let that one apply everything (densite_wait), then DROP TABLE densite_applied and move the log away",
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use densite_sqlite::ffi;
+
+    /// Tables of the crates above, and what the application made for these, too.
+    #[test]
+    fn all_own_tables_are_written_anew() {
+        let api = densite_linked::api().expect("the linked SQLite");
+        let flags = ffi::OPEN_READWRITE | ffi::OPEN_CREATE;
+        let con = Connection::open(api, ":memory:", flags, None).expect("opens");
+        for sql in [
+            own_tables::APPLIED,
+            own_tables::PERSISTENT,
+            own_tables::MEMBER,
+        ] {
+            con.exec(sql).expect("tables");
+        }
+        con.exec(
+            "CREATE TABLE main.densite_joining(id INTEGER PRIMARY KEY, origin TEXT NOT NULL);
+             INSERT INTO densite_joining VALUES (1, 'a'); INSERT INTO densite_skipped VALUES (7, 'b', 'c');
+             CREATE INDEX by_origin ON densite_joining(origin)",
+        )
+        .expect("a table");
+        let all = "SELECT (SELECT group_concat(sql, ';') FROM (SELECT sql FROM sqlite_schema ORDER BY name)) || (SELECT origin FROM densite_joining) || (SELECT message FROM densite_skipped)";
+        let before = con.query_string(all).expect("reads");
+        write_anew(&con).expect("written");
+        assert_eq!(con.query_string(all).expect("reads"), before);
+        let kept = "SELECT count(*) FROM temp.sqlite_schema";
+        assert_eq!(con.query_i64(kept), Ok(Some(0)), "no copy stays");
+    }
 }
