@@ -1,4 +1,4 @@
-//! Locks whose waiting threads are recorded only in the lock itself (rule 15).
+//! Locks whose waiting threads are recorded only in the lock itself (rule S15).
 //!
 //! A forked child has copies of all locks, but not the threads that waited for them. `parking_lot`
 //! keeps all waiting threads of a process in one table. In the child it lists threads that do not

@@ -65,7 +65,7 @@ pub fn refused(message: impl Into<String>) -> Error {
     Error::new(Code::ERROR, message)
 }
 
-/// The error for a transaction that writes to the log and to this schema (rule 2).
+/// The error for a transaction that writes to the log and to this schema (rule L2).
 pub(crate) fn mixed(schema: &str) -> Error {
     refused(format!(
         "this transaction writes to tables of {schema}, or has it open for that since BEGIN IMMEDIATE, and to the log: the two cannot be committed as one. \

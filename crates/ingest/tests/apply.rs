@@ -5,7 +5,7 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 use std::time::{Duration, Instant};
 
-/// Rule 5: with another UNIQUE, triggers or self-references the order matters; collations decide
+/// Rule L5: with another UNIQUE, triggers or self-references the order matters; collations decide
 /// which keys are equal.
 #[test]
 fn batches_have_the_result_of_the_log_order() {
@@ -208,7 +208,7 @@ fn longest_turn(rows: i64, steps: i64, together: i64) -> Duration {
     longest
 }
 
-/// Rule 4: all other connections run with synchronous=OFF, and one reads an old state. Only rows
+/// Rule L4: all other connections run with synchronous=OFF, and one reads an old state. Only rows
 /// that the database durably holds are pruned.
 #[test]
 fn only_checkpointed_rows_are_pruned() {
@@ -283,7 +283,7 @@ fn writers_wait_when_too_much_is_unapplied() {
     assert_eq!(all(&con, "SELECT id FROM t"), ["1", "4"]);
 }
 
-/// Rule 1: rows that are rolled back after xSync are neither applied nor read.
+/// Rule L1: rows that are rolled back after xSync are neither applied nor read.
 #[test]
 fn a_commit_refused_by_a_hook_leaves_no_rows() {
     let db = Db::new("CREATE TABLE t(id INTEGER PRIMARY KEY)");

@@ -1,6 +1,6 @@
-//! Rule 15 with a worker: a process without threads of its own can fork while rows are applied, and
-//! the child can open and use a database. The child finds no mutex of SQLite held by a thread that
-//! it does not have, and no lock of its parent.
+//! Rule S15 with a worker: a process without threads of its own can fork while rows are applied,
+//! and the child can open and use a database. The child finds no mutex of SQLite held by a thread
+//! that it does not have, and no lock of its parent.
 //!
 //! The forking process is this test program with a single test, so that nothing else runs in it.
 

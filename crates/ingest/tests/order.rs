@@ -1,5 +1,5 @@
-//! Rule 5 where sorting or cutting a batch would show: the table is as if rows had been applied one
-//! by one.
+//! Rule L5 where sorting or cutting a batch would show: the table is as if rows had been applied
+//! one by one.
 
 use crate::common::{Db, Held, all, create, wait};
 

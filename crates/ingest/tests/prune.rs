@@ -1,4 +1,4 @@
-//! Pruning behind a batch (rule 4), with small segments, so that a batch fills many.
+//! Pruning behind a batch (rule L4), with small segments, so that a batch fills many.
 
 use crate::common::storage;
 

@@ -1,4 +1,4 @@
-//! Rule 4, observed at the VFS: the database file is synced before rows are pruned that another
+//! Rule L4, observed at the VFS: the database file is synced before rows are pruned that another
 //! process applied.
 
 use crate::common::hooked;

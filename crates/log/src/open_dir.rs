@@ -37,7 +37,7 @@ impl OpenDir {
         }
     }
 
-    /// Rule 15: a child of the process that opened the log shares its locks and must not use them.
+    /// Rule S15: a child of the process that opened the log shares its locks and must not use them.
     ///
     /// # Errors
     /// `Forked`.

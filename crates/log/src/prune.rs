@@ -31,7 +31,7 @@ pub struct Pruned {
 
 impl Log {
     /// Prunes what is no longer needed. `durable` is the last row whose effect the database holds
-    /// durably: committed before a checkpoint that completed, and synced since (rule 4).
+    /// durably: committed before a checkpoint that completed, and synced since (rule L4).
     ///
     /// # Errors
     /// `Full`, `Io`; `Damaged`, also if a damaged header keeps a segment. The other segments are

@@ -3,7 +3,7 @@
 //! A sync covers all records up to the appended word, whichever process wrote them. A process whose
 //! records are covered by the sync of another one does not sync ([`Tail::fate`]).
 //!
-//! Rule 3, a failed sync is not tried again: before a sync, the *syncing word* says how far it is
+//! Rule L3, a failed sync is not tried again: before a sync, the *syncing word* says how far it is
 //! to reach. If it is still ahead of the end word when the next process has the sync lock, then
 //! that sync failed or its process ended. What it was to cover is not trusted, and the segment ends
 //! at the end word. Records behind that are in no log; their processes append them again, except

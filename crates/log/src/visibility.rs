@@ -58,7 +58,7 @@ impl Visibility {
         })
     }
 
-    /// Rule 3, and the waiting of rule 1. The order of reading matters: first the end word, then
+    /// Rule L3, and the waiting of rule L1. The order of reading matters: first the end word, then
     /// prepared transactions, then rollbacks. Writers write them in the opposite order.
     pub(crate) fn current(&mut self, files: &Files, mine: Option<&Decisions>) -> Result<Visible> {
         match &self.end_file {

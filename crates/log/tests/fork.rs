@@ -1,4 +1,4 @@
-//! Rule 15 for the log. A forked child cannot use, change or unlock the log of its parent. It gets
+//! Rule S15 for the log. A forked child cannot use, change or unlock the log of its parent. It gets
 //! an error at once, and can open the log itself. A living child holds no lock that its parent has
 //! released.
 //!

@@ -112,7 +112,7 @@ fn threads_and_logs_on_the_real_disk() {
     });
 }
 
-/// Rule 1: between xSync and the decision no reader passes the rows, in any process. Later rows
+/// Rule L1: between xSync and the decision no reader passes the rows, in any process. Later rows
 /// wait too.
 #[test]
 fn prepared_rows_are_not_visible() {

@@ -1,5 +1,5 @@
 //! Makes a fork wait until all threads of Densite are outside of SQLite, its VFS and the store
-//! (rule 15).
+//! (rule S15).
 //!
 //! A forked child gets a copy of each mutex in its current state, and of what SQLite's VFS knows
 //! about its locks on a file. If one of these threads were inside, the child would have mutexes

@@ -1,4 +1,4 @@
-//! An attempt at a commit that was not published must never be taken for a commit (rule 8;
+//! An attempt at a commit that was not published must never be taken for a commit (rule S8;
 //! docs/decisions/store-commits.md, Unpublished attempts).
 //!
 //! Invariant: while a writer writes after a commit, no combination of the bytes that the file held

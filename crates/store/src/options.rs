@@ -48,7 +48,7 @@ pub struct Tuning {
     /// Bytes appended between two slots: limits what recovery verifies.
     pub slot_every_bytes: u64,
     /// Bytes appended without any sync (`synchronous=OFF`) before the store syncs on its own (rule
-    /// 9).
+    /// S9).
     pub self_sync_every_bytes: u64,
     /// A transaction that writes so many bytes of pages is encoded again with models of all of it.
     /// More than a checkpoint that SQLite makes by itself, which delays a commit. An eighth is

@@ -5,7 +5,7 @@
 //! trailer is missing, the file is damaged. The trailers back to the last root trailer give its
 //! state. The tip names what was published since. Commits between slot and tip are verified record
 //! by record, because after a power cut any part of them can be missing. The state is the last
-//! whole one (rules 8 and 10). The next writer appends after it, over the torn tail.
+//! whole one (rules S8 and S10). The next writer appends after it, over the torn tail.
 
 use crate::chain;
 use crate::error::{Damage, Error, Result};
@@ -258,7 +258,7 @@ fn find_in(file: &dyn File, pre: &[u8]) -> Result<Found> {
 }
 
 /// Checks that no commit can have been durable in a file in which only the creation is readable
-/// (rule 7). `block` is that of the creation's slot.
+/// (rule S7). `block` is that of the creation's slot.
 ///
 /// The creation makes the whole preamble durable, with zeros in the gaps. After that only tip and
 /// slots are written, and the second slot only after a commit is durable. So a power cut leaves the

@@ -145,7 +145,7 @@ fn creations_interrupted_again_and_again_are_not_damage() {
     assert!(cuts > densite_testing::Effort::wanted().least(300));
 }
 
-/// SQLite reads and writes page 1 in pieces before it knows the page size (rule 16).
+/// SQLite reads and writes page 1 in pieces before it knows the page size (rule S16).
 #[test]
 fn the_first_write_sets_the_page_size_if_its_length_is_a_page_size() {
     for (len, page) in [

@@ -1,8 +1,8 @@
-//! Power cuts at every change of the disk (rules 8, 9, 10). What comes back is exactly an earlier
-//! published state, not older than the last synced one. All of it reads, the accounting is exact,
-//! and the store continues from there. Space is reclaimed all the time: steps, slots, cutting the
-//! end. In some runs writes fail within publishing, or the process is killed there. What it did not
-//! publish does not come back once the next writer has begun.
+//! Power cuts at every change of the disk (rules S8, S9, S10). What comes back is exactly an
+//! earlier published state, not older than the last synced one. All of it reads, the accounting is
+//! exact, and the store continues from there. Space is reclaimed all the time: steps, slots, cutting
+//! the end. In some runs writes fail within publishing, or the process is killed there. What it did
+//! not publish does not come back once the next writer has begun.
 //!
 //! `DENSITE_SEED=n` runs one seed.
 

@@ -1,4 +1,4 @@
-//! A rollback needs no space (rule 11): pages that are written back as they were get no frames.
+//! A rollback needs no space (rule S11): pages that are written back as they were get no frames.
 
 use densite_disk::{OpenMode, SyncKind};
 use densite_sim_disk::SimDisk;

@@ -77,7 +77,7 @@ fn a_reader_follows_a_commit_before_its_writer_does() {
     }
 }
 
-/// Rule 1 broken: if locks do not work, a second writer notices that it was overtaken, and nothing
+/// Rule S1 broken: if locks do not work, a second writer notices that it was overtaken, and nothing
 /// that was published is lost.
 #[test]
 fn an_overtaken_writer_does_not_publish() {

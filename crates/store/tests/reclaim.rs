@@ -228,7 +228,7 @@ fn a_step_keeps_to_its_budget_and_stops_on_request() {
     }
 }
 
-/// Rule 9: freed records stay until a durable slot names a commit without them.
+/// Rule S9: freed records stay until a durable slot names a commit without them.
 #[test]
 fn nothing_is_cut_off_before_a_slot_is_durable() {
     let disk = SimDisk::new(1);
@@ -316,7 +316,7 @@ fn a_cut_is_named_by_a_durable_commit() {
 /// An action that interrupts a read.
 type Guest = Box<dyn FnOnce() + Send>;
 
-/// Rule 6: a reader has looked a page up and not yet read its frame. Another process moves it, and
+/// Rule S6: a reader has looked a page up and not yet read its frame. Another process moves it, and
 /// then overwrites the old place or cuts it off.
 #[test]
 fn a_reader_with_an_old_entry() {

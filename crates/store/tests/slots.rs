@@ -1,5 +1,5 @@
 //! Slots: when one is written, what it names, and its cost; and closing, which writes the last one
-//! (rules 9 and 10).
+//! (rules S9 and S10).
 
 use densite_disk::sync::Mutex;
 use densite_disk::{File, FileAbove, Op, OpenMode, SyncKind};
@@ -393,7 +393,7 @@ impl FileAbove for Watched {
     }
 }
 
-/// Rule 9, for any calls of several processes in any order.
+/// Rule S9, for any calls of several processes in any order.
 #[test]
 fn no_slot_is_written_before_its_commit_and_the_older_slot_are_durable() {
     let mut written = 0;

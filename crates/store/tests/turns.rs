@@ -1,5 +1,5 @@
 //! A process that has not written for a while knows units that were free. Recovery needs what
-//! another process has written there meanwhile, even if it is dead again (rule 9).
+//! another process has written there meanwhile, even if it is dead again (rule S9).
 
 use densite_disk::OpenMode;
 use densite_sim_disk::SimDisk;

@@ -1,7 +1,7 @@
 //! What an open main file is, and what that means for its caller.
 //!
 //! Invariants: a file that was judged without a lock is judged again under the first SHARED,
-//! because another connection can have been writing at that moment (rule 7). An empty file is
+//! because another connection can have been writing at that moment (rule S7). An empty file is
 //! judged again whenever SQLite asks its size, reads or writes it, or takes a lock, until it is no
 //! longer empty. A judgement is valid while the file has the same contents (see `overwritten`).
 

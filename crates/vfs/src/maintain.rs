@@ -5,7 +5,7 @@
 //! `main_file/rest.rs` does the work. While writing, a transaction reclaims its share
 //! ([`Handle::reclaim_share`](densite_store::Handle::reclaim_share)) above `densite_dead_limit`. At
 //! rest, the last close and the `worker` reclaim down to [`REST_LIMIT`], and the PRAGMA down to
-//! [`ASKED_LIMIT`], in slices (`slice`) with locks of their own (rule 3).
+//! [`ASKED_LIMIT`], in slices (`slice`) with locks of their own (rule S3).
 
 use densite_store::{Damage, RelearnWhen};
 

@@ -1,7 +1,7 @@
 //! The locks of this process's other connections on the same file.
 //!
 //! SQLite's locks report only "busy". A connection that finds the short lock of a closing
-//! connection (rule 3) must wait, because plain SQLite would not have been busy. A connection that
+//! connection (rule S3) must wait, because plain SQLite would not have been busy. A connection that
 //! finds a real lock must not wait. Within the process this module distinguishes the two. Any other
 //! lock belongs to another process, and the connection waits for it for a limited time.
 
@@ -26,7 +26,7 @@ const FOREIGN_STEP: Duration = Duration::from_millis(1);
 /// After a wait in vain the lock is probably a real one, and for so many times as long the waits are
 /// only [`SHORT_WAIT`]: SQLite's busy handler calls again and again, and does not count their time.
 const REST: u32 = 20;
-/// Longer than maintenance holds a lock (rule 3).
+/// Longer than maintenance holds a lock (rule S3).
 const SHORT_WAIT: Duration = Duration::from_millis(15);
 /// How long to wait for a closing connection of this process at most.
 const OWN_WAIT: Duration = Duration::from_secs(5);

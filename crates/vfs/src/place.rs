@@ -42,7 +42,7 @@ impl Place {
     /// The place of a file that `vfs` has opened under this path.
     ///
     /// It is found by the path, because closing a descriptor of our own would drop SQLite's locks
-    /// (rule 14). The path can lead to another file by now; the host knows that.
+    /// (rule S14). The path can lead to another file by now; the host knows that.
     pub(crate) fn of(vfs: HostVfs, file: &HostFile, path: &CStr) -> Place {
         let place = Place::of_path(vfs, path);
         if !matches!(place, Place::Here(..)) {

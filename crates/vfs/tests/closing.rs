@@ -1,4 +1,4 @@
-//! Other connections do not notice the last close (rule 3).
+//! Other connections do not notice the last close (rule S3).
 
 use crate::common::{self, Place, assert_sound, fill, int, run};
 use std::sync::atomic::Ordering::Relaxed;
@@ -60,7 +60,7 @@ fn a_lock_of_a_transaction_is_busy_at_once() {
     assert!(quickest < Duration::from_millis(20), "{quickest:?}");
 }
 
-/// Rule 2: RESERVED makes a hot journal look cold, so a close beside one takes no lock.
+/// Rule S2: RESERVED makes a hot journal look cold, so a close beside one takes no lock.
 #[test]
 fn a_close_does_not_change_a_hot_journal() {
     let _alone = alone();

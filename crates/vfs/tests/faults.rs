@@ -1,5 +1,5 @@
 //! A failing disk: acknowledged data stays, an unacknowledged change is an error, and the
-//! connection goes on (rule 11), even if SQLite ignores the answer.
+//! connection goes on (rule S11), even if SQLite ignores the answer.
 
 use crate::common;
 
@@ -189,7 +189,7 @@ fn a_failed_read_is_an_error_and_a_later_read_succeeds() {
         db.query_row("SELECT sum(length(b)) FROM t", [], |_| Ok(()))
             .is_err()
     );
-    // This holds for opening too: an error there is judged again under SHARED (rule 7).
+    // This holds for opening too: an error there is judged again under SHARED (rule S7).
     let early = place.try_open_over(&vfs, "x.db", "");
     faults.reads.store(false, Relaxed);
     assert_eq!(int(&db, "SELECT count(*) FROM t"), 2000);

@@ -92,7 +92,7 @@ fn commits_are_seen_by_other_processes_in_every_mode() {
     }
 }
 
-/// Rule 5: a WAL reader first takes its lock and then reads how far the log was backfilled. A
+/// Rule S5: a WAL reader first takes its lock and then reads how far the log was backfilled. A
 /// checkpoint in another process can finish in between. The reader then reads pages from the
 /// database file that are newer than its lock.
 #[test]
@@ -116,7 +116,7 @@ fn a_checkpoint_between_a_readers_lock_and_its_first_read() {
     assert_sound(&db);
 }
 
-/// Rule 4: a checkpoint that does not reach the WAL's end never syncs, but sends readers of other
+/// Rule S4: a checkpoint that does not reach the WAL's end never syncs, but sends readers of other
 /// processes to the database file.
 #[test]
 fn a_partial_checkpoint_is_seen_by_other_processes() {

@@ -147,7 +147,7 @@ fn exclusive_locking_and_no_syncs() {
     }
 }
 
-/// Rule 4: a committed transaction is in the file itself, with every locking mode and with or
+/// Rule S4: a committed transaction is in the file itself, with every locking mode and with or
 /// without syncs.
 #[test]
 fn a_copy_of_the_files_taken_after_a_commit_has_it() {
@@ -198,7 +198,7 @@ fn a_copy_of_the_files_taken_within_a_transaction_rolls_back() {
 fn the_host_side_of_the_file_is_as_designed() {
     let place = Place::new();
     let db = place.open("x.db");
-    // Rule 13: a Densite file cannot be mapped.
+    // Rule S13: a Densite file cannot be mapped.
     assert_eq!(int(&db, "PRAGMA mmap_size=1000000"), 0);
     fill(&db, 100);
     assert_eq!(int(&db, "PRAGMA mmap_size"), 0);

@@ -202,7 +202,7 @@ fn settings_are_kept() {
     assert_eq!(read(&place.open("a.db")), [0, 1000, 2000, 3000]);
 }
 
-/// Rule 4 and the rule for subscribers: pruning removes only rows that are durably applied and
+/// Rule S4 and the rule for subscribers: pruning removes only rows that are durably applied and
 /// acknowledged.
 #[test]
 fn pruning_waits_for_the_database_and_for_subscribers() {

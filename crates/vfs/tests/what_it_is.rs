@@ -106,7 +106,7 @@ fn a_first_transaction_that_rolls_back_leaves_an_empty_database() {
     assert_eq!(int(&place.open("x.db"), "SELECT count(*) FROM t"), 10);
 }
 
-/// Rule 7: the size of an unreadable file is an error, never 0. With 0, SQLite would delete the
+/// Rule S7: the size of an unreadable file is an error, never 0. With 0, SQLite would delete the
 /// journal and make recovery impossible.
 #[test]
 fn a_damaged_store_is_an_error_and_keeps_its_journal() {

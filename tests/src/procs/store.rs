@@ -18,7 +18,7 @@ pub fn kind(path: &Path) -> Kind {
 }
 
 /// Checks every frame, the map and the accounting of the store. This process must have no
-/// connection to the file: closing it here would drop the locks of that connection (rule 14).
+/// connection to the file: closing it here would drop the locks of that connection (rule S14).
 ///
 /// # Panics
 /// If the file cannot be opened as a store.

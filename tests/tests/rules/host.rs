@@ -1,4 +1,4 @@
-//! Rules 13 to 17: behaviour towards the host.
+//! Rules S13 to S17: behaviour towards the host.
 
 use std::cell::Cell;
 use std::ffi::{CString, c_int, c_void};
@@ -188,7 +188,7 @@ impl Drop for Raw {
     }
 }
 
-/// Rule 13: "SIZE_HINT, CHUNK_SIZE and MMAP_SIZE are swallowed, xFetch yields NULL, HAS_MOVED is
+/// Rule S13: "SIZE_HINT, CHUNK_SIZE and MMAP_SIZE are swallowed, xFetch yields NULL, HAS_MOVED is
 /// forwarded."
 ///
 /// Take out: their arms in `MainFile::control`. The host then makes the file 64 MiB long, maps it,
@@ -227,7 +227,7 @@ fn rule_13_the_host_is_not_told_how_the_file_grows() {
     assert_eq!(moved, 1);
 }
 
-/// Rule 13: "Of the host's device characteristics only POWERSAFE_OVERWRITE is passed on: never
+/// Rule S13: "Of the host's device characteristics only POWERSAFE_OVERWRITE is passed on: never
 /// SEQUENTIAL, SAFE_APPEND or ATOMIC." (UNDELETABLE_WHEN_OPEN and IMMUTABLE are allowed: they say
 /// nothing about the order or atomicity of writes.)
 ///
@@ -249,7 +249,7 @@ fn rule_13_no_promise_of_the_device_is_passed_on() {
     assert_eq!(file.characteristics(), 0);
 }
 
-/// Rule 13: "The physical bytes at 1 GiB stay empty." (SQLite locks them; on some systems locked
+/// Rule S13: "The physical bytes at 1 GiB stay empty." (SQLite locks them; on some systems locked
 /// bytes cannot be written.)
 ///
 /// Take out: the code that skips `LOCK_UNIT` in `Appender::make_room` and `tail_start`, and in
@@ -294,7 +294,7 @@ fn rule_13_the_bytes_at_one_gib_stay_empty() {
     assert_eq!(report.problems, vec![]);
 }
 
-/// Rule 14: "POSIX locks vanish when any descriptor of that file closes in the process: in a
+/// Rule S14: "POSIX locks vanish when any descriptor of that file closes in the process: in a
 /// process that uses SQLite every access goes through the host's xOpen, a probe of the format or
 /// `densite.info()` included."
 ///
@@ -338,7 +338,7 @@ fn rule_14_locks_survive_other_actions_of_the_process() {
     }
 }
 
-/// Rule 15: "After fork the child makes new pools and mutexes (process-id check) and holds no lock
+/// Rule S15: "After fork the child makes new pools and mutexes (process-id check) and holds no lock
 /// that belongs to the parent."
 ///
 /// When the parent forks, it is in the middle of a publish, its pool is busy, and files are being
@@ -359,7 +359,7 @@ fn rule_15_a_child_of_fork_works_independently() {
     store::assert_whole(&place.db(), "after the forks");
 }
 
-/// Rule 16: "xRead and xWrite come in odd lengths and offsets; short reads zero-fill."
+/// Rule S16: "xRead and xWrite come in odd lengths and offsets; short reads zero-fill."
 ///
 /// Compares the methods of the file with a vector of bytes. Page 1, and with it the page size, is
 /// written and read in pieces.
@@ -441,7 +441,7 @@ fn rule_16_odd_reads_and_writes() {
     }
 }
 
-/// Rule 16: "Page 1 is read in pieces before the page size is known; page size changes by VACUUM".
+/// Rule S16: "Page 1 is read in pieces before the page size is known; page size changes by VACUUM".
 ///
 /// Take out: `regrain` in `Handle::try_publish`.
 #[test]
@@ -471,7 +471,7 @@ fn rule_16_the_page_size_changes() {
     }
 }
 
-/// Rule 16: "the lock page at 1 GiB (logical) exists": it is like any other page, and so are the
+/// Rule S16: "the lock page at 1 GiB (logical) exists": it is like any other page, and so are the
 /// pages after it.
 ///
 /// Take out: nothing in particular. A store fails if it omits the logical page as it omits the
@@ -506,7 +506,7 @@ fn rule_16_the_logical_page_at_one_gib() {
     );
 }
 
-/// Rule 17: "A callback never panics across FFI."
+/// Rule S17: "A callback never panics across FFI."
 ///
 /// Each pause point is inside a callback. If it panics there, the statement fails, the process
 /// lives, and the database is sound.
@@ -566,7 +566,7 @@ fn rule_17_no_panic_crosses_into_sqlite() {
     }
 }
 
-/// Rule 17: a checkpoint that panics while it publishes moves no reader to the database file,
+/// Rule S17: a checkpoint that panics while it publishes moves no reader to the database file,
 /// although SQLite ignores the result of CKPT_DONE.
 ///
 /// Take out: `Checkpoint::publishes` in `MainFile::checkpoint_done`.

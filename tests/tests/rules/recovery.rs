@@ -1,4 +1,4 @@
-//! Rules 8 to 10 and 12: recovery, space and dictionary numbers.
+//! Rules S8 to S10 and S12: recovery, space and dictionary numbers.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -53,7 +53,7 @@ fn place_of(bytes: &[u8], number: u32, mark: u32) -> usize {
         .expect("a raw page")
 }
 
-/// Rule 8: "A trailer covers the checksums of all its pieces; recovery verifies every frame past
+/// Rule S8: "A trailer covers the checksums of all its pieces; recovery verifies every frame past
 /// the slot."
 ///
 /// All of the third commit survived a power cut except one sector of one frame.
@@ -73,8 +73,8 @@ fn rule_08_recovery_verifies_every_frame() {
     }
 }
 
-/// Rule 8: "Trailers chain by hash, with a random epoch for each recovery, so that no stale trailer
-/// behind a torn tail can be taken for the next one."
+/// Rule S8: "Trailers chain by hash, with a random epoch for each recovery, so that no stale
+/// trailer behind a torn tail can be taken for the next one."
 ///
 /// A power cut removes the second commit and the tip, and leaves the third commit at its place. The
 /// next writer makes a commit of the same length, even with the same contents and number. Then a
@@ -119,7 +119,7 @@ fn rule_08_a_stale_trailer_is_not_the_next_one() {
     }
 }
 
-/// Rule 9: "Nothing that a durable slot reaches, and nothing written since it, is reused before a
+/// Rule S9: "Nothing that a durable slot reaches, and nothing written since it, is reused before a
 /// newer slot is durable."
 ///
 /// A database is written repeatedly and synced at times. After power cuts at many moments there is
@@ -165,7 +165,7 @@ fn rule_09_units_that_a_durable_slot_reaches_are_not_reused() {
     assert!(longest < all / 2, "nothing was reused: {longest} of {all}");
 }
 
-/// Rule 9: "The store syncs a slot by itself every so many megabytes, so that synchronous=OFF or
+/// Rule S9: "The store syncs a slot by itself every so many megabytes, so that synchronous=OFF or
 /// endless partial checkpoints do not stop reuse."
 ///
 /// Take out: `self.sync_and_name` in `Handle::try_publish`.
@@ -186,7 +186,7 @@ fn rule_09_writing_without_syncs_does_not_grow_without_limit() {
     assert!(len < written / 2, "{len} bytes after writing {written}");
 }
 
-/// Rule 10: "The last close makes a slot durable that names the tip."
+/// Rule S10: "The last close makes a slot durable that names the tip."
 ///
 /// Commits without a sync are present after a clean close and a power cut.
 /// Take out: the sync in `Handle::close_clean`.
@@ -215,7 +215,7 @@ fn rule_10_a_clean_close_is_durable() {
     }
 }
 
-/// Rule 10 under SQLite: in every mode the last close leaves a file that is marked as closed
+/// Rule S10 under SQLite: in every mode the last close leaves a file that is marked as closed
 /// cleanly.
 ///
 /// Take out: `close_clean_alone` in `MainFile::close_file` (rollback modes), `close_clean` in
@@ -257,7 +257,7 @@ fn rule_10_the_last_close_names_the_tip() {
     }
 }
 
-/// Rule 10: "Ending before a proven tip is damage and reported".
+/// Rule S10: "Ending before a proven tip is damage and reported".
 ///
 /// The end of a cleanly closed file is missing or overwritten. It must never silently give an
 /// earlier state.
@@ -295,7 +295,7 @@ fn rule_10_an_end_before_a_proven_tip_is_damage() {
     }
 }
 
-/// Rule 10: "in a file that was not closed, the state is exactly an earlier published one, never a
+/// Rule S10: "in a file that was not closed, the state is exactly an earlier published one, never a
 /// mixture, and `check` reports the cut. Recovery only reads; the next writer overwrites the torn
 /// tail."
 ///
@@ -366,7 +366,7 @@ fn dictionaries(bytes: &[u8]) -> BTreeMap<u32, BTreeSet<u64>> {
     found
 }
 
-/// Rule 12: "The number of a dictionary or model in a published commit is never reused."
+/// Rule S12: "The number of a dictionary or model in a published commit is never reused."
 ///
 /// Tables of changing shapes are filled, so that each one is worth a dictionary. Some are filled in
 /// transactions that are rolled back, and some are dropped later, so that their dictionaries
@@ -475,8 +475,8 @@ fn plain_pages(shape: u64) -> Vec<Vec<u8>> {
     bytes.chunks(PAGE).map(<[u8]>::to_vec).collect()
 }
 
-/// Rule 12 on the store alone: a commit used a number and was given up after its dictionary reached
-/// the file. The number is not used again.
+/// Rule S12 on the store alone: a commit used a number and was given up after its dictionary
+/// reached the file. The number is not used again.
 ///
 /// Take out: `max(writer.last_dict + 1)` in `Handle::install`.
 #[test]

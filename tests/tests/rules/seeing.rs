@@ -1,4 +1,4 @@
-//! Rules 4 to 7: what other connections see.
+//! Rules S4 to S7: what other connections see.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,7 +14,7 @@ use rusqlite::{Connection, ffi};
 use super::memory::Memory;
 use super::{PAGE, Place, handle, make_table, puppet, raw, read_all, write_all};
 
-/// Rule 4: "Publish completes inside SQLITE_FCNTL_SYNC, also with locking_mode=EXCLUSIVE and
+/// Rule S4: "Publish completes inside SQLITE_FCNTL_SYNC, also with locking_mode=EXCLUSIVE and
 /// synchronous=OFF (xSync is then not called) ... COMMIT_PHASETWO comes after the journal is gone".
 ///
 /// Before and during the publish of the writer, the journal must exist: if the writer is killed at
@@ -68,7 +68,7 @@ pub(crate) fn backfilled(place: &Place) -> u32 {
     u32::from_ne_bytes(index[96..100].try_into().expect("4 bytes"))
 }
 
-/// Rule 4: "at SQLITE_FCNTL_CKPT_DONE (a checkpoint that does not reach the WAL's end never calls
+/// Rule S4: "at SQLITE_FCNTL_CKPT_DONE (a checkpoint that does not reach the WAL's end never calls
 /// xSync and yet moves readers to the database file)".
 ///
 /// A reader keeps the checkpoint from reaching the end of the WAL. While the checkpoint publishes,
@@ -119,7 +119,7 @@ fn rule_04_a_partial_checkpoint_is_published() {
     assert_eq!(reader.must("ask r SELECT sum(v) FROM t"), "2000");
 }
 
-/// Rule 4: "and at the xTruncate that follows".
+/// Rule S4: "and at the xTruncate that follows".
 ///
 /// With synchronous=OFF there is no xSync either. Each publish of a complete checkpoint comes
 /// before readers use the database file.
@@ -164,7 +164,7 @@ fn rule_04_the_truncation_of_a_checkpoint_is_published() {
     assert_eq!(reader.must("ask r PRAGMA integrity_check"), "ok");
 }
 
-/// Rule 5: "Freshness is checked at every read and every xFileSize of the main file, not only when
+/// Rule S5: "Freshness is checked at every read and every xFileSize of the main file, not only when
 /// a lock is taken. A WAL reader takes its lock first and only then reads how far the log was
 /// backfilled".
 ///
@@ -196,7 +196,7 @@ fn rule_05_a_checkpoint_between_a_readers_lock_and_its_first_read() {
     assert_eq!(reader.answer().as_deref(), Ok("2000"));
 }
 
-/// Rule 5 on the store alone, for reads and for lengths.
+/// Rule S5 on the store alone, for reads and for lengths.
 ///
 /// Take out: `self.refresh` in `Handle::read_at`, in `Handle::len`.
 #[test]
@@ -223,7 +223,7 @@ fn rule_05_every_read_and_every_length_is_fresh() {
     }
 }
 
-/// Rule 6: "The decoded cache is keyed by the version of a page, never by its number alone."
+/// Rule S6: "The decoded cache is keyed by the version of a page, never by its number alone."
 ///
 /// Take out: the version from the key in `Cache` (`Shard::get`).
 #[test]
@@ -245,7 +245,7 @@ fn rule_06_the_cache_knows_versions() {
     }
 }
 
-/// Rule 6: "A frame is read, checked (page number, version, checksum), and on mismatch the map is
+/// Rule S6: "A frame is read, checked (page number, version, checksum), and on mismatch the map is
 /// refreshed and the read retried; only then is it corruption. So space reclamation never
 /// invalidates a reader."
 ///
@@ -296,7 +296,7 @@ fn rule_06_a_reused_place_is_no_damage() {
     }
 }
 
-/// Rule 6, the reverse: a mismatch that stays is damage, reported with page and offset.
+/// Rule S6, the reverse: a mismatch that stays is damage, reported with page and offset.
 #[test]
 fn rule_06_bytes_that_stay_wrong_are_damage() {
     let file = Memory::default();
@@ -325,8 +325,8 @@ fn rule_06_bytes_that_stay_wrong_are_damage() {
     }
 }
 
-/// Rule 7: "xFileSize never returns 0 for a file it cannot read (SQLite would delete the journal or
-/// WAL)".
+/// Rule S7: "xFileSize never returns 0 for a file it cannot read (SQLite would delete the journal
+/// or WAL)".
 ///
 /// A file with a hot journal or a WAL has a damaged header, or returns EIO. It is opened and used
 /// in every way, and the companion file must not change.
@@ -398,7 +398,7 @@ fn rule_07_an_unreadable_file_keeps_its_journal_and_wal() {
     }
 }
 
-/// Rule 7 for a device that fails: EIO at every read of the main file.
+/// Rule S7 for a device that fails: EIO at every read of the main file.
 ///
 /// Take out: as above.
 #[test]
@@ -441,7 +441,7 @@ fn rule_07_eio_keeps_the_journal() {
     }
 }
 
-/// Rule 7: "what looks wrong at xOpen is judged again under SHARED."
+/// Rule S7: "what looks wrong at xOpen is judged again under SHARED."
 ///
 /// When the file is opened, it is half written, as if another process were creating it. When it is
 /// first locked, it is complete.

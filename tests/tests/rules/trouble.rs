@@ -1,4 +1,4 @@
-//! Rule 11: a full or failing disk.
+//! Rule S11: a full or failing disk.
 
 use densite_disk::{Op, OpenMode, SyncKind};
 use densite_sim_disk::{Fault, FaultKind, OpSet, SimDisk};
@@ -11,7 +11,7 @@ use super::{handle, raw, read_all, write_all};
 
 const PAGES: u32 = 30;
 
-/// Rule 11: "After ENOSPC or EIO on a read or write the same connection works on".
+/// Rule S11: "After ENOSPC or EIO on a read or write the same connection works on".
 ///
 /// Every read and every write of a publish fails in turn. Other handles see none of it, and the
 /// same writes can be published again.
@@ -76,7 +76,7 @@ fn rule_11_a_failed_read_or_write_leaves_the_handle_working() {
     }
 }
 
-/// Rule 11: "after a failed sync it returns SQLITE_IOERR until reopened, and nothing acknowledged
+/// Rule S11: "after a failed sync it returns SQLITE_IOERR until reopened, and nothing acknowledged
 /// is lost."
 ///
 /// The simulated disk drops data after a failed sync, still returns them to reads, and never writes
@@ -151,7 +151,7 @@ fn rule_11_a_failed_sync_poisons_until_reopened() {
     }
 }
 
-/// Rule 11 under SQLite: after a failed sync a connection returns SQLITE_IOERR until it is opened
+/// Rule S11 under SQLite: after a failed sync a connection returns SQLITE_IOERR until it is opened
 /// again.
 ///
 /// Take out: as above.
@@ -188,7 +188,7 @@ fn rule_11_a_connection_gives_ioerr_after_a_failed_sync() {
         .expect("it works again");
 }
 
-/// Rule 11: "A reserve of space lets a full disk still checkpoint a DELETE."
+/// Rule S11: "A reserve of space lets a full disk still checkpoint a DELETE."
 ///
 /// The disk is full, except for a WAL that is long enough. Rows are deleted and checkpointed.
 /// Take out: `Writer::keep_reserve`.
@@ -255,7 +255,7 @@ fn spilling(path: &str, vfs: &str, mode: &str, page_size: u32) -> Connection {
     db
 }
 
-/// Rule 11: "A rollback needs no space": a transaction that fills the disk leaves a database that
+/// Rule S11: "A rollback needs no space": a transaction that fills the disk leaves a database that
 /// every connection can read.
 ///
 /// Take out: the call of `needs_no_frames` in `publish::publish`; `without_space` in
@@ -315,7 +315,7 @@ fn rule_11_a_transaction_that_fills_the_disk_leaves_the_database_readable() {
     assert!(full > cases / 3, "{full} of {cases} filled the disk");
 }
 
-/// Rule 11: "A rollback needs no space", also if the transaction was published: its journal could
+/// Rule S11: "A rollback needs no space", also if the transaction was published: its journal could
 /// not be removed, and the disk is full since.
 ///
 /// Take out: `entry_before` in `Transaction::kept`.
@@ -365,8 +365,8 @@ fn rule_11_a_published_transaction_is_rolled_back_on_a_full_disk() {
     }
 }
 
-/// Rule 11: "A rollback needs no space", if one database of a transaction over two is published, and
-/// the other one finds no space.
+/// Rule S11: "A rollback needs no space", if one database of a transaction over two is published,
+/// and the other one finds no space.
 ///
 /// Take out: as above.
 #[test]

@@ -1,4 +1,4 @@
-//! Rules 1 to 3: the right to write.
+//! Rules S1 to S3: the right to write.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use rusqlite::{Connection, ffi};
 use super::memory::Memory;
 use super::{Place, handle, make_table, puppet, raw, read_all, write_all};
 
-/// Rule 1: "Gaining the right means catching up first."
+/// Rule S1: "Gaining the right means catching up first."
 ///
 /// Two processes write alternately. The second one knows only the state before the first one wrote.
 /// Take out: `shared.refresh` in `Handle::begin_write`.
@@ -38,7 +38,7 @@ fn rule_01_gaining_the_right_catches_up() {
     }
 }
 
-/// Rule 1: "A writer of the store holds EXCLUSIVE on the file, or SHARED plus the WAL checkpoint
+/// Rule S1: "A writer of the store holds EXCLUSIVE on the file, or SHARED plus the WAL checkpoint
 /// lock."
 ///
 /// Writes that were not published when the right to write ends must be gone when it is gained
@@ -71,7 +71,7 @@ fn rule_01_unpublished_commits_end_with_the_right() {
     assert_eq!(ours[60..64], 77u32.to_be_bytes());
 }
 
-/// Rule 1: "With locking_mode=EXCLUSIVE or a heap wal-index the checkpoint lock is a no-op in
+/// Rule S1: "With locking_mode=EXCLUSIVE or a heap wal-index the checkpoint lock is a no-op in
 /// SQLite, and the last close checkpoints under EXCLUSIVE alone."
 ///
 /// Take out: the code that allows writes under EXCLUSIVE without the checkpoint lock.
@@ -111,7 +111,7 @@ fn leave_hot_journal(place: &Place) {
     assert!(place.len_beside("-djournal") > 0);
 }
 
-/// Rule 2: "in rollback mode makes sure there is no non-empty journal, and only then, without
+/// Rule S2: "in rollback mode makes sure there is no non-empty journal, and only then, without
 /// dropping SHARED, takes RESERVED ... If a journal exists it leaves." (RESERVED makes a hot
 /// journal look cold, and readers see half a transaction.)
 ///
@@ -143,7 +143,7 @@ fn rule_02_a_close_does_not_change_a_hot_journal() {
     assert_eq!(sum, 0, "the transaction was rolled back");
 }
 
-/// Rule 2, the reverse: without a journal, or with an empty or overwritten one
+/// Rule S2, the reverse: without a journal, or with an empty or overwritten one
 /// (journal_mode=TRUNCATE and PERSIST), a close does its work. Otherwise the test above would prove
 /// nothing.
 #[test]
@@ -164,8 +164,8 @@ fn rule_02_a_cold_journal_does_not_prevent_a_close_from_reclaiming() {
     }
 }
 
-/// Rule 3: "a connection's own xLock ... that meets it waits, in the process and for a bounded time
-/// across processes. No BUSY that plain SQLite would not give."
+/// Rule S3: "a connection's own xLock ... that meets it waits, in the process and for a bounded
+/// time across processes. No BUSY that plain SQLite would not give."
 ///
 /// A connection without a busy timeout begins to read or write while a connection of another
 /// process closes and holds its lock for 10 ms.
@@ -199,7 +199,7 @@ fn rule_03_a_close_in_another_process_never_causes_busy() {
     }
 }
 
-/// Rule 3 within one process: the wait lasts as long as the close.
+/// Rule S3 within one process: the wait lasts as long as the close.
 ///
 /// Take out: `closed.wait_for` in `Neighbours::retry`.
 #[test]
@@ -214,7 +214,7 @@ fn rule_03_a_close_in_the_same_process_never_causes_busy() {
     puppet.must("during close c ask reader SELECT count(*) FROM t");
 }
 
-/// Rule 3: "Maintenance yields": a close that finds any lock of another connection stops at once
+/// Rule S3: "Maintenance yields": a close that finds any lock of another connection stops at once
 /// and leaves the file valid.
 ///
 /// Take out: `is_ok()` on RESERVED and EXCLUSIVE in `NamedFile::lock_alone` (the test then finds
@@ -241,7 +241,7 @@ fn rule_03_a_close_yields_to_every_lock() {
     }
 }
 
-/// Rule 3: connections that open and close repeatedly, with work at each close, never cause BUSY
+/// Rule S3: connections that open and close repeatedly, with work at each close, never cause BUSY
 /// for others.
 ///
 /// Take out: `neighbours.retry` in `MainFile::lock_host`.
@@ -275,7 +275,7 @@ fn rule_03_opening_and_closing_never_causes_busy() {
     }
 }
 
-/// Rule 3: "it holds the lock for 10 ms at most": if everything is durable already, the close
+/// Rule S3: "it holds the lock for 10 ms at most": if everything is durable already, the close
 /// writes a slot and syncs nothing.
 ///
 /// Take out: `durable` in `Handle::close_clean` (sync always).

@@ -1,4 +1,4 @@
-//! Rows that are applied together, and in which order (rule 5).
+//! Rows that are applied together, and in which order (rule L5).
 
 use super::plan::Plan;
 use super::sort::sort;

@@ -1,4 +1,4 @@
-//! Work between batches: checkpoints, which bound the WAL, and pruning (rule 4).
+//! Work between batches: checkpoints, which bound the WAL, and pruning (rule L4).
 //!
 //! Rows up to a position are pruned only if the position was committed before a checkpoint that
 //! completed, and the database file was synced after that: the checkpoint may have run with

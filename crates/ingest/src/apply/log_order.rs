@@ -1,4 +1,4 @@
-//! Applying rows in the order in which they come, or in one with the same result (rule 5).
+//! Applying rows in the order in which they come, or in one with the same result (rule L5).
 
 use super::batch::ordered;
 use super::order::{Next, Order, Prepared};

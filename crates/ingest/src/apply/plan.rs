@@ -33,7 +33,7 @@ pub(super) struct Plan {
     pub(super) action: Action,
     /// The statement that does the same for many rows at once.
     pub(super) together: Together,
-    /// No other table's rows depend on this table, and its rows depend on no other table (rule 5).
+    /// No other table's rows depend on this table, and its rows depend on no other table (rule L5).
     pub(super) independent: bool,
     /// How the columns of the key compare; empty if rows must not be sorted.
     pub(super) sort: Vec<Collation>,

@@ -1,4 +1,4 @@
-//! How far the database durably holds applied rows (rule 4): only these can be pruned.
+//! How far the database durably holds applied rows (rule L4): only these can be pruned.
 //!
 //! A connection can run with synchronous=OFF, so a commit proves nothing. After a checkpoint that
 //! reached the end of the WAL, committed pages are in the database file. They are durable once the

@@ -3,7 +3,7 @@
 //!
 //! A writer waits when its transaction begins to write, before it holds a lock, and again at
 //! COMMIT. By then it can have read: in a rollback mode that blocks the worker, in WAL mode it does
-//! not (rule 6).
+//! not (rule L6).
 
 use crate::apply::DatabaseWorker;
 use crate::database::database_file::still_has_its_name;

@@ -1,6 +1,6 @@
 //! Waiting for the worker.
 //!
-//! Rule 6: a connection whose own transaction blocks the worker gets an error at once.
+//! Rule L6: a connection whose own transaction blocks the worker gets an error at once.
 //! `densite_wait` never waits while its connection has a transaction open on main.
 
 use crate::database::database_file::still_has_its_name;

@@ -153,7 +153,7 @@ impl Index {
             index.reset(applied);
         }
         // The snapshot is outside of the index's range. The log still has all rows that it needs
-        // (rule 4).
+        // (rule L4).
         if applied < index.from || applied > index.to {
             index.reset(applied);
         }

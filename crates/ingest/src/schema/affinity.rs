@@ -1,4 +1,4 @@
-//! Column affinity, applied before a value is logged (rule 5): the log holds what the table would
+//! Column affinity, applied before a value is logged (rule L5): the log holds what the table would
 //! hold.
 //!
 //! SQLite does not apply affinity to values that a virtual table is given. Conversions that depend

@@ -47,7 +47,7 @@ pub(crate) struct Target {
     pub(crate) has_triggers: bool,
     /// Its declaration may have ON CONFLICT clauses.
     pub(crate) has_conflict_clauses: bool,
-    /// Rows can be applied in any order that keeps the order within a key (rule 5). It has no
+    /// Rows can be applied in any order that keeps the order within a key (rule L5). It has no
     /// foreign keys in either direction and no UNIQUE except the key. The schema has no triggers at
     /// all, because one of another table may read this table.
     pub(crate) sortable: bool,

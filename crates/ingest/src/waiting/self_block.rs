@@ -1,4 +1,4 @@
-//! Whether a connection that waits for the worker itself blocks the worker (rule 6).
+//! Whether a connection that waits for the worker itself blocks the worker (rule L6).
 
 use densite_log::Seq;
 use densite_sqlite::{Code, Connection, Error, Result, TxnState};

@@ -1,7 +1,7 @@
 //! Values by the address of a connection, without a lock.
 //!
 //! A callback for each changed row looks its connection up, and a lock held by another thread would
-//! stay locked in a forked child (rule 15). There are as many slots as connections had a value at
+//! stay locked in a forked child (rule S15). There are as many slots as connections had a value at
 //! the same time. SQLite has one writer for each database, so these are few.
 
 use std::ptr::null_mut;

@@ -28,7 +28,7 @@ const ROOM: usize = 16 << 20;
 const PERIOD: Duration = Duration::from_secs(1);
 
 /// How long a new cache waits for the lock. In a child of fork, a thread that does not exist can
-/// hold it forever (rule 15). The cache then keeps its first budget.
+/// hold it forever (rule S15). The cache then keeps its first budget.
 const PATIENCE: Duration = Duration::from_millis(20);
 
 /// The caches of a process.

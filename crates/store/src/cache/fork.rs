@@ -1,7 +1,7 @@
 //! Locks that a child of fork does not wait for.
 //!
 //! A thread that decodes ahead, or that watches the memory, can hold a lock while another thread
-//! forks. It does not exist in the child, where the lock stays locked for ever (rule 15). What is
+//! forks. It does not exist in the child, where the lock stays locked for ever (rule S15). What is
 //! under it can be half changed.
 
 use std::process;

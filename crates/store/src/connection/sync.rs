@@ -1,4 +1,4 @@
-//! Making what was published durable: syncs, and slots (rule 9).
+//! Making what was published durable: syncs, and slots (rule S9).
 
 use super::Connection;
 use crate::error::{Error, Result};
@@ -90,7 +90,7 @@ impl Connection {
     }
 
     /// Makes everything published durable and names it in a durable slot, so that the space it
-    /// freed can be reused at once (rule 9). Takes two syncs, unless another connection has done a
+    /// freed can be reused at once (rule S9). Takes two syncs, unless another connection has done a
     /// part of it.
     ///
     /// # Errors

@@ -30,7 +30,7 @@ pub(crate) const DATA_OFF: u64 = 16384;
 
 /// Space is accounted, freed and reused in units of this many bytes, counted from offset 0.
 pub(crate) const UNIT_LEN: u64 = 65536;
-/// The unit with the bytes that SQLite locks (at 1 GiB); it stays empty (rule 13).
+/// The unit with the bytes that SQLite locks (at 1 GiB); it stays empty (rule S13).
 pub(crate) const LOCK_UNIT: u64 = 0x4000_0000 / UNIT_LEN;
 
 /// The maximum length of a stored file: offsets fit 48 bits.

@@ -18,7 +18,7 @@
 //!
 //! Valid if and only if kind and lengths are in range and the checksum matches. The checksum is
 //! seeded with the offset, so a record copied to another place is invalid. Number and version
-//! distinguish the right frame from another one in a reused place (rule 6).
+//! distinguish the right frame from another one in a reused place (rule S6).
 //!
 //! A void record ([`void`]) replaces the first record of an attempt at a commit that was given up:
 //! see `attempt`. It is not valid, so reading ends there.

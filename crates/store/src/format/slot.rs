@@ -15,7 +15,7 @@
 //! Invariant: everything that a slot names was synced before the slot was written. Invariant: a
 //! writer never writes over the slot that recovery would choose now, and that slot is durable. So
 //! the trailer named by the newest valid slot is *proven*: if it cannot be read, the file is
-//! damaged (rule 10).
+//! damaged (rule S10).
 
 use super::tip::Tip;
 use crate::bytes::Put;

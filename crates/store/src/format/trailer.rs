@@ -4,7 +4,7 @@
 //! offset  size  field
 //!      0     8  commit       this commit's number; larger than any before
 //!      8     8  epoch        random, new for each writer and after each failure: records of an
-//!                            earlier tail never continue this chain (rule 8)
+//!                            earlier tail never continue this chain (rule S8)
 //!     16     4  flags        1: root trailer, has the root section
 //!     20     4  page_size    bytes of a page; 0 while nothing was ever written
 //!     24     8  logical_len  bytes of the database

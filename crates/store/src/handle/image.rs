@@ -4,7 +4,7 @@
 //! read these again. The result is the file as of one commit, `mark`, under one condition
 //! ([`Handle::is_kept`]): when the last byte was read, no slot named a later commit. For a writer
 //! writes over bytes of the file only if they were free in the commit that a durable slot names
-//! (rule 9). So until such a slot exists, all bytes that `mark` needs are in their places.
+//! (rule S9). So until such a slot exists, all bytes that `mark` needs are in their places.
 
 use super::Handle;
 use crate::chain;

@@ -26,7 +26,7 @@ use std::sync::Arc;
 ///
 /// Handles of one process with the same `identity` share what they know about the file and one
 /// cache of decoded pages. The caller does the locking: it has the right to write while it writes
-/// (rule 1: EXCLUSIVE on the file, or SHARED and the WAL checkpoint lock).
+/// (rule S1: EXCLUSIVE on the file, or SHARED and the WAL checkpoint lock).
 pub struct Handle {
     connection: Connection,
     /// Writes that are not published.
@@ -75,7 +75,7 @@ impl Handle {
     /// The length of the database in bytes, as this handle sees it.
     ///
     /// # Errors
-    /// I/O, damage; never 0 for a file that cannot be read (rule 7).
+    /// I/O, damage; never 0 for a file that cannot be read (rule S7).
     pub fn len(&mut self) -> Result<u64> {
         self.connection.open.check_poison()?;
         if let Some(transaction) = &self.transaction {

@@ -137,7 +137,7 @@ impl Handle {
     }
 
     /// Publishes all pending writes of a transaction that SQLite can still undo, because its journal
-    /// exists. The file keeps enough room for that, also on a full disk (rule 11).
+    /// exists. The file keeps enough room for that, also on a full disk (rule S11).
     ///
     /// # Errors
     /// As [`Handle::publish`].
@@ -237,7 +237,7 @@ impl Handle {
         self.connection.after_failed_sync(failed)
     }
 
-    /// Names the newest commit in a slot, and cuts the reserve off the end of the file (rule 10).
+    /// Names the newest commit in a slot, and cuts the reserve off the end of the file (rule S10).
     /// The caller has the right to write. If the commit is durable already, this needs no sync: if
     /// a power cut loses the slot, recovery finds the commit from the previous slot.
     ///

@@ -34,7 +34,7 @@ pub(crate) struct Besides {
     /// Commit even if nothing changed: the trailer names the new end of the file.
     pub(crate) even_empty: bool,
     /// SQLite can still undo the commit, because its journal exists: the file must have room for
-    /// that (rule 11).
+    /// that (rule S11).
     pub(crate) undoable: bool,
     /// The commit reclaims space: its pages are unchanged, in other places.
     pub(crate) reclaim: bool,
@@ -215,7 +215,7 @@ fn undo_bytes(pages: usize, dicts: usize) -> u64 {
     (RECORD_LEN + payload_len(None, 3, dicts, pages) + UNDO_SPARE) as u64
 }
 
-/// The caller must keep rule 1. If locks do not work, this check keeps a writer from building on a
+/// The caller must keep rule S1. If locks do not work, this check keeps a writer from building on a
 /// commit that is not the newest any more. Returns the tip block.
 fn not_overtaken(file: &dyn File, salt: u64, before: &[u8; TIP_LEN]) -> Result<[u8; TIP_LEN]> {
     let now = read_tip(file)?;

@@ -52,7 +52,7 @@ pub(crate) fn publish(
         return Ok(0);
     }
     let done = attempt(connection, transaction, besides);
-    // A rollback needs no space (rule 11).
+    // A rollback needs no space (rule S11).
     let rolled_back = match &done {
         Err(error) if error.is_of_disk() => Transaction::needs_no_frames(connection, transaction)?,
         _ => false,
@@ -76,7 +76,7 @@ fn attempt(
             published.note_heat(shared);
         }
         // While SQLite can still undo the commit, it must not be named in a slot: the frames that
-        // it replaced would then be free (rule 11). SQLite syncs next, or ends the journal.
+        // it replaced would then be free (rule S11). SQLite syncs next, or ends the journal.
         if written > 0 && !besides.undoable {
             sync_if_due(connection)?;
         }

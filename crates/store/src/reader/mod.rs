@@ -17,7 +17,7 @@ use batches::Batches;
 use std::sync::Arc;
 
 /// So many tries to read a page that is being moved or replaced, before it counts as damage (rule
-/// 6).
+/// S6).
 const TRIES: u32 = 100;
 
 /// The most bytes of the buffer for stored bytes that are kept without a lock.
@@ -89,7 +89,7 @@ impl Reader {
         Ok(Some(shared))
     }
 
-    /// Makes sure that the known commit is the newest one (rule 5).
+    /// Makes sure that the known commit is the newest one (rule S5).
     ///
     /// # Errors
     /// As [`Shared::refresh`].

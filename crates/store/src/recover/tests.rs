@@ -138,7 +138,7 @@ fn a_file_is_recognised_by_its_header_or_else_by_its_slots() {
     assert_eq!(kind(b"SQLite format 3\0"), Kind::Other);
 }
 
-/// Otherwise SQLite would delete the journal beside it (rule 7).
+/// Otherwise SQLite would delete the journal beside it (rule S7).
 #[test]
 fn a_file_cut_to_its_preamble_is_not_an_empty_database() {
     let (born, used) = (file_of(0), file_of(3));
@@ -326,7 +326,7 @@ fn first_commit_lost(change: impl Fn(&mut Vec<u8>)) -> String {
 }
 
 /// A first commit that was never durable can be missing. If the file shows that it was durable, the
-/// file is not empty (rule 7).
+/// file is not empty (rule S7).
 #[test]
 fn a_first_commit_that_is_lost_leaves_an_empty_file_only_if_it_was_never_durable() {
     let tip = TIP_OFF as usize;

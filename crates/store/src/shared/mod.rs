@@ -1,7 +1,7 @@
 //! What all handles of a process on one file share: the newest known commit, map nodes, decoded
 //! pages, dictionaries.
 //!
-//! Freshness (rule 5): before every read the tip block (48 bytes) is compared with the one at the
+//! Freshness (rule S5): before every read the tip block (48 bytes) is compared with the one at the
 //! last refresh. If it differs, the trailers since are read and applied (`follow`). A handle that
 //! publishes updates the state itself. Lock order: `writer` before `state`. A holder of `state`
 //! only tries to lock `writer`. `nodes`, `dictionaries` and the cache are locked last.

@@ -2,7 +2,7 @@
 //!
 //! That takes time, in which records are moved and their places reused. So if something looks
 //! damaged, it is read again in the commit that is the newest by then. It is damage only if no
-//! commit was published since the read began (rule 6).
+//! commit was published since the read began (rule S6).
 
 use crate::error::{Error, Result};
 use crate::format::tip::Tip;

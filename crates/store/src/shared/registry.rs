@@ -30,7 +30,7 @@ impl Shared {
         };
         let key = (identity.to_owned(), found.salt, std::process::id());
         // In a child of fork, a thread that does not exist can hold the lock forever: do without
-        // sharing then (rule 15).
+        // sharing then (rule S15).
         let Some(mut registry) = REGISTRY.try_lock_for(Duration::from_secs(2)) else {
             return Ok(Some(Arc::new(Shared::new(found, options)?)));
         };

@@ -1,4 +1,4 @@
-//! Which units can be reused, and which have to wait for a slot (rule 9).
+//! Which units can be reused, and which have to wait for a slot (rule S9).
 //!
 //! Invariant: a *reusable* unit was free already in the commit that a durable slot names, and
 //! nothing was written to it since. So neither recovery nor a reader of the newest commit needs its

@@ -146,7 +146,7 @@ fn check_newest(state: &State, commit: u64, file_len: u64) -> Result<()> {
 }
 
 /// Makes the empty file a store without pages. Writes the slots, syncs, and writes the header last.
-/// So a file without a header that is not longer than the preamble holds no data (rule 7).
+/// So a file without a header that is not longer than the preamble holds no data (rule S7).
 fn create(connection: &mut Connection) -> Result<()> {
     let salt = densite_disk::random::random_u64()?;
     let tip = Tip {

@@ -3,7 +3,7 @@
 //! The learner (one per file and process) samples written pages. If a family is worth it, training
 //! runs on the pool. Some batches later, the dictionary is appended like any other record and used
 //! from then on. A commit that fails loses its dictionaries, and this process does not use their
-//! numbers again (rule 12).
+//! numbers again (rule S12).
 
 use super::Transaction;
 use crate::codec::Dictionary;

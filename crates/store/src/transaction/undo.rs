@@ -1,9 +1,9 @@
-//! Rolling back without space (rule 11).
+//! Rolling back without space (rule S11).
 //!
 //! SQLite rolls back by writing pages as its journal has them. The newest commit still has such a
 //! page. If the transaction was published before its journal was gone, the commit before the newest
 //! one has it: no place that this commit reaches is written again before a durable slot names a
-//! later one (rule 9). So once a write has failed, each page that SQLite writes is compared with
+//! later one (rule S9). So once a write has failed, each page that SQLite writes is compared with
 //! both, and its entry is that of the frame which is there already. A good transaction compares
 //! nothing.
 

@@ -1,4 +1,4 @@
-//! Numbers of commits, and the epoch that distinguishes attempts of different writers (rule 8).
+//! Numbers of commits, and the epoch that distinguishes attempts of different writers (rule S8).
 
 use crate::error::Result;
 

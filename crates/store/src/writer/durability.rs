@@ -1,5 +1,5 @@
-//! What a process knows to be durable: the newest commit and the newest slot (rule 9). Also the
-//! reserve at the end of the file (rule 11).
+//! What a process knows to be durable: the newest commit and the newest slot (rule S9). Also the
+//! reserve at the end of the file (rule S11).
 
 use super::rewrite;
 use crate::error::Result;
@@ -189,7 +189,7 @@ impl Durability {
         let often = (self.physical_len / SLOT_PART).max(SLOT_LEAST);
         let every_bytes = every_bytes.min(often);
         // The creation's slot names the empty store. Damage after it must not make the file empty
-        // again (rule 7).
+        // again (rule S7).
         let early = self.since_slot < every_bytes && self.slot.1.tip.commit != 0;
         if early || !self.slot_durable {
             return Ok(());
@@ -240,8 +240,9 @@ impl Durability {
     }
 
     /// Keeps some written bytes after `tail`, the end after this commit, so that a full disk still
-    /// takes the checkpoint of a DELETE, and the rollback of this commit (rule 11). It comes before
-    /// the commit is written, so that a failure loses nothing. At least `least` bytes must be there.
+    /// takes the checkpoint of a DELETE, and the rollback of this commit (rule S11). It comes
+    /// before the commit is written, so that a failure loses nothing. At least `least` bytes must be
+    /// there.
     ///
     /// # Errors
     /// I/O; a full disk is an error only if there are fewer than `least` bytes.

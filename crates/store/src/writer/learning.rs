@@ -1,5 +1,5 @@
 //! What a process learns from the pages that it writes, and the numbers of the resulting
-//! dictionaries (rule 12).
+//! dictionaries (rule S12).
 
 use crate::codec::Dictionary;
 use crate::codec::family::Family;

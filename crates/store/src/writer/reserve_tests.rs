@@ -1,4 +1,4 @@
-//! The reserve at the end of the file (rule 11).
+//! The reserve at the end of the file (rule S11).
 
 use super::*;
 use crate::Error;
@@ -102,7 +102,7 @@ fn a_reserve_that_another_process_left_is_not_written_again() {
     );
 }
 
-/// SQLite locks bytes there, and on some systems no other process can write to them (rule 13).
+/// SQLite locks bytes there, and on some systems no other process can write to them (rule S13).
 #[test]
 fn the_reserve_leaves_out_the_unit_that_sqlite_locks() {
     const LEN: u64 = MIB / 4;

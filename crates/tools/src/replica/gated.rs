@@ -1,4 +1,4 @@
-//! A database that is shipped in a process that can fork (rule 15): a fork waits until no call of
+//! A database that is shipped in a process that can fork (rule S15): a fork waits until no call of
 //! SQLite or the store is under way. It does not wait for the bucket, which can take long.
 
 use super::source::Database;

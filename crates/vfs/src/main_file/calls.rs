@@ -87,7 +87,7 @@ impl VfsFile for MainFile {
         pause::at("before-sync");
         self.file.host().set_sync_strength(flags);
         // Ingest syncs what other connections have checkpointed, without the right to write (rule
-        // 1).
+        // S1).
         let may_write = self.member.level() >= ffi::LOCK_EXCLUSIVE
             || self.settings.unlocked
             || self.checkpoint.is_under_way();
@@ -244,8 +244,8 @@ impl MainFile {
                 Ok(buf.len())
             }
             // SQLite reads the header while it opens the file, before any lock. An error there
-            // would be final. So the read is empty: the file is judged again under SHARED (rule 7),
-            // and a refusal is explained once the connection exists.
+            // would be final. So the read is empty: the file is judged again under SHARED (rule
+            // S7), and a refusal is explained once the connection exists.
             State::Refused(_) | State::Broken(_) if self.holds_no_lock() => Ok(0),
             _ => Err(self.contents.useless()),
         }

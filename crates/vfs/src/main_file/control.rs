@@ -146,7 +146,7 @@ impl MainFile {
         self.committed_without_wal();
         // In WAL mode the lock on the file does not give the right to write.
         if self.member.level() == ffi::LOCK_EXCLUSIVE || self.settings.unlocked {
-            // With synchronous=OFF, SQLite never syncs (rule 9).
+            // With synchronous=OFF, SQLite never syncs (rule S9).
             let synced = self.in_store(|stored| stored.handle().sync_if_due());
             synced.transpose()?;
             self.maintain_a_little();
@@ -163,7 +163,7 @@ impl MainFile {
         }
     }
 
-    /// CKPT_DONE: the pages must be visible before SQLite sends readers to them (rule 4).
+    /// CKPT_DONE: the pages must be visible before SQLite sends readers to them (rule S4).
     fn checkpoint_done(&mut self) -> Done {
         self.checkpoint.publishes();
         pause::at("checkpoint-done");

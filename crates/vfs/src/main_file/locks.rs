@@ -52,7 +52,7 @@ impl MainFile {
         Ok(())
     }
 
-    /// Takes the host's lock. Waits for a connection that is closing (rule 3).
+    /// Takes the host's lock. Waits for a connection that is closing (rule S3).
     fn lock_host(&self, level: i32) -> Done {
         let mut attempt = || unless_busy(self.file.host().lock(level));
         let busy = match self.file.host().lock(level) {

@@ -421,7 +421,8 @@ impl MainFile {
 
     /// Forgets all pending writes. Also those of a transaction that SQLite gave up in the middle, when
     /// its lock is released or the file is closed: if its journal is hot, it is played back into the
-    /// newest commit, which is what the journal restores. So that rollback needs no space (rule 11).
+    /// newest commit, which is what the journal restores. So that rollback needs no space (rule
+    /// S11).
     fn forget_unpublished(&mut self) {
         if let Some(stored) = self.contents.store_mut() {
             stored.handle().discard();

@@ -1,10 +1,10 @@
 //! Maintenance of a file at rest, and its close.
 //!
-//! The last close makes a slot durable that names the tip (rule 10). In a rollback mode, SQLite
-//! holds no lock at xClose. So this takes SHARED, checks that no journal is hot (rule 2), and takes
-//! RESERVED and EXCLUSIVE; docs/decisions/sqlite-calls.md has the reasons. If a lock is busy, the
-//! close continues without a slot. A connection that finds this lock waits for it (`neighbours`,
-//! rule 3). For what is reclaimed and when, see `maintain`.
+//! The last close makes a slot durable that names the tip (rule S10). In a rollback mode, SQLite
+//! holds no lock at xClose. So this takes SHARED, checks that no journal is hot (rule S2), and
+//! takes RESERVED and EXCLUSIVE; docs/decisions/sqlite-calls.md has the reasons. If a lock is busy,
+//! the close continues without a slot. A connection that finds this lock waits for it
+//! (`neighbours`, rule S3). For what is reclaimed and when, see `maintain`.
 
 use super::MainFile;
 use crate::codes::{Done, code_of};

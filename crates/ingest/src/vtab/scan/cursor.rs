@@ -47,7 +47,7 @@ impl Lone {
 /// See the module.
 pub(crate) struct Cursor {
     reading: Arc<Reading>,
-    /// Holds the base table's snapshot while the cursor exists (rule 4).
+    /// Holds the base table's snapshot while the cursor exists (rule L4).
     guard: Option<OwnedStatement>,
     applied: Applied,
     /// The plan's number and the statement.

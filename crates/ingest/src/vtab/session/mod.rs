@@ -3,7 +3,7 @@
 //! All `densite_ingest` tables of a connection share it, so that one COMMIT is one transaction in
 //! the log.
 //!
-//! Rule 1: xSync appends once. The appended transaction is *prepared*. A repeated COMMIT finds it
+//! Rule L1: xSync appends once. The appended transaction is *prepared*. A repeated COMMIT finds it
 //! and appends nothing. If rows were added or removed in between, the prepared transaction is
 //! rolled back, durably, and all rows are appended again.
 
@@ -290,7 +290,7 @@ impl Session {
     }
 }
 
-/// Rule 2: a transaction that writes the log and an ordinary table cannot be atomic.
+/// Rule L2: a transaction that writes the log and an ordinary table cannot be atomic.
 fn refuse_mixed(connection: &Connection) -> Result<()> {
     match connection.written_schema()? {
         None => Ok(()),
