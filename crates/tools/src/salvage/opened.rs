@@ -14,13 +14,13 @@ use std::time::Duration;
 /// See the module.
 pub(super) enum Opened {
     /// A plain file, through SQLite.
-    Plain(Source),
+    Plain(Box<Source>),
     /// A plain file that SQLite does not read.
     Raw(RawFile),
     /// A Densite file, through SQLite.
-    Compressed(WithScan),
+    Compressed(Box<WithScan>),
     /// A Densite file that cannot be opened.
-    Scanned(Scanned),
+    Scanned(Box<Scanned>),
 }
 
 impl Opened {
@@ -46,10 +46,10 @@ impl Opened {
                     empty: true,
                 });
             }
-            (Form::Plain, Ok(source)) => Opened::Plain(source),
+            (Form::Plain, Ok(source)) => Opened::Plain(Box::new(source)),
             (Form::Plain, Err(Error::Damaged { .. })) => Opened::Raw(RawFile::open(target)?),
             (Form::Compressed, Ok(source)) => {
-                Opened::Compressed(WithScan::new(source, target.clone()))
+                Opened::Compressed(Box::new(WithScan::new(source, target.clone())))
             }
             (Form::Compressed, Err(e @ Error::Damaged { .. })) => {
                 return scan(target, e, progress);
@@ -67,10 +67,10 @@ impl Opened {
 
     pub(super) fn pages(&mut self) -> &mut dyn Pages {
         match self {
-            Opened::Plain(source) => source,
+            Opened::Plain(source) => &mut **source,
             Opened::Raw(file) => file,
-            Opened::Compressed(source) => source,
-            Opened::Scanned(file) => file,
+            Opened::Compressed(source) => &mut **source,
+            Opened::Scanned(file) => &mut **file,
         }
     }
 
@@ -110,7 +110,7 @@ fn scan(target: &Target, e: Error, progress: &mut dyn Progress) -> Result<Opened
         Err(_) => return Err(e),
     };
     match pages::header(&mut scanned, &target.given) {
-        Ok(_) => Ok(Opened::Scanned(scanned)),
+        Ok(_) => Ok(Opened::Scanned(Box::new(scanned))),
         Err(_) => Err(e),
     }
 }

@@ -85,7 +85,7 @@ impl Crate {
         let for_tests: Vec<Module> = modules
             .iter()
             .flat_map(|(module, source)| {
-                let name = |name: &String| [&module[..], &[name.clone()]].concat();
+                let name = |name: &String| [&module[..], std::slice::from_ref(name)].concat();
                 source.test_modules.iter().map(name)
             })
             .collect();
@@ -114,7 +114,7 @@ impl Crate {
             let Some((name, after)) = rest.split_first() else {
                 break;
             };
-            let child = [&at[..], &[name.clone()]].concat();
+            let child = [&at[..], std::slice::from_ref(name)].concat();
             if self.modules.contains_key(&child) {
                 (at, rest) = (child, after);
                 continue;
@@ -199,7 +199,7 @@ fn modules_have_no_dependency_cycles() {
     let mut wrong = Vec::new();
     for (name, folder) in folders() {
         for (inner, graph) in Crate::read(&folder).graphs() {
-            let place = [&[name.clone()], &inner[..]].concat().join("/");
+            let place = [std::slice::from_ref(&name), &inner[..]].concat().join("/");
             let cycles = in_cycles(&graph).into_iter();
             wrong.extend(cycles.map(|cycle| format!("{place}: {cycle}")));
         }
