@@ -132,4 +132,7 @@ def _status(con: Any, module: Any, call: str, *parameters: Any) -> Optional[Repl
 
 def _ask(con: Any, module: Any, sql: str, *parameters: Any) -> Any:
     with closed_after(cursor_of(con, module), module) as cursor:
-        return ask(cursor, sql, *parameters)[0][0]
+        # While another thread uses the connection, CPython's driver can lose the row (seen with 3.11).
+        # Asking twice changes nothing.
+        rows = ask(cursor, sql, *parameters) or ask(cursor, sql, *parameters)
+        return rows[0][0]
