@@ -2,8 +2,8 @@
 //! acknowledged row is exactly once in the table or once in the rejects. The log has all rows that
 //! the subscriber has not acknowledged.
 
-use crate::common::reports::acknowledged;
 use crate::common::storage;
+use densite_testing::acknowledged;
 
 use crate::common::{self, Db, all, one, wait};
 use std::path::Path;

@@ -1,8 +1,6 @@
 //! A database file with ingest and the functions of members, through the SQLite that the tests
 //! link.
 
-pub(crate) mod reports;
-
 use densite_sqlite::Connection;
 use std::path::Path;
 

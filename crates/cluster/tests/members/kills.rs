@@ -4,8 +4,8 @@
 
 use super::loss::assert_same;
 use super::{Cluster, ingest};
-use crate::common::reports::acknowledged;
 use crate::common::{self, all, one};
+use densite_testing::acknowledged;
 use rusqlite::Connection;
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -4,7 +4,6 @@ pub(crate) mod away;
 pub(crate) mod hooked;
 pub(crate) mod leader;
 pub(crate) mod past;
-pub(crate) mod reports;
 pub(crate) mod storage;
 pub(crate) mod waiting;
 

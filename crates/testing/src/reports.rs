@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, channel};
 
 /// The numbers behind `acknowledged` in the output of a child, whose stdout is a pipe. A thread
 /// collects them until the child ends.
-pub(crate) fn acknowledged(child: &mut Child) -> Receiver<i64> {
+pub fn acknowledged(child: &mut Child) -> Receiver<i64> {
     let lines = BufReader::new(child.stdout.take().expect("a pipe")).lines();
     let (tell, acknowledged) = channel();
     std::thread::spawn(move || {
