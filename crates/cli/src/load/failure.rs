@@ -1,10 +1,17 @@
 //! Problems of a file as failures.
 
-use super::Bad;
+use super::{Bad, Source};
 use crate::failure::Failure;
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::path::Path;
+
+/// What may be wrong with a file that was loaded all the same, as a message.
+pub(crate) fn doubt(file: &Path, unit: &str, source: &dyn Source) -> Option<String> {
+    let doubt = Bad::file(source.doubt()?);
+    let at = source.header();
+    Some(sentence(file, unit, &Bad { at, ..doubt }))
+}
 
 /// A message with file, place, column, value and problem.
 pub(crate) fn sentence(file: &Path, unit: &str, bad: &Bad) -> String {

@@ -2,9 +2,9 @@
 
 use crate::args::{Common, FileFormat, LoadArgs, Types};
 use crate::failure::{Failure, Outcome};
-use crate::load::failure::{details, input, sentence};
+use crate::load::failure::{details, doubt, input, sentence};
 use crate::load::insert::{Loaded, Options, Stop, load};
-use crate::load::{Bad, format_of, not_loaded, open as open_file};
+use crate::load::{format_of, not_loaded, open as open_file};
 use crate::progress::Bar;
 use crate::shown::shown;
 use crate::sql::failure::{At, failure};
@@ -105,16 +105,9 @@ pub(crate) fn run(common: Common, args: &LoadArgs) -> Outcome {
             &format!("skipped: {}", sentence(&args.file, unit, bad)),
         );
     }
-    if let Some(doubt) = source.doubt().filter(|_| loaded.created) {
-        let at = source.header();
-        let doubt = sentence(
-            &args.file,
-            unit,
-            &Bad {
-                at,
-                ..Bad::file(doubt)
-            },
-        );
+    if loaded.created
+        && let Some(doubt) = doubt(&args.file, unit, source.as_ref())
+    {
         out::message(common, &doubt);
     }
     let seconds = begin.elapsed().as_secs_f64();

@@ -10,7 +10,7 @@ use super::super::pipe::{FromCommand, command_of};
 use super::super::session::{Flow, Session};
 use crate::args::{FileFormat, LoadArgs, Quote, Types};
 use crate::failure::Failure;
-use crate::load::failure::{input, sentence};
+use crate::load::failure::{doubt, input};
 use crate::load::insert::{Options, Stop, load};
 use crate::load::{Bad, format_of, open, open_text, target};
 use crate::out;
@@ -192,16 +192,9 @@ pub(super) fn run(session: &mut Session, arguments: &[String]) -> Result<Flow, F
         Ok(loaded) => {
             let rows = out::counted(loaded.rows, "row", "rows");
             out::message(session.common, &format!("{rows} into {table}"));
-            if let Some(doubt) = source.doubt().filter(|_| loaded.created) {
-                let at = source.header();
-                let doubt = sentence(
-                    &args.file,
-                    unit,
-                    &Bad {
-                        at,
-                        ..Bad::file(doubt)
-                    },
-                );
+            if loaded.created
+                && let Some(doubt) = doubt(&args.file, unit, source.as_ref())
+            {
                 out::message(session.common, &doubt);
             }
             Ok(Flow::Next)
