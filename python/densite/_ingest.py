@@ -87,7 +87,8 @@ class Ingest:
             alone(con, self._module, "a table is opened for ingest")
             policy = on_conflict.strip().replace("'", "''")
             self._make(cursor, name is None, f"USING densite_ingest({quoted(table)}, on_conflict='{policy}', on_full={on_full})")
-            self._target = _described(cursor, "temp", self.name, self._module)
+            # The log keeps the order of the rows.
+            self._target = _described(cursor, "temp", self.name, self._module)._replace(key=[])
 
     def _make(self, cursor: Any, is_own_name: bool, using: str) -> None:
         """Creates the virtual table, unless an earlier call on this connection created it."""
@@ -156,7 +157,7 @@ class Ingest:
                 shared = may_be_shared(self._con, self._module)
                 for part in sets(data, self._target.columns, self._module):
                     self._check_transaction(cursor)
-                    _insert_part(self._con, cursor, "temp", self._target, part, "abort", False, read, None, shared, self._module)
+                    _insert_part(self._con, cursor, "temp", self._target, part, "abort", read, None, shared, self._module)
                     read += part.rows
                 self._check_transaction(cursor)
                 patience.execute("COMMIT")

@@ -21,10 +21,7 @@ Progress = Callable[[int], Any]
 #: A statement that reads this few rows ends soon, so Ctrl-C is handled at its end.
 _FEW_ROWS = 1 << 16
 
-#: Nothing is inserted after an error, so it does not matter which of two conflicting rows comes
-#: first.
-_ABORTING = ("abort", "fail", "rollback")
-_CONFLICTS = (*_ABORTING, "ignore", "replace")
+_CONFLICTS = ("abort", "fail", "rollback", "ignore", "replace")
 
 
 class _Key(NamedTuple):
@@ -33,50 +30,26 @@ class _Key(NamedTuple):
     name: str
     #: 1 descending, 2 ignoring case.
     flags: int
-    #: The types that its values can have (each a sum as from :meth:`Set.types`) so that values that
-    #: are equal in the table are also equal in sorting and keep their order.
-    stable: Tuple[int, ...]
-    #: An INTEGER PRIMARY KEY: NULL becomes the next number, which depends on the rows before it.
-    is_rowid: bool = False
-    #: NOT NULL with a DEFAULT: with ``replace`` NULL becomes the default, which other rows can have
-    #: too.
-    has_default: bool = False
+    #: A NULL would become another value.
+    without_null: bool
+    #: The types (each a sum as from :meth:`Set.types`) of which one must contain those of all
+    #: values, so that values that are equal in the table are also equal in sorting; none: any.
+    types: Tuple[int, ...]
 
 
 class _Table(NamedTuple):
-    """The properties of the target."""
+    """The target, as ``densite_insert_plan`` describes it (crates/bulk/src/insert_plan.rs)."""
 
     name: str
     columns: List[str]
+    #: The columns to sort by; none if that can change the result.
     key: List[_Key]
-    #: Whether the order of rows affects only which of two rows with the same key stays.
-    any_order: bool
+    #: The INTEGER PRIMARY KEY.
+    rowid: List[str]
     has_triggers: bool
     #: Whether SQLite can find the parent of a row among later rows of the same statement, because
     #: it checks foreign keys when a statement ends.
     needs_all: bool
-
-
-def _stable(declared: str, is_strict: bool, collation: str) -> Tuple[int, ...]:
-    """See :class:`_Key`: sorting compares the given values, but the table compares them after its
-    affinity has converted them (integers 1, floating point 2, text 4, blobs 8), with its
-    collation."""
-    kind = declared.upper()
-    if "INT" in kind:
-        types: Tuple[int, ...] = (11,)
-    elif any(part in kind for part in ("CHAR", "CLOB", "TEXT")):
-        # Several numbers among text, or several rounded floating point numbers, can become one
-        # text.
-        types = (9, 12)
-    elif not kind or "BLOB" in kind or (is_strict and kind == "ANY"):
-        types = (15,)
-    else:
-        # Several integers beyond 2^53 can become one number.
-        types = (10,) if any(part in kind for part in ("REAL", "FLOA", "DOUB")) else (11,)
-    if collation.upper() in ("BINARY", "NOCASE"):
-        return types
-    # The collation itself decides which texts are equal.
-    return (8,) if types == (9, 12) else (types[0] & ~4,)
 
 
 def quoted(name: str) -> str:
@@ -88,64 +61,26 @@ def folded(name: str) -> str:
     return name.lower() if name.isascii() else "".join(letter.lower() if letter.isascii() else letter for letter in name)
 
 
-def _missing(cursor: Any, schema: str, table: str) -> str:
+def _missing(cursor: Any, schema: str, table: str, elsewhere: List[str]) -> str:
     """The message for a missing table: it can be in another schema, or the schema can be part of
     the name."""
     said = f"no such table: {table if schema == 'main' else f'{schema}.{table}'}"
     other, _, name = table.rpartition(".")
-    where = [found for (found,) in ask(cursor, f"SELECT {text('schema')} FROM pragma_table_list WHERE name = ? COLLATE NOCASE", name) if found != schema]
-    if other:
-        where = [found for found in where if found.lower() == other.lower()] or where
-    return f'{said}; there is one in the schema {where[0]}: use insert(con, "{name}", data, schema="{where[0]}")' if where else said
+    if other and ask(cursor, "SELECT 1 FROM densite_insert_plan(?, ?, 'abort') WHERE fact = 'column' LIMIT 1", name, other):
+        elsewhere = [other]
+    return f'{said}; there is one in the schema {elsewhere[0]}: use insert(con, "{name}", data, schema="{elsewhere[0]}")' if elsewhere else said
 
 
-def _described(cursor: Any, schema: str, table: str, module: Any) -> _Table:
-    found = ask(cursor, f"SELECT {text('name')}, {text('type')}, pk, hidden, \"notnull\" AND dflt_value IS NOT NULL FROM pragma_table_xinfo(?, ?)", table, schema)
-    if not found:
-        raise module.OperationalError(_missing(cursor, schema, table))
-    columns = [name for name, _, _, hidden, _ in found if hidden == 0]
-    defaults = {name for name, *_, has_default in found if has_default}
-    indexes = ask(cursor, f'SELECT {text("name")}, "unique", {text("origin")}, partial FROM pragma_index_list(?, ?)', table, schema)
-    unique = [name for name, is_unique, _, partial in indexes if is_unique and not partial]
-    primary = [name for name, _, origin, _ in indexes if origin == "pk"]
-    alias = [name for name, _, pk, *_ in found if pk]
-    declared = {name: kind or "" for name, kind, *_ in found}
-    (is_strict,) = (ask(cursor, "SELECT strict FROM pragma_table_list(?) WHERE schema = ? COLLATE NOCASE", table, schema) or [(0,)])[0]
-    key: List[_Key] = []
-    if primary or (unique and not alias):
-        columns_of = f'SELECT {text("name")}, "desc", {text("coll")} FROM pragma_index_xinfo(?, ?) WHERE key AND cid >= 0 ORDER BY seqno'
-        for name, descending, collation in ask(cursor, columns_of, (primary or unique)[0], schema):
-            flags = (1 if descending else 0) | (2 if collation.upper() == "NOCASE" else 0)
-            key.append(_Key(name, flags, _stable(declared[name], bool(is_strict), collation), has_default=name in defaults))
-    elif alias:
-        key = [_Key(alias[0], 0, (11,), is_rowid=True)]
-    triggers = ask(
-        cursor,
-        f"SELECT 1 FROM {quoted(schema)}.sqlite_schema WHERE type = 'trigger' AND tbl_name = ? COLLATE NOCASE"
-        " UNION ALL SELECT 1 FROM temp.sqlite_schema WHERE type = 'trigger' AND tbl_name = ? COLLATE NOCASE LIMIT 1",
-        table,
-        table,
-    )
-    # An INTEGER PRIMARY KEY is unique without an index.
-    rules = len([name for name, is_unique, _, _ in indexes if is_unique]) + (1 if alias and not primary else 0)
-    # Replacing a row can delete other rows of the table.
-    parents = [folded(parent) for (parent,) in ask(cursor, f'SELECT {text("table")} FROM pragma_foreign_key_list(?, ?)', table, schema)]
-    refers_to_itself = folded(table) in parents
-    # A trigger can add the parent.
-    needs_all = bool(refers_to_itself or (parents and triggers)) and bool(ask(cursor, "PRAGMA foreign_keys")[0][0])
-    return _Table(table, columns, key, rules <= 1 and not triggers and not refers_to_itself, bool(triggers), needs_all)
-
-
-def _is_followed(cursor: Any, schema: str, table: str) -> bool:
-    """Whether foreign keys delete or change rows of other tables together with rows of this one,
-    which can delete further rows of this one."""
-    if not ask(cursor, "PRAGMA foreign_keys")[0][0]:
-        return False
-    followers = (
-        "SELECT 1 FROM pragma_table_list AS l JOIN pragma_foreign_key_list(l.name, l.schema) AS k WHERE l.schema = ? COLLATE NOCASE"
-        " AND k.\"table\" = ? COLLATE NOCASE AND k.on_delete NOT IN ('NO ACTION', 'RESTRICT') LIMIT 1"
-    )
-    return bool(ask(cursor, followers, schema, table))
+def _described(cursor: Any, schema: str, table: str, module: Any, how: str = "abort") -> _Table:
+    plan: Dict[str, List[Tuple[str, int, Optional[str]]]] = {}
+    facts = f"SELECT {text('fact')}, {text('name')}, flags, {text('types')} FROM densite_insert_plan(?, ?, ?)"
+    for fact, *rest in ask(cursor, facts, table, schema, how):
+        plan.setdefault(fact, []).append((rest[0], rest[1], rest[2]))
+    names = {fact: [name for name, _, _ in found] for fact, found in plan.items()}
+    if "column" not in plan:
+        raise module.OperationalError(_missing(cursor, schema, table, names.get("elsewhere", [])))
+    key = [_Key(name, flags & 3, bool(flags & 4), tuple(map(int, (types or "").split()))) for name, flags, types in plan.get("key", [])]
+    return _Table(table, names["column"], key, names.get("rowid", []), "triggers" in plan, "whole" in plan)
 
 
 def insert(
@@ -259,11 +194,10 @@ def insert(
             begun = True
             # Also after BEGIN: a SELECT before it would end the effect of PRAGMA
             # defer_foreign_keys.
-            target = _described(cursor, schema, table, module)
-            sort = how in _ABORTING and not target.has_triggers or target.any_order and not (how == "replace" and _is_followed(cursor, schema, table))
+            target = _described(cursor, schema, table, module, how)
             shared = _aside.may_be_shared(con, module)
             for part in sets(data, target.columns, module, whole=target.needs_all):
-                inserted += _insert_part(con, cursor, schema, target, part, how, sort, read, progress, shared, module)
+                inserted += _insert_part(con, cursor, schema, target, part, how, read, progress, shared, module)
                 read += part.rows
             cursor.execute("COMMIT" if own else "RELEASE densite_insert")
         except BaseException:
@@ -279,7 +213,7 @@ def insert(
 
 
 def _insert_part(
-    con: Any, cursor: Any, schema: str, target: _Table, part: Set, how: str, sort: bool, before: int, progress: Optional[Progress], shared: bool, module: Any
+    con: Any, cursor: Any, schema: str, target: _Table, part: Set, how: str, before: int, progress: Optional[Progress], shared: bool, module: Any
 ) -> int:
     known = set(map(folded, target.columns))
     places = {folded(name): place for place, name in enumerate(part.names)}
@@ -291,16 +225,15 @@ def _insert_part(
         raise module.ProgrammingError(f"the data has a column twice: {', '.join(part.names)}; give each column its own name")
     if not part.names:
         return 0
-    if sort:
-        keys = []
-        for key in target.key:
-            place = places.get(folded(key.name))
-            if place is None or ((key.is_rowid or (key.has_default and how == "replace")) and part.has_null(place)):
-                break
-            if how not in _ABORTING and not any(part.types(place) | allowed == allowed for allowed in key.stable):
-                break
-            keys.append((place, key.flags))
-        part.sort(keys)
+    keys = []
+    for key in target.key:
+        place = places.get(folded(key.name))
+        if place is None or (key.without_null and part.has_null(place)):
+            break
+        if key.types and not any(part.types(place) | allowed == allowed for allowed in key.types):
+            break
+        keys.append((place, key.flags))
+    part.sort(keys)
     names = ", ".join(map(quoted, part.names))
     values = ", ".join(f"c{i}" for i in range(len(part.names)))
     # A failed statement leaves nothing, so "fail" would only leave rows that must be undone.
@@ -350,7 +283,7 @@ def _with_row(error: Exception, cursor: Any, schema: str, target: _Table, part: 
     if "FOREIGN KEY" in said:
         # SQLite counts violations and checks the count when the statement ends. It does not name
         # the row.
-        values = _orphan(cursor, schema, target, part, places, module)
+        values = _orphan(cursor, schema, target, part, places)
         if not values:
             return error
     elif target.has_triggers:
@@ -362,7 +295,7 @@ def _with_row(error: Exception, cursor: Any, schema: str, target: _Table, part: 
         if "datatype mismatch" in said:
             # The error concerns an INTEGER PRIMARY KEY, which identifies the row and accepts only
             # integers.
-            columns = [key.name for key in target.key[:1]]
+            columns = target.rowid
         known = set(map(folded, target.columns))
         values = [f"{name} is {part.last_value(places[folded(name)]) if folded(name) in places else 'not given'}" for name in columns if folded(name) in known]
         if not values:
@@ -377,40 +310,15 @@ def _with_row(error: Exception, cursor: Any, schema: str, target: _Table, part: 
     return named
 
 
-def _orphan(cursor: Any, schema: str, target: _Table, part: Set, places: Any, module: Any) -> List[str]:
+def _orphan(cursor: Any, schema: str, target: _Table, part: Set, places: Any) -> List[str]:
     """Positions the cursor of the columns on the first row that refers to a missing row, and
     returns the reference as text. Nothing is inserted yet."""
     part.progress(None)
-    keys: Dict[int, List[Tuple[str, str, Optional[str]]]] = {}
-    parts = f"SELECT id, {text('table')}, {text('from')}, {text('to')} FROM pragma_foreign_key_list(?, ?) ORDER BY id DESC, seq"
-    for number, parent, child, referred in ask(cursor, parts, target.name, schema):
-        keys.setdefault(number, []).append((parent, child, referred))
-    for key in keys.values():
-        parent = key[0][0]
-        primary = ask(cursor, f"SELECT {text('name')} FROM pragma_table_info(?, ?) WHERE pk ORDER BY pk", parent, schema)
-        pairs = [(child, referred or primary[i][0]) for i, (_, child, referred) in enumerate(key) if referred or i < len(primary)]
-        if len(pairs) < len(key) or any(folded(child) not in places for child, _ in pairs):
-            continue
-        column = {child: f"k.c{places[folded(child)]}" for child, _ in pairs}
-        terms = [f"{place} IS NOT NULL" for place in column.values()]
-        same = " AND ".join(f"p.{quoted(referred)} = {column[child]}" for child, referred in pairs)
-        terms.append(f"NOT EXISTS (SELECT 1 FROM {quoted(schema)}.{quoted(parent)} p WHERE {same})")
-        if folded(parent) == folded(target.name):
-            # The parent can be among later rows.
-            if len(pairs) > 1 or folded(pairs[0][1]) not in places:
-                continue
-            other = f"c{places[folded(pairs[0][1])]}"
-            terms.append(f"{column[pairs[0][0]]} NOT IN (SELECT {other} FROM {part.function}({part.handle}) WHERE {other} IS NOT NULL)")
-        try:
-            found = cursor.execute(f"SELECT k.rowid FROM {part.function}({part.handle}) k WHERE {' AND '.join(terms)} LIMIT 1").fetchall()
-            if found:
-                # Reads up to that row and no further, so that it is the last read one.
-                cursor.execute(f"SELECT 1 FROM {part.function}({part.handle}) LIMIT 1 OFFSET ?", found[0]).fetchall()
-                return [
-                    f"{', '.join(f'{child} is {part.last_value(places[folded(child)])}' for child, _ in pairs)}, "
-                    f"which {parent} does not have as {', '.join(referred for _, referred in pairs)}"
-                ]
-        except module.Error:
-            # A parent table is missing or has other columns: the first error says so.
-            continue
-    return []
+    names = ", ".join(map(text, ("parent", "child", "referred")))
+    found = ask(cursor, f"SELECT position, {names} FROM densite_insert_orphan(?, ?, ?)", part.handle, target.name, schema)
+    if not found:
+        return []
+    # Reads up to that row and no further, so that it is the last read one.
+    cursor.execute(f"SELECT 1 FROM {part.function}({part.handle}) LIMIT 1 OFFSET ?", found[0][:1]).fetchall()
+    values = [f"{child} is {part.last_value(places[folded(child)])}" for _, _, child, _ in found]
+    return [f"{', '.join(values)}, which {found[0][1]} does not have as {', '.join(referred for *_, referred in found)}"]

@@ -3,7 +3,8 @@
 //! [`Set`]s of columns come from the Arrow C data interface ([`arrow`]) or from plain buffers;
 //! `densite_columns(handle)` is a set as a table. A [`Query`] returns rows as Arrow record batches,
 //! and `densite_query(handle, sql, …)` prepares it. A [`Batcher`] takes rows that were read already.
-//! [`changes`] run statements outside of the driver. [`text`] writes dates, times and decimals. docs/decisions/bulk.md has the reasons.
+//! [`changes`] run statements outside of the driver. The plan of an insert (`insert_plan.rs`) says in which
+//! order rows can be inserted. [`text`] writes dates, times and decimals. docs/decisions/bulk.md has the reasons.
 //! `unsafe` is in four modules: `memory`, `arrow`, `confined` and `sink`.
 
 #![warn(missing_docs)]
@@ -19,6 +20,7 @@ mod confined;
 mod error;
 mod filling;
 mod gather;
+mod insert_plan;
 mod kind;
 mod memory;
 mod mixed;
@@ -53,7 +55,8 @@ pub use values::Values;
 
 use densite_sqlite::Connection;
 
-/// Adds `densite_columns`, `densite_query` and `densite_change` to a connection.
+/// Adds `densite_columns`, `densite_query`, `densite_change`, `densite_insert_plan` and
+/// `densite_insert_orphan` to a connection.
 ///
 /// # Errors
 /// SQLite's.
@@ -61,5 +64,6 @@ pub fn create_functions(connection: &Connection) -> densite_sqlite::Result<()> {
     table::create(connection)?;
     sink::create(connection)?;
     queries::create(connection)?;
-    change::create(connection)
+    change::create(connection)?;
+    insert_plan::create(connection)
 }

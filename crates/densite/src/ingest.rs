@@ -142,7 +142,7 @@ impl IngestOptions {
         Ok(Ingest {
             con,
             table: table.to_owned(),
-            target: Target::describe(con, "temp", &name)?,
+            target: Target::describe(con, "temp", &name, OnConflict::Abort)?,
         })
     }
 

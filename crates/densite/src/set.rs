@@ -23,6 +23,11 @@ impl Registered {
         })
     }
 
+    /// The number by which SQL names them.
+    pub(crate) fn handle(&self) -> i64 {
+        self.handle
+    }
+
     pub(crate) fn names(&self) -> &[String] {
         &self.names
     }

@@ -175,9 +175,8 @@ impl InsertOptions {
             _ => "BEGIN IMMEDIATE",
         };
         let transaction = Transaction::join(con, begin)?;
-        let target = Target::describe(con, &self.schema, table)?;
-        let sort = target.may_sort(con, self.on_conflict)?;
-        let rows = insert_columns(con, &target, columns, self.on_conflict, sort)?;
+        let target = Target::describe(con, &self.schema, table, self.on_conflict)?;
+        let rows = insert_columns(con, &target, columns, self.on_conflict, true)?;
         transaction.commit()?;
         Ok(rows)
     }
@@ -197,7 +196,7 @@ pub(crate) fn insert_columns(
         return Ok(0);
     }
     if sort {
-        columns.sort(&target.sort_keys(columns, on_conflict)?)?;
+        columns.sort(&target.sort_keys(columns)?)?;
     }
     let sql = format!(
         "INSERT OR {} INTO {}.{} ({}) SELECT {} FROM {}",

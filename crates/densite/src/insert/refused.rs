@@ -90,7 +90,7 @@ fn describe(said: &str, target: &Target, columns: &Registered) -> crate::Result<
 fn named(said: &str, target: &Target) -> Vec<String> {
     if said.contains("datatype mismatch") {
         // Only an INTEGER PRIMARY KEY gives this error.
-        return target.first_key().map(str::to_owned).into_iter().collect();
+        return target.rowid.clone().into_iter().collect();
     }
     let after = |words: &str| said.split_once(words).map(|(_, rest)| rest);
     let Some(rest) = after("constraint failed: ").or_else(|| after("column ")) else {
